@@ -1,0 +1,26 @@
+# mimalloc 3.4, linked into libmemstow.so as one object of which only the mi_* names are global: its malloc, free and
+# operator new must not meet ours, and memstow.map keeps the rest inside the library. Without it the build goes on and
+# the library says that it has no mimalloc.
+file(GLOB mimalloc_archive ${MIMALLOC_ROOT}/lib/mimalloc-3.*/libmimalloc.a)
+file(GLOB mimalloc_include ${MIMALLOC_ROOT}/include/mimalloc-3.*)
+set(MEMSTOW_HAVE_MIMALLOC OFF)
+if(mimalloc_archive AND mimalloc_include)
+    set(MEMSTOW_HAVE_MIMALLOC ON)
+    set(mimalloc_object ${CMAKE_BINARY_DIR}/mimalloc.o)
+    add_custom_command(OUTPUT ${mimalloc_object}
+        COMMAND ${CMAKE_LINKER} -r --whole-archive ${mimalloc_archive} -o ${mimalloc_object}
+        COMMAND ${CMAKE_OBJCOPY} --wildcard --keep-global-symbol=mi_* ${mimalloc_object}
+        DEPENDS ${mimalloc_archive} VERBATIM COMMENT "One object of mimalloc, only mi_* global")
+    message(STATUS "mimalloc: ${mimalloc_archive}")
+else()
+    message(STATUS "mimalloc: not in ${MIMALLOC_ROOT}; building without --allocator=mimalloc (cmake/fetch mimalloc)")
+endif()
+
+function(memstow_link_mimalloc target)
+    if(MEMSTOW_HAVE_MIMALLOC)
+        target_sources(${target} PRIVATE ${mimalloc_object})
+        set_source_files_properties(${mimalloc_object} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+        target_include_directories(${target} SYSTEM PRIVATE ${mimalloc_include})
+        target_compile_definitions(${target} PRIVATE MEMSTOW_MIMALLOC=1)
+    endif()
+endfunction()

@@ -1,0 +1,34 @@
+#!/usr/bin/env python3
+"""A picture gallery that keeps more than it means to. It makes thumbnails of pictures that it then drops, and keeps the
+thumbnails in a cache without a limit: what `memstow report` shows as live at the end is that cache."""
+import hashlib
+import zlib
+
+PICTURES, WIDTH, HEIGHT = 60, 640, 400
+
+thumbnails = {}
+index = []
+
+
+def render(number):
+    """A picture: one byte a pixel, a pattern that depends on the number."""
+    row = bytes((x * number) & 255 for x in range(WIDTH))
+    return bytearray(row * HEIGHT)
+
+
+def shrink(picture):
+    """Every fourth pixel of every fourth row."""
+    return b"".join(bytes(picture[y * WIDTH:(y + 1) * WIDTH:4]) for y in range(0, HEIGHT, 4))
+
+
+def visit(number):
+    picture = render(number)
+    thumbnails[number] = shrink(picture)
+    index.append({"number": number, "name": f"picture-{number:03}", "digest": hashlib.sha256(picture).hexdigest(),
+                  "packed": len(zlib.compress(picture))})
+
+
+for picture_number in range(PICTURES):
+    visit(picture_number)
+kept = sum(map(len, thumbnails.values()))
+print(f"{PICTURES} pictures of {WIDTH * HEIGHT} bytes seen and dropped, {len(thumbnails)} thumbnails of {kept} bytes kept")

@@ -1,0 +1,419 @@
+#!/usr/bin/env python3
+"""Finds and runs the tests. tests/check calls it after the build; the standard library is all it needs.
+
+A test is tests/<room>/<behaviour>, which is also its name on the command line:
+
+  tests/unit/NAME.c       a Criterion executable
+  tests/prog/NAME.c|.cc   a program, run with and without memstow; it prints what the report of it must say
+  tests/<room>/NAME.py    a script: exit status 0 passes, 77 skips (the last line says why), all else fails
+  tests/fuzz/NAME.c       a fuzz target: replays tests/fuzz/NAME.corpus/*; tests/long fuzzes it
+
+The first comment lines of a test may hold, after // or #:
+
+  needs: WORD…      torch comfyui mimalloc root cc deb:PACKAGE pip:SPEC; tests/check installs what can be installed
+  timeout: SECONDS  (120)
+  alone             runs while no other test does
+  long              only tests/long runs it
+
+and in a program:
+
+  run: OPTIONS      options of `memstow run`; several such lines are several runs
+  env: NAME=VALUE   for both, with and without memstow
+  exit: STATUS      the exit status that is expected (0; 128 + signal)
+  build: FLAGS      of the compiler
+
+A program prints on standard output either "ok", or lines "expect PATH OP VALUE" which the JSON report of it is checked
+against: `expect totals.live_bytes >= 4096`. OP is one of == != <= >= < >. PATH goes by names, [index], .length, and
+[path=pattern], which selects and from then on sums: sites[stack[0].module=*libm*].live_bytes. `expect@PID …` asks the
+report of the child with that pid. What else it prints must be the same with and without memstow.
+"""
+import argparse, concurrent.futures, fnmatch, json, operator, os, pathlib, re, shlex, shutil, signal, subprocess, sys
+import tempfile, threading, time
+
+TESTS = pathlib.Path(__file__).resolve().parent
+ROOT = TESTS.parent
+NOT_ROOMS = {"bench", "__pycache__"}
+SKIP = 77
+
+
+class Skip(Exception):
+    pass
+
+
+class Failure(Exception):
+    pass
+
+
+class Test:
+    def __init__(self, source):
+        self.source = source
+        self.room = source.parent.name
+        self.name = f"{self.room}/{source.stem}"
+        marks = read_marks(source)
+        self.needs = " ".join(marks.get("needs", [])).split()
+        self.timeout = int(marks.get("timeout", ["120"])[0])
+        self.alone = "alone" in marks
+        self.long = "long" in marks
+        self.runs = marks.get("run", [""])
+        self.env = dict(pair.split("=", 1) for line in marks.get("env", []) for pair in shlex.split(line))
+        self.exit = int(marks.get("exit", ["0"])[0])
+
+
+def read_marks(source):
+    """The marks in the comment lines that a test opens with."""
+    marks = {}
+    for number, line in enumerate(source.read_text(errors="replace").split("\n")):
+        comment = re.match(r"\s*(?://|#)(?!include|define)!?\s*(.*)", line)
+        if not comment and not (number == 0 or not line.strip()):
+            break
+        if comment and (mark := re.fullmatch(r"(needs|timeout|run|env|exit|build):\s*(.*)|(alone|long)", comment[1].strip())):
+            marks.setdefault(mark[1] or mark[3], []).append(mark[2] or "")
+    return marks
+
+
+def discover():
+    for room in sorted(p for p in TESTS.iterdir() if p.is_dir() and p.name not in NOT_ROOMS):
+        suffixes = {".c", ".cc", ".py"} if room.name in ("unit", "prog", "fuzz") else {".py"}
+        for source in sorted(room.iterdir()):
+            if source.suffix in suffixes and not source.name.startswith("_"):
+                yield Test(source)
+
+
+def matches(name, pattern):
+    pattern = re.sub(r"^tests/|\.(py|c|cc)$", "", pattern).rstrip("/")
+    return fnmatch.fnmatchcase(name, pattern) or fnmatch.fnmatchcase(name, pattern + "/*")
+
+
+def select(patterns, long):
+    """The tests that the words on the command line name. A word that names nothing is an error."""
+    tests = [t for t in discover() if (t.long or t.room == "fuzz" if long else not t.long)]
+    for pattern in patterns:
+        if not any(matches(t.name, pattern) for t in tests):
+            sys.exit(f"no {'long ' if long else ''}test is named {pattern}")
+    return [t for t in tests if not patterns or any(matches(t.name, p) for p in patterns)]
+
+
+# ---- running one test
+
+class Context:
+    """What a test runs in: the build, a fresh folder, the environment."""
+
+    def __init__(self, build, minutes, long):
+        self.build = build
+        self.minutes = minutes
+        self.long = long
+        self.memstow = build / "memstow"
+        self.python = ROOT / "build/venv/bin/python"
+        try:
+            self.features = json.loads((build / "features.json").read_text())
+        except OSError:
+            sys.exit(f"{build} holds no build: run tests/check")
+
+    def environment(self):
+        env = {k: v for k, v in os.environ.items() if not k.startswith("MEMSTOW") and k != "LD_PRELOAD"}
+        env.update(LC_ALL="C.UTF-8", MEMSTOW=str(self.memstow), MEMSTOW_BUILD=str(self.build),
+                   PYTHON=str(self.python if self.python.exists() else sys.executable),
+                   PYTHONPATH=str(TESTS), PYTHONDONTWRITEBYTECODE="1")
+        return env
+
+
+def execute(argv, cwd, env, timeout, merge=True):
+    """Runs a command in a process group of its own; returns (status as a shell gives it, output, standard error)."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = subprocess.Popen([str(a) for a in argv], cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=out,
+                                   stderr=out if merge else err, start_new_session=True)
+        try:
+            status = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            status = None
+        finally:
+            end_group(process)
+        out.seek(0), err.seek(0)
+        text, errors = out.read().decode(errors="replace"), err.read().decode(errors="replace")
+    if status is None:
+        raise Failure(f"{shlex.join(str(a) for a in argv)}\nno end after {timeout} s\n{text}{errors}")
+    return (status if status >= 0 else 128 - status), text, errors
+
+
+def end_group(process):
+    """What the test left running ends with it."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
+
+
+def check_needs(test, context):
+    for need in test.needs:
+        if need == "root" and os.geteuid() != 0:
+            raise Skip("needs root")
+        if need == "mimalloc" and not context.features["mimalloc"]:
+            raise Skip("built without mimalloc")
+        if need == "cc" and not shutil.which("cc"):
+            raise Skip("needs a C compiler")
+
+
+def run_test(test, context, folder):
+    check_needs(test, context)
+    {"unit": run_unit, "prog": run_program, "fuzz": run_fuzz}.get(
+        test.room if test.source.suffix != ".py" else "", run_script)(test, context, folder)
+
+
+def expect_success(argv, test, context, folder):
+    status, output, _ = execute(argv, folder, context.environment(), test.timeout)
+    if status == SKIP and test.source.suffix == ".py":
+        raise Skip((output.strip().split("\n") or [""])[-1])
+    if status != 0:
+        raise Failure(f"{output.rstrip()}\nexit status {status}")
+
+
+def executable(test, context):
+    path = context.build / "tests" / test.room / test.source.stem
+    if not path.exists():
+        raise Failure(f"not built: {path.relative_to(context.build)}")
+    return path
+
+
+def run_script(test, context, folder):
+    python = context.environment()["PYTHON"] if {"torch", "comfyui"} & set(test.needs) or any(
+        n.startswith("pip:") for n in test.needs) else sys.executable
+    expect_success([python, test.source], test, context, folder)
+
+
+def run_unit(test, context, folder):
+    expect_success([executable(test, context), "--short-filename", "-j1"], test, context, folder)
+
+
+def run_fuzz(test, context, folder):
+    corpus = TESTS / "fuzz" / f"{test.source.stem}.corpus"
+    files = sorted(corpus.iterdir()) if corpus.is_dir() else []
+    if not context.long:
+        if not files:
+            raise Skip("no corpus")
+        expect_success([executable(test, context), *files], test, context, folder)
+        return
+    target = ROOT / "build/fuzz/tests/fuzz" / test.source.stem
+    seeds = folder / "corpus"
+    seeds.mkdir()
+    for file in files:
+        shutil.copy(file, seeds)
+    test.timeout = context.minutes * 60 + 120
+    try:
+        expect_success([target, f"-max_total_time={context.minutes * 60}", "-timeout=10", "-rss_limit_mb=2048",
+                        "-print_final_stats=1", seeds], test, context, folder)
+    except Failure:
+        kept = ROOT / "build/fuzz/found"
+        kept.mkdir(exist_ok=True)
+        for found in folder.glob("*-*"):
+            shutil.copy(found, kept)
+        raise
+
+
+def run_program(test, context, folder):
+    program = executable(test, context)
+    env = {**context.environment(), **test.env}
+    alone_status, alone_output, _ = execute([program], folder, env, test.timeout, merge=False)
+    if alone_status != test.exit:
+        raise Failure(f"{alone_output}without memstow: exit status {alone_status}, expected {test.exit}")
+    for number, options in enumerate(test.runs):
+        run_tracked(test, context, folder, program, env, options, plain_lines(alone_output), number)
+
+
+def plain_lines(output):
+    return [line for line in output.split("\n") if not re.match(r"expect[ @]", line)]
+
+
+def run_tracked(test, context, folder, program, env, options, plain, number):
+    file = folder / f"out{number or ''}.mst"
+    if "--allocator=mimalloc" in options and not context.features["mimalloc"]:
+        raise Skip("built without mimalloc")
+    argv = [context.memstow, "run", "--quiet", "-o", file, *shlex.split(options), "--", program]
+    status, output, errors = execute(argv, folder, env, test.timeout, merge=False)
+    shown = f"memstow run {options}\n{output}{errors}"
+    if status != test.exit:
+        raise Failure(f"{shown}exit status {status}, expected {test.exit}")
+    if plain_lines(output) != plain:
+        raise Failure(f"{shown}other output than without memstow:\n" + "\n".join(plain))
+    if errors and "memstow" in errors:
+        raise Failure(f"{shown}memstow wrote to the program's standard error")
+    expectations = [line for line in output.split("\n") if re.match(r"expect[ @]", line)]
+    if not expectations and "ok" not in plain:
+        raise Failure(f"{shown}neither an expectation nor ok")
+    reports = {}
+    wrong = [w for e in expectations if (w := check_expectation(e, context, file, env, reports))]
+    if wrong:
+        raise Failure(f"memstow run {options}\n" + "\n".join(wrong))
+
+
+# ---- what a program expects of its report
+
+OPERATORS = {"==": operator.eq, "!=": operator.ne, "<=": operator.le, ">=": operator.ge, "<": operator.lt,
+             ">": operator.gt}
+
+
+def check_expectation(line, context, file, env, reports):
+    """None, or what is wrong."""
+    parts = re.fullmatch(r"expect(?:@(\d+))? (\S+) (==|!=|<=|>=|<|>) (.*)", line)
+    if not parts:
+        return f"{line}: not an expectation"
+    pid, path, op, text = parts.groups()
+    target = pathlib.Path(f"{file}.{pid}") if pid and pathlib.Path(f"{file}.{pid}").exists() else file
+    if target not in reports:
+        status, output, errors = execute([context.memstow, "report", target, "--json"], file.parent, env, 60, False)
+        if status != 0:
+            return f"memstow report {target.name} --json: exit status {status}\n{errors}"
+        reports[target] = json.loads(output)
+    try:
+        found = look_up(reports[target], path)
+    except (KeyError, IndexError, TypeError) as error:
+        return f"{line}: the report has no such thing ({error!r})"
+    wanted = parse_value(text)
+    try:
+        right = OPERATORS[op](found, wanted)
+    except TypeError:
+        right = False
+    return None if right else f"{line}: it is {found!r}"
+
+
+def parse_value(text):
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+class Selected(list):
+    """What [path=pattern] chose: names go to each element, and numbers are summed at the end."""
+
+
+def look_up(document, path):
+    value = document
+    for name, bracket in split_path(path):
+        value = step(value, name, bracket)
+    if isinstance(value, Selected) and all(isinstance(v, (int, float)) for v in value):
+        return sum(value)
+    return value
+
+
+def split_path(path):
+    """Yields (name, None) and (None, what is between brackets)."""
+    i = 0
+    while i < len(path):
+        if path[i] == ".":
+            i += 1
+        elif path[i] == "[":
+            end, depth = i + 1, 1
+            while depth:
+                depth += {"[": 1, "]": -1}.get(path[end], 0)
+                end += 1
+            yield None, path[i + 1:end - 1]
+            i = end
+        else:
+            name = re.match(r"[^.\[]+", path[i:])[0]
+            yield name, None
+            i += len(name)
+
+
+def step(value, name, bracket):
+    if name == "length" and isinstance(value, list):
+        return len(value)
+    if isinstance(value, Selected):
+        return Selected(step(v, name, bracket) for v in value)
+    if name is not None:
+        return value[name]
+    if "=" not in bracket:
+        return value[int(bracket)]
+    key, pattern = bracket.split("=", 1)
+    return Selected(v for v in value if has(v, key, pattern))
+
+
+def has(value, key, pattern):
+    try:
+        return fnmatch.fnmatchcase(str(look_up(value, key)), pattern)
+    except (KeyError, IndexError, TypeError):
+        return False
+
+
+# ---- running them all
+
+class Results:
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.passed, self.failed, self.skipped = [], [], []
+
+    def add(self, test, outcome, detail, seconds):
+        with self.lock:
+            getattr(self, outcome).append((test.name, detail))
+            print(f"{outcome:7} {test.name}  {seconds:.1f} s", flush=True)
+            if outcome == "failed":
+                print("\n".join("    " + line for line in shorten(detail).split("\n")), flush=True)
+
+
+def shorten(text, limit=80):
+    lines = text.rstrip().split("\n")
+    if len(lines) <= limit:
+        return "\n".join(lines)
+    return "\n".join(lines[:limit // 2] + [f"… {len(lines) - limit} lines …"] + lines[-limit // 2:])
+
+
+def run_and_record(test, context, results):
+    start = time.monotonic()
+    folder = pathlib.Path(tempfile.mkdtemp(prefix=f"memstow-{test.source.stem}-"))
+    try:
+        run_test(test, context, folder)
+        outcome, detail = "passed", ""
+    except Skip as reason:
+        outcome, detail = "skipped", str(reason)
+    except Failure as failure:
+        outcome, detail = "failed", str(failure)
+    except Exception as error: # a fault of the runner's own is that test's failure, and the others still run
+        outcome, detail = "failed", f"{type(error).__name__}: {error}"
+    shutil.rmtree(folder, ignore_errors=True)
+    results.add(test, outcome, detail, time.monotonic() - start)
+
+
+def run_all(tests, context, jobs):
+    results = Results()
+    together = sorted((t for t in tests if not t.alone), key=lambda t: -t.timeout) # the longest first
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(lambda t: run_and_record(t, context, results), together))
+    for test in (t for t in tests if t.alone):
+        run_and_record(test, context, results)
+    return results
+
+
+def summarize(results):
+    if results.failed:
+        print("\nfailed:", *sorted(name for name, _ in results.failed), sep="\n  ")
+    if results.skipped:
+        print("\nskipped:", *(f"{name}: {why}" for name, why in sorted(results.skipped)), sep="\n  ")
+    print(f"{len(results.passed)} passed, {len(results.failed)} failed, {len(results.skipped)} skipped")
+    return 1 if results.failed or not (results.passed or results.skipped) else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="tests/check", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help="tests, or rooms, with wildcards")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/dev", help=argparse.SUPPRESS)
+    parser.add_argument("--long", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--minutes", type=float, default=10, help="for each fuzz target (tests/long)")
+    parser.add_argument("--jobs", type=int, default=2, help="tests at a time (2)")
+    parser.add_argument("--list", action="store_true", help="print the names of the tests")
+    parser.add_argument("--needs", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_intermixed_args()
+    tests = select(options.names, options.long)
+    if options.list:
+        print(*(t.name for t in tests), sep="\n")
+        return 0
+    if options.needs:
+        rooms = {t.room for t in tests} if options.long else set()
+        print(*sorted({need for t in tests for need in t.needs} | rooms & {"fuzz"}), sep="\n")
+        return 0
+    context = Context(options.build.resolve(), int(options.minutes), options.long)
+    return summarize(run_all(tests, context, options.jobs))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,102 @@
+"""What the Python tests share. A test imports it, does its work with plain assertions, and ends; its folder is fresh."""
+import atexit, json, os, pathlib, shlex, socket, subprocess, sys, time, urllib.error, urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+MEMSTOW = os.environ.get("MEMSTOW", str(ROOT / "build/dev/memstow"))
+BUILD = pathlib.Path(os.environ.get("MEMSTOW_BUILD", ROOT / "build/dev"))
+LIBRARY = BUILD / "libmemstow.so"
+PYTHON = os.environ.get("PYTHON", sys.executable)
+HERE = pathlib.Path.cwd()
+
+
+def skip(reason):
+    """Ends the test without a verdict."""
+    print(reason)
+    sys.exit(77)
+
+
+def features():
+    """What this build has: {"mimalloc": bool, "sanitize": str, …}."""
+    return json.loads((BUILD / "features.json").read_text())
+
+
+def run(*argv, status=0, timeout=100, **options):
+    """Runs a command and returns it completed, output as text; another exit status than `status` (None: any) fails.
+
+    A process that a signal ended has the negative signal as its status."""
+    argv = [str(a) for a in argv]
+    done = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=timeout, **options)
+    if status is not None and done.returncode != status:
+        raise AssertionError(f"{shlex.join(argv)}: exit status {done.returncode}, expected {status}\n"
+                             f"{done.stdout}{done.stderr}")
+    return done
+
+
+def memstow(*arguments, **options):
+    """Runs the memstow command."""
+    return run(MEMSTOW, *arguments, **options)
+
+
+def track(*argv, options=(), file="out.mst", **more):
+    """Runs a command under `memstow run` and returns it completed; `report(file)` then says what it held."""
+    return memstow("run", "--quiet", "-o", file, *options, "--", *argv, **more)
+
+
+def report(file="out.mst", *arguments):
+    """The JSON report of a file or a process id."""
+    return json.loads(memstow("report", file, "--json", *arguments).stdout)
+
+
+def compile(source, name=None, flags=("-O1", "-g", "-pthread")):
+    """Compiles C (or, for a .cc file, C++) into the current folder: a source file, or its text. Returns the program."""
+    path = pathlib.Path(source) if "\n" not in str(source) else HERE / f"{name or 'program'}.c"
+    if "\n" in str(source):
+        path.write_text(source)
+    program = HERE / (name or path.stem)
+    run("c++" if path.suffix == ".cc" else "cc", *flags, path, "-o", program)
+    return program
+
+
+def start(*argv, **options):
+    """Starts a process that ends with the test at the latest."""
+    process = subprocess.Popen([str(a) for a in argv], **options)
+    atexit.register(lambda: (process.poll() is None and process.kill(), process.wait()))
+    return process
+
+
+def wait_for(condition, seconds=60, what="it"):
+    """Waits until condition() is true, and returns its value."""
+    end = time.monotonic() + seconds
+    while not (value := condition()):
+        if time.monotonic() > end:
+            raise AssertionError(f"{what} did not happen within {seconds} s")
+        time.sleep(0.05)
+    return value
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def comfyui_command(port, folder, *arguments):
+    """The command that starts the ComfyUI of build/comfyui on the CPU; what it reads and writes is below folder."""
+    folder = pathlib.Path(folder).resolve()
+    web = folder / "web"
+    web.mkdir(parents=True, exist_ok=True)
+    (web / "index.html").write_text("<html></html>")
+    return [PYTHON, str(ROOT / "tests/comfyui_main.py"), str(ROOT / "build/comfyui"), "--cpu", "--listen", "127.0.0.1",
+            "--port", str(port), "--base-directory", str(folder), "--front-end-root", str(web), "--disable-api-nodes",
+            "--database-url", "sqlite:///:memory:", *arguments]
+
+
+def http(port, path, document=None, timeout=10):
+    """GET, or POST of a JSON document, to a local server; returns the JSON answer, or None while nobody answers."""
+    data = None if document is None else json.dumps(document).encode()
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data, {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=timeout) as answer:
+            return json.loads(answer.read() or b"null")
+    except (urllib.error.URLError, ConnectionError, TimeoutError):
+        return None
