@@ -1,0 +1,111 @@
+/* account.h — one event → the counters of its thread and site.
+ * In: allocations and frees from the hooks. Out: growing counters in the ledger, the running totals, the peak.
+ * The fast path takes no lock, makes no system call and no atomic read-modify-write.
+ *
+ * A thread has a slot: a private struct thread here, a snap_thread record and counter chunks in the ledger. Slots
+ * outlive their threads and are reused, so that counters only ever grow. Who has no slot (a thread late in its
+ * death, a signal handler that interrupts the making of one, no memory) counts in the shared slot, atomically. */
+#ifndef MEMSTOW_ACCOUNT_H
+#define MEMSTOW_ACCOUNT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "os.h"
+#include "snapshot.h"
+
+enum {
+    ACCOUNT_CACHE = 512,      /* entries of the return-address cache, a power of two */
+    ACCOUNT_SITE_BITS = 26,
+    ACCOUNT_CHUNKS = 1 << 14, /* of SNAP_CHUNK_SITES sites each: two million sites */
+    ACCOUNT_THREADS = 1 << 16,
+};
+
+struct thread {
+    uint64_t moved; /* host bytes allocated minus freed (signed) since they were last added to the total */
+    uint32_t slot;
+    uint32_t code_generation; /* of the entries in cache */
+    uint32_t chunk_limit;     /* chunks[] is empty from here on */
+    uint32_t pad;
+    uint64_t cache[ACCOUNT_CACHE]; /* site.h */
+    struct snap_counter *chunks[ACCOUNT_CHUNKS];
+};
+
+/* Static storage of the thread, so that it is there before anything else and needs no call to reach. Never NULL:
+ * account_nobody when the thread has no slot (yet, or any more). */
+extern __thread struct thread *account_self __attribute__((tls_model("initial-exec")));
+extern struct thread account_nobody;
+
+/* Half the span in which `moved` may swing before it is added to the total; shrinks as threads come. */
+extern uint64_t account_quantum;
+
+uint32_t account_alloc_slow(uint32_t site, uint64_t bytes);
+void account_free_slow(uint32_t site, uint64_t bytes);
+void account_flush(struct thread *self);
+
+static inline bool account_moved_far(const struct thread *self) {
+    return self->moved + account_quantum > 2 * account_quantum;
+}
+
+static inline struct snap_counter *account_chunk(const struct thread *self, uint32_t site) {
+    return self->chunks[site / SNAP_CHUNK_SITES % ACCOUNT_CHUNKS];
+}
+
+/* Counts a block that now exists. Returns the site it was counted at, which belongs in its header. */
+static inline uint32_t account_alloc(uint32_t site, uint64_t bytes) {
+    struct thread *self = account_self;
+    struct snap_counter *chunk = account_chunk(self, site);
+    if (unlikely(!chunk))
+        return account_alloc_slow(site, bytes);
+    struct snap_counter *counter = chunk + site % SNAP_CHUNK_SITES;
+    os_add(&counter->alloc_bytes, bytes);
+    os_add(&counter->alloc_blocks, 1);
+    os_add(&self->moved, bytes);
+    if (unlikely(account_moved_far(self)))
+        account_flush(self);
+    return site;
+}
+
+/* Counts a block that is about to be given back. */
+static inline void account_free(uint32_t site, uint64_t bytes) {
+    struct thread *self = account_self;
+    struct snap_counter *chunk = account_chunk(self, site);
+    if (unlikely(!chunk)) {
+        account_free_slow(site, bytes);
+        return;
+    }
+    struct snap_counter *counter = chunk + site % SNAP_CHUNK_SITES;
+    os_add(&counter->free_bytes, bytes);
+    os_add(&counter->free_blocks, 1);
+    os_add(&self->moved, -bytes);
+    if (unlikely(account_moved_far(self)))
+        account_flush(self);
+}
+
+/* A block that existed before this process was forked off is freed (or, by realloc, taken over). */
+void account_free_inherited(uint64_t bytes);
+
+/* Mapped memory: counted in a slot of its own by whoever holds the table of mappings, one thread at a time. */
+void account_map(uint32_t site, uint64_t bytes, uint64_t blocks);
+void account_unmap(uint32_t site, uint64_t bytes, uint64_t blocks);
+
+/* After ledger_begin. */
+void account_begin(void);
+/* In a forked child, before ledger_abandon: the bytes that it inherited. Forgets every slot. */
+uint64_t account_abandon(void);
+
+/* The caller's slot, made if need be; SNAP_THREAD_SHARED when there is none to be had. */
+uint32_t account_thread_slot(void);
+/* At a thread's end. */
+void account_thread_end(void);
+/* At the end of the process: adds what threads still hold back, notes their names. */
+void account_finish(void);
+
+/* For the picture of the peak: live bytes and blocks of a site over all slots, as of about now. */
+struct account_live {
+    uint64_t bytes, blocks;
+};
+struct account_live account_site_live(uint32_t site);
+uint32_t account_slots(void);
+
+#endif

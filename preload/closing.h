@@ -1,0 +1,11 @@
+/* closing.h — what a ledger gets at an orderly end: thread names, the picture of the peak, residency.
+ * In: the tables of this process. Out: records in the ledger. Runs once, on the thread that ends the process. */
+#ifndef MEMSTOW_CLOSING_H
+#define MEMSTOW_CLOSING_H
+
+void closing_write(void);
+
+/* Where the library's own memory lies, for the residency report. Also at the start, for readers from outside. */
+void closing_note_own_memory(void);
+
+#endif

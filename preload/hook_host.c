@@ -1,0 +1,367 @@
+/* hook_host.c — the malloc family.
+ * In: the program's calls. Out: blocks of the next allocator with a header in front, and one event each. It must
+ * behave as the family does without us: results, errno, alignment, usable sizes, what an invalid pointer does.
+ *
+ * Most blocks are small, and 16-aligned: malloc, calloc, realloc and free have a fast path for those, taken while
+ * process_page.mark is set. Everything else goes through host_alloc and host_free. */
+#include <errno.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "account.h"
+#include "blocks.h"
+#include "header.h"
+#include "ledger.h"
+#include "next.h"
+#include "process.h"
+#include "site.h"
+
+#define HOOK __attribute__((visibility("default")))
+#define CALLER ((uintptr_t)__builtin_return_address(0))
+
+enum { BEFORE = sizeof(struct header) };
+
+/* --- blocks and their headers --- */
+
+static bool on_page(const void *p) { return (uintptr_t)p % OS_PAGE == 0; }
+
+static struct header *header_of(const void *p) { return (struct header *)p - 1; }
+
+/* The secret lies in no place that a program writes to by accident: addresses of ours, mixed. */
+static uint64_t key_of(const void *p) {
+    return process_next == NEXT_FOREIGN ? header_key((uintptr_t)p, (uintptr_t)&process_page) : 0;
+}
+
+static uint64_t size_in(const struct header *header) {
+    return header->size & (((uint64_t)1 << HEADER_SIZE_BITS) - 1);
+}
+
+/* Whether a pointer is a block with a header of ours. Reading 16 bytes back is safe: a page-aligned pointer comes
+ * here only over glibc or mimalloc, where it is a block of ours or a chunk of glibc's, header in front. */
+static bool has_header(const void *p) {
+    const struct header *header = header_of(p);
+    return header_magic(header->mark) && header->size >> HEADER_SIZE_BITS == key_of(p) >> HEADER_SIZE_BITS;
+}
+
+/* What is known of a block of the program. */
+struct known {
+    void *raw; /* as the next allocator has it */
+    uint64_t size;
+    uint32_t site, mark;
+    bool ours, in_table;
+};
+
+static struct known in_table(void *p, const struct block *entry) {
+    uint32_t distance = entry->mark & BLOCK_BARE ? 0 : header_distance(entry->mark);
+    return (struct known){(char *)p - distance, entry->size, entry->site, entry->mark, true, true};
+}
+
+static struct known look_at(void *p) {
+    struct block entry;
+    if (on_page(p)) {
+        if (blocks_find((uintptr_t)p, &entry))
+            return in_table(p, &entry);
+        if (process_next == NEXT_FOREIGN)
+            return (struct known){.raw = p};
+    }
+    if (!has_header(p))
+        return (struct known){.raw = p};
+    const struct header *header = header_of(p);
+    uint64_t size = size_in(header);
+    return (struct known){(char *)p - header_distance(header->mark), size, header->site, header->mark, true,
+                          size >= SNAP_LARGE_BYTES};
+}
+
+/* Blocks that are none of ours came from glibc (__libc_malloc, or before tracking), or from the foreign allocator
+ * that the program has. */
+static const struct next_allocator *allocator_of(const struct known *block) {
+    if (block->ours)
+        return block->mark & HEADER_EARLY ? &next_libc : &next;
+    return process_next == NEXT_FOREIGN ? &next : &next_libc;
+}
+
+static bool is_counted(const struct known *block) {
+    return block->ours && !(block->mark & HEADER_EARLY) && process_tracked();
+}
+
+static bool is_inherited(const struct known *block) {
+    return header_generation(block->mark) != header_generation(process_mark);
+}
+
+static void count_out(const struct known *block) {
+    if (!is_counted(block))
+        return;
+    if (is_inherited(block))
+        account_free_inherited(block->size);
+    else
+        account_free(block->site, block->size);
+}
+
+/* --- allocating --- */
+
+static void *no_memory(void) {
+    errno = ENOMEM;
+    return NULL;
+}
+
+/* The site that an event of the caller is counted at. */
+static uint32_t site_counted(uintptr_t caller, uint64_t size) { return account_alloc(site_of(caller), size); }
+
+static void write_header(void *p, uint64_t size, uint32_t mark, uint32_t site) {
+    *header_of(p) = (struct header){size | key_of(p), mark, site};
+}
+
+/* Enters blocks that must be found by address; a large one that does not fit stays counted. */
+static void enter(void *p, uint64_t size, uint32_t mark, uint32_t site) {
+    if (size >= SNAP_LARGE_BYTES || (on_page(p) && process_next == NEXT_FOREIGN))
+        blocks_add((uintptr_t)p, &(struct block){size, site, mark}, account_thread_slot());
+}
+
+/* Before libc is set up, and while tracking begins: from glibc, with a header that says so, so that it is told
+ * apart from a foreign allocator's blocks. */
+static void *early_alloc(size_t alignment, size_t size, bool zero) {
+    size_t distance = alignment > BEFORE ? alignment : BEFORE;
+    if (distance > HEADER_DISTANCE_MAX)
+        return next_libc.memalign(alignment, size);
+    char *raw = alignment > BEFORE ? next_libc.memalign(alignment, size + distance)
+                : zero             ? next_libc.calloc(1, size + distance)
+                                   : next_libc.malloc(size + distance);
+    if (!raw)
+        return NULL;
+    ledger_lost(SNAP_LOST_BLOCKS);
+    *header_of(raw + distance) =
+        (struct header){size, header_mark(0, (uint32_t)distance) | HEADER_EARLY, SNAP_SITE_UNKNOWN};
+    return raw + distance;
+}
+
+/* Nothing is counted here (any more). Over mimalloc, whose blocks cannot be told from ours without a header,
+ * glibc serves. */
+static void *untracked_alloc(size_t alignment, size_t size, bool zero) {
+    const struct next_allocator *from = process_next == NEXT_MIMALLOC ? &next_libc : &next;
+    if (alignment > BEFORE)
+        return from->memalign(alignment, size);
+    return zero ? from->calloc(1, size) : from->malloc(size);
+}
+
+/* Page-aligned blocks go without a header, which would cost a page: the table knows them. */
+static void *bare_alloc(size_t alignment, size_t size, uintptr_t caller) {
+    char *p = next.memalign(alignment, size);
+    if (!p)
+        return NULL;
+    uint32_t site = site_counted(caller, size), mark = process_mark | BLOCK_BARE;
+    if (!blocks_add((uintptr_t)p, &(struct block){size, site, mark}, account_thread_slot())) {
+        account_free(site, size);
+        ledger_lost(SNAP_LOST_BLOCKS); /* goes back as a foreign block */
+    }
+    return p;
+}
+
+static void *host_alloc(size_t alignment, size_t size, bool zero, uintptr_t caller) {
+    if (unlikely(size > PTRDIFF_MAX - alignment))
+        return no_memory();
+    if (unlikely(!process_tracked()))
+        return process_page.stage == PROCESS_UNTRACKED ? untracked_alloc(alignment, size, zero)
+                                                       : early_alloc(alignment, size, zero);
+    if (alignment >= OS_PAGE)
+        return bare_alloc(alignment, size, caller);
+    char *raw = zero ? next.calloc(1, size + BEFORE) : next.malloc(size + alignment);
+    if (unlikely(!raw))
+        return NULL;
+    /* Raw blocks are 16-aligned, so the first aligned address after a header is at most `alignment` away. */
+    char *p = (char *)os_round_up((uintptr_t)raw + BEFORE, alignment);
+    uint32_t site = site_counted(caller, size);
+    uint32_t mark = header_mark(header_generation(process_mark), (uint32_t)(p - raw));
+    write_header(p, size, mark, site);
+    enter(p, size, mark, site);
+    return p;
+}
+
+HOOK void *malloc(size_t size) {
+    uint32_t mark = process_page.mark;
+    if (unlikely(!mark || size >= SNAP_LARGE_BYTES))
+        return host_alloc(BEFORE, size, false, CALLER);
+    struct header *header = next.malloc(size + BEFORE);
+    if (unlikely(!header))
+        return NULL;
+    *header = (struct header){size, mark, site_counted(CALLER, size)};
+    return header + 1;
+}
+
+HOOK void *calloc(size_t count, size_t each) {
+    size_t size;
+    uint32_t mark = process_page.mark;
+    if (unlikely(__builtin_mul_overflow(count, each, &size)))
+        return no_memory();
+    if (unlikely(!mark || size >= SNAP_LARGE_BYTES))
+        return host_alloc(BEFORE, size, true, CALLER);
+    struct header *header = next.calloc(1, size + BEFORE);
+    if (unlikely(!header))
+        return NULL;
+    *header = (struct header){size, mark, site_counted(CALLER, size)};
+    return header + 1;
+}
+
+/* --- freeing --- */
+
+__attribute__((noinline)) static void host_free(void *p) {
+    if (!p)
+        return;
+    struct known block = look_at(p);
+    struct block entry;
+    if (block.in_table && !blocks_take((uintptr_t)p, &entry) && block.mark & BLOCK_BARE)
+        return; /* freed twice, by two threads at once: the other one gives it back */
+    count_out(&block);
+    if (block.ours && !(block.mark & BLOCK_BARE))
+        header_of(p)->mark = 0; /* freed again, it is nobody's, and the allocator says so as it does without us */
+    allocator_of(&block)->free(block.raw);
+}
+
+HOOK void free(void *p) {
+    if (unlikely(on_page(p))) { /* NULL too */
+        host_free(p);
+        return;
+    }
+    struct header *header = header_of(p);
+    if (unlikely(header->mark != process_page.mark || header->size >= SNAP_LARGE_BYTES)) {
+        host_free(p);
+        return;
+    }
+    account_free(header->site, header->size);
+    next.free(header);
+}
+
+/* --- resizing --- */
+
+/* In place or moved by the next allocator, header and all. What is known by address is taken out before, and put
+ * back on failure; the counters follow the header, so they change afterwards. */
+static void *resize_whole(void *p, const struct known *block, size_t size, uintptr_t caller) {
+    struct block entry;
+    bool entered = block->in_table && blocks_take((uintptr_t)p, &entry);
+    char *raw = next.realloc(block->raw, size + BEFORE);
+    if (!raw) {
+        if (entered)
+            blocks_add((uintptr_t)p, &entry, account_thread_slot());
+        return NULL;
+    }
+    count_out(block);
+    char *moved = raw + BEFORE;
+    uint32_t site = site_counted(caller, size);
+    write_header(moved, size, process_mark, site);
+    enter(moved, size, process_mark, site);
+    return moved;
+}
+
+static void *resize_by_copy(void *p, const struct known *block, size_t size, uintptr_t caller) {
+    void *copy = host_alloc(BEFORE, size, false, caller);
+    if (!copy)
+        return NULL;
+    memcpy(copy, p, block->size < size ? block->size : size);
+    host_free(p);
+    return copy;
+}
+
+__attribute__((noinline)) static void *host_realloc(void *p, size_t size, uintptr_t caller) {
+    struct known block = look_at(p);
+    if (!block.ours)
+        return allocator_of(&block)->realloc(p, size);
+    if (size == 0 && process_next != NEXT_FOREIGN) { /* glibc's way */
+        host_free(p);
+        return NULL;
+    }
+    if (size > PTRDIFF_MAX - BEFORE)
+        return no_memory();
+    if (is_counted(&block) && (char *)p - (char *)block.raw == BEFORE)
+        return resize_whole(p, &block, size, caller);
+    return resize_by_copy(p, &block, size, caller);
+}
+
+static inline void *any_realloc(void *p, size_t size, uintptr_t caller) {
+    uint32_t mark = process_page.mark;
+    if (unlikely(!p))
+        return host_alloc(BEFORE, size, false, caller);
+    if (unlikely(on_page(p) || size - 1 >= SNAP_LARGE_BYTES - 1))
+        return host_realloc(p, size, caller);
+    struct header *header = header_of(p);
+    uint64_t before = header->size;
+    uint32_t site = header->site;
+    if (unlikely(!mark || header->mark != mark || before >= SNAP_LARGE_BYTES))
+        return host_realloc(p, size, caller);
+    header = next.realloc(header, size + BEFORE);
+    if (unlikely(!header))
+        return NULL;
+    account_free(site, before);
+    *header = (struct header){size, mark, site_counted(caller, size)};
+    return header + 1;
+}
+
+HOOK void *realloc(void *p, size_t size) { return any_realloc(p, size, CALLER); }
+
+HOOK void *reallocarray(void *p, size_t count, size_t each) {
+    size_t size;
+    if (unlikely(__builtin_mul_overflow(count, each, &size)))
+        return no_memory();
+    return any_realloc(p, size, CALLER);
+}
+
+/* --- aligned --- */
+
+static bool is_power_of_two(size_t n) { return n && !(n & (n - 1)); }
+
+static void *aligned(size_t alignment, size_t size, uintptr_t caller) {
+    return host_alloc(alignment > BEFORE ? alignment : BEFORE, size, false, caller);
+}
+
+/* glibc rounds an odd alignment up, or refuses it: let it, and leave such a block alone. */
+HOOK void *memalign(size_t alignment, size_t size) {
+    return is_power_of_two(alignment) ? aligned(alignment, size, CALLER) : next_libc.memalign(alignment, size);
+}
+
+HOOK void *aligned_alloc(size_t alignment, size_t size) {
+    return is_power_of_two(alignment) ? aligned(alignment, size, CALLER) : next_aligned_alloc(alignment, size);
+}
+
+HOOK int posix_memalign(void **out, size_t alignment, size_t size) {
+    if (!is_power_of_two(alignment) || alignment % sizeof(void *))
+        return EINVAL;
+    void *p = aligned(alignment, size, CALLER);
+    if (!p)
+        return ENOMEM;
+    *out = p;
+    return 0;
+}
+
+HOOK void *valloc(size_t size) { return aligned(OS_PAGE, size, CALLER); }
+
+HOOK void *pvalloc(size_t size) {
+    size_t whole = os_round_up(size, OS_PAGE);
+    return whole < size ? no_memory() : aligned(OS_PAGE, whole, CALLER);
+}
+
+/* --- the rest --- */
+
+/* No header declares these: one was removed from glibc, the others are of C23. */
+void cfree(void *p);
+void free_sized(void *p, size_t size);
+void free_aligned_sized(void *p, size_t alignment, size_t size);
+
+HOOK void cfree(void *p) { free(p); }
+
+HOOK void free_sized(void *p, size_t size) {
+    (void)size;
+    free(p);
+}
+
+HOOK void free_aligned_sized(void *p, size_t alignment, size_t size) {
+    (void)alignment;
+    (void)size;
+    free(p);
+}
+
+/* All that the allocator gave, as without us: some programs (redis) use every byte of it. */
+HOOK size_t malloc_usable_size(void *p) {
+    if (!p)
+        return 0;
+    struct known block = look_at(p);
+    return allocator_of(&block)->usable(block.raw) - (size_t)((char *)p - (char *)block.raw);
+}

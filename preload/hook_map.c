@@ -1,0 +1,132 @@
+/* hook_map.c — the mmap family.
+ * In: the program's calls. Out: the same calls to the next definition, and what they did, to the table of mappings.
+ * Mappings that an allocator or the library itself makes for its own use never come here or are told apart. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "ledger.h"
+#include "mappings.h"
+#include "process.h"
+#include "site.h"
+
+#define HOOK __attribute__((visibility("default")))
+#define CALLER ((uintptr_t)__builtin_return_address(0))
+
+static bool counts(uintptr_t caller) { return process_tracked() && !next_is_foreign_code(caller); }
+
+/* The next definition of a name, looked up once. */
+#define NEXT(name) ((__typeof__(&name))find_next(#name, &next_##name))
+static void *next_mmap, *next_munmap, *next_mremap, *next_madvise, *next_mprotect, *next_brk, *next_sbrk;
+
+static void *find_next(const char *name, void **known) {
+    void *found = __atomic_load_n(known, __ATOMIC_RELAXED);
+    if (unlikely(!found)) {
+        found = dlsym(RTLD_NEXT, name);
+        __atomic_store_n(known, found, __ATOMIC_RELAXED);
+    }
+    return found;
+}
+
+static enum snap_mapping_kind kind_of(int protection, int flags) {
+    if (!(flags & MAP_ANONYMOUS))
+        return SNAP_MAP_FILE;
+    return protection == PROT_NONE ? SNAP_MAP_RESERVED : SNAP_MAP_ANONYMOUS;
+}
+
+static void *map(void *hint, size_t length, int protection, int flags, int fd, off_t offset, uintptr_t caller) {
+    void *p = NEXT(mmap)(hint, length, protection, flags, fd, offset);
+    if (p != MAP_FAILED && counts(caller))
+        mappings_add((uintptr_t)p, length, kind_of(protection, flags), (flags & MAP_TYPE) != MAP_PRIVATE,
+                     site_of(caller));
+    return p;
+}
+
+HOOK void *mmap(void *hint, size_t length, int protection, int flags, int fd, off_t offset) {
+    return map(hint, length, protection, flags, fd, offset, CALLER);
+}
+
+HOOK void *mmap64(void *hint, size_t length, int protection, int flags, int fd, off64_t offset) {
+    return map(hint, length, protection, flags, fd, offset, CALLER);
+}
+
+HOOK int munmap(void *start, size_t length) {
+    if (!counts(CALLER))
+        return NEXT(munmap)(start, length);
+    uint32_t ticket = mappings_take((uintptr_t)start, length);
+    int result = NEXT(munmap)(start, length);
+    if (result)
+        mappings_put(ticket, (uintptr_t)start, length);
+    else
+        mappings_drop(ticket);
+    return result;
+}
+
+/* With old length 0 a shared mapping is mapped a second time; with MREMAP_DONTUNMAP the old range stays, empty. */
+static void *remap_keeping_old(void *old, size_t old_length, size_t length, int flags, void *hint, uintptr_t caller) {
+    void *p = NEXT(mremap)(old, old_length, length, flags, hint);
+    if (p != MAP_FAILED)
+        mappings_add((uintptr_t)p, length, SNAP_MAP_ANONYMOUS, old_length == 0, site_of(caller));
+    return p;
+}
+
+HOOK void *mremap(void *old, size_t old_length, size_t length, int flags, ...) {
+    void *hint = NULL;
+    if (flags & (MREMAP_FIXED | MREMAP_DONTUNMAP)) {
+        va_list list;
+        va_start(list, flags);
+        hint = va_arg(list, void *);
+        va_end(list);
+    }
+    if (!counts(CALLER))
+        return NEXT(mremap)(old, old_length, length, flags, hint);
+    if (!old_length || flags & MREMAP_DONTUNMAP)
+        return remap_keeping_old(old, old_length, length, flags, hint, CALLER);
+    uint32_t ticket = mappings_take((uintptr_t)old, old_length);
+    void *p = NEXT(mremap)(old, old_length, length, flags, hint);
+    if (p == MAP_FAILED)
+        mappings_put(ticket, (uintptr_t)old, old_length);
+    else
+        mappings_put(ticket, (uintptr_t)p, length);
+    return p;
+}
+
+HOOK int madvise(void *start, size_t length, int advice) {
+    int result = NEXT(madvise)(start, length, advice);
+    if (!result && counts(CALLER))
+        mappings_advise((uintptr_t)start, length, advice);
+    return result;
+}
+
+HOOK int mprotect(void *start, size_t length, int protection) {
+    int result = NEXT(mprotect)(start, length, protection);
+    if (!result && counts(CALLER))
+        mappings_protect((uintptr_t)start, length, protection != PROT_NONE);
+    return result;
+}
+
+static void note_break(uintptr_t before, uintptr_t after, uintptr_t caller) {
+    if (after > before)
+        mappings_add(before, after - before, SNAP_MAP_BRK, false, site_of(caller));
+    else if (after < before)
+        mappings_drop(mappings_take(after, before - after));
+}
+
+/* Only the program's own calls come here: glibc's malloc moves the break from within. */
+HOOK void *sbrk(intptr_t change) {
+    void *before = NEXT(sbrk)(change);
+    if (before != (void *)-1 && change && counts(CALLER))
+        note_break((uintptr_t)before, (uintptr_t)before + (uintptr_t)change, CALLER);
+    return before;
+}
+
+HOOK int brk(void *address) {
+    void *before = NEXT(sbrk)(0);
+    int result = NEXT(brk)(address);
+    if (!result && counts(CALLER))
+        note_break((uintptr_t)before, (uintptr_t)address, CALLER);
+    return result;
+}

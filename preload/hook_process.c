@@ -1,0 +1,133 @@
+/* hook_process.c — exec, exit, unloading of code, and the way into a sandbox.
+ * In: the program's calls. Out: the same calls to the next definition, with the ledger told before. Fork needs no
+ * hook: the child notices by itself (process.h). */
+#include <alloca.h>
+#include <dlfcn.h>
+#include <linux/seccomp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "ledger.h"
+#include "process.h"
+#include "site.h"
+
+#define HOOK __attribute__((visibility("default")))
+
+/* The next definition of a name, looked up at every call: these are rare, and none may fail half way. */
+#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+/* --- exec: the same process goes on as another program --- */
+
+#define AROUND_EXEC(call)                                                                                         \
+    do {                                                                                                          \
+        process_exec(true);                                                                                       \
+        int result_ = (call);                                                                                     \
+        process_exec(false);                                                                                      \
+        return result_;                                                                                           \
+    } while (0)
+
+HOOK int execve(const char *path, char *const arguments[], char *const environment[]) {
+    AROUND_EXEC(NEXT(execve)(path, arguments, environment));
+}
+
+HOOK int execv(const char *path, char *const arguments[]) { AROUND_EXEC(NEXT(execv)(path, arguments)); }
+
+HOOK int execvp(const char *file, char *const arguments[]) { AROUND_EXEC(NEXT(execvp)(file, arguments)); }
+
+HOOK int execvpe(const char *file, char *const arguments[], char *const environment[]) {
+    AROUND_EXEC(NEXT(execvpe)(file, arguments, environment));
+}
+
+HOOK int fexecve(int fd, char *const arguments[], char *const environment[]) {
+    AROUND_EXEC(NEXT(fexecve)(fd, arguments, environment));
+}
+
+/* Collects the arguments of an execl variant, on the stack: a vfork child may not allocate. */
+#define COLLECT(arguments, first, list)                                                                           \
+    do {                                                                                                          \
+        size_t count_ = 1;                                                                                        \
+        va_list again_;                                                                                           \
+        va_copy(again_, list);                                                                                    \
+        while (va_arg(again_, char *))                                                                            \
+            count_++;                                                                                             \
+        va_end(again_);                                                                                           \
+        arguments = alloca((count_ + 1) * sizeof *arguments);                                                     \
+        arguments[0] = (char *)first;                                                                             \
+        for (size_t i_ = 1; i_ <= count_; i_++)                                                                   \
+            arguments[i_] = va_arg(list, char *);                                                                 \
+    } while (0)
+
+HOOK int execl(const char *path, const char *first, ...) {
+    char **arguments;
+    va_list list;
+    va_start(list, first);
+    COLLECT(arguments, first, list);
+    va_end(list);
+    return execv(path, arguments);
+}
+
+HOOK int execlp(const char *file, const char *first, ...) {
+    char **arguments;
+    va_list list;
+    va_start(list, first);
+    COLLECT(arguments, first, list);
+    va_end(list);
+    return execvp(file, arguments);
+}
+
+HOOK int execle(const char *path, const char *first, ...) {
+    char **arguments;
+    va_list list;
+    va_start(list, first);
+    COLLECT(arguments, first, list);
+    char *const *environment = va_arg(list, char *const *);
+    va_end(list);
+    return execve(path, arguments, environment);
+}
+
+/* --- the ends that run no destructor --- */
+
+HOOK __attribute__((noreturn)) void _exit(int status) {
+    process_end(SNAP_ABRUPT_EXIT);
+    for (;;)
+        os_call(SYS_exit_group, (long)status);
+}
+
+HOOK __attribute__((noreturn)) void _Exit(int status) { _exit(status); }
+
+
+/* --- code that goes away --- */
+
+HOOK int dlclose(void *handle) {
+    __atomic_fetch_add(&site_code_generation, 1, __ATOMIC_RELEASE);
+    int result = NEXT(dlclose)(handle);
+    __atomic_fetch_add(&site_code_generation, 1, __ATOMIC_RELEASE);
+    return result;
+}
+
+/* --- sandboxes: opening a file may kill the program from now on --- */
+
+HOOK int prctl(int option, ...) {
+    va_list list;
+    va_start(list, option);
+    unsigned long a = va_arg(list, unsigned long), b = va_arg(list, unsigned long);
+    unsigned long c = va_arg(list, unsigned long), d = va_arg(list, unsigned long);
+    va_end(list);
+    if (option == PR_SET_SECCOMP)
+        ledger_seal();
+    return NEXT(prctl)(option, a, b, c, d);
+}
+
+HOOK long syscall(long number, ...) {
+    va_list list;
+    va_start(list, number);
+    long a = va_arg(list, long), b = va_arg(list, long), c = va_arg(list, long);
+    long d = va_arg(list, long), e = va_arg(list, long), f = va_arg(list, long);
+    va_end(list);
+    if (number == SYS_seccomp)
+        ledger_seal();
+    return NEXT(syscall)(number, a, b, c, d, e, f);
+}

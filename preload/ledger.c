@@ -1,0 +1,503 @@
+/* ledger.c — see ledger.h. Sections are carved off the front of the mapped file; when it runs out, the file is
+ * reopened by path, checked to be the same file, extended by whole preallocated pieces, mapped and closed. */
+#include "ledger.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/memfd.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+
+#include "os.h"
+
+enum {
+    FIRST_EXTENT = 256 * 1024, /* preallocated at the start */
+    LARGEST_EXTENT = 4 * 1024 * 1024,
+    MEMORY_ONLY_ROOM = 64 * 1024 * 1024, /* address space; only touched pages cost memory */
+    SECTION_ALIGN = 64,
+    SPINS = 4000,
+    STRING_SECTION = 16 * 1024,
+};
+
+static struct snap_header scratch;
+struct snap_header *ledger_head = &scratch;
+
+static struct {
+    char *base;
+    size_t reserved; /* address space from base */
+    size_t mapped;   /* file (or memory) from base */
+    size_t used;     /* sections from base */
+    bool file;       /* false: memory only */
+    bool sealed;
+    uint32_t growing;
+    dev_t device;
+    ino_t inode;
+    char path[4096];
+} ledger;
+
+static struct {
+    struct snap_section *section;
+    char *bytes;
+    uint64_t capacity;
+} strings;
+
+/* --- the file --- */
+
+/* File systems where preallocated room cannot be refused later, at the write through the mapping (SIGBUS). On an
+ * overlay the upper file system decides; the usual ones are in this list. */
+static bool preallocation_holds(int fd) {
+    struct statfs fs;
+    if (os_call(SYS_fstatfs, (long)fd, &fs) < 0)
+        return false;
+    switch ((unsigned long)fs.f_type) {
+    case EXT4_SUPER_MAGIC: /* also ext2, ext3 */
+    case TMPFS_MAGIC:
+    case XFS_SUPER_MAGIC:
+    case OVERLAYFS_SUPER_MAGIC:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Beyond RLIMIT_FSIZE the kernel kills by SIGXFSZ: look first. */
+static bool size_allowed(uint64_t size) {
+    struct rlimit limit;
+    if (os_call(SYS_prlimit64, 0L, (long)RLIMIT_FSIZE, 0L, &limit) < 0)
+        return false;
+    return limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur;
+}
+
+/* Room from the end of what is mapped; 0 or -errno. */
+static long extend_file(int fd, size_t length) {
+    if (ledger.mapped + length > ledger.reserved)
+        return -ENOMEM;
+    if (!size_allowed(ledger.mapped + length))
+        return -EFBIG;
+    long error;
+    do
+        error = os_call(SYS_fallocate, (long)fd, 0L, (long)ledger.mapped, (long)length);
+    while (error == -EINTR);
+    if (!error)
+        error = os_map_file(ledger.base + ledger.mapped, length, fd, ledger.mapped);
+    if (!error)
+        ledger.mapped += length;
+    return error;
+}
+
+/* The file that was made at the start, or -errno: its name may lead elsewhere by now. */
+static int reopen(void) {
+    struct stat now;
+    int fd = os_open(ledger.path, O_RDWR | O_NOFOLLOW, 0);
+    if (fd >= 0 && (os_stat_fd(fd, &now) < 0 || now.st_dev != ledger.device || now.st_ino != ledger.inode)) {
+        os_close(fd);
+        fd = -ENOENT;
+    }
+    return fd;
+}
+
+static bool grow(size_t need) {
+    if (!ledger.file || ledger.sealed)
+        return false;
+    size_t step = ledger.mapped < LARGEST_EXTENT ? ledger.mapped : LARGEST_EXTENT;
+    size_t length = os_round_up(need > step ? need : step, OS_PAGE);
+    int fd = reopen();
+    if (fd < 0)
+        return false;
+    long error = extend_file(fd, length);
+    if (error && length > need)
+        error = extend_file(fd, os_round_up(need, OS_PAGE));
+    os_close(fd);
+    return !error;
+}
+
+/* Address space for the file to grow into, less of it where RLIMIT_AS is tight. */
+static bool reserve(void) {
+    for (size_t length = (size_t)1 << 30; length >= FIRST_EXTENT; length /= 4) {
+        ledger.base = os_reserve(length);
+        if (ledger.base) {
+            ledger.reserved = length;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the file open at fd is a ledger or snapshot of ours that may be replaced; *same when it was written by
+ * this very process before an exec. */
+static bool replaceable(int fd, uint32_t *exec_generation, bool *same) {
+    struct stat is;
+    struct snap_header old;
+    if (os_stat_fd(fd, &is) < 0 || !S_ISREG(is.st_mode) || is.st_uid != (uid_t)os_call(SYS_geteuid))
+        return false;
+    if (os_pread(fd, &old, sizeof old, 0) != sizeof old || memcmp(old.magic, SNAP_MAGIC, sizeof old.magic))
+        return false;
+    *same = old.kind == SNAP_LEDGER && old.pid == os_pid() && old.start_ticks == os_start_ticks(0);
+    *exec_generation = old.exec_generation;
+    return true;
+}
+
+static void append_number(char *text, size_t room, uint32_t n) {
+    char digits[12];
+    int count = 0;
+    size_t at = strlen(text);
+    do
+        digits[count++] = (char)('0' + n % 10);
+    while ((n /= 10));
+    while (count && at + 1 < room)
+        text[at++] = digits[--count];
+    text[at] = 0;
+}
+
+/* The ledger of the image that this process ran before exec is kept, as PATH.x<generation>. */
+static bool keep_earlier_image(uint32_t generation) {
+    char aside[sizeof ledger.path + 16];
+    strcpy(aside, ledger.path);
+    strcat(aside, ".x");
+    append_number(aside, sizeof aside, generation);
+    return os_call(SYS_renameat2, (long)AT_FDCWD, ledger.path, (long)AT_FDCWD, aside, 0L) == 0;
+}
+
+/* A new file at the path, in place of an old one of ours; sets *exec_generation. Descriptor or -errno. */
+static int create_file(uint32_t *exec_generation) {
+    for (int attempt = 0; attempt < 3; attempt++) {
+        int fd = os_open(ledger.path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+        if (fd != -EEXIST)
+            return fd;
+        fd = os_open(ledger.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+        if (fd < 0)
+            return fd;
+        uint32_t generation = 0;
+        bool same = false, ours = replaceable(fd, &generation, &same);
+        os_close(fd);
+        if (!ours)
+            return -EEXIST;
+        if (same) {
+            *exec_generation = generation + 1;
+            keep_earlier_image(generation);
+        } else {
+            os_call(SYS_unlink, ledger.path);
+        }
+    }
+    return -EEXIST;
+}
+
+static bool begin_in_file(uint32_t *exec_generation) {
+    struct stat made;
+    int fd = create_file(exec_generation);
+    if (fd < 0)
+        return false;
+    bool good = preallocation_holds(fd) && !os_stat_fd(fd, &made) && extend_file(fd, FIRST_EXTENT) == 0;
+    os_close(fd);
+    if (!good) {
+        os_call(SYS_unlink, ledger.path);
+        return false;
+    }
+    ledger.device = made.st_dev;
+    ledger.inode = made.st_ino;
+    ledger.file = true;
+    return true;
+}
+
+/* Memory that `memstow report PID` can still find: a memfd, visible in /proc/PID/maps. */
+static bool begin_in_memory(void) {
+    size_t room = ledger.reserved < MEMORY_ONLY_ROOM ? ledger.reserved : MEMORY_ONLY_ROOM;
+    int fd = size_allowed(room) ? (int)os_call(SYS_memfd_create, "memstow-ledger", (long)MFD_CLOEXEC) : -1;
+    if (fd >= 0) {
+        bool good = os_call(SYS_ftruncate, (long)fd, (long)room) == 0 && os_map_file(ledger.base, room, fd, 0) == 0;
+        os_close(fd);
+        if (good) {
+            ledger.mapped = room;
+            return true;
+        }
+    }
+    if (os_call(SYS_mprotect, ledger.base, (long)room, (long)(PROT_READ | PROT_WRITE)) < 0)
+        return false;
+    ledger.mapped = room;
+    return true;
+}
+
+/* --- sections --- */
+
+static bool growth_lock(void) {
+    for (int spin = 0; spin < SPINS; spin++) {
+        uint32_t free = 0;
+        if (__atomic_compare_exchange_n(&ledger.growing, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            return true;
+        __builtin_ia32_pause();
+    }
+    return false;
+}
+
+static void growth_unlock(void) { __atomic_store_n(&ledger.growing, 0, __ATOMIC_RELEASE); }
+
+static struct snap_section *carve(uint32_t type, uint32_t record_size, uint64_t capacity, uint64_t first) {
+    size_t length = os_round_up(sizeof(struct snap_section) + record_size * capacity, SECTION_ALIGN);
+    if (!ledger.base || (ledger.used + length > ledger.mapped && !grow(ledger.used + length - ledger.mapped)))
+        return NULL;
+    struct snap_section *section = (void *)(ledger.base + ledger.used);
+    *section = (struct snap_section){.type = type, .version = 1, .record_size = (uint16_t)record_size,
+                                     .length = length, .first = first};
+    ledger.used += length;
+    __atomic_store_n(&ledger_head->size, ledger.used, __ATOMIC_RELEASE);
+    return section;
+}
+
+static struct snap_section *new_section(uint32_t type, uint32_t record_size, uint64_t capacity, uint64_t first) {
+    struct snap_section *section = NULL;
+    if (growth_lock()) {
+        section = carve(type, record_size, capacity, first);
+        growth_unlock();
+    }
+    if (!section)
+        ledger_lost(SNAP_LOST_FILE);
+    return section;
+}
+
+void *ledger_section(uint32_t type, uint32_t record_size, uint64_t capacity, uint64_t first) {
+    struct snap_section *section = new_section(type, record_size, capacity, first);
+    if (!section)
+        return NULL;
+    __atomic_store_n(&section->count, capacity, __ATOMIC_RELEASE);
+    return section + 1;
+}
+
+/* Segment k holds first_capacity << k records, from id first_capacity * (2^k - 1). */
+static uint32_t segment_of(const struct series *self, uint32_t id) {
+    return 31u - (uint32_t)__builtin_clz(id / self->first_capacity + 1);
+}
+
+static uint32_t segment_first(const struct series *self, uint32_t k) {
+    return (uint32_t)(((uint64_t)self->first_capacity << k) - self->first_capacity);
+}
+
+static bool make_segment(struct series *self, uint32_t k) {
+    if (!growth_lock())
+        return false;
+    if (!self->segments[k]) {
+        struct snap_section *section = carve(self->type, self->record_size, (uint64_t)self->first_capacity << k,
+                                             segment_first(self, k));
+        if (section) {
+            self->sections[k] = section;
+            __atomic_store_n(&self->segments[k], (char *)(section + 1), __ATOMIC_RELEASE);
+        }
+    }
+    growth_unlock();
+    return self->segments[k] != NULL;
+}
+
+bool series_reserve(struct series *self, uint32_t id) {
+    uint32_t k = segment_of(self, id);
+    if (id >= self->limit || k >= SERIES_SEGMENTS)
+        return false;
+    if (likely(__atomic_load_n(&self->segments[k], __ATOMIC_ACQUIRE)) || make_segment(self, k))
+        return true;
+    ledger_lost(SNAP_LOST_FILE);
+    return false;
+}
+
+void *series_at(const struct series *self, uint32_t id) {
+    uint32_t k = id == SERIES_NONE ? SERIES_SEGMENTS : segment_of(self, id);
+    char *segment = k < SERIES_SEGMENTS ? __atomic_load_n(&self->segments[k], __ATOMIC_ACQUIRE) : NULL;
+    return segment ? segment + (size_t)(id - segment_first(self, k)) * self->record_size : NULL;
+}
+
+static void raise_to(uint64_t *word, uint64_t value) {
+    uint64_t seen = os_load(word);
+    while (seen < value && !__atomic_compare_exchange_n(word, &seen, value, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        ;
+}
+
+uint32_t series_take(struct series *self) {
+    uint64_t next = os_load(&self->next);
+    do
+        if (next >= self->limit || !series_reserve(self, (uint32_t)next))
+            return SERIES_NONE;
+    while (!__atomic_compare_exchange_n(&self->next, &next, next + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    uint32_t id = (uint32_t)next, k = segment_of(self, id);
+    raise_to(&self->sections[k]->count, id - segment_first(self, k) + 1);
+    return id;
+}
+
+void series_reset(struct series *self) {
+    self->next = 0;
+    memset(self->segments, 0, sizeof self->segments);
+    memset(self->sections, 0, sizeof self->sections);
+}
+
+uint32_t ledger_string(const char *text) {
+    size_t length = strlen(text) + 1;
+    if (length == 1 || length > STRING_SECTION || !growth_lock())
+        return 0;
+    struct snap_section *section = strings.section;
+    if (!section || section->count + length > strings.capacity) {
+        uint64_t first = section ? section->first + section->count : 0;
+        section = carve(SNAP_STRINGS, 1, STRING_SECTION, first);
+        if (section) {
+            strings.section = section;
+            strings.bytes = (char *)(section + 1);
+            strings.capacity = STRING_SECTION;
+            section->count = first ? 0 : 1; /* offset 0 is "" */
+        }
+    }
+    uint32_t at = 0;
+    if (section) {
+        at = (uint32_t)(section->first + section->count);
+        memcpy(strings.bytes + section->count, text, length);
+        __atomic_store_n(&section->count, section->count + length, __ATOMIC_RELEASE);
+    }
+    growth_unlock();
+    return at;
+}
+
+static struct series facts = {
+    .type = SNAP_PROCESS, .record_size = sizeof(struct snap_fact), .first_capacity = 32, .limit = 1024};
+
+void ledger_fact(enum snap_fact_key key, const char *text) {
+    struct snap_fact *fact = series_at(&facts, series_take(&facts));
+    if (fact)
+        *fact = (struct snap_fact){key, ledger_string(text)};
+}
+
+/* --- begin and end --- */
+
+static void copy_name(char *to, size_t room, const char *from) {
+    size_t length = strlen(from);
+    length = length < room ? length : room - 1;
+    memcpy(to, from, length);
+    to[length] = 0;
+}
+
+static void fill_header(const struct ledger_identity *identity, uint32_t exec_generation) {
+    struct snap_header *head = ledger_head;
+    memcpy(head->magic, SNAP_MAGIC, sizeof head->magic);
+    head->major = SNAP_MAJOR;
+    head->minor = SNAP_MINOR;
+    head->byte_order = SNAP_BYTE_ORDER;
+    head->header_size = SNAP_HEADER_SIZE;
+    head->kind = SNAP_LEDGER;
+    head->flags = identity->flags | (ledger.file ? 0 : SNAP_MEMORY_ONLY);
+    head->state = SNAP_RUNNING;
+    head->pid = os_pid();
+    head->parent_pid = (uint32_t)os_call(SYS_getppid);
+    head->start_ticks = os_start_ticks(0);
+    os_boot_id(head->boot_id);
+    memcpy(head->run_id, identity->run_id, sizeof head->run_id);
+    head->uid = (uint32_t)os_call(SYS_geteuid);
+    head->exec_generation = exec_generation;
+    head->fork_depth = identity->fork_depth;
+    head->stacks = identity->stacks;
+    head->allocator = identity->allocator;
+    head->page_size = OS_PAGE;
+    copy_name(head->name, sizeof head->name, identity->name);
+    head->start_wall_ns = os_wall_now();
+    head->start_ns = os_now();
+    head->picture_buffer = 2;
+    head->inherited_bytes = identity->inherited_bytes;
+    head->header_overhead = identity->header_overhead;
+    head->ledger_map = (struct snap_range){(uintptr_t)ledger.base, ledger.reserved};
+}
+
+bool ledger_begin(const struct ledger_identity *identity) {
+    uint32_t exec_generation = identity->exec_generation;
+    if (!reserve())
+        return false;
+    if (identity->path && strlen(identity->path) < sizeof ledger.path) {
+        strcpy(ledger.path, identity->path);
+        begin_in_file(&exec_generation);
+    }
+    if (!ledger.file && !begin_in_memory()) {
+        os_unmap(ledger.base, ledger.reserved);
+        ledger.base = NULL;
+        return false;
+    }
+    struct snap_header *before = ledger_head;
+    ledger_head = (struct snap_header *)ledger.base;
+    memcpy(ledger_head->lost, before->lost, sizeof before->lost);
+    ledger.used = SNAP_HEADER_SIZE;
+    fill_header(identity, exec_generation);
+    __atomic_store_n(&ledger_head->size, ledger.used, __ATOMIC_RELEASE);
+    if (!ledger.file && identity->path)
+        ledger_lost(SNAP_LOST_FILE);
+    ledger_fact(SNAP_FACT_EXE, identity->exe);
+    ledger_fact(SNAP_FACT_COMMAND, identity->command);
+    return true;
+}
+
+void ledger_abandon(void) {
+    if (ledger.base)
+        os_unmap(ledger.base, ledger.reserved);
+    bool sealed = ledger.sealed;
+    memset(&scratch, 0, sizeof scratch);
+    memset(&ledger, 0, sizeof ledger);
+    memset(&strings, 0, sizeof strings);
+    series_reset(&facts);
+    ledger.sealed = sealed;
+    ledger_head = &scratch;
+}
+
+static void write_out(void) {
+    if (!ledger.path[0] || ledger.sealed || !size_allowed(ledger.used))
+        return;
+    uint32_t generation;
+    int fd = create_file(&generation);
+    if (fd < 0)
+        return;
+    if (os_write(fd, ledger.base, ledger.used) < 0)
+        os_call(SYS_unlink, ledger.path);
+    os_close(fd);
+}
+
+void ledger_end(enum snap_state state) {
+    if (!ledger.base)
+        return;
+    ledger_head->end_ns = os_now();
+    __atomic_store_n(&ledger_head->state, state, __ATOMIC_RELEASE);
+    if (ledger.sealed)
+        return;
+    if (!ledger.file) {
+        write_out();
+        return;
+    }
+    /* Late events may still come (other threads run on): keep every page that is in use, and a little more. */
+    size_t keep = os_round_up(ledger.used, OS_PAGE);
+    int fd = keep < ledger.mapped && growth_lock() ? reopen() : -1;
+    if (fd < 0)
+        return;
+    ledger.mapped = keep;
+    os_call(SYS_ftruncate, (long)fd, (long)keep);
+    os_close(fd);
+    growth_unlock();
+}
+
+void ledger_resume(void) {
+    if (!ledger.base)
+        return;
+    ledger_head->end_ns = 0;
+    __atomic_store_n(&ledger_head->state, SNAP_RUNNING, __ATOMIC_RELEASE);
+}
+
+bool ledger_made_by_us(const char *path) {
+    uint32_t generation;
+    bool same = false;
+    int fd = os_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    if (fd < 0)
+        return false;
+    bool ours = replaceable(fd, &generation, &same);
+    os_close(fd);
+    return ours && same;
+}
+
+void ledger_unlink(void) {
+    int fd = ledger.file && !ledger.sealed ? reopen() : -1;
+    if (fd < 0)
+        return;
+    os_call(SYS_unlink, ledger.path);
+    os_close(fd);
+}
+
+void ledger_seal(void) { ledger.sealed = true; }

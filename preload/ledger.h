@@ -1,0 +1,81 @@
+/* ledger.h — the mapped file of a process (snapshot.h is its format).
+ * In: requests for sections and records from account, site, blocks and mappings. Out: memory that survives the
+ * process. It never waits for a lock longer than a bounded spin, and never leaves a descriptor open. */
+#ifndef MEMSTOW_LEDGER_H
+#define MEMSTOW_LEDGER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "snapshot.h"
+
+/* What the ledger is made for; read from the environment by process.c. Strings must outlive the ledger. */
+struct ledger_identity {
+    const char *path;    /* absolute; NULL: memory only */
+    const char *name;    /* program */
+    const char *exe;
+    const char *command;
+    uint8_t run_id[16];
+    uint32_t stacks, allocator, flags, fork_depth, exec_generation, header_overhead;
+    uint64_t inherited_bytes;
+};
+
+/* The header of the present ledger; a private scratch header while there is none, so that it can always be
+ * written to. */
+extern struct snap_header *ledger_head;
+
+/* Makes the file, or memory of the same shape when that is not safe (see docs/design.md). False when not even
+ * memory can be had. Call once per process, by one thread. */
+bool ledger_begin(const struct ledger_identity *identity);
+
+/* Forgets a ledger inherited over fork: it belongs to the parent, which goes on writing to it. */
+void ledger_abandon(void);
+
+/* Marks the end, gives unused room of the file back; a memory-only ledger is written out now if it can be. */
+void ledger_end(enum snap_state state);
+
+/* The process goes on after all: exec failed. */
+void ledger_resume(void);
+
+/* Whether the file at `path` is the ledger of an earlier image of this process. */
+bool ledger_made_by_us(const char *path);
+
+/* Removes the file of the ledger if it is still the one that was made: for a forked child that is about to exec. */
+void ledger_unlink(void);
+
+/* No files from now on: the program has gone into a sandbox where opening one may kill it. */
+void ledger_seal(void);
+
+static inline void ledger_lost(enum snap_lost what) {
+    __atomic_fetch_add(&ledger_head->lost[what], 1, __ATOMIC_RELAXED);
+}
+
+/* Records of one type, numbered from 0, in sections that double in size. Ids are stable, records never move. */
+enum { SERIES_SEGMENTS = 24 };
+struct series {
+    uint32_t type;
+    uint32_t record_size;
+    uint32_t first_capacity; /* a power of two */
+    uint32_t limit;          /* ids at and above are refused */
+    uint64_t next;           /* next id to give */
+    char *segments[SERIES_SEGMENTS];
+    struct snap_section *sections[SERIES_SEGMENTS];
+};
+enum { SERIES_NONE = UINT32_MAX };
+
+/* Takes a new id, or SERIES_NONE when there is no room. */
+uint32_t series_take(struct series *self);
+void *series_at(const struct series *self, uint32_t id); /* NULL when it was never taken */
+/* Makes sure that the segment of `id` exists. */
+bool series_reserve(struct series *self, uint32_t id);
+void series_reset(struct series *self);
+
+/* A whole section of its own, for tables with their own addressing: `capacity` zeroed records; NULL: no room. */
+void *ledger_section(uint32_t type, uint32_t record_size, uint64_t capacity, uint64_t first);
+
+/* Appends to the string pool; "" and whatever does not fit give 0. */
+uint32_t ledger_string(const char *text);
+
+void ledger_fact(enum snap_fact_key key, const char *text);
+
+#endif

@@ -1,0 +1,394 @@
+/* mappings.c — see mappings.h. The queue is a lock-free stack, taken whole and reversed; the table is touched only
+ * by whoever holds `busy`, which nobody waits for: the holder looks at the queue again after letting go. */
+#include "mappings.h"
+
+#include <string.h>
+
+#include "account.h"
+#include "ledger.h"
+#include "os.h"
+
+enum { EVENTS = 1024, PIECES = 1 << 16, NO_EVENT = UINT32_MAX };
+
+enum operation { ADD, TAKE, DROP, PUT, PROTECT, ADVISE };
+
+struct event {
+    uint32_t next; /* in the queue or the pool */
+    uint8_t operation, kind, shared, accessible;
+    uint32_t site, tid, ticket;
+    int32_t advice;
+    uint64_t address, length, time;
+};
+
+static struct event events[EVENTS];
+static uint64_t pool;        /* index + 1 of the first free event (0: none), and a tag against ABA above it */
+static uint32_t pool_used;   /* events that were ever given out */
+static uint32_t queue_head;  /* index + 1 of the newest queued event */
+static uint32_t busy;
+static uint32_t last_ticket;
+
+static struct series records = {
+    .type = SNAP_MAPPING, .record_size = sizeof(struct snap_mapping), .first_capacity = 128, .limit = PIECES};
+
+/* Below: only while busy is held. Ids of records: in address order, unused, and taken out for a ticket. */
+static uint32_t ordered[PIECES], ordered_count;
+static uint32_t unused[PIECES], unused_count;
+static struct {
+    uint32_t id, ticket;
+} taken[PIECES];
+static uint32_t taken_count;
+
+/* --- the queue --- */
+
+static struct event *take_event(void) {
+    uint64_t head = os_load(&pool);
+    while ((uint32_t)head) {
+        struct event *event = &events[(uint32_t)head - 1];
+        uint64_t rest = ((head >> 32) + 1) << 32 | event->next;
+        if (__atomic_compare_exchange_n(&pool, &head, rest, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            return event;
+    }
+    uint32_t fresh = __atomic_load_n(&pool_used, __ATOMIC_RELAXED);
+    while (fresh < EVENTS)
+        if (__atomic_compare_exchange_n(&pool_used, &fresh, fresh + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            return &events[fresh];
+    ledger_lost(SNAP_LOST_MAPPINGS);
+    return NULL;
+}
+
+static void give_event_back(struct event *event) {
+    uint64_t head = os_load(&pool), mine;
+    do {
+        event->next = (uint32_t)head;
+        mine = ((head >> 32) + 1) << 32 | (uint64_t)(event - events + 1);
+    } while (!__atomic_compare_exchange_n(&pool, &head, mine, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+}
+
+static void apply(const struct event *event);
+
+static void apply_queue(void) {
+    uint32_t newest = __atomic_exchange_n(&queue_head, 0, __ATOMIC_ACQUIRE), oldest = 0;
+    while (newest) {
+        struct event *event = &events[newest - 1];
+        uint32_t next = event->next;
+        event->next = oldest;
+        oldest = newest;
+        newest = next;
+    }
+    while (oldest) {
+        struct event *event = &events[oldest - 1];
+        oldest = event->next;
+        apply(event);
+        give_event_back(event);
+    }
+}
+
+static void submit(struct event *event) {
+    uint32_t head = __atomic_load_n(&queue_head, __ATOMIC_RELAXED);
+    do
+        event->next = head;
+    while (!__atomic_compare_exchange_n(&queue_head, &head, (uint32_t)(event - events + 1), true, __ATOMIC_SEQ_CST,
+                                        __ATOMIC_RELAXED));
+    while (__atomic_load_n(&queue_head, __ATOMIC_SEQ_CST)) {
+        if (__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE))
+            return; /* the holder will look again */
+        apply_queue();
+        __atomic_store_n(&busy, 0, __ATOMIC_SEQ_CST);
+    }
+}
+
+/* --- records --- */
+
+static struct snap_mapping *record_at(uint32_t id) { return series_at(&records, id); }
+
+static struct snap_mapping *piece(uint32_t position) { return record_at(ordered[position]); }
+
+static uint64_t end_of(const struct snap_mapping *record) { return record->address + record->length; }
+
+static void write_record(uint32_t id, const struct snap_mapping *value) {
+    struct snap_mapping *record = record_at(id);
+    uint32_t sequence = record->sequence;
+    __atomic_store_n(&record->sequence, sequence + 1, __ATOMIC_RELEASE);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    size_t after = sizeof value->sequence;
+    memcpy((char *)record + after, (const char *)value + after, sizeof *value - after);
+    __atomic_store_n(&record->sequence, sequence + 2, __ATOMIC_RELEASE);
+}
+
+static uint32_t new_record(void) {
+    uint32_t id = unused_count ? unused[--unused_count] : series_take(&records);
+    if (id == SERIES_NONE)
+        ledger_lost(SNAP_LOST_MAPPINGS);
+    return id;
+}
+
+static void free_record(uint32_t id) {
+    write_record(id, &(struct snap_mapping){0});
+    unused[unused_count++] = id;
+}
+
+/* First position whose piece ends after the address. */
+static uint32_t position_of(uint64_t address) {
+    uint32_t low = 0, high = ordered_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (end_of(piece(middle)) > address)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static void insert_at(uint32_t position, uint32_t id) {
+    memmove(ordered + position + 1, ordered + position, (ordered_count - position) * sizeof *ordered);
+    ordered[position] = id;
+    ordered_count++;
+}
+
+static void remove_at(uint32_t position, uint32_t count) {
+    ordered_count -= count;
+    memmove(ordered + position, ordered + position + count, (ordered_count - position) * sizeof *ordered);
+}
+
+/* --- counting: memory without access or backed by a file is told apart, and is not live --- */
+
+static void count(const struct snap_mapping *record, uint64_t bytes, uint64_t blocks) {
+    if (record->kind == SNAP_MAP_FILE)
+        __atomic_fetch_add(&ledger_head->file_mapped_live, bytes, __ATOMIC_RELAXED);
+    else if (record->kind == SNAP_MAP_RESERVED)
+        __atomic_fetch_add(&ledger_head->reserved_live, bytes, __ATOMIC_RELAXED);
+    else
+        account_map(record->site, bytes, blocks);
+}
+
+static void uncount(const struct snap_mapping *record, uint64_t bytes, uint64_t blocks) {
+    if (record->kind == SNAP_MAP_FILE)
+        __atomic_fetch_sub(&ledger_head->file_mapped_live, bytes, __ATOMIC_RELAXED);
+    else if (record->kind == SNAP_MAP_RESERVED)
+        __atomic_fetch_sub(&ledger_head->reserved_live, bytes, __ATOMIC_RELAXED);
+    else
+        account_unmap(record->site, bytes, blocks);
+}
+
+/* --- operations --- */
+
+/* Makes `address` a border between pieces. A piece more is a block more. */
+static void cut(uint64_t address) {
+    uint32_t position = position_of(address);
+    if (position == ordered_count || piece(position)->address >= address)
+        return;
+    uint32_t id = ordered_count + taken_count < PIECES ? new_record() : SERIES_NONE;
+    struct snap_mapping lower = *piece(position), upper = lower;
+    if (id == SERIES_NONE)
+        return;
+    upper.address = address;
+    upper.length = end_of(&lower) - address;
+    lower.length = address - lower.address;
+    write_record(ordered[position], &lower);
+    write_record(id, &upper);
+    insert_at(position + 1, id);
+    count(&upper, 0, 1);
+}
+
+/* Cuts at both ends; the pieces within are [position, returned). */
+static uint32_t isolate(uint64_t address, uint64_t length, uint32_t *position) {
+    cut(address);
+    cut(address + length);
+    uint32_t end = *position = position_of(address);
+    while (end < ordered_count && end_of(piece(end)) <= address + length)
+        end++;
+    return end;
+}
+
+static void drop_range(uint64_t address, uint64_t length) {
+    uint32_t position, end = isolate(address, length, &position);
+    for (uint32_t i = position; i < end; i++) {
+        uncount(piece(i), piece(i)->length, 1);
+        free_record(ordered[i]);
+    }
+    remove_at(position, end - position);
+}
+
+static void place(uint32_t id) {
+    const struct snap_mapping *record = record_at(id);
+    insert_at(position_of(record->address), id);
+}
+
+static void apply_add(const struct event *event) {
+    drop_range(event->address, event->length);
+    uint32_t id = ordered_count + taken_count < PIECES ? new_record() : SERIES_NONE;
+    if (id == SERIES_NONE)
+        return;
+    struct snap_mapping record = {.kind = event->kind,
+                                  .address = event->address,
+                                  .length = event->length,
+                                  .birth_ns = event->time,
+                                  .site = event->site,
+                                  .tid = event->tid,
+                                  .shared = event->shared};
+    write_record(id, &record);
+    place(id);
+    count(&record, record.length, 1);
+}
+
+static void apply_take(const struct event *event) {
+    uint32_t position, end = isolate(event->address, event->length, &position);
+    for (uint32_t i = position; i < end; i++) {
+        taken[taken_count].id = ordered[i];
+        taken[taken_count++].ticket = event->ticket;
+    }
+    remove_at(position, end - position);
+}
+
+/* The next record taken for the ticket, lowest address first; SERIES_NONE when there is none (any more). */
+static uint32_t untake(uint32_t ticket) {
+    for (uint32_t i = 0; i < taken_count; i++) {
+        if (taken[i].ticket != ticket)
+            continue;
+        uint32_t id = taken[i].id;
+        taken_count--;
+        memmove(taken + i, taken + i + 1, (taken_count - i) * sizeof *taken);
+        return id;
+    }
+    return SERIES_NONE;
+}
+
+static void apply_drop(const struct event *event) {
+    for (uint32_t id; (id = untake(event->ticket)) != SERIES_NONE;) {
+        uncount(record_at(id), record_at(id)->length, 1);
+        free_record(id);
+    }
+}
+
+/* Pieces keep their order and size from the new address on; the last one takes up the difference in length. */
+static void apply_put(const struct event *event) {
+    uint64_t at = event->address, end = event->address + event->length;
+    uint32_t last = SERIES_NONE;
+    bool first = true;
+    for (uint32_t id; (id = untake(event->ticket)) != SERIES_NONE; last = id) {
+        struct snap_mapping record = *record_at(id);
+        if (first)
+            drop_range(event->address, event->length); /* MREMAP_FIXED */
+        first = false;
+        uint64_t length = at >= end ? 0 : record.length < end - at ? record.length : end - at;
+        uncount(&record, record.length - length, length ? 0 : 1);
+        if (!length) {
+            free_record(id);
+            continue;
+        }
+        record.address = at;
+        record.length = length;
+        at += length;
+        write_record(id, &record);
+        place(id);
+    }
+    if (last == SERIES_NONE || at >= end || !record_at(last)->length)
+        return;
+    struct snap_mapping record = *record_at(last);
+    record.length += end - at;
+    write_record(last, &record);
+    count(&record, end - at, 0);
+}
+
+static bool changes_kind(const struct snap_mapping *record, bool accessible) {
+    return record->kind == (accessible ? SNAP_MAP_RESERVED : SNAP_MAP_ANONYMOUS);
+}
+
+static void apply_protect(const struct event *event) {
+    uint64_t end = event->address + event->length;
+    uint32_t position = position_of(event->address);
+    bool any = false;
+    for (; position < ordered_count && piece(position)->address < end; position++)
+        any = any || changes_kind(piece(position), event->accessible);
+    if (!any)
+        return;
+    uint32_t stop = isolate(event->address, event->length, &position);
+    for (; position < stop; position++) {
+        struct snap_mapping record = *piece(position);
+        if (!changes_kind(&record, event->accessible))
+            continue;
+        uncount(&record, record.length, 1);
+        record.kind = event->accessible ? SNAP_MAP_ANONYMOUS : SNAP_MAP_RESERVED;
+        write_record(ordered[position], &record);
+        count(&record, record.length, 1);
+    }
+}
+
+static void apply_advise(const struct event *event) {
+    uint64_t end = event->address + event->length;
+    for (uint32_t i = position_of(event->address); i < ordered_count && piece(i)->address < end; i++) {
+        struct snap_mapping record = *piece(i);
+        record.advice |= event->advice >= 0 && event->advice < 64 ? (uint64_t)1 << event->advice : 0;
+        write_record(ordered[i], &record);
+    }
+}
+
+static void apply(const struct event *event) {
+    static void (*const operations[])(const struct event *) = {
+        [ADD] = apply_add, [TAKE] = apply_take,       [DROP] = apply_drop,
+        [PUT] = apply_put, [PROTECT] = apply_protect, [ADVISE] = apply_advise,
+    };
+    operations[event->operation](event);
+}
+
+/* --- what the hooks call --- */
+
+static void queue(struct event value) {
+    struct event *event = take_event();
+    if (!event)
+        return;
+    value.next = event->next;
+    *event = value;
+    submit(event);
+}
+
+static uint64_t whole_pages(uint64_t length) { return os_round_up(length, OS_PAGE); }
+
+void mappings_add(uintptr_t address, uint64_t length, enum snap_mapping_kind kind, bool shared, uint32_t site) {
+    queue((struct event){.operation = ADD,
+                         .kind = (uint8_t)kind,
+                         .shared = shared,
+                         .site = site,
+                         .tid = os_tid(),
+                         .address = address,
+                         .length = whole_pages(length),
+                         .time = os_now()});
+}
+
+uint32_t mappings_take(uintptr_t address, uint64_t length) {
+    uint32_t ticket = __atomic_add_fetch(&last_ticket, 1, __ATOMIC_RELAXED);
+    queue((struct event){.operation = TAKE, .address = address, .length = whole_pages(length), .ticket = ticket});
+    return ticket;
+}
+
+void mappings_drop(uint32_t ticket) { queue((struct event){.operation = DROP, .ticket = ticket}); }
+
+void mappings_put(uint32_t ticket, uintptr_t address, uint64_t length) {
+    queue((struct event){.operation = PUT, .address = address, .length = whole_pages(length), .ticket = ticket});
+}
+
+void mappings_protect(uintptr_t address, uint64_t length, bool accessible) {
+    queue((struct event){
+        .operation = PROTECT, .address = address, .length = whole_pages(length), .accessible = accessible});
+}
+
+void mappings_advise(uintptr_t address, uint64_t length, int advice) {
+    if (advice >= 0 && advice < 32)
+        __atomic_fetch_add(&ledger_head->advised_bytes[advice], length, __ATOMIC_RELAXED);
+    queue((struct event){.operation = ADVISE, .address = address, .length = whole_pages(length), .advice = advice});
+}
+
+void mappings_abandon(void) {
+    series_reset(&records);
+    ordered_count = unused_count = taken_count = 0;
+    pool = pool_used = queue_head = busy = 0;
+}
+
+void mappings_visit_records(void (*visit)(struct snap_mapping *record, void *context), void *context) {
+    for (uint64_t id = 0, n = os_load(&records.next); id < n; id++) {
+        struct snap_mapping *record = record_at((uint32_t)id);
+        if (record && record->length)
+            visit(record, context);
+    }
+}

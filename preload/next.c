@@ -1,0 +1,90 @@
+/* next.c — see next.h. */
+#include "next.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+
+void *__libc_malloc(size_t);
+void __libc_free(void *);
+void *__libc_calloc(size_t, size_t);
+void *__libc_realloc(void *, size_t);
+void *__libc_memalign(size_t, size_t);
+
+/* glibc has no __libc_malloc_usable_size; the layout of a chunk's size word has been part of its ABI with
+ * debuggers and emacs since 2.0: size | flags at p-8, of which bit 1 says mmapped (16 bytes of overhead, not 8). */
+static size_t libc_usable(void *p) {
+    size_t word = ((size_t *)p)[-1];
+    return (word & ~(size_t)7) - (word & 2 ? 16 : 8);
+}
+
+#define LIBC                                                                                                      \
+    { __libc_malloc, __libc_free, __libc_calloc, __libc_realloc, __libc_memalign, libc_usable }
+
+const struct next_allocator next_libc = LIBC;
+struct next_allocator next = LIBC;
+
+static uintptr_t foreign_start, foreign_end;
+
+static void note_code_at(void *address) {
+    struct dl_find_object object;
+    if (_dl_find_object(address, &object) == 0) {
+        foreign_start = (uintptr_t)object.dlfo_map_start;
+        foreign_end = (uintptr_t)object.dlfo_map_end;
+    }
+}
+
+#ifdef MEMSTOW_MIMALLOC
+void *mi_malloc(size_t);
+void mi_free(void *);
+void *mi_calloc(size_t, size_t);
+void *mi_realloc(void *, size_t);
+void *mi_malloc_aligned(size_t, size_t);
+size_t mi_usable_size(const void *);
+
+static void *mi_memalign_like_libc(size_t alignment, size_t size) { return mi_malloc_aligned(size, alignment); }
+
+static size_t mi_usable(void *p) { return mi_usable_size(p); }
+
+static bool use_mimalloc(void) {
+    note_code_at((void *)use_mimalloc); /* it is part of this library, and maps memory through our hooks */
+    next = (struct next_allocator){mi_malloc, mi_free, mi_calloc, mi_realloc, mi_memalign_like_libc, mi_usable};
+    return true;
+}
+#else
+static bool use_mimalloc(void) { return false; }
+#endif
+
+/* All six or nothing: blocks must go back where they came from. */
+static bool use_foreign(void) {
+    struct next_allocator found = {
+        .malloc = (void *(*)(size_t))dlsym(RTLD_NEXT, "malloc"),
+        .free = (void (*)(void *))dlsym(RTLD_NEXT, "free"),
+        .calloc = (void *(*)(size_t, size_t))dlsym(RTLD_NEXT, "calloc"),
+        .realloc = (void *(*)(void *, size_t))dlsym(RTLD_NEXT, "realloc"),
+        .memalign = (void *(*)(size_t, size_t))dlsym(RTLD_NEXT, "memalign"),
+        .usable = (size_t(*)(void *))dlsym(RTLD_NEXT, "malloc_usable_size"),
+    };
+    if (found.malloc == __libc_malloc || !found.malloc || !found.free || !found.calloc || !found.realloc ||
+        !found.memalign || !found.usable)
+        return false;
+    note_code_at((void *)found.malloc);
+    next = found;
+    return true;
+}
+
+enum next_kind next_find(bool want_mimalloc) {
+    if (want_mimalloc && use_mimalloc())
+        return NEXT_MIMALLOC;
+    return use_foreign() ? NEXT_FOREIGN : NEXT_GLIBC;
+}
+
+void *next_aligned_alloc(size_t alignment, size_t size) {
+    void *(*found)(size_t, size_t) = (void *(*)(size_t, size_t))dlsym(RTLD_NEXT, "aligned_alloc");
+    return found ? found(alignment, size) : NULL;
+}
+
+bool next_is_foreign_code(uintptr_t address) { return address >= foreign_start && address < foreign_end; }
+
+bool next_is_shadowed(void) {
+    return dlsym(RTLD_DEFAULT, "malloc") != (void *)malloc;
+}

@@ -1,0 +1,41 @@
+/* next.h — the allocator behind ours: glibc's, another that the program brought, or the built-in mimalloc.
+ * In: the choice made at the start. Out: six functions that serve raw memory. It must never count anything. */
+#ifndef MEMSTOW_NEXT_H
+#define MEMSTOW_NEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct next_allocator {
+    void *(*malloc)(size_t);
+    void (*free)(void *);
+    void *(*calloc)(size_t, size_t);
+    void *(*realloc)(void *, size_t);
+    void *(*memalign)(size_t, size_t);
+    size_t (*usable)(void *);
+};
+
+/* Until next_find: glibc's, which are always there. */
+extern struct next_allocator next;
+
+/* glibc's own, whatever `next` is: blocks that were handed out before next_find, and pointers that came from
+ * __libc_malloc, belong to them. */
+extern const struct next_allocator next_libc;
+
+enum next_kind { NEXT_GLIBC, NEXT_FOREIGN, NEXT_MIMALLOC };
+
+/* Chooses; may call our own malloc (dlsym does). Falls back to glibc when mimalloc is wanted but not built in. */
+enum next_kind next_find(bool want_mimalloc);
+
+/* For alignments that are no powers of two: what the program's own aligned_alloc does. */
+void *next_aligned_alloc(size_t alignment, size_t size);
+
+/* Whether the code at `address` belongs to the allocator, where that is not glibc: its own mappings are not the
+ * program's. */
+bool next_is_foreign_code(uintptr_t address);
+
+/* Whether somebody before us in the search order defines malloc: then ours is never called. */
+bool next_is_shadowed(void);
+
+#endif

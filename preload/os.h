@@ -1,0 +1,58 @@
+/* os.h — the one seam to kernel and processor: raw system calls, clock, atomic-to-signals arithmetic.
+ * In: plain arguments. Out: results or -errno. It must never touch errno, allocate, or be a cancellation point,
+ * because hooks call it in the middle of the program's malloc. */
+#ifndef MEMSTOW_OS_H
+#define MEMSTOW_OS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#if !defined(__x86_64__) || !defined(__linux__)
+#error "memstow supports x86-64 Linux"
+#endif
+
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+enum { OS_PAGE = 4096 };
+
+/* The kernel's answer as it is: -errno on failure. */
+long os_call(long number, ...);
+
+void *os_map(size_t length);                    /* private zeroed memory, or NULL */
+void *os_reserve(size_t length);                /* address space without access, or NULL */
+long os_map_file(void *at, size_t length, int fd, uint64_t offset); /* shared read-write at exactly `at` */
+void os_unmap(void *start, size_t length);
+int os_open(const char *path, int flags, int mode);
+void os_close(int fd);
+long os_read(int fd, void *to, size_t length); /* until full or end of file; restarts after a signal */
+long os_pread(int fd, void *to, size_t length, uint64_t offset);
+long os_write(int fd, const void *from, size_t length); /* all, or -errno; restarts after a signal */
+int os_stat_fd(int fd, struct stat *out);
+
+uint64_t os_now(void);      /* CLOCK_MONOTONIC, ns */
+uint64_t os_wall_now(void); /* CLOCK_REALTIME, ns */
+uint32_t os_pid(void);
+uint32_t os_tid(void);
+/* Field 22 of /proc/<pid>/stat; 0 when it cannot be read. pid 0 is the caller. */
+uint64_t os_start_ticks(uint32_t pid);
+/* The kernel's boot id as 16 bytes; false when it cannot be read. */
+bool os_boot_id(uint8_t out[16]);
+
+/* Adds in one instruction: a signal handler that counts on the same thread loses nothing. Other threads may read
+ * the word, none may write it. */
+static inline void os_add(uint64_t *word, uint64_t n) {
+#if defined(__SANITIZE_THREAD__)
+    __atomic_fetch_add(word, n, __ATOMIC_RELAXED);
+#else
+    __asm__ volatile("addq %1, %0" : "+m"(*word) : "er"(n) : "cc");
+#endif
+}
+
+static inline uint64_t os_load(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }
+
+static inline size_t os_round_up(size_t n, size_t unit) { return (n + unit - 1) & ~(unit - 1); }
+
+#endif

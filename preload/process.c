@@ -1,0 +1,296 @@
+/* process.c — see process.h. */
+#include "process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "account.h"
+#include "blocks.h"
+#include "closing.h"
+#include "header.h"
+#include "ledger.h"
+#include "mappings.h"
+#include "peak.h"
+#include "site.h"
+
+struct process_page process_page __attribute__((aligned(OS_PAGE)));
+uint32_t process_mark;
+enum next_kind process_next;
+
+/* Copied from the environment once: programs write over it (setproctitle) and change it. */
+static struct {
+    char out[4096]; /* template of the main process's file */
+    bool out_named; /* -o FILE without any %: others get FILE.PID */
+    char follow[1024];
+    uint32_t main_pid, stacks;
+    bool mimalloc;
+    uint8_t run_id[16];
+} wish;
+
+static bool begun_before; /* in this process or in one that it was forked from */
+static bool ended;
+static uint32_t tracked_pid, fork_depth;
+static char name[64], exe[4096], command[4096];
+
+/* --- the environment --- */
+
+static const char *variable(const char *key) {
+    extern char **environ;
+    size_t length = strlen(key);
+    for (char **at = environ; at && *at; at++)
+        if (!strncmp(*at, key, length) && (*at)[length] == '=')
+            return *at + length + 1;
+    return "";
+}
+
+static void copy(char *to, size_t room, const char *from) {
+    size_t length = strlen(from);
+    length = length < room ? length : room - 1;
+    memcpy(to, from, length);
+    to[length] = 0;
+}
+
+static uint32_t decimal(const char *text) {
+    uint32_t n = 0;
+    for (; *text >= '0' && *text <= '9'; text++)
+        n = n * 10 + (uint32_t)(*text - '0');
+    return n;
+}
+
+static void read_run_id(const char *hex) {
+    for (int i = 0; i < 32 && hex[i]; i++) {
+        int digit = hex[i] <= '9' ? hex[i] - '0' : (hex[i] | 32) - 'a' + 10;
+        wish.run_id[i / 2] = (uint8_t)(wish.run_id[i / 2] << 4 | (digit & 15));
+    }
+}
+
+/* Preloaded by hand, without `memstow run`: the command's default, in the directory where the program starts. */
+static void default_out(void) {
+    static const char file[] = "/memstow.%n.%p.mst";
+    long n = os_call(SYS_getcwd, wish.out, sizeof wish.out - sizeof file);
+    if (n > 0 && wish.out[0] == '/')
+        strcat(wish.out, file);
+    else
+        wish.out[0] = 0;
+}
+
+static void read_wishes(void) {
+    copy(wish.out, sizeof wish.out, variable("MEMSTOW_OUT"));
+    if (!wish.out[0])
+        default_out();
+    wish.out_named = variable("MEMSTOW_OUT_NAMED")[0] == '1';
+    copy(wish.follow, sizeof wish.follow, variable("MEMSTOW_FOLLOW"));
+    wish.main_pid = decimal(variable("MEMSTOW_MAIN"));
+    wish.stacks = strcmp(variable("MEMSTOW_STACKS"), "none") ? SNAP_STACKS_MODULE : SNAP_STACKS_NONE;
+    wish.mimalloc = !strcmp(variable("MEMSTOW_ALLOCATOR"), "mimalloc");
+    read_run_id(variable("MEMSTOW_RUN"));
+}
+
+/* --- who this is --- */
+
+static void read_command(void) {
+    int fd = os_open("/proc/self/cmdline", O_RDONLY, 0);
+    long n = fd < 0 ? 0 : os_read(fd, command, sizeof command - 1);
+    if (fd >= 0)
+        os_close(fd);
+    for (n = n > 0 ? n - 1 : 0, command[n] = 0; n-- > 0;)
+        if (!command[n])
+            command[n] = ' ';
+}
+
+/* The name that the program was called by, as `ps` would show it: argv[0] without its directories. */
+static void read_identity(void) {
+    read_command();
+    long n = os_call(SYS_readlinkat, (long)AT_FDCWD, "/proc/self/exe", exe, sizeof exe - 1);
+    exe[n > 0 ? n : 0] = 0;
+    size_t length = strcspn(command, " ");
+    const char *start = command;
+    for (size_t i = 0; i < length; i++)
+        if (command[i] == '/')
+            start = command + i + 1;
+    length -= (size_t)(start - command);
+    length = length < sizeof name ? length : sizeof name - 1;
+    memcpy(name, start, length);
+    name[length] = 0;
+    if (!length)
+        copy(name, sizeof name, "program");
+}
+
+static bool in_list(const char *list, const char *word) {
+    size_t length = strlen(word);
+    for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',')
+        if (strcspn(at, ",") == length && !strncmp(at, word, length))
+            return true;
+    return false;
+}
+
+static bool wanted(void) {
+    if (os_pid() == wish.main_pid || !wish.follow[0] || !strcmp(wish.follow, "all"))
+        return true;
+    return strcmp(wish.follow, "none") && in_list(wish.follow, name);
+}
+
+/* --- the file's name --- */
+
+static void append(char *to, size_t room, const char *text) {
+    size_t at = strlen(to);
+    copy(to + at, room - at, text);
+}
+
+static void append_decimal(char *to, size_t room, uint32_t n) {
+    char digits[12] = {0};
+    int at = sizeof digits - 1;
+    do
+        digits[--at] = (char)('0' + n % 10);
+    while ((n /= 10));
+    append(to, room, digits + at);
+}
+
+static void expand(char *to, size_t room, uint32_t generation) {
+    to[0] = 0;
+    for (const char *at = wish.out; *at; at++) {
+        char plain[2] = {*at, 0};
+        switch (*at == '%' ? at[1] : 0) {
+        case 'n': append(to, room, name); break;
+        case 'p': append_decimal(to, room, os_pid()); break;
+        case 'x': append_decimal(to, room, generation); break;
+        case '%': append(to, room, "%"); break;
+        default: append(to, room, plain); continue;
+        }
+        at++;
+    }
+    if (wish.out_named && os_pid() != wish.main_pid) {
+        append(to, room, ".");
+        append_decimal(to, room, os_pid());
+    }
+}
+
+/* --- begin --- */
+
+static void wipe_page(void) { process_page = (struct process_page){0}; }
+
+static void wipe_after_fork(void) {
+    if (os_call(SYS_madvise, &process_page, (long)sizeof process_page, (long)MADV_WIPEONFORK) < 0)
+        pthread_atfork(NULL, NULL, wipe_page); /* before Linux 4.14; raw clone goes unnoticed there */
+}
+
+static void begin_first(void) {
+    begun_before = true;
+    read_wishes();
+    read_identity();
+    process_next = next_find(wish.mimalloc);
+    wipe_after_fork();
+}
+
+/* What the parent tracked is the parent's. The blocks are still there: their headers tell them apart by their
+ * generation, which stops at 255. */
+static uint64_t leave_parent(void) {
+    bool was_tracked = ledger_head->pid != 0;
+    fork_depth++;
+    uint64_t inherited = account_abandon();
+    site_abandon();
+    peak_abandon();
+    mappings_abandon();
+    blocks_close_ledger();
+    ledger_abandon();
+    ended = false;
+    return was_tracked ? inherited : 0;
+}
+
+static bool begin_ledger(uint64_t inherited) {
+    char path[sizeof wish.out];
+    struct ledger_identity identity = {
+        .path = path,
+        .name = name,
+        .exe = exe,
+        .command = command,
+        .stacks = wish.stacks,
+        .allocator = process_next == NEXT_MIMALLOC ? SNAP_ALLOCATOR_MIMALLOC : SNAP_ALLOCATOR_KEEP,
+        .flags = (fork_depth ? SNAP_FORK_CHILD : 0) | (process_next == NEXT_FOREIGN ? SNAP_FOREIGN_ALLOCATOR : 0),
+        .fork_depth = fork_depth,
+        .header_overhead = sizeof(struct header),
+        .inherited_bytes = inherited,
+    };
+    memcpy(identity.run_id, wish.run_id, sizeof identity.run_id);
+    /* With %x in the template every image of this pid has a name of its own. */
+    bool numbered = strstr(wish.out, "%x") != NULL;
+    do
+        expand(path, sizeof path, identity.exec_generation);
+    while (numbered && ledger_made_by_us(path) && ++identity.exec_generation < 1000);
+    if (!path[0])
+        identity.path = NULL;
+    return ledger_begin(&identity);
+}
+
+static enum process_stage begin(void) {
+    uint64_t inherited = 0;
+    if (begun_before)
+        inherited = leave_parent();
+    else
+        begin_first();
+    process_mark = header_mark(fork_depth < 255 ? fork_depth : 255, sizeof(struct header));
+    if (!wanted() || !begin_ledger(inherited))
+        return PROCESS_UNTRACKED;
+    tracked_pid = os_pid();
+    account_begin();
+    site_begin(wish.stacks);
+    blocks_open_ledger();
+    if (next_is_shadowed())
+        ledger_fact(SNAP_FACT_NOTE, "the program defines malloc itself: its heap cannot be seen");
+    if (wish.mimalloc && process_next != NEXT_MIMALLOC)
+        ledger_fact(SNAP_FACT_NOTE, "built without mimalloc: --allocator=keep");
+    closing_note_own_memory();
+    return PROCESS_TRACKED;
+}
+
+bool process_begin(void) {
+    extern char **environ;
+    uint32_t unset = PROCESS_UNSET;
+    if (process_page.stage != PROCESS_UNSET)
+        return process_page.stage == PROCESS_TRACKED;
+    if (!environ) /* libc is not set up yet */
+        return false;
+    if (!__atomic_compare_exchange_n(&process_page.stage, &unset, PROCESS_BEGINNING, false, __ATOMIC_ACQUIRE,
+                                     __ATOMIC_ACQUIRE))
+        return unset == PROCESS_TRACKED;
+    enum process_stage stage = begin();
+    if (stage == PROCESS_TRACKED && process_next != NEXT_FOREIGN)
+        __atomic_store_n(&process_page.mark, process_mark, __ATOMIC_RELEASE);
+    __atomic_store_n(&process_page.stage, stage, __ATOMIC_RELEASE);
+    return stage == PROCESS_TRACKED;
+}
+
+__attribute__((constructor)) static void begin_at_start(void) { process_begin(); }
+
+/* --- end --- */
+
+/* Not in a vfork child, which runs in our memory under another pid, nor in a forked child that never allocated. */
+static bool is_ours_to_end(void) { return process_page.stage == PROCESS_TRACKED && os_pid() == tracked_pid; }
+
+void process_end(enum snap_state state) {
+    if (!is_ours_to_end() || __atomic_exchange_n(&ended, true, __ATOMIC_ACQ_REL))
+        return;
+    closing_write();
+    ledger_end(state);
+}
+
+void process_exec(bool before) {
+    if (!is_ours_to_end())
+        return;
+    if (before) {
+        ledger_end(SNAP_EXECED);
+        if (fork_depth) /* a forked copy on its way to become something else: nobody wants its ledger */
+            ledger_unlink();
+    } else if (fork_depth) {
+        wipe_page(); /* as after a fork: a new ledger at the next event */
+    } else {
+        ledger_resume();
+    }
+}
+
+__attribute__((destructor)) static void end_at_exit(void) { process_end(SNAP_EXITED); }

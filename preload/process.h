@@ -1,0 +1,42 @@
+/* process.h — the life of tracking in this process: begun at the first event, begun anew in a forked child, ended.
+ * In: the environment that `memstow run` set. Out: whether events count, and the mark of this process's blocks. */
+#ifndef MEMSTOW_PROCESS_H
+#define MEMSTOW_PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "next.h"
+#include "os.h"
+#include "snapshot.h"
+
+enum process_stage { PROCESS_UNSET, PROCESS_BEGINNING, PROCESS_TRACKED, PROCESS_UNTRACKED };
+
+/* On a page of its own that the kernel wipes in a forked child, however it was forked: a child finds mark 0 and
+ * stage UNSET, and begins a ledger of its own at its first event (nothing happens for vfork and exec). */
+struct process_page {
+    uint32_t mark; /* in the header of a block of this process, when the fast path may be taken; else 0 */
+    uint32_t stage;
+    char pad[OS_PAGE - 8];
+};
+extern struct process_page process_page;
+
+/* The mark of this process's blocks, fast path or not. */
+extern uint32_t process_mark;
+/* What serves raw memory. Only over NEXT_FOREIGN can a pointer that is not ours look like one that is. */
+extern enum next_kind process_next;
+
+/* Whether events are to be counted; begins tracking when that is still to do. False also while it begins. */
+bool process_begin(void);
+
+static inline bool process_tracked(void) {
+    return likely(process_page.stage == PROCESS_TRACKED) || process_begin();
+}
+
+/* The end of the process, or of this image of it. Does nothing in a vfork child and the second time. */
+void process_end(enum snap_state state);
+
+/* About to exec (true), or come back from an exec that failed (false). */
+void process_exec(bool before);
+
+#endif

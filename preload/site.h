@@ -1,0 +1,44 @@
+/* site.h — where an allocation comes from → site id.
+ * In: a return address into the program. Out: the id of (tag, stack), for the block's header and the counters.
+ * Never waits; what cannot be recorded becomes SNAP_SITE_UNKNOWN and is counted as lost. */
+#ifndef MEMSTOW_SITE_H
+#define MEMSTOW_SITE_H
+
+#include <stdint.h>
+
+#include "account.h"
+
+/* Without call stacks there is one site a tag, and no look-up; 0 otherwise. */
+extern uint32_t site_constant;
+/* Counts the dlclose calls: code addresses may mean something else after one. */
+extern uint32_t site_code_generation;
+
+uint32_t site_find(uintptr_t return_address);
+
+/* A cache entry is the upper bits of the return address and the site, in one word, so that no signal handler
+ * ever sees half of one. The lower bits are its index. */
+enum { SITE_INDEX_BITS = 9 };
+_Static_assert(1 << SITE_INDEX_BITS == ACCOUNT_CACHE, "index bits");
+_Static_assert(47 - SITE_INDEX_BITS + ACCOUNT_SITE_BITS <= 64, "address and site share a word");
+
+static inline uint32_t site_of(uintptr_t return_address) {
+    if (site_constant)
+        return site_constant;
+    struct thread *self = account_self;
+    uint64_t entry = self->cache[return_address % ACCOUNT_CACHE];
+    uint64_t differs = entry ^ (uint64_t)(return_address >> SITE_INDEX_BITS) << ACCOUNT_SITE_BITS;
+    if (likely(differs >> ACCOUNT_SITE_BITS == 0 && self->code_generation == site_code_generation))
+        return (uint32_t)differs;
+    return site_find(return_address);
+}
+
+/* A new site with a record in the ledger, or SNAP_SITE_UNKNOWN. */
+uint32_t site_new(uint32_t tag, uint32_t stack, uint32_t module);
+
+struct snap_peak *site_peak(uint32_t site);
+uint32_t site_count(void);
+
+void site_begin(uint32_t stacks);
+void site_abandon(void);
+
+#endif

@@ -1,0 +1,257 @@
+/* snapshot.h — the file format: what libmemstow.so writes and the memstow command reads.
+ *
+ * Two kinds of file share it. A *ledger* is the live file of a process, mapped shared while the process
+ * runs, so that nothing is lost when it is killed. A *snapshot* is the compact copy that `memstow snapshot`
+ * takes of one. Both are: one snap_header, then sections back to back, each a snap_section and its records,
+ * up to snap_header.size. A reader skips section types that it does not know, and trusts no field.
+ *
+ * Integers are little-endian and naturally aligned. Times are CLOCK_MONOTONIC nanoseconds unless "wall".
+ * In a ledger every field marked [live] changes under the reader's eyes: 64-bit counters only ever grow,
+ * and are read one word at a time. docs/format.md is the prose. */
+#ifndef MEMSTOW_SNAPSHOT_H
+#define MEMSTOW_SNAPSHOT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SNAP_MAGIC "MEMSTOW\n"
+enum {
+    SNAP_MAJOR = 1, /* a reader refuses a file of another major version */
+    SNAP_MINOR = 0, /* a newer minor adds sections and fields; an older reader ignores them */
+    SNAP_HEADER_SIZE = 4096,
+    SNAP_BYTE_ORDER = 0x01020304,
+};
+
+enum snap_kind { SNAP_LEDGER = 1, SNAP_SNAPSHOT = 2 };
+
+enum snap_flag {
+    SNAP_MEMORY_ONLY = 1 << 0, /* no file could be used safely: written once, at an orderly exit */
+    SNAP_FORK_CHILD = 1 << 1,  /* made after fork: inherited blocks are counted at site SNAP_SITE_INHERITED */
+    SNAP_RESIDENCY = 1 << 2,   /* SNAP_REGION and the `resident` fields are filled in */
+    SNAP_FOREIGN_ALLOCATOR = 1 << 3, /* the program brought its own malloc family; we sit in front of it */
+};
+
+/* How the process is doing. A file left in RUNNING whose process is gone was killed, or left by a raw exit. */
+enum snap_state { SNAP_RUNNING = 1, SNAP_EXITED = 2, SNAP_ABRUPT_EXIT = 3 /* _exit, quick_exit */, SNAP_EXECED = 4 };
+
+enum snap_stacks { SNAP_STACKS_NONE = 0, SNAP_STACKS_MODULE = 1, SNAP_STACKS_FULL = 2, SNAP_STACKS_SAMPLE = 3 };
+enum snap_allocator { SNAP_ALLOCATOR_KEEP = 0, SNAP_ALLOCATOR_MIMALLOC = 1 };
+
+/* What could not be counted or kept, and how often. Report key `lost`; text in tools/lost.c. */
+enum snap_lost {
+    SNAP_LOST_SITES,          /* new sites refused: events counted at SNAP_SITE_UNKNOWN */
+    SNAP_LOST_THREADS,        /* events of threads that got no table: counted in the shared table */
+    SNAP_LOST_MODULES,        /* call sites whose module could not be recorded */
+    SNAP_LOST_LARGE,          /* large blocks not entered one by one (still counted) */
+    SNAP_LOST_MAPPINGS,       /* mapping events not recorded */
+    SNAP_LOST_BLOCKS,         /* blocks served without being counted */
+    SNAP_LOST_FILE,           /* failures to create or grow the file */
+    SNAP_LOST_PEAK,           /* sites missing from the picture of the peak */
+    SNAP_LOST_KINDS = 16
+};
+
+/* Sites with a fixed meaning. */
+enum { SNAP_SITE_UNKNOWN = 0, SNAP_SITE_INHERITED = 1, SNAP_SITE_FIRST = 2 };
+
+/* Thread slots with a fixed meaning: events counted by whoever has no table, and all mapping events. */
+enum { SNAP_THREAD_SHARED = 0, SNAP_THREAD_MAPPINGS = 1, SNAP_THREAD_FIRST = 2 };
+
+struct snap_range {
+    uint64_t start, length;
+};
+
+struct snap_header {
+    char magic[8];
+    uint16_t major, minor;
+    uint32_t byte_order;
+    uint32_t header_size; /* sections start here */
+    uint32_t kind;        /* enum snap_kind */
+    uint64_t size;        /* [live] bytes of file in use: header and whole sections */
+    uint32_t flags;       /* [live] enum snap_flag */
+    uint32_t state;       /* [live] enum snap_state */
+
+    uint32_t pid, parent_pid;
+    uint64_t start_ticks; /* field 22 of /proc/PID/stat: with pid and boot_id, names a process for good */
+    uint8_t boot_id[16];
+    uint8_t run_id[16]; /* the same in every process that one `memstow run` started */
+    uint32_t uid;
+    uint32_t exec_generation; /* images that this pid ran before this one, under us */
+    uint32_t fork_depth;      /* forks without exec between the first image and this process */
+    uint32_t stacks;          /* enum snap_stacks */
+    uint32_t allocator;       /* enum snap_allocator */
+    uint32_t page_size;
+    char name[32]; /* program name, NUL-terminated */
+
+    uint64_t start_wall_ns, start_ns; /* when the ledger was begun, by both clocks */
+    uint64_t end_ns;                  /* [live] 0 while running */
+    uint64_t taken_ns;                /* snapshot: when it was copied; 0 in a ledger */
+    uint64_t residency_ns;            /* when residency was measured */
+    uint64_t rss_bytes;               /* resident set size then, by /proc/PID/statm */
+
+    /* [live] estimates for a status line and for the peak; exact live bytes come from the counters. Each thread
+     * adds its share when it has moved by `quantum`, so that all together stay within 1 MiB of the truth. */
+    int64_t host_live, mapped_live;
+    uint64_t host_peak, mapped_peak;        /* highest seen of each */
+    uint64_t total_peak, total_peak_ns;     /* highest of their sum */
+    uint64_t quantum;
+
+    /* The picture of the ledger at its peak (SNAP_PEAK): valid when picture_buffer is 0 or 1. */
+    uint32_t picture_buffer; /* [live] which half of each peak record is whole; 2: none yet */
+    uint32_t picture_pad;
+    uint64_t picture_peak;   /* the peak that it shows */
+    uint64_t picture_bytes;  /* sum of the picture: its distance from picture_peak says how true it is */
+    uint64_t picture_ns;     /* when that peak was */
+
+    uint64_t inherited_bytes; /* live bytes that a fork child found */
+    uint64_t file_mapped_live, reserved_live; /* [live] file-backed and PROT_NONE mappings: not in mapped_live */
+    uint64_t advised_bytes[32]; /* [live] bytes given to madvise, by advice number (0–31) */
+
+    uint64_t lost[SNAP_LOST_KINDS]; /* [live] enum snap_lost */
+
+    uint32_t own_ranges;          /* [live] private memory of the library, for the residency report */
+    uint32_t header_overhead;     /* bytes of ours in front of each block */
+    struct snap_range own[64];
+    struct snap_range ledger_map; /* where the ledger itself is mapped in the process */
+    struct snap_range library_map;
+};
+
+enum snap_type {
+    SNAP_STRINGS = 1, /* bytes; a string is named by its offset over all STRINGS sections; offset 0 is "" */
+    SNAP_PROCESS,     /* snap_fact */
+    SNAP_MODULE,      /* snap_module; module ids count over all MODULE sections, as do all ids below */
+    SNAP_TAG,         /* snap_tag */
+    SNAP_OWNER,       /* snap_owner */
+    SNAP_SITE,        /* snap_site */
+    SNAP_THREAD,      /* snap_thread */
+    SNAP_COUNTERS,    /* snap_chunk: ledger only */
+    SNAP_LARGE,       /* snap_large: blocks >= SNAP_LARGE_BYTES and page-aligned ones; empty slots have address 0 */
+    SNAP_MAPPING,     /* snap_mapping: empty slots have length 0 */
+    SNAP_PEAK,        /* snap_peak: one a site; ledger only */
+    SNAP_REGION,      /* snap_region: the address space when residency was measured */
+    SNAP_TOTALS,      /* packed (below): snapshot only, instead of SITE, COUNTERS and PEAK */
+};
+
+struct snap_section {
+    uint32_t type;        /* enum snap_type */
+    uint16_t version;     /* 1; a reader that knows only version 1 skips others */
+    uint16_t record_size; /* bytes of a record: a newer minor may append fields to a record */
+    uint64_t length;      /* of the section with this struct: the next section starts there */
+    uint64_t count;       /* [live] records in use, from the first; LARGE and MAPPING: capacity */
+    uint64_t first;       /* id (for STRINGS: offset) of the first record */
+};
+
+struct snap_fact {
+    uint32_t key; /* enum snap_fact_key */
+    uint32_t string;
+};
+enum snap_fact_key { SNAP_FACT_EXE = 1, SNAP_FACT_COMMAND /* arguments, space-separated */, SNAP_FACT_LIBRARY, SNAP_FACT_NOTE };
+
+struct snap_module {
+    uint64_t start, end; /* mapped here */
+    uint64_t bias;       /* address minus the file's virtual address */
+    uint32_t path;       /* string; "" when the code belongs to no file */
+    uint32_t generation; /* dlclose count when it was first seen */
+    uint32_t flags;
+    uint32_t build_id_length;
+    uint8_t build_id[24];
+};
+
+struct snap_tag {
+    uint32_t model, node, run; /* owner ids; 0 is untagged */
+    uint32_t pad;
+};
+
+struct snap_owner {
+    uint32_t id, kind, name, origin;
+};
+
+struct snap_site {
+    uint32_t tag;    /* tag id; 0 is untagged */
+    uint32_t stack;  /* 0: none recorded */
+    uint32_t module; /* 1 + module id of the caller; 0: none recorded */
+    uint32_t flags;
+};
+
+/* Each counter only ever grows. Live is alloc minus free summed over all threads; a block that another thread
+ * frees is counted in that thread's chunk. */
+struct snap_counter {
+    uint64_t alloc_bytes, alloc_blocks, free_bytes, free_blocks;
+};
+
+enum { SNAP_CHUNK_SITES = 128 };
+struct snap_chunk {
+    uint32_t thread; /* slot in THREAD, plus 1; 0: not in use yet */
+    uint32_t index;  /* counts sites index * SNAP_CHUNK_SITES and on */
+    uint64_t pad[3];
+    struct snap_counter counters[SNAP_CHUNK_SITES];
+};
+
+enum snap_thread_state { SNAP_THREAD_FREE = 0, SNAP_THREAD_LIVE = 1, SNAP_THREAD_ENDED = 2 };
+struct snap_thread {
+    uint32_t tid;
+    uint32_t state; /* [live] enum snap_thread_state: an ended thread's slot is reused by a later one */
+    uint64_t birth_ns, end_ns;
+    uint64_t stack_start, stack_end; /* 0 when not known */
+    char name[16];
+    uint32_t uses; /* threads that have had this slot so far */
+    uint32_t flags;
+    struct snap_counter before; /* sum over the slot's counters when its present thread began */
+    struct snap_counter total;  /* snapshot only: sum over the slot's counters */
+};
+
+enum { SNAP_LARGE_BYTES = 65536 };
+struct snap_large {
+    uint64_t address; /* [live] 0: empty; written last, cleared first. Bit 0 set: being written */
+    uint64_t size;    /* as the program asked */
+    uint64_t birth_ns;
+    uint64_t resident; /* bytes, when residency was measured */
+    uint32_t site, thread;
+};
+
+enum snap_mapping_kind { SNAP_MAP_ANONYMOUS = 1, SNAP_MAP_FILE = 2, SNAP_MAP_RESERVED = 3 /* PROT_NONE */, SNAP_MAP_BRK = 4 };
+struct snap_mapping {
+    uint32_t sequence; /* [live] odd while it is being written: read again */
+    uint32_t kind;     /* enum snap_mapping_kind; only ANONYMOUS and BRK count as live */
+    uint64_t address, length;
+    uint64_t birth_ns;
+    uint64_t resident;
+    uint64_t advice; /* bit n: madvise advice n was given to some part of it (n < 64) */
+    uint32_t site, tid;
+    uint32_t shared;
+    uint32_t pad;
+};
+
+struct snap_peak {
+    uint64_t bytes[2], blocks[2];
+};
+
+enum snap_region_flag { SNAP_REGION_WRITE = 1, SNAP_REGION_EXEC = 2, SNAP_REGION_SHARED = 4 };
+struct snap_region {
+    uint64_t start, end;
+    uint64_t resident;  /* bytes present */
+    uint64_t anonymous; /* of them, bytes that no file backs */
+    uint32_t path;      /* string as in /proc/PID/maps: "", a file, [heap], [stack] … */
+    uint32_t flags;
+};
+
+/* SNAP_TOTALS: for each site and class one entry of unsigned LEB128 numbers, section.count entries:
+ *   class (1 host, 2 mapped), tag, stack, module, flags, alloc_bytes, alloc_blocks, free_bytes, free_blocks,
+ *   peak_bytes, peak_blocks
+ * flags bit 0: inexact (counters did not settle while they were read). Entries are sorted by site, host first. */
+enum snap_class { SNAP_HOST = 1, SNAP_MAPPED = 2 };
+enum { SNAP_TOTALS_FIELDS = 11, SNAP_TOTALS_INEXACT = 1 };
+
+_Static_assert(sizeof(struct snap_header) <= SNAP_HEADER_SIZE, "the header fits its page");
+_Static_assert(sizeof(struct snap_section) == 32, "section");
+_Static_assert(sizeof(struct snap_fact) == 8, "fact");
+_Static_assert(sizeof(struct snap_module) == 64, "module");
+_Static_assert(sizeof(struct snap_site) == 16, "site");
+_Static_assert(sizeof(struct snap_counter) == 32, "counter");
+_Static_assert(sizeof(struct snap_chunk) == 4128, "chunk");
+_Static_assert(sizeof(struct snap_thread) == 128, "thread");
+_Static_assert(sizeof(struct snap_large) == 40, "large");
+_Static_assert(sizeof(struct snap_mapping) == 64, "mapping");
+_Static_assert(sizeof(struct snap_peak) == 32, "peak");
+_Static_assert(sizeof(struct snap_region) == 40, "region");
+
+#endif
