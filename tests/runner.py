@@ -98,9 +98,9 @@ def select(patterns, long):
 class Context:
     """What a test runs in: the build, a fresh folder, the environment."""
 
-    def __init__(self, build, minutes, long):
+    def __init__(self, build, seconds, long):
         self.build = build
-        self.minutes = minutes
+        self.seconds = seconds # for each fuzz target
         self.long = long
         self.memstow = build / "memstow"
         self.python = ROOT / "build/venv/bin/python"
@@ -198,9 +198,9 @@ def run_fuzz(test, context, folder):
     seeds.mkdir()
     for file in files:
         shutil.copy(file, seeds)
-    test.timeout = context.minutes * 60 + 120
+    test.timeout = context.seconds + 120
     try:
-        expect_success([target, f"-max_total_time={context.minutes * 60}", "-timeout=10", "-rss_limit_mb=2048",
+        expect_success([target, f"-max_total_time={context.seconds}", "-timeout=10", "-rss_limit_mb=2048",
                         "-print_final_stats=1", seeds], test, context, folder)
     except Failure:
         kept = ROOT / "build/fuzz/found"
@@ -411,7 +411,7 @@ def main():
         rooms = {t.room for t in tests} if options.long else set()
         print(*sorted({need for t in tests for need in t.needs} | rooms & {"fuzz"}), sep="\n")
         return 0
-    context = Context(options.build.resolve(), int(options.minutes), options.long)
+    context = Context(options.build.resolve(), max(1, int(options.minutes * 60)), options.long)
     return summarize(run_all(tests, context, options.jobs))
 
 

@@ -1,0 +1,153 @@
+"""The programs that the benchmark runs. Each comes from Debian or PyPI, or is a source file in tests/bench/work.
+
+A Batch runs from start to end and its wall time counts. A server is started, waited for or driven, and ended; its
+`serve` returns the seconds that count. Both answer `missing()` with what is not installed, or nothing."""
+import json, os, pathlib, shutil, signal, subprocess, sys, time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+WORK = HERE / "work"
+sys.path.insert(0, str(ROOT / "tests"))
+import support
+
+VENV_PYTHON = ROOT / "build/venv/bin/python"
+
+
+class Batch:
+    python = None # of a Python program: its script, which memray wants without the interpreter
+
+    def __init__(self, name, argv, package=None, env=None, rate=None):
+        self.name, self.argv, self.package, self.env, self.rate = name, [str(a) for a in argv], package, env or {}, rate
+
+    def missing(self):
+        return None if shutil.which(self.argv[0]) else self.package or self.argv[0]
+
+    def prepare(self, inputs):
+        """Makes the input files that the command line names."""
+
+
+class Generated(Batch):
+    """A Batch whose input is generated once: {input} in the command line is that file."""
+
+    def __init__(self, name, argv, generate, **more):
+        super().__init__(name, argv, **more)
+        self.generate = generate
+
+    def prepare(self, inputs):
+        path = inputs / self.name
+        if not path.exists():
+            path.write_text(self.generate())
+        self.argv = [a.replace("{input}", str(path)) for a in self.argv]
+
+
+class Compiled(Batch):
+    """A source file of ours."""
+
+    def missing(self):
+        return None if shutil.which("c++") else "g++"
+
+    def prepare(self, inputs):
+        source = WORK / "threads.cc"
+        subprocess.run(["c++", "-O2", "-pthread", source, "-o", inputs / "threads"], check=True)
+        self.argv[0] = str(inputs / "threads")
+
+
+class Python(Batch):
+    def __init__(self, name, script, module=None, **more):
+        super().__init__(name, [VENV_PYTHON if module else sys.executable, script], **more)
+        self.python, self.module = script, module
+
+    def missing(self):
+        if self.module and not has_module(self.module):
+            return self.module
+        return None
+
+
+class Redis:
+    """redis-server under test, redis-benchmark as the load: seconds until the load is served."""
+    name, python, rate = "redis-server", None, None
+    env = {}
+
+    def __init__(self):
+        self.port = support.free_port()
+        self.argv = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
+
+    def missing(self):
+        return None if shutil.which("redis-server") and shutil.which("redis-benchmark") else "redis-server redis-tools"
+
+    def prepare(self, inputs):
+        pass
+
+    def client(self, *argv):
+        return subprocess.run(["redis-cli", "-p", str(self.port), *argv], capture_output=True, text=True).stdout.strip()
+
+    def serve(self, process):
+        support.wait_for(lambda: self.client("ping") == "PONG", 60, "redis-server answering")
+        start = time.monotonic()
+        subprocess.run(["redis-benchmark", "-p", str(self.port), "-n", "150000", "-r", "100000", "-d", "100", "-P", "8",
+                        "-q", "-t", "set,get,lpush,hset,zadd"], stdout=subprocess.DEVNULL, check=True)
+        seconds = time.monotonic() - start
+        self.client("shutdown", "nosave")
+        return seconds
+
+
+class ComfyUI:
+    """A real ComfyUI: seconds from its start until the server answers."""
+    name, rate = "ComfyUI start", None
+    env = {}
+
+    def __init__(self):
+        self.port = support.free_port()
+        self.python = ROOT / "tests/comfyui_main.py"
+
+    def missing(self):
+        return None if (ROOT / "build/comfyui/main.py").exists() and has_module("torchsde") else "comfyui"
+
+    def prepare(self, inputs):
+        support.PYTHON = str(VENV_PYTHON)
+        self.argv = support.comfyui_command(self.port, inputs / "comfyui")
+
+    def serve(self, process):
+        start = time.monotonic()
+        support.wait_for(lambda: process.poll() is not None or support.http(self.port, "/system_stats"), 300,
+                         "ComfyUI answering")
+        seconds = time.monotonic() - start
+        os.killpg(process.pid, signal.SIGINT)
+        return seconds
+
+
+def has_module(name):
+    return VENV_PYTHON.exists() and subprocess.run([VENV_PYTHON, "-c", f"import {name}"], capture_output=True).returncode == 0
+
+
+def pigeonhole(pigeons=10):
+    """More pigeons than holes: unsatisfiable, and z3 has to search."""
+    holes = range(pigeons - 1)
+    lines = [f"(declare-const p{p}_{h} Bool)" for p in range(pigeons) for h in holes]
+    lines += ["(assert (or " + " ".join(f"p{p}_{h}" for h in holes) + "))" for p in range(pigeons)]
+    lines += [f"(assert (not (and p{a}_{h} p{b}_{h})))" for h in holes for a in range(pigeons) for b in range(a)]
+    return "\n".join(lines + ["(check-sat)"]) + "\n"
+
+
+def records(count=150_000):
+    return json.dumps([{"id": i, "group": f"g{i * 7919 % 500}", "value": i * 31 % 1009, "tags": [f"t{i % 7}", f"t{i % 11}"]}
+                       for i in range(count)])
+
+
+def all_programs():
+    threads = [Compiled(f"threads {n}", ["threads", n]) for n in (1, 2)]
+    return [
+        Batch("lua", ["lua5.4", WORK / "words.lua"], package="lua5.4"),
+        Generated("z3", ["z3", "{input}"], pigeonhole, package="z3"),
+        Batch("sqlite3", ["sqlite3", ":memory:", f".read {WORK / 'orders.sql'}"], package="sqlite3"),
+        Generated("jq", ["jq", "-c", "[group_by(.group)[] | {group: .[0].group, sum: (map(.value) | add), "
+                         "tags: (map(.tags[]) | unique)}] | length", "{input}"], records, package="jq"),
+        Redis(),
+        Batch("db_bench", ["db_bench", "--benchmarks=fillrandom,readrandom", "--num=300000", "--db=rocks", "--threads=2",
+                           "--disable_wal=1", "--seed=1", "--compression_type=none"], package="rocksdb-tools"),
+        *threads,
+        Python("CPython", WORK / "churn.py"),
+        Python("CPython, PYTHONMALLOC=malloc", WORK / "churn.py", env={"PYTHONMALLOC": "malloc"}),
+        Python("PyTorch training", WORK / "train.py", module="torch"),
+        ComfyUI(),
+    ]

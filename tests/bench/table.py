@@ -1,0 +1,51 @@
+"""From measurements to the table: medians with spread, ratios pair by pair, Markdown."""
+import statistics
+
+
+def number(value):
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def spread(values, text=number):
+    """The median, and the smallest and largest of them."""
+    if len(values) == 1:
+        return text(values[0])
+    return f"{text(statistics.median(values))} ({text(min(values))}–{text(max(values))})"
+
+
+def ratios(runs, base, field):
+    """Each run over the untracked run of the same round."""
+    by_round = {run["round"]: run[field] for run in base}
+    return [run[field] / by_round[run["round"]] for run in runs if by_round.get(run["round"])]
+
+
+def rows(name, modes):
+    """The lines of one program; modes: {mode: [{"round", "seconds", "kib"}]}, untracked first."""
+    base = modes["untracked"] if isinstance(modes["untracked"], list) else []
+    for mode, runs in modes.items():
+        if isinstance(runs, str):
+            yield [name, mode, runs, "", "", ""]
+        elif runs:
+            seconds = [r["seconds"] for r in runs]
+            memory = [r["kib"] / 1024 for r in runs]
+            same = mode == "untracked"
+            cost = "" if same else spread(ratios(runs, base, "seconds"), lambda r: f"{r:.2f}×")
+            size = "" if same else f"{statistics.median(ratios(runs, base, 'kib')):.2f}×"
+            yield [name, mode, spread(seconds), cost, number(statistics.median(memory)), size]
+        name = ""
+
+
+def markdown(results):
+    lines = ["| program | mode | seconds | of untracked | largest RSS, MiB | of untracked |", "|---|---|---|---|---|---|"]
+    for name, modes in results.items():
+        lines += ["| " + " | ".join(row) + " |" for row in rows(name, modes)]
+    return "\n".join(lines) + "\n"
+
+
+def text(results):
+    """The same for a terminal."""
+    table = [["program", "mode", "seconds", "of untracked", "RSS MiB", "of untracked"]]
+    for name, modes in results.items():
+        table += rows(name, modes)
+    widths = [max(len(row[i]) for row in table) for i in range(6)]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in table) + "\n"
