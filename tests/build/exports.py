@@ -1,0 +1,33 @@
+#!/usr/bin/env python3
+"""libmemstow.so exports the calls that it stands in for and memstow_*, and needs libc alone."""
+import re
+
+import support
+
+STANDS_IN_FOR = re.compile(
+    r"memstow_\w+|(re|c|m|v|pv|)alloc|malloc|reallocarray|free|cfree|free_sized|free_aligned_sized|memalign|posix_memalign|"
+    r"aligned_alloc|malloc_usable_size|mmap(64)?|munmap|mremap|madvise|brk|sbrk|v?fork|_Fork|_?_exit|_Exit|quick_exit|"
+    r"posix_spawnp?|f?execv\w*|execl\w*|pthread_(create|exit|setname_np)|dl(m?open|close|sym)|shmat|shmdt|posix_madvise|"
+    r"_Zn[aw]\w+|_Zd[al]\w+")
+
+
+def exported():
+    lines = support.run("nm", "-D", "--defined-only", support.LIBRARY).stdout.strip().split("\n")
+    return [line.split()[-1].split("@")[0] for line in lines]
+
+
+def needed():
+    return re.findall(r"\(NEEDED\).*\[(.*)\]", support.run("readelf", "-dW", support.LIBRARY).stdout)
+
+
+strange = [name for name in exported() if not STANDS_IN_FOR.fullmatch(name)]
+assert not strange, f"exported, and should not be: {strange}"
+for name in ("malloc", "free", "calloc", "realloc", "mmap", "munmap"):
+    assert name in exported(), f"{name} is not exported"
+assert set(needed()) <= {"libc.so.6", "ld-linux-x86-64.so.2"}, f"needs more than libc: {needed()}"
+segments = support.run("readelf", "-lW", support.LIBRARY).stdout
+assert not re.search(r"GNU_STACK.*RWE", segments), "wants an executable stack"
+thread_local = re.search(r"^\s*TLS\s+\S+ \S+ \S+ \S+ (0x\w+)", segments, re.M)
+size = int(thread_local[1], 16) if thread_local else 0
+print(f"{size} bytes a thread")
+assert size <= 1024, f"{size} bytes of static thread-local storage: glibc leaves little for libraries opened later"

@@ -1,0 +1,22 @@
+#!/usr/bin/env python3
+# needs: cc
+"""What `cmake --install` puts down works from there: the command, the library, the header, pkg-config and the man pages."""
+import pathlib
+
+import support
+
+prefix = support.HERE / "prefix"
+support.run("cmake", "--install", support.BUILD, "--prefix", prefix)
+for name in ("bin/memstow", "lib/libmemstow.so", "include/memstow.h", "lib/pkgconfig/memstow.pc"):
+    assert (prefix / name).is_file(), f"{name} is not installed"
+pages = {p.name for p in (prefix / "share/man/man1").glob("*.1")}
+assert pages == {p.name for p in (support.ROOT / "docs").glob("*.1")} and pages, f"man pages installed: {pages}"
+
+moved = prefix.rename(support.HERE / "elsewhere") # nothing may remember where it was
+support.run(moved / "bin/memstow", "run", "--quiet", "-o", "out.mst", "--", "true")
+support.run(moved / "bin/memstow", "report", "out.mst")
+
+flags = support.run("pkg-config", "--cflags", "--libs", "memstow",
+                    env={"PKG_CONFIG_PATH": str(moved / "lib/pkgconfig"), "PATH": "/usr/bin:/bin"}).stdout.split()
+pathlib.Path("includes.c").write_text("#include <memstow.h>\nint main(void) { return 0; }\n")
+support.run("cc", "-std=c11", "-Wall", "-Werror", "includes.c", *flags, "-o", "includes")
