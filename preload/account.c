@@ -213,9 +213,10 @@ static struct snap_counter *make_chunk(struct thread *self, uint32_t index) {
 }
 
 static struct snap_counter *counter_of(struct thread *self, uint32_t site) {
-    struct snap_counter *chunk = account_chunk(self, site);
-    if (!chunk && site / SNAP_CHUNK_SITES < ACCOUNT_CHUNKS)
-        chunk = make_chunk(self, site / SNAP_CHUNK_SITES);
+    struct snap_counter *counter = account_counter(self, site);
+    if (likely(counter != NULL) || site / SNAP_CHUNK_SITES >= ACCOUNT_CHUNKS)
+        return counter;
+    struct snap_counter *chunk = make_chunk(self, site / SNAP_CHUNK_SITES);
     return chunk ? chunk + site % SNAP_CHUNK_SITES : NULL;
 }
 
@@ -275,7 +276,7 @@ static void move_host(struct thread *self, uint64_t bytes) {
         account_flush(self);
 }
 
-uint32_t account_alloc_slow(uint32_t site, uint64_t bytes) {
+uint32_t account_alloc(uint32_t site, uint64_t bytes) {
     struct thread *self = account_self == &account_nobody ? acquire() : account_self;
     struct snap_counter *counter = self == &account_nobody ? NULL : counter_of(self, site);
     if (counter) {
@@ -300,7 +301,7 @@ static void count_free(struct thread *self, uint32_t site, uint64_t bytes) {
     }
 }
 
-void account_free_slow(uint32_t site, uint64_t bytes) {
+void account_free(uint32_t site, uint64_t bytes) {
     struct thread *self = account_self == &account_nobody ? acquire() : account_self;
     count_free(self, site, bytes);
     move_host(self, -bytes);
@@ -344,10 +345,9 @@ static struct account_live sum_of_site(uint32_t site, size_t bytes, size_t block
     struct account_live sum = {0};
     for (uint32_t slot = 0; slot < account_slots(); slot++) {
         const struct thread *thread = thread_at(slot);
-        const struct snap_counter *chunk = thread ? account_chunk(thread, site) : NULL;
-        if (!chunk)
+        const char *counter = thread ? (const char *)account_counter(thread, site) : NULL;
+        if (!counter)
             continue;
-        const char *counter = (const char *)(chunk + site % SNAP_CHUNK_SITES);
         sum.bytes += os_load((const uint64_t *)(counter + bytes));
         sum.blocks += os_load((const uint64_t *)(counter + blocks));
     }

@@ -14,6 +14,8 @@
 #include "os.h"
 #include "snapshot.h"
 
+#pragma GCC visibility push(hidden)
+
 enum {
     ACCOUNT_CACHE = 512,      /* entries of the return-address cache, a power of two */
     ACCOUNT_SITE_BITS = 26,
@@ -39,48 +41,37 @@ extern struct thread account_nobody;
 /* Half the span in which `moved` may swing before it is added to the total; shrinks as threads come. */
 extern uint64_t account_quantum;
 
-uint32_t account_alloc_slow(uint32_t site, uint64_t bytes);
-void account_free_slow(uint32_t site, uint64_t bytes);
-void account_flush(struct thread *self);
-
 static inline bool account_moved_far(const struct thread *self) {
     return self->moved + account_quantum > 2 * account_quantum;
 }
 
-static inline struct snap_counter *account_chunk(const struct thread *self, uint32_t site) {
-    return self->chunks[site / SNAP_CHUNK_SITES % ACCOUNT_CHUNKS];
+/* The thread's counter of a site; NULL until there is one: then account_alloc and account_free make it. */
+static inline struct snap_counter *account_counter(const struct thread *self, uint32_t site) {
+    struct snap_counter *chunk = self->chunks[site / SNAP_CHUNK_SITES % ACCOUNT_CHUNKS];
+    return likely(chunk != NULL) ? chunk + site % SNAP_CHUNK_SITES : NULL;
 }
 
-/* Counts a block that now exists. Returns the site it was counted at, which belongs in its header. */
-static inline uint32_t account_alloc(uint32_t site, uint64_t bytes) {
-    struct thread *self = account_self;
-    struct snap_counter *chunk = account_chunk(self, site);
-    if (unlikely(!chunk))
-        return account_alloc_slow(site, bytes);
-    struct snap_counter *counter = chunk + site % SNAP_CHUNK_SITES;
+/* Counts a block that now exists. True when account_flush is due. */
+static inline bool account_alloc_at(struct thread *self, struct snap_counter *counter, uint64_t bytes) {
     os_add(&counter->alloc_bytes, bytes);
     os_add(&counter->alloc_blocks, 1);
     os_add(&self->moved, bytes);
-    if (unlikely(account_moved_far(self)))
-        account_flush(self);
-    return site;
+    return account_moved_far(self);
 }
 
-/* Counts a block that is about to be given back. */
-static inline void account_free(uint32_t site, uint64_t bytes) {
-    struct thread *self = account_self;
-    struct snap_counter *chunk = account_chunk(self, site);
-    if (unlikely(!chunk)) {
-        account_free_slow(site, bytes);
-        return;
-    }
-    struct snap_counter *counter = chunk + site % SNAP_CHUNK_SITES;
+/* Counts a block that is about to be given back. True when account_flush is due. */
+static inline bool account_free_at(struct thread *self, struct snap_counter *counter, uint64_t bytes) {
     os_add(&counter->free_bytes, bytes);
     os_add(&counter->free_blocks, 1);
     os_add(&self->moved, -bytes);
-    if (unlikely(account_moved_far(self)))
-        account_flush(self);
+    return account_moved_far(self);
 }
+
+/* The same for any thread and site, flushing included. account_alloc returns the site that it was counted at, which
+ * belongs in the block's header. */
+uint32_t account_alloc(uint32_t site, uint64_t bytes);
+void account_free(uint32_t site, uint64_t bytes);
+void account_flush(struct thread *self);
 
 /* A block that existed before this process was forked off is freed (or, by realloc, taken over). */
 void account_free_inherited(uint64_t bytes);
@@ -107,5 +98,7 @@ struct account_live {
 };
 struct account_live account_site_live(uint32_t site);
 uint32_t account_slots(void);
+
+#pragma GCC visibility pop
 
 #endif

@@ -9,6 +9,8 @@
 
 #include "snapshot.h"
 
+#pragma GCC visibility push(hidden)
+
 /* Zeroed, 64-byte aligned memory; NULL when the system refuses. Requests of ARENA_OWN and more get a mapping of
  * their own, of which only touched pages cost memory. */
 void *arena_take(size_t length);
@@ -18,5 +20,7 @@ enum { ARENA_OWN = 65536, ARENA_RANGES = 64 };
 /* Copies the ranges taken from the system so far into `out`, returns how many. When there are more than fit, the
  * last entry is extended to nothing and the rest is left out. */
 uint32_t arena_ranges(struct snap_range out[ARENA_RANGES]);
+
+#pragma GCC visibility pop
 
 #endif

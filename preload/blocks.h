@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#pragma GCC visibility push(hidden)
+
 struct block {
     uint64_t size;
     uint32_t site;
@@ -30,5 +32,7 @@ void blocks_close_ledger(void);
 /* Calls visit for every record of the ledger, in no order; to be used at exit. */
 struct snap_large;
 void blocks_visit_records(void (*visit)(struct snap_large *record, void *context), void *context);
+
+#pragma GCC visibility pop
 
 #endif

@@ -13,8 +13,12 @@
 
 struct header {
     uint64_t size; /* as the program asked; below 2^47 */
-    uint32_t mark;
-    uint32_t site;
+    union {
+        struct {
+            uint32_t mark, site;
+        };
+        uint64_t word;
+    };
 };
 _Static_assert(sizeof(struct header) == 16, "malloc's alignment is kept");
 

@@ -109,7 +109,7 @@ static void *no_memory(void) {
 static uint32_t site_counted(uintptr_t caller, uint64_t size) { return account_alloc(site_of(caller), size); }
 
 static void write_header(void *p, uint64_t size, uint32_t mark, uint32_t site) {
-    *header_of(p) = (struct header){size | key_of(p), mark, site};
+    *header_of(p) = (struct header){.size = size | key_of(p), .mark = mark, .site = site};
 }
 
 /* Enters blocks that must be found by address; a large one that does not fit stays counted. */
@@ -131,7 +131,7 @@ static void *early_alloc(size_t alignment, size_t size, bool zero) {
         return NULL;
     ledger_lost(SNAP_LOST_BLOCKS);
     *header_of(raw + distance) =
-        (struct header){size, header_mark(0, (uint32_t)distance) | HEADER_EARLY, SNAP_SITE_UNKNOWN};
+        (struct header){.size = size, .mark = header_mark(0, (uint32_t)distance) | HEADER_EARLY};
     return raw + distance;
 }
 
@@ -177,29 +177,47 @@ static void *host_alloc(size_t alignment, size_t size, bool zero, uintptr_t call
     return p;
 }
 
-HOOK void *malloc(size_t size) {
-    uint32_t mark = process_page.mark;
-    if (unlikely(!mark || size >= SNAP_LARGE_BYTES))
-        return host_alloc(BEFORE, size, false, CALLER);
-    struct header *header = next.malloc(size + BEFORE);
+static bool is_plain(size_t size) { return likely(process_page.mark && size < SNAP_LARGE_BYTES); }
+
+/* The usual case has no stack frame of its own: whatever is unusual is a tail call. */
+__attribute__((noinline)) static void *stamp_slow(struct header *header, size_t size, uintptr_t caller) {
+    write_header(header + 1, size, process_mark, site_counted(caller, size));
+    return header + 1;
+}
+
+__attribute__((noinline)) static void *flushed(struct thread *self, void *p) {
+    account_flush(self);
+    return p;
+}
+
+static inline void *stamp(struct header *header, size_t size, uintptr_t caller) {
+    struct thread *self = account_self;
+    uint32_t site = site_cached(self, caller);
+    struct snap_counter *counter = account_counter(self, site);
     if (unlikely(!header))
         return NULL;
-    *header = (struct header){size, mark, site_counted(CALLER, size)};
+    if (unlikely(!counter || site == SNAP_SITE_UNKNOWN))
+        return stamp_slow(header, size, caller);
+    header->size = size;
+    header->word = process_page.mark | (uint64_t)site << 32;
+    if (unlikely(account_alloc_at(self, counter, size)))
+        return flushed(self, header + 1);
     return header + 1;
+}
+
+HOOK void *malloc(size_t size) {
+    if (!is_plain(size))
+        return host_alloc(BEFORE, size, false, CALLER);
+    return stamp(next.malloc(size + BEFORE), size, CALLER);
 }
 
 HOOK void *calloc(size_t count, size_t each) {
     size_t size;
-    uint32_t mark = process_page.mark;
     if (unlikely(__builtin_mul_overflow(count, each, &size)))
         return no_memory();
-    if (unlikely(!mark || size >= SNAP_LARGE_BYTES))
+    if (!is_plain(size))
         return host_alloc(BEFORE, size, true, CALLER);
-    struct header *header = next.calloc(1, size + BEFORE);
-    if (unlikely(!header))
-        return NULL;
-    *header = (struct header){size, mark, site_counted(CALLER, size)};
-    return header + 1;
+    return stamp(next.calloc(1, size + BEFORE), size, CALLER);
 }
 
 /* --- freeing --- */
@@ -217,18 +235,25 @@ __attribute__((noinline)) static void host_free(void *p) {
     allocator_of(&block)->free(block.raw);
 }
 
-HOOK void free(void *p) {
-    if (unlikely(on_page(p))) { /* NULL too */
-        host_free(p);
-        return;
-    }
-    struct header *header = header_of(p);
-    if (unlikely(header->mark != process_page.mark || header->size >= SNAP_LARGE_BYTES)) {
-        host_free(p);
-        return;
-    }
-    account_free(header->site, header->size);
+__attribute__((noinline)) static void free_flushed(struct thread *self, struct header *header) {
+    account_flush(self);
     next.free(header);
+}
+
+HOOK void free(void *p) {
+    struct header *header = header_of(p);
+    if (unlikely(on_page(p) || header->mark != process_page.mark || header->size >= SNAP_LARGE_BYTES)) {
+        host_free(p); /* NULL too */
+        return;
+    }
+    struct thread *self = account_self;
+    struct snap_counter *counter = account_counter(self, header->site);
+    if (unlikely(!counter))
+        host_free(p);
+    else if (unlikely(account_free_at(self, counter, header->size)))
+        free_flushed(self, header);
+    else
+        next.free(header);
 }
 
 /* --- resizing --- */
@@ -277,22 +302,19 @@ __attribute__((noinline)) static void *host_realloc(void *p, size_t size, uintpt
 }
 
 static inline void *any_realloc(void *p, size_t size, uintptr_t caller) {
-    uint32_t mark = process_page.mark;
+    struct header *header = header_of(p);
     if (unlikely(!p))
         return host_alloc(BEFORE, size, false, caller);
-    if (unlikely(on_page(p) || size - 1 >= SNAP_LARGE_BYTES - 1))
+    if (unlikely(on_page(p) || !is_plain(size) || size == 0 || header->mark != process_page.mark ||
+                 header->size >= SNAP_LARGE_BYTES))
         return host_realloc(p, size, caller);
-    struct header *header = header_of(p);
     uint64_t before = header->size;
     uint32_t site = header->site;
-    if (unlikely(!mark || header->mark != mark || before >= SNAP_LARGE_BYTES))
-        return host_realloc(p, size, caller);
     header = next.realloc(header, size + BEFORE);
     if (unlikely(!header))
         return NULL;
     account_free(site, before);
-    *header = (struct header){size, mark, site_counted(caller, size)};
-    return header + 1;
+    return stamp(header, size, caller);
 }
 
 HOOK void *realloc(void *p, size_t size) { return any_realloc(p, size, CALLER); }

@@ -9,6 +9,8 @@
 
 #include "snapshot.h"
 
+#pragma GCC visibility push(hidden)
+
 /* What the ledger is made for; read from the environment by process.c. Strings must outlive the ledger. */
 struct ledger_identity {
     const char *path;    /* absolute; NULL: memory only */
@@ -77,5 +79,7 @@ void *ledger_section(uint32_t type, uint32_t record_size, uint64_t capacity, uin
 uint32_t ledger_string(const char *text);
 
 void ledger_fact(enum snap_fact_key key, const char *text);
+
+#pragma GCC visibility pop
 
 #endif

@@ -9,6 +9,8 @@
 
 #include "snapshot.h"
 
+#pragma GCC visibility push(hidden)
+
 /* A new mapping; whatever it covers is gone. */
 void mappings_add(uintptr_t address, uint64_t length, enum snap_mapping_kind kind, bool shared, uint32_t site);
 
@@ -28,5 +30,7 @@ void mappings_abandon(void);
 
 /* Calls visit for each record in use; at exit. */
 void mappings_visit_records(void (*visit)(struct snap_mapping *record, void *context), void *context);
+
+#pragma GCC visibility pop
 
 #endif

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#pragma GCC visibility push(hidden)
+
 struct next_allocator {
     void *(*malloc)(size_t);
     void (*free)(void *);
@@ -37,5 +39,7 @@ bool next_is_foreign_code(uintptr_t address);
 
 /* Whether somebody before us in the search order defines malloc: then ours is never called. */
 bool next_is_shadowed(void);
+
+#pragma GCC visibility pop
 
 #endif

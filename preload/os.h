@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+#pragma GCC visibility push(hidden)
+
 #if !defined(__x86_64__) || !defined(__linux__)
 #error "memstow supports x86-64 Linux"
 #endif
@@ -54,5 +56,7 @@ static inline void os_add(uint64_t *word, uint64_t n) {
 static inline uint64_t os_load(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }
 
 static inline size_t os_round_up(size_t n, size_t unit) { return (n + unit - 1) & ~(unit - 1); }
+
+#pragma GCC visibility pop
 
 #endif

@@ -10,6 +10,8 @@
 #include "os.h"
 #include "snapshot.h"
 
+#pragma GCC visibility push(hidden)
+
 enum process_stage { PROCESS_UNSET, PROCESS_BEGINNING, PROCESS_TRACKED, PROCESS_UNTRACKED };
 
 /* On a page of its own that the kernel wipes in a forked child, however it was forked: a child finds mark 0 and
@@ -38,5 +40,7 @@ void process_end(enum snap_state state);
 
 /* About to exec (true), or come back from an exec that failed (false). */
 void process_exec(bool before);
+
+#pragma GCC visibility pop
 
 #endif

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#pragma GCC visibility push(hidden)
+
 struct residency {
     int directory; /* descriptor of /proc/PID */
     int pagemap;
@@ -36,5 +38,7 @@ int residency_regions(const struct residency *self, int (*visit)(void *context, 
 
 /* Resident set size in bytes by /proc/PID/statm, or 0. */
 uint64_t residency_rss(const struct residency *self);
+
+#pragma GCC visibility pop
 
 #endif

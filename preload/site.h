@@ -8,6 +8,8 @@
 
 #include "account.h"
 
+#pragma GCC visibility push(hidden)
+
 /* Without call stacks there is one site a tag, and no look-up; 0 otherwise. */
 extern uint32_t site_constant;
 /* Counts the dlclose calls: code addresses may mean something else after one. */
@@ -21,15 +23,19 @@ enum { SITE_INDEX_BITS = 9 };
 _Static_assert(1 << SITE_INDEX_BITS == ACCOUNT_CACHE, "index bits");
 _Static_assert(47 - SITE_INDEX_BITS + ACCOUNT_SITE_BITS <= 64, "address and site share a word");
 
-static inline uint32_t site_of(uintptr_t return_address) {
+/* The site if it is known at once, else SNAP_SITE_UNKNOWN. */
+static inline uint32_t site_cached(const struct thread *self, uintptr_t return_address) {
     if (site_constant)
         return site_constant;
-    struct thread *self = account_self;
     uint64_t entry = self->cache[return_address % ACCOUNT_CACHE];
     uint64_t differs = entry ^ (uint64_t)(return_address >> SITE_INDEX_BITS) << ACCOUNT_SITE_BITS;
-    if (likely(differs >> ACCOUNT_SITE_BITS == 0 && self->code_generation == site_code_generation))
-        return (uint32_t)differs;
-    return site_find(return_address);
+    bool known = differs >> ACCOUNT_SITE_BITS == 0 && self->code_generation == site_code_generation;
+    return likely(known) ? (uint32_t)differs : SNAP_SITE_UNKNOWN;
+}
+
+static inline uint32_t site_of(uintptr_t return_address) {
+    uint32_t site = site_cached(account_self, return_address);
+    return likely(site != SNAP_SITE_UNKNOWN) ? site : site_find(return_address);
 }
 
 /* A new site with a record in the ledger, or SNAP_SITE_UNKNOWN. */
@@ -40,5 +46,7 @@ uint32_t site_count(void);
 
 void site_begin(uint32_t stacks);
 void site_abandon(void);
+
+#pragma GCC visibility pop
 
 #endif
