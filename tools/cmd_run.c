@@ -1,0 +1,221 @@
+/* cmd_run.c — memstow run: starts a program with the library preloaded, and sums up at its end.
+ * Everything that can be refused is refused before the program starts; then it runs as it would without us. */
+#include "commands.h"
+#include "launch.h"
+#include "library.h"
+#include "limits.h"
+#include "outfile.h"
+#include "program.h"
+#include "status.h"
+#include "summary.h"
+#include "template.h"
+#include "text.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+enum { OPTION_STACKS = 256, OPTION_ALLOCATOR, OPTION_FOLLOW, OPTION_QUIET };
+enum { NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
+
+struct run {
+    const char *output, *stacks, *allocator, *follow;
+    bool quiet;
+    char **argv;
+    char library[4096];
+    struct template template;
+    uint8_t run_id[16];
+};
+
+static int help(void) {
+    puts("usage: memstow run [OPTION...] [--] CMD [ARG...]\n"
+         "\n"
+         "Runs CMD and keeps a ledger of its memory, and of each of its children, in a file.\n"
+         "\n"
+         "  -o FILE                 the ledger of CMD (default memstow.%n.%p.mst: name, pid;\n"
+         "                          %x is the number of execs); children write FILE.PID.\n"
+         "                          An earlier memstow file of yours is replaced, anything\n"
+         "                          else is refused\n"
+         "  --stacks=full|none|sample[:BYTES]\n"
+         "                          call stacks of allocations\n"
+         "  --allocator=keep|mimalloc\n"
+         "                          who serves the memory: the program's own allocator, or\n"
+         "                          mimalloc\n"
+         "  --follow=all|none|NAME,...\n"
+         "                          which children to track (default: all)\n"
+         "  --quiet                 no status line and no summary\n"
+         "\n"
+         "Exit code: that of CMD; 128+N when signal N killed it; 127 not found;\n"
+         "126 not executable; 2 wrong usage.");
+    return finish_output(EXIT_FINE);
+}
+
+static bool valid_stacks(const char *value) {
+    if (strcmp(value, "full") == 0 || strcmp(value, "none") == 0 || strcmp(value, "sample") == 0) return true;
+    if (strncmp(value, "sample:", 7) != 0) return false;
+    struct limits limits; /* the same sizes as --fail-over takes */
+    return limits_parse(&limits, value + 7) && limits.count == 1 && limits.list[0].kind == LIMIT_BYTES &&
+           limits.list[0].value >= 1;
+}
+
+static bool valid_allocator(const char *value) { return strcmp(value, "keep") == 0 || strcmp(value, "mimalloc") == 0; }
+
+static bool valid_follow(const char *value) {
+    size_t length = strlen(value);
+    return length && value[0] != ',' && value[length - 1] != ',' && !strstr(value, ",,");
+}
+
+/* LD_PRELOAD holds other libraries, too, perhaps: ours comes first. */
+static void set_preload(const char *library) {
+    const char *others = getenv("LD_PRELOAD");
+    if (!others || !*others) {
+        setenv("LD_PRELOAD", library, 1);
+        return;
+    }
+    size_t size = strlen(library) + strlen(others) + 2;
+    char *both = malloc(size);
+    if (!both) return;
+    snprintf(both, size, "%s:%s", library, others);
+    setenv("LD_PRELOAD", both, 1);
+    free(both);
+}
+
+static void set_or_unset(const char *name, const char *value) {
+    if (value)
+        setenv(name, value, 1);
+    else
+        unsetenv(name);
+}
+
+/* In the child: the contract with the library. */
+static void set_environment(void *context) {
+    const struct run *run = context;
+    char pid[16], run_id[33];
+    snprintf(pid, sizeof pid, "%d", (int)getpid());
+    for (size_t i = 0; i < sizeof run->run_id; i++) snprintf(run_id + 2 * i, 3, "%02x", run->run_id[i]);
+    set_preload(run->library);
+    setenv("MEMSTOW_OUT", run->template.text, 1);
+    set_or_unset("MEMSTOW_OUT_NAMED", run->template.named ? "1" : NULL);
+    setenv("MEMSTOW_MAIN", pid, 1);
+    setenv("MEMSTOW_RUN", run_id, 1);
+    set_or_unset("MEMSTOW_STACKS", run->stacks);
+    set_or_unset("MEMSTOW_ALLOCATOR", run->allocator);
+    set_or_unset("MEMSTOW_FOLLOW", run->follow);
+}
+
+static const char *base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* With the pid in its name the file is not known yet, but its directory may be. */
+static int check_output(const struct run *run) {
+    char path[4096], error[4400];
+    const char *name = base_name(run->argv[0]);
+    if (!template_expand(&run->template, name, 0, path, sizeof path) &&
+        !template_expand(&run->template, name, getpid(), path, sizeof path))
+        return usage_error("run", "-o %s: name is too long", TEXT_SAFE(run->output ? run->output : ""));
+    if (outfile_check(path, error, sizeof error) < 0) {
+        complain("%s", error);
+        return EXIT_USAGE;
+    }
+    return EXIT_FINE;
+}
+
+static int look_at_program(const struct run *run) {
+    char path[4096], note[128];
+    int error = program_find(run->argv[0], path, sizeof path);
+    if (error == ENOENT) {
+        complain("%s: not found", TEXT_SAFE(run->argv[0]));
+        return NOT_FOUND;
+    }
+    if (error) {
+        complain("%s: %s", TEXT_SAFE(run->argv[0]), error == EACCES ? "not executable" : strerror(error));
+        return NOT_EXECUTABLE;
+    }
+    if (program_look(path, note, sizeof note) != PROGRAM_FINE) complain("%s %s", TEXT_SAFE(run->argv[0]), note);
+    return EXIT_FINE;
+}
+
+static int prepare(struct run *run) {
+    char error[4400];
+    if (template_make(&run->template, run->output, error, sizeof error) < 0) return usage_error("run", "%s", error);
+    int code = check_output(run);
+    if (code == EXIT_FINE) code = look_at_program(run);
+    if (code != EXIT_FINE) return code;
+    if (library_find(run->library, sizeof run->library, error, sizeof error) < 0) {
+        complain("%s", error);
+        return EXIT_USAGE;
+    }
+    if (getrandom(run->run_id, sizeof run->run_id, 0) != sizeof run->run_id)
+        memset(run->run_id, getpid() & 0xff, sizeof run->run_id);
+    return EXIT_FINE;
+}
+
+static void sum_up(const struct run *run, const struct launch *launch) {
+    char directory[4096];
+    if (!template_directory(&run->template, base_name(run->argv[0]), launch->pid, directory, sizeof directory)) return;
+    struct summary summary = {.command = run->argv[0], .directory = directory, .launch = launch};
+    memcpy(summary.run_id, run->run_id, sizeof summary.run_id);
+    summary_print(&summary);
+}
+
+static int execute(struct run *run) {
+    struct launch launch = {0};
+    struct status status;
+    int error = launch_start(&launch, run->argv, set_environment, run);
+    if (error) {
+        complain("%s: %s", TEXT_SAFE(run->argv[0]), strerror(error));
+        return error == ENOENT ? NOT_FOUND : NOT_EXECUTABLE;
+    }
+    bool shown = !run->quiet && isatty(STDERR_FILENO);
+    status_begin(&status, launch.pid);
+    launch_wait(&launch, shown ? status_tick : NULL, &status);
+    status_end(&status);
+    if (!run->quiet) sum_up(run, &launch);
+    return launch_exit_code(&launch);
+}
+
+int cmd_run(int argc, char **argv) {
+    static const struct option options[] = {{"output", required_argument, NULL, 'o'},
+                                            {"stacks", required_argument, NULL, OPTION_STACKS},
+                                            {"allocator", required_argument, NULL, OPTION_ALLOCATOR},
+                                            {"follow", required_argument, NULL, OPTION_FOLLOW},
+                                            {"quiet", no_argument, NULL, OPTION_QUIET},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    static struct run run;
+    opterr = 0;
+    /* '+': the first word that is no option is the command, and what follows is its own. */
+    for (int option; (option = getopt_long(argc, argv, "+:ho:", options, NULL)) != -1;) {
+        if (option == 'h')
+            return help();
+        else if (option == 'o')
+            run.output = optarg;
+        else if (option == OPTION_STACKS && valid_stacks(optarg))
+            run.stacks = optarg;
+        else if (option == OPTION_ALLOCATOR && valid_allocator(optarg))
+            run.allocator = optarg;
+        else if (option == OPTION_FOLLOW && valid_follow(optarg))
+            run.follow = optarg;
+        else if (option == OPTION_QUIET)
+            run.quiet = true;
+        else if (option == OPTION_STACKS)
+            return usage_error("run", "--stacks=%s: not full, none or sample[:BYTES]", TEXT_SAFE(optarg));
+        else if (option == OPTION_ALLOCATOR)
+            return usage_error("run", "--allocator=%s: not keep or mimalloc", TEXT_SAFE(optarg));
+        else if (option == OPTION_FOLLOW)
+            return usage_error("run", "--follow=%s: not all, none or names, separated by commas", TEXT_SAFE(optarg));
+        else
+            return option_error("run", option, argv);
+    }
+    if (optind == argc) return usage_error("run", "no command given");
+    run.argv = argv + optind;
+    int code = prepare(&run);
+    return code == EXIT_FINE ? execute(&run) : code;
+}

@@ -1,0 +1,31 @@
+/* commands.h — the subcommands, and what they share: exit codes, complaints, and the end of the output. */
+#ifndef MEMSTOW_COMMANDS_H
+#define MEMSTOW_COMMANDS_H
+
+#ifndef MEMSTOW_VERSION_TEXT
+#define MEMSTOW_VERSION_TEXT "0.1.0"
+#endif
+
+enum exit_code {
+    EXIT_FINE = 0,
+    EXIT_OVER = 1,       /* over a threshold */
+    EXIT_USAGE = 2,      /* wrong usage */
+    EXIT_UNREADABLE = 3, /* input unreadable or damaged; or output that could not be written */
+};
+
+int cmd_run(int argc, char **argv);
+int cmd_report(int argc, char **argv);
+int cmd_diff(int argc, char **argv);
+int cmd_snapshot(int argc, char **argv);
+int cmd_ps(int argc, char **argv);
+
+/* "memstow: …" on stderr. */
+void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* "memstow COMMAND: …" and where help is; EXIT_USAGE. */
+int usage_error(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* After getopt_long returned '?' or ':' — says which option was wrong; EXIT_USAGE. */
+int option_error(const char *command, int result, char **argv);
+/* Flushes stdout: code, or EXIT_UNREADABLE when it could not be written. A closed pipe is not talked about. */
+int finish_output(int code);
+
+#endif

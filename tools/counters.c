@@ -1,0 +1,299 @@
+/* counters.c — SITE, COUNTERS and PEAK of a ledger → totals per site and class.
+ * In: chunks of counters, which a running process adds to meanwhile. Out: totals that are exact where the counters
+ * held still for a moment, and marked inexact elsewhere. It never stops the process.
+ *
+ * Why three readings: a block that one thread allocates may be freed by another. Reading all allocations and then
+ * all frees sees frees of blocks that were not there yet; the other order sees blocks that are long gone. When the
+ * frees over all threads are the same before and after the allocations were read, nothing was freed in between,
+ * and what the allocations say is what was live at the moment they were read. */
+#include "reader.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SETTLE_TRIES = 16, PEAK_TRIES = 4 };
+
+struct chunk_ref {
+    uint64_t offset;
+    uint32_t index, thread; /* thread: slot + 1 */
+};
+
+/* Sums over the threads for the sites of one chunk index. */
+struct tally {
+    struct snap_counter host[SNAP_CHUNK_SITES], mapped[SNAP_CHUNK_SITES];
+};
+
+struct group {
+    struct reader *reader;
+    const struct chunk_ref *refs;
+    size_t count;
+    struct tally taken; /* the result */
+    uint8_t inexact[SNAP_CHUNK_SITES];
+};
+
+static int by_index(const void *left, const void *right) {
+    const struct chunk_ref *a = left, *b = right;
+    if (a->index != b->index) return a->index < b->index ? -1 : 1;
+    return a->offset < b->offset ? -1 : a->offset > b->offset;
+}
+
+uint64_t counters_chunks(const struct reader *reader) {
+    uint64_t count = 0;
+    for (size_t i = 0; i < reader->section_count; i++)
+        if (reader->sections[i].head.type == SNAP_COUNTERS) count += reader->sections[i].head.count;
+    return count;
+}
+
+static int collect_section(const struct reader *reader, const struct section *section, struct chunk_ref *refs,
+                           size_t *used) {
+    for (uint64_t i = 0; i < section->head.count; i++) {
+        uint32_t start[2]; /* thread, index */
+        struct chunk_ref ref = {.offset = section->data + i * section->head.record_size};
+        if (source_read(reader->source, ref.offset, start, sizeof start) < 0)
+            return reader_damaged(reader, ref.offset, "counters cannot be read");
+        if (start[0] == 0) continue;
+        ref.thread = start[0];
+        ref.index = start[1];
+        if (ref.index > UINT32_MAX / SNAP_CHUNK_SITES)
+            return reader_damaged(reader, ref.offset, "counters of an impossible site");
+        refs[(*used)++] = ref;
+    }
+    return 0;
+}
+
+static int collect(const struct reader *reader, struct chunk_ref **refs, size_t *used) {
+    *used = 0;
+    *refs = calloc(counters_chunks(reader) + 1, sizeof **refs);
+    if (!*refs) return reader_memory(reader);
+    for (size_t i = 0; i < reader->section_count; i++)
+        if (reader->sections[i].head.type == SNAP_COUNTERS &&
+            collect_section(reader, &reader->sections[i], *refs, used) < 0)
+            return -1;
+    qsort(*refs, *used, sizeof **refs, by_index);
+    return 0;
+}
+
+static int fetch(const struct group *group, const struct chunk_ref *ref, struct snap_counter *counters) {
+    if (source_read(group->reader->source, ref->offset + offsetof(struct snap_chunk, counters), counters,
+                    sizeof(struct snap_counter) * SNAP_CHUNK_SITES) < 0)
+        return reader_damaged(group->reader, ref->offset, "counters cannot be read");
+    return 0;
+}
+
+enum part { ALLOCATIONS = 1, FREES = 2 };
+
+static void add_parts(struct snap_counter *to, const struct snap_counter *from, enum part parts) {
+    if (parts & ALLOCATIONS) {
+        to->alloc_bytes += from->alloc_bytes;
+        to->alloc_blocks += from->alloc_blocks;
+    }
+    if (parts & FREES) {
+        to->free_bytes += from->free_bytes;
+        to->free_blocks += from->free_blocks;
+    }
+}
+
+static int read_parts(const struct group *group, struct tally *tally, enum part parts) {
+    struct snap_counter counters[SNAP_CHUNK_SITES];
+    for (size_t i = 0; i < group->count; i++) {
+        if (fetch(group, &group->refs[i], counters) < 0) return -1;
+        bool mapping = group->refs[i].thread == SNAP_THREAD_MAPPINGS + 1;
+        struct snap_counter *to = mapping ? tally->mapped : tally->host;
+        for (size_t site = 0; site < SNAP_CHUNK_SITES; site++) add_parts(&to[site], &counters[site], parts);
+    }
+    return 0;
+}
+
+static bool same_frees(const struct snap_counter *a, const struct snap_counter *b) {
+    return a->free_bytes == b->free_bytes && a->free_blocks == b->free_blocks;
+}
+
+/* Takes each site that held still; returns how many did not. */
+static size_t take_settled(struct group *group, const struct tally *before, const struct tally *after) {
+    size_t unsettled = 0;
+    for (size_t i = 0; i < SNAP_CHUNK_SITES; i++) {
+        if (!group->inexact[i]) continue;
+        group->taken.host[i] = after->host[i];
+        group->taken.mapped[i] = after->mapped[i];
+        group->inexact[i] =
+            !same_frees(&before->host[i], &after->host[i]) || !same_frees(&before->mapped[i], &after->mapped[i]);
+        unsettled += group->inexact[i];
+    }
+    return unsettled;
+}
+
+static int group_settle(struct group *group) {
+    if (!group->reader->live) {
+        memset(group->inexact, 0, sizeof group->inexact);
+        return read_parts(group, &group->taken, ALLOCATIONS | FREES);
+    }
+    memset(group->inexact, 1, sizeof group->inexact);
+    for (int try = 0; try < SETTLE_TRIES; try++) {
+        struct tally before = {0}, after = {0};
+        if (read_parts(group, &before, FREES) < 0 || read_parts(group, &after, ALLOCATIONS) < 0 ||
+            read_parts(group, &after, FREES) < 0)
+            return -1;
+        if (take_settled(group, &before, &after) == 0) break;
+    }
+    return 0;
+}
+
+static int emit(struct group *group, uint32_t site, const struct snap_counter *counter, uint8_t class, bool inexact) {
+    struct total total = {.stack = site, /* until name_sites */
+                          .class = class,
+                          .alloc_bytes = counter->alloc_bytes,
+                          .alloc_blocks = counter->alloc_blocks,
+                          .free_bytes = counter->free_bytes,
+                          .free_blocks = counter->free_blocks};
+    if (!(counter->alloc_blocks | counter->free_blocks | counter->alloc_bytes | counter->free_bytes)) return 0;
+    if (site == SNAP_SITE_INHERITED)
+        total.flags |= TOTAL_INHERITED;
+    else if (inexact || counter->free_bytes > counter->alloc_bytes)
+        total.flags |= TOTAL_INEXACT;
+    if (site == SNAP_SITE_UNKNOWN) total.flags |= TOTAL_UNKNOWN_SITE;
+    return reader_add_total(group->reader, &total);
+}
+
+static int group_emit(struct group *group) {
+    uint32_t first = group->refs[0].index * SNAP_CHUNK_SITES;
+    for (uint32_t i = 0; i < SNAP_CHUNK_SITES; i++)
+        if (emit(group, first + i, &group->taken.host[i], SNAP_HOST, group->inexact[i]) < 0 ||
+            emit(group, first + i, &group->taken.mapped[i], SNAP_MAPPED, group->inexact[i]) < 0)
+            return -1;
+    return 0;
+}
+
+static int tally_all(struct reader *reader, const struct chunk_ref *refs, size_t count) {
+    for (size_t first = 0, next; first < count; first = next) {
+        for (next = first + 1; next < count && refs[next].index == refs[first].index;) next++;
+        struct group group = {.reader = reader, .refs = refs + first, .count = next - first};
+        if (group_settle(&group) < 0 || group_emit(&group) < 0) return -1;
+    }
+    return 0;
+}
+
+/* The sites of the totals, in ascending order: until name_sites their ids stand in for the stacks. */
+static int keep_site_ids(struct reader *reader) {
+    const struct image *image = reader->image;
+    reader->site_of = malloc((image->total_count + 1) * sizeof *reader->site_of);
+    if (!reader->site_of) return reader_memory(reader);
+    for (size_t i = 0; i < image->total_count; i++) reader->site_of[i] = image->totals[i].stack;
+    return 0;
+}
+
+int counters_tally(struct reader *reader) {
+    struct chunk_ref *refs;
+    size_t count;
+    int result = collect(reader, &refs, &count);
+    if (result == 0) result = tally_all(reader, refs, count);
+    free(refs);
+    return result < 0 ? -1 : keep_site_ids(reader);
+}
+
+/* 1 + index of the total of a site and class, or of its other class, or 0. */
+static uint32_t find_total(const struct reader *reader, uint32_t site, uint8_t class) {
+    const struct image *image = reader->image;
+    size_t low = 0, high = image->total_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (reader->site_of[middle] < site)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == image->total_count || reader->site_of[low] != site) return 0;
+    if (image->totals[low].class != class && low + 1 < image->total_count && reader->site_of[low + 1] == site) low++;
+    return (uint32_t)(low + 1);
+}
+
+void counters_link_blocks(struct reader *reader) {
+    struct image *image = reader->image;
+    for (size_t i = 0; i < image->large_count; i++)
+        image->large[i].site = find_total(reader, image->large[i].site, SNAP_HOST);
+    for (size_t i = 0; i < image->mapping_count; i++)
+        image->mappings[i].site = find_total(reader, image->mappings[i].site, SNAP_MAPPED);
+}
+
+int counters_name_sites(struct reader *reader) {
+    struct snap_site *sites;
+    size_t count;
+    if (reader_table(reader, SNAP_SITE, sizeof *sites, (void **)&sites, &count) < 0) return -1;
+    for (size_t i = 0; i < reader->image->total_count; i++) {
+        struct total *total = &reader->image->totals[i];
+        struct snap_site site = total->stack < count ? sites[total->stack] : (struct snap_site){0};
+        if (total->stack >= count) total->flags |= TOTAL_UNKNOWN_SITE;
+        total->tag = site.tag;
+        total->stack = site.stack;
+        total->module = site.module;
+    }
+    free(sites);
+    return 0;
+}
+
+/* Slots are summed after the sites have settled: for a running process a thread's figures are a moment newer. */
+int counters_sum_threads(struct reader *reader) {
+    struct chunk_ref *refs;
+    size_t count;
+    if (collect(reader, &refs, &count) < 0) {
+        free(refs);
+        return -1;
+    }
+    struct image *image = reader->image;
+    for (size_t i = 0; i < image->thread_count; i++) image->threads[i].total = (struct snap_counter){0};
+    for (size_t i = 0; i < count; i++) {
+        struct snap_counter counters[SNAP_CHUNK_SITES];
+        struct group group = {.reader = reader};
+        if (refs[i].thread > image->thread_count) continue;
+        if (fetch(&group, &refs[i], counters) < 0) {
+            free(refs);
+            return -1;
+        }
+        for (size_t site = 0; site < SNAP_CHUNK_SITES; site++)
+            add_parts(&image->threads[refs[i].thread - 1].total, &counters[site], ALLOCATIONS | FREES);
+    }
+    free(refs);
+    return 0;
+}
+
+static uint32_t picture_buffer(const struct reader *reader) {
+    uint32_t buffer = 2;
+    if (source_read(reader->source, offsetof(struct snap_header, picture_buffer), &buffer, sizeof buffer) < 0) return 2;
+    return buffer;
+}
+
+/* Lays the picture over the totals: the totals are in site order, as the records are. */
+static int read_picture(struct reader *reader, uint32_t half) {
+    struct image *image = reader->image;
+    const uint32_t *site_of = reader->site_of;
+    size_t at = 0;
+    for (size_t i = 0; i < reader->section_count; i++) {
+        const struct section *section = &reader->sections[i];
+        if (section->head.type != SNAP_PEAK) continue;
+        for (; at < image->total_count && site_of[at] < section->head.first + section->head.count; at++) {
+            struct snap_peak peak;
+            if (site_of[at] < section->head.first) continue;
+            uint64_t offset = section->data + (site_of[at] - section->head.first) * section->head.record_size;
+            if (source_read(reader->source, offset, &peak, sizeof peak) < 0)
+                return reader_damaged(reader, offset, "the picture of the peak cannot be read");
+            bool first = at == 0 || site_of[at - 1] != site_of[at];
+            image->totals[at].peak_bytes = first ? peak.bytes[half] : 0;
+            image->totals[at].peak_blocks = first ? peak.blocks[half] : 0;
+        }
+    }
+    return 0;
+}
+
+int counters_picture(struct reader *reader) {
+    struct image *image = reader->image;
+    int result = 0;
+    for (int try = 0; try < PEAK_TRIES && !image->has_picture && result == 0; try++) {
+        uint32_t half = picture_buffer(reader);
+        if (half > 1) break;
+        result = read_picture(reader, half);
+        image->has_picture = result == 0 && picture_buffer(reader) == half;
+    }
+    for (size_t i = 0; !image->has_picture && i < image->total_count; i++)
+        image->totals[i].peak_bytes = image->totals[i].peak_blocks = 0;
+    return result;
+}

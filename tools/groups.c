@@ -1,0 +1,280 @@
+/* groups.c — totals put together by model, node, run, site, module or thread; see groups.h. */
+#include "groups.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+#define UNKNOWN_MODULE "(unknown module)"
+
+struct name {
+    uint32_t id;
+    UT_hash_handle hh;
+    char text[];
+};
+
+static const char *const view_names[VIEWS] = {"model", "node", "run", "site", "module", "thread"};
+
+bool view_parse(const char *string, enum view *view) {
+    for (int i = 0; i < VIEWS; i++)
+        if (strcmp(string, view_names[i]) == 0) {
+            *view = (enum view)i;
+            return true;
+        }
+    return false;
+}
+
+const char *view_name(enum view view) { return view_names[view]; }
+
+/* Interns; 0 on success. Name 0 is the untagged one. */
+static int intern(struct groups *groups, const char *text, uint32_t *id) {
+    struct name *name;
+    size_t length = strlen(text);
+    HASH_FIND(hh, groups->names, text, length, name);
+    if (!name) {
+        name = malloc(sizeof *name + length + 1);
+        if (!name) return -1;
+        memcpy(name->text, text, length + 1);
+        name->id = groups->name_count;
+        if (groups->name_count == groups->name_capacity) {
+            uint32_t capacity = groups->name_capacity ? 2 * groups->name_capacity : 64;
+            struct name **grown = realloc(groups->name_list, capacity * sizeof(struct name *));
+            if (!grown) {
+                free(name);
+                return -1;
+            }
+            groups->name_list = grown;
+            groups->name_capacity = capacity;
+        }
+        groups->name_list[groups->name_count++] = name;
+        HASH_ADD(hh, groups->names, text, length, name);
+    }
+    *id = name->id;
+    return 0;
+}
+
+void groups_begin(struct groups *groups, enum view view) { *groups = (struct groups){.view = view}; }
+
+void groups_end(struct groups *groups) {
+    HASH_CLEAR(hh, groups->names);
+    for (uint32_t i = 0; i < groups->name_count; i++) free(groups->name_list[i]);
+    free(groups->name_list);
+    free(groups->rows);
+    free(groups->slots);
+    *groups = (struct groups){0};
+}
+
+static uint64_t row_hash(const struct row *key) {
+    uint64_t hash = (uint64_t)key->model << 32 | key->node;
+    hash = hash * UINT64_C(0x9e3779b97f4a7c15) ^ ((uint64_t)key->run << 32 | key->place);
+    hash *= UINT64_C(0xff51afd7ed558ccd);
+    return hash ^ hash >> 32;
+}
+
+static bool same_key(const struct row *a, const struct row *b) {
+    return a->model == b->model && a->node == b->node && a->run == b->run && a->place == b->place;
+}
+
+static void place_slot(struct groups *groups, uint32_t index) {
+    size_t slot = row_hash(&groups->rows[index]) & (groups->slot_count - 1);
+    while (groups->slots[slot]) slot = (slot + 1) & (groups->slot_count - 1);
+    groups->slots[slot] = index + 1;
+}
+
+static int grow(struct groups *groups) {
+    size_t capacity = groups->capacity ? 2 * groups->capacity : 256;
+    struct row *rows = realloc(groups->rows, capacity * sizeof *rows);
+    if (!rows) return -1;
+    groups->rows = rows;
+    groups->capacity = capacity;
+    free(groups->slots);
+    groups->slot_count = 2 * capacity;
+    groups->slots = calloc(groups->slot_count, sizeof *groups->slots);
+    if (!groups->slots) return -1;
+    for (size_t i = 0; i < groups->count; i++) place_slot(groups, (uint32_t)i);
+    return 0;
+}
+
+static struct row *find_row(struct groups *groups, const struct row *key) {
+    if (groups->count == groups->capacity && grow(groups) < 0) return NULL;
+    size_t slot = row_hash(key) & (groups->slot_count - 1);
+    for (; groups->slots[slot]; slot = (slot + 1) & (groups->slot_count - 1))
+        if (same_key(&groups->rows[groups->slots[slot] - 1], key)) return &groups->rows[groups->slots[slot] - 1];
+    groups->slots[slot] = (uint32_t)++groups->count;
+    groups->rows[groups->count - 1] = *key;
+    return &groups->rows[groups->count - 1];
+}
+
+/* Names of an image's tags and modules, looked up once. */
+struct cache {
+    struct row *tags;  /* tag_count + 1: the last is the untagged one */
+    uint32_t *modules; /* module_count + 1: 0 is the unknown one */
+};
+
+static int intern_owner(struct groups *groups, const struct image *image, uint32_t id, uint32_t *name) {
+    char key[4096];
+    const struct snap_owner *owner = image_owner(image, id);
+    *name = 0;
+    if (!owner) return 0;
+    /* Kind, name and origin make an owner; its id means something in its own file only. */
+    snprintf(key, sizeof key, "%s\x1f%s\x1f%u", image_string(image, owner->name), image_string(image, owner->origin),
+             owner->kind);
+    return intern(groups, key, name);
+}
+
+static int cache_tag(struct groups *groups, const struct image *image, const struct snap_tag *tag, struct row *key) {
+    bool all = groups->view == BY_SITE;
+    memset(key, 0, sizeof *key);
+    if ((all || groups->view == BY_MODEL) && intern_owner(groups, image, tag->model, &key->model) < 0) return -1;
+    if ((all || groups->view == BY_NODE) && intern_owner(groups, image, tag->node, &key->node) < 0) return -1;
+    if ((all || groups->view == BY_RUN) && intern_owner(groups, image, tag->run, &key->run) < 0) return -1;
+    return 0;
+}
+
+static int cache_fill(struct groups *groups, const struct image *image, struct cache *cache) {
+    cache->tags = calloc(image->tag_count + 1, sizeof *cache->tags);
+    cache->modules = calloc(image->module_count + 1, sizeof *cache->modules);
+    if (!cache->tags || !cache->modules) return -1;
+    for (size_t i = 0; i < image->tag_count; i++)
+        if (cache_tag(groups, image, &image->tags[i], &cache->tags[i]) < 0) return -1;
+    if (groups->view != BY_MODULE && groups->view != BY_SITE) return 0;
+    for (size_t i = 0; i <= image->module_count; i++) {
+        const char *path = image_module(image, (uint32_t)i);
+        if (intern(groups, path ? path : UNKNOWN_MODULE, &cache->modules[i]) < 0) return -1;
+    }
+    return 0;
+}
+
+static int add_totals(struct groups *groups, const struct image *image, const struct cache *cache, int side) {
+    for (size_t i = 0; i < image->total_count; i++) {
+        const struct total *total = &image->totals[i];
+        if (total->flags & TOTAL_INHERITED) continue;
+        struct row key = cache->tags[total->tag < image->tag_count ? total->tag : image->tag_count];
+        key.place = cache->modules[total->module <= image->module_count ? total->module : 0];
+        struct row *row = find_row(groups, &key);
+        if (!row) return -1;
+        row->side[side].live_bytes += total_live_bytes(total);
+        row->side[side].live_blocks += total_live_blocks(total);
+        row->side[side].alloc_bytes += total->alloc_bytes;
+        row->side[side].peak_bytes += total->peak_bytes;
+    }
+    return 0;
+}
+
+static int add_thread_row(struct groups *groups, const char *name, const struct snap_counter *counter, int side) {
+    struct row key = {0};
+    if (!(counter->alloc_blocks | counter->free_blocks)) return 0;
+    if (intern(groups, name, &key.place) < 0) return -1;
+    struct row *row = find_row(groups, &key);
+    if (!row) return -1;
+    row->side[side].live_bytes += counter->alloc_bytes - counter->free_bytes;
+    row->side[side].live_blocks += counter->alloc_blocks - counter->free_blocks;
+    row->side[side].alloc_bytes += counter->alloc_bytes;
+    return 0;
+}
+
+/* A slot has served several threads: what the earlier ones did is `before`, and their names are gone. */
+static int add_threads(struct groups *groups, const struct image *image, int side) {
+    for (size_t i = 0; i < image->thread_count; i++) {
+        const struct snap_thread *thread = &image->threads[i];
+        const struct snap_counter *total = &thread->total, *before = &thread->before;
+        struct snap_counter present = {
+            total->alloc_bytes - before->alloc_bytes,
+            total->alloc_blocks - before->alloc_blocks,
+            total->free_bytes - before->free_bytes,
+            total->free_blocks - before->free_blocks,
+        };
+        const char *name = i == SNAP_THREAD_SHARED     ? "(threads without a table)"
+                           : i == SNAP_THREAD_MAPPINGS ? "(mappings)"
+                           : *thread->name             ? thread->name
+                                                       : "(unnamed)";
+        if (add_thread_row(groups, name, &present, side) < 0 ||
+            add_thread_row(groups, "(earlier threads)", before, side) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int groups_add(struct groups *groups, const struct image *image, int side) {
+    struct cache cache = {0};
+    uint32_t untagged;
+    if (groups->name_count == 0 && intern(groups, "", &untagged) < 0) return -1;
+    if (groups->view == BY_THREAD) return add_threads(groups, image, side);
+    int result = cache_fill(groups, image, &cache);
+    if (result == 0) result = add_totals(groups, image, &cache, side);
+    free(cache.tags);
+    free(cache.modules);
+    return result;
+}
+
+const char *groups_owner(const struct groups *groups, uint32_t name) {
+    return name ? groups->name_list[name]->text : NULL;
+}
+
+const char *groups_place(const struct groups *groups, const struct row *row) {
+    return groups->name_list[row->place]->text;
+}
+
+static void append_owner(const struct groups *groups, uint32_t name, char *label, size_t size) {
+    const char *text = groups_owner(groups, name);
+    size_t used = strlen(label);
+    if (text) snprintf(label + used, size - used, "%s%.*s", used ? " " : "", (int)strcspn(text, "\x1f"), text);
+}
+
+void groups_label(const struct groups *groups, const struct row *row, char *label, size_t size) {
+    label[0] = 0;
+    append_owner(groups, row->model, label, size);
+    append_owner(groups, row->node, label, size);
+    append_owner(groups, row->run, label, size);
+    const char *place = groups_place(groups, row);
+    size_t used = strlen(label);
+    if (*place)
+        snprintf(label + used, size - used, "%s%s", used ? " " : "", place);
+    else if (!used)
+        snprintf(label, size, "untagged");
+}
+
+static int compare_name(const struct groups *groups, uint32_t a, uint32_t b) {
+    return a == b ? 0 : strcmp(groups->name_list[a]->text, groups->name_list[b]->text);
+}
+
+int groups_compare_names(const struct groups *groups, const struct row *a, const struct row *b) {
+    int order = compare_name(groups, a->model, b->model);
+    order = order ? order : compare_name(groups, a->node, b->node);
+    order = order ? order : compare_name(groups, a->run, b->run);
+    return order ? order : compare_name(groups, a->place, b->place);
+}
+
+int64_t row_growth(const struct row *row) { return (int64_t)(row->side[1].live_bytes - row->side[0].live_bytes); }
+
+int64_t row_growth_blocks(const struct row *row) {
+    return (int64_t)(row->side[1].live_blocks - row->side[0].live_blocks);
+}
+
+static int by_live(const void *left, const void *right, void *context) {
+    const struct row *a = left, *b = right;
+    const struct groups *groups = context;
+    bool threads = groups->view == BY_THREAD;
+    uint64_t x = threads ? a->side[0].alloc_bytes : a->side[0].live_bytes;
+    uint64_t y = threads ? b->side[0].alloc_bytes : b->side[0].live_bytes;
+    if (x != y) return x > y ? -1 : 1;
+    return groups_compare_names(groups, a, b);
+}
+
+static int by_growth(const void *left, const void *right, void *context) {
+    const struct row *a = left, *b = right;
+    int64_t x = row_growth(a), y = row_growth(b);
+    if (x != y) return x > y ? -1 : 1;
+    x = row_growth_blocks(a), y = row_growth_blocks(b);
+    if (x != y) return x > y ? -1 : 1;
+    return groups_compare_names(context, a, b);
+}
+
+void groups_sort_by_live(struct groups *groups) {
+    if (groups->count) qsort_r(groups->rows, groups->count, sizeof *groups->rows, by_live, groups);
+}
+
+void groups_sort_by_growth(struct groups *groups) {
+    if (groups->count) qsort_r(groups->rows, groups->count, sizeof *groups->rows, by_growth, groups);
+}

@@ -1,0 +1,54 @@
+/* groups.h — totals put together by model, node, run, site, module or thread.
+ * In: one image, or two to compare. Out: rows matched by name, never by an id of a file, and their sums on each
+ * side. Rows outlive the images. */
+#ifndef MEMSTOW_GROUPS_H
+#define MEMSTOW_GROUPS_H
+
+#include "image.h"
+
+enum view { BY_MODEL, BY_NODE, BY_RUN, BY_SITE, BY_MODULE, BY_THREAD, VIEWS };
+
+/* In rows of threads a thread may have freed more than it allocated: live_* are then negative numbers. */
+struct row_side {
+    uint64_t live_bytes, live_blocks, alloc_bytes, peak_bytes;
+};
+
+struct row {
+    uint32_t model, node, run, place; /* names; place is a module or a thread */
+    struct row_side side[2];
+};
+
+struct groups {
+    enum view view;
+    struct row *rows;
+    size_t count, capacity;
+    uint32_t *slots; /* open addressing: 1 + row */
+    size_t slot_count;
+    struct name *names, **name_list;
+    uint32_t name_count, name_capacity;
+};
+
+/* False when it is none of the views. */
+bool view_parse(const char *string, enum view *view);
+const char *view_name(enum view view);
+
+void groups_begin(struct groups *groups, enum view view);
+/* Adds what the image has to side 0 or 1. 0, or -1: no memory. */
+int groups_add(struct groups *groups, const struct image *image, int side);
+void groups_end(struct groups *groups);
+
+/* Owner: NULL when untagged. Place: never NULL. */
+const char *groups_owner(const struct groups *groups, uint32_t name);
+const char *groups_place(const struct groups *groups, const struct row *row);
+/* One name for a row, in the words of the view. */
+void groups_label(const struct groups *groups, const struct row *row, char *label, size_t size);
+/* Order of the names of two rows, for a stable order. */
+int groups_compare_names(const struct groups *groups, const struct row *a, const struct row *b);
+/* The most live (threads: the most allocated) of side 0 first, then by name. */
+void groups_sort_by_live(struct groups *groups);
+/* What grew the most first, then by name. */
+void groups_sort_by_growth(struct groups *groups);
+int64_t row_growth(const struct row *row);
+int64_t row_growth_blocks(const struct row *row);
+
+#endif

@@ -1,0 +1,76 @@
+/* image.h — a ledger or snapshot in memory: flat tables, every reference checked by its accessor.
+ * In: what reader.c and counters.c fill in. Out: tables and sums for every view. It has no idea of files. */
+#ifndef MEMSTOW_IMAGE_H
+#define MEMSTOW_IMAGE_H
+
+#include "../preload/snapshot.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum total_flag { TOTAL_INEXACT = SNAP_TOTALS_INEXACT, TOTAL_INHERITED = 2, TOTAL_UNKNOWN_SITE = 4 };
+
+/* What one site holds of one class. The peak of a site is kept with its first total. */
+struct total {
+    uint32_t tag, stack, module;
+    uint8_t class, flags;
+    uint64_t alloc_bytes, alloc_blocks, free_bytes, free_blocks;
+    uint64_t peak_bytes, peak_blocks;
+};
+
+struct sum {
+    uint64_t alloc_bytes, alloc_blocks, free_bytes, free_blocks, live_bytes, live_blocks;
+};
+
+struct image {
+    struct snap_header header;
+    char *strings;
+    uint64_t strings_size;
+    struct snap_fact *facts;
+    struct snap_module *modules;
+    struct snap_tag *tags;
+    struct snap_owner *owners;
+    struct snap_thread *threads;
+    struct snap_large *large;      /* site: 1 + index of its total, or 0 */
+    struct snap_mapping *mappings; /* the same */
+    struct snap_region *regions;
+    struct total *totals;
+    size_t fact_count, module_count, tag_count, owner_count, thread_count, large_count, mapping_count;
+    size_t region_count, total_count, total_capacity;
+
+    struct sum host, mapped, inherited; /* by image_sum */
+    uint64_t inexact;                   /* totals whose counters did not settle */
+    uint64_t rss;                       /* 0 when not measured */
+    bool has_picture;
+    bool running; /* its process is alive now, and it is the live ledger */
+    char error[160];
+};
+
+void image_clear(struct image *image);
+/* Adds up host, mapped and inherited. */
+void image_sum(struct image *image);
+
+uint64_t total_live_bytes(const struct total *total); /* 0 rather than negative */
+uint64_t total_live_blocks(const struct total *total);
+
+/* Never NULL; "" for what the file does not have. */
+const char *image_string(const struct image *image, uint32_t offset);
+const char *image_fact(const struct image *image, uint32_t key);
+/* Path of the module of a site (1 + id; 0: none). NULL when none was recorded. */
+const char *image_module(const struct image *image, uint32_t module);
+/* The total of a large block or mapping, or NULL. */
+const struct total *image_total(const struct image *image, uint32_t site);
+/* The tag, or the untagged one. */
+const struct snap_tag *image_tag(const struct image *image, uint32_t tag);
+/* Owners are kept in the order of their ids. */
+void image_sort_owners(struct image *image);
+/* NULL for untagged. */
+const struct snap_owner *image_owner(const struct image *image, uint32_t id);
+bool image_has_tags(const struct image *image);
+
+/* "now" of the image by CLOCK_MONOTONIC: its end, when it was taken, or the present. */
+uint64_t image_now(const struct image *image);
+uint64_t image_peak(const struct image *image);
+
+#endif

@@ -1,0 +1,91 @@
+/* launch.c — starts the program of `memstow run`, and waits until it ends; see launch.h.
+ * Signals are never handled but waited for: blocked here, and given back to the child as they were. */
+#include "launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { TICK_NS = 500000000 };
+
+static uint64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Stops from the terminal (Ctrl-Z) reach memstow as well as the program, since both are in its foreground group:
+ * they are left alone, and both stop and go on together. */
+static void waited_signals(sigset_t *set) {
+    static const int signals[] = {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+    sigemptyset(set);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) sigaddset(set, signals[i]);
+}
+
+static void run_child(const struct launch *launch, char **argv, void (*prepare)(void *), void *context, int report) {
+    prepare(context);
+    sigaction(SIGCHLD, &launch->outer_child_action, NULL);
+    sigprocmask(SIG_SETMASK, &launch->outer_mask, NULL);
+    execvp(argv[0], argv);
+    int error = errno;
+    ssize_t written = write(report, &error, sizeof error);
+    (void)written;
+    _exit(127);
+}
+
+/* The child's errno when exec failed; 0 when the pipe closed by exec itself. */
+static int exec_error(int report) {
+    int error = 0;
+    ssize_t got;
+    do got = read(report, &error, sizeof error);
+    while (got < 0 && errno == EINTR);
+    return got == sizeof error ? error : 0;
+}
+
+int launch_start(struct launch *launch, char **argv, void (*prepare)(void *context), void *context) {
+    int report[2];
+    sigset_t set;
+    /* With SIGCHLD ignored, which a parent may leave us, the kernel would throw the exit status away. */
+    struct sigaction usual = {.sa_handler = SIG_DFL};
+    if (pipe2(report, O_CLOEXEC) < 0) return errno;
+    waited_signals(&set);
+    sigaction(SIGCHLD, &usual, &launch->outer_child_action);
+    sigprocmask(SIG_BLOCK, &set, &launch->outer_mask);
+    launch->elapsed_ns = now_ns(); /* the start, until it has ended */
+    launch->pid = fork();
+    if (launch->pid == 0) run_child(launch, argv, prepare, context, report[1]);
+    int error = launch->pid < 0 ? errno : 0;
+    close(report[1]);
+    if (!error) error = exec_error(report[0]);
+    close(report[0]);
+    if (error && launch->pid > 0) waitpid(launch->pid, NULL, 0);
+    return error;
+}
+
+static bool ended(struct launch *launch) {
+    pid_t got = waitpid(launch->pid, &launch->status, WNOHANG);
+    return got == launch->pid || (got < 0 && errno == ECHILD);
+}
+
+void launch_wait(struct launch *launch, void (*tick)(void *context), void *context) {
+    sigset_t set;
+    waited_signals(&set);
+    struct timespec pause = {.tv_nsec = TICK_NS};
+    while (!ended(launch)) {
+        siginfo_t info;
+        int signal = tick ? sigtimedwait(&set, &info, &pause) : sigwaitinfo(&set, &info);
+        if (signal < 0 && errno == EAGAIN) tick(context);
+        /* The terminal sends SIGINT and SIGQUIT to the program itself, too. */
+        else if (signal == SIGTERM || signal == SIGHUP || signal == SIGUSR1 || signal == SIGUSR2)
+            kill(launch->pid, signal);
+    }
+    launch->elapsed_ns = now_ns() - launch->elapsed_ns;
+}
+
+int launch_exit_code(const struct launch *launch) {
+    return WIFSIGNALED(launch->status) ? 128 + WTERMSIG(launch->status) : WEXITSTATUS(launch->status);
+}

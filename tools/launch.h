@@ -1,0 +1,26 @@
+/* launch.h — starts the program of `memstow run`, and waits until it ends.
+ * In: a command and its environment. Out: how it ended. The program gets exactly the signal mask, dispositions,
+ * limits and descriptors that memstow was started with. */
+#ifndef MEMSTOW_LAUNCH_H
+#define MEMSTOW_LAUNCH_H
+
+#include <signal.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct launch {
+    pid_t pid;
+    sigset_t outer_mask; /* as it was before */
+    struct sigaction outer_child_action;
+    int status; /* as of waitpid */
+    uint64_t elapsed_ns;
+};
+
+/* `prepare` runs in the child just before exec. 0, or the errno of fork or exec. */
+int launch_start(struct launch *launch, char **argv, void (*prepare)(void *context), void *context);
+/* Calls `tick` about twice a second when there is one. */
+void launch_wait(struct launch *launch, void (*tick)(void *context), void *context);
+/* The exit code that a shell would show. */
+int launch_exit_code(const struct launch *launch);
+
+#endif

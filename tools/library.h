@@ -1,0 +1,10 @@
+/* library.h — where libmemstow.so is. */
+#ifndef MEMSTOW_LIBRARY_H
+#define MEMSTOW_LIBRARY_H
+
+#include <stddef.h>
+
+/* 0 and an absolute path; or -1 and why. */
+int library_find(char *path, size_t size, char *error, size_t error_size);
+
+#endif

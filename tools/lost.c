@@ -1,0 +1,23 @@
+/* lost.c — what a ledger could not count or keep, in words; see lost.h. */
+#include "lost.h"
+
+static const struct lost_kind kinds[] = {
+    [SNAP_LOST_SITES] = {"sites", "events at call sites that found no room: counted without their site"},
+    [SNAP_LOST_THREADS] = {"threads", "events of threads without a table: counted without their thread"},
+    [SNAP_LOST_MODULES] = {"modules", "call sites whose library could not be recorded"},
+    [SNAP_LOST_LARGE] = {"large_blocks", "large blocks not listed one by one (they are counted)"},
+    [SNAP_LOST_MAPPINGS] = {"mappings", "mappings not recorded"},
+    [SNAP_LOST_BLOCKS] = {"blocks", "blocks served without being counted"},
+    [SNAP_LOST_FILE] = {"file", "failures to create or grow the ledger file"},
+    [SNAP_LOST_PEAK] = {"peak_sites", "sites missing from the picture of the peak"},
+};
+
+const struct lost_kind *lost_kind(size_t kind) {
+    return kind < sizeof kinds / sizeof *kinds && kinds[kind].key ? &kinds[kind] : NULL;
+}
+
+bool lost_any(const struct image *image) {
+    for (size_t i = 0; i < SNAP_LOST_KINDS; i++)
+        if (image->header.lost[i]) return true;
+    return image->inexact != 0;
+}

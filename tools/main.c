@@ -1,0 +1,48 @@
+/* main.c — memstow: names a subcommand, and hands over to it. */
+#include "commands.h"
+#include "text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *summary;
+};
+
+static const struct command commands[] = {
+    {"run", cmd_run, "run a program and keep a ledger of its memory"},
+    {"report", cmd_report, "what a process holds, and what is left of it"},
+    {"diff", cmd_diff, "what grew from one file to another"},
+    {"snapshot", cmd_snapshot, "copy the ledger of a running process"},
+    {"ps", cmd_ps, "which processes are tracked now"},
+};
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+static int help(void) {
+    puts("usage: memstow COMMAND [ARGUMENT...]\n"
+         "\n"
+         "An exact ledger of a program's memory.\n");
+    for (int i = 0; i < COMMANDS; i++) printf("  %-10s %s\n", commands[i].name, commands[i].summary);
+    puts("\n'memstow COMMAND --help' tells more. Start with:\n"
+         "\n"
+         "  memstow run -- python3 train.py");
+    return finish_output(EXIT_FINE);
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        complain("no command given (see 'memstow --help')");
+        return EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) return help();
+    if (strcmp(argv[1], "--version") == 0) {
+        puts("memstow " MEMSTOW_VERSION_TEXT);
+        return finish_output(EXIT_FINE);
+    }
+    for (int i = 0; i < COMMANDS; i++)
+        if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
+    complain("unknown command '%s' (see 'memstow --help')", TEXT_SAFE(argv[1]));
+    return EXIT_USAGE;
+}

@@ -1,0 +1,92 @@
+/* process.c — what /proc says about a process; see process.h. */
+#include "process.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static ssize_t read_small(const char *path, char *to, size_t size) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return -errno;
+    ssize_t got = read(fd, to, size - 1);
+    int error = errno;
+    close(fd);
+    if (got < 0) return -error;
+    to[got] = 0;
+    return got;
+}
+
+/* pid (name) state …, where the name may contain anything, parentheses too: the last one ends it. */
+int process_look(struct process *process, pid_t pid) {
+    char path[64], line[1024];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    ssize_t got = read_small(path, line, sizeof line);
+    if (got < 0) return (int)got;
+    char *open = strchr(line, '('), *close = strrchr(line, ')');
+    if (!open || !close || close < open) return -EINVAL;
+    *close = 0;
+    snprintf(process->name, sizeof process->name, "%s", open + 1);
+    if (sscanf(close + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64,
+               &process->state, &process->start_ticks) != 2)
+        return -EINVAL;
+    return 0;
+}
+
+pid_t process_inner_pid(pid_t pid) {
+    char path[64], text[8192];
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    if (read_small(path, text, sizeof text) < 0) return pid;
+    char *line = strstr(text, "\nNSpid:");
+    if (!line) return pid;
+    line++;
+    line[strcspn(line, "\n")] = 0;
+    char *last = strrchr(line, '\t');
+    return last ? (pid_t)atoi(last + 1) : pid;
+}
+
+void process_boot_id(uint8_t boot_id[16]) {
+    char text[64];
+    memset(boot_id, 0, 16);
+    if (read_small("/proc/sys/kernel/random/boot_id", text, sizeof text) < 36) return;
+    size_t digits = 0;
+    for (const char *c = text; *c && digits < 32; c++) {
+        if (!isxdigit((unsigned char)*c)) continue;
+        unsigned value = isdigit((unsigned char)*c) ? (unsigned)(*c - '0') : (unsigned)((*c | 32) - 'a' + 10);
+        boot_id[digits / 2] = (uint8_t)(boot_id[digits / 2] << 4 | value);
+        digits++;
+    }
+}
+
+bool process_wrote(const struct snap_header *header) {
+    uint8_t boot_id[16];
+    struct process process;
+    process_boot_id(boot_id);
+    if (memcmp(boot_id, header->boot_id, sizeof boot_id) != 0 || header->pid == 0 || header->pid > INT32_MAX)
+        return false;
+    if (process_look(&process, (pid_t)header->pid) < 0) return false;
+    return process.start_ticks == header->start_ticks && process.state != 'Z' && process.state != 'X';
+}
+
+uint64_t process_age(const struct process *process) {
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    uint64_t since_boot = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    uint64_t start = process->start_ticks * (1000000000 / (uint64_t)sysconf(_SC_CLK_TCK));
+    return since_boot > start ? since_boot - start : 0;
+}
+
+pid_t process_parse(const char *string) {
+    long value = 0;
+    if (!*string || strlen(string) > 10) return 0;
+    for (const char *c = string; *c; c++) {
+        if (!isdigit((unsigned char)*c)) return 0;
+        value = value * 10 + (*c - '0');
+    }
+    return value <= INT32_MAX ? (pid_t)value : 0;
+}

@@ -1,0 +1,31 @@
+/* process.h — what /proc says about a process: is it there, since when, by what name.
+ * In: a pid. Out: facts about it. It never attaches to anything. */
+#ifndef MEMSTOW_PROCESS_H
+#define MEMSTOW_PROCESS_H
+
+#include "../preload/snapshot.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct process {
+    char name[32];
+    char state;           /* as in /proc/PID/stat: R, S, Z … */
+    uint64_t start_ticks; /* since boot */
+};
+
+/* 0 or -errno. A zombie is found, in state Z. */
+int process_look(struct process *process, pid_t pid);
+/* The pid that the process has inside its own namespace. */
+pid_t process_inner_pid(pid_t pid);
+/* All zero when it cannot be read. */
+void process_boot_id(uint8_t boot_id[16]);
+/* True when the process that wrote this header, on this machine and since this boot, still runs. */
+bool process_wrote(const struct snap_header *header);
+/* Seconds since it started, in nanoseconds. */
+uint64_t process_age(const struct process *process);
+/* "123" → 123; 0 when it is anything else. */
+pid_t process_parse(const char *string);
+
+#endif

@@ -1,0 +1,346 @@
+/* reader.c — bytes of a ledger or snapshot → struct image; see reader.h. */
+#include "packed.h"
+#include "reader.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SECTIONS_MAX = 1 << 20,
+    LIVE_TRIES = 4,
+    WINDOW = 65536,
+};
+static const uint64_t TABLE_BYTES_MAX = UINT64_C(1) << 31; /* no honest table comes near; a sparse file could */
+
+int reader_damaged(const struct reader *reader, uint64_t offset, const char *why) {
+    snprintf(reader->image->error, sizeof reader->image->error, "damaged at byte %" PRIu64 ": %s", offset, why);
+    return -1;
+}
+
+int reader_memory(const struct reader *reader) {
+    snprintf(reader->image->error, sizeof reader->image->error, "not enough memory to read it");
+    return -1;
+}
+
+static int truncated(const struct reader *reader, uint64_t offset) {
+    snprintf(reader->image->error, sizeof reader->image->error, "truncated at byte %" PRIu64, offset);
+    return -1;
+}
+
+int reader_header(struct snap_header *header, const struct source *source, char *error, size_t error_size) {
+    memset(header, 0, sizeof *header);
+    size_t have = source->size < sizeof *header ? (size_t)source->size : sizeof *header;
+    size_t fixed = offsetof(struct snap_header, flags);
+    if (source_read(source, 0, header, have) < 0) have = 0;
+    if (have == 0)
+        snprintf(error, error_size, "empty");
+    else if (have < 8 || memcmp(header->magic, SNAP_MAGIC, 8) != 0)
+        snprintf(error, error_size, "not a memstow file");
+    else if (have < fixed)
+        snprintf(error, error_size, "truncated at byte %zu", have);
+    else if (header->byte_order != SNAP_BYTE_ORDER)
+        snprintf(error, error_size, "not a memstow file of this machine: another byte order");
+    else if (header->major > SNAP_MAJOR)
+        snprintf(error, error_size, "format %u.%u is newer than this memstow (%d.%d) reads", header->major,
+                 header->minor, SNAP_MAJOR, SNAP_MINOR);
+    else if (header->major < SNAP_MAJOR)
+        snprintf(error, error_size, "format %u.%u is older than this memstow (%d.%d) reads", header->major,
+                 header->minor, SNAP_MAJOR, SNAP_MINOR);
+    else if (header->kind != SNAP_LEDGER && header->kind != SNAP_SNAPSHOT)
+        snprintf(error, error_size, "of a kind (%" PRIu32 ") that this memstow does not know", header->kind);
+    else if (header->header_size < sizeof *header || header->header_size % 8 || header->size < header->header_size)
+        snprintf(error, error_size, "damaged: its header does not add up");
+    else if (header->size > source->size)
+        snprintf(error, error_size, "truncated at byte %" PRIu64 " of %" PRIu64, source->size, header->size);
+    else {
+        header->name[sizeof header->name - 1] = 0;
+        return 0;
+    }
+    return -1;
+}
+
+/* The least size of a record of each type; 0 for types that this version skips. */
+static size_t least_record(uint32_t type) {
+    static const size_t sizes[] = {
+        [SNAP_STRINGS] = 1,
+        [SNAP_PROCESS] = sizeof(struct snap_fact),
+        [SNAP_MODULE] = sizeof(struct snap_module),
+        [SNAP_TAG] = sizeof(struct snap_tag),
+        [SNAP_OWNER] = sizeof(struct snap_owner),
+        [SNAP_SITE] = sizeof(struct snap_site),
+        [SNAP_THREAD] = sizeof(struct snap_thread),
+        [SNAP_COUNTERS] = sizeof(struct snap_chunk),
+        [SNAP_LARGE] = sizeof(struct snap_large),
+        [SNAP_MAPPING] = sizeof(struct snap_mapping),
+        [SNAP_PEAK] = sizeof(struct snap_peak),
+        [SNAP_REGION] = sizeof(struct snap_region),
+        [SNAP_TOTALS] = SNAP_TOTALS_FIELDS,
+    };
+    return type < sizeof sizes / sizeof *sizes ? sizes[type] : 0;
+}
+
+/* Checks one section that this version reads. */
+static int check_section(const struct reader *reader, struct section *section) {
+    struct snap_section *head = &section->head;
+    size_t least = least_record(head->type);
+    uint64_t offset = section->data - sizeof *head, room = head->length - sizeof *head;
+    if (head->type == SNAP_STRINGS || head->type == SNAP_TOTALS)
+        head->record_size = (uint16_t)least; /* bytes, and entries of varying length */
+    if (head->record_size < least) return reader_damaged(reader, offset, "records are too small");
+    section->capacity = room / head->record_size;
+    if (head->count > section->capacity) return reader_damaged(reader, offset, "more records than there is room for");
+    return 0;
+}
+
+static int add_section(struct reader *reader, const struct section *section) {
+    size_t count = reader->section_count;
+    if ((count & (count - 1)) == 0) { /* full at each power of two */
+        struct section *grown = realloc(reader->sections, (count ? 2 * count : 1) * sizeof *grown);
+        if (!grown) return reader_memory(reader);
+        reader->sections = grown;
+    }
+    reader->sections[reader->section_count++] = *section;
+    return 0;
+}
+
+static int scan_sections(struct reader *reader) {
+    const struct snap_header *header = &reader->image->header;
+    for (uint64_t offset = header->header_size; offset < header->size;) {
+        struct section section = {.data = offset + sizeof section.head};
+        if (header->size - offset < sizeof section.head || source_read(reader->source, offset, &section.head, 32) < 0)
+            return truncated(reader, offset);
+        if (section.head.length < sizeof section.head || section.head.length > header->size - offset)
+            return reader_damaged(reader, offset, "a section of impossible length");
+        if (section.head.version == 1 && least_record(section.head.type)) {
+            if (reader->section_count >= SECTIONS_MAX) return reader_damaged(reader, offset, "too many sections");
+            if (check_section(reader, &section) < 0 || add_section(reader, &section) < 0) return -1;
+        }
+        offset += section.head.length;
+    }
+    return 0;
+}
+
+/* Records that all sections of a type cover; ids may not leave gaps, which would cost memory for nothing. */
+static int table_extent(const struct reader *reader, uint32_t type, uint64_t *extent) {
+    uint64_t next = 0;
+    *extent = 0;
+    for (size_t i = 0; i < reader->section_count; i++) {
+        const struct section *section = &reader->sections[i];
+        if (section->head.type != type) continue;
+        if (section->head.first > next) return reader_damaged(reader, section->data, "records before it are missing");
+        next = section->head.first + section->capacity > next ? section->head.first + section->capacity : next;
+        if (section->head.count && section->head.first + section->head.count > *extent)
+            *extent = section->head.first + section->head.count;
+    }
+    return 0;
+}
+
+/* Copies `count` records of a section, each cut to `size` bytes. */
+static int copy_records(const struct reader *reader, const struct section *section, size_t size, uint64_t count,
+                        uint8_t *to) {
+    size_t stride = section->head.record_size;
+    if (stride == size) return source_read(reader->source, section->data, to, count * size);
+    for (uint64_t i = 0; i < count; i++)
+        if (source_read(reader->source, section->data + i * stride, to + i * size, size) < 0) return -1;
+    return 0;
+}
+
+int reader_table(struct reader *reader, uint32_t type, size_t record_size, void **records, size_t *count) {
+    uint64_t extent;
+    if (table_extent(reader, type, &extent) < 0) return -1;
+    if (extent > TABLE_BYTES_MAX / record_size) return reader_damaged(reader, 0, "a table of more than 2 GiB");
+    uint8_t *table = calloc(extent + 1, record_size); /* one more: strings end in NUL whatever the file says */
+    if (!table) return reader_memory(reader);
+    *records = table;
+    *count = extent;
+    for (size_t i = 0; i < reader->section_count; i++) {
+        const struct section *section = &reader->sections[i];
+        if (section->head.type == type && section->head.count &&
+            copy_records(reader, section, record_size, section->head.count, table + section->head.first * record_size) <
+                0)
+            return truncated(reader, section->data);
+    }
+    return 0;
+}
+
+int reader_add_total(struct reader *reader, const struct total *total) {
+    struct image *image = reader->image;
+    if (image->total_count == image->total_capacity) {
+        size_t capacity = image->total_capacity ? 2 * image->total_capacity : 1024;
+        struct total *grown = realloc(image->totals, capacity * sizeof *grown);
+        if (!grown) return reader_memory(reader);
+        image->totals = grown;
+        image->total_capacity = capacity;
+    }
+    image->totals[image->total_count++] = *total;
+    return 0;
+}
+
+/* A slot table, most of which is empty: reads windows, keeps what `used` says. */
+struct slots {
+    size_t record_size;
+    bool (*used)(const void *record); /* in use and not being written */
+    bool (*busy)(const void *record); /* being written */
+    uint8_t *kept;
+    size_t count, capacity;
+};
+
+static bool large_used(const void *record) {
+    const struct snap_large *large = record;
+    return large->address != 0 && !(large->address & 1);
+}
+
+static bool large_busy(const void *record) { return ((const struct snap_large *)record)->address & 1; }
+
+static bool mapping_used(const void *record) {
+    const struct snap_mapping *mapping = record;
+    return mapping->length != 0 && !(mapping->sequence & 1);
+}
+
+static bool mapping_busy(const void *record) { return ((const struct snap_mapping *)record)->sequence & 1; }
+
+static int slots_keep(const struct reader *reader, struct slots *slots, const void *record) {
+    if (slots->count == slots->capacity) {
+        size_t capacity = slots->capacity ? 2 * slots->capacity : 64;
+        uint8_t *grown = realloc(slots->kept, capacity * slots->record_size);
+        if (!grown) return reader_memory(reader);
+        slots->kept = grown;
+        slots->capacity = capacity;
+    }
+    memcpy(slots->kept + slots->count++ * slots->record_size, record, slots->record_size);
+    return 0;
+}
+
+/* In a live ledger a record counts when two readings agree. */
+static bool slots_settle(const struct reader *reader, const struct slots *slots, uint64_t offset, uint8_t *record) {
+    uint8_t again[sizeof(struct snap_mapping)];
+    if (!reader->live) return slots->used(record);
+    for (int i = 0; i < LIVE_TRIES; i++) {
+        if (source_read(reader->source, offset, again, slots->record_size) < 0) return false;
+        if (!slots->busy(record) && memcmp(record, again, slots->record_size) == 0) return slots->used(record);
+        memcpy(record, again, slots->record_size);
+    }
+    return false;
+}
+
+static int slots_section(const struct reader *reader, struct slots *slots, const struct section *section) {
+    static uint8_t window[WINDOW];
+    size_t stride = section->head.record_size, batch = WINDOW / stride ? WINDOW / stride : 1;
+    for (uint64_t done = 0; done < section->capacity; done += batch) {
+        uint64_t offset = section->data + done * stride, left = section->capacity - done;
+        if (left < batch) batch = (size_t)left;
+        if (source_read(reader->source, offset, window, batch * stride) < 0) return truncated(reader, offset);
+        for (size_t i = 0; i < batch; i++) {
+            uint8_t *record = window + i * stride;
+            if ((slots->used(record) || slots->busy(record)) &&
+                slots_settle(reader, slots, offset + i * stride, record) && slots_keep(reader, slots, record) < 0)
+                return -1;
+        }
+    }
+    return 0;
+}
+
+static int slots_load(const struct reader *reader, uint32_t type, struct slots *slots) {
+    for (size_t i = 0; i < reader->section_count; i++)
+        if (reader->sections[i].head.type == type && slots_section(reader, slots, &reader->sections[i]) < 0) return -1;
+    return 0;
+}
+
+static int load_slots(struct reader *reader) {
+    struct image *image = reader->image;
+    struct slots large = {.record_size = sizeof *image->large, .used = large_used, .busy = large_busy};
+    struct slots mapping = {.record_size = sizeof *image->mappings, .used = mapping_used, .busy = mapping_busy};
+    int failed = slots_load(reader, SNAP_LARGE, &large) < 0 || slots_load(reader, SNAP_MAPPING, &mapping) < 0;
+    image->large = (struct snap_large *)(void *)large.kept;
+    image->large_count = large.count;
+    image->mappings = (struct snap_mapping *)(void *)mapping.kept;
+    image->mapping_count = mapping.count;
+    return failed ? -1 : 0;
+}
+
+#define TABLE(reader, type, field, count)                                                                              \
+    reader_table((reader), (type), sizeof *(reader)->image->field, (void **)&(reader)->image->field,                   \
+                 &(reader)->image->count)
+
+static int load_tables(struct reader *reader) {
+    size_t strings;
+    if (reader_table(reader, SNAP_STRINGS, 1, (void **)&reader->image->strings, &strings) < 0) return -1;
+    reader->image->strings_size = strings;
+    if (TABLE(reader, SNAP_PROCESS, facts, fact_count) < 0 || TABLE(reader, SNAP_MODULE, modules, module_count) < 0 ||
+        TABLE(reader, SNAP_TAG, tags, tag_count) < 0 || TABLE(reader, SNAP_OWNER, owners, owner_count) < 0 ||
+        TABLE(reader, SNAP_THREAD, threads, thread_count) < 0 || TABLE(reader, SNAP_REGION, regions, region_count) < 0)
+        return -1;
+    image_sort_owners(reader->image);
+    for (size_t i = 0; i < reader->image->thread_count; i++)
+        reader->image->threads[i].name[sizeof reader->image->threads[i].name - 1] = 0;
+    return load_slots(reader);
+}
+
+static void sum_rss(struct image *image) {
+    if (!(image->header.flags & SNAP_RESIDENCY)) return;
+    for (size_t i = 0; i < image->region_count; i++) image->rss += image->regions[i].resident;
+}
+
+/* A running process registers sites, modules and strings before it counts at them: reading the sections again
+ * after the counters finds all that the counters refer to. False when chunks were added meanwhile. */
+static int rescan(struct reader *reader, bool *steady) {
+    uint64_t chunks = counters_chunks(reader), size = 0;
+    free(reader->sections);
+    reader->sections = NULL;
+    reader->section_count = 0;
+    if (source_read(reader->source, offsetof(struct snap_header, size), &size, sizeof size) < 0)
+        return reader_damaged(reader, 0, "its header vanished");
+    *steady = size <= reader->source->size;
+    if (*steady) reader->image->header.size = size;
+    if (scan_sections(reader) < 0) return -1;
+    *steady = *steady && counters_chunks(reader) == chunks;
+    return 0;
+}
+
+static int load_ledger(struct reader *reader, bool *steady) {
+    if (counters_tally(reader) < 0 || (reader->live && rescan(reader, steady) < 0)) return -1;
+    if (counters_picture(reader) < 0 || counters_name_sites(reader) < 0 || load_tables(reader) < 0) return -1;
+    counters_link_blocks(reader);
+    return counters_sum_threads(reader);
+}
+
+static int load_once(struct reader *reader, bool *steady) {
+    struct image *image = reader->image;
+    if (reader_header(&image->header, reader->source, image->error, sizeof image->error) < 0 ||
+        scan_sections(reader) < 0)
+        return -1;
+    int result = image->header.kind == SNAP_LEDGER ? load_ledger(reader, steady)
+                 : packed_load(reader) < 0         ? -1
+                                                   : load_tables(reader);
+    if (result < 0) return -1;
+    image_sum(image);
+    sum_rss(image);
+    return 0;
+}
+
+static void keep_error_only(struct image *image) {
+    struct image failed = {0};
+    memcpy(failed.error, image->error, sizeof failed.error);
+    image_clear(image);
+    *image = failed;
+}
+
+int reader_load(struct image *image, struct source *source, bool live) {
+    for (int try = 1;; try++) {
+        memset(image, 0, sizeof *image);
+        struct reader reader = {.image = image, .source = source, .live = live};
+        bool steady = true;
+        int result = load_once(&reader, &steady);
+        free(reader.sections);
+        free(reader.site_of);
+        if (result < 0) keep_error_only(image);
+        if (result < 0 || steady || try == LIVE_TRIES) {
+            image->running = live && result == 0;
+            return result;
+        }
+        image_clear(image);
+        if (source_refresh(source) < 0) return reader_damaged(&reader, 0, "it could not be mapped again");
+    }
+}

@@ -1,0 +1,413 @@
+/* report_json.c — a report as one JSON document; see report.h. Sizes are bytes, times nanoseconds or seconds. */
+#include "json.h"
+#include "lost.h"
+#include "report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+static const char *state_key(const struct image *image) {
+    switch (image->header.state) {
+    case SNAP_RUNNING:
+        return image->running || image->header.kind == SNAP_SNAPSHOT ? "running" : "killed";
+    case SNAP_EXITED:
+        return "exited";
+    case SNAP_ABRUPT_EXIT:
+        return "abrupt_exit";
+    case SNAP_EXECED:
+        return "execed";
+    default:
+        return "unknown";
+    }
+}
+
+static void hex(struct json *json, const char *key, const uint8_t *bytes, size_t count) {
+    char text[65];
+    for (size_t i = 0; i < count && i < 32; i++) snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+    json_string(json, key, text);
+}
+
+static const char *stacks_key(uint32_t stacks) {
+    static const char *const keys[] = {"none", "module", "full", "sample"};
+    return stacks < sizeof keys / sizeof *keys ? keys[stacks] : "unknown";
+}
+
+static void json_process(struct json *json, const struct report *report) {
+    const struct image *image = report->image;
+    const struct snap_header *header = &image->header;
+    uint64_t now = image_now(image);
+    json_object(json, "process");
+    json_number(json, "pid", header->pid);
+    json_number(json, "parent_pid", header->parent_pid);
+    json_string(json, "name", header->name);
+    json_string(json, "exe", image_fact(image, SNAP_FACT_EXE));
+    json_string(json, "command", image_fact(image, SNAP_FACT_COMMAND));
+    json_string(json, "file", *report->subject->file ? report->subject->file : NULL);
+    json_string(json, "kind", header->kind == SNAP_LEDGER ? "ledger" : "snapshot");
+    json_string(json, "state", state_key(image));
+    json_real(json, "start_time", (double)header->start_wall_ns / 1e9);
+    json_real(json, "elapsed_seconds", now > header->start_ns ? (double)(now - header->start_ns) / 1e9 : 0);
+    json_number(json, "exec_generation", header->exec_generation);
+    json_number(json, "fork_depth", header->fork_depth);
+    hex(json, "run_id", header->run_id, sizeof header->run_id);
+    json_string(json, "stacks", stacks_key(header->stacks));
+    json_string(json, "allocator", header->allocator == SNAP_ALLOCATOR_MIMALLOC ? "mimalloc" : "keep");
+    json_bool(json, "foreign_allocator", header->flags & SNAP_FOREIGN_ALLOCATOR);
+    if (header->flags & SNAP_FORK_CHILD) {
+        json_object(json, "inherited");
+        json_number(json, "bytes_at_fork", header->inherited_bytes);
+        json_number(json, "freed_bytes", image->inherited.free_bytes);
+        json_number(json, "freed_blocks", image->inherited.free_blocks);
+        json_number(json, "live_bytes", image->inherited.live_bytes);
+        json_end_object(json);
+    } else {
+        json_null(json, "inherited");
+    }
+    json_end_object(json);
+}
+
+struct figures {
+    uint64_t live_bytes, live_blocks, peak_bytes, allocated_bytes, allocated_blocks;
+};
+
+static void json_figures(struct json *json, const struct figures *figures) {
+    json_number(json, "live_bytes", figures->live_bytes);
+    json_number(json, "live_blocks", figures->live_blocks);
+    json_number(json, "peak_bytes", figures->peak_bytes);
+    json_number(json, "allocated_bytes", figures->allocated_bytes);
+    json_number(json, "allocated_blocks", figures->allocated_blocks);
+}
+
+static struct figures class_figures(const struct sum *sum, uint64_t peak) {
+    return (struct figures){sum->live_bytes, sum->live_blocks, most(peak, sum->live_bytes), sum->alloc_bytes,
+                            sum->alloc_blocks};
+}
+
+static void json_totals(struct json *json, const struct image *image) {
+    struct figures host = class_figures(&image->host, image->header.host_peak);
+    struct figures mapped = class_figures(&image->mapped, image->header.mapped_peak);
+    struct figures all = {host.live_bytes + mapped.live_bytes, host.live_blocks + mapped.live_blocks, image_peak(image),
+                          host.allocated_bytes + mapped.allocated_bytes,
+                          host.allocated_blocks + mapped.allocated_blocks};
+    json_object(json, "totals");
+    json_figures(json, &all);
+    json_object(json, "host");
+    json_figures(json, &host);
+    json_end_object(json);
+    json_object(json, "mapped");
+    json_figures(json, &mapped);
+    json_number(json, "file_bytes", image->header.file_mapped_live);
+    json_number(json, "reserved_bytes", image->header.reserved_live);
+    json_end_object(json);
+    json_object(json, "cuda");
+    json_figures(json, &(struct figures){0});
+    json_end_object(json);
+    json_end_object(json);
+}
+
+static void json_peak(struct json *json, const struct image *image) {
+    const struct snap_header *header = &image->header;
+    if (!image->has_picture) {
+        json_null(json, "peak");
+        return;
+    }
+    json_object(json, "peak");
+    json_number(json, "picture_bytes", header->picture_bytes);
+    json_number(json, "picture_of_bytes", header->picture_peak);
+    json_signed(json, "distance_bytes", (int64_t)(header->picture_peak - header->picture_bytes));
+    json_real(json, "seconds_after_start",
+              header->picture_ns > header->start_ns ? (double)(header->picture_ns - header->start_ns) / 1e9 : 0);
+    json_end_object(json);
+}
+
+static void json_residency(struct json *json, const struct report *report) {
+    const struct resident *resident = &report->resident;
+    if (!resident->measured) {
+        json_null(json, "residency");
+        return;
+    }
+    json_object(json, "residency");
+    json_number(json, "rss_bytes", resident->rss);
+    json_number(json, "live_bytes", resident->live);
+    json_number(json, "retained_bytes", resident->retained);
+    json_bool(json, "retained_is_estimate", true);
+    json_number(json, "mapped_anonymous_bytes", resident->anonymous);
+    json_number(json, "mapped_file_bytes", resident->file);
+    json_array(json, "files");
+    for (size_t i = 0; i < resident->file_count && i < report->top; i++) {
+        json_object(json, NULL);
+        json_string(json, "file", resident->files[i].path);
+        json_number(json, "resident_bytes", resident->files[i].bytes);
+        json_end_object(json);
+    }
+    json_end_array(json);
+    json_number(json, "stack_bytes", resident->stack);
+    json_number(json, "memstow_bytes", resident->own);
+    json_number(json, "rest_bytes", resident->rest);
+    json_string(json, "advice", *resident->advice ? resident->advice : NULL);
+    json_end_object(json);
+}
+
+static const char *owner_kind(uint32_t kind) {
+    static const char *const kinds[] = {"custom", "model", "node", "run", "custom"};
+    return kind < sizeof kinds / sizeof *kinds ? kinds[kind] : "custom";
+}
+
+struct owner_sum {
+    uint64_t live_bytes, live_blocks, peak_bytes;
+};
+
+static void owner_add(const struct image *image, struct owner_sum *sums, uint32_t id, const struct total *total) {
+    const struct snap_owner *owner = image_owner(image, id);
+    struct owner_sum *sum = &sums[owner ? (size_t)(owner - image->owners) : image->owner_count];
+    sum->live_bytes += total_live_bytes(total);
+    sum->live_blocks += total_live_blocks(total);
+    sum->peak_bytes += total->peak_bytes;
+}
+
+static void sum_owners(const struct image *image, struct owner_sum *sums) {
+    for (size_t i = 0; i < image->total_count; i++) {
+        const struct total *total = &image->totals[i];
+        const struct snap_tag *tag = image_tag(image, total->tag);
+        if (total->flags & TOTAL_INHERITED) continue;
+        if (!tag->model && !tag->node && !tag->run) owner_add(image, sums, 0, total);
+        if (tag->model) owner_add(image, sums, tag->model, total);
+        if (tag->node) owner_add(image, sums, tag->node, total);
+        if (tag->run) owner_add(image, sums, tag->run, total);
+    }
+}
+
+static void json_owner(struct json *json, const struct image *image, const struct snap_owner *owner,
+                       const struct owner_sum *sum) {
+    json_object(json, NULL);
+    json_number(json, "id", owner ? owner->id : 0);
+    json_string(json, "kind", owner ? owner_kind(owner->kind) : "custom");
+    json_string(json, "name", owner ? image_string(image, owner->name) : "untagged");
+    json_string(json, "origin", owner ? image_string(image, owner->origin) : NULL);
+    json_null(json, "policy");
+    json_number(json, "live_bytes", sum->live_bytes);
+    json_number(json, "live_blocks", sum->live_blocks);
+    json_number(json, "peak_bytes", sum->peak_bytes);
+    json_null(json, "resident_bytes"); /* owners share pages */
+    json_number(json, "stowed_bytes", 0);
+    json_end_object(json);
+}
+
+static int json_owners(struct json *json, const struct image *image) {
+    struct owner_sum *sums = calloc(image->owner_count + 1, sizeof *sums);
+    if (!sums) return -1;
+    sum_owners(image, sums);
+    json_array(json, "owners");
+    for (size_t i = 0; i < image->owner_count; i++) json_owner(json, image, &image->owners[i], &sums[i]);
+    json_owner(json, image, NULL, &sums[image->owner_count]);
+    json_end_array(json);
+    free(sums);
+    return 0;
+}
+
+static void json_tag(struct json *json, const struct image *image, uint32_t id) {
+    const struct snap_tag *tag = image_tag(image, id);
+    const struct snap_owner *model = image_owner(image, tag->model), *node = image_owner(image, tag->node);
+    const struct snap_owner *run = image_owner(image, tag->run);
+    json_string(json, "model", model ? image_string(image, model->name) : NULL);
+    json_string(json, "node", node ? image_string(image, node->name) : NULL);
+    json_string(json, "run", run ? image_string(image, run->name) : NULL);
+}
+
+static void json_stack(struct json *json, const struct image *image, uint32_t module) {
+    const char *path = image_module(image, module);
+    json_array(json, "stack");
+    if (path) {
+        json_object(json, NULL);
+        json_null(json, "function");
+        json_null(json, "file");
+        json_null(json, "line");
+        json_string(json, "module", path);
+        json_string(json, "kind", "native");
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+static bool same_site(const struct total *a, const struct total *b) {
+    return a->class == SNAP_HOST && b->class == SNAP_MAPPED && a->tag == b->tag && a->stack == b->stack &&
+           a->module == b->module && (a->flags & ~TOTAL_INEXACT) == (b->flags & ~TOTAL_INEXACT);
+}
+
+/* One site: a host total, a mapped one, or one of each. */
+static void json_site(struct json *json, const struct image *image, const struct total *first, size_t count) {
+    struct total sum = *first;
+    uint64_t live_bytes = total_live_bytes(first), live_blocks = total_live_blocks(first);
+    for (size_t i = 1; i < count; i++) {
+        live_bytes += total_live_bytes(&first[i]);
+        live_blocks += total_live_blocks(&first[i]);
+        sum.alloc_bytes += first[i].alloc_bytes;
+        sum.alloc_blocks += first[i].alloc_blocks;
+        sum.peak_bytes += first[i].peak_bytes;
+        sum.flags |= first[i].flags;
+    }
+    json_object(json, NULL);
+    json_tag(json, image, sum.tag);
+    json_number(json, "live_bytes", live_bytes);
+    json_number(json, "live_blocks", live_blocks);
+    json_number(json, "allocated_bytes", sum.alloc_bytes);
+    json_number(json, "allocated_blocks", sum.alloc_blocks);
+    json_number(json, "peak_bytes", sum.peak_bytes);
+    json_bool(json, "exact", !(sum.flags & TOTAL_INEXACT));
+    json_stack(json, image, sum.module);
+    json_end_object(json);
+}
+
+struct site_ref {
+    uint32_t first, count;
+    uint64_t live_bytes;
+};
+
+static int by_live(const void *left, const void *right) {
+    const struct site_ref *a = left, *b = right;
+    if (a->live_bytes != b->live_bytes) return a->live_bytes > b->live_bytes ? -1 : 1;
+    return a->first < b->first ? -1 : a->first > b->first;
+}
+
+static struct site_ref *collect_sites(const struct image *image, size_t *count) {
+    struct site_ref *sites = calloc(image->total_count + 1, sizeof *sites);
+    *count = 0;
+    for (size_t i = 0, step; sites && i < image->total_count; i += step) {
+        const struct total *total = &image->totals[i];
+        step = i + 1 < image->total_count && same_site(total, total + 1) ? 2 : 1;
+        if (total->flags & TOTAL_INHERITED) continue;
+        uint64_t live = total_live_bytes(total) + (step == 2 ? total_live_bytes(total + 1) : 0);
+        sites[(*count)++] = (struct site_ref){(uint32_t)i, (uint32_t)step, live};
+    }
+    if (sites) qsort(sites, *count, sizeof *sites, by_live);
+    return sites;
+}
+
+static int json_sites(struct json *json, const struct report *report) {
+    size_t count;
+    struct site_ref *sites = collect_sites(report->image, &count);
+    if (!sites) return -1;
+    json_array(json, "sites");
+    for (size_t i = 0; i < count && i < report->top; i++)
+        json_site(json, report->image, &report->image->totals[sites[i].first], sites[i].count);
+    json_end_array(json);
+    free(sites);
+    return 0;
+}
+
+static int json_modules(struct json *json, const struct report *report) {
+    struct groups groups;
+    groups_begin(&groups, BY_MODULE);
+    int result = groups_add(&groups, report->image, 0);
+    groups_sort_by_live(&groups);
+    json_array(json, "modules");
+    for (size_t i = 0; result == 0 && i < groups.count && i < report->top; i++) {
+        const struct row *row = &groups.rows[i];
+        json_object(json, NULL);
+        json_string(json, "module", groups_place(&groups, row));
+        json_number(json, "live_bytes", row->side[0].live_bytes);
+        json_number(json, "live_blocks", row->side[0].live_blocks);
+        json_number(json, "allocated_bytes", row->side[0].alloc_bytes);
+        json_number(json, "peak_bytes", row->side[0].peak_bytes);
+        json_end_object(json);
+    }
+    json_end_array(json);
+    groups_end(&groups);
+    return result;
+}
+
+static void json_thread(struct json *json, const struct snap_thread *thread, size_t slot) {
+    static const char *const states[] = {"free", "live", "ended"};
+    const struct snap_counter *total = &thread->total, *before = &thread->before;
+    json_object(json, NULL);
+    json_number(json, "slot", slot);
+    json_string(json, "name",
+                slot == SNAP_THREAD_SHARED     ? "(threads without a table)"
+                : slot == SNAP_THREAD_MAPPINGS ? "(mappings)"
+                                               : thread->name);
+    json_number(json, "tid", thread->tid);
+    json_string(json, "state", thread->state < 3 ? states[thread->state] : "unknown");
+    json_number(json, "uses", thread->uses);
+    json_number(json, "allocated_bytes", total->alloc_bytes - before->alloc_bytes);
+    json_number(json, "allocated_blocks", total->alloc_blocks - before->alloc_blocks);
+    json_number(json, "freed_bytes", total->free_bytes - before->free_bytes);
+    json_number(json, "freed_blocks", total->free_blocks - before->free_blocks);
+    json_number(json, "earlier_allocated_bytes", before->alloc_bytes);
+    json_number(json, "earlier_freed_bytes", before->free_bytes);
+    json_end_object(json);
+}
+
+static void json_threads(struct json *json, const struct image *image) {
+    json_array(json, "threads");
+    for (size_t i = 0; i < image->thread_count; i++) {
+        const struct snap_thread *thread = &image->threads[i];
+        if (thread->state != SNAP_THREAD_FREE || thread->total.alloc_blocks || thread->total.free_blocks)
+            json_thread(json, thread, i);
+    }
+    json_end_array(json);
+}
+
+static void json_listed(struct json *json, const struct report *report, const struct listed *item) {
+    const struct image *image = report->image;
+    const struct total *total = image_total(image, item->site);
+    json_object(json, NULL);
+    json_number(json, "address", item->address);
+    json_number(json, "size_bytes", item->size);
+    if (report->resident.measured)
+        json_number(json, "resident_bytes", item->resident);
+    else
+        json_null(json, "resident_bytes");
+    json_real(json, "age_seconds", (double)age_ns(image, item->birth_ns) / 1e9);
+    json_tag(json, image, total ? total->tag : 0);
+    json_string(json, "module", total ? image_module(image, total->module) : NULL);
+    if (item->mapping) {
+        json_string(json, "kind", mapping_kind_name(item->mapping->kind));
+        json_bool(json, "shared", item->mapping->shared);
+        json_number(json, "tid", item->thread);
+    }
+    json_end_object(json);
+}
+
+static int json_list(struct json *json, const struct report *report, const char *key, bool mappings) {
+    size_t count;
+    struct listed *list = report_listed(report->image, !mappings, mappings, &count);
+    if (!list) return -1;
+    json_array(json, key);
+    for (size_t i = 0; i < count && i < report->top; i++) json_listed(json, report, &list[i]);
+    json_end_array(json);
+    free(list);
+    return 0;
+}
+
+static void json_lost(struct json *json, const struct image *image) {
+    json_object(json, "lost");
+    for (size_t i = 0; i < SNAP_LOST_KINDS; i++)
+        if (lost_kind(i)) json_number(json, lost_kind(i)->key, image->header.lost[i]);
+    json_number(json, "inexact_sites", image->inexact);
+    json_array(json, "reasons");
+    for (size_t i = 0; i < SNAP_LOST_KINDS; i++)
+        if (image->header.lost[i])
+            json_string(json, NULL, lost_kind(i) ? lost_kind(i)->text : "losses of a newer kind");
+    json_end_array(json);
+    json_end_object(json);
+}
+
+int report_json(const struct report *report) {
+    struct json json;
+    const struct image *image = report->image;
+    json_begin(&json, stdout, "memstow-report");
+    json_process(&json, report);
+    json_totals(&json, image);
+    json_peak(&json, image);
+    json_residency(&json, report);
+    if (json_owners(&json, image) < 0 || json_sites(&json, report) < 0 || json_modules(&json, report) < 0) return -1;
+    json_threads(&json, image);
+    if (json_list(&json, report, "large_blocks", false) < 0 || json_list(&json, report, "mappings", true) < 0)
+        return -1;
+    json_lost(&json, image);
+    json_finish(&json);
+    return 0;
+}

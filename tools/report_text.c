@@ -1,0 +1,193 @@
+/* report_text.c — a report for people, in 80 columns; see report.h. */
+#include "lost.h"
+#include "report.h"
+#include "text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FILES_SHOWN = 5 };
+
+static void text_head(const struct report *report) {
+    const struct image *image = report->image;
+    const struct snap_header *header = &image->header;
+    uint64_t now = image_now(image);
+    printf("%s (pid %u), %s\n", TEXT_SAFE(header->name), header->pid, report_state(image));
+    if (*image_fact(image, SNAP_FACT_COMMAND))
+        printf("  command    %s\n", text_fit(image_fact(image, SNAP_FACT_COMMAND), 66).s);
+    printf("  started    %s", text_when(header->start_wall_ns).s);
+    bool killed = header->state == SNAP_RUNNING && header->kind == SNAP_LEDGER && !image->running;
+    if (!killed && now > header->start_ns) printf(", tracked for %s", text_duration(now - header->start_ns).s);
+    putchar('\n');
+    if (header->exec_generation)
+        printf("  exec       program number %u of this process\n", header->exec_generation + 1);
+    if (header->flags & SNAP_FORK_CHILD)
+        printf("  forked     from process %u, with %s live; of that %s freed since\n", header->parent_pid,
+               text_size(header->inherited_bytes).s, text_size(image->inherited.free_bytes).s);
+    if (header->flags & SNAP_FOREIGN_ALLOCATOR)
+        puts("  allocator  the program's own");
+    else if (header->allocator == SNAP_ALLOCATOR_MIMALLOC)
+        puts("  allocator  mimalloc");
+}
+
+static void total_row(const char *name, uint64_t live, uint64_t blocks, uint64_t peak, uint64_t allocated) {
+    printf("  %-12s %12s %14s %12s %12s\n", name, text_size(live).s, text_count(blocks).s, text_size(peak).s,
+           text_size(allocated).s);
+}
+
+static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+static void text_totals(const struct report *report) {
+    const struct image *image = report->image;
+    const struct sum *host = &image->host, *mapped = &image->mapped;
+    printf("\n  %-12s %12s %14s %12s %12s\n", "", "live", "blocks", "peak", "allocated");
+    total_row("host heap", host->live_bytes, host->live_blocks, most(image->header.host_peak, host->live_bytes),
+              host->alloc_bytes);
+    total_row("mapped", mapped->live_bytes, mapped->live_blocks, most(image->header.mapped_peak, mapped->live_bytes),
+              mapped->alloc_bytes);
+    total_row("total", host->live_bytes + mapped->live_bytes, host->live_blocks + mapped->live_blocks,
+              image_peak(image), host->alloc_bytes + mapped->alloc_bytes);
+    if (image->header.file_mapped_live || image->header.reserved_live)
+        printf("  besides: %s of files mapped, %s of addresses reserved\n", text_size(image->header.file_mapped_live).s,
+               text_size(image->header.reserved_live).s);
+}
+
+static void text_picture(const struct report *report) {
+    const struct snap_header *header = &report->image->header;
+    if (!report->image->has_picture) return;
+    uint64_t a = header->picture_peak, b = header->picture_bytes;
+    uint64_t after = header->picture_ns > header->start_ns ? header->picture_ns - header->start_ns : 0;
+    printf("\nThe column \"at peak\" shows the ledger at %s, %s after the start", text_size(b).s,
+           text_duration(after).s);
+    printf(",\n%s off the peak.\n", text_size(a > b ? a - b : b - a).s);
+}
+
+static void thread_rows(const struct groups *groups, size_t shown) {
+    printf("  %-38s %12s %12s\n", "", "allocated", "net");
+    for (size_t i = 0; i < shown; i++) {
+        const struct row *row = &groups->rows[i];
+        printf("  %s %12s %12s\n", text_left(groups_place(groups, row), 38).s, text_size(row->side[0].alloc_bytes).s,
+               text_size_change((int64_t)row->side[0].live_bytes).s);
+    }
+}
+
+static void live_rows(const struct report *report, const struct groups *groups, size_t shown) {
+    bool picture = report->image->has_picture;
+    int width = picture ? 38 : 50;
+    printf("  %-*s %12s %11s", width, "", "live", "blocks");
+    printf(picture ? " %12s\n" : "\n", "at peak");
+    for (size_t i = 0; i < shown; i++) {
+        const struct row *row = &groups->rows[i];
+        char label[2048];
+        groups_label(groups, row, label, sizeof label);
+        printf("  %s %12s %11s", text_left(label, width).s, text_size(row->side[0].live_bytes).s,
+               text_count(row->side[0].live_blocks).s);
+        if (picture) printf(" %12s", text_size(row->side[0].peak_bytes).s);
+        putchar('\n');
+    }
+}
+
+static int text_groups(const struct report *report) {
+    struct groups groups;
+    groups_begin(&groups, report->view);
+    if (groups_add(&groups, report->image, 0) < 0) {
+        groups_end(&groups);
+        return -1;
+    }
+    groups_sort_by_live(&groups);
+    size_t shown = groups.count < report->top ? groups.count : report->top;
+    printf("\nBy %s\n", view_name(report->view));
+    if (report->view == BY_THREAD)
+        thread_rows(&groups, shown);
+    else
+        live_rows(report, &groups, shown);
+    if (shown < groups.count) printf("  … and %zu more (--top=N shows N)\n", groups.count - shown);
+    groups_end(&groups);
+    return 0;
+}
+
+static const char *place_of(const struct image *image, uint32_t site) {
+    const struct total *total = image_total(image, site);
+    const char *module = total ? image_module(image, total->module) : NULL;
+    return module ? module : "(unknown module)";
+}
+
+static int text_blocks(const struct report *report) {
+    size_t count;
+    struct listed *list = report_listed(report->image, true, true, &count);
+    if (!list) return -1;
+    size_t shown = count < report->top ? count : report->top;
+    if (count) {
+        printf("\nLargest blocks and mappings (%s of %s)\n", text_count(shown).s, text_count(count).s);
+        printf("  %12s %14s  %-9s  %s\n", "size", "age", "kind", "from");
+    }
+    for (size_t i = 0; i < shown; i++) {
+        const struct listed *item = &list[i];
+        printf("  %12s %14s  %-9s  %s\n", text_size(item->size).s,
+               text_duration(age_ns(report->image, item->birth_ns)).s,
+               item->mapping ? mapping_kind_name(item->mapping->kind) : "block",
+               text_fit(place_of(report->image, item->site), 37).s);
+    }
+    free(list);
+    return 0;
+}
+
+static void part(const char *name, uint64_t bytes, uint64_t rss) {
+    if (bytes)
+        printf("  %-44s %12s %5.1f %%\n", name, text_size(bytes).s, rss ? 100.0 * (double)bytes / (double)rss : 0.0);
+}
+
+/* Breaks a sentence into lines of at most 78 columns. */
+static void wrapped(const char *text) {
+    int column = 0;
+    for (size_t length; *text; text += length + strspn(text + length, " ")) {
+        length = strcspn(text, " ");
+        if (column && column + 1 + (int)length > 76) {
+            putchar('\n');
+            column = 0;
+        }
+        column += printf(column ? " %.*s" : "  %.*s", (int)length, text) - (column ? 0 : 2);
+    }
+    putchar('\n');
+}
+
+static void text_residency(const struct report *report) {
+    const struct resident *resident = &report->resident;
+    if (!resident->measured) return;
+    printf("\nResident memory (RSS): %s\n", text_size(resident->rss).s);
+    part("live blocks", resident->live, resident->rss);
+    part("freed, kept by the allocator (an estimate)", resident->retained, resident->rss);
+    part("anonymous mappings", resident->anonymous, resident->rss);
+    part("files", resident->file, resident->rss);
+    for (size_t i = 0; i < resident->file_count && i < FILES_SHOWN; i++)
+        printf("    %s %12s\n", text_left(resident->files[i].path, 42).s, text_size(resident->files[i].bytes).s);
+    part("stacks", resident->stack, resident->rss);
+    part("memstow", resident->own, resident->rss);
+    part("rest", resident->rest, resident->rss);
+    if (*resident->advice) wrapped(resident->advice);
+}
+
+static void text_lost(const struct image *image) {
+    if (!lost_any(image)) return;
+    puts("\nLost");
+    for (size_t i = 0; i < SNAP_LOST_KINDS; i++) {
+        const struct lost_kind *kind = lost_kind(i);
+        if (image->header.lost[i])
+            printf("  %s %s\n", text_count(image->header.lost[i]).s, kind ? kind->text : "losses of a newer kind");
+    }
+    if (image->inexact)
+        printf("  %s sites changed while they were read: their figures are close, not exact\n",
+               text_count(image->inexact).s);
+}
+
+int report_text(const struct report *report) {
+    text_head(report);
+    text_totals(report);
+    text_picture(report);
+    if (text_groups(report) < 0 || text_blocks(report) < 0) return -1;
+    text_residency(report);
+    text_lost(report->image);
+    return 0;
+}

@@ -1,0 +1,205 @@
+/* resident.c — where the resident memory of a process is; see resident.h.
+ * Regions are told apart by what the ledger knows of their addresses, then by their path, then by how glibc
+ * arranges its heaps. What a heap has resident beyond live blocks is what the allocator retains. */
+#include "resident.h"
+#include "ranges.h"
+#include "text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ARENA_ALIGNMENT = 64 << 20 }; /* HEAP_MAX_SIZE of glibc on x86-64 */
+
+struct split {
+    const struct image *image;
+    struct resident *resident;
+    struct ranges ranges;
+    uint64_t *large; /* addresses of large blocks, sorted */
+    uint64_t heap;   /* resident in heaps of the allocator */
+    uint32_t bss_of; /* string of the file whose .bss may come next, or 0 */
+    uint64_t bss_at;
+};
+
+static int by_value(const void *left, const void *right) {
+    const uint64_t *a = left, *b = right;
+    return *a < *b ? -1 : *a > *b;
+}
+
+static bool holds_large_block(const struct split *split, const struct snap_region *region) {
+    size_t low = 0, high = split->image->large_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (split->large[middle] < region->start)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < split->image->large_count && split->large[low] < region->end;
+}
+
+/* Anonymous memory that no mapping of the program explains: a heap of glibc, or a mapping of the C library's own.
+ * A fork child knows no block of its parent one by one; there all of it is taken for heap. */
+static bool is_heap(const struct split *split, const struct snap_region *region) {
+    return region->start % ARENA_ALIGNMENT == 0 || holds_large_block(split, region) ||
+           (split->image->header.flags & SNAP_FORK_CHILD);
+}
+
+static void add_file(struct split *split, uint32_t path, uint64_t bytes) {
+    struct resident *resident = split->resident;
+    resident->file += bytes;
+    if (bytes)
+        resident->files[resident->file_count++] = (struct resident_file){image_string(split->image, path), bytes};
+}
+
+static void add_region(struct split *split, const struct snap_region *region, uint64_t bytes) {
+    const char *path = image_string(split->image, region->path);
+    if (strcmp(path, "[heap]") == 0)
+        split->heap += bytes;
+    else if (strncmp(path, "[stack", 6) == 0)
+        split->resident->stack += bytes;
+    else if (*path == '/')
+        add_file(split, region->path, bytes);
+    else if (!*path && split->bss_of && split->bss_at == region->start && !holds_large_block(split, region))
+        add_file(split, split->bss_of, bytes);
+    else if (!*path && is_heap(split, region))
+        split->heap += bytes;
+    /* else it is rest, which is what remains of the RSS */
+}
+
+static void add_bytes(struct split *split, const struct snap_region *region, enum use use,
+                      const struct use_range *range, uint64_t bytes) {
+    const char *path = image_string(split->image, region->path);
+    if (use == USE_OWN)
+        split->resident->own += bytes;
+    else if (use == USE_MAPPING && range->mapping->kind == SNAP_MAP_FILE && *path == '/')
+        add_file(split, region->path, bytes);
+    else if (use == USE_MAPPING)
+        split->resident->anonymous += bytes;
+    else if (use == USE_STACK && !*path)
+        split->resident->stack += bytes;
+    else
+        add_region(split, region, bytes);
+}
+
+/* Present bytes of a piece of a region. Regions come cut at every change of use; one that is not (its maker knew
+ * less) is shared out by size. */
+static uint64_t piece_bytes(const struct snap_region *region, uint64_t start, uint64_t end) {
+    if (start == region->start && end == region->end) return region->resident;
+    double share = (double)(end - start) / (double)(region->end - region->start);
+    return (uint64_t)(share * (double)region->resident);
+}
+
+static void split_region(struct split *split, const struct snap_region *region) {
+    for (uint64_t start = region->start, end; start < region->end; start = end) {
+        const struct use_range *range;
+        end = ranges_next_edge(&split->ranges, start, region->end);
+        enum use use = ranges_use(&split->ranges, start, &range);
+        add_bytes(split, region, use, range, piece_bytes(region, start, end));
+    }
+    bool file = *image_string(split->image, region->path) == '/';
+    split->bss_of = file && !(region->flags & SNAP_REGION_SHARED) ? region->path : 0;
+    split->bss_at = region->end;
+}
+
+static int by_path(const void *left, const void *right) {
+    return strcmp(((const struct resident_file *)left)->path, ((const struct resident_file *)right)->path);
+}
+
+static int by_bytes(const void *left, const void *right) {
+    const struct resident_file *a = left, *b = right;
+    return a->bytes != b->bytes ? (a->bytes > b->bytes ? -1 : 1) : by_path(a, b);
+}
+
+static void merge_files(struct resident *resident) {
+    size_t used = 0;
+    qsort(resident->files, resident->file_count, sizeof *resident->files, by_path);
+    for (size_t i = 0; i < resident->file_count; i++) {
+        if (used && strcmp(resident->files[used - 1].path, resident->files[i].path) == 0)
+            resident->files[used - 1].bytes += resident->files[i].bytes;
+        else
+            resident->files[used++] = resident->files[i];
+    }
+    resident->file_count = used;
+    qsort(resident->files, used, sizeof *resident->files, by_bytes);
+}
+
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+/* Live blocks: large ones by the pages that they have, small ones by their size. */
+static void split_heap(struct split *split) {
+    const struct image *image = split->image;
+    struct resident *resident = split->resident;
+    uint64_t large = 0, large_resident = 0, headers = image->host.live_blocks * image->header.header_overhead;
+    for (size_t i = 0; i < image->large_count; i++) {
+        large += image->large[i].size;
+        large_resident += least(image->large[i].resident, image->large[i].size);
+    }
+    uint64_t small = image->host.live_bytes > large ? image->host.live_bytes - large : 0;
+    small += image->inherited.live_bytes;
+    resident->live = least(split->heap, large_resident + small);
+    headers = least(headers, split->heap - resident->live);
+    resident->own += headers;
+    resident->retained = split->heap - resident->live - headers;
+}
+
+static void advise(const struct image *image, struct resident *resident) {
+    if (resident->retained <= resident->rss / 4 || resident->retained <= 16 << 20) return;
+    bool glibc = !(image->header.flags & SNAP_FOREIGN_ALLOCATOR) && image->header.allocator == SNAP_ALLOCATOR_KEEP;
+    if (glibc)
+        snprintf(resident->advice, sizeof resident->advice,
+                 "glibc keeps %s of freed memory: this is not a leak. malloc_trim(0), or fewer arenas "
+                 "(MALLOC_ARENA_MAX=2), may return it.",
+                 text_size(resident->retained).s);
+    else
+        snprintf(resident->advice, sizeof resident->advice,
+                 "the allocator keeps %s of freed memory: this is not a leak.", text_size(resident->retained).s);
+}
+
+static int prepare(struct split *split) {
+    const struct image *image = split->image;
+    size_t pieces = image->region_count;
+    if (ranges_collect(&split->ranges, image) < 0) return -1;
+    /* Every edge cuts at most one region. */
+    split->resident->files = calloc(pieces + split->ranges.edge_count + 1, sizeof *split->resident->files);
+    split->large = calloc(image->large_count + 1, sizeof *split->large);
+    if (!split->resident->files || !split->large) return -1;
+    for (size_t i = 0; i < image->large_count; i++) split->large[i] = image->large[i].address;
+    qsort(split->large, image->large_count, sizeof *split->large, by_value);
+    return 0;
+}
+
+/* Overlapping regions, which only a damaged file has, could be cut by one edge more than once. */
+static bool in_order(const struct image *image) {
+    for (size_t i = 0; i < image->region_count; i++)
+        if (image->regions[i].end <= image->regions[i].start ||
+            (i && image->regions[i].start < image->regions[i - 1].end))
+            return false;
+    return true;
+}
+
+int resident_split(struct resident *resident, const struct image *image) {
+    memset(resident, 0, sizeof *resident);
+    if (!(image->header.flags & SNAP_RESIDENCY) || image->region_count == 0 || !in_order(image)) return 0;
+    struct split split = {.image = image, .resident = resident};
+    int result = prepare(&split);
+    for (size_t i = 0; result == 0 && i < image->region_count; i++) split_region(&split, &image->regions[i]);
+    if (result == 0) {
+        merge_files(resident);
+        split_heap(&split);
+        resident->rss = image->rss;
+        uint64_t known = resident->live + resident->retained + resident->anonymous + resident->file + resident->stack +
+                         resident->own;
+        resident->rest = resident->rss > known ? resident->rss - known : 0;
+        resident->measured = true;
+        advise(image, resident);
+    }
+    free(split.large);
+    ranges_clear(&split.ranges);
+    return result;
+}
+
+void resident_clear(struct resident *resident) {
+    free(resident->files);
+    memset(resident, 0, sizeof *resident);
+}

@@ -1,0 +1,18 @@
+/* summary.h — what `memstow run` says at the end, from the files of the run. */
+#ifndef MEMSTOW_SUMMARY_H
+#define MEMSTOW_SUMMARY_H
+
+#include "launch.h"
+
+#include <stdint.h>
+
+struct summary {
+    const char *command;   /* as typed */
+    const char *directory; /* where the files of the run are */
+    uint8_t run_id[16];
+    const struct launch *launch;
+};
+
+void summary_print(const struct summary *summary);
+
+#endif

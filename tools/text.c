@@ -1,0 +1,141 @@
+/* text.c — values as people read them; see text.h.
+ * Strings are taken for UTF-8; bytes that are not, and every control character, come out as '?'. */
+#include "text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+struct text text_size(uint64_t bytes) {
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    struct text text;
+    if (bytes < 1024) {
+        snprintf(text.s, sizeof text.s, "%" PRIu64 " B", bytes);
+        return text;
+    }
+    double value = (double)bytes / 1024;
+    size_t unit = 0;
+    /* 1023.95 would print as 1024.0 */
+    for (; value >= 1023.95 && unit + 1 < sizeof units / sizeof *units; unit++) value /= 1024;
+    snprintf(text.s, sizeof text.s, "%.1f %s", value, units[unit]);
+    return text;
+}
+
+static uint64_t magnitude(int64_t value) { return value < 0 ? -(uint64_t)value : (uint64_t)value; }
+
+static struct text with_sign(int64_t value, struct text absolute) {
+    struct text text;
+    snprintf(text.s, sizeof text.s, "%s%.30s", value > 0 ? "+" : value < 0 ? "-" : "", absolute.s);
+    return text;
+}
+
+struct text text_size_change(int64_t bytes) {
+    return with_sign(bytes, text_size(magnitude(bytes)));
+}
+
+struct text text_count_change(int64_t count) {
+    return with_sign(count, text_count(magnitude(count)));
+}
+
+struct text text_count(uint64_t count) {
+    char digits[24];
+    int length = snprintf(digits, sizeof digits, "%" PRIu64, count);
+    struct text text;
+    size_t used = 0;
+    for (int i = 0; i < length; i++) {
+        if (i && (length - i) % 3 == 0) text.s[used++] = ',';
+        text.s[used++] = digits[i];
+    }
+    text.s[used] = 0;
+    return text;
+}
+
+struct text text_duration(uint64_t ns) {
+    struct text text;
+    uint64_t seconds = ns / 1000000000;
+    if (ns < 1000000000)
+        snprintf(text.s, sizeof text.s, "%.3f s", (double)ns / 1e9);
+    else if (seconds < 100)
+        snprintf(text.s, sizeof text.s, "%.1f s", (double)ns / 1e9);
+    else if (seconds < 6000)
+        snprintf(text.s, sizeof text.s, "%u min %u s", (unsigned)(seconds / 60), (unsigned)(seconds % 60));
+    else
+        snprintf(text.s, sizeof text.s, "%" PRIu64 " h %u min", seconds / 3600, (unsigned)(seconds / 60 % 60));
+    return text;
+}
+
+struct text text_when(uint64_t wall_ns) {
+    time_t seconds = (time_t)(wall_ns / 1000000000);
+    struct text text;
+    struct tm tm;
+    if (!localtime_r(&seconds, &tm) || !strftime(text.s, sizeof text.s, "%Y-%m-%d %H:%M:%S", &tm))
+        snprintf(text.s, sizeof text.s, "at an unknown time");
+    return text;
+}
+
+/* Length of the well-formed, printable UTF-8 character at s, or 0. */
+static size_t character_length(const char *s) {
+    const unsigned char *u = (const unsigned char *)s;
+    if (u[0] < 0x80) return u[0] >= 0x20 && u[0] != 0x7f;
+    size_t length = u[0] >= 0xf0 ? 4 : u[0] >= 0xe0 ? 3 : 2;
+    if (u[0] < 0xc2 || u[0] > 0xf4) return 0;
+    for (size_t i = 1; i < length; i++)
+        if ((u[i] & 0xc0) != 0x80) return 0;
+    if (u[0] == 0xc2 && u[1] < 0xa0) /* the C1 controls, which some terminals obey */
+        return 0;
+    return length;
+}
+
+static const char *next_character(const char *s) {
+    size_t length = character_length(s);
+    return s + (length ? length : 1);
+}
+
+static int columns(const char *s) {
+    int count = 0;
+    for (; *s; s = next_character(s)) count++;
+    return count;
+}
+
+static const char *skip_columns(const char *s, int count) {
+    for (; *s && count > 0; count--) s = next_character(s);
+    return s;
+}
+
+/* Appends up to `count` characters of s, made safe. */
+static void append(struct text_line *line, size_t *used, const char *s, int count) {
+    for (; *s && count > 0; count--, s = next_character(s)) {
+        size_t length = character_length(s);
+        if (*used + (length ? length : 1) + 1 > sizeof line->s) break;
+        if (length)
+            memcpy(line->s + *used, s, length);
+        else
+            line->s[*used] = '?';
+        *used += length ? length : 1;
+    }
+    line->s[*used] = 0;
+}
+
+struct text_line text_fit(const char *string, int width) {
+    struct text_line line = {""};
+    size_t used = 0;
+    int have = columns(string);
+    if (have <= width || width < 5) {
+        append(&line, &used, string, width);
+        return line;
+    }
+    int head = (width - 3) / 3, tail = width - 3 - head; /* the end of a path tells more than its beginning */
+    append(&line, &used, string, head);
+    append(&line, &used, "...", 3);
+    append(&line, &used, skip_columns(string, have - tail), tail);
+    return line;
+}
+
+struct text_line text_left(const char *string, int width) {
+    struct text_line line = text_fit(string, width);
+    size_t used = strlen(line.s);
+    for (int have = columns(line.s); have < width && used + 1 < sizeof line.s; have++) line.s[used++] = ' ';
+    line.s[used] = 0;
+    return line;
+}

@@ -1,0 +1,28 @@
+/* text.h — values as people read them: sizes, counts, times, and strings that came from elsewhere.
+ * In: numbers and untrusted bytes. Out: short printable strings, returned by value so that a printf can use
+ * them in place: printf("%s", text_size(n).s). It never passes a control character on to a terminal. */
+#ifndef MEMSTOW_TEXT_H
+#define MEMSTOW_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct text {
+    char s[32];
+};
+struct text_line {
+    char s[1024];
+};
+
+struct text text_size(uint64_t bytes);                     /* 12.3 MiB */
+struct text text_size_change(int64_t bytes);               /* +12.3 MiB */
+struct text text_count(uint64_t count);                    /* 12,345 */
+struct text text_count_change(int64_t count);              /* +12,345 */
+struct text text_duration(uint64_t ns);                    /* 12.3 s, 3 min 20 s */
+struct text text_when(uint64_t wall_ns);                   /* 2026-11-21 11:28:08, local time */
+struct text_line text_fit(const char *string, int width);  /* safe, shortened in the middle to width columns */
+struct text_line text_left(const char *string, int width); /* the same, and padded with blanks to width */
+
+#define TEXT_SAFE(string) (text_fit((string), 300).s)
+
+#endif
