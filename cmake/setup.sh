@@ -42,7 +42,7 @@ once() {
 }
 
 pip_quiet() {
-    build/venv/bin/python -m pip -q --disable-pip-version-check "$@"
+    build/venv/bin/python -m pip -qq --disable-pip-version-check "$@"
 }
 
 # unpack_wheel SPEC FOLDER: downloads one wheel without what it depends on, and unpacks it.

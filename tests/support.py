@@ -84,7 +84,8 @@ def comfyui_command(port, folder, *arguments):
     """The command that starts the ComfyUI of build/comfyui on the CPU; what it reads and writes is below folder."""
     folder = pathlib.Path(folder).resolve()
     web = folder / "web"
-    web.mkdir(parents=True, exist_ok=True)
+    for name in ("web", "custom_nodes", "models/diffusion_models", "input", "output", "user"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
     (web / "index.html").write_text("<html></html>")
     return [PYTHON, str(ROOT / "tests/comfyui_main.py"), str(ROOT / "build/comfyui"), "--cpu", "--listen", "127.0.0.1",
             "--port", str(port), "--base-directory", str(folder), "--front-end-root", str(web), "--disable-api-nodes",

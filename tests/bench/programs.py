@@ -112,6 +112,7 @@ class ComfyUI:
         support.wait_for(lambda: process.poll() is not None or support.http(self.port, "/system_stats"), 300,
                          "ComfyUI answering")
         seconds = time.monotonic() - start
+        assert process.poll() is None, "ComfyUI ended instead of answering"
         os.killpg(process.pid, signal.SIGINT)
         return seconds
 

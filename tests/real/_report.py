@@ -1,0 +1,17 @@
+"""What the report of any real program must say of itself."""
+
+def check_report(report):
+    """The numbers agree with each other, and nothing was lost."""
+    totals = report["totals"]
+    for part in (totals, totals["host"], totals["mapped"]):
+        assert 0 <= part["live_bytes"] <= part["peak_bytes"] <= part["allocated_bytes"], part
+    assert totals["live_bytes"] == sum(totals[k]["live_bytes"] for k in ("host", "mapped", "cuda")), totals
+    assert totals["live_bytes"] == sum(site["live_bytes"] for site in report["sites"]), "the sites add up to the total"
+    assert not any(report["lost"].values()), report["lost"]
+
+
+def check_residency(report):
+    """At most 2 % + 4 MiB of the resident set is unexplained."""
+    residency = report["residency"]
+    rest, rss = residency["rest_bytes"], residency["rss_bytes"]
+    assert abs(rest) <= 0.02 * rss + 4 * 2**20, f"{rest} of {rss} resident bytes are not explained: {residency}"

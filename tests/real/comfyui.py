@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+# needs: comfyui
+# timeout: 400
+"""A real ComfyUI under `memstow run`: it loads a diffusion model, runs a workflow three times, frees it, ends; asked while
+it runs and afterwards, the report adds up and explains the resident set."""
+import os, pathlib, shutil, signal
+
+import safetensors.torch
+import torch
+
+import support
+from _report import check_report, check_residency
+
+LAYERS, DIM, FFN = 2, 128, 65536 # Wan 2.1's shape in small: 130 MB, nearly all of it in the feed-forward layers
+
+
+def linear(weights, name, outputs, inputs):
+    weights[f"{name}.weight"] = torch.randn(outputs, inputs) * 0.02
+    weights[f"{name}.bias"] = torch.zeros(outputs)
+
+
+def attention(weights, name):
+    for part in "qkvo":
+        linear(weights, f"{name}.{part}", DIM, DIM)
+    for part in "qk":
+        weights[f"{name}.norm_{part}.weight"] = torch.ones(DIM)
+
+
+def tiny_wan():
+    """ComfyUI reads a model's sizes from its tensors; random ones do."""
+    w = {"patch_embedding.weight": torch.randn(DIM, 16, 1, 2, 2) * 0.02, "patch_embedding.bias": torch.zeros(DIM),
+         "head.modulation": torch.randn(1, 2, DIM)}
+    for name, outputs, inputs in (("text_embedding.0", DIM, 4096), ("text_embedding.2", DIM, DIM),
+                                  ("time_embedding.0", DIM, 256), ("time_embedding.2", DIM, DIM),
+                                  ("time_projection.1", 6 * DIM, DIM), ("head.head", 64, DIM)):
+        linear(w, name, outputs, inputs)
+    for layer in range(LAYERS):
+        block = f"blocks.{layer}"
+        attention(w, f"{block}.self_attn")
+        attention(w, f"{block}.cross_attn")
+        w[f"{block}.norm3.weight"], w[f"{block}.norm3.bias"] = torch.ones(DIM), torch.zeros(DIM)
+        linear(w, f"{block}.ffn.0", FFN, DIM)
+        linear(w, f"{block}.ffn.2", DIM, FFN)
+        w[f"{block}.modulation"] = torch.randn(1, 6, DIM)
+    return w
+
+
+def workflow(seed):
+    return {
+        "model": {"class_type": "UNETLoader", "inputs": {"unet_name": "tiny.safetensors", "weight_dtype": "default"}},
+        "words": {"class_type": "RandomConditioning", "inputs": {"seed": 1}},
+        "latent": {"class_type": "EmptyHunyuanLatentVideo",
+                   "inputs": {"width": 64, "height": 64, "length": 1, "batch_size": 1}},
+        "sample": {"class_type": "KSampler",
+                   "inputs": {"model": ["model", 0], "positive": ["words", 0], "negative": ["words", 0],
+                              "latent_image": ["latent", 0], "seed": seed, "steps": 2, "cfg": 1.0,
+                              "sampler_name": "euler", "scheduler": "simple", "denoise": 1.0}},
+        "save": {"class_type": "SaveLatent", "inputs": {"samples": ["sample", 0], "filename_prefix": "tiny"}},
+    }
+
+
+def run_workflow(port, seed):
+    prompt = support.http(port, "/prompt", {"prompt": workflow(seed)})
+    assert prompt and not prompt.get("node_errors"), prompt
+    done = support.wait_for(lambda: (support.http(port, "/history") or {}).get(prompt["prompt_id"]), 60, "the workflow")
+    assert done["status"]["status_str"] == "success", done["status"]
+
+
+def child_of(process):
+    """The process that `memstow run` started, which may be itself."""
+    children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return int(children[0]) if children else process.pid
+
+
+port, folder = support.free_port(), support.HERE / "comfyui"
+command = support.comfyui_command(port, folder)
+safetensors.torch.save_file(tiny_wan(), folder / "models/diffusion_models/tiny.safetensors")
+shutil.copy(pathlib.Path(__file__).with_name("_tinywan.py"), folder / "custom_nodes/tinywan.py")
+with open("log", "w") as log:
+    server = support.start(support.MEMSTOW, "run", "--quiet", "-o", "out.mst", "--", *command, stdout=log, stderr=log)
+try:
+    support.wait_for(lambda: server.poll() is not None or support.http(port, "/system_stats"), 120, "ComfyUI answering")
+    for seed in range(3):
+        run_workflow(port, seed)
+    pid = child_of(server)
+    loaded = support.report(pid)
+    check_residency(loaded)
+    os.kill(pid, signal.SIGINT)
+    assert server.wait(60) in (0, 130), f"ended with status {server.returncode}"
+except BaseException:
+    print(pathlib.Path("log").read_text()[-4000:])
+    raise
+assert len(list((folder / "output").glob("tiny*"))) == 3, "one latent a run"
+weights = sum(t.numel() * t.element_size() for t in tiny_wan().values())
+assert loaded["totals"]["live_bytes"] >= weights, (loaded["totals"], weights)
+ended = support.report("out.mst")
+check_report(ended)
+assert ended["totals"]["allocated_bytes"] >= loaded["totals"]["allocated_bytes"]
