@@ -2,7 +2,7 @@
 #include "commands.h"
 #include "groups.h"
 #include "json.h"
-#include "limits.h"
+#include "threshold.h"
 #include "subject.h"
 #include "text.h"
 

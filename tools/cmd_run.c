@@ -3,7 +3,7 @@
 #include "commands.h"
 #include "launch.h"
 #include "library.h"
-#include "limits.h"
+#include "threshold.h"
 #include "outfile.h"
 #include "program.h"
 #include "status.h"

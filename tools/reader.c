@@ -90,6 +90,7 @@ static int check_section(const struct reader *reader, struct section *section) {
         head->record_size = (uint16_t)least; /* bytes, and entries of varying length */
     if (head->record_size < least) return reader_damaged(reader, offset, "records are too small");
     section->capacity = room / head->record_size;
+    if (head->type == SNAP_PEAK) head->count = section->capacity; /* records are used by site, in no order */
     if (head->count > section->capacity) return reader_damaged(reader, offset, "more records than there is room for");
     return 0;
 }

@@ -1,5 +1,5 @@
-/* limits.c — --fail-over: how much growth is too much; see limits.h. */
-#include "limits.h"
+/* threshold.c — --fail-over: how much growth is too much; see threshold.h. */
+#include "threshold.h"
 
 #include <ctype.h>
 #include <stdio.h>

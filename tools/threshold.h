@@ -1,7 +1,7 @@
-/* limits.h — --fail-over: how much growth is too much.
+/* threshold.h — --fail-over: how much growth is too much.
  * In: "10MiB,5%,100x". Out: the first limit that was passed, in words. */
-#ifndef MEMSTOW_LIMITS_H
-#define MEMSTOW_LIMITS_H
+#ifndef MEMSTOW_THRESHOLD_H
+#define MEMSTOW_THRESHOLD_H
 
 #include <stdbool.h>
 #include <stddef.h>
