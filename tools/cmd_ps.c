@@ -2,7 +2,7 @@
 #include "commands.h"
 #include "json.h"
 #include "live.h"
-#include "process.h"
+#include "proc.h"
 #include "reader.h"
 #include "text.h"
 

@@ -1,7 +1,7 @@
 /* cmd_snapshot.c — memstow snapshot: copies the ledger of a running process, which goes on running. */
 #include "commands.h"
 #include "outfile.h"
-#include "process.h"
+#include "proc.h"
 #include "subject.h"
 #include "text.h"
 #include "writer.h"

@@ -1,7 +1,7 @@
 /* live.c — PID → the ledger that the process keeps now; see live.h.
  * There is no registry: the ledger is a shared writable mapping of the process, known by its magic. */
 #include "live.h"
-#include "process.h"
+#include "proc.h"
 #include "program.h"
 #include "reader.h"
 

@@ -1,6 +1,6 @@
 /* outfile.c — files that memstow writes; see outfile.h. */
 #include "outfile.h"
-#include "process.h"
+#include "proc.h"
 #include "reader.h"
 #include "text.h"
 

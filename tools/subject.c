@@ -3,7 +3,7 @@
 #include "commands.h"
 #include "live.h"
 #include "measure.h"
-#include "process.h"
+#include "proc.h"
 #include "reader.h"
 #include "text.h"
 

@@ -1,7 +1,7 @@
-/* process.h — what /proc says about a process: is it there, since when, by what name.
+/* proc.h — what /proc says about a process: is it there, since when, by what name.
  * In: a pid. Out: facts about it. It never attaches to anything. */
-#ifndef MEMSTOW_PROCESS_H
-#define MEMSTOW_PROCESS_H
+#ifndef MEMSTOW_PROC_H
+#define MEMSTOW_PROC_H
 
 #include "../preload/snapshot.h"
 

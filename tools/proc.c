@@ -1,5 +1,5 @@
-/* process.c — what /proc says about a process; see process.h. */
-#include "process.h"
+/* proc.c — what /proc says about a process; see proc.h. */
+#include "proc.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,0 +1,159 @@
+/* reader_hostile.c — no length, count, offset or number of a file is trusted. */
+#include <criterion/criterion.h>
+
+#include "builder.h"
+#include "reader.h"
+
+static void expect_error(struct builder *builder, const char *start) {
+    struct image image;
+    struct source source;
+    source_buffer(&source, builder->bytes, builder->size);
+    cr_expect_eq(reader_load(&image, &source, false), -1);
+    cr_expect(strncmp(image.error, start, strlen(start)) == 0, "\"%s\" is not \"%s…\"", image.error, start);
+    image_clear(&image);
+    builder_end(builder);
+}
+
+Test(reader_hostile, empty_and_foreign) {
+    struct builder builder;
+    builder_begin(&builder, SNAP_LEDGER);
+    builder.size = 0;
+    expect_error(&builder, "empty");
+    builder_begin(&builder, SNAP_LEDGER);
+    builder.bytes[0] = 'm';
+    expect_error(&builder, "not a memstow file");
+    builder_begin(&builder, SNAP_LEDGER);
+    builder.size = 5;
+    expect_error(&builder, "not a memstow file");
+}
+
+/* Cut anywhere, a file gives one message or, where whole sections are gone from an old size, none — never a crash. */
+Test(reader_hostile, truncated_anywhere) {
+    struct builder builder;
+    builder_begin(&builder, SNAP_LEDGER);
+    builder_modules(&builder);
+    builder_counter(&builder, 2, 2, (struct snap_counter){5, 1, 0, 0});
+    for (size_t size = 8; size < builder.size; size += size < 400 ? 1 : 61) {
+        struct image image;
+        struct source source;
+        uint8_t *copy = malloc(size); /* exactly as long, so that a sanitizer sees each byte too far */
+        memcpy(copy, builder.bytes, size);
+        source_buffer(&source, copy, size);
+        cr_expect_eq(reader_load(&image, &source, false), -1, "at %zu", size);
+        cr_expect(strncmp(image.error, "truncated", 9) == 0 || strncmp(image.error, "damaged", 7) == 0 ||
+                      strncmp(image.error, "not a", 5) == 0,
+                  "at %zu: %s", size, image.error);
+        free(copy);
+    }
+    builder_end(&builder);
+}
+
+Test(reader_hostile, header_that_does_not_add_up) {
+    struct builder builder;
+    builder_begin(&builder, SNAP_LEDGER);
+    builder_header(&builder)->header_size = 8;
+    expect_error(&builder, "damaged");
+    builder_begin(&builder, SNAP_LEDGER);
+    builder_header(&builder)->size = 16;
+    expect_error(&builder, "damaged");
+    builder_begin(&builder, SNAP_LEDGER);
+    builder_header(&builder)->size = UINT64_MAX;
+    expect_error(&builder, "truncated");
+}
+
+Test(reader_hostile, section_lengths) {
+    static const uint64_t lengths[] = {0, 1, 31, 1 << 20, UINT64_MAX, UINT64_MAX - 31, INT64_MAX};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        struct builder builder;
+        struct snap_tag tag = {0};
+        builder_begin(&builder, SNAP_LEDGER);
+        size_t offset = builder_section(&builder, SNAP_TAG, sizeof tag, &tag, 1, 0);
+        builder_head(&builder, offset)->length = lengths[i];
+        expect_error(&builder, "damaged at byte 4");
+    }
+}
+
+Test(reader_hostile, counts_and_record_sizes) {
+    struct snap_tag tag = {0};
+    static const uint64_t counts[] = {2, UINT64_MAX, UINT64_MAX / sizeof tag + 2};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        struct builder builder;
+        builder_begin(&builder, SNAP_LEDGER);
+        size_t offset = builder_section(&builder, SNAP_TAG, sizeof tag, &tag, 1, 0);
+        builder_head(&builder, offset)->count = counts[i];
+        expect_error(&builder, "damaged");
+    }
+    for (uint16_t size = 0; size < sizeof tag; size++) {
+        struct builder builder;
+        builder_begin(&builder, SNAP_LEDGER);
+        size_t offset = builder_section(&builder, SNAP_TAG, sizeof tag, &tag, 1, 0);
+        builder_head(&builder, offset)->record_size = size;
+        expect_error(&builder, "damaged");
+    }
+}
+
+Test(reader_hostile, ids_with_gaps) {
+    static const uint64_t firsts[] = {1, UINT64_C(1) << 40, UINT64_MAX};
+    for (size_t i = 0; i < sizeof firsts / sizeof *firsts; i++) {
+        struct builder builder;
+        struct snap_tag tag = {0};
+        builder_begin(&builder, SNAP_LEDGER);
+        builder_section(&builder, SNAP_TAG, sizeof tag, &tag, 1, firsts[i]);
+        expect_error(&builder, "damaged");
+    }
+}
+
+Test(reader_hostile, references_lead_nowhere) {
+    struct builder builder;
+    struct image image;
+    struct source source;
+    struct snap_site sites[3] = {{0}, {0}, {.tag = 99, .module = 77}};
+    struct snap_tag tag = {.model = 5};
+    struct snap_owner owner = {.id = 5, .kind = 99, .name = UINT32_MAX, .origin = 1000};
+    struct snap_module module = {.path = 0xfffffff0};
+    struct snap_fact fact = {SNAP_FACT_COMMAND, 123456};
+    struct snap_large large = {.address = 4096, .size = 1, .site = 123456};
+    builder_begin(&builder, SNAP_LEDGER);
+    memset(builder_header(&builder)->name, 'n', sizeof builder_header(&builder)->name);
+    builder_section(&builder, SNAP_SITE, sizeof sites[0], sites, 3, 0);
+    builder_section(&builder, SNAP_TAG, sizeof tag, &tag, 1, 0);
+    builder_section(&builder, SNAP_OWNER, sizeof owner, &owner, 1, 0);
+    builder_section(&builder, SNAP_MODULE, sizeof module, &module, 1, 0);
+    builder_section(&builder, SNAP_PROCESS, sizeof fact, &fact, 1, 0);
+    builder_section(&builder, SNAP_LARGE, sizeof large, &large, 1, 0);
+    builder_counter(&builder, 1000000, 2, (struct snap_counter){5, 1, 0, 0});
+    source_buffer(&source, builder.bytes, builder.size);
+    cr_assert_eq(reader_load(&image, &source, false), 0, "%s", image.error);
+    cr_expect_null(image_module(&image, image.totals[0].module));
+    cr_expect_null(image_module(&image, 1));
+    cr_expect_eq(image_tag(&image, 99)->model, 0);
+    cr_expect_str_eq(image_string(&image, image_owner(&image, 5)->name), "");
+    cr_expect_str_eq(image_fact(&image, SNAP_FACT_COMMAND), "");
+    cr_expect_null(image_total(&image, image.large[0].site));
+    cr_expect_eq(strlen(image.header.name), sizeof image.header.name - 1);
+    image_clear(&image);
+    builder_end(&builder);
+}
+
+Test(reader_hostile, strings_without_an_end) {
+    struct builder builder;
+    struct image image;
+    struct source source;
+    struct snap_fact fact = {SNAP_FACT_EXE, 1};
+    builder_begin(&builder, SNAP_LEDGER);
+    builder_section(&builder, SNAP_STRINGS, 1, "\0abcdefg", 8, 0);
+    builder_section(&builder, SNAP_PROCESS, sizeof fact, &fact, 1, 0);
+    source_buffer(&source, builder.bytes, builder.size);
+    cr_assert_eq(reader_load(&image, &source, false), 0);
+    cr_expect_str_eq(image_fact(&image, SNAP_FACT_EXE), "abcdefg");
+    image_clear(&image);
+    builder_end(&builder);
+}
+
+Test(reader_hostile, counters_of_an_impossible_site) {
+    struct builder builder;
+    struct snap_chunk chunk = {.thread = 1, .index = UINT32_MAX};
+    builder_begin(&builder, SNAP_LEDGER);
+    builder_section(&builder, SNAP_COUNTERS, sizeof chunk, &chunk, 1, 0);
+    expect_error(&builder, "damaged");
+}

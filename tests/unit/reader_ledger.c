@@ -1,0 +1,142 @@
+/* reader_ledger.c — a ledger is summed over its threads and put together with its tables. */
+#include <criterion/criterion.h>
+
+#include "builder.h"
+#include "reader.h"
+
+static struct image load(struct builder *builder) {
+    struct image image;
+    struct source source;
+    source_buffer(&source, builder->bytes, builder->size);
+    cr_assert_eq(reader_load(&image, &source, false), 0, "%s", image.error);
+    return image;
+}
+
+static void two_sites(struct builder *builder) {
+    struct snap_site sites[4] = {{0}, {0}, {.module = 1}, {.module = 2}};
+    builder_begin(builder, SNAP_LEDGER);
+    builder_modules(builder);
+    builder_section(builder, SNAP_SITE, sizeof sites[0], sites, 4, 0);
+}
+
+Test(reader_ledger, adds_up_threads_and_classes) {
+    struct builder builder;
+    two_sites(&builder);
+    builder_counter(&builder, 2, 2, (struct snap_counter){1000, 10, 100, 1});
+    builder_counter(&builder, 3, 2, (struct snap_counter){0, 0, 300, 3}); /* freed by another thread */
+    builder_counter(&builder, SNAP_THREAD_MAPPINGS, 3, (struct snap_counter){8192, 2, 4096, 1});
+    struct image image = load(&builder);
+    cr_expect_eq(image.host.live_bytes, 600);
+    cr_expect_eq(image.host.live_blocks, 6);
+    cr_expect_eq(image.host.alloc_bytes, 1000);
+    cr_expect_eq(image.mapped.live_bytes, 4096);
+    cr_expect_eq(image.total_count, 2);
+    cr_expect_str_eq(image_module(&image, image.totals[0].module), "/bin/a");
+    cr_expect_str_eq(image_module(&image, image.totals[1].module), "/lib/b.so");
+    cr_expect_eq(image_peak(&image), 4696, "never less than what is live");
+    image_clear(&image);
+    builder_end(&builder);
+}
+
+Test(reader_ledger, keeps_what_was_inherited_apart) {
+    struct builder builder;
+    two_sites(&builder);
+    builder_header(&builder)->flags = SNAP_FORK_CHILD;
+    builder_header(&builder)->inherited_bytes = 5000;
+    builder_counter(&builder, 2, SNAP_SITE_INHERITED, (struct snap_counter){0, 0, 2000, 4});
+    builder_counter(&builder, 2, 2, (struct snap_counter){100, 1, 0, 0});
+    struct image image = load(&builder);
+    cr_expect_eq(image.host.live_bytes, 100);
+    cr_expect_eq(image.inherited.free_bytes, 2000);
+    cr_expect_eq(image.inherited.live_bytes, 3000);
+    image_clear(&image);
+    builder_end(&builder);
+}
+
+Test(reader_ledger, never_holds_less_than_nothing) {
+    struct builder builder;
+    two_sites(&builder);
+    builder_counter(&builder, 2, 2, (struct snap_counter){100, 1, 200, 2}); /* killed between two counters */
+    struct image image = load(&builder);
+    cr_expect_eq(image.host.live_bytes, 0);
+    cr_expect_eq(image.inexact, 1);
+    image_clear(&image);
+    builder_end(&builder);
+}
+
+Test(reader_ledger, counts_sites_that_have_no_record) {
+    struct builder builder;
+    two_sites(&builder);
+    builder_counter(&builder, 2, 100000, (struct snap_counter){64, 1, 0, 0});
+    struct image image = load(&builder);
+    cr_expect_eq(image.host.live_bytes, 64);
+    cr_expect(image.totals[0].flags & TOTAL_UNKNOWN_SITE);
+    cr_expect_null(image_module(&image, image.totals[0].module));
+    image_clear(&image);
+    builder_end(&builder);
+}
+
+Test(reader_ledger, lays_the_picture_of_the_peak_over_the_totals) {
+    struct builder builder;
+    struct snap_peak peaks[4] = {{{0}, {0}}, {{0}, {0}}, {{7, 700}, {1, 2}}, {{8, 800}, {1, 3}}};
+    two_sites(&builder);
+    builder_counter(&builder, 2, 2, (struct snap_counter){1, 1, 0, 0});
+    builder_counter(&builder, 2, 3, (struct snap_counter){1, 1, 0, 0});
+    builder_section(&builder, SNAP_PEAK, sizeof peaks[0], peaks, 4, 0);
+    builder_header(&builder)->picture_buffer = 1;
+    struct image image = load(&builder);
+    cr_expect(image.has_picture);
+    cr_expect_eq(image.totals[0].peak_bytes, 700);
+    cr_expect_eq(image.totals[1].peak_bytes, 800);
+    image_clear(&image);
+    builder_end(&builder);
+}
+
+Test(reader_ledger, leaves_out_empty_and_half_written_slots) {
+    struct builder builder;
+    struct snap_large large[3] = {
+        {.address = 0}, {.address = 0x1001, .size = 1}, {.address = 0x2000, .size = 2, .site = 2}};
+    struct snap_mapping mappings[3] = {{0}, {.sequence = 3, .length = 1}, {.sequence = 2, .length = 4096}};
+    two_sites(&builder);
+    builder_counter(&builder, 2, 2, (struct snap_counter){2, 1, 0, 0});
+    builder_section(&builder, SNAP_LARGE, sizeof large[0], large, 3, 0);
+    builder_section(&builder, SNAP_MAPPING, sizeof mappings[0], mappings, 3, 0);
+    struct image image = load(&builder);
+    cr_assert_eq(image.large_count, 1);
+    cr_expect_eq(image.large[0].size, 2);
+    cr_expect_eq(image_total(&image, image.large[0].site), &image.totals[0]);
+    cr_assert_eq(image.mapping_count, 1);
+    cr_expect_eq(image.mappings[0].length, 4096);
+    image_clear(&image);
+    builder_end(&builder);
+}
+
+Test(reader_ledger, sums_threads) {
+    struct builder builder;
+    struct snap_thread threads[3] = {{0}, {0}, {.tid = 5, .name = "worker", .state = SNAP_THREAD_LIVE}};
+    two_sites(&builder);
+    builder_section(&builder, SNAP_THREAD, sizeof threads[0], threads, 3, 0);
+    builder_counter(&builder, 2, 2, (struct snap_counter){1000, 10, 100, 1});
+    builder_counter(&builder, 2, 3, (struct snap_counter){24, 1, 0, 0});
+    struct image image = load(&builder);
+    cr_assert_eq(image.thread_count, 3);
+    cr_expect_eq(image.threads[2].total.alloc_bytes, 1024);
+    cr_expect_eq(image.threads[2].total.free_blocks, 1);
+    image_clear(&image);
+    builder_end(&builder);
+}
+
+Test(reader_ledger, reads_a_live_ledger_alike) {
+    struct builder builder;
+    struct image image;
+    struct source source;
+    two_sites(&builder);
+    builder_counter(&builder, 2, 2, (struct snap_counter){1000, 10, 100, 1});
+    source_buffer(&source, builder.bytes, builder.size);
+    cr_assert_eq(reader_load(&image, &source, true), 0);
+    cr_expect_eq(image.host.live_bytes, 900);
+    cr_expect_eq(image.inexact, 0);
+    cr_expect(image.running);
+    image_clear(&image);
+    builder_end(&builder);
+}
