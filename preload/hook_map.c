@@ -16,7 +16,7 @@
 #define HOOK __attribute__((visibility("default")))
 #define CALLER ((uintptr_t)__builtin_return_address(0))
 
-static bool counts(uintptr_t caller) { return process_tracked() && !next_is_foreign_code(caller); }
+static bool counts(uintptr_t caller) { return process_tracked() && !next_is_allocator_code(caller); }
 
 /* The next definition of a name, looked up once. */
 #define NEXT(name) ((__typeof__(&name))find_next(#name, &next_##name))

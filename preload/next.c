@@ -23,14 +23,15 @@ static size_t libc_usable(void *p) {
 const struct next_allocator next_libc = LIBC;
 struct next_allocator next = LIBC;
 
-static uintptr_t foreign_start, foreign_end;
+static struct code {
+    uintptr_t start, end;
+} foreign, library; /* the foreign allocator's, and ours, mimalloc included */
 
-static void note_code_at(void *address) {
+static struct code code_at(void *address) {
     struct dl_find_object object;
-    if (_dl_find_object(address, &object) == 0) {
-        foreign_start = (uintptr_t)object.dlfo_map_start;
-        foreign_end = (uintptr_t)object.dlfo_map_end;
-    }
+    if (_dl_find_object(address, &object))
+        return (struct code){0};
+    return (struct code){(uintptr_t)object.dlfo_map_start, (uintptr_t)object.dlfo_map_end};
 }
 
 #ifdef MEMSTOW_MIMALLOC
@@ -46,7 +47,6 @@ static void *mi_memalign_like_libc(size_t alignment, size_t size) { return mi_ma
 static size_t mi_usable(void *p) { return mi_usable_size(p); }
 
 static bool use_mimalloc(void) {
-    note_code_at((void *)use_mimalloc); /* it is part of this library, and maps memory through our hooks */
     next = (struct next_allocator){mi_malloc, mi_free, mi_calloc, mi_realloc, mi_memalign_like_libc, mi_usable};
     return true;
 }
@@ -67,23 +67,26 @@ static bool use_foreign(void) {
     if (found.malloc == __libc_malloc || !found.malloc || !found.free || !found.calloc || !found.realloc ||
         !found.memalign || !found.usable)
         return false;
-    note_code_at((void *)found.malloc);
+    foreign = code_at((void *)found.malloc);
     next = found;
     return true;
 }
 
 enum next_kind next_find(bool want_mimalloc) {
+    library = code_at((void *)next_find);
     if (want_mimalloc && use_mimalloc())
         return NEXT_MIMALLOC;
     return use_foreign() ? NEXT_FOREIGN : NEXT_GLIBC;
 }
 
+static bool within(struct code code, uintptr_t address) { return address >= code.start && address < code.end; }
+
+bool next_is_allocator_code(uintptr_t address) { return within(library, address) || within(foreign, address); }
+
 void *next_aligned_alloc(size_t alignment, size_t size) {
     void *(*found)(size_t, size_t) = (void *(*)(size_t, size_t))dlsym(RTLD_NEXT, "aligned_alloc");
     return found ? found(alignment, size) : NULL;
 }
-
-bool next_is_foreign_code(uintptr_t address) { return address >= foreign_start && address < foreign_end; }
 
 bool next_is_shadowed(void) {
     return dlsym(RTLD_DEFAULT, "malloc") != (void *)malloc;

@@ -33,9 +33,9 @@ enum next_kind next_find(bool want_mimalloc);
 /* For alignments that are no powers of two: what the program's own aligned_alloc does. */
 void *next_aligned_alloc(size_t alignment, size_t size);
 
-/* Whether the code at `address` belongs to the allocator, where that is not glibc: its own mappings are not the
- * program's. */
-bool next_is_foreign_code(uintptr_t address);
+/* Whether the code at `address` belongs to an allocator other than glibc's, which calls mmap from within: its own
+ * mappings are not the program's. */
+bool next_is_allocator_code(uintptr_t address);
 
 /* Whether somebody before us in the search order defines malloc: then ours is never called. */
 bool next_is_shadowed(void);
