@@ -4,8 +4,8 @@
 """Instructions for one malloc and one free in each mode, counted by callgrind: the same on a loud machine and a quiet one.
 
 Each is the difference of a long and a short run, so that starting up does not count. It may not grow by more than 5 % over
-tests/cost/budget.json; `tests/check cost` prints the numbers, `--record` (with MEMSTOW_BUILD set) writes them there."""
-import json, pathlib, platform, re, shutil, subprocess, sys, tempfile
+tests/cost/budget.json. `RECORD_COST=1 tests/check cost` writes what it counts there."""
+import json, os, pathlib, platform, re, shutil, subprocess, tempfile
 
 import support
 
@@ -48,7 +48,7 @@ def main():
     if not shutil.which("valgrind"):
         support.skip("needs valgrind")
     numbers = measure(support.compile(pathlib.Path(__file__).with_name("pairs.c"), flags=("-O2",)))
-    if "--record" in sys.argv:
+    if os.environ.get("RECORD_COST"):
         BUDGET.write_text(json.dumps({"toolchain": toolchain(), "instructions": numbers}, indent=2) + "\n")
     budget = json.loads(BUDGET.read_text()) if BUDGET.exists() else {"toolchain": "", "instructions": {}}
     for mode, number in numbers.items():
