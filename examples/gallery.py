@@ -5,7 +5,7 @@ import hashlib
 import os
 import zlib
 
-PICTURES, WIDTH, HEIGHT = 60, 640, 400
+PICTURES, WIDTH, HEIGHT = 60, 1280, 800
 
 thumbnails = {}
 index = []
@@ -18,8 +18,8 @@ def render(number):
 
 
 def shrink(picture):
-    """Every fourth pixel of every fourth row."""
-    return b"".join(bytes(picture[y * WIDTH:(y + 1) * WIDTH:4]) for y in range(0, HEIGHT, 4))
+    """Every second pixel of every second row."""
+    return b"".join(bytes(picture[y * WIDTH:(y + 1) * WIDTH:2]) for y in range(0, HEIGHT, 2))
 
 
 def visit(number):
