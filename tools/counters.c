@@ -262,25 +262,50 @@ static uint32_t picture_buffer(const struct reader *reader) {
     return buffer;
 }
 
-/* Lays the picture over the totals: the totals are in site order, as the records are. */
-static int read_picture(struct reader *reader, uint32_t half) {
+/* A window on the records of a PEAK section: there is one a site, and most sites have a total. */
+struct peak_window {
+    uint8_t bytes[1 << 16];
+    uint64_t first, count; /* records that it holds */
+};
+
+static int peak_at(const struct reader *reader, const struct section *section, struct peak_window *window,
+                   uint64_t index, struct snap_peak *peak) {
+    uint64_t stride = section->head.record_size;
+    if (index < window->first || index >= window->first + window->count) {
+        uint64_t left = section->head.count - index, most = sizeof window->bytes / stride;
+        window->first = index;
+        window->count = left < most ? left : most;
+        uint64_t offset = section->data + index * stride;
+        if (source_read(reader->source, offset, window->bytes, window->count * stride) < 0)
+            return reader_damaged(reader, offset, "the picture of the peak cannot be read");
+    }
+    memcpy(peak, window->bytes + (index - window->first) * stride, sizeof *peak);
+    return 0;
+}
+
+/* Lays one section of the picture over the totals from *at on: they are in the order of their sites. */
+static int read_picture_section(struct reader *reader, const struct section *section, uint32_t half, size_t *at) {
+    static struct peak_window window;
     struct image *image = reader->image;
     const uint32_t *site_of = reader->site_of;
-    size_t at = 0;
-    for (size_t i = 0; i < reader->section_count; i++) {
-        const struct section *section = &reader->sections[i];
-        if (section->head.type != SNAP_PEAK) continue;
-        for (; at < image->total_count && site_of[at] < section->head.first + section->head.count; at++) {
-            struct snap_peak peak;
-            if (site_of[at] < section->head.first) continue;
-            uint64_t offset = section->data + (site_of[at] - section->head.first) * section->head.record_size;
-            if (source_read(reader->source, offset, &peak, sizeof peak) < 0)
-                return reader_damaged(reader, offset, "the picture of the peak cannot be read");
-            bool first = at == 0 || site_of[at - 1] != site_of[at];
-            image->totals[at].peak_bytes = first ? peak.bytes[half] : 0;
-            image->totals[at].peak_blocks = first ? peak.blocks[half] : 0;
-        }
+    window.first = window.count = 0;
+    for (size_t i = *at; i < image->total_count && site_of[i] < section->head.first + section->head.count; *at = ++i) {
+        struct snap_peak peak;
+        if (site_of[i] < section->head.first) continue;
+        if (peak_at(reader, section, &window, site_of[i] - section->head.first, &peak) < 0) return -1;
+        bool first = i == 0 || site_of[i - 1] != site_of[i];
+        image->totals[i].peak_bytes = first ? peak.bytes[half] : 0;
+        image->totals[i].peak_blocks = first ? peak.blocks[half] : 0;
     }
+    return 0;
+}
+
+static int read_picture(struct reader *reader, uint32_t half) {
+    size_t at = 0;
+    for (size_t i = 0; i < reader->section_count; i++)
+        if (reader->sections[i].head.type == SNAP_PEAK &&
+            read_picture_section(reader, &reader->sections[i], half, &at) < 0)
+            return -1;
     return 0;
 }
 

@@ -50,6 +50,13 @@ void image_sum(struct image *image) {
     image->inherited.live_bytes = difference(image->header.inherited_bytes, image->inherited.free_bytes);
 }
 
+void image_sum_rss(struct image *image) {
+    image->rss = 0;
+    if (!(image->header.flags & SNAP_RESIDENCY)) return;
+    for (size_t i = 0; i < image->region_count; i++) image->rss += image->regions[i].resident;
+    if (image->header.rss_bytes) image->rss = image->header.rss_bytes;
+}
+
 const char *image_string(const struct image *image, uint32_t offset) {
     return offset < image->strings_size ? image->strings + offset : "";
 }

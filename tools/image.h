@@ -51,6 +51,9 @@ void image_clear(struct image *image);
 /* Adds up host, mapped and inherited. */
 void image_sum(struct image *image);
 
+/* What the kernel said, or what the regions have present: that includes pages of zeros, which the kernel leaves out. */
+void image_sum_rss(struct image *image);
+
 uint64_t total_live_bytes(const struct total *total); /* 0 rather than negative */
 uint64_t total_live_blocks(const struct total *total);
 

@@ -16,27 +16,56 @@ static int utf8_length(const unsigned char *s) {
     return length;
 }
 
+/* Length of the run at s that stands for itself in a JSON string. */
+static size_t plain_length(const unsigned char *s) {
+    size_t length = 0;
+    while (s[length] >= 0x20 && s[length] < 0x7f && s[length] != '"' && s[length] != '\\') length++;
+    return length;
+}
+
+static void quoted_character(FILE *out, const unsigned char *s, int length) {
+    if (*s == '"' || *s == '\\')
+        fprintf(out, "\\%c", *s);
+    else if (*s < 0x20 || *s == 0x7f)
+        fprintf(out, "\\u%04x", *s);
+    else if (!length)
+        fputs("\\ufffd", out);
+    else
+        fwrite(s, 1, (size_t)length, out);
+}
+
 static void quoted(FILE *out, const char *string) {
     const unsigned char *s = (const unsigned char *)string;
-    fputc('"', out);
+    putc_unlocked('"', out);
     while (*s) {
+        size_t plain = plain_length(s);
+        fwrite_unlocked(s, 1, plain, out);
+        s += plain;
+        if (!*s) break;
         int length = utf8_length(s);
-        if (*s == '"' || *s == '\\')
-            fprintf(out, "\\%c", *s);
-        else if (*s < 0x20 || *s == 0x7f)
-            fprintf(out, "\\u%04x", *s);
-        else if (!length)
-            fputs("\\ufffd", out);
-        else
-            fwrite(s, 1, (size_t)length, out);
+        quoted_character(out, s, length);
         s += length ? length : 1;
     }
-    fputc('"', out);
+    putc_unlocked('"', out);
+}
+
+static void new_line(const struct json *json) {
+    static const char blanks[] = "                                ";
+    size_t width = 2 * (size_t)json->depth;
+    putc_unlocked('\n', json->out);
+    fwrite_unlocked(blanks, 1, width < sizeof blanks ? width : sizeof blanks - 1, json->out);
+}
+
+static void digits(FILE *out, uint64_t value) {
+    char text[24], *start = text + sizeof text;
+    do *--start = (char)('0' + value % 10);
+    while (value /= 10);
+    fwrite_unlocked(start, 1, (size_t)(text + sizeof text - start), out);
 }
 
 static void member(struct json *json, const char *key) {
     if (json->some) fputc(',', json->out);
-    if (json->depth) fprintf(json->out, "\n%*s", 2 * json->depth, "");
+    if (json->depth) new_line(json);
     if (key) {
         quoted(json->out, key);
         fputs(": ", json->out);
@@ -53,7 +82,7 @@ static void open_with(struct json *json, const char *key, char bracket) {
 
 static void close_with(struct json *json, char bracket) {
     json->depth--;
-    if (json->some) fprintf(json->out, "\n%*s", 2 * json->depth, "");
+    if (json->some) new_line(json);
     fputc(bracket, json->out);
     json->some = true;
 }
@@ -68,7 +97,7 @@ void json_end_array(struct json *json) { close_with(json, ']'); }
 
 void json_number(struct json *json, const char *key, uint64_t value) {
     member(json, key);
-    fprintf(json->out, "%" PRIu64, value);
+    digits(json->out, value);
 }
 
 void json_signed(struct json *json, const char *key, int64_t value) {

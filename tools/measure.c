@@ -81,7 +81,7 @@ static void forget_regions(struct image *image) {
     free(image->regions);
     image->regions = NULL;
     image->region_count = 0;
-    image->rss = 0;
+    image->rss = image->header.rss_bytes = 0;
     image->header.flags &= ~(uint32_t)SNAP_RESIDENCY;
 }
 
@@ -98,6 +98,7 @@ bool measure_residency(struct image *image, pid_t pid) {
     struct visit visit = {.image = image, .residency = &residency, .ranges = &ranges};
     int result = residency_regions(&residency, visit_region, &visit);
     measure_blocks(image, &residency);
+    image->header.rss_bytes = residency_rss(&residency);
     residency_close(&residency);
     ranges_clear(&ranges);
     if (result != 0 || image->region_count == 0) {
@@ -108,5 +109,6 @@ bool measure_residency(struct image *image, pid_t pid) {
     clock_gettime(CLOCK_MONOTONIC, &now);
     image->header.residency_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
     image->header.flags |= SNAP_RESIDENCY;
+    image_sum_rss(image);
     return true;
 }

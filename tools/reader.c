@@ -279,11 +279,6 @@ static int load_tables(struct reader *reader) {
     return load_slots(reader);
 }
 
-static void sum_rss(struct image *image) {
-    if (!(image->header.flags & SNAP_RESIDENCY)) return;
-    for (size_t i = 0; i < image->region_count; i++) image->rss += image->regions[i].resident;
-}
-
 /* A running process registers sites, modules and strings before it counts at them: reading the sections again
  * after the counters finds all that the counters refer to. False when chunks were added meanwhile. */
 static int rescan(struct reader *reader, bool *steady) {
@@ -317,7 +312,7 @@ static int load_once(struct reader *reader, bool *steady) {
                                                    : load_tables(reader);
     if (result < 0) return -1;
     image_sum(image);
-    sum_rss(image);
+    image_sum_rss(image);
     return 0;
 }
 

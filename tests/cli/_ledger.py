@@ -1,0 +1,127 @@
+"""Synthetic ledgers, so that tests of the command need no library: preload/snapshot.h in Python."""
+import struct
+
+STRINGS, PROCESS, MODULE, TAG, OWNER, SITE, THREAD, COUNTERS, LARGE, MAPPING, PEAK, REGION = range(1, 13)
+RUNNING, EXITED, ABRUPT, EXECED = 1, 2, 3, 4
+MEMORY_ONLY, FORK_CHILD, RESIDENCY, FOREIGN = 1, 2, 4, 8
+MIB = 1 << 20
+
+
+class Ledger:
+    """Fields of the header are keyword arguments; tables are added by methods; save() writes the file."""
+
+    def __init__(self, **header):
+        self.header = dict(name="program", pid=1000, parent_pid=1, state=EXITED, flags=0, start_ns=10**9, end_ns=3 * 10**9,
+                           start_wall_ns=10**18, total_peak=0, host_peak=0, mapped_peak=0, picture=None, lost={},
+                           inherited=0, rss=0, file_mapped=0, reserved=0, header_overhead=16, run_id=bytes(16), start_ticks=1,
+                           boot_id=bytes(16), exec_generation=0, major=1, minor=0, kind=1)
+        self.header.update(header)
+        self.pool, self.offsets = bytearray(b"\0"), {"": 0}
+        self.modules, self.facts, self.counters, self.large, self.mappings, self.regions = [], [], {}, [], [], []
+        self.sites, self.peaks, self.tags, self.owners = [(0, 0, 0, 0)] * 2, {}, [(0, 0, 0, 0)], []
+        self.threads = [(0, 1, "", 1)] * 2 + [(1000, 1, "program", 1)]
+
+    def string(self, text):
+        if text not in self.offsets:
+            self.offsets[text] = len(self.pool)
+            self.pool += text.encode("utf-8", "surrogateescape") + b"\0"
+        return self.offsets[text]
+
+    def fact(self, key, text):
+        self.facts.append(struct.pack("<II", key, self.string(text)))
+
+    def owner(self, kind, name, origin=""):
+        """kind: 1 model, 2 node, 3 run. Returns the id."""
+        self.owners.append(struct.pack("<IIII", len(self.owners) + 1, kind, self.string(name), self.string(origin)))
+        return len(self.owners)
+
+    def tag(self, model=0, node=0, run=0):
+        self.tags.append((model, node, run, 0))
+        return len(self.tags) - 1
+
+    def module(self, path):
+        """Returns what a site calls it: 1 + id."""
+        self.modules.append(struct.pack("<QQQIIII24s", 0x1000, 0x2000, 0, self.string(path), 0, 0, 0, b""))
+        return len(self.modules)
+
+    def site(self, module=0, tag=0, peak=None):
+        self.sites.append((tag, 0, module, 0))
+        if peak is not None:
+            self.peaks[len(self.sites) - 1] = peak
+        return len(self.sites) - 1
+
+    def thread(self, name, tid=2000):
+        self.threads.append((tid, 1, name, 1))
+        return len(self.threads) - 1
+
+    def count(self, site, alloc=(0, 0), free=(0, 0), thread=2):
+        """alloc and free: (bytes, blocks). Thread 1 counts mappings."""
+        self.counters[thread, site] = (*alloc, *free)
+
+    def block(self, address, size, site=0, birth_ns=2 * 10**9, resident=0, thread=2):
+        self.large.append(struct.pack("<QQQQII", address, size, birth_ns, resident, site, thread))
+
+    def mapping(self, address, length, site=0, kind=1, birth_ns=2 * 10**9, resident=0):
+        self.mappings.append(struct.pack("<IIQQQQQIIII", 2, kind, address, length, birth_ns, resident, 0, site, 1000, 0, 0))
+
+    def region(self, start, length, resident, path="", anonymous=None, flags=1):
+        self.regions.append(struct.pack("<QQQQII", start, start + length, resident,
+                                        resident if anonymous is None else anonymous, self.string(path), flags))
+
+    def chunks(self):
+        groups = {}
+        for (thread, site), counter in self.counters.items():
+            groups.setdefault((thread, site // 128), {})[site % 128] = counter
+        for (thread, index), sites in groups.items():
+            yield struct.pack("<II24x", thread + 1, index) + b"".join(
+                struct.pack("<QQQQ", *sites.get(i, (0, 0, 0, 0))) for i in range(128))
+
+    def sections(self):
+        tables = [(PROCESS, 8, self.facts), (MODULE, 64, self.modules), (OWNER, 16, self.owners),
+                  (TAG, 16, [struct.pack("<IIII", *tag) for tag in self.tags]),
+                  (SITE, 16, [struct.pack("<IIII", *site) for site in self.sites]),
+                  (THREAD, 128, [struct.pack("<IIQQQQ16sII64x", tid, state, 0, 0, 0, 0, name.encode(), uses, 0)
+                                 for tid, state, name, uses in self.threads]),
+                  (COUNTERS, 4128, list(self.chunks())), (LARGE, 40, self.large), (MAPPING, 64, self.mappings),
+                  (REGION, 40, self.regions)]
+        if self.header["picture"]:
+            tables.append((PEAK, 32, [struct.pack("<QQQQ", self.peaks.get(i, 0), 0, 1 if i in self.peaks else 0, 0)
+                                      for i in range(len(self.sites))]))
+        yield STRINGS, 1, len(self.pool), bytes(self.pool)
+        for kind, size, records in tables:
+            if records:
+                yield kind, size, len(records), b"".join(records)
+
+    def pack_header(self, size):
+        h = self.header
+        lost = [h["lost"].get(i, 0) for i in range(16)]
+        picture = h["picture"] or (0, 0, 0)
+        head = struct.pack("<8sHHIIIQIIIIQ16s16sIIIIII32sQQQQQQqqQQQQQ", b"MEMSTOW\n", h["major"], h["minor"], 0x01020304, 4096,
+                           h["kind"], size, h["flags"], h["state"], h["pid"], h["parent_pid"], h["start_ticks"], h["boot_id"],
+                           h["run_id"], 0, h["exec_generation"], 0, 1, 0, 4096, h["name"].encode(), h["start_wall_ns"],
+                           h["start_ns"], h["end_ns"], 0, 0, h["rss"], 0, 0, h["host_peak"], h["mapped_peak"], h["total_peak"],
+                           h["end_ns"], 0)
+        head += struct.pack("<IIQQQQQQ256x16QII", 0 if h["picture"] else 2, 0, *picture, h["inherited"], h["file_mapped"],
+                            h["reserved"], *lost, 0, h["header_overhead"])
+        return head.ljust(4096, b"\0")
+
+    def bytes(self):
+        body = b""
+        for kind, size, count, records in self.sections():
+            records += bytes(-len(records) % 8)
+            body += struct.pack("<IHHQQQ", kind, 1, size, 32 + len(records), count, 0) + records
+        return self.pack_header(4096 + len(body)) + body
+
+    def save(self, path):
+        with open(path, "wb") as file:
+            file.write(self.bytes())
+        return path
+
+
+def simple(live=3 * MIB, blocks=30, **header):
+    """One module with `live` bytes, and one that freed all that it took."""
+    ledger = Ledger(total_peak=8 * MIB, host_peak=8 * MIB, **header)
+    ledger.fact(2, "./program --all")
+    ledger.count(ledger.site(ledger.module("/opt/program")), alloc=(live + MIB, blocks + 10), free=(MIB, 10))
+    ledger.count(ledger.site(ledger.module("/usr/lib/libx.so")), alloc=(2 * MIB, 5), free=(2 * MIB, 5))
+    return ledger

@@ -1,0 +1,17 @@
+"""--fail-over: exit 1 when live memory grew by more than a limit, with one line that says which."""
+from _ledger import Ledger
+from support import memstow
+
+for name, size, blocks in (("a", 100_000, 100), ("b", 110_000, 150)):
+    ledger = Ledger()
+    ledger.count(ledger.site(ledger.module("/lib/a")), alloc=(size, blocks))
+    ledger.save(name)
+for limits, over in (("10000", None), ("9999", "9999"), ("9.76K", "9.76K"), ("9.77KiB", None), ("1MiB", None),
+                     ("10%", None), ("9.9%", "9.9%"), ("50x", None), ("49x", "49x"), ("1GiB,49x,1%", "49x"),
+                     ("1G,90%,50x", None)):
+    done = memstow("diff", "a", "b", f"--fail-over={limits}", status=1 if over else 0)
+    message = f"memstow: live memory grew by 9.8 KiB in +50 blocks: over the limit of {over}\n"
+    assert done.stderr == (message if over else ""), (limits, done.stderr)
+    memstow("diff", "b", "a", f"--fail-over={limits}")
+for wrong in ("", ",", "1,", "-1", "x", "%", "1e3", "0x10", "1 M", "inf", "1..2", "5MiBs", "1%%"):
+    memstow("diff", "a", "b", f"--fail-over={wrong}", status=2)

@@ -1,0 +1,32 @@
+"""The JSON report has the keys that scripts rely on."""
+from _ledger import MIB, Ledger, FORK_CHILD
+from support import report
+
+ledger = Ledger(total_peak=1, flags=FORK_CHILD, inherited=1000, lost={5: 7})
+model = ledger.owner(1, "unet", "unet.safetensors")
+module = ledger.module("/opt/program")
+ledger.count(ledger.site(module, ledger.tag(model=model)), alloc=(3000, 3), free=(1000, 1))
+ledger.count(ledger.site(module), alloc=(500, 1))
+ledger.count(1, free=(400, 2))
+ledger.count(ledger.site(module), alloc=(4096, 1), thread=1)
+document = report(ledger.save("x.mst"))
+
+assert (document["format"], document["version"]) == ("memstow-report", 1)
+assert document["process"]["inherited"] == {"bytes_at_fork": 1000, "freed_bytes": 400, "freed_blocks": 2, "live_bytes": 600}
+totals = document["totals"]
+assert {k: totals[k] for k in ("live_bytes", "live_blocks", "peak_bytes", "allocated_bytes", "allocated_blocks")} == {
+    "live_bytes": 6596, "live_blocks": 4, "peak_bytes": 6596, "allocated_bytes": 7596, "allocated_blocks": 5}, totals
+assert totals["host"]["live_bytes"] == 2500 and totals["mapped"]["live_bytes"] == 4096 and totals["cuda"]["live_bytes"] == 0
+assert {"file_bytes", "reserved_bytes"} <= totals["mapped"].keys()
+assert document["residency"] is None and document["peak"] is None
+assert document["owners"] == [
+    {"id": 1, "kind": "model", "name": "unet", "origin": "unet.safetensors", "policy": None, "live_bytes": 2000,
+     "live_blocks": 2, "peak_bytes": 0, "resident_bytes": None, "stowed_bytes": 0},
+    {"id": 0, "kind": "custom", "name": "untagged", "origin": None, "policy": None, "live_bytes": 4596,
+     "live_blocks": 2, "peak_bytes": 0, "resident_bytes": None, "stowed_bytes": 0}], document["owners"]
+assert [site["live_bytes"] for site in document["sites"]] == [4596, 2000]
+assert document["sites"][1]["model"] == "unet" and document["sites"][1]["run"] is None
+assert document["sites"][1]["stack"] == [
+    {"function": None, "file": None, "line": None, "module": "/opt/program", "kind": "native"}]
+assert document["lost"]["blocks"] == 7 and len(document["lost"]["reasons"]) == 1
+assert document["modules"][0]["live_bytes"] == 6596

@@ -1,0 +1,14 @@
+"""run looks at the command first: 127 when it is not there, 126 when it cannot be run, a line when it cannot be tracked."""
+import os, pathlib
+from support import memstow
+
+done = memstow("run", "--", "no-such-program", status=127)
+assert done.stderr == "memstow: no-such-program: not found\n", done.stderr
+assert memstow("run", "./missing", status=127).stderr == "memstow: ./missing: not found\n"
+pathlib.Path("plain").write_text("text")
+assert memstow("run", "./plain", status=126).stderr == "memstow: ./plain: not executable\n"
+assert memstow("run", "/", status=126).stderr == "memstow: /: not executable\n"
+pathlib.Path("bad").write_text("#!/no/such/interpreter\n")
+os.chmod("bad", 0o755)
+memstow("run", "./bad", status=127)
+assert not list(pathlib.Path(".").glob("*.mst"))

@@ -1,0 +1,37 @@
+"""The program keeps its signal mask, dispositions, limits and descriptors; run tells the library what was asked for."""
+import os, re, subprocess, sys
+from support import MEMSTOW, memstow
+
+script = """
+import os, signal, resource
+print(sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ())))
+print([int(n) for n in signal.valid_signals() if n not in (9, 19) and signal.getsignal(n) == signal.SIG_IGN])
+print(sorted(os.listdir('/proc/self/fd'))[:3], len(os.listdir('/proc/self/fd')))
+print([resource.getrlimit(n) for n in range(10)])
+"""
+argv = [sys.executable, "-S", "-c", script]
+
+
+def prepare():
+    import signal
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2, signal.SIGINT})
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+
+
+plain = subprocess.run(argv, preexec_fn=prepare, capture_output=True, text=True)
+ours = subprocess.run([MEMSTOW, "run", "--quiet", "-o", "x.mst", "--", *argv], preexec_fn=prepare, capture_output=True, text=True)
+assert plain.returncode == 0 and plain.stdout == ours.stdout, (plain, ours)
+assert ours.returncode == 0
+
+done = memstow("run", "--quiet", "-o", "100%%/%n.%p.mst".replace("100%%/", ""), "--stacks=sample:64K", "--follow=a,b",
+               "--allocator=keep", "env", env={**os.environ, "LD_PRELOAD": ""})
+env = dict(line.split("=", 1) for line in done.stdout.split("\n") if "=" in line)
+assert env["MEMSTOW_OUT"] == os.getcwd() + "/%n.%p.mst" and "MEMSTOW_OUT_NAMED" not in env
+assert env["LD_PRELOAD"].endswith("/libmemstow.so")
+assert re.fullmatch("[0-9a-f]{32}", env["MEMSTOW_RUN"]) and env["MEMSTOW_MAIN"].isdigit()
+assert (env["MEMSTOW_STACKS"], env["MEMSTOW_FOLLOW"], env["MEMSTOW_ALLOCATOR"]) == ("sample:64K", "a,b", "keep")
+os.mkdir("50%n")
+done = memstow("run", "--quiet", "-o", "x.mst", "env", cwd="50%n")
+assert f"MEMSTOW_OUT={os.getcwd()}/50%%n/x.mst\n" in done.stdout and "MEMSTOW_OUT_NAMED=1\n" in done.stdout
+assert os.path.exists("50%n/x.mst"), os.listdir("50%n")

@@ -1,0 +1,33 @@
+"""Wrong usage is said in one line, and exits with 2; every subcommand has --help in 80 columns."""
+from _ledger import simple
+from support import memstow
+
+simple().save("x.mst")
+for words, message in (
+        ((), "no command given"),
+        (("frobnicate",), "unknown command 'frobnicate'"),
+        (("leaks", "x.mst"), "unknown command 'leaks'"),
+        (("report",), "one FILE or PID is needed"),
+        (("report", "a", "b"), "one FILE or PID is needed"),
+        (("report", "--colour", "x.mst"), "unknown option --colour"),
+        (("report", "-z", "x.mst"), "unknown option -z"),
+        (("report", "--json=1", "x.mst"), "--json takes no value"),
+        (("report", "x.mst", "--by"), "--by needs a value"),
+        (("report", "--by=colour", "x.mst"), "--by=colour: not model, node, run, site, module or thread"),
+        (("report", "--top=-1", "x.mst"), "--top=-1: not a number"),
+        (("report", "--pprof", "x.mst"), "--pprof is not in this version"),
+        (("diff", "x.mst"), "two files or PIDs are needed"),
+        (("diff", "--fail-over=5MiBs", "x.mst", "x.mst"), "--fail-over=5MiBs: not SIZE, PCT% or COUNTx"),
+        (("snapshot", "x.mst"), "x.mst is not a PID"),
+        (("ps", "x"), "no argument is needed"),
+        (("run",), "no command given"),
+        (("run", "--stacks=some", "true"), "--stacks=some: not full, none or sample[:BYTES]"),
+        (("run", "--allocator=mine", "true"), "--allocator=mine: not keep or mimalloc"),
+        (("run", "--follow=a,,b", "true"), "--follow=a,,b: not all, none or names"),
+        (("run", "-o", "%z.mst", "true"), "-o %z.mst: only %n, %p, %x and %% are known")):
+    done = memstow(*words, status=2)
+    assert message in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, (words, done.stderr)
+for command in ("", "run", "report", "diff", "snapshot", "ps"):
+    text = memstow(*command.split(), "--help").stdout
+    assert text.startswith("usage: memstow") and max(map(len, text.split("\n"))) <= 84, command
+assert memstow("--version").stdout.startswith("memstow ")
