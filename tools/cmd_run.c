@@ -25,7 +25,7 @@ enum { NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
 
 struct run {
     const char *output, *stacks, *allocator, *follow;
-    bool quiet;
+    bool quiet, untrackable;
     char **argv;
     char library[4096];
     struct template template;
@@ -127,7 +127,7 @@ static int check_output(const struct run *run) {
     return EXIT_FINE;
 }
 
-static int look_at_program(const struct run *run) {
+static int look_at_program(struct run *run) {
     char path[4096], note[128];
     int error = program_find(run->argv[0], path, sizeof path);
     if (error == ENOENT) {
@@ -138,7 +138,8 @@ static int look_at_program(const struct run *run) {
         complain("%s: %s", TEXT_SAFE(run->argv[0]), error == EACCES ? "not executable" : strerror(error));
         return NOT_EXECUTABLE;
     }
-    if (program_look(path, note, sizeof note) != PROGRAM_FINE) complain("%s %s", TEXT_SAFE(run->argv[0]), note);
+    run->untrackable = program_look(path, note, sizeof note) != PROGRAM_FINE;
+    if (run->untrackable) complain("%s %s", TEXT_SAFE(run->argv[0]), note);
     return EXIT_FINE;
 }
 
@@ -160,7 +161,8 @@ static int prepare(struct run *run) {
 static void sum_up(const struct run *run, const struct launch *launch) {
     char directory[4096];
     if (!template_directory(&run->template, base_name(run->argv[0]), launch->pid, directory, sizeof directory)) return;
-    struct summary summary = {.command = run->argv[0], .directory = directory, .launch = launch};
+    struct summary summary = {
+        .command = run->argv[0], .directory = directory, .launch = launch, .expected_none = run->untrackable};
     memcpy(summary.run_id, run->run_id, sizeof summary.run_id);
     summary_print(&summary);
 }

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SETTLE_TRIES = 16, PEAK_TRIES = 4 };
+enum { SETTLE_TRIES = 64, PEAK_TRIES = 4 };
 
 struct chunk_ref {
     uint64_t offset;
@@ -74,10 +74,12 @@ static int collect(const struct reader *reader, struct chunk_ref **refs, size_t 
     return 0;
 }
 
-static int fetch(const struct group *group, const struct chunk_ref *ref, struct snap_counter *counters) {
-    if (source_read(group->reader->source, ref->offset + offsetof(struct snap_chunk, counters), counters,
-                    sizeof(struct snap_counter) * SNAP_CHUNK_SITES) < 0)
-        return reader_damaged(group->reader, ref->offset, "counters cannot be read");
+/* Some of the counters of a chunk, `count` from site `first` of it. */
+static int fetch(const struct reader *reader, const struct chunk_ref *ref, size_t first, size_t count,
+                 struct snap_counter *counters) {
+    uint64_t offset = ref->offset + offsetof(struct snap_chunk, counters) + first * sizeof *counters;
+    if (source_read(reader->source, offset, counters, count * sizeof *counters) < 0)
+        return reader_damaged(reader, ref->offset, "counters cannot be read");
     return 0;
 }
 
@@ -94,13 +96,14 @@ static void add_parts(struct snap_counter *to, const struct snap_counter *from, 
     }
 }
 
-static int read_parts(const struct group *group, struct tally *tally, enum part parts) {
+/* Adds up over the threads, for `count` sites from `first` of the chunk. */
+static int read_parts(const struct group *group, struct tally *tally, enum part parts, size_t first, size_t count) {
     struct snap_counter counters[SNAP_CHUNK_SITES];
     for (size_t i = 0; i < group->count; i++) {
-        if (fetch(group, &group->refs[i], counters) < 0) return -1;
+        if (fetch(group->reader, &group->refs[i], first, count, counters) < 0) return -1;
         bool mapping = group->refs[i].thread == SNAP_THREAD_MAPPINGS + 1;
-        struct snap_counter *to = mapping ? tally->mapped : tally->host;
-        for (size_t site = 0; site < SNAP_CHUNK_SITES; site++) add_parts(&to[site], &counters[site], parts);
+        struct snap_counter *to = (mapping ? tally->mapped : tally->host) + first;
+        for (size_t site = 0; site < count; site++) add_parts(&to[site], &counters[site], parts);
     }
     return 0;
 }
@@ -109,33 +112,32 @@ static bool same_frees(const struct snap_counter *a, const struct snap_counter *
     return a->free_bytes == b->free_bytes && a->free_blocks == b->free_blocks;
 }
 
-/* Takes each site that held still; returns how many did not. */
-static size_t take_settled(struct group *group, const struct tally *before, const struct tally *after) {
-    size_t unsettled = 0;
-    for (size_t i = 0; i < SNAP_CHUNK_SITES; i++) {
-        if (!group->inexact[i]) continue;
-        group->taken.host[i] = after->host[i];
-        group->taken.mapped[i] = after->mapped[i];
+/* Reads some sites three times, and takes what it read; `inexact` tells those that did not hold still. */
+static int settle_once(struct group *group, size_t first, size_t count) {
+    struct tally before, after;
+    memset(&before.host[first], 0, count * sizeof *before.host);
+    memset(&before.mapped[first], 0, count * sizeof *before.mapped);
+    memset(&after.host[first], 0, count * sizeof *after.host);
+    memset(&after.mapped[first], 0, count * sizeof *after.mapped);
+    if (read_parts(group, &before, FREES, first, count) < 0 ||
+        read_parts(group, &after, ALLOCATIONS, first, count) < 0 || read_parts(group, &after, FREES, first, count) < 0)
+        return -1;
+    for (size_t i = first; i < first + count; i++) {
+        group->taken.host[i] = after.host[i];
+        group->taken.mapped[i] = after.mapped[i];
         group->inexact[i] =
-            !same_frees(&before->host[i], &after->host[i]) || !same_frees(&before->mapped[i], &after->mapped[i]);
-        unsettled += group->inexact[i];
+            !same_frees(&before.host[i], &after.host[i]) || !same_frees(&before.mapped[i], &after.mapped[i]);
     }
-    return unsettled;
+    return 0;
 }
 
+/* All sites at once, then the busy ones alone: what is read in less time is more likely to hold still. */
 static int group_settle(struct group *group) {
-    if (!group->reader->live) {
-        memset(group->inexact, 0, sizeof group->inexact);
-        return read_parts(group, &group->taken, ALLOCATIONS | FREES);
-    }
-    memset(group->inexact, 1, sizeof group->inexact);
-    for (int try = 0; try < SETTLE_TRIES; try++) {
-        struct tally before = {0}, after = {0};
-        if (read_parts(group, &before, FREES) < 0 || read_parts(group, &after, ALLOCATIONS) < 0 ||
-            read_parts(group, &after, FREES) < 0)
-            return -1;
-        if (take_settled(group, &before, &after) == 0) break;
-    }
+    if (!group->reader->live) return read_parts(group, &group->taken, ALLOCATIONS | FREES, 0, SNAP_CHUNK_SITES);
+    if (settle_once(group, 0, SNAP_CHUNK_SITES) < 0) return -1;
+    for (size_t site = 0; site < SNAP_CHUNK_SITES; site++)
+        for (int try = 1; group->inexact[site] && try < SETTLE_TRIES; try++)
+            if (settle_once(group, site, 1) < 0) return -1;
     return 0;
 }
 
@@ -243,9 +245,8 @@ int counters_sum_threads(struct reader *reader) {
     for (size_t i = 0; i < image->thread_count; i++) image->threads[i].total = (struct snap_counter){0};
     for (size_t i = 0; i < count; i++) {
         struct snap_counter counters[SNAP_CHUNK_SITES];
-        struct group group = {.reader = reader};
         if (refs[i].thread > image->thread_count) continue;
-        if (fetch(&group, &refs[i], counters) < 0) {
+        if (fetch(reader, &refs[i], 0, SNAP_CHUNK_SITES, counters) < 0) {
             free(refs);
             return -1;
         }

@@ -109,7 +109,7 @@ static int open_candidate(const struct search *search, const struct mapped_file 
                           struct source *source) {
     int fd = deleted ? -1 : open_by_path(search, map, path);
     if (fd < 0) fd = open_by_range(search, map);
-    return fd >= 0 ? source_mapped(source, fd) : open_memory(search, map, source);
+    return fd >= 0 ? source_file(source, fd) : open_memory(search, map, source);
 }
 
 static void consider(struct search *search, const struct mapped_file *map) {

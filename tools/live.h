@@ -9,9 +9,9 @@
 #include <sys/types.h>
 
 struct live {
-    struct source source;
-    char path[4096]; /* as the process sees it; "" when the ledger is in its memory only */
-    bool unlinked;   /* the file was deleted since */
+    struct source source; /* a file, to be mapped by who reads more than the header; or memory of the process */
+    char path[4096];      /* as the process sees it; "" when the ledger is in its memory only */
+    bool unlinked;        /* the file was deleted since */
 };
 
 /* 0, or -1 with the reason in error: no such process, not tracked and why, or permission denied. */

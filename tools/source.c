@@ -53,8 +53,10 @@ int source_refresh(struct source *source) {
     return 0;
 }
 
-int source_mapped(struct source *source, int fd) {
-    *source = (struct source){.kind = SOURCE_MAPPED, .fd = fd};
+int source_map(struct source *source) {
+    if (source->kind != SOURCE_FILE) return 0;
+    source->kind = SOURCE_MAPPED;
+    source->size = 0;
     int error = source_refresh(source);
     if (error)
         source_close(source);

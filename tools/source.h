@@ -20,7 +20,8 @@ struct source {
 void source_buffer(struct source *source, const void *data, size_t size);
 /* Takes the descriptor over. 0, or -errno (and the descriptor is closed). */
 int source_file(struct source *source, int fd);
-int source_mapped(struct source *source, int fd);
+/* Makes a mapping of a file source, as its writer has one. 0, or -errno (and it is closed). */
+int source_map(struct source *source);
 void source_process(struct source *source, int mem_fd, uint64_t base, uint64_t size);
 /* A mapped file may have grown: maps all of it. 0 or -errno. */
 int source_refresh(struct source *source);

@@ -36,6 +36,8 @@ int subject_open_pid(struct subject *subject, pid_t pid, bool with_residency) {
     snprintf(what, sizeof what, "process %d", (int)pid);
     snprintf(subject->file, sizeof subject->file, "%s", live.path);
     subject->pid = pid;
+    int result = source_map(&live.source);
+    if (result < 0) return unreadable(what, strerror(-result));
     int code = load(subject, &live.source, what, true);
     if (code == EXIT_FINE && with_residency) measure_residency(&subject->image, pid);
     return code;
@@ -58,9 +60,7 @@ static int open_file(struct subject *subject, const char *path, bool with_reside
     if (result < 0) return unreadable(path, result == -EINVAL ? "not a regular file" : strerror(-result));
     bool live = still_written(&source);
     if (live) {
-        source_close(&source);
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        result = fd < 0 ? -errno : source_mapped(&source, fd);
+        result = source_map(&source);
         if (result < 0) return unreadable(path, strerror(-result));
     }
     snprintf(subject->file, sizeof subject->file, "%s", path);

@@ -123,10 +123,7 @@ void summary_print(const struct summary *summary) {
     print_end(summary);
     if (tree.found)
         print_main(summary, &tree);
-    else
-        fprintf(stderr,
-                "  no ledger of it was found in %s: it could not be preloaded, or the file\n"
-                "  could not be written\n",
-                text_fit(summary->directory, 40).s);
+    else if (!summary->expected_none)
+        fputs("  no ledger of it was found: it could not be preloaded, or the file not written\n", stderr);
     image_clear(&tree.main);
 }

@@ -4,12 +4,14 @@
 
 #include "launch.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct summary {
     const char *command;   /* as typed */
     const char *directory; /* where the files of the run are */
     uint8_t run_id[16];
+    bool expected_none; /* it was said before that this program cannot be tracked */
     const struct launch *launch;
 };
 
