@@ -42,7 +42,7 @@ static void work(Mailbox &mine, Mailbox &next, int rounds) {
 }
 
 int main(int argc, char **argv) {
-    const int count = argc > 1 ? std::atoi(argv[1]) : 2, rounds = 40000;
+    const int count = argc > 1 ? std::atoi(argv[1]) : 2, rounds = 20000;
     std::vector<Mailbox> boxes(count);
     std::vector<std::thread> threads;
     for (int i = 0; i < count; i++)

@@ -7,7 +7,7 @@ model = torch.nn.Sequential(torch.nn.Conv2d(3, 16, 3), torch.nn.ReLU(), torch.nn
                             torch.nn.Linear(16 * 15 * 15, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
 optimizer = torch.optim.AdamW(model.parameters())
 inputs, labels = torch.randn(512, 3, 32, 32), torch.randint(0, 10, (512,))
-for epoch in range(30):
+for epoch in range(15):
     for start in range(0, 512, 32):
         loss = torch.nn.functional.cross_entropy(model(inputs[start:start + 32]), labels[start:start + 32])
         optimizer.zero_grad()
