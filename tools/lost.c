@@ -2,11 +2,11 @@
 #include "lost.h"
 
 static const struct lost_kind kinds[] = {
-    [SNAP_LOST_SITES] = {"sites", "events at call sites that found no room: counted without their site"},
-    [SNAP_LOST_THREADS] = {"threads", "events of threads without a table: counted without their thread"},
+    [SNAP_LOST_SITES] = {"sites", "events counted without their call site, for want of room"},
+    [SNAP_LOST_THREADS] = {"threads", "events counted without their thread, for want of room"},
     [SNAP_LOST_MODULES] = {"modules", "call sites whose library could not be recorded"},
-    [SNAP_LOST_LARGE] = {"large_blocks", "large blocks not listed one by one (they are counted)"},
-    [SNAP_LOST_MAPPINGS] = {"mappings", "mappings not recorded"},
+    [SNAP_LOST_LARGE] = {"large_blocks", "large blocks counted but not listed one by one"},
+    [SNAP_LOST_MAPPINGS] = {"mappings", "mapping events not recorded"},
     [SNAP_LOST_BLOCKS] = {"blocks", "blocks served without being counted"},
     [SNAP_LOST_FILE] = {"file", "failures to create or grow the ledger file"},
     [SNAP_LOST_PEAK] = {"peak_sites", "sites missing from the picture of the peak"},

@@ -6,7 +6,7 @@
 
 struct lost_kind {
     const char *key;  /* in JSON */
-    const char *text; /* "N TEXT" for people */
+    const char *text; /* "TEXT: N" for people */
 };
 
 /* NULL for kinds that this version has no words for. */

@@ -56,6 +56,10 @@ static void json_process(struct json *json, const struct report *report) {
     json_string(json, "stacks", stacks_key(header->stacks));
     json_string(json, "allocator", header->allocator == SNAP_ALLOCATOR_MIMALLOC ? "mimalloc" : "keep");
     json_bool(json, "foreign_allocator", header->flags & SNAP_FOREIGN_ALLOCATOR);
+    json_array(json, "notes");
+    for (size_t i = 0; i < image->fact_count; i++)
+        if (image->facts[i].key == SNAP_FACT_NOTE) json_string(json, NULL, image_string(image, image->facts[i].string));
+    json_end_array(json);
     if (header->flags & SNAP_FORK_CHILD) {
         json_object(json, "inherited");
         json_number(json, "bytes_at_fork", header->inherited_bytes);

@@ -10,6 +10,12 @@
 
 enum { FILES_SHOWN = 5 };
 
+static void text_notes(const struct image *image) {
+    for (size_t i = 0; i < image->fact_count; i++)
+        if (image->facts[i].key == SNAP_FACT_NOTE)
+            printf("  note       %s\n", text_fit(image_string(image, image->facts[i].string), 66).s);
+}
+
 static void text_head(const struct report *report) {
     const struct image *image = report->image;
     const struct snap_header *header = &image->header;
@@ -30,6 +36,7 @@ static void text_head(const struct report *report) {
         puts("  allocator  the program's own");
     else if (header->allocator == SNAP_ALLOCATOR_MIMALLOC)
         puts("  allocator  mimalloc");
+    text_notes(image);
 }
 
 static void total_row(const char *name, uint64_t live, uint64_t blocks, uint64_t peak, uint64_t allocated) {
@@ -175,11 +182,10 @@ static void text_lost(const struct image *image) {
     for (size_t i = 0; i < SNAP_LOST_KINDS; i++) {
         const struct lost_kind *kind = lost_kind(i);
         if (image->header.lost[i])
-            printf("  %s %s\n", text_count(image->header.lost[i]).s, kind ? kind->text : "losses of a newer kind");
+            printf("  %s: %s\n", kind ? kind->text : "losses of a newer kind", text_count(image->header.lost[i]).s);
     }
     if (image->inexact)
-        printf("  %s sites changed while they were read: their figures are close, not exact\n",
-               text_count(image->inexact).s);
+        printf("  sites that changed while they were read (close, not exact): %s\n", text_count(image->inexact).s);
 }
 
 int report_text(const struct report *report) {

@@ -93,7 +93,7 @@ static void print_class(const char *name, const struct sum *sum) {
 static void print_lost(const struct image *image) {
     for (size_t i = 0; i < SNAP_LOST_KINDS; i++)
         if (image->header.lost[i] && lost_kind(i)) {
-            fprintf(stderr, "  lost          %s %s\n", text_count(image->header.lost[i]).s, lost_kind(i)->text);
+            fprintf(stderr, "  lost          %s: %s\n", lost_kind(i)->text, text_count(image->header.lost[i]).s);
             return; /* the report has them all */
         }
 }
@@ -109,6 +109,8 @@ static void print_main(const struct summary *summary, const struct tree *tree) {
     if (tree->files > 1)
         fprintf(stderr, "  all %zu programs: %s live at end, %s allocated\n", tree->files,
                 text_size(tree->live_bytes).s, text_size(tree->allocated_bytes).s);
+    if (*image_fact(image, SNAP_FACT_NOTE))
+        fprintf(stderr, "  note          %s\n", text_fit(image_fact(image, SNAP_FACT_NOTE), 64).s);
     print_lost(image);
     if (tree->unreadable) fprintf(stderr, "  %zu files of this run cannot be read\n", tree->unreadable);
     char cwd[4096];

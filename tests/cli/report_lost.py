@@ -1,0 +1,20 @@
+"""What was lost is said in words, and only when something was; notes of the library are passed on."""
+from _ledger import simple
+from support import memstow, report
+
+simple().save("none.mst")
+assert "\nLost" not in memstow("report", "none.mst").stdout
+ledger = simple(lost={0: 1234, 6: 1, 15: 5})
+ledger.fact(4, "the program defines malloc itself")
+ledger.save("x.mst")
+text = memstow("report", "x.mst").stdout
+assert text.endswith("""
+Lost
+  events counted without their call site, for want of room: 1,234
+  failures to create or grow the ledger file: 1
+  losses of a newer kind: 5
+"""), text
+assert "  note       the program defines malloc itself\n" in text
+document = report("x.mst")
+assert document["lost"]["sites"] == 1234 and len(document["lost"]["reasons"]) == 3
+assert document["process"]["notes"] == ["the program defines malloc itself"]
