@@ -16,7 +16,6 @@ enum { SLABS = 16, FIRST_SLAB = 4, SCAN_FROM = 64 };
 
 struct thread account_nobody;
 __thread struct thread *account_self __attribute__((tls_model("initial-exec"))) = &account_nobody;
-uint64_t account_quantum = 16384;
 
 /* FRESH threads get a slot at their first event; MAKING guards against a signal handler that allocates meanwhile;
  * ENDED ones count in the shared slot. */
@@ -28,6 +27,7 @@ static struct thread *slabs[SLABS];  /* slab k holds FIRST_SLAB << k threads */
 static uint32_t slots = SNAP_THREAD_FIRST;
 static uint8_t slot_taken[ACCOUNT_THREADS];
 
+static uint64_t quantum = 16384; /* for threads from now on, and for others from their next flush on */
 static int64_t live_host, live_mapped;
 static uint64_t inherited_freed;
 
@@ -67,13 +67,25 @@ static bool take_slot(uint32_t slot) {
     return __atomic_compare_exchange_n(&slot_taken[slot], &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
+typedef uint64_t __attribute__((may_alias)) word_of_two;
+_Static_assert(offsetof(struct snap_thread, state) == offsetof(struct snap_thread, tid) + 4, "tid, state: one word");
+
 /* Threads that ended without their destructor (killed by raw exit, or started by raw clone). */
 static void free_slots_of_the_dead(void) {
+    if (ledger_is_sealed())
+        return;
     long pid = (long)os_pid();
     for (uint32_t slot = SNAP_THREAD_FIRST; slot < slots; slot++) {
         struct snap_thread *record = series_at(&records, slot);
-        if (record && record->state == SNAP_THREAD_LIVE && os_call(SYS_tgkill, pid, (long)record->tid, 0L) < 0) {
-            record->state = SNAP_THREAD_ENDED;
+        if (!record || record->state != SNAP_THREAD_LIVE)
+            continue;
+        uint32_t tid = __atomic_load_n(&record->tid, __ATOMIC_RELAXED);
+        /* tid and state, which share a word */
+        uint64_t seen = tid | (uint64_t)SNAP_THREAD_LIVE << 32, over = tid | (uint64_t)SNAP_THREAD_ENDED << 32;
+        /* Whoever else looks for the dead may have given the slot to a thread that lives: then the word differs. */
+        if (os_call(SYS_tgkill, pid, (long)tid, 0L) < 0 &&
+            __atomic_compare_exchange_n((word_of_two *)&record->tid, &seen, over, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_RELAXED)) {
             record->end_ns = os_now();
             __atomic_store_n(&slot_taken[slot], 0, __ATOMIC_RELEASE);
         }
@@ -94,11 +106,11 @@ static void set_quantum(uint32_t threads) {
     static const struct {
         uint32_t threads, quantum;
     } steps[] = {{16, 16384}, {32, 8192}, {64, 4096}, {128, 1024}, {256, 512}, {512, 256}, {1024, 128}, {2048, 64}};
-    uint64_t quantum = 4;
+    uint64_t chosen = 4;
     for (size_t i = sizeof steps / sizeof *steps; i-- > 0;)
         if (threads <= steps[i].threads)
-            quantum = steps[i].quantum;
-    ledger_head->quantum = account_quantum = quantum;
+            chosen = steps[i].quantum;
+    ledger_head->quantum = quantum = chosen;
 }
 
 static uint32_t take_new_slot(void) {
@@ -137,17 +149,29 @@ static void note_earlier_threads(struct snap_thread *record, const struct thread
     record->before = sum;
 }
 
+static void note_name(struct snap_thread *record) {
+    if (!ledger_is_sealed())
+        os_call(SYS_prctl, (long)PR_GET_NAME, record->name);
+}
+
 static void begin_record(uint32_t slot) {
     struct snap_thread *record = series_at(&records, slot);
     note_earlier_threads(record, thread_at(slot));
-    record->tid = os_tid();
+    record->tid = ledger_is_sealed() ? 0 : os_tid();
     record->birth_ns = os_now();
     record->end_ns = 0;
     /* Somewhere in the stack: readers take the region around it. Asking libc for the bounds would take a lock. */
     record->stack_end = (uintptr_t)__builtin_frame_address(0);
     record->uses++;
-    os_call(SYS_prctl, (long)PR_GET_NAME, record->name);
+    note_name(record);
     __atomic_store_n(&record->state, SNAP_THREAD_LIVE, __ATOMIC_RELEASE);
+}
+
+static int64_t moved_by(const struct thread *self) { return (int64_t)(self->room - self->quantum); }
+
+static void begin_quantum(struct thread *self) {
+    self->quantum = self->room = quantum;
+    self->limit = 2 * quantum;
 }
 
 static struct thread *acquire(void) {
@@ -163,6 +187,7 @@ static struct thread *acquire(void) {
         return account_self;
     }
     begin_record(slot);
+    begin_quantum(thread_at(slot));
     account_self = thread_at(slot);
     stage = RUNNING;
     if (end_key_made)
@@ -178,7 +203,7 @@ void account_thread_end(void) {
     stage = ENDED;
     account_self = &account_nobody;
     account_flush(self);
-    os_call(SYS_prctl, (long)PR_GET_NAME, record->name);
+    note_name(record);
     record->end_ns = os_now();
     __atomic_store_n(&record->state, SNAP_THREAD_ENDED, __ATOMIC_RELEASE);
     __atomic_store_n(&slot_taken[self->slot], 0, __ATOMIC_RELEASE);
@@ -203,11 +228,14 @@ static struct snap_counter *make_chunk(struct thread *self, uint32_t index) {
     if (!chunk)
         return NULL;
     chunk->index = index;
+    /* Before the chunk is there, so that a child that is forked just now forgets all of them. */
+    uint32_t limit = __atomic_load_n(&self->chunk_limit, __ATOMIC_RELAXED);
+    while (limit <= index && !__atomic_compare_exchange_n(&self->chunk_limit, &limit, index + 1, true, __ATOMIC_SEQ_CST,
+                                                          __ATOMIC_RELAXED))
+        ;
     if (!__atomic_compare_exchange_n(&self->chunks[index], &none, chunk->counters, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_ACQUIRE))
         return none; /* shared slot: another thread's; a signal handler's */
-    if (self->chunk_limit <= index)
-        self->chunk_limit = index + 1;
     __atomic_store_n(&chunk->thread, self->slot + 1, __ATOMIC_RELEASE);
     return chunk->counters;
 }
@@ -260,7 +288,8 @@ static void note_totals(void) {
 }
 
 void account_flush(struct thread *self) {
-    int64_t moved = (int64_t)__atomic_exchange_n(&self->moved, 0, __ATOMIC_RELAXED);
+    int64_t moved = moved_by(self);
+    begin_quantum(self);
     __atomic_fetch_add(&live_host, moved, __ATOMIC_RELAXED);
     note_totals();
 }
@@ -271,8 +300,7 @@ static void move_host(struct thread *self, uint64_t bytes) {
         note_totals();
         return;
     }
-    os_add(&self->moved, bytes);
-    if (account_moved_far(self))
+    if (account_move(self, bytes))
         account_flush(self);
 }
 
@@ -392,7 +420,7 @@ uint64_t account_abandon(void) {
     int64_t bytes = live_host + (int64_t)ledger_head->inherited_bytes - (int64_t)inherited_freed;
     for (uint32_t slot = SNAP_THREAD_FIRST; slot < slots; slot++)
         if (thread_at(slot))
-            bytes += (int64_t)thread_at(slot)->moved;
+            bytes += moved_by(thread_at(slot));
     forget_chunks(&shared);
     forget_chunks(&mapped);
     memset(slabs, 0, sizeof slabs); /* private copies of the parent's: left behind untouched */
@@ -426,7 +454,7 @@ void account_finish(void) {
     enum { NAMES_AT_MOST = 1024 };
     if (account_self != &account_nobody)
         account_flush(account_self);
-    for (uint32_t slot = SNAP_THREAD_FIRST; slot < slots && slot < NAMES_AT_MOST; slot++) {
+    for (uint32_t slot = SNAP_THREAD_FIRST; slot < slots && slot < NAMES_AT_MOST && !ledger_is_sealed(); slot++) {
         struct snap_thread *record = series_at(&records, slot);
         if (record && record->state == SNAP_THREAD_LIVE)
             read_name(record);

@@ -24,7 +24,9 @@ enum {
 };
 
 struct thread {
-    uint64_t moved; /* host bytes allocated minus freed (signed) since they were last added to the total */
+    /* Host bytes allocated minus freed since they were last added to the total, plus `quantum`: when it leaves
+     * [0, limit] it is time. Not atomic to signals: a lost update shifts the running total, never a counter. */
+    uint64_t room, limit, quantum;
     uint32_t slot;
     uint32_t code_generation; /* of the entries in cache */
     uint32_t chunk_limit;     /* chunks[] is empty from here on */
@@ -38,11 +40,10 @@ struct thread {
 extern __thread struct thread *account_self __attribute__((tls_model("initial-exec")));
 extern struct thread account_nobody;
 
-/* Half the span in which `moved` may swing before it is added to the total; shrinks as threads come. */
-extern uint64_t account_quantum;
-
-static inline bool account_moved_far(const struct thread *self) {
-    return self->moved + account_quantum > 2 * account_quantum;
+/* True when account_flush is due. */
+static inline bool account_move(struct thread *self, uint64_t bytes) {
+    self->room += bytes;
+    return unlikely(self->room > self->limit);
 }
 
 /* The thread's counter of a site; NULL until there is one: then account_alloc and account_free make it. */
@@ -55,16 +56,14 @@ static inline struct snap_counter *account_counter(const struct thread *self, ui
 static inline bool account_alloc_at(struct thread *self, struct snap_counter *counter, uint64_t bytes) {
     os_add(&counter->alloc_bytes, bytes);
     os_add(&counter->alloc_blocks, 1);
-    os_add(&self->moved, bytes);
-    return account_moved_far(self);
+    return account_move(self, bytes);
 }
 
 /* Counts a block that is about to be given back. True when account_flush is due. */
 static inline bool account_free_at(struct thread *self, struct snap_counter *counter, uint64_t bytes) {
     os_add(&counter->free_bytes, bytes);
     os_add(&counter->free_blocks, 1);
-    os_add(&self->moved, -bytes);
-    return account_moved_far(self);
+    return account_move(self, -bytes);
 }
 
 /* The same for any thread and site, flushing included. account_alloc returns the site that it was counted at, which

@@ -16,7 +16,7 @@ struct block {
     uint32_t mark; /* as in a block's header; BLOCK_BARE set when it has none */
 };
 
-enum { BLOCK_BARE = 1 << 1 };
+enum { BLOCK_BARE = 1 << 1 }; /* beside header.h's bits */
 
 /* False when there is no memory for it: the caller must not rely on the table for this address. */
 bool blocks_add(uintptr_t address, const struct block *block, uint32_t thread);

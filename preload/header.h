@@ -29,7 +29,8 @@ enum {
     HEADER_MAGIC_MASK = (int)0xFF000008,
     HEADER_GENERATION_SHIFT = 16,
     HEADER_DISTANCE_SHIFT = 4,
-    HEADER_EARLY = 1 << 0, /* from glibc, before tracking began; not counted */
+    HEADER_EARLY = 1 << 0,  /* from glibc, before tracking began; not counted */
+    HEADER_LISTED = 1 << 2, /* known by address (blocks.h): never on the fast path */
     HEADER_SIZE_BITS = 48,
     HEADER_DISTANCE_MAX = 0xFFF * 16,
 };

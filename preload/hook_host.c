@@ -70,7 +70,7 @@ static struct known look_at(void *p) {
     const struct header *header = header_of(p);
     uint64_t size = size_in(header);
     return (struct known){(char *)p - header_distance(header->mark), size, header->site, header->mark, true,
-                          size >= SNAP_LARGE_BYTES};
+                          header->mark & HEADER_LISTED};
 }
 
 /* Blocks that are none of ours came from glibc (__libc_malloc, or before tracking), or from the foreign allocator
@@ -112,9 +112,13 @@ static void write_header(void *p, uint64_t size, uint32_t mark, uint32_t site) {
     *header_of(p) = (struct header){.size = size | key_of(p), .mark = mark, .site = site};
 }
 
-/* Enters blocks that must be found by address; a large one that does not fit stays counted. */
-static void enter(void *p, uint64_t size, uint32_t mark, uint32_t site) {
-    if (size >= SNAP_LARGE_BYTES || (on_page(p) && process_next == NEXT_FOREIGN))
+/* Writes the header of a new block; lists it, too, when it is one that must be found by address. A large block that
+ * finds no room in the table stays counted. */
+static void describe(void *p, uint64_t size, uint32_t mark, uint32_t site) {
+    bool listed = size >= SNAP_LARGE_BYTES || (on_page(p) && process_next == NEXT_FOREIGN);
+    mark |= listed ? HEADER_LISTED : 0;
+    write_header(p, size, mark, site);
+    if (listed)
         blocks_add((uintptr_t)p, &(struct block){size, site, mark}, account_thread_slot());
 }
 
@@ -172,8 +176,7 @@ static void *host_alloc(size_t alignment, size_t size, bool zero, uintptr_t call
     char *p = (char *)os_round_up((uintptr_t)raw + BEFORE, alignment);
     uint32_t site = site_counted(caller, size);
     uint32_t mark = header_mark(header_generation(process_mark), (uint32_t)(p - raw));
-    write_header(p, size, mark, site);
-    enter(p, size, mark, site);
+    describe(p, size, mark, site);
     return p;
 }
 
@@ -199,7 +202,7 @@ static inline void *stamp(struct header *header, size_t size, uintptr_t caller) 
     if (unlikely(!counter || site == SNAP_SITE_UNKNOWN))
         return stamp_slow(header, size, caller);
     header->size = size;
-    header->word = process_page.mark | (uint64_t)site << 32;
+    header->word = process_mark | (uint64_t)site << 32; /* not process_page.mark: a fork may just have wiped it */
     if (unlikely(account_alloc_at(self, counter, size)))
         return flushed(self, header + 1);
     return header + 1;
@@ -242,7 +245,7 @@ __attribute__((noinline)) static void free_flushed(struct thread *self, struct h
 
 HOOK void free(void *p) {
     struct header *header = header_of(p);
-    if (unlikely(on_page(p) || header->mark != process_page.mark || header->size >= SNAP_LARGE_BYTES)) {
+    if (unlikely(on_page(p) || header->mark != process_page.mark)) {
         host_free(p); /* NULL too */
         return;
     }
@@ -272,8 +275,7 @@ static void *resize_whole(void *p, const struct known *block, size_t size, uintp
     count_out(block);
     char *moved = raw + BEFORE;
     uint32_t site = site_counted(caller, size);
-    write_header(moved, size, process_mark, site);
-    enter(moved, size, process_mark, site);
+    describe(moved, size, process_mark, site);
     return moved;
 }
 
@@ -305,8 +307,7 @@ static inline void *any_realloc(void *p, size_t size, uintptr_t caller) {
     struct header *header = header_of(p);
     if (unlikely(!p))
         return host_alloc(BEFORE, size, false, caller);
-    if (unlikely(on_page(p) || !is_plain(size) || size == 0 || header->mark != process_page.mark ||
-                 header->size >= SNAP_LARGE_BYTES))
+    if (unlikely(on_page(p) || !is_plain(size) || size == 0 || header->mark != process_page.mark))
         return host_realloc(p, size, caller);
     uint64_t before = header->size;
     uint32_t site = header->site;
