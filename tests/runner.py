@@ -6,7 +6,8 @@ A test is tests/<room>/<behaviour>, which is also its name on the command line:
   tests/unit/NAME.c       a Criterion executable
   tests/prog/NAME.c|.cc   a program, run with and without memstow; it prints what the report of it must say
   tests/<room>/NAME.py    a script: exit status 0 passes, 77 skips (the last line says why), all else fails
-  tests/fuzz/NAME.c       a fuzz target: replays tests/fuzz/NAME.corpus/*; tests/long fuzzes it
+  tests/fuzz/NAME.c       a fuzz target: runs once over tests/fuzz/NAME.corpus/* and what _NAME_seeds.py writes into its
+                          folder; tests/long fuzzes it from there
 
 The first comment lines of a test may hold, after // or #:
 
@@ -186,18 +187,13 @@ def run_unit(test, context, folder):
 
 
 def run_fuzz(test, context, folder):
-    corpus = TESTS / "fuzz" / f"{test.source.stem}.corpus"
-    files = sorted(corpus.iterdir()) if corpus.is_dir() else []
+    seeds = make_seeds(test, context, folder)
     if not context.long:
-        if not files:
+        if not any(seeds.iterdir()):
             raise Skip("no corpus")
-        expect_success([executable(test, context), *files], test, context, folder)
+        expect_success([executable(test, context), *sorted(seeds.iterdir())], test, context, folder)
         return
     target = ROOT / "build/fuzz/tests/fuzz" / test.source.stem
-    seeds = folder / "corpus"
-    seeds.mkdir()
-    for file in files:
-        shutil.copy(file, seeds)
     test.timeout = context.seconds + 120
     try:
         expect_success([target, f"-max_total_time={context.seconds}", "-timeout=10", "-rss_limit_mb=2048",
@@ -208,6 +204,19 @@ def run_fuzz(test, context, folder):
         for found in folder.glob("*-*"):
             shutil.copy(found, kept)
         raise
+
+
+def make_seeds(test, context, folder):
+    """A folder with the inputs that are kept and those that this build makes."""
+    seeds = folder / "seeds"
+    seeds.mkdir()
+    kept = TESTS / "fuzz" / f"{test.source.stem}.corpus"
+    for file in kept.iterdir() if kept.is_dir() else []:
+        shutil.copy(file, seeds)
+    maker = test.source.with_name(f"_{test.source.stem}_seeds.py")
+    if maker.exists():
+        expect_success([sys.executable, maker], test, context, seeds)
+    return seeds
 
 
 def run_program(test, context, folder):
