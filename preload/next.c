@@ -1,7 +1,9 @@
 /* next.c — see next.h. */
 #include "next.h"
+#include "os.h"
 
 #include <dlfcn.h>
+#include <gnu/libc-version.h>
 #include <stdlib.h>
 
 void *__libc_malloc(size_t);
@@ -10,9 +12,15 @@ void *__libc_calloc(size_t, size_t);
 void *__libc_realloc(void *, size_t);
 void *__libc_memalign(size_t, size_t);
 
+/* mimalloc and tcmalloc define __libc_malloc and its siblings, too: where they do, next_libc is theirs, and this is
+ * their malloc_usable_size. */
+static size_t (*replaced_usable)(void *);
+
 /* glibc has no __libc_malloc_usable_size; the layout of a chunk's size word has been part of its ABI with
  * debuggers and emacs since 2.0: size | flags at p-8, of which bit 1 says mmapped (16 bytes of overhead, not 8). */
 static size_t libc_usable(void *p) {
+    if (unlikely(replaced_usable != NULL))
+        return replaced_usable(p);
     size_t word = ((size_t *)p)[-1];
     return (word & ~(size_t)7) - (word & 2 ? 16 : 8);
 }
@@ -32,6 +40,11 @@ static struct code code_at(void *address) {
     if (_dl_find_object(address, &object))
         return (struct code){0};
     return (struct code){(uintptr_t)object.dlfo_map_start, (uintptr_t)object.dlfo_map_end};
+}
+
+/* By where the code lies: the name proves nothing. */
+static bool is_in_libc(void *address) {
+    return code_at(address).start == code_at((void *)gnu_get_libc_version).start;
 }
 
 #ifdef MEMSTOW_MIMALLOC
@@ -64,7 +77,7 @@ static bool use_foreign(void) {
         .memalign = (void *(*)(size_t, size_t))dlsym(RTLD_NEXT, "memalign"),
         .usable = (size_t(*)(void *))dlsym(RTLD_NEXT, "malloc_usable_size"),
     };
-    if (found.malloc == __libc_malloc || !found.malloc || !found.free || !found.calloc || !found.realloc ||
+    if (!found.malloc || is_in_libc((void *)found.malloc) || !found.free || !found.calloc || !found.realloc ||
         !found.memalign || !found.usable)
         return false;
     foreign = code_at((void *)found.malloc);
@@ -73,6 +86,8 @@ static bool use_foreign(void) {
 }
 
 enum next_kind next_find(bool want_mimalloc) {
+    if (!is_in_libc((void *)__libc_malloc))
+        replaced_usable = (size_t(*)(void *))dlsym(RTLD_NEXT, "malloc_usable_size");
     library = code_at((void *)next_find);
     if (want_mimalloc && use_mimalloc())
         return NEXT_MIMALLOC;

@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+# needs: cc deb:libjemalloc2 deb:libmimalloc2.0 deb:libtcmalloc-minimal4
+# timeout: 300
+"""A program on jemalloc, mimalloc or tcmalloc, linked against it or with it preloaded behind memstow, keeps its allocator,
+works, and is counted to the byte; so it is with --allocator=mimalloc in their place."""
+import os, pathlib
+
+import support
+
+ALLOCATORS = {"jemalloc": "libjemalloc.so.2", "mimalloc": "libmimalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4"}
+SOURCE = pathlib.Path(__file__).with_name("_exerciser.c")
+FLAGS = ["-O1", "-g", "-pthread", "-fno-builtin", "-Wno-deprecated-declarations"]
+
+
+def link(name, *flags):
+    return support.compile(SOURCE, name, [*FLAGS, *flags])
+
+
+def counted(file, program):
+    """Live bytes and blocks of the program's own call sites."""
+    sites = [s for s in support.report(file)["sites"]
+             if any(pathlib.Path(f["module"] or "").name == program.name for f in s["stack"][:1])]
+    return sum(s["live_bytes"] for s in sites), sum(s["live_blocks"] for s in sites)
+
+
+def check(title, program, preload=None, options=(), foreign=True):
+    env = {**os.environ, "LD_PRELOAD": preload} if preload else os.environ
+    file = f"{title}.mst"
+    known = tuple(map(int, support.track(program, options=options, file=file, env=env).stdout.split()))
+    assert counted(file, program) == known, f"{title}: counted {counted(file, program)}, the program knows {known}"
+    process = support.report(file)["process"]
+    assert process["foreign_allocator"] == foreign, f"{title}: {process}"
+    print(title, known)
+
+
+plain = link("plain")
+check("glibc", plain, foreign=False)
+for name, library in ALLOCATORS.items():
+    linked = link(f"with_{name}", "-Wl,--no-as-needed", f"-l:{library}")
+    check(f"{name}-linked", linked)
+    check(f"{name}-preloaded", plain, preload=library)
+    if support.features()["mimalloc"]:
+        check(f"{name}-replaced", linked, options=["--allocator=mimalloc"], foreign=False)
