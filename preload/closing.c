@@ -74,7 +74,8 @@ static void measure_residency(void) {
 void closing_note_own_memory(void) {
     struct dl_find_object found;
     struct snap_header *head = ledger_head;
-    head->own_ranges = arena_ranges(head->own);
+    uint32_t own = arena_ranges(head->own);
+    head->own_ranges = own + ledger_later_windows(head->own + own, ARENA_RANGES - own);
     if (_dl_find_object((void *)closing_write, &found) == 0)
         head->library_map = (struct snap_range){(uintptr_t)found.dlfo_map_start,
                                                 (uintptr_t)found.dlfo_map_end - (uintptr_t)found.dlfo_map_start};
@@ -84,5 +85,6 @@ void closing_write(void) {
     account_finish();
     peak_finish();
     closing_note_own_memory();
-    measure_residency();
+    if (!ledger_is_sealed())
+        measure_residency();
 }

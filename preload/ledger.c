@@ -1,5 +1,9 @@
 /* ledger.c — see ledger.h. Sections are carved off the front of the mapped file; when it runs out, the file is
- * reopened by path, checked to be the same file, extended by whole preallocated pieces, mapped and closed. */
+ * reopened by path, checked to be the same file, extended by whole preallocated pieces, mapped and closed.
+ *
+ * The file is mapped piece by piece into reserved address space. That is taken in windows, each as large as all
+ * before it, because address space is something that a program may have little of (RLIMIT_AS): one window for the
+ * largest ledger would take away from a program with a limit of 2 GB what it lives on. No section lies in two. */
 #include "ledger.h"
 
 #include <errno.h>
@@ -11,15 +15,20 @@
 #include <sys/resource.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "os.h"
 
 enum {
     FIRST_EXTENT = 256 * 1024, /* preallocated at the start */
     LARGEST_EXTENT = 4 * 1024 * 1024,
+    FIRST_WINDOW = 4 * 1024 * 1024,
+    WINDOWS = 32,
     MEMORY_ONLY_ROOM = 64 * 1024 * 1024, /* address space; only touched pages cost memory */
     SECTION_ALIGN = 64,
-    SPINS = 4000,
+    SPINS = 1000,
+    PAUSES = 100, /* of PAUSE_NS each, for a lock whose holder waits for the disk or the processor */
+    PAUSE_NS = 100000,
     STRING_SECTION = 16 * 1024,
 };
 
@@ -27,13 +36,16 @@ static struct snap_header scratch;
 struct snap_header *ledger_head = &scratch;
 
 static struct {
-    char *base;
-    size_t reserved; /* address space from base */
-    size_t mapped;   /* file (or memory) from base */
-    size_t used;     /* sections from base */
+    struct window {
+        char *base;
+        size_t start, length; /* shows the file from `start` on */
+    } windows[WINDOWS];
+    uint32_t window; /* the last one: sections are carved there */
+    size_t mapped;   /* file (or memory) from its start */
+    size_t used;     /* sections from the start of the file */
     bool file;       /* false: memory only */
     bool sealed;
-    uint32_t growing;
+    uint32_t growing; /* thread id of who grows it */
     dev_t device;
     ino_t inode;
     char path[4096];
@@ -72,9 +84,15 @@ static bool size_allowed(uint64_t size) {
     return limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur;
 }
 
+static char *address_of(size_t offset) {
+    return ledger.windows[ledger.window].base + (offset - ledger.windows[ledger.window].start);
+}
+
+static size_t window_end(void) { return ledger.windows[ledger.window].start + ledger.windows[ledger.window].length; }
+
 /* Room from the end of what is mapped; 0 or -errno. */
 static long extend_file(int fd, size_t length) {
-    if (ledger.mapped + length > ledger.reserved)
+    if (ledger.mapped + length > window_end())
         return -ENOMEM;
     if (!size_allowed(ledger.mapped + length))
         return -EFBIG;
@@ -83,7 +101,7 @@ static long extend_file(int fd, size_t length) {
         error = os_call(SYS_fallocate, (long)fd, 0L, (long)ledger.mapped, (long)length);
     while (error == -EINTR);
     if (!error)
-        error = os_map_file(ledger.base + ledger.mapped, length, fd, ledger.mapped);
+        error = os_map_file(address_of(ledger.mapped), length, fd, ledger.mapped);
     if (!error)
         ledger.mapped += length;
     return error;
@@ -104,7 +122,8 @@ static bool grow(size_t need) {
     if (!ledger.file || ledger.sealed)
         return false;
     size_t step = ledger.mapped < LARGEST_EXTENT ? ledger.mapped : LARGEST_EXTENT;
-    size_t length = os_round_up(need > step ? need : step, OS_PAGE);
+    size_t room = window_end() - ledger.mapped, length = need > step ? need : step;
+    length = os_round_up(length < room ? length : need, OS_PAGE);
     int fd = reopen();
     if (fd < 0)
         return false;
@@ -115,16 +134,36 @@ static bool grow(size_t need) {
     return !error;
 }
 
-/* Address space for the file to grow into, less of it where RLIMIT_AS is tight. */
-static bool reserve(void) {
-    for (size_t length = (size_t)1 << 30; length >= FIRST_EXTENT; length /= 4) {
-        ledger.base = os_reserve(length);
-        if (ledger.base) {
-            ledger.reserved = length;
-            return true;
-        }
+/* Address space for the file from `start` on: `wanted` bytes, or less where there is little, but at least `need`. */
+static bool open_window(uint32_t i, size_t start, size_t need, size_t wanted) {
+    char *base = NULL;
+    if (i >= WINDOWS)
+        return false;
+    for (wanted *= 2; !base && wanted > need;) {
+        wanted = os_round_up(wanted / 2 > need ? wanted / 2 : need, OS_PAGE);
+        base = os_reserve(wanted);
     }
-    return false;
+    if (!base)
+        return false;
+    ledger.windows[i] = (struct window){base, start, wanted};
+    ledger.window = i;
+    return true;
+}
+
+static void close_windows(void) {
+    for (uint32_t i = 0; i < WINDOWS; i++)
+        if (ledger.windows[i].base)
+            os_unmap(ledger.windows[i].base, ledger.windows[i].length);
+    memset(ledger.windows, 0, sizeof ledger.windows);
+    ledger.window = 0;
+}
+
+/* Memory cannot grow, but should not take much from a program that has little. */
+static size_t memory_room(void) {
+    struct rlimit limit;
+    if (os_call(SYS_prlimit64, 0L, (long)RLIMIT_AS, 0L, &limit) < 0 || limit.rlim_cur / 32 >= MEMORY_ONLY_ROOM)
+        return MEMORY_ONLY_ROOM;
+    return limit.rlim_cur / 32;
 }
 
 /* Whether the file open at fd is a ledger or snapshot of ours that may be replaced; *same when it was written by
@@ -205,17 +244,23 @@ static bool begin_in_file(uint32_t *exec_generation) {
 
 /* Memory that `memstow report PID` can still find: a memfd, visible in /proc/PID/maps. */
 static bool begin_in_memory(void) {
-    size_t room = ledger.reserved < MEMORY_ONLY_ROOM ? ledger.reserved : MEMORY_ONLY_ROOM;
-    int fd = size_allowed(room) ? (int)os_call(SYS_memfd_create, "memstow-ledger", (long)MFD_CLOEXEC) : -1;
+    close_windows();
+    if (!open_window(0, 0, FIRST_EXTENT, memory_room()))
+        return false;
+    size_t room = ledger.windows[0].length;
+    char *base = ledger.windows[0].base;
+    int fd = -1;
+    if (!ledger.sealed && size_allowed(room))
+        fd = (int)os_call(SYS_memfd_create, "memstow-ledger", (long)MFD_CLOEXEC);
     if (fd >= 0) {
-        bool good = os_call(SYS_ftruncate, (long)fd, (long)room) == 0 && os_map_file(ledger.base, room, fd, 0) == 0;
+        bool good = os_call(SYS_ftruncate, (long)fd, (long)room) == 0 && os_map_file(base, room, fd, 0) == 0;
         os_close(fd);
         if (good) {
             ledger.mapped = room;
             return true;
         }
     }
-    if (os_call(SYS_mprotect, ledger.base, (long)room, (long)(PROT_READ | PROT_WRITE)) < 0)
+    if (os_call(SYS_mprotect, base, (long)room, (long)(PROT_READ | PROT_WRITE)) < 0)
         return false;
     ledger.mapped = room;
     return true;
@@ -223,23 +268,51 @@ static bool begin_in_memory(void) {
 
 /* --- sections --- */
 
+/* Bounded, because the holder may be stopped; and at once in a signal handler that interrupted the holder. */
 static bool growth_lock(void) {
-    for (int spin = 0; spin < SPINS; spin++) {
-        uint32_t free = 0;
-        if (__atomic_compare_exchange_n(&ledger.growing, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+    uint32_t self = ledger.sealed ? 1 : os_tid(); /* in a sandbox nothing is asked of the kernel */
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    for (int i = 0; i < SPINS + PAUSES; i++) {
+        uint32_t holder = 0;
+        if (__atomic_compare_exchange_n(&ledger.growing, &holder, self, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             return true;
-        __builtin_ia32_pause();
+        if (holder == self)
+            return false;
+        if (i < SPINS || ledger.sealed)
+            __builtin_ia32_pause();
+        else
+            os_call(SYS_nanosleep, &pause, 0L);
     }
     return false;
 }
 
 static void growth_unlock(void) { __atomic_store_n(&ledger.growing, 0, __ATOMIC_RELEASE); }
 
+/* What is left of a window that a section does not fit into: a section of no type, which readers skip. */
+static bool skip_to_next_window(size_t need) {
+    struct snap_section *filler = (void *)address_of(ledger.used);
+    size_t start = ledger.mapped, wanted = start > FIRST_WINDOW ? start : FIRST_WINDOW;
+    if (!ledger.file || ledger.sealed || !open_window(ledger.window + 1, start, need, wanted))
+        return false;
+    if (start > ledger.used)
+        *filler = (struct snap_section){.version = 1, .record_size = 1, .length = start - ledger.used};
+    ledger.used = start;
+    return true;
+}
+
+static bool make_room(size_t length) {
+    if (ledger.used + length <= ledger.mapped)
+        return true;
+    if (ledger.used + length > window_end() && !skip_to_next_window(os_round_up(length, OS_PAGE)))
+        return false;
+    return grow(ledger.used + length - ledger.mapped);
+}
+
 static struct snap_section *carve(uint32_t type, uint32_t record_size, uint64_t capacity, uint64_t first) {
     size_t length = os_round_up(sizeof(struct snap_section) + record_size * capacity, SECTION_ALIGN);
-    if (!ledger.base || (ledger.used + length > ledger.mapped && !grow(ledger.used + length - ledger.mapped)))
+    if (!ledger.windows[0].base || !make_room(length))
         return NULL;
-    struct snap_section *section = (void *)(ledger.base + ledger.used);
+    struct snap_section *section = (void *)address_of(ledger.used);
     *section = (struct snap_section){.type = type, .version = 1, .record_size = (uint16_t)record_size,
                                      .length = length, .first = first};
     ledger.used += length;
@@ -384,8 +457,10 @@ static void fill_header(const struct ledger_identity *identity, uint32_t exec_ge
     head->state = SNAP_RUNNING;
     head->pid = os_pid();
     head->parent_pid = (uint32_t)os_call(SYS_getppid);
-    head->start_ticks = os_start_ticks(0);
-    os_boot_id(head->boot_id);
+    if (!ledger.sealed) {
+        head->start_ticks = os_start_ticks(0);
+        os_boot_id(head->boot_id);
+    }
     memcpy(head->run_id, identity->run_id, sizeof head->run_id);
     head->uid = (uint32_t)os_call(SYS_geteuid);
     head->exec_generation = exec_generation;
@@ -399,24 +474,27 @@ static void fill_header(const struct ledger_identity *identity, uint32_t exec_ge
     head->picture_buffer = 2;
     head->inherited_bytes = identity->inherited_bytes;
     head->header_overhead = identity->header_overhead;
-    head->ledger_map = (struct snap_range){(uintptr_t)ledger.base, ledger.reserved};
+    head->ledger_map = (struct snap_range){(uintptr_t)ledger.windows[0].base, ledger.windows[0].length};
+}
+
+static bool begin_somewhere(const char *path, uint32_t *exec_generation) {
+    if (path && strlen(path) < sizeof ledger.path) {
+        strcpy(ledger.path, path);
+        if (!ledger.sealed && open_window(0, 0, FIRST_EXTENT, FIRST_WINDOW) && begin_in_file(exec_generation))
+            return true;
+    }
+    if (begin_in_memory())
+        return true;
+    close_windows();
+    return false;
 }
 
 bool ledger_begin(const struct ledger_identity *identity) {
     uint32_t exec_generation = identity->exec_generation;
-    if (!reserve())
+    if (!begin_somewhere(identity->path, &exec_generation))
         return false;
-    if (identity->path && strlen(identity->path) < sizeof ledger.path) {
-        strcpy(ledger.path, identity->path);
-        begin_in_file(&exec_generation);
-    }
-    if (!ledger.file && !begin_in_memory()) {
-        os_unmap(ledger.base, ledger.reserved);
-        ledger.base = NULL;
-        return false;
-    }
     struct snap_header *before = ledger_head;
-    ledger_head = (struct snap_header *)ledger.base;
+    ledger_head = (struct snap_header *)ledger.windows[0].base;
     memcpy(ledger_head->lost, before->lost, sizeof before->lost);
     ledger.used = SNAP_HEADER_SIZE;
     fill_header(identity, exec_generation);
@@ -429,9 +507,8 @@ bool ledger_begin(const struct ledger_identity *identity) {
 }
 
 void ledger_abandon(void) {
-    if (ledger.base)
-        os_unmap(ledger.base, ledger.reserved);
     bool sealed = ledger.sealed;
+    close_windows();
     memset(&scratch, 0, sizeof scratch);
     memset(&ledger, 0, sizeof ledger);
     memset(&strings, 0, sizeof strings);
@@ -447,13 +524,24 @@ static void write_out(void) {
     int fd = create_file(&generation);
     if (fd < 0)
         return;
-    if (os_write(fd, ledger.base, ledger.used) < 0)
+    if (os_write(fd, ledger.windows[0].base, ledger.used) < 0)
         os_call(SYS_unlink, ledger.path);
     os_close(fd);
 }
 
+/* Late events may still come (other threads run on): every page that is in use is kept. */
+static void give_room_back(void) {
+    size_t keep = os_round_up(ledger.used, OS_PAGE);
+    int fd = keep < ledger.mapped ? reopen() : -1;
+    if (fd < 0)
+        return;
+    ledger.mapped = keep;
+    os_call(SYS_ftruncate, (long)fd, (long)keep);
+    os_close(fd);
+}
+
 void ledger_end(enum snap_state state) {
-    if (!ledger.base)
+    if (!ledger.windows[0].base)
         return;
     ledger_head->end_ns = os_now();
     __atomic_store_n(&ledger_head->state, state, __ATOMIC_RELEASE);
@@ -463,19 +551,14 @@ void ledger_end(enum snap_state state) {
         write_out();
         return;
     }
-    /* Late events may still come (other threads run on): keep every page that is in use, and a little more. */
-    size_t keep = os_round_up(ledger.used, OS_PAGE);
-    int fd = keep < ledger.mapped && growth_lock() ? reopen() : -1;
-    if (fd < 0)
+    if (!growth_lock())
         return;
-    ledger.mapped = keep;
-    os_call(SYS_ftruncate, (long)fd, (long)keep);
-    os_close(fd);
+    give_room_back();
     growth_unlock();
 }
 
 void ledger_resume(void) {
-    if (!ledger.base)
+    if (!ledger.windows[0].base)
         return;
     ledger_head->end_ns = 0;
     __atomic_store_n(&ledger_head->state, SNAP_RUNNING, __ATOMIC_RELEASE);
@@ -492,6 +575,13 @@ bool ledger_made_by_us(const char *path) {
     return ours && same;
 }
 
+uint32_t ledger_later_windows(struct snap_range *out, uint32_t room) {
+    uint32_t count = 0;
+    for (uint32_t i = 1; i < WINDOWS && count < room && ledger.windows[i].base; i++)
+        out[count++] = (struct snap_range){(uintptr_t)ledger.windows[i].base, ledger.windows[i].length};
+    return count;
+}
+
 void ledger_unlink(void) {
     int fd = ledger.file && !ledger.sealed ? reopen() : -1;
     if (fd < 0)
@@ -501,3 +591,5 @@ void ledger_unlink(void) {
 }
 
 void ledger_seal(void) { ledger.sealed = true; }
+
+bool ledger_is_sealed(void) { return ledger.sealed; }

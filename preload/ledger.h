@@ -45,8 +45,13 @@ bool ledger_made_by_us(const char *path);
 /* Removes the file of the ledger if it is still the one that was made: for a forked child that is about to exec. */
 void ledger_unlink(void);
 
-/* No files from now on: the program has gone into a sandbox where opening one may kill it. */
+/* No files from now on: the program goes into a sandbox where opening one may kill it. Nobody else in the library
+ * asks anything of the kernel either, then. */
 void ledger_seal(void);
+bool ledger_is_sealed(void);
+
+/* Where the ledger is mapped besides the header's ledger_map: how many ranges were written to out. */
+uint32_t ledger_later_windows(struct snap_range *out, uint32_t room);
 
 static inline void ledger_lost(enum snap_lost what) {
     __atomic_fetch_add(&ledger_head->lost[what], 1, __ATOMIC_RELAXED);

@@ -233,12 +233,14 @@ static enum process_stage begin(void) {
         inherited = leave_parent();
     else
         begin_first();
+    if (ledger_is_sealed()) /* a child of a sandboxed process: making a file may kill it */
+        return PROCESS_UNTRACKED;
     process_mark = header_mark(fork_depth < 255 ? fork_depth : 255, sizeof(struct header));
     if (!wanted() || !begin_ledger(inherited))
         return PROCESS_UNTRACKED;
     tracked_pid = os_pid();
     account_begin();
-    site_begin(wish.stacks);
+    site_begin(wish.stacks, exe);
     blocks_open_ledger();
     if (next_is_shadowed())
         ledger_fact(SNAP_FACT_NOTE, "the program defines malloc itself: its heap cannot be seen");

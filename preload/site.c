@@ -5,15 +5,15 @@
 
 #include <dlfcn.h>
 #include <elf.h>
-#include <fcntl.h>
 #include <link.h>
 #include <string.h>
-#include <sys/syscall.h>
 
 #include "ledger.h"
 
 uint32_t site_constant;
 uint32_t site_code_generation;
+
+static const char *program_path = "";
 
 static struct series modules = {
     .type = SNAP_MODULE, .record_size = sizeof(struct snap_module), .first_capacity = 128, .limit = 1 << 16};
@@ -68,12 +68,8 @@ static void read_elf(struct snap_module *module, const char *start, uintptr_t bi
             copy_build_id(module, (const char *)(bias + headers[i].p_vaddr), headers[i].p_memsz);
 }
 
-static const char *path_of(const struct link_map *map, char room[4096]) {
-    if (map->l_name && map->l_name[0])
-        return map->l_name;
-    long n = os_call(SYS_readlinkat, (long)AT_FDCWD, "/proc/self/exe", room, 4095L); /* the program itself */
-    room[n > 0 ? n : 0] = 0;
-    return room;
+static const char *path_of(const struct link_map *map) {
+    return map->l_name && map->l_name[0] ? map->l_name : program_path;
 }
 
 static uint32_t add_module(const struct dl_find_object *found, const char *path) {
@@ -98,10 +94,9 @@ static uint32_t add_module(const struct dl_find_object *found, const char *path)
 /* 1 + id of the module that holds the code; 0 when no file is mapped there. */
 static uint32_t module_of(uintptr_t address) {
     struct dl_find_object found;
-    char room[4096];
     if (_dl_find_object((void *)address, &found) || !found.dlfo_link_map)
         return 0;
-    const char *path = path_of(found.dlfo_link_map, room);
+    const char *path = path_of(found.dlfo_link_map);
     uint64_t hash = hash_text(path);
     for (uint64_t i = 0, n = os_load(&modules.next); i < n; i++)
         if (__atomic_load_n(&keys[i].start, __ATOMIC_ACQUIRE) == (uintptr_t)found.dlfo_map_start &&
@@ -157,7 +152,8 @@ struct snap_peak *site_peak(uint32_t site) { return series_at(&peaks, site); }
 
 uint32_t site_count(void) { return (uint32_t)os_load(&sites.next); }
 
-void site_begin(uint32_t stacks) {
+void site_begin(uint32_t stacks, const char *program) {
+    program_path = program;
     struct snap_tag *untagged = series_at(&tags, series_take(&tags));
     if (untagged)
         *untagged = (struct snap_tag){0};

@@ -44,7 +44,8 @@ uint32_t site_new(uint32_t tag, uint32_t stack, uint32_t module);
 struct snap_peak *site_peak(uint32_t site);
 uint32_t site_count(void);
 
-void site_begin(uint32_t stacks);
+/* The program's own path must outlive the ledger. */
+void site_begin(uint32_t stacks, const char *program);
 void site_abandon(void);
 
 #pragma GCC visibility pop
