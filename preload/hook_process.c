@@ -110,24 +110,33 @@ HOOK int dlclose(void *handle) {
 
 /* --- sandboxes: opening a file may kill the program from now on --- */
 
+static void look_for_sandbox(long number, unsigned long first) {
+    bool by_prctl = number == SYS_prctl && first == PR_SET_SECCOMP;
+    if (by_prctl || (number == SYS_seccomp && first != SECCOMP_GET_ACTION_AVAIL && first != SECCOMP_GET_NOTIF_SIZES))
+        ledger_seal();
+}
+
 HOOK int prctl(int option, ...) {
     va_list list;
     va_start(list, option);
     unsigned long a = va_arg(list, unsigned long), b = va_arg(list, unsigned long);
     unsigned long c = va_arg(list, unsigned long), d = va_arg(list, unsigned long);
     va_end(list);
-    if (option == PR_SET_SECCOMP)
-        ledger_seal();
+    look_for_sandbox(SYS_prctl, (unsigned long)option);
     return NEXT(prctl)(option, a, b, c, d);
 }
 
+/* Not looked up at every call: some programs make all their waiting and asking for thread ids so. */
 HOOK long syscall(long number, ...) {
+    static __typeof__(&syscall) known;
+    __typeof__(known) found = __atomic_load_n(&known, __ATOMIC_RELAXED);
     va_list list;
     va_start(list, number);
     long a = va_arg(list, long), b = va_arg(list, long), c = va_arg(list, long);
     long d = va_arg(list, long), e = va_arg(list, long), f = va_arg(list, long);
     va_end(list);
-    if (number == SYS_seccomp)
-        ledger_seal();
-    return NEXT(syscall)(number, a, b, c, d, e, f);
+    if (unlikely(!found))
+        __atomic_store_n(&known, found = NEXT(syscall), __ATOMIC_RELAXED);
+    look_for_sandbox(number, (unsigned long)a);
+    return found(number, a, b, c, d, e, f);
 }
