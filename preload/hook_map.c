@@ -53,13 +53,16 @@ HOOK void *mmap64(void *hint, size_t length, int protection, int flags, int fd, 
     return map(hint, length, protection, flags, fd, offset, CALLER);
 }
 
+/* What the kernel refuses in any case does not touch the table, in which it would split pieces. */
+static bool is_range(const void *start, size_t length) { return (uintptr_t)start % OS_PAGE == 0 && length; }
+
 HOOK int munmap(void *start, size_t length) {
-    if (!counts(CALLER))
+    if (!counts(CALLER) || !is_range(start, length))
         return NEXT(munmap)(start, length);
     uint32_t ticket = mappings_take((uintptr_t)start, length);
     int result = NEXT(munmap)(start, length);
     if (result)
-        mappings_put(ticket, (uintptr_t)start, length);
+        mappings_restore(ticket);
     else
         mappings_drop(ticket);
     return result;
@@ -81,14 +84,14 @@ HOOK void *mremap(void *old, size_t old_length, size_t length, int flags, ...) {
         hint = va_arg(list, void *);
         va_end(list);
     }
-    if (!counts(CALLER))
+    if (!counts(CALLER) || (old_length && !is_range(old, old_length)))
         return NEXT(mremap)(old, old_length, length, flags, hint);
     if (!old_length || flags & MREMAP_DONTUNMAP)
         return remap_keeping_old(old, old_length, length, flags, hint, CALLER);
     uint32_t ticket = mappings_take((uintptr_t)old, old_length);
     void *p = NEXT(mremap)(old, old_length, length, flags, hint);
     if (p == MAP_FAILED)
-        mappings_put(ticket, (uintptr_t)old, old_length);
+        mappings_restore(ticket);
     else
         mappings_put(ticket, (uintptr_t)p, length);
     return p;

@@ -3,14 +3,15 @@
 #include "mappings.h"
 
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "account.h"
 #include "ledger.h"
 #include "os.h"
 
-enum { EVENTS = 1024, PIECES = 1 << 16, NO_EVENT = UINT32_MAX };
+enum { EVENTS = 1 << 15, WAITS = 10000, PIECES = 1 << 16 };
 
-enum operation { ADD, TAKE, DROP, PUT, PROTECT, ADVISE };
+enum operation { ADD, TAKE, DROP, PUT, RESTORE, PROTECT, ADVISE };
 
 struct event {
     uint32_t next; /* in the queue or the pool */
@@ -24,7 +25,7 @@ static struct event events[EVENTS];
 static uint64_t pool;        /* index + 1 of the first free event (0: none), and a tag against ABA above it */
 static uint32_t pool_used;   /* events that were ever given out */
 static uint32_t queue_head;  /* index + 1 of the newest queued event */
-static uint32_t busy;
+static uint32_t busy;        /* thread id of the holder */
 static uint32_t last_ticket;
 
 static struct series records = {
@@ -37,10 +38,11 @@ static struct {
     uint32_t id, ticket;
 } taken[PIECES];
 static uint32_t taken_count;
+static uint32_t chosen[PIECES]; /* of them, those of the ticket at hand */
 
 /* --- the queue --- */
 
-static struct event *take_event(void) {
+static struct event *try_take_event(void) {
     uint64_t head = os_load(&pool);
     while ((uint32_t)head) {
         struct event *event = &events[(uint32_t)head - 1];
@@ -52,6 +54,23 @@ static struct event *take_event(void) {
     while (fresh < EVENTS)
         if (__atomic_compare_exchange_n(&pool_used, &fresh, fresh + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
             return &events[fresh];
+    return NULL;
+}
+
+static uint32_t self_id(void) { return ledger_is_sealed() ? 1 : os_tid(); }
+
+/* The pool is empty when the holder of the table lost the processor in the middle of its work: let it go on, a
+ * bounded number of times. A signal handler that interrupted the holder would wait for itself. */
+static struct event *take_event(void) {
+    for (int wait = 0; wait < WAITS; wait++) {
+        struct event *event = try_take_event();
+        if (event)
+            return event;
+        if (__atomic_load_n(&busy, __ATOMIC_RELAXED) == self_id())
+            break;
+        if (!ledger_is_sealed())
+            os_call(SYS_sched_yield);
+    }
     ledger_lost(SNAP_LOST_MAPPINGS);
     return NULL;
 }
@@ -90,7 +109,8 @@ static void submit(struct event *event) {
     while (!__atomic_compare_exchange_n(&queue_head, &head, (uint32_t)(event - events + 1), true, __ATOMIC_SEQ_CST,
                                         __ATOMIC_RELAXED));
     while (__atomic_load_n(&queue_head, __ATOMIC_SEQ_CST)) {
-        if (__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE))
+        uint32_t nobody = 0;
+        if (!__atomic_compare_exchange_n(&busy, &nobody, self_id(), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
             return; /* the holder will look again */
         apply_queue();
         __atomic_store_n(&busy, 0, __ATOMIC_SEQ_CST);
@@ -241,36 +261,34 @@ static void apply_take(const struct event *event) {
     remove_at(position, end - position);
 }
 
-/* The next record taken for the ticket, lowest address first; SERIES_NONE when there is none (any more). */
+/* Fills chosen[] with the records taken for the ticket, lowest address first; returns how many. */
 static uint32_t untake(uint32_t ticket) {
-    for (uint32_t i = 0; i < taken_count; i++) {
-        if (taken[i].ticket != ticket)
-            continue;
-        uint32_t id = taken[i].id;
-        taken_count--;
-        memmove(taken + i, taken + i + 1, (taken_count - i) * sizeof *taken);
-        return id;
-    }
-    return SERIES_NONE;
+    uint32_t count = 0, kept = 0;
+    for (uint32_t i = 0; i < taken_count; i++)
+        if (taken[i].ticket == ticket)
+            chosen[count++] = taken[i].id;
+        else
+            taken[kept++] = taken[i];
+    taken_count = kept;
+    return count;
 }
 
 static void apply_drop(const struct event *event) {
-    for (uint32_t id; (id = untake(event->ticket)) != SERIES_NONE;) {
-        uncount(record_at(id), record_at(id)->length, 1);
-        free_record(id);
+    uint32_t pieces = untake(event->ticket);
+    for (uint32_t i = 0; i < pieces; i++) {
+        uncount(record_at(chosen[i]), record_at(chosen[i])->length, 1);
+        free_record(chosen[i]);
     }
 }
 
 /* Pieces keep their order and size from the new address on; the last one takes up the difference in length. */
 static void apply_put(const struct event *event) {
     uint64_t at = event->address, end = event->address + event->length;
-    uint32_t last = SERIES_NONE;
-    bool first = true;
-    for (uint32_t id; (id = untake(event->ticket)) != SERIES_NONE; last = id) {
+    uint32_t last = SERIES_NONE, pieces = untake(event->ticket);
+    drop_range(event->address, event->length); /* MREMAP_FIXED */
+    for (uint32_t i = 0; i < pieces; i++) {
+        uint32_t id = last = chosen[i];
         struct snap_mapping record = *record_at(id);
-        if (first)
-            drop_range(event->address, event->length); /* MREMAP_FIXED */
-        first = false;
         uint64_t length = at >= end ? 0 : record.length < end - at ? record.length : end - at;
         uncount(&record, record.length - length, length ? 0 : 1);
         if (!length) {
@@ -289,6 +307,12 @@ static void apply_put(const struct event *event) {
     record.length += end - at;
     write_record(last, &record);
     count(&record, end - at, 0);
+}
+
+static void apply_restore(const struct event *event) {
+    uint32_t pieces = untake(event->ticket);
+    for (uint32_t i = 0; i < pieces; i++)
+        place(chosen[i]);
 }
 
 static bool changes_kind(const struct snap_mapping *record, bool accessible) {
@@ -326,8 +350,8 @@ static void apply_advise(const struct event *event) {
 
 static void apply(const struct event *event) {
     static void (*const operations[])(const struct event *) = {
-        [ADD] = apply_add, [TAKE] = apply_take,       [DROP] = apply_drop,
-        [PUT] = apply_put, [PROTECT] = apply_protect, [ADVISE] = apply_advise,
+        [ADD] = apply_add,         [TAKE] = apply_take,       [DROP] = apply_drop,     [PUT] = apply_put,
+        [RESTORE] = apply_restore, [PROTECT] = apply_protect, [ADVISE] = apply_advise,
     };
     operations[event->operation](event);
 }
@@ -350,7 +374,7 @@ void mappings_add(uintptr_t address, uint64_t length, enum snap_mapping_kind kin
                          .kind = (uint8_t)kind,
                          .shared = shared,
                          .site = site,
-                         .tid = os_tid(),
+                         .tid = ledger_is_sealed() ? 0 : os_tid(),
                          .address = address,
                          .length = whole_pages(length),
                          .time = os_now()});
@@ -367,6 +391,8 @@ void mappings_drop(uint32_t ticket) { queue((struct event){.operation = DROP, .t
 void mappings_put(uint32_t ticket, uintptr_t address, uint64_t length) {
     queue((struct event){.operation = PUT, .address = address, .length = whole_pages(length), .ticket = ticket});
 }
+
+void mappings_restore(uint32_t ticket) { queue((struct event){.operation = RESTORE, .ticket = ticket}); }
 
 void mappings_protect(uintptr_t address, uint64_t length, bool accessible) {
     queue((struct event){

@@ -19,6 +19,7 @@ void mappings_add(uintptr_t address, uint64_t length, enum snap_mapping_kind kin
 uint32_t mappings_take(uintptr_t address, uint64_t length);
 void mappings_drop(uint32_t ticket);                                      /* it is gone */
 void mappings_put(uint32_t ticket, uintptr_t address, uint64_t length);   /* it is here now */
+void mappings_restore(uint32_t ticket);                                   /* it was refused: all is as it was */
 
 /* Access to the range was given or withdrawn: address space without access is not live memory. */
 void mappings_protect(uintptr_t address, uint64_t length, bool accessible);
