@@ -1,0 +1,40 @@
+# needs: root
+"""A full disk, from the start or during the run: the program is the same, the file opens or its absence is said."""
+import contextlib, os, pathlib
+
+import _bad_day, support
+
+if os.geteuid() != 0:
+    support.skip("needs root, to mount a small file system")
+program = _bad_day.program()
+
+
+@contextlib.contextmanager
+def small_disk(kib, *taken):
+    disk = pathlib.Path("disk")
+    disk.mkdir(exist_ok=True)
+    if support.run("mount", "-t", "tmpfs", "-o", f"size={kib}k", "none", disk, status=None).returncode:
+        support.skip("cannot mount a file system here")
+    try:
+        yield disk
+    finally:
+        support.run("umount", "-l", disk)
+
+
+for kib in (4, 128, 260, 300, 600, 1200, 8192):
+    with small_disk(kib) as disk:
+        said = _bad_day.same([program], file=disk / "out.mst")
+        if not (disk / "out.mst").exists():
+            assert "no ledger" in said and kib < 260, (kib, said)
+            continue
+        report = support.report(disk / "out.mst")
+        assert _bad_day.is_exact(report, program) or report["lost"]["file"], (kib, report["lost"])
+        assert kib < 8192 or _bad_day.is_exact(report, program), report["lost"]
+
+with small_disk(8192) as disk: # another writer fills it while the program runs
+    def room():
+        for file in disk.iterdir():
+            file.unlink()
+    _bad_day.same([program, f"fill={disk / 'filler'}"], file=disk / "out.mst", before=room)
+    report = support.report(disk / "out.mst")
+    assert report["lost"]["file"] and report["process"]["state"] == "exited", report["lost"]

@@ -1,0 +1,31 @@
+"""RLIMIT_AS: a program that runs within its limit does so with memstow, which takes little of it; at a limit that is too
+tight for it anyway memory is refused, and nothing else happens."""
+import resource
+
+import _bad_day, support
+
+MIB = 1 << 20
+program = _bad_day.program()
+
+
+def refused(limit, tracked, inside=False):
+    argv = [program, f"as={limit}"] if inside else [program]
+    options = {} if inside else {"preexec_fn": _bad_day.limit(resource.RLIMIT_AS, limit)}
+    if tracked:
+        done = support.track(*argv, status=7, **options)
+    else:
+        done = support.run(*argv, status=7, **options)
+    return int(done.stdout.split()[1].rstrip(","))
+
+
+enough = next(n for n in range(200, 4000, 50) if refused(n * MIB, tracked=False) == 0)
+print(f"alone it needs {enough} MiB")
+for inside in (False, True):
+    assert refused((enough + 64) * MIB, tracked=True, inside=inside) == 0, enough
+    assert _bad_day.is_exact(support.report(), program)
+    for share in (0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.95):
+        support.HERE.joinpath("out.mst").unlink(missing_ok=True)
+        lacking = refused(int(enough * share) * MIB, tracked=True, inside=inside)
+        if support.HERE.joinpath("out.mst").exists():
+            support.report()
+        print(f"at {share:.0%}, {'set inside' if inside else 'set outside'}: {lacking} refusals")

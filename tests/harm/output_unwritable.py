@@ -1,0 +1,32 @@
+# needs: root
+"""An output directory that may not be written to, or lies on a read-only file system: refused, exit 2."""
+import os, pathlib
+
+import support
+
+if os.geteuid() != 0:
+    support.skip("needs root, to become another user")
+
+
+def as_nobody():
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+
+
+closed = pathlib.Path("closed").resolve()
+closed.mkdir(mode=0o755)
+os.chmod(support.HERE, 0o755)
+if support.run(support.MEMSTOW, "--version", status=None, preexec_fn=as_nobody).returncode != 0:
+    support.skip("another user cannot reach the build folder")
+done = support.memstow("run", "-o", closed / "out.mst", "--", "true", status=2, preexec_fn=as_nobody)
+assert "not writable" in done.stderr, done.stderr
+
+disk = pathlib.Path("disk").resolve()
+disk.mkdir()
+if support.run("mount", "-t", "tmpfs", "-o", "ro", "none", disk, status=None).returncode == 0:
+    try:
+        done = support.memstow("run", "-o", disk / "out.mst", "--", "true", status=2)
+        assert "read-only" in done.stderr, done.stderr
+    finally:
+        support.run("umount", "-l", disk)
