@@ -103,6 +103,5 @@ void *next_aligned_alloc(size_t alignment, size_t size) {
     return found ? found(alignment, size) : NULL;
 }
 
-bool next_is_shadowed(void) {
-    return dlsym(RTLD_DEFAULT, "malloc") != (void *)malloc;
-}
+/* Not to be compared with `malloc`, which here, too, is the program's. */
+bool next_is_shadowed(void) { return !within(library, (uintptr_t)dlsym(RTLD_DEFAULT, "malloc")); }
