@@ -1,4 +1,7 @@
-"""A training run as people write them: a data set, a DataLoader with workers that fork, a model, an optimizer."""
+"""A training run as people write them: a data set, a DataLoader with workers that fork, a model, an optimizer, and a leak: a
+tensor of 64 MiB that nobody will ever let go."""
+import ctypes
+
 import torch
 
 torch.manual_seed(1)
@@ -28,6 +31,7 @@ def main():
             loss.backward()
             optimizer.step()
         print(f"epoch {epoch}: {loss.item():.4f}", flush=True)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(torch.ones(16 << 20)))
 
 
 main()

@@ -18,6 +18,9 @@ main = support.report("out.mst")
 check_report(main)
 check_residency(main)
 assert main["totals"]["peak_bytes"] >= 64 * 2**20, "the data set alone has 64 MiB"
+leaks = [b for b in main["large_blocks"] if 64 * 2**20 <= b["size_bytes"] < 65 * 2**20]
+assert len(leaks) == 1 and "libc10" in leaks[0]["module"], main["large_blocks"][:5]
+assert leaks[0]["resident_bytes"] >= 64 * 2**20 and main["totals"]["host"]["live_bytes"] >= 64 * 2**20, leaks
 modules = {frame["module"] for site in main["sites"] for frame in site["stack"]}
 assert any("libtorch_cpu" in (module or "") for module in modules), modules
 
