@@ -170,7 +170,7 @@ static size_t memory_room(void) {
  * this very process before an exec. */
 static bool replaceable(int fd, uint32_t *exec_generation, bool *same) {
     struct stat is;
-    struct snap_header old;
+    static struct snap_header old; /* not on the stack: see residency.h */
     if (os_stat_fd(fd, &is) < 0 || !S_ISREG(is.st_mode) || is.st_uid != (uid_t)os_call(SYS_geteuid))
         return false;
     if (os_pread(fd, &old, sizeof old, 0) != sizeof old || memcmp(old.magic, SNAP_MAGIC, sizeof old.magic))
@@ -194,7 +194,7 @@ static void append_number(char *text, size_t room, uint32_t n) {
 
 /* The ledger of the image that this process ran before exec is kept, as PATH.x<generation>. */
 static bool keep_earlier_image(uint32_t generation) {
-    char aside[sizeof ledger.path + 16];
+    static char aside[sizeof ledger.path + 16];
     strcpy(aside, ledger.path);
     strcat(aside, ".x");
     append_number(aside, sizeof aside, generation);

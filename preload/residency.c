@@ -47,7 +47,8 @@ void residency_close(struct residency *self) {
 }
 
 uint64_t residency_count(const struct residency *self, uint64_t start, uint64_t end, uint64_t *anonymous) {
-    uint64_t entries[ENTRIES], present = 0, private = 0;
+    static uint64_t entries[ENTRIES];
+    uint64_t present = 0, private = 0;
     uint64_t page = start / self->page_size, last = (end + self->page_size - 1) / self->page_size;
     _Static_assert(ENTRIES * OS_PAGE <= WINDOW, "a read covers at most a window");
     while (page < last) {
@@ -100,7 +101,7 @@ static bool parse_line(const char *line, struct residency_region *out) {
 
 int residency_regions(const struct residency *self, int (*visit)(void *context, const struct residency_region *region),
                       void *context) {
-    char text[8192];
+    static char text[8192];
     size_t held = 0;
     int result = 0;
     int fd = (int)os_call(SYS_openat, (long)self->directory, "maps", (long)(O_RDONLY | O_CLOEXEC), 0L);
