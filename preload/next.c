@@ -104,4 +104,3 @@ void *next_aligned_alloc(size_t alignment, size_t size) {
 }
 
 /* Not to be compared with `malloc`, which here, too, is the program's. */
-bool next_is_shadowed(void) { return !within(library, (uintptr_t)dlsym(RTLD_DEFAULT, "malloc")); }

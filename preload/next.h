@@ -37,9 +37,6 @@ void *next_aligned_alloc(size_t alignment, size_t size);
  * mappings are not the program's. */
 bool next_is_allocator_code(uintptr_t address);
 
-/* Whether somebody before us in the search order defines malloc: then ours is never called. */
-bool next_is_shadowed(void);
-
 #pragma GCC visibility pop
 
 #endif
