@@ -3,7 +3,7 @@
 # timeout: 400
 """A real ComfyUI under `memstow run`: it loads a diffusion model, runs a workflow three times, frees it, ends; asked while
 it runs and afterwards, the report adds up and explains the resident set."""
-import os, pathlib, shutil, signal
+import json, os, pathlib, shutil, signal
 
 import safetensors.torch
 import torch
@@ -72,6 +72,18 @@ def child_of(process):
     return int(children[0]) if children else process.pid
 
 
+def check_seen(pid):
+    """Others see that it is tracked, and take a snapshot that says what a report of the process itself says."""
+    processes = json.loads(support.memstow("ps", "--json").stdout)["processes"]
+    assert [p["name"] for p in processes if p["pid"] == pid] == ["python"], processes
+    support.memstow("snapshot", pid, "-o", "taken.mst")
+    taken = support.report("taken.mst")
+    check_report(taken)
+    check_residency(taken)
+    now = support.report(pid)["totals"]["live_bytes"]
+    assert abs(taken["totals"]["live_bytes"] - now) < 4 * 2**20, "nothing but the server's idle loop ran between"
+
+
 port, folder = support.free_port(), support.HERE / "comfyui"
 command = support.comfyui_command(port, folder)
 safetensors.torch.save_file(tiny_wan(), folder / "models/diffusion_models/tiny.safetensors")
@@ -85,6 +97,7 @@ try:
     pid = child_of(server)
     loaded = support.report(pid)
     check_residency(loaded)
+    check_seen(pid)
     os.kill(pid, signal.SIGINT)
     assert server.wait(60) in (0, 130), f"ended with status {server.returncode}"
 except BaseException:
@@ -93,6 +106,8 @@ except BaseException:
 assert len(list((folder / "output").glob("tiny*"))) == 3, "one latent a run"
 weights = sum(t.numel() * t.element_size() for t in tiny_wan().values())
 assert loaded["totals"]["live_bytes"] >= weights, (loaded["totals"], weights)
+rest, rss = (loaded["residency"][k] for k in ("rest_bytes", "rss_bytes"))
+print(f"{rest} of {rss} resident bytes not explained")
 ended = support.report("out.mst")
 check_report(ended)
 assert ended["totals"]["allocated_bytes"] >= loaded["totals"]["allocated_bytes"]
