@@ -105,8 +105,11 @@ static void *no_memory(void) {
     return NULL;
 }
 
-/* The site that an event of the caller is counted at. */
-static uint32_t site_counted(uintptr_t caller, uint64_t size) { return account_alloc(site_of(caller), size); }
+/* The site that an event of the caller is counted at. Asks again whether events count: a signal handler may have
+ * forked while the allocator was at work, and this be the child, whose counters are still those of its parent. */
+static uint32_t site_counted(uintptr_t caller, uint64_t size) {
+    return process_tracked() ? account_alloc(site_of(caller), size) : SNAP_SITE_UNKNOWN;
+}
 
 static void write_header(void *p, uint64_t size, uint32_t mark, uint32_t site) {
     *header_of(p) = (struct header){.size = size | key_of(p), .mark = mark, .site = site};
@@ -184,7 +187,8 @@ static bool is_plain(size_t size) { return likely(process_page.mark && size < SN
 
 /* The usual case has no stack frame of its own: whatever is unusual is a tail call. */
 __attribute__((noinline)) static void *stamp_slow(struct header *header, size_t size, uintptr_t caller) {
-    write_header(header + 1, size, process_mark, site_counted(caller, size));
+    uint32_t site = site_counted(caller, size);
+    write_header(header + 1, size, process_mark, site);
     return header + 1;
 }
 
@@ -197,12 +201,13 @@ static inline void *stamp(struct header *header, size_t size, uintptr_t caller) 
     struct thread *self = account_self;
     uint32_t site = site_cached(self, caller);
     struct snap_counter *counter = account_counter(self, site);
+    uint32_t mark = process_page.mark; /* 0 in a child that a signal handler forked meanwhile */
     if (unlikely(!header))
         return NULL;
-    if (unlikely(!counter || site == SNAP_SITE_UNKNOWN))
+    if (unlikely(!counter || !mark || site == SNAP_SITE_UNKNOWN))
         return stamp_slow(header, size, caller);
     header->size = size;
-    header->word = process_mark | (uint64_t)site << 32; /* not process_page.mark: a fork may just have wiped it */
+    header->word = mark | (uint64_t)site << 32;
     if (unlikely(account_alloc_at(self, counter, size)))
         return flushed(self, header + 1);
     return header + 1;
@@ -314,7 +319,10 @@ static inline void *any_realloc(void *p, size_t size, uintptr_t caller) {
     header = next.realloc(header, size + BEFORE);
     if (unlikely(!header))
         return NULL;
-    account_free(site, before);
+    if (likely(process_page.mark))
+        account_free(site, before);
+    else if (process_tracked()) /* a child: see site_counted */
+        account_free_inherited(before);
     return stamp(header, size, caller);
 }
 
