@@ -104,10 +104,12 @@ static void jump_from(int depth) {
 }
 
 static void jumps() {
-    for (volatile int i = 0; i < 50; i = i + 1) {
+    volatile int i = 0;
+    while (i < 50) {
         survivors[i] = new char[16];
         if (setjmp(target) == 0)
-            jump_from(0);
+            jump_from(i % 10);
+        i = i + 1;
     }
     for (char *p : survivors)
         delete[] p;
