@@ -25,6 +25,7 @@ enum { NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
 
 struct run {
     const char *output, *stacks, *allocator, *follow;
+    enum program_verdict verdict;
     bool quiet, untrackable;
     char **argv;
     char library[4096];
@@ -98,7 +99,7 @@ static void set_environment(void *context) {
     char pid[16], run_id[33];
     snprintf(pid, sizeof pid, "%d", (int)getpid());
     for (size_t i = 0; i < sizeof run->run_id; i++) snprintf(run_id + 2 * i, 3, "%02x", run->run_id[i]);
-    set_preload(run->library);
+    if (run->verdict != PROGRAM_MUSL) set_preload(run->library);
     setenv("MEMSTOW_OUT", run->template.text, 1);
     set_or_unset("MEMSTOW_OUT_NAMED", run->template.named ? "1" : NULL);
     setenv("MEMSTOW_MAIN", pid, 1);
@@ -138,7 +139,8 @@ static int look_at_program(struct run *run) {
         complain("%s: %s", TEXT_SAFE(run->argv[0]), error == EACCES ? "not executable" : strerror(error));
         return NOT_EXECUTABLE;
     }
-    run->untrackable = program_look(path, note, sizeof note) != PROGRAM_FINE;
+    run->verdict = program_look(path, note, sizeof note);
+    run->untrackable = run->verdict != PROGRAM_FINE;
     if (run->untrackable) complain("%s %s", TEXT_SAFE(run->argv[0]), note);
     return EXIT_FINE;
 }

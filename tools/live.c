@@ -168,6 +168,7 @@ static int scan_maps(struct search *search) {
 
 static void explain(const struct search *search, char *error, size_t size) {
     char path[64], note[128];
+    enum program_verdict verdict;
     int pid = (int)search->pid;
     snprintf(path, sizeof path, "/proc/%d/exe", pid);
     if (search->foreign_ledger)
@@ -178,7 +179,7 @@ static void explain(const struct search *search, char *error, size_t size) {
         snprintf(error, size, "process %d: its ledger cannot be read: %s", pid, strerror(search->denied));
     else if (search->library_seen)
         snprintf(error, size, "process %d is not tracked by memstow: libmemstow.so is loaded but keeps no ledger", pid);
-    else if (program_look(path, note, sizeof note) == PROGRAM_STATIC)
+    else if ((verdict = program_look(path, note, sizeof note)) == PROGRAM_STATIC || verdict == PROGRAM_MUSL)
         snprintf(error, size, "process %d is not tracked by memstow: %s", pid, note);
     else
         snprintf(error, size, "process %d is not tracked by memstow: libmemstow.so is not loaded in it", pid);

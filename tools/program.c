@@ -76,7 +76,7 @@ static enum program_verdict look_elf(int fd, const char *path, char *note, size_
         if (header.p_type != PT_INTERP) continue;
         if (!names_musl(fd, &header)) return PROGRAM_FINE;
         snprintf(note, size, "is a musl program: it cannot be preloaded and runs untracked");
-        return PROGRAM_STATIC;
+        return PROGRAM_MUSL;
     }
     if (is_loader(path)) return PROGRAM_FINE;
     snprintf(note, size, "is a static program: it cannot be preloaded and runs untracked");

@@ -7,7 +7,8 @@
 
 enum program_verdict {
     PROGRAM_FINE,
-    PROGRAM_STATIC,     /* static, musl, 32-bit: the loader that would load us is not there */
+    PROGRAM_STATIC,     /* static, 32-bit: the loader that would load us is not there */
+    PROGRAM_MUSL,       /* its loader does load us, and then refuses to start the program */
     PROGRAM_PRIVILEGED, /* setuid, setgid or with capabilities: the loader ignores LD_PRELOAD */
 };
 

@@ -168,7 +168,7 @@ static void text_residency(const struct report *report) {
     part("freed, kept by the allocator (an estimate)", resident->retained, resident->rss);
     part("anonymous mappings", resident->anonymous, resident->rss);
     part("files", resident->file, resident->rss);
-    for (size_t i = 0; i < resident->file_count && i < FILES_SHOWN; i++)
+    for (size_t i = 0; i < resident->file_count && i < FILES_SHOWN && i < report->top; i++)
         printf("    %s %12s\n", text_left(resident->files[i].path, 42).s, text_size(resident->files[i].bytes).s);
     part("stacks", resident->stack, resident->rss);
     part("memstow", resident->own, resident->rss);

@@ -117,12 +117,26 @@ static void append(struct text_line *line, size_t *used, const char *s, int coun
     line->s[*used] = 0;
 }
 
+/* Where the last whole names of a path begin that fit into width columns; NULL when not even one does. */
+static const char *last_names(const char *path, int width) {
+    for (const char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/'))
+        if (columns(at) <= width)
+            return at;
+    return NULL;
+}
+
 struct text_line text_fit(const char *string, int width) {
     struct text_line line = {""};
     size_t used = 0;
     int have = columns(string);
     if (have <= width || width < 5) {
         append(&line, &used, string, width);
+        return line;
+    }
+    const char *names = string[0] == '/' && !strchr(string, ' ') ? last_names(string, width - 3) : NULL;
+    if (names) {
+        append(&line, &used, "...", 3);
+        append(&line, &used, names, width - 3);
         return line;
     }
     int head = (width - 3) / 3, tail = width - 3 - head; /* the end of a path tells more than its beginning */

@@ -20,7 +20,7 @@ struct text text_count(uint64_t count);                    /* 12,345 */
 struct text text_count_change(int64_t count);              /* +12,345 */
 struct text text_duration(uint64_t ns);                    /* 12.3 s, 3 min 20 s */
 struct text text_when(uint64_t wall_ns);                   /* 2026-11-21 11:28:08, local time */
-struct text_line text_fit(const char *string, int width);  /* safe, shortened in the middle to width columns */
+struct text_line text_fit(const char *string, int width);  /* safe, within width columns: a path loses its first names, other text its middle */
 struct text_line text_left(const char *string, int width); /* the same, and padded with blanks to width */
 
 #define TEXT_SAFE(string) (text_fit((string), 300).s)

@@ -32,7 +32,7 @@ The column "at peak" shows the ledger at 7.0 MiB, 1.0 s after the start,
 By module
                                                  live      blocks      at peak
   /opt/program                                4.0 MiB          31      6.0 MiB
-  /usr/lib/a-...ong-name/libexample.so.1      1.0 MiB           1      1.0 MiB
+  .../libexample.so.1                         1.0 MiB           1      1.0 MiB
 
 Largest blocks and mappings (2 of 2)
           size            age  kind       from
