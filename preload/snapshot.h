@@ -126,8 +126,9 @@ enum snap_type {
     SNAP_COUNTERS,    /* snap_chunk: ledger only */
     SNAP_LARGE,       /* snap_large: blocks >= SNAP_LARGE_BYTES and page-aligned ones; empty slots have address 0 */
     SNAP_MAPPING,     /* snap_mapping: empty slots have length 0 */
-    SNAP_PEAK,        /* snap_peak: one a site; ledger only */
-    SNAP_REGION,      /* snap_region: the address space when residency was measured */
+    SNAP_PEAK,        /* snap_peak: one a site; ledger only; count is not kept, all of the section is valid */
+    SNAP_REGION,      /* snap_region: the address space when residency was measured, cut or not where own ranges,
+                         mappings and stacks begin */
     SNAP_TOTALS,      /* packed (below): snapshot only, instead of SITE, COUNTERS and PEAK */
 };
 
@@ -137,7 +138,7 @@ struct snap_section {
     uint16_t record_size; /* bytes of a record: a newer minor may append fields to a record */
     uint64_t length;      /* of the section with this struct: the next section starts there */
     uint64_t count;       /* [live] records in use, from the first; LARGE and MAPPING: capacity */
-    uint64_t first;       /* id (for STRINGS: offset) of the first record */
+    uint64_t first;       /* id (for STRINGS: offset) of the first record: sections of a type follow without gaps */
 };
 
 struct snap_fact {
@@ -161,8 +162,11 @@ struct snap_tag {
     uint32_t pad;
 };
 
+enum snap_owner_kind { SNAP_OWNER_MODEL = 1, SNAP_OWNER_NODE, SNAP_OWNER_RUN, SNAP_OWNER_CUSTOM };
 struct snap_owner {
-    uint32_t id, kind, name, origin;
+    uint32_t id;
+    uint32_t kind;         /* enum snap_owner_kind */
+    uint32_t name, origin; /* strings */
 };
 
 struct snap_site {
@@ -205,7 +209,8 @@ struct snap_large {
     uint64_t size;    /* as the program asked */
     uint64_t birth_ns;
     uint64_t resident; /* bytes, when residency was measured */
-    uint32_t site, thread;
+    uint32_t site;     /* in a snapshot, which has no SITE: 1 + index of the entry in TOTALS, 0 when there is none */
+    uint32_t thread;
 };
 
 enum snap_mapping_kind { SNAP_MAP_ANONYMOUS = 1, SNAP_MAP_FILE = 2, SNAP_MAP_RESERVED = 3 /* PROT_NONE */, SNAP_MAP_BRK = 4 };
@@ -216,7 +221,8 @@ struct snap_mapping {
     uint64_t birth_ns;
     uint64_t resident;
     uint64_t advice; /* bit n: madvise advice n was given to some part of it (n < 64) */
-    uint32_t site, tid;
+    uint32_t site; /* as in snap_large */
+    uint32_t tid;
     uint32_t shared;
     uint32_t pad;
 };
@@ -237,9 +243,14 @@ struct snap_region {
 /* SNAP_TOTALS: for each site and class one entry of unsigned LEB128 numbers, section.count entries:
  *   class (1 host, 2 mapped), tag, stack, module, flags, alloc_bytes, alloc_blocks, free_bytes, free_blocks,
  *   peak_bytes, peak_blocks
- * flags bit 0: inexact (counters did not settle while they were read). Entries are sorted by site, host first. */
+ * Entries are sorted by site, host first. */
 enum snap_class { SNAP_HOST = 1, SNAP_MAPPED = 2 };
-enum { SNAP_TOTALS_FIELDS = 11, SNAP_TOTALS_INEXACT = 1 };
+enum { SNAP_TOTALS_FIELDS = 11 };
+enum snap_totals_flag {
+    SNAP_TOTALS_INEXACT = 1 << 0,   /* the counters did not settle while they were read */
+    SNAP_TOTALS_INHERITED = 1 << 1, /* SNAP_SITE_INHERITED */
+    SNAP_TOTALS_UNKNOWN = 1 << 2,   /* SNAP_SITE_UNKNOWN */
+};
 
 _Static_assert(sizeof(struct snap_header) <= SNAP_HEADER_SIZE, "the header fits its page");
 _Static_assert(sizeof(struct snap_section) == 32, "section");

@@ -1,0 +1,50 @@
+"""Another project's own test suite, with and without memstow: the same tests pass, fail and are skipped."""
+import pathlib
+
+import support
+
+
+def compare(execute, repeats=2):
+    """execute(tests, tracked) runs the tests named (None: all) and returns {name: outcome}; an outcome is anything that
+    can be compared. A test that differs is repeated: it is excused if it differs from itself without memstow, too, or if
+    each repetition under memstow is as without it. Prints what was excused; fails on the rest."""
+    plain, tracked = execute(None, False), execute(None, True)
+    assert plain, "the suite ran nothing"
+    suspects = sorted(t for t in plain.keys() | tracked.keys() if plain.get(t) != tracked.get(t))
+    guilty = [t for t in suspects if not excused(execute, t, plain.get(t), tracked.get(t), repeats)]
+    print(f"{len(plain)} tests, {len(suspects)} differed at first, {len(guilty)} differ")
+    assert not guilty, "\n".join(f"{t}: {brief(plain.get(t))} without memstow, {brief(tracked.get(t))} with it" for t in guilty)
+
+
+def brief(outcome, limit=300):
+    text = str(outcome)
+    return text if len(text) <= limit else f"{text[:limit // 2]} … {text[-limit // 2:]}"
+
+
+def excused(execute, test, plain, tracked, repeats):
+    again = execute([test], False).get(test)
+    if again != plain:
+        print(f"{test}: {brief(plain)}, then {brief(again)}, both without memstow")
+        return True
+    under = [execute([test], True).get(test) for _ in range(repeats)]
+    if all(outcome == plain for outcome in under):
+        print(f"{test}: once {brief(tracked)} under memstow, then {repeats} times {brief(plain)}, as without it")
+        return True
+    return False
+
+
+def command(argv, tracked, folder):
+    """The command, under memstow or not; its ledgers go to a folder."""
+    if not tracked:
+        return argv
+    pathlib.Path(folder).mkdir(exist_ok=True)
+    return [support.MEMSTOW, "run", "--quiet", "-o", f"{folder}/%n.%p.mst", "--", *argv]
+
+
+def check_ledgers(folder):
+    """Each process of the suite left a file, and each file opens."""
+    files = sorted(pathlib.Path(folder).iterdir())
+    assert len(files) > 1, files
+    for file in files:
+        support.memstow("report", file, "--json")
+    print(f"{len(files)} ledgers open")

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+# needs: deb:libglib2.0-tests
+# timeout: 3600
+# long
+"""GLib's own tests, as Debian installs them (280 programs: threads, spawn, sockets, every allocating container, plugins):
+each ends as it does without memstow, with the same test cases passed and skipped, and leaves a ledger that opens."""
+import concurrent.futures, os, pathlib, re, shlex, shutil, signal, subprocess, tempfile
+
+import support
+from _suite import check_ledgers, command, compare
+
+TESTS = pathlib.Path("/usr/share/installed-tests/glib")
+UNFIT = {"memory-monitor-dbus.py", "memory-monitor-portal.py", "power-profile-monitor-dbus.py", # want mocked system services
+         "power-profile-monitor-portal.py", "static-link.py", # wants the development package
+         "slice-known-pages", "performance", "performance-threaded", # measure time
+         "gsocketclient-slow"} # replaces LD_PRELOAD
+ENVIRONMENT = {**os.environ, "G_TEST_SRCDIR": "/usr/libexec/installed-tests/glib", "GIO_USE_VFS": "local",
+               "G_TEST_BUILDDIR": "/usr/libexec/installed-tests/glib", "GSETTINGS_BACKEND": "memory"}
+
+
+def programs():
+    for file in sorted(TESTS.glob("*.test")):
+        if file.stem not in UNFIT:
+            yield file.stem, shlex.split(re.search(r"^Exec=(.*)", file.read_text(), re.M)[1])
+
+
+def outcome(argv, tracked):
+    """The status (None: it did not end), and what each test case said."""
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as output:
+        process = subprocess.Popen(command([*argv, "--tap"], tracked, support.HERE / "ledgers"), cwd=folder, stdout=output,
+                                   env={**ENVIRONMENT, "HOME": folder, "XDG_RUNTIME_DIR": folder, "TMPDIR": folder},
+                                   stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, start_new_session=True)
+        try:
+            status = process.wait(120)
+        except subprocess.TimeoutExpired:
+            status = None
+        finally:
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            process.wait()
+        output.seek(0)
+        cases = [re.sub(r"^(not ok|ok) \d+ ", r"\1 ", line).strip() for line in output if re.match(r"(not )?ok \d", line)]
+    if status and status > 128: # memstow passes a signal on as a shell does
+        status = 128 - status
+    return status, cases
+
+
+def execute(tests, tracked):
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        running = {name: pool.submit(outcome, argv, tracked) for name, argv in programs() if not tests or name in tests}
+    return {name: future.result() for name, future in running.items()}
+
+
+compare(execute)
+check_ledgers("ledgers")
