@@ -1,0 +1,31 @@
+/* A process whose ledger holds as many sites and live blocks as it is asked for, made through the library's own parts
+ * without the hooks: million FILE SITES BLOCKS_EACH. Prints "ready" and waits to be killed. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "account.h"
+#include "blocks.h"
+#include "ledger.h"
+#include "site.h"
+
+int main(int count, char **arguments) {
+    if (count != 4)
+        return 2;
+    struct ledger_identity identity = {
+        .path = arguments[1], .name = "million", .exe = arguments[0], .command = "million", .stacks = SNAP_STACKS_MODULE};
+    if (!ledger_begin(&identity))
+        return 1;
+    account_begin();
+    site_begin(SNAP_STACKS_MODULE, arguments[0]);
+    blocks_open_ledger();
+    for (long i = 0, sites = atol(arguments[2]); i < sites; i++) {
+        uint32_t site = site_new(0, (uint32_t)(i + 1), 0);
+        for (long k = 0, blocks = atol(arguments[3]); k < blocks; k++)
+            account_alloc(site, (uint64_t)(i * 7 + k) % 5000 + 1);
+    }
+    puts("ready");
+    fflush(stdout);
+    pause();
+    return 0;
+}
