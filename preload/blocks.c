@@ -8,12 +8,14 @@
 #include "blocks.h"
 
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
 
 #include "arena.h"
 #include "ledger.h"
 #include "os.h"
 
-enum { WIDTH = 8, REACH = 4, LEVELS = 10, FIRST_BUCKETS = 32 };
+enum { WIDTH = 8, REACH = 4, LEVELS = 10, FIRST_BUCKETS = 32, PAUSES = 200, PAUSE_NS = 100000 };
 
 struct bucket {
     uint64_t addresses[WIDTH]; /* 0: free; bit 0: claimed, being filled */
@@ -44,19 +46,36 @@ static void open_level(uint32_t k) {
                      __ATOMIC_RELEASE);
 }
 
-/* Adds level k unless somebody did; false when memory is refused or k is past the last. */
-static bool add_level(uint32_t k) {
-    if (k >= LEVELS)
-        return false;
+static bool has_level(uint32_t k) { return __atomic_load_n(&levels[k].buckets, __ATOMIC_ACQUIRE) != NULL; }
+
+static void publish_level(uint32_t k) {
+    uint32_t count = k;
+    __atomic_compare_exchange_n(&level_count, &count, k + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+static bool make_level(uint32_t k) {
     struct bucket *made = arena_take(buckets_in(k) * sizeof(struct bucket)), *none = NULL;
     if (!made)
         return false;
+    levels[k].mask = buckets_in(k) - 1; /* whoever else does so writes the same */
     /* A loser's memory stays untouched in the arena: it costs address space only. */
     if (__atomic_compare_exchange_n(&levels[k].buckets, &none, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-        levels[k].mask = buckets_in(k) - 1;
         open_level(k);
-        __atomic_store_n(&level_count, k + 1, __ATOMIC_RELEASE);
+        publish_level(k);
     }
+    return true;
+}
+
+/* Adds level k unless somebody did; false when memory is refused or k is past the last. Who makes it may have to wait
+ * for the disk, and is waited for, but not for ever: it may be the thread that we interrupt, or have been left behind
+ * in the parent. Blocks then go into the level before it has records, and are not listed. */
+static bool add_level(uint32_t k) {
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    if (k >= LEVELS || (!has_level(k) && !make_level(k)))
+        return false;
+    for (int i = 0; i < PAUSES && __atomic_load_n(&level_count, __ATOMIC_ACQUIRE) <= k && !ledger_is_sealed(); i++)
+        os_call(SYS_nanosleep, &pause, 0L);
+    publish_level(k);
     return true;
 }
 
@@ -116,7 +135,6 @@ bool blocks_add(uintptr_t address, const struct block *block, uint32_t thread) {
                 return true;
         if (!add_level(count))
             break;
-        __builtin_ia32_pause(); /* another thread may be about to publish the new level */
     }
     ledger_lost(SNAP_LOST_LARGE);
     return false;
@@ -182,12 +200,12 @@ void blocks_open_ledger(void) {
     if (!level_count)
         add_level(0);
     else
-        for (uint32_t k = 0; k < level_count; k++)
+        for (uint32_t k = 0; k < LEVELS && has_level(k); k++)
             open_level(k);
 }
 
 void blocks_close_ledger(void) {
-    for (uint32_t k = 0; k < level_count; k++)
+    for (uint32_t k = 0; k < LEVELS; k++)
         levels[k].records = NULL;
 }
 

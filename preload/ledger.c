@@ -27,7 +27,7 @@ enum {
     MEMORY_ONLY_ROOM = 64 * 1024 * 1024, /* address space; only touched pages cost memory */
     SECTION_ALIGN = 64,
     SPINS = 1000,
-    PAUSES = 100, /* of PAUSE_NS each, for a lock whose holder waits for the disk or the processor */
+    PAUSES = 1000, /* of PAUSE_NS each, for a lock whose holder waits for the disk or the processor */
     PAUSE_NS = 100000,
     STRING_SECTION = 16 * 1024,
 };
@@ -134,18 +134,20 @@ static bool grow(size_t need) {
     return !error;
 }
 
-/* Address space for the file from `start` on: `wanted` bytes, or less where there is little, but at least `need`. */
+/* Address space for the file from `start` on: `wanted` bytes, or less where there is little, but at least `need`,
+ * which is in whole pages. */
 static bool open_window(uint32_t i, size_t start, size_t need, size_t wanted) {
-    char *base = NULL;
+    size_t length = os_round_up(wanted > need ? wanted : need, OS_PAGE);
     if (i >= WINDOWS)
         return false;
-    for (wanted *= 2; !base && wanted > need;) {
-        wanted = os_round_up(wanted / 2 > need ? wanted / 2 : need, OS_PAGE);
-        base = os_reserve(wanted);
+    char *base = os_reserve(length);
+    while (!base && length > need) {
+        length = length / 2 > need ? os_round_up(length / 2, OS_PAGE) : need;
+        base = os_reserve(length);
     }
     if (!base)
         return false;
-    ledger.windows[i] = (struct window){base, start, wanted};
+    ledger.windows[i] = (struct window){base, start, length};
     ledger.window = i;
     return true;
 }
