@@ -174,6 +174,13 @@ static void begin_quantum(struct thread *self) {
     self->limit = 2 * quantum;
 }
 
+static struct snap_counter *make_chunk(struct thread *self, uint32_t index);
+
+static void begin_near(struct thread *self) {
+    self->near = self->chunks[0] ? self->chunks[0] : make_chunk(self, 0);
+    self->near_sites = self->near ? SNAP_CHUNK_SITES : 0;
+}
+
 static struct thread *acquire(void) {
     if (stage != FRESH)
         return account_self;
@@ -188,6 +195,7 @@ static struct thread *acquire(void) {
     }
     begin_record(slot);
     begin_quantum(thread_at(slot));
+    begin_near(thread_at(slot));
     account_self = thread_at(slot);
     stage = RUNNING;
     if (end_key_made)
@@ -240,8 +248,13 @@ static struct snap_counter *make_chunk(struct thread *self, uint32_t index) {
     return chunk->counters;
 }
 
+static struct snap_counter *known_counter(const struct thread *self, uint32_t site) {
+    uint32_t index = site / SNAP_CHUNK_SITES;
+    return index < ACCOUNT_CHUNKS && self->chunks[index] ? self->chunks[index] + site % SNAP_CHUNK_SITES : NULL;
+}
+
 static struct snap_counter *counter_of(struct thread *self, uint32_t site) {
-    struct snap_counter *counter = account_counter(self, site);
+    struct snap_counter *counter = known_counter(self, site);
     if (likely(counter != NULL) || site / SNAP_CHUNK_SITES >= ACCOUNT_CHUNKS)
         return counter;
     struct snap_counter *chunk = make_chunk(self, site / SNAP_CHUNK_SITES);
@@ -373,7 +386,7 @@ static struct account_live sum_of_site(uint32_t site, size_t bytes, size_t block
     struct account_live sum = {0};
     for (uint32_t slot = 0; slot < account_slots(); slot++) {
         const struct thread *thread = thread_at(slot);
-        const char *counter = thread ? (const char *)account_counter(thread, site) : NULL;
+        const char *counter = thread ? (const char *)known_counter(thread, site) : NULL;
         if (!counter)
             continue;
         sum.bytes += os_load((const uint64_t *)(counter + bytes));
@@ -413,7 +426,7 @@ void account_begin(void) {
 
 static void forget_chunks(struct thread *self) {
     memset(self->chunks, 0, self->chunk_limit * sizeof *self->chunks);
-    self->chunk_limit = 0;
+    self->chunk_limit = self->near_sites = 0;
 }
 
 uint64_t account_abandon(void) {

@@ -27,10 +27,12 @@ struct thread {
     /* Host bytes allocated minus freed since they were last added to the total, plus `quantum`: when it leaves
      * [0, limit] it is time. Not atomic to signals: a lost update shifts the running total, never a counter. */
     uint64_t room, limit, quantum;
+    /* The counters of the first sites, which are nearly all: chunks[0], from the thread's first event on. */
+    struct snap_counter *near;
+    uint32_t near_sites; /* SNAP_CHUNK_SITES; 0: there is no chunk yet */
     uint32_t slot;
     uint32_t code_generation; /* of the entries in cache */
     uint32_t chunk_limit;     /* chunks[] is empty from here on */
-    uint32_t pad;
     uint64_t cache[ACCOUNT_CACHE]; /* site.h */
     struct snap_counter *chunks[ACCOUNT_CHUNKS];
 };
@@ -46,11 +48,8 @@ static inline bool account_move(struct thread *self, uint64_t bytes) {
     return unlikely(self->room > self->limit);
 }
 
-/* The thread's counter of a site; NULL until there is one: then account_alloc and account_free make it. */
-static inline struct snap_counter *account_counter(const struct thread *self, uint32_t site) {
-    struct snap_counter *chunk = self->chunks[site / SNAP_CHUNK_SITES % ACCOUNT_CHUNKS];
-    return likely(chunk != NULL) ? chunk + site % SNAP_CHUNK_SITES : NULL;
-}
+/* Whether the thread's counter of a site is self->near[site]; if not, account_alloc and account_free find or make it. */
+static inline bool account_is_near(const struct thread *self, uint32_t site) { return likely(site < self->near_sites); }
 
 /* Counts a block that now exists. True when account_flush is due. */
 static inline bool account_alloc_at(struct thread *self, struct snap_counter *counter, uint64_t bytes) {

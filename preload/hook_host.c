@@ -200,15 +200,14 @@ __attribute__((noinline)) static void *flushed(struct thread *self, void *p) {
 static inline void *stamp(struct header *header, size_t size, uintptr_t caller) {
     struct thread *self = account_self;
     uint32_t site = site_cached(self, caller);
-    struct snap_counter *counter = account_counter(self, site);
     uint32_t mark = process_page.mark; /* 0 in a child that a signal handler forked meanwhile */
     if (unlikely(!header))
         return NULL;
-    if (unlikely(!counter || !mark || site == SNAP_SITE_UNKNOWN))
+    if (unlikely(!account_is_near(self, site) || !mark))
         return stamp_slow(header, size, caller);
     header->size = size;
     header->word = mark | (uint64_t)site << 32;
-    if (unlikely(account_alloc_at(self, counter, size)))
+    if (unlikely(account_alloc_at(self, self->near + site, size)))
         return flushed(self, header + 1);
     return header + 1;
 }
@@ -216,7 +215,8 @@ static inline void *stamp(struct header *header, size_t size, uintptr_t caller) 
 HOOK void *malloc(size_t size) {
     if (!is_plain(size))
         return host_alloc(BEFORE, size, false, CALLER);
-    return stamp(next.malloc(size + BEFORE), size, CALLER);
+    struct header *header = next.malloc(size + BEFORE);
+    return stamp(header, size, CALLER);
 }
 
 HOOK void *calloc(size_t count, size_t each) {
@@ -255,10 +255,9 @@ HOOK void free(void *p) {
         return;
     }
     struct thread *self = account_self;
-    struct snap_counter *counter = account_counter(self, header->site);
-    if (unlikely(!counter))
+    if (!account_is_near(self, header->site))
         host_free(p);
-    else if (unlikely(account_free_at(self, counter, header->size)))
+    else if (unlikely(account_free_at(self, self->near + header->site, header->size)))
         free_flushed(self, header);
     else
         next.free(header);

@@ -23,19 +23,20 @@ enum { SITE_INDEX_BITS = 9 };
 _Static_assert(1 << SITE_INDEX_BITS == ACCOUNT_CACHE, "index bits");
 _Static_assert(47 - SITE_INDEX_BITS + ACCOUNT_SITE_BITS <= 64, "address and site share a word");
 
-/* The site if it is known at once, else SNAP_SITE_UNKNOWN. */
+/* The site if it is known at once, else SITE_MISSED, which no counter is near of. */
+enum { SITE_MISSED = -1 };
 static inline uint32_t site_cached(const struct thread *self, uintptr_t return_address) {
     if (site_constant)
         return site_constant;
     uint64_t entry = self->cache[return_address % ACCOUNT_CACHE];
     uint64_t differs = entry ^ (uint64_t)(return_address >> SITE_INDEX_BITS) << ACCOUNT_SITE_BITS;
     bool known = differs >> ACCOUNT_SITE_BITS == 0 && self->code_generation == site_code_generation;
-    return likely(known) ? (uint32_t)differs : SNAP_SITE_UNKNOWN;
+    return likely(known) ? (uint32_t)differs : (uint32_t)SITE_MISSED;
 }
 
 static inline uint32_t site_of(uintptr_t return_address) {
     uint32_t site = site_cached(account_self, return_address);
-    return likely(site != SNAP_SITE_UNKNOWN) ? site : site_find(return_address);
+    return likely(site != (uint32_t)SITE_MISSED) ? site : site_find(return_address);
 }
 
 /* A new site with a record in the ledger, or SNAP_SITE_UNKNOWN. */
