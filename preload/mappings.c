@@ -14,7 +14,7 @@ enum { EVENTS = 1 << 15, WAITS = 10000, PIECES = 1 << 16 };
 enum operation { ADD, TAKE, DROP, PUT, RESTORE, PROTECT, ADVISE };
 
 struct event {
-    uint32_t next; /* in the queue or the pool */
+    uint32_t next; /* in the queue or the pool; the first field: see queue() */
     uint8_t operation, kind, shared, accessible;
     uint32_t site, tid, ticket;
     int32_t advice;
@@ -42,12 +42,17 @@ static uint32_t chosen[PIECES]; /* of them, those of the ticket at hand */
 
 /* --- the queue --- */
 
+/* Whoever is late in try_take_event looks at the link of an event that is in use by now, and then fails. */
+static uint32_t next_of(const struct event *event) { return __atomic_load_n(&event->next, __ATOMIC_RELAXED); }
+
+static void set_next(struct event *event, uint32_t next) { __atomic_store_n(&event->next, next, __ATOMIC_RELAXED); }
+
 static struct event *try_take_event(void) {
-    uint64_t head = os_load(&pool);
+    uint64_t head = __atomic_load_n(&pool, __ATOMIC_ACQUIRE);
     while ((uint32_t)head) {
         struct event *event = &events[(uint32_t)head - 1];
-        uint64_t rest = ((head >> 32) + 1) << 32 | event->next;
-        if (__atomic_compare_exchange_n(&pool, &head, rest, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        uint64_t rest = ((head >> 32) + 1) << 32 | next_of(event);
+        if (__atomic_compare_exchange_n(&pool, &head, rest, true, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
             return event;
     }
     uint32_t fresh = __atomic_load_n(&pool_used, __ATOMIC_RELAXED);
@@ -78,7 +83,7 @@ static struct event *take_event(void) {
 static void give_event_back(struct event *event) {
     uint64_t head = os_load(&pool), mine;
     do {
-        event->next = (uint32_t)head;
+        set_next(event, (uint32_t)head);
         mine = ((head >> 32) + 1) << 32 | (uint64_t)(event - events + 1);
     } while (!__atomic_compare_exchange_n(&pool, &head, mine, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
@@ -89,14 +94,14 @@ static void apply_queue(void) {
     uint32_t newest = __atomic_exchange_n(&queue_head, 0, __ATOMIC_ACQUIRE), oldest = 0;
     while (newest) {
         struct event *event = &events[newest - 1];
-        uint32_t next = event->next;
-        event->next = oldest;
+        uint32_t next = next_of(event);
+        set_next(event, oldest);
         oldest = newest;
         newest = next;
     }
     while (oldest) {
         struct event *event = &events[oldest - 1];
-        oldest = event->next;
+        oldest = next_of(event);
         apply(event);
         give_event_back(event);
     }
@@ -105,7 +110,7 @@ static void apply_queue(void) {
 static void submit(struct event *event) {
     uint32_t head = __atomic_load_n(&queue_head, __ATOMIC_RELAXED);
     do
-        event->next = head;
+        set_next(event, head);
     while (!__atomic_compare_exchange_n(&queue_head, &head, (uint32_t)(event - events + 1), true, __ATOMIC_SEQ_CST,
                                         __ATOMIC_RELAXED));
     while (__atomic_load_n(&queue_head, __ATOMIC_SEQ_CST)) {
@@ -362,8 +367,7 @@ static void queue(struct event value) {
     struct event *event = take_event();
     if (!event)
         return;
-    value.next = event->next;
-    *event = value;
+    memcpy((char *)event + sizeof event->next, (char *)&value + sizeof value.next, sizeof value - sizeof value.next);
     submit(event);
 }
 

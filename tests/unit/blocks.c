@@ -12,15 +12,13 @@ static void begin(void) {
     blocks_open_ledger();
 }
 
-TestSuite(blocks, .init = begin);
-
 static struct block some_block(uint32_t n) { return (struct block){.size = n * 7 + 1, .site = n, .mark = n ^ 5}; }
 
 static bool equal(const struct block *a, const struct block *b) {
     return a->size == b->size && a->site == b->site && a->mark == b->mark;
 }
 
-Test(blocks, added_found_taken_gone) {
+Test(blocks, added_found_taken_gone, .init = begin) {
     struct block in = some_block(3), out;
     cr_assert_not(blocks_find(0x7000, &out));
     cr_assert(blocks_add(0x7000, &in, 1));
@@ -59,9 +57,9 @@ static void random_operations(uintptr_t base, uintptr_t step, unsigned seed) {
     }
 }
 
-Test(blocks, random_pages) { random_operations(0x7f0000000000, 4096, 1); }
-Test(blocks, random_large_blocks) { random_operations(0x7f1234500010, 69648, 2); }
-Test(blocks, random_huge_alignment) { random_operations(0x7e0000000000, 1 << 21, 3); }
+Test(blocks, random_pages, .init = begin) { random_operations(0x7f0000000000, 4096, 1); }
+Test(blocks, random_large_blocks, .init = begin) { random_operations(0x7f1234500010, 69648, 2); }
+Test(blocks, random_huge_alignment, .init = begin) { random_operations(0x7e0000000000, 1 << 21, 3); }
 
 static uint64_t visited_bytes, visited;
 static void add_up(struct snap_large *record, void *context) {
@@ -70,7 +68,7 @@ static void add_up(struct snap_large *record, void *context) {
     visited_bytes += record->size;
 }
 
-Test(blocks, records_say_what_is_there) {
+Test(blocks, records_say_what_is_there, .init = begin) {
     uint64_t bytes = 0;
     for (uint32_t n = 1; n <= 5000; n++) {
         struct block in = some_block(n), out;
@@ -85,7 +83,7 @@ Test(blocks, records_say_what_is_there) {
     cr_assert_eq(visited_bytes, bytes);
 }
 
-Test(blocks, entries_outlive_a_ledger) {
+Test(blocks, entries_outlive_a_ledger, .init = begin) {
     struct block in = some_block(9), out;
     cr_assert(blocks_add(0x5000, &in, 0));
     blocks_close_ledger();
@@ -119,7 +117,7 @@ static void *churn(void *argument) {
     return NULL;
 }
 
-Test(blocks, threads_find_their_own) {
+Test(blocks, threads_find_their_own, .init = begin) {
     pthread_t threads[THREADS];
     for (uintptr_t t = 0; t < THREADS; t++)
         pthread_create(&threads[t], NULL, churn, (void *)t);
@@ -148,7 +146,7 @@ static void *take_handed(void *unused) {
     return NULL;
 }
 
-Test(blocks, another_thread_takes) {
+Test(blocks, another_thread_takes, .init = begin) {
     pthread_t thread;
     void *wrong;
     pthread_create(&thread, NULL, take_handed, NULL);

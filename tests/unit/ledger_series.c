@@ -50,9 +50,7 @@ static uint64_t records_in_file(uint32_t type) {
 
 enum { TYPE = 77 };
 
-TestSuite(series, .init = begin, .fini = end);
-
-Test(series, ids_count_up_and_records_stay) {
+Test(series, ids_count_up_and_records_stay, .init = begin, .fini = end) {
     static struct series series = {.type = TYPE, .record_size = 24, .first_capacity = 8, .limit = 100000};
     static char *records[100000];
     for (uint32_t id = 0; id < 100000; id++) {
@@ -71,7 +69,7 @@ Test(series, ids_count_up_and_records_stay) {
 }
 
 /* 64 MB: many pieces of the file, several windows of address space. */
-Test(series, grows_through_windows) {
+Test(series, grows_through_windows, .init = begin, .fini = end) {
     static struct series series = {.type = TYPE, .record_size = 4096, .first_capacity = 1, .limit = 16000};
     for (uint32_t id = 0; id < 16000; id++) {
         cr_assert_eq(series_take(&series), id);
@@ -99,7 +97,7 @@ static void *take_many(void *argument) {
     return NULL;
 }
 
-Test(series, threads_take_different_ids) {
+Test(series, threads_take_different_ids, .init = begin, .fini = end) {
     pthread_t threads[THREADS];
     static uint8_t seen[THREADS + 1][EACH];
     for (uintptr_t t = 0; t < THREADS; t++)
@@ -116,7 +114,7 @@ Test(series, threads_take_different_ids) {
     cr_assert_eq(records_in_file(TYPE), THREADS * EACH);
 }
 
-Test(series, strings_are_found_again) {
+Test(series, strings_are_found_again, .init = begin, .fini = end) {
     uint32_t at[3000];
     char text[100];
     cr_assert_eq(ledger_string(""), 0);
@@ -130,7 +128,7 @@ Test(series, strings_are_found_again) {
     cr_assert_eq(ledger_string(huge), 0, "does not fit");
 }
 
-Test(series, the_end_gives_room_back_and_the_ledger_goes_on) {
+Test(series, the_end_gives_room_back_and_the_ledger_goes_on, .init = begin, .fini = end) {
     struct stat before, after;
     stat(path, &before);
     ledger_end(SNAP_EXITED);
@@ -146,7 +144,7 @@ Test(series, the_end_gives_room_back_and_the_ledger_goes_on) {
 }
 
 /* The lock for growth was once kept when the file was gone. */
-Test(series, the_end_without_a_file_is_no_dead_end) {
+Test(series, the_end_without_a_file_is_no_dead_end, .init = begin, .fini = end) {
     unlink(path);
     ledger_end(SNAP_EXECED);
     ledger_resume();
@@ -155,7 +153,7 @@ Test(series, the_end_without_a_file_is_no_dead_end) {
     cr_assert_eq(series_take(&series), 0);
 }
 
-Test(series, a_sealed_ledger_uses_what_it_has) {
+Test(series, a_sealed_ledger_uses_what_it_has, .init = begin, .fini = end) {
     static struct series series = {.type = TYPE, .record_size = 64, .first_capacity = 4, .limit = 1000000};
     ledger_seal();
     uint32_t taken = 0;

@@ -23,8 +23,6 @@ static void begin(void) {
     site_begin(SNAP_STACKS_MODULE, "unit");
 }
 
-TestSuite(mappings, .init = begin, .timeout = 200);
-
 static uintptr_t at(uint32_t page) { return BASE + (uintptr_t)page * PAGE; }
 
 static void draw_record(struct snap_mapping *record, void *context) {
@@ -128,11 +126,11 @@ static void random_operations(unsigned seed, uint32_t longest) {
     cr_assert_eq(ledger_head->lost[SNAP_LOST_MAPPINGS], 0);
 }
 
-Test(mappings, random_short_ranges) { random_operations(1, 7); }
-Test(mappings, random_long_ranges) { random_operations(2, 100); }
+Test(mappings, random_short_ranges, .init = begin) { random_operations(1, 7); }
+Test(mappings, random_long_ranges, .init = begin) { random_operations(2, 100); }
 
 /* While a range is on its way out, somebody else's new mapping may come to lie there. */
-Test(mappings, taken_is_not_mixed_up_with_new) {
+Test(mappings, taken_is_not_mixed_up_with_new, .init = begin) {
     mappings_add(at(0), 10 * PAGE, SNAP_MAP_ANONYMOUS, false, SNAP_SITE_FIRST);
     uint32_t ticket = mappings_take(at(2), 3 * PAGE);
     mappings_add(at(2), 3 * PAGE, SNAP_MAP_ANONYMOUS, false, SNAP_SITE_FIRST + 1);
@@ -143,7 +141,7 @@ Test(mappings, taken_is_not_mixed_up_with_new) {
 }
 
 /* What was refused does not stretch over what was asked for. */
-Test(mappings, restored_is_as_it_was) {
+Test(mappings, restored_is_as_it_was, .init = begin) {
     mappings_add(at(4), 2 * PAGE, SNAP_MAP_ANONYMOUS, false, SNAP_SITE_FIRST);
     mappings_add(at(9), PAGE, SNAP_MAP_FILE, false, SNAP_SITE_FIRST);
     model_set(4, 2, (struct model_page){SNAP_MAP_ANONYMOUS, SNAP_SITE_FIRST});
@@ -153,7 +151,7 @@ Test(mappings, restored_is_as_it_was) {
 }
 
 /* MREMAP_FIXED on top of a tracked mapping, of memory that nobody knew. */
-Test(mappings, put_of_nothing_clears_its_target) {
+Test(mappings, put_of_nothing_clears_its_target, .init = begin) {
     mappings_add(at(20), 4 * PAGE, SNAP_MAP_ANONYMOUS, false, SNAP_SITE_FIRST);
     mappings_put(mappings_take(at(100), PAGE), at(21), PAGE);
     model_set(20, 4, (struct model_page){SNAP_MAP_ANONYMOUS, SNAP_SITE_FIRST});
@@ -178,7 +176,7 @@ static void *work(void *argument) {
     return NULL;
 }
 
-Test(mappings, threads) {
+Test(mappings, threads, .init = begin) {
     pthread_t threads[THREADS];
     for (uintptr_t t = 0; t < THREADS; t++)
         pthread_create(&threads[t], NULL, work, (void *)t);
