@@ -382,6 +382,13 @@ void account_unmap(uint32_t site, uint64_t bytes, uint64_t blocks) {
 
 uint32_t account_slots(void) { return __atomic_load_n(&slots, __ATOMIC_ACQUIRE); }
 
+bool account_is_alone(void) {
+    for (uint32_t slot = SNAP_THREAD_FIRST; slot < account_slots(); slot++)
+        if (__atomic_load_n(&slot_taken[slot], __ATOMIC_ACQUIRE) && thread_at(slot) != account_self)
+            return false;
+    return true;
+}
+
 static struct account_live sum_of_site(uint32_t site, size_t bytes, size_t blocks) {
     struct account_live sum = {0};
     for (uint32_t slot = 0; slot < account_slots(); slot++) {

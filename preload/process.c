@@ -295,15 +295,19 @@ void process_end(enum snap_state state) {
     ledger_end(state);
 }
 
+/* A forked copy on its way to become something else: nobody wants its ledger. Should it stay what it is, it gets a new
+ * one, as after a fork; but not while other threads of its own are at work in the old one. */
 void process_exec(bool before) {
+    static bool unlinked;
     if (!is_ours_to_end())
         return;
     if (before) {
         ledger_end(SNAP_EXECED);
-        if (fork_depth) /* a forked copy on its way to become something else: nobody wants its ledger */
+        unlinked = fork_depth && account_is_alone();
+        if (unlinked)
             ledger_unlink();
-    } else if (fork_depth) {
-        wipe_page(); /* as after a fork: a new ledger at the next event */
+    } else if (unlinked) {
+        wipe_page();
     } else {
         ledger_resume();
     }
