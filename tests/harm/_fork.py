@@ -26,13 +26,15 @@ static void say(const char *who, long live, long blocks, long inherited, long fr
 FLAGS = ("-w", "-O1", "-g", "-pthread", "-fno-builtin")
 
 
-def run(text, name, checks=True, **more):
-    """Runs the program; checks, for each line `who pid live blocks inherited freed` of it, the report of that pid: what
+def run(text, name, count=None, **more):
+    """Runs the program, which says `count` lines; checks, for each line `who pid live blocks inherited freed` of it, the report of that pid: what
     the program's module holds, and what it inherited (-1: not looked at). Returns the reports by who."""
     program = support.compile(START + text, name, flags=FLAGS)
     done = support.track(program, **more)
     reports, wrong = {}, []
-    for number, line in enumerate(done.stdout.strip().split("\n")):
+    lines = done.stdout.strip().split("\n")
+    assert len(lines) == count, done
+    for line in lines:
         who, pid, *wanted = line.split()
         wanted = [int(w) for w in wanted]
         file = pathlib.Path(f"out.mst.{pid}")

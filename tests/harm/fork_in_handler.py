@@ -40,7 +40,7 @@ int main(void) {
     say("parent", -1, -1, 0, 0);
     return bad != 0;
 }
-''', "handler")
+''', "handler", count=1)
 totals = reports["parent"]["totals"]
 off = totals["live_blocks"], totals["live_bytes"]
 print(f"after {FORKS} forks off by {off[0]} blocks, {off[1]} bytes")

@@ -30,6 +30,6 @@ int main(void) {
     wait(0);
     return 0;
 }
-''', "inherited")
+''', "inherited", count=3)
 assert reports["child"]["process"]["fork_depth"] == 1 and reports["grandchild"]["process"]["fork_depth"] == 2
 assert reports["child"]["process"]["parent_pid"] == reports["parent"]["process"]["pid"]

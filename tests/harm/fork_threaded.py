@@ -50,4 +50,4 @@ int main(void) {
     say("parent", kept + 1, THREADS * EACH * 3 / 4 + 1, 0, 0);
     return 0;
 }
-''', "threaded")
+''', "threaded", count=4)

@@ -58,7 +58,7 @@ int main(void) {
     say("parent", 3000 + 90000 + 44, 3, 0, 0);
     return 0;
 }
-''', "ways")
+''', "ways", count=3)
 assert reports["parent"]["process"]["state"] == "exited"
 for file in pathlib.Path(".").glob("out.mst*"):
     support.report(file)

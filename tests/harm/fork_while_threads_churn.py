@@ -40,7 +40,7 @@ int main(void) {
     say("parent", 123456, 1, 0, 0);
     return 0;
 }
-''', "churning")
+''', "churning", count=61)
 base = 123456
 for who, report in reports.items():
     if who != "parent":
