@@ -59,7 +59,7 @@ static bool is_range(const void *start, size_t length) { return (uintptr_t)start
 HOOK int munmap(void *start, size_t length) {
     if (!counts(CALLER) || !is_range(start, length))
         return NEXT(munmap)(start, length);
-    uint32_t ticket = mappings_take((uintptr_t)start, length);
+    uint32_t ticket = mappings_take((uintptr_t)start, os_round_up(length, OS_PAGE));
     int result = NEXT(munmap)(start, length);
     if (result)
         mappings_restore(ticket);
@@ -88,7 +88,7 @@ HOOK void *mremap(void *old, size_t old_length, size_t length, int flags, ...) {
         return NEXT(mremap)(old, old_length, length, flags, hint);
     if (!old_length || flags & MREMAP_DONTUNMAP)
         return remap_keeping_old(old, old_length, length, flags, hint, CALLER);
-    uint32_t ticket = mappings_take((uintptr_t)old, old_length);
+    uint32_t ticket = mappings_take((uintptr_t)old, os_round_up(old_length, OS_PAGE));
     void *p = NEXT(mremap)(old, old_length, length, flags, hint);
     if (p == MAP_FAILED)
         mappings_restore(ticket);

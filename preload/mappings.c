@@ -380,13 +380,13 @@ void mappings_add(uintptr_t address, uint64_t length, enum snap_mapping_kind kin
                          .site = site,
                          .tid = ledger_is_sealed() ? 0 : os_tid(),
                          .address = address,
-                         .length = whole_pages(length),
+                         .length = kind == SNAP_MAP_BRK ? length : whole_pages(length),
                          .time = os_now()});
 }
 
 uint32_t mappings_take(uintptr_t address, uint64_t length) {
     uint32_t ticket = __atomic_add_fetch(&last_ticket, 1, __ATOMIC_RELAXED);
-    queue((struct event){.operation = TAKE, .address = address, .length = whole_pages(length), .ticket = ticket});
+    queue((struct event){.operation = TAKE, .address = address, .length = length, .ticket = ticket});
     return ticket;
 }
 

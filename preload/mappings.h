@@ -11,12 +11,12 @@
 
 #pragma GCC visibility push(hidden)
 
-/* A new mapping; whatever it covers is gone. */
+/* A new mapping; whatever it covers is gone. Of the break, every byte counts; other lengths are rounded up to pages. */
 void mappings_add(uintptr_t address, uint64_t length, enum snap_mapping_kind kind, bool shared, uint32_t site);
 
 /* Before memory is given back or moved: takes the range out of the table, so that nobody else's new mapping at
  * the same address is mistaken for it. Ends with exactly one of: */
-uint32_t mappings_take(uintptr_t address, uint64_t length);
+uint32_t mappings_take(uintptr_t address, uint64_t length); /* not rounded */
 void mappings_drop(uint32_t ticket);                                      /* it is gone */
 void mappings_put(uint32_t ticket, uintptr_t address, uint64_t length);   /* it is here now */
 void mappings_restore(uint32_t ticket);                                   /* it was refused: all is as it was */

@@ -97,8 +97,9 @@ static void protect(uint32_t page, uint32_t count, bool accessible) {
 static void add(uint32_t page, uint32_t count, unsigned *seed) {
     struct model_page value = {(uint8_t)(1 + rand_r(seed) % 4), (uint8_t)(SNAP_SITE_FIRST + rand_r(seed) % SITES)};
     model_set(page, count, value);
-    /* lengths that are no whole pages count as whole pages */
-    mappings_add(at(page), count * PAGE - (unsigned)rand_r(seed) % PAGE, value.kind, false, value.site);
+    /* lengths that are no whole pages count as whole pages, but for the break's */
+    unsigned less = value.kind == SNAP_MAP_BRK ? 0 : (unsigned)rand_r(seed) % PAGE;
+    mappings_add(at(page), count * PAGE - less, value.kind, false, value.site);
 }
 
 static void random_operations(unsigned seed, uint32_t longest) {
@@ -148,6 +149,14 @@ Test(mappings, restored_is_as_it_was, .init = begin) {
     model_set(9, 1, (struct model_page){SNAP_MAP_FILE, SNAP_SITE_FIRST});
     mappings_restore(mappings_take(at(0), 50 * PAGE));
     check(0);
+}
+
+Test(mappings, the_break_moves_by_bytes, .init = begin) {
+    for (int i = 0; i < 10; i++)
+        mappings_add(BASE + 100 * (uintptr_t)i, 100, SNAP_MAP_BRK, false, SNAP_SITE_FIRST);
+    cr_assert_eq(ledger_head->mapped_live, 1000);
+    mappings_drop(mappings_take(BASE + 750, 250));
+    cr_assert_eq(ledger_head->mapped_live, 750);
 }
 
 /* MREMAP_FIXED on top of a tracked mapping, of memory that nobody knew. */
