@@ -1,0 +1,46 @@
+"""Threads with the smallest stack allowed allocate for the first time, from code not seen before, fork, and exit: there
+is room for what we do on it."""
+import support
+
+program = support.compile(r'''
+#define _GNU_SOURCE
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *work(void *way) {
+    void *volatile p = malloc(100), *volatile q = aligned_alloc(4096, 70000);
+    p = realloc(p, 100000);
+    munmap(mmap(0, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 4096);
+    if (way) {
+        pid_t child = fork();
+        if (!child) {
+            free(p);
+            p = malloc(10);
+            _exit(5);
+        }
+        int status;
+        waitpid(child, &status, 0);
+        if (WEXITSTATUS(status) != 5) abort();
+    }
+    free(p), free(q);
+    return 0;
+}
+int main(void) {
+    pthread_attr_t small;
+    pthread_t thread;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, PTHREAD_STACK_MIN);
+    for (long way = 0; way < 2; way++)
+        pthread_create(&thread, &small, work, (void *)way), pthread_join(thread, 0);
+    return 3;
+}
+''', "small", flags=("-w", "-O1", "-pthread", "-fno-builtin"))
+support.run(program, status=3)
+support.track(program, status=3)
+report = support.report()
+module = [m for m in report["modules"] if m["module"] == str(program)]
+assert not module or module[0]["live_bytes"] == 0, module
