@@ -28,9 +28,10 @@ static bool on_page(const void *p) { return (uintptr_t)p % OS_PAGE == 0; }
 
 static struct header *header_of(const void *p) { return (struct header *)p - 1; }
 
-/* The secret lies in no place that a program writes to by accident: addresses of ours, mixed. */
-static uint64_t key_of(const void *p) {
-    return process_next == NEXT_FOREIGN ? header_key((uintptr_t)p, (uintptr_t)&process_page) : 0;
+/* The secret lies in no place that a program writes to by accident: addresses of ours, mixed. Early blocks have it
+ * always: they are made before it is known which allocator comes next, and freed after. */
+static uint64_t key_of(const void *p, uint32_t mark) {
+    return process_next == NEXT_FOREIGN || mark & HEADER_EARLY ? header_key((uintptr_t)p, (uintptr_t)&process_page) : 0;
 }
 
 static uint64_t size_in(const struct header *header) {
@@ -41,7 +42,8 @@ static uint64_t size_in(const struct header *header) {
  * here only over glibc or mimalloc, where it is a block of ours or a chunk of glibc's, header in front. */
 static bool has_header(const void *p) {
     const struct header *header = header_of(p);
-    return header_magic(header->mark) && header->size >> HEADER_SIZE_BITS == key_of(p) >> HEADER_SIZE_BITS;
+    uint64_t key = key_of(p, header->mark);
+    return header_magic(header->mark) && header->size >> HEADER_SIZE_BITS == key >> HEADER_SIZE_BITS;
 }
 
 /* What is known of a block of the program. */
@@ -112,7 +114,7 @@ static uint32_t site_counted(uintptr_t caller, uint64_t size) {
 }
 
 static void write_header(void *p, uint64_t size, uint32_t mark, uint32_t site) {
-    *header_of(p) = (struct header){.size = size | key_of(p), .mark = mark, .site = site};
+    *header_of(p) = (struct header){.size = size | key_of(p, mark), .mark = mark, .site = site};
 }
 
 /* Writes the header of a new block; lists it, too, when it is one that must be found by address. A large block that
@@ -137,8 +139,7 @@ static void *early_alloc(size_t alignment, size_t size, bool zero) {
     if (!raw)
         return NULL;
     ledger_lost(SNAP_LOST_BLOCKS);
-    *header_of(raw + distance) =
-        (struct header){.size = size, .mark = header_mark(0, (uint32_t)distance) | HEADER_EARLY};
+    write_header(raw + distance, size, header_mark(0, (uint32_t)distance) | HEADER_EARLY, SNAP_SITE_UNKNOWN);
     return raw + distance;
 }
 
