@@ -2,7 +2,8 @@
 # needs: deb:redis-server
 # timeout: 120
 """redis-server, which brings jemalloc along and uses every byte of malloc_usable_size, serves under memstow as it does
-without; what it stores shows as live, from outside while it runs, and the file opens after its end."""
+without; what it stores shows as live, from outside while it runs, its forked child saves all keys and leaves a file of its
+own, and the files open after their end."""
 import os, signal, socket
 
 import support
@@ -69,6 +70,10 @@ assert 0.8 * used <= live <= 1.05 * used, f"redis counts {used} (usable sizes), 
 assert int(redis.call("DEBUG", "OBJECT", "key:3").count(b"serializedlength")) == 1
 assert redis.call("MEMORY", "USAGE", "key:3") > len(VALUE)
 
+assert redis.call("BGSAVE").startswith(b"Background saving")
+support.wait_for(lambda: b"rdb_bgsave_in_progress:0" in redis.call("INFO", "persistence"), 30, "the end of the save")
+assert b"rdb_last_bgsave_status:ok" in redis.call("INFO", "persistence")
+
 assert redis.call("FLUSHALL") == b"OK"
 left = support.report(pid)["totals"]["host"]["live_bytes"] - before["totals"]["host"]["live_bytes"]
 assert left < grown / 10, f"{left} of {grown} bytes are left after FLUSHALL"
@@ -76,5 +81,7 @@ os.kill(pid, signal.SIGTERM)
 assert server.wait(30) == 0, server.returncode
 ended = support.report("out.mst")
 check_report(ended)
+children = [support.report(file)["process"] for file in support.HERE.glob("out.mst.*")]
+assert [c["fork_depth"] for c in children] == [1] and children[0]["inherited"]["bytes_at_fork"] >= KEYS * len(VALUE), children
 print(f"grown {grown}, left {left}; redis {used}, ledger {live}; rest {full['residency']['rest_bytes']} of "
       f"{full['residency']['rss_bytes']}")
