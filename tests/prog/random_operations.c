@@ -79,7 +79,7 @@ int main(void) {
             live += slots[i].size;
             blocks++;
         }
-    EXPECT("sites[stack[0].module=*random_operations].live_bytes", live);
-    EXPECT("sites[stack[0].module=*random_operations].live_blocks", blocks);
+    EXPECT("sites[stack[0].module=*random_operations*].live_bytes", live);
+    EXPECT("sites[stack[0].module=*random_operations*].live_blocks", blocks);
     return 0;
 }

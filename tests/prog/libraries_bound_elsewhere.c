@@ -1,0 +1,27 @@
+// Libraries that find libc's malloc before ours (RTLD_DEEPBIND, another namespace): their blocks pass through unharmed.
+// run:
+// run: --allocator=mimalloc
+#include "expect.h"
+
+#include <dlfcn.h>
+#include <malloc.h>
+
+static void *(*grab_of(void *module))(size_t) {
+    MUST(module);
+    return (void *(*)(size_t))dlsym(module, "grab");
+}
+
+int main(void) {
+    void *(*deep)(size_t) = grab_of(dlopen(PROG_LIB "/one.so", RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND));
+    void *(*apart)(size_t) = grab_of(dlmopen(LM_ID_NEWLM, PROG_LIB "/two.so", RTLD_NOW));
+    for (int i = 0; i < 2000; i++) {
+        unsigned char *p = deep((size_t)i * 37 + 1); /* glibc's block, given to our realloc and free */
+        memset(p, 7, malloc_usable_size(p));
+        p = realloc(p, (size_t)i * 53 + 1);
+        MUST(p && p[0] == 7);
+        free(p);
+        MUST(apart((size_t)i + 1)); /* of another libc: only its own free could take it */
+    }
+    say("ok");
+    return 0;
+}
