@@ -4,12 +4,13 @@
 
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "account.h"
 #include "ledger.h"
 #include "os.h"
 
-enum { EVENTS = 1 << 15, WAITS = 10000, PIECES = 1 << 16 };
+enum { EVENTS = 1 << 15, WAITS = 10000, WAIT_NS = 100000, PIECES = 1 << 16 };
 
 enum operation { ADD, TAKE, DROP, PUT, RESTORE, PROTECT, ADVISE };
 
@@ -64,17 +65,17 @@ static struct event *try_take_event(void) {
 
 static uint32_t self_id(void) { return ledger_is_sealed() ? 1 : os_tid(); }
 
-/* The pool is empty when the holder of the table lost the processor in the middle of its work: let it go on, a
- * bounded number of times. A signal handler that interrupted the holder would wait for itself. */
+/* The pool is empty when the holder of the table lost the processor in the middle of its work: wait for it, but not
+ * for ever, and asleep, since on a busy machine giving way is not enough. A signal handler that interrupted the holder would wait for itself. */
 static struct event *take_event(void) {
+    const struct timespec pause = {.tv_nsec = WAIT_NS};
     for (int wait = 0; wait < WAITS; wait++) {
         struct event *event = try_take_event();
         if (event)
             return event;
-        if (__atomic_load_n(&busy, __ATOMIC_RELAXED) == self_id())
+        if (ledger_is_sealed() || __atomic_load_n(&busy, __ATOMIC_RELAXED) == self_id())
             break;
-        if (!ledger_is_sealed())
-            os_call(SYS_sched_yield);
+        os_call(SYS_nanosleep, &pause, 0L);
     }
     ledger_lost(SNAP_LOST_MAPPINGS);
     return NULL;

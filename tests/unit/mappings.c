@@ -193,6 +193,6 @@ Test(mappings, threads, .init = begin) {
         pthread_join(threads[t], NULL);
     for (uint32_t t = 0; t < THREADS; t++)
         model_set(t * 50, 2, (struct model_page){SNAP_MAP_ANONYMOUS, (uint8_t)(SNAP_SITE_FIRST + t % SITES)});
-    check(0);
     cr_assert_eq(ledger_head->lost[SNAP_LOST_MAPPINGS], 0);
+    check(0);
 }
