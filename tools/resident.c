@@ -39,10 +39,12 @@ static bool holds_large_block(const struct split *split, const struct snap_regio
 }
 
 /* Anonymous memory that no mapping of the program explains: a heap of glibc, or a mapping of the C library's own.
- * A fork child knows no block of its parent one by one; there all of it is taken for heap. */
+ * A fork child knows no block of its parent one by one, and other allocators arrange their heaps as they like; there
+ * all of it is taken for heap. */
 static bool is_heap(const struct split *split, const struct snap_region *region) {
+    const struct snap_header *header = &split->image->header;
     return region->start % ARENA_ALIGNMENT == 0 || holds_large_block(split, region) ||
-           (split->image->header.flags & SNAP_FORK_CHILD);
+           (header->flags & (SNAP_FORK_CHILD | SNAP_FOREIGN_ALLOCATOR)) || header->allocator == SNAP_ALLOCATOR_MIMALLOC;
 }
 
 static void add_file(struct split *split, uint32_t path, uint64_t bytes) {

@@ -2,10 +2,11 @@
 # needs: cc deb:libjemalloc2 deb:libmimalloc2.0 deb:libtcmalloc-minimal4
 # timeout: 300
 """A program on jemalloc, mimalloc or tcmalloc, linked against it or with it preloaded behind memstow, keeps its allocator,
-works, and is counted to the byte; so it is with --allocator=mimalloc in their place."""
+works, and is counted to the byte, its resident set explained; so it is with --allocator=mimalloc in their place."""
 import os, pathlib
 
 import support
+from _report import check_residency
 
 ALLOCATORS = {"jemalloc": "libjemalloc.so.2", "mimalloc": "libmimalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4"}
 SOURCE = pathlib.Path(__file__).with_name("_exerciser.c")
@@ -28,8 +29,9 @@ def check(title, program, preload=None, options=(), foreign=True):
     file = f"{title}.mst"
     known = tuple(map(int, support.track(program, options=options, file=file, env=env).stdout.split()))
     assert counted(file, program) == known, f"{title}: counted {counted(file, program)}, the program knows {known}"
-    process = support.report(file)["process"]
-    assert process["foreign_allocator"] == foreign, f"{title}: {process}"
+    report = support.report(file)
+    assert report["process"]["foreign_allocator"] == foreign, f"{title}: {report['process']}"
+    check_residency(report)
     print(title, known)
 
 
