@@ -32,8 +32,12 @@ enum {
     STRING_SECTION = 16 * 1024,
 };
 
-static struct snap_header scratch;
-struct snap_header *ledger_head = &scratch;
+/* The header before there is a ledger; also what a new file begins with. */
+static union {
+    struct snap_header head;
+    char page[SNAP_HEADER_SIZE];
+} scratch;
+struct snap_header *ledger_head = &scratch.head;
 
 static struct {
     struct window {
@@ -203,10 +207,64 @@ static bool keep_earlier_image(uint32_t generation) {
     return os_call(SYS_renameat2, (long)AT_FDCWD, ledger.path, (long)AT_FDCWD, aside, 0L) == 0;
 }
 
-/* A new file at the path, in place of an old one of ours; sets *exec_generation. Descriptor or -errno. */
+static void copy_name(char *to, size_t room, const char *from) {
+    size_t length = strlen(from);
+    length = length < room ? length : room - 1;
+    memcpy(to, from, length);
+    to[length] = 0;
+}
+
+/* A file without a name, where the path will be; -errno where the file system has no such thing. */
+static int open_nameless(void) {
+    static char directory[sizeof ledger.path];
+    const char *slash = strrchr(ledger.path, '/');
+    copy_name(directory, sizeof directory, slash == ledger.path ? "/" : slash ? ledger.path : ".");
+    if (slash > ledger.path)
+        directory[slash - ledger.path] = 0;
+    return os_open(directory, O_RDWR | O_TMPFILE, 0600);
+}
+
+static long give_name(int fd) {
+    char link[32] = "/proc/self/fd/";
+    append_number(link, sizeof link, (uint32_t)fd);
+    return os_call(SYS_linkat, (long)AT_FDCWD, link, (long)AT_FDCWD, ledger.path, (long)AT_SYMLINK_FOLLOW);
+}
+
+static long write_header(int fd) {
+    if (!size_allowed(SNAP_HEADER_SIZE))
+        return -EFBIG;
+    long n = os_call(SYS_pwrite64, (long)fd, &scratch, (long)sizeof scratch, 0L);
+    return n == sizeof scratch ? 0 : n < 0 ? n : -ENOSPC;
+}
+
+/* Whoever is killed half way leaves no file, or one that opens: the header is there before the name is. Where that
+ * cannot be had, it is there as soon as may be. */
+static int open_new(void) {
+    int fd = open_nameless();
+    long error = fd < 0 ? fd : write_header(fd);
+    if (!error)
+        error = give_name(fd);
+    if (fd >= 0)
+        os_close(fd);
+    if (!error) /* opened by its name, it is shown by it in /proc/PID/maps */
+        return os_open(ledger.path, O_RDWR | O_NOFOLLOW, 0);
+    if (error == -EEXIST)
+        return -EEXIST;
+    fd = os_open(ledger.path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+    error = fd < 0 ? 0 : write_header(fd);
+    if (error) {
+        os_call(SYS_unlink, ledger.path);
+        os_close(fd);
+        return (int)error;
+    }
+    return fd;
+}
+
+/* A new file at the path, with a header, in place of an old one of ours; sets *exec_generation. Descriptor or
+ * -errno. */
 static int create_file(uint32_t *exec_generation) {
     for (int attempt = 0; attempt < 3; attempt++) {
-        int fd = os_open(ledger.path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+        int fd = open_new();
         if (fd != -EEXIST)
             return fd;
         fd = os_open(ledger.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
@@ -440,22 +498,15 @@ void ledger_fact(enum snap_fact_key key, const char *text) {
 
 /* --- begin and end --- */
 
-static void copy_name(char *to, size_t room, const char *from) {
-    size_t length = strlen(from);
-    length = length < room ? length : room - 1;
-    memcpy(to, from, length);
-    to[length] = 0;
-}
-
-static void fill_header(const struct ledger_identity *identity, uint32_t exec_generation) {
-    struct snap_header *head = ledger_head;
+static void fill_header(struct snap_header *head, const struct ledger_identity *identity) {
     memcpy(head->magic, SNAP_MAGIC, sizeof head->magic);
     head->major = SNAP_MAJOR;
     head->minor = SNAP_MINOR;
     head->byte_order = SNAP_BYTE_ORDER;
     head->header_size = SNAP_HEADER_SIZE;
     head->kind = SNAP_LEDGER;
-    head->flags = identity->flags | (ledger.file ? 0 : SNAP_MEMORY_ONLY);
+    head->size = SNAP_HEADER_SIZE;
+    head->flags = identity->flags;
     head->state = SNAP_RUNNING;
     head->pid = os_pid();
     head->parent_pid = (uint32_t)os_call(SYS_getppid);
@@ -465,7 +516,7 @@ static void fill_header(const struct ledger_identity *identity, uint32_t exec_ge
     }
     memcpy(head->run_id, identity->run_id, sizeof head->run_id);
     head->uid = (uint32_t)os_call(SYS_geteuid);
-    head->exec_generation = exec_generation;
+    head->exec_generation = identity->exec_generation;
     head->fork_depth = identity->fork_depth;
     head->stacks = identity->stacks;
     head->allocator = identity->allocator;
@@ -476,7 +527,6 @@ static void fill_header(const struct ledger_identity *identity, uint32_t exec_ge
     head->picture_buffer = 2;
     head->inherited_bytes = identity->inherited_bytes;
     head->header_overhead = identity->header_overhead;
-    head->ledger_map = (struct snap_range){(uintptr_t)ledger.windows[0].base, ledger.windows[0].length};
 }
 
 static bool begin_somewhere(const char *path, uint32_t *exec_generation) {
@@ -493,14 +543,18 @@ static bool begin_somewhere(const char *path, uint32_t *exec_generation) {
 
 bool ledger_begin(const struct ledger_identity *identity) {
     uint32_t exec_generation = identity->exec_generation;
-    if (!begin_somewhere(identity->path, &exec_generation))
+    fill_header(&scratch.head, identity);
+    if (!begin_somewhere(identity->path, &exec_generation)) {
+        scratch.head.pid = 0;
         return false;
-    struct snap_header *before = ledger_head;
-    ledger_head = (struct snap_header *)ledger.windows[0].base;
-    memcpy(ledger_head->lost, before->lost, sizeof before->lost);
+    }
+    struct snap_header *head = (struct snap_header *)ledger.windows[0].base;
+    *head = scratch.head;
+    head->flags |= ledger.file ? 0 : SNAP_MEMORY_ONLY;
+    head->exec_generation = exec_generation;
+    head->ledger_map = (struct snap_range){(uintptr_t)ledger.windows[0].base, ledger.windows[0].length};
     ledger.used = SNAP_HEADER_SIZE;
-    fill_header(identity, exec_generation);
-    __atomic_store_n(&ledger_head->size, ledger.used, __ATOMIC_RELEASE);
+    ledger_head = head;
     if (!ledger.file && identity->path)
         ledger_lost(SNAP_LOST_FILE);
     ledger_fact(SNAP_FACT_EXE, identity->exe);
@@ -516,7 +570,7 @@ void ledger_abandon(void) {
     memset(&strings, 0, sizeof strings);
     series_reset(&facts);
     ledger.sealed = sealed;
-    ledger_head = &scratch;
+    ledger_head = &scratch.head;
 }
 
 static void write_out(void) {

@@ -1,0 +1,21 @@
+#!/usr/bin/env python3
+# timeout: 200
+"""Killed while it begins, a process leaves no file, or one that opens and may be replaced by the next run."""
+import os, random, time
+
+from support import HERE, LIBRARY, memstow, report, start
+
+files = HERE / "files"
+files.mkdir()
+environment = {**os.environ, "LD_PRELOAD": str(LIBRARY), "MEMSTOW_OUT": f"{files}/%p.mst"}
+for _ in range(400):
+    process = start("sleep", "5", env=environment)
+    time.sleep(random.random() * 0.003)
+    process.kill()
+    process.wait()
+left = sorted(files.iterdir())
+assert left, "every process was killed before it had a file"
+for file in left:
+    report(file)
+memstow("run", "--quiet", "-o", left[0], "--", "true")
+print(f"{len(left)} files open")
