@@ -59,6 +59,7 @@ static bool make_slab(uint32_t slot) {
     struct thread *slab = arena_take(((size_t)FIRST_SLAB << k) * sizeof *slab);
     if (slab)
         __atomic_compare_exchange_n(&slabs[k], &none, slab, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    ledger_note_own_memory();
     return slab != NULL;
 }
 

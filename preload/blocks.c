@@ -61,6 +61,7 @@ static bool make_level(uint32_t k) {
     /* A loser's memory stays untouched in the arena: it costs address space only. */
     if (__atomic_compare_exchange_n(&levels[k].buckets, &none, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
         open_level(k);
+        ledger_note_own_memory();
         publish_level(k);
     }
     return true;

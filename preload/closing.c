@@ -1,11 +1,9 @@
 /* closing.c — see closing.h. */
 #include "closing.h"
 
-#include <dlfcn.h>
 #include <string.h>
 
 #include "account.h"
-#include "arena.h"
 #include "blocks.h"
 #include "ledger.h"
 #include "mappings.h"
@@ -71,20 +69,10 @@ static void measure_residency(void) {
     residency_close(&residency);
 }
 
-void closing_note_own_memory(void) {
-    struct dl_find_object found;
-    struct snap_header *head = ledger_head;
-    uint32_t own = arena_ranges(head->own);
-    head->own_ranges = own + ledger_later_windows(head->own + own, ARENA_RANGES - own);
-    if (_dl_find_object((void *)closing_write, &found) == 0)
-        head->library_map = (struct snap_range){(uintptr_t)found.dlfo_map_start,
-                                                (uintptr_t)found.dlfo_map_end - (uintptr_t)found.dlfo_map_start};
-}
-
 void closing_write(void) {
     account_finish();
     peak_finish();
-    closing_note_own_memory();
+    ledger_note_own_memory();
     if (!ledger_is_sealed())
         measure_residency();
 }

@@ -7,9 +7,6 @@
 
 void closing_write(void);
 
-/* Where the library's own memory lies, for the residency report. Also at the start, for readers from outside. */
-void closing_note_own_memory(void);
-
 #pragma GCC visibility pop
 
 #endif

@@ -134,13 +134,20 @@ static void *early_alloc(size_t alignment, size_t size, bool zero) {
     if (distance > HEADER_DISTANCE_MAX)
         return next_libc.memalign(alignment, size);
     char *raw = alignment > BEFORE ? next_libc.memalign(alignment, size + distance)
-                : zero             ? next_libc.calloc(1, size + distance)
-                                   : next_libc.malloc(size + distance);
+                : zero             ? next_libc.calloc(1, size + 2 * BEFORE)
+                                   : next_libc.malloc(size + 2 * BEFORE);
     if (!raw)
         return NULL;
+    /* Over a foreign allocator no header is looked for in front of a page-aligned block. */
+    if (alignment == BEFORE && on_page(raw + BEFORE))
+        distance = 2 * BEFORE;
+    uint32_t mark = header_mark(0, (uint32_t)distance) | HEADER_EARLY;
+    char *p = raw + distance;
     ledger_lost(SNAP_LOST_BLOCKS);
-    write_header(raw + distance, size, header_mark(0, (uint32_t)distance) | HEADER_EARLY, SNAP_SITE_UNKNOWN);
-    return raw + distance;
+    write_header(p, size, mark, SNAP_SITE_UNKNOWN);
+    if (on_page(p))
+        blocks_add((uintptr_t)p, &(struct block){size, SNAP_SITE_UNKNOWN, mark}, SNAP_THREAD_SHARED);
+    return p;
 }
 
 /* Nothing is counted here (any more). Over mimalloc, whose blocks cannot be told from ours without a header,

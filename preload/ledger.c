@@ -6,6 +6,7 @@
  * largest ledger would take away from a program with a limit of 2 GB what it lives on. No section lies in two. */
 #include "ledger.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -17,6 +18,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "arena.h"
 #include "os.h"
 
 enum {
@@ -631,11 +633,21 @@ bool ledger_made_by_us(const char *path) {
     return ours && same;
 }
 
-uint32_t ledger_later_windows(struct snap_range *out, uint32_t room) {
+static uint32_t later_windows(struct snap_range *out, uint32_t room) {
     uint32_t count = 0;
     for (uint32_t i = 1; i < WINDOWS && count < room && ledger.windows[i].base; i++)
         out[count++] = (struct snap_range){(uintptr_t)ledger.windows[i].base, ledger.windows[i].length};
     return count;
+}
+
+void ledger_note_own_memory(void) {
+    struct dl_find_object found;
+    struct snap_header *head = ledger_head;
+    uint32_t own = arena_ranges(head->own);
+    head->own_ranges = own + later_windows(head->own + own, ARENA_RANGES - own);
+    if (_dl_find_object((void *)ledger_note_own_memory, &found) == 0)
+        head->library_map = (struct snap_range){(uintptr_t)found.dlfo_map_start,
+                                                (uintptr_t)found.dlfo_map_end - (uintptr_t)found.dlfo_map_start};
 }
 
 void ledger_unlink(void) {

@@ -50,8 +50,9 @@ void ledger_unlink(void);
 void ledger_seal(void);
 bool ledger_is_sealed(void);
 
-/* Where the ledger is mapped besides the header's ledger_map: how many ranges were written to out. */
-uint32_t ledger_later_windows(struct snap_range *out, uint32_t room);
+/* Writes down where the library's own memory lies, for the residency report: at the start, the end, and whenever a
+ * large table was added. */
+void ledger_note_own_memory(void);
 
 static inline void ledger_lost(enum snap_lost what) {
     __atomic_fetch_add(&ledger_head->lost[what], 1, __ATOMIC_RELAXED);

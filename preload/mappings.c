@@ -10,7 +10,7 @@
 #include "ledger.h"
 #include "os.h"
 
-enum { EVENTS = 1 << 15, WAITS = 10000, WAIT_NS = 100000, PIECES = 1 << 16 };
+enum { EVENTS = 1 << 15, RESERVED = 64, WAITS = 10000, WAIT_NS = 100000, PIECES = 1 << 16 };
 
 enum operation { ADD, TAKE, DROP, PUT, RESTORE, PROTECT, ADVISE };
 
@@ -23,8 +23,10 @@ struct event {
 };
 
 static struct event events[EVENTS];
-static uint64_t pool;        /* index + 1 of the first free event (0: none), and a tag against ABA above it */
-static uint32_t pool_used;   /* events that were ever given out */
+static struct pool {
+    uint64_t free; /* index + 1 of the first event that came back (0: none), and a tag against ABA above it */
+    uint32_t fresh, end; /* indices of events that were never given out */
+} common = {.end = EVENTS - RESERVED}, reserved = {.fresh = EVENTS - RESERVED, .end = EVENTS}; /* reserved: for a signal handler that interrupted the holder, and cannot wait for it */
 static uint32_t queue_head;  /* index + 1 of the newest queued event */
 static uint32_t busy;        /* thread id of the holder */
 static uint32_t last_ticket;
@@ -48,17 +50,17 @@ static uint32_t next_of(const struct event *event) { return __atomic_load_n(&eve
 
 static void set_next(struct event *event, uint32_t next) { __atomic_store_n(&event->next, next, __ATOMIC_RELAXED); }
 
-static struct event *try_take_event(void) {
-    uint64_t head = __atomic_load_n(&pool, __ATOMIC_ACQUIRE);
+static struct event *try_take_event(struct pool *pool) {
+    uint64_t head = __atomic_load_n(&pool->free, __ATOMIC_ACQUIRE);
     while ((uint32_t)head) {
         struct event *event = &events[(uint32_t)head - 1];
         uint64_t rest = ((head >> 32) + 1) << 32 | next_of(event);
-        if (__atomic_compare_exchange_n(&pool, &head, rest, true, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
+        if (__atomic_compare_exchange_n(&pool->free, &head, rest, true, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
             return event;
     }
-    uint32_t fresh = __atomic_load_n(&pool_used, __ATOMIC_RELAXED);
-    while (fresh < EVENTS)
-        if (__atomic_compare_exchange_n(&pool_used, &fresh, fresh + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    uint32_t fresh = __atomic_load_n(&pool->fresh, __ATOMIC_RELAXED);
+    while (fresh < pool->end)
+        if (__atomic_compare_exchange_n(&pool->fresh, &fresh, fresh + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
             return &events[fresh];
     return NULL;
 }
@@ -66,14 +68,17 @@ static struct event *try_take_event(void) {
 static uint32_t self_id(void) { return ledger_is_sealed() ? 1 : os_tid(); }
 
 /* The pool is empty when the holder of the table lost the processor in the middle of its work: wait for it, but not
- * for ever, and asleep, since on a busy machine giving way is not enough. A signal handler that interrupted the holder would wait for itself. */
+ * for ever, and asleep, since on a busy machine giving way is not enough. */
 static struct event *take_event(void) {
     const struct timespec pause = {.tv_nsec = WAIT_NS};
     for (int wait = 0; wait < WAITS; wait++) {
-        struct event *event = try_take_event();
+        struct event *event = try_take_event(&common);
+        bool holder = !event && __atomic_load_n(&busy, __ATOMIC_RELAXED) == self_id();
+        if (holder)
+            event = try_take_event(&reserved);
         if (event)
             return event;
-        if (ledger_is_sealed() || __atomic_load_n(&busy, __ATOMIC_RELAXED) == self_id())
+        if (holder || ledger_is_sealed())
             break;
         os_call(SYS_nanosleep, &pause, 0L);
     }
@@ -82,11 +87,12 @@ static struct event *take_event(void) {
 }
 
 static void give_event_back(struct event *event) {
-    uint64_t head = os_load(&pool), mine;
+    struct pool *pool = event - events < EVENTS - RESERVED ? &common : &reserved;
+    uint64_t head = os_load(&pool->free), mine;
     do {
         set_next(event, (uint32_t)head);
         mine = ((head >> 32) + 1) << 32 | (uint64_t)(event - events + 1);
-    } while (!__atomic_compare_exchange_n(&pool, &head, mine, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+    } while (!__atomic_compare_exchange_n(&pool->free, &head, mine, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
 static void apply(const struct event *event);
@@ -413,7 +419,9 @@ void mappings_advise(uintptr_t address, uint64_t length, int advice) {
 void mappings_abandon(void) {
     series_reset(&records);
     ordered_count = unused_count = taken_count = 0;
-    pool = pool_used = queue_head = busy = 0;
+    queue_head = busy = 0;
+    common = (struct pool){.end = EVENTS - RESERVED};
+    reserved = (struct pool){.fresh = EVENTS - RESERVED, .end = EVENTS};
 }
 
 void mappings_visit_records(void (*visit)(struct snap_mapping *record, void *context), void *context) {

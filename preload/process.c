@@ -180,12 +180,15 @@ static void wipe_after_fork(void) {
         pthread_atfork(NULL, NULL, wipe_page); /* before Linux 4.14; raw clone goes unnoticed there */
 }
 
+static void end_at_quick_exit(void) { process_end(SNAP_ABRUPT_EXIT); }
+
 static void begin_first(void) {
     begun_before = true;
     read_wishes();
     read_identity();
     process_next = next_find(wish.mimalloc);
     wipe_after_fork();
+    at_quick_exit(end_at_quick_exit); /* registered first, it runs last */
 }
 
 /* What the parent tracked is the parent's. The blocks are still there: their headers tell them apart by their
@@ -260,7 +263,7 @@ static enum process_stage begin(void) {
         ledger_fact(SNAP_FACT_NOTE, "the program defines malloc itself: its heap cannot be seen");
     if (wish.mimalloc && process_next != NEXT_MIMALLOC)
         ledger_fact(SNAP_FACT_NOTE, "built without mimalloc: --allocator=keep");
-    closing_note_own_memory();
+    ledger_note_own_memory();
     return PROCESS_TRACKED;
 }
 
