@@ -31,10 +31,8 @@ static uint64_t quantum = 16384; /* for threads from now on, and for others from
 static int64_t live_host, live_mapped;
 static uint64_t inherited_freed;
 
-static struct series records = {.type = SNAP_THREAD,
-                                .record_size = sizeof(struct snap_thread),
-                                .first_capacity = 32,
-                                .limit = ACCOUNT_THREADS};
+static struct series records = {
+    .type = SNAP_THREAD, .record_size = sizeof(struct snap_thread), .first_capacity = 32, .limit = ACCOUNT_THREADS};
 static struct series chunks = {
     .type = SNAP_COUNTERS, .record_size = sizeof(struct snap_chunk), .first_capacity = 8, .limit = 1u << 30};
 
@@ -44,8 +42,7 @@ static bool end_key_made;
 /* --- slots --- */
 
 static struct thread *thread_at(uint32_t slot) {
-    if (slot < SNAP_THREAD_FIRST)
-        return slot == SNAP_THREAD_SHARED ? &shared : &mapped;
+    if (slot < SNAP_THREAD_FIRST) return slot == SNAP_THREAD_SHARED ? &shared : &mapped;
     uint32_t n = slot - SNAP_THREAD_FIRST, k = 31u - (uint32_t)__builtin_clz(n / FIRST_SLAB + 1);
     struct thread *slab = __atomic_load_n(&slabs[k], __ATOMIC_ACQUIRE);
     return slab ? slab + (n - ((FIRST_SLAB << k) - FIRST_SLAB)) : NULL;
@@ -54,11 +51,9 @@ static struct thread *thread_at(uint32_t slot) {
 static bool make_slab(uint32_t slot) {
     uint32_t n = slot - SNAP_THREAD_FIRST, k = 31u - (uint32_t)__builtin_clz(n / FIRST_SLAB + 1);
     struct thread *none = NULL;
-    if (k >= SLABS)
-        return false;
+    if (k >= SLABS) return false;
     struct thread *slab = arena_take(((size_t)FIRST_SLAB << k) * sizeof *slab);
-    if (slab)
-        __atomic_compare_exchange_n(&slabs[k], &none, slab, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    if (slab) __atomic_compare_exchange_n(&slabs[k], &none, slab, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
     ledger_note_own_memory();
     return slab != NULL;
 }
@@ -73,13 +68,11 @@ _Static_assert(offsetof(struct snap_thread, state) == offsetof(struct snap_threa
 
 /* Threads that ended without their destructor (killed by raw exit, or started by raw clone). */
 static void free_slots_of_the_dead(void) {
-    if (ledger_is_sealed())
-        return;
+    if (ledger_is_sealed()) return;
     long pid = (long)os_pid();
     for (uint32_t slot = SNAP_THREAD_FIRST; slot < slots; slot++) {
         struct snap_thread *record = series_at(&records, slot);
-        if (!record || record->state != SNAP_THREAD_LIVE)
-            continue;
+        if (!record || record->state != SNAP_THREAD_LIVE) continue;
         uint32_t tid = __atomic_load_n(&record->tid, __ATOMIC_RELAXED);
         /* tid and state, which share a word */
         uint64_t seen = tid | (uint64_t)SNAP_THREAD_LIVE << 32, over = tid | (uint64_t)SNAP_THREAD_ENDED << 32;
@@ -96,8 +89,7 @@ static void free_slots_of_the_dead(void) {
 static uint32_t take_used_slot(void) {
     uint32_t count = __atomic_load_n(&slots, __ATOMIC_ACQUIRE);
     for (uint32_t slot = SNAP_THREAD_FIRST; slot < count; slot++)
-        if (!__atomic_load_n(&slot_taken[slot], __ATOMIC_RELAXED) && take_slot(slot))
-            return slot;
+        if (!__atomic_load_n(&slot_taken[slot], __ATOMIC_RELAXED) && take_slot(slot)) return slot;
     return SNAP_THREAD_SHARED;
 }
 
@@ -109,8 +101,7 @@ static void set_quantum(uint32_t threads) {
     } steps[] = {{16, 16384}, {32, 8192}, {64, 4096}, {128, 1024}, {256, 512}, {512, 256}, {1024, 128}, {2048, 64}};
     uint64_t chosen = 4;
     for (size_t i = sizeof steps / sizeof *steps; i-- > 0;)
-        if (threads <= steps[i].threads)
-            chosen = steps[i].quantum;
+        if (threads <= steps[i].threads) chosen = steps[i].quantum;
     ledger_head->quantum = quantum = chosen;
 }
 
@@ -119,8 +110,7 @@ static uint32_t take_new_slot(void) {
     if (slot >= SCAN_FROM && (slot & (slot - 1)) == 0) {
         free_slots_of_the_dead();
         uint32_t used = take_used_slot();
-        if (used != SNAP_THREAD_SHARED)
-            return used;
+        if (used != SNAP_THREAD_SHARED) return used;
     }
     do
         if (slot >= ACCOUNT_THREADS || !series_reserve(&records, slot) || (!thread_at(slot) && !make_slab(slot)))
@@ -151,8 +141,7 @@ static void note_earlier_threads(struct snap_thread *record, const struct thread
 }
 
 static void note_name(struct snap_thread *record) {
-    if (!ledger_is_sealed())
-        os_call(SYS_prctl, (long)PR_GET_NAME, record->name);
+    if (!ledger_is_sealed()) os_call(SYS_prctl, (long)PR_GET_NAME, record->name);
 }
 
 static void begin_record(uint32_t slot) {
@@ -183,12 +172,10 @@ static void begin_near(struct thread *self) {
 }
 
 static struct thread *acquire(void) {
-    if (stage != FRESH)
-        return account_self;
+    if (stage != FRESH) return account_self;
     stage = MAKING;
     uint32_t slot = take_used_slot();
-    if (slot == SNAP_THREAD_SHARED)
-        slot = take_new_slot();
+    if (slot == SNAP_THREAD_SHARED) slot = take_new_slot();
     if (slot == SNAP_THREAD_SHARED) {
         stage = ENDED;
         ledger_lost(SNAP_LOST_THREADS);
@@ -199,15 +186,13 @@ static struct thread *acquire(void) {
     begin_near(thread_at(slot));
     account_self = thread_at(slot);
     stage = RUNNING;
-    if (end_key_made)
-        pthread_setspecific(end_key, account_self); /* may allocate: by now it can */
+    if (end_key_made) pthread_setspecific(end_key, account_self); /* may allocate: by now it can */
     return account_self;
 }
 
 void account_thread_end(void) {
     struct thread *self = account_self;
-    if (self == &account_nobody)
-        return;
+    if (self == &account_nobody) return;
     struct snap_thread *record = series_at(&records, self->slot);
     stage = ENDED;
     account_self = &account_nobody;
@@ -224,8 +209,7 @@ static void thread_end(void *self) {
 }
 
 uint32_t account_thread_slot(void) {
-    if (unlikely(account_self == &account_nobody))
-        acquire();
+    if (unlikely(account_self == &account_nobody)) acquire();
     return account_self == &account_nobody ? SNAP_THREAD_SHARED : account_self->slot;
 }
 
@@ -234,8 +218,7 @@ uint32_t account_thread_slot(void) {
 static struct snap_counter *make_chunk(struct thread *self, uint32_t index) {
     struct snap_chunk *chunk = series_at(&chunks, series_take(&chunks));
     struct snap_counter *none = NULL;
-    if (!chunk)
-        return NULL;
+    if (!chunk) return NULL;
     chunk->index = index;
     /* Before the chunk is there, so that a child that is forked just now forgets all of them. */
     uint32_t limit = __atomic_load_n(&self->chunk_limit, __ATOMIC_RELAXED);
@@ -256,8 +239,7 @@ static struct snap_counter *known_counter(const struct thread *self, uint32_t si
 
 static struct snap_counter *counter_of(struct thread *self, uint32_t site) {
     struct snap_counter *counter = known_counter(self, site);
-    if (likely(counter != NULL) || site / SNAP_CHUNK_SITES >= ACCOUNT_CHUNKS)
-        return counter;
+    if (likely(counter != NULL) || site / SNAP_CHUNK_SITES >= ACCOUNT_CHUNKS) return counter;
     struct snap_counter *chunk = make_chunk(self, site / SNAP_CHUNK_SITES);
     return chunk ? chunk + site % SNAP_CHUNK_SITES : NULL;
 }
@@ -289,10 +271,8 @@ static void note_totals(void) {
     uint64_t total = host + maps > 0 ? (uint64_t)(host + maps) : 0;
     __atomic_store_n(&head->host_live, host, __ATOMIC_RELAXED);
     __atomic_store_n(&head->mapped_live, maps, __ATOMIC_RELAXED);
-    if (host > 0)
-        raise_to(&head->host_peak, (uint64_t)host);
-    if (maps > 0)
-        raise_to(&head->mapped_peak, (uint64_t)maps);
+    if (host > 0) raise_to(&head->host_peak, (uint64_t)host);
+    if (maps > 0) raise_to(&head->mapped_peak, (uint64_t)maps);
     if (total > os_load(&head->total_peak)) {
         raise_to(&head->total_peak, total);
         head->total_peak_ns = os_now();
@@ -314,8 +294,7 @@ static void move_host(struct thread *self, uint64_t bytes) {
         note_totals();
         return;
     }
-    if (account_move(self, bytes))
-        account_flush(self);
+    if (account_move(self, bytes)) account_flush(self);
 }
 
 uint32_t account_alloc(uint32_t site, uint64_t bytes) {
@@ -385,8 +364,7 @@ uint32_t account_slots(void) { return __atomic_load_n(&slots, __ATOMIC_ACQUIRE);
 
 bool account_is_alone(void) {
     for (uint32_t slot = SNAP_THREAD_FIRST; slot < account_slots(); slot++)
-        if (__atomic_load_n(&slot_taken[slot], __ATOMIC_ACQUIRE) && thread_at(slot) != account_self)
-            return false;
+        if (__atomic_load_n(&slot_taken[slot], __ATOMIC_ACQUIRE) && thread_at(slot) != account_self) return false;
     return true;
 }
 
@@ -395,8 +373,7 @@ static struct account_live sum_of_site(uint32_t site, size_t bytes, size_t block
     for (uint32_t slot = 0; slot < account_slots(); slot++) {
         const struct thread *thread = thread_at(slot);
         const char *counter = thread ? (const char *)known_counter(thread, site) : NULL;
-        if (!counter)
-            continue;
+        if (!counter) continue;
         sum.bytes += os_load((const uint64_t *)(counter + bytes));
         sum.blocks += os_load((const uint64_t *)(counter + blocks));
     }
@@ -409,24 +386,23 @@ struct account_live account_site_live(uint32_t site) {
     enum { TRIES = 3 };
     struct account_live freed, made, again;
     for (int i = 0; i < TRIES; i++) {
-        freed = sum_of_site(site, offsetof(struct snap_counter, free_bytes), offsetof(struct snap_counter, free_blocks));
-        made = sum_of_site(site, offsetof(struct snap_counter, alloc_bytes), offsetof(struct snap_counter, alloc_blocks));
-        again = sum_of_site(site, offsetof(struct snap_counter, free_bytes), offsetof(struct snap_counter, free_blocks));
-        if (freed.bytes == again.bytes && freed.blocks == again.blocks)
-            break;
+        freed =
+            sum_of_site(site, offsetof(struct snap_counter, free_bytes), offsetof(struct snap_counter, free_blocks));
+        made =
+            sum_of_site(site, offsetof(struct snap_counter, alloc_bytes), offsetof(struct snap_counter, alloc_blocks));
+        again =
+            sum_of_site(site, offsetof(struct snap_counter, free_bytes), offsetof(struct snap_counter, free_blocks));
+        if (freed.bytes == again.bytes && freed.blocks == again.blocks) break;
     }
-    if (made.bytes < again.bytes || made.blocks < again.blocks)
-        return (struct account_live){0};
+    if (made.bytes < again.bytes || made.blocks < again.blocks) return (struct account_live){0};
     return (struct account_live){made.bytes - again.bytes, made.blocks - again.blocks};
 }
 
 void account_begin(void) {
-    if (!end_key_made)
-        end_key_made = pthread_key_create(&end_key, thread_end) == 0;
+    if (!end_key_made) end_key_made = pthread_key_create(&end_key, thread_end) == 0;
     shared.slot = SNAP_THREAD_SHARED;
     mapped.slot = SNAP_THREAD_MAPPINGS;
-    for (uint32_t slot = 0; slot < SNAP_THREAD_FIRST; slot++)
-        series_take(&records);
+    for (uint32_t slot = 0; slot < SNAP_THREAD_FIRST; slot++) series_take(&records);
     make_chunk(&shared, 0);
     make_chunk(&mapped, 0);
     set_quantum(1);
@@ -440,8 +416,7 @@ static void forget_chunks(struct thread *self) {
 uint64_t account_abandon(void) {
     int64_t bytes = live_host + (int64_t)ledger_head->inherited_bytes - (int64_t)inherited_freed;
     for (uint32_t slot = SNAP_THREAD_FIRST; slot < slots; slot++)
-        if (thread_at(slot))
-            bytes += moved_by(thread_at(slot));
+        if (thread_at(slot)) bytes += moved_by(thread_at(slot));
     forget_chunks(&shared);
     forget_chunks(&mapped);
     memset(slabs, 0, sizeof slabs); /* private copies of the parent's: left behind untouched */
@@ -459,13 +434,10 @@ uint64_t account_abandon(void) {
 static void read_name(struct snap_thread *record) {
     char path[64] = "/proc/self/task/", digits[12], *at = path + strlen(path);
     int n = 0, fd;
-    for (uint32_t tid = record->tid; tid; tid /= 10)
-        digits[n++] = (char)('0' + tid % 10);
-    while (n)
-        *at++ = digits[--n];
+    for (uint32_t tid = record->tid; tid; tid /= 10) digits[n++] = (char)('0' + tid % 10);
+    while (n) *at++ = digits[--n];
     strcpy(at, "/comm");
-    if ((fd = os_open(path, O_RDONLY, 0)) < 0)
-        return;
+    if ((fd = os_open(path, O_RDONLY, 0)) < 0) return;
     long got = os_read(fd, record->name, sizeof record->name - 1);
     os_close(fd);
     record->name[got > 0 ? got - 1 : 0] = 0; /* without the newline */
@@ -473,11 +445,9 @@ static void read_name(struct snap_thread *record) {
 
 void account_finish(void) {
     enum { NAMES_AT_MOST = 1024 };
-    if (account_self != &account_nobody)
-        account_flush(account_self);
+    if (account_self != &account_nobody) account_flush(account_self);
     for (uint32_t slot = SNAP_THREAD_FIRST; slot < slots && slot < NAMES_AT_MOST && !ledger_is_sealed(); slot++) {
         struct snap_thread *record = series_at(&records, slot);
-        if (record && record->state == SNAP_THREAD_LIVE)
-            read_name(record);
+        if (record && record->state == SNAP_THREAD_LIVE) read_name(record);
     }
 }

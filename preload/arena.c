@@ -12,8 +12,7 @@ static uint32_t range_count;
 
 static void *from_system(size_t length) {
     void *memory = os_map(length);
-    if (!memory)
-        return NULL;
+    if (!memory) return NULL;
     uint32_t i = __atomic_fetch_add(&range_count, 1, __ATOMIC_RELAXED);
     if (i < ARENA_RANGES) {
         ranges[i].length = length;
@@ -25,19 +24,16 @@ static void *from_system(size_t length) {
 /* A chunk aligned to its size, so that the end follows from any address in it. */
 static uintptr_t new_chunk(void) {
     char *memory = os_map(2 * CHUNK);
-    if (!memory)
-        return 0;
+    if (!memory) return 0;
     char *start = (char *)os_round_up((uintptr_t)memory, CHUNK);
-    if (start > memory)
-        os_unmap(memory, (size_t)(start - memory));
+    if (start > memory) os_unmap(memory, (size_t)(start - memory));
     os_unmap(start + CHUNK, (size_t)(memory + 2 * CHUNK - (start + CHUNK)));
     return (uintptr_t)start;
 }
 
 static void *take_from_new_chunk(uintptr_t seen, size_t length) {
     uintptr_t chunk = new_chunk();
-    if (!chunk)
-        return NULL;
+    if (!chunk) return NULL;
     if (!__atomic_compare_exchange_n(&position, &seen, chunk + length, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
         os_unmap((void *)chunk, CHUNK);
         return NULL;
@@ -51,8 +47,7 @@ static void *take_from_new_chunk(uintptr_t seen, size_t length) {
 }
 
 void *arena_take(size_t length) {
-    if (length >= ARENA_OWN)
-        return from_system(os_round_up(length, OS_PAGE));
+    if (length >= ARENA_OWN) return from_system(os_round_up(length, OS_PAGE));
     length = os_round_up(length, LINE);
     for (int attempt = 0; attempt < 64; attempt++) {
         uintptr_t seen = __atomic_load_n(&position, __ATOMIC_RELAXED);
@@ -63,17 +58,14 @@ void *arena_take(size_t length) {
             continue;
         }
         void *memory = take_from_new_chunk(seen, length);
-        if (memory || seen == __atomic_load_n(&position, __ATOMIC_RELAXED))
-            return memory;
+        if (memory || seen == __atomic_load_n(&position, __ATOMIC_RELAXED)) return memory;
     }
     return NULL;
 }
 
 uint32_t arena_ranges(struct snap_range out[ARENA_RANGES]) {
     uint32_t count = __atomic_load_n(&range_count, __ATOMIC_RELAXED);
-    if (count > ARENA_RANGES)
-        count = ARENA_RANGES;
-    for (uint32_t i = 0; i < count; i++)
-        out[i] = ranges[i];
+    if (count > ARENA_RANGES) count = ARENA_RANGES;
+    for (uint32_t i = 0; i < count; i++) out[i] = ranges[i];
     return count;
 }

@@ -39,8 +39,7 @@ static uint64_t buckets_in(uint32_t k) { return (uint64_t)FIRST_BUCKETS << (2 * 
 
 static void open_level(uint32_t k) {
     uint64_t first = 0;
-    for (uint32_t i = 0; i < k; i++)
-        first += buckets_in(i) * WIDTH;
+    for (uint32_t i = 0; i < k; i++) first += buckets_in(i) * WIDTH;
     __atomic_store_n(&levels[k].records,
                      ledger_section(SNAP_LARGE, sizeof(struct snap_large), buckets_in(k) * WIDTH, first),
                      __ATOMIC_RELEASE);
@@ -55,8 +54,7 @@ static void publish_level(uint32_t k) {
 
 static bool make_level(uint32_t k) {
     struct bucket *made = arena_take(buckets_in(k) * sizeof(struct bucket)), *none = NULL;
-    if (!made)
-        return false;
+    if (!made) return false;
     levels[k].mask = buckets_in(k) - 1; /* whoever else does so writes the same */
     /* A loser's memory stays untouched in the arena: it costs address space only. */
     if (__atomic_compare_exchange_n(&levels[k].buckets, &none, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
@@ -72,8 +70,7 @@ static bool make_level(uint32_t k) {
  * in the parent. Blocks then go into the level before it has records, and are not listed. */
 static bool add_level(uint32_t k) {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
-    if (k >= LEVELS || (!has_level(k) && !make_level(k)))
-        return false;
+    if (k >= LEVELS || (!has_level(k) && !make_level(k))) return false;
     for (int i = 0; i < PAUSES && __atomic_load_n(&level_count, __ATOMIC_ACQUIRE) <= k && !ledger_is_sealed(); i++)
         os_call(SYS_nanosleep, &pause, 0L);
     publish_level(k);
@@ -115,12 +112,10 @@ static bool add_to_level(struct level *level, uintptr_t address, const struct bl
         uint64_t index = (home + step) & level->mask;
         struct bucket *bucket = level->buckets + index;
         int slot;
-        if (!claim_in(bucket, address, &slot))
-            continue;
+        if (!claim_in(bucket, address, &slot)) continue;
         bucket->blocks[slot] = *block;
         write_record(level, index * WIDTH + (uint64_t)slot, address, block, thread);
-        if (step)
-            __atomic_fetch_add(&level->buckets[home & level->mask].away, 1, __ATOMIC_RELEASE);
+        if (step) __atomic_fetch_add(&level->buckets[home & level->mask].away, 1, __ATOMIC_RELEASE);
         __atomic_store_n(&bucket->addresses[slot], address, __ATOMIC_RELEASE);
         return true;
     }
@@ -132,10 +127,8 @@ bool blocks_add(uintptr_t address, const struct block *block, uint32_t thread) {
         uint32_t count = __atomic_load_n(&level_count, __ATOMIC_ACQUIRE);
         /* Newest first: it has the room. */
         for (uint32_t k = count; k-- > 0;)
-            if (add_to_level(&levels[k], address, block, thread))
-                return true;
-        if (!add_level(count))
-            break;
+            if (add_to_level(&levels[k], address, block, thread)) return true;
+        if (!add_level(count)) break;
     }
     ledger_lost(SNAP_LOST_LARGE);
     return false;
@@ -154,10 +147,8 @@ static bool find_in_level(struct level *level, uintptr_t address, struct place *
     for (uint64_t step = 0; step < REACH; step++) {
         at->bucket = level->buckets + ((home + step) & level->mask);
         for (at->slot = 0; at->slot < WIDTH; at->slot++)
-            if (__atomic_load_n(&at->bucket->addresses[at->slot], __ATOMIC_ACQUIRE) == address)
-                return true;
-        if (!__atomic_load_n(&at->home->away, __ATOMIC_ACQUIRE))
-            return false;
+            if (__atomic_load_n(&at->bucket->addresses[at->slot], __ATOMIC_ACQUIRE) == address) return true;
+        if (!__atomic_load_n(&at->home->away, __ATOMIC_ACQUIRE)) return false;
     }
     return false;
 }
@@ -165,23 +156,20 @@ static bool find_in_level(struct level *level, uintptr_t address, struct place *
 static bool find(uintptr_t address, struct place *at) {
     uint32_t count = __atomic_load_n(&level_count, __ATOMIC_ACQUIRE);
     for (uint32_t k = count; k-- > 0;)
-        if (find_in_level(&levels[k], address, at))
-            return true;
+        if (find_in_level(&levels[k], address, at)) return true;
     return false;
 }
 
 bool blocks_find(uintptr_t address, struct block *out) {
     struct place at;
-    if (!find(address, &at))
-        return false;
+    if (!find(address, &at)) return false;
     *out = at.bucket->blocks[at.slot];
     return true;
 }
 
 bool blocks_take(uintptr_t address, struct block *out) {
     struct place at;
-    if (!find(address, &at))
-        return false;
+    if (!find(address, &at)) return false;
     uint64_t expected = address;
     *out = at.bucket->blocks[at.slot];
     /* Keep the slot claimed until its record is cleared, so that no newcomer's record is. */
@@ -191,8 +179,7 @@ bool blocks_take(uintptr_t address, struct block *out) {
     struct snap_large *records = __atomic_load_n(&at.level->records, __ATOMIC_ACQUIRE);
     if (records)
         __atomic_store_n(&records[(at.bucket - at.level->buckets) * WIDTH + at.slot].address, 0, __ATOMIC_RELEASE);
-    if (at.bucket != at.home)
-        __atomic_fetch_sub(&at.home->away, 1, __ATOMIC_RELEASE);
+    if (at.bucket != at.home) __atomic_fetch_sub(&at.home->away, 1, __ATOMIC_RELEASE);
     __atomic_store_n(&at.bucket->addresses[at.slot], 0, __ATOMIC_RELEASE);
     return true;
 }
@@ -201,18 +188,15 @@ void blocks_open_ledger(void) {
     if (!level_count)
         add_level(0);
     else
-        for (uint32_t k = 0; k < LEVELS && has_level(k); k++)
-            open_level(k);
+        for (uint32_t k = 0; k < LEVELS && has_level(k); k++) open_level(k);
 }
 
 void blocks_close_ledger(void) {
-    for (uint32_t k = 0; k < LEVELS; k++)
-        levels[k].records = NULL;
+    for (uint32_t k = 0; k < LEVELS; k++) levels[k].records = NULL;
 }
 
 void blocks_visit_records(void (*visit)(struct snap_large *record, void *context), void *context) {
     for (uint32_t k = 0; k < level_count; k++)
         for (uint64_t i = 0; levels[k].records && i < buckets_in(k) * WIDTH; i++)
-            if (os_load(&levels[k].records[i].address) > 1)
-                visit(&levels[k].records[i], context);
+            if (os_load(&levels[k].records[i].address) > 1) visit(&levels[k].records[i], context);
 }

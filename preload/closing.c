@@ -20,8 +20,7 @@ static struct series regions = {
 static uint32_t path_string(const char *path) {
     static char last[4096];
     static uint32_t last_string;
-    if (!path[0])
-        return 0;
+    if (!path[0]) return 0;
     if (strcmp(path, last)) {
         strncpy(last, path, sizeof last - 1);
         last_string = ledger_string(path);
@@ -32,8 +31,7 @@ static uint32_t path_string(const char *path) {
 static int write_region(void *context, const struct residency_region *found) {
     const struct residency *residency = context;
     uint64_t anonymous = 0;
-    if (!found->readable || found->end - found->start > WALK_AT_MOST)
-        return 0;
+    if (!found->readable || found->end - found->start > WALK_AT_MOST) return 0;
     uint64_t resident = residency_count(residency, found->start, found->end, &anonymous);
     struct snap_region *region = resident ? series_at(&regions, series_take(&regions)) : NULL;
     if (region)
@@ -57,8 +55,7 @@ static void measure_mapping(struct snap_mapping *record, void *residency) {
 
 static void measure_residency(void) {
     struct residency residency;
-    if (residency_open(&residency, 0) < 0)
-        return;
+    if (residency_open(&residency, 0) < 0) return;
     series_reset(&regions);
     residency_regions(&residency, write_region, &residency);
     blocks_visit_records(measure_large, &residency);
@@ -73,6 +70,5 @@ void closing_write(void) {
     account_finish();
     peak_finish();
     ledger_note_own_memory();
-    if (!ledger_is_sealed())
-        measure_residency();
+    if (!ledger_is_sealed()) measure_residency();
 }

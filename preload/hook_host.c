@@ -34,9 +34,7 @@ static uint64_t key_of(const void *p, uint32_t mark) {
     return process_next == NEXT_FOREIGN || mark & HEADER_EARLY ? header_key((uintptr_t)p, (uintptr_t)&process_page) : 0;
 }
 
-static uint64_t size_in(const struct header *header) {
-    return header->size & (((uint64_t)1 << HEADER_SIZE_BITS) - 1);
-}
+static uint64_t size_in(const struct header *header) { return header->size & (((uint64_t)1 << HEADER_SIZE_BITS) - 1); }
 
 /* Whether a pointer is a block with a header of ours. Reading 16 bytes back is safe: a page-aligned pointer comes
  * here only over glibc or mimalloc, where it is a block of ours or a chunk of glibc's, header in front. */
@@ -62,24 +60,24 @@ static struct known in_table(void *p, const struct block *entry) {
 static struct known look_at(void *p) {
     struct block entry;
     if (on_page(p)) {
-        if (blocks_find((uintptr_t)p, &entry))
-            return in_table(p, &entry);
-        if (process_next == NEXT_FOREIGN)
-            return (struct known){.raw = p};
+        if (blocks_find((uintptr_t)p, &entry)) return in_table(p, &entry);
+        if (process_next == NEXT_FOREIGN) return (struct known){.raw = p};
     }
-    if (!has_header(p))
-        return (struct known){.raw = p};
+    if (!has_header(p)) return (struct known){.raw = p};
     const struct header *header = header_of(p);
     uint64_t size = size_in(header);
-    return (struct known){(char *)p - header_distance(header->mark), size, header->site, header->mark, true,
+    return (struct known){(char *)p - header_distance(header->mark),
+                          size,
+                          header->site,
+                          header->mark,
+                          true,
                           header->mark & HEADER_LISTED};
 }
 
 /* Blocks that are none of ours came from glibc (__libc_malloc, or before tracking), or from the foreign allocator
  * that the program has. */
 static const struct next_allocator *allocator_of(const struct known *block) {
-    if (block->ours)
-        return block->mark & HEADER_EARLY ? &next_libc : &next;
+    if (block->ours) return block->mark & HEADER_EARLY ? &next_libc : &next;
     return process_next == NEXT_FOREIGN ? &next : &next_libc;
 }
 
@@ -92,8 +90,7 @@ static bool is_inherited(const struct known *block) {
 }
 
 static void count_out(const struct known *block) {
-    if (!is_counted(block))
-        return;
+    if (!is_counted(block)) return;
     if (is_inherited(block))
         account_free_inherited(block->size);
     else
@@ -123,30 +120,25 @@ static void describe(void *p, uint64_t size, uint32_t mark, uint32_t site) {
     bool listed = size >= SNAP_LARGE_BYTES || (on_page(p) && process_next == NEXT_FOREIGN);
     mark |= listed ? HEADER_LISTED : 0;
     write_header(p, size, mark, site);
-    if (listed)
-        blocks_add((uintptr_t)p, &(struct block){size, site, mark}, account_thread_slot());
+    if (listed) blocks_add((uintptr_t)p, &(struct block){size, site, mark}, account_thread_slot());
 }
 
 /* Before libc is set up, and while tracking begins: from glibc, with a header that says so, so that it is told
  * apart from a foreign allocator's blocks. */
 static void *early_alloc(size_t alignment, size_t size, bool zero) {
     size_t distance = alignment > BEFORE ? alignment : BEFORE;
-    if (distance > HEADER_DISTANCE_MAX)
-        return next_libc.memalign(alignment, size);
+    if (distance > HEADER_DISTANCE_MAX) return next_libc.memalign(alignment, size);
     char *raw = alignment > BEFORE ? next_libc.memalign(alignment, size + distance)
                 : zero             ? next_libc.calloc(1, size + 2 * BEFORE)
                                    : next_libc.malloc(size + 2 * BEFORE);
-    if (!raw)
-        return NULL;
+    if (!raw) return NULL;
     /* Over a foreign allocator no header is looked for in front of a page-aligned block. */
-    if (alignment == BEFORE && on_page(raw + BEFORE))
-        distance = 2 * BEFORE;
+    if (alignment == BEFORE && on_page(raw + BEFORE)) distance = 2 * BEFORE;
     uint32_t mark = header_mark(0, (uint32_t)distance) | HEADER_EARLY;
     char *p = raw + distance;
     ledger_lost(SNAP_LOST_BLOCKS);
     write_header(p, size, mark, SNAP_SITE_UNKNOWN);
-    if (on_page(p))
-        blocks_add((uintptr_t)p, &(struct block){size, SNAP_SITE_UNKNOWN, mark}, SNAP_THREAD_SHARED);
+    if (on_page(p)) blocks_add((uintptr_t)p, &(struct block){size, SNAP_SITE_UNKNOWN, mark}, SNAP_THREAD_SHARED);
     return p;
 }
 
@@ -154,16 +146,14 @@ static void *early_alloc(size_t alignment, size_t size, bool zero) {
  * glibc serves. */
 static void *untracked_alloc(size_t alignment, size_t size, bool zero) {
     const struct next_allocator *from = process_next == NEXT_MIMALLOC ? &next_libc : &next;
-    if (alignment > BEFORE)
-        return from->memalign(alignment, size);
+    if (alignment > BEFORE) return from->memalign(alignment, size);
     return zero ? from->calloc(1, size) : from->malloc(size);
 }
 
 /* Page-aligned blocks go without a header, which would cost a page: the table knows them. */
 static void *bare_alloc(size_t alignment, size_t size, uintptr_t caller) {
     char *p = next.memalign(alignment, size);
-    if (!p)
-        return NULL;
+    if (!p) return NULL;
     uint32_t site = site_counted(caller, size), mark = process_mark | BLOCK_BARE;
     if (!blocks_add((uintptr_t)p, &(struct block){size, site, mark}, account_thread_slot())) {
         account_free(site, size);
@@ -173,16 +163,13 @@ static void *bare_alloc(size_t alignment, size_t size, uintptr_t caller) {
 }
 
 static void *host_alloc(size_t alignment, size_t size, bool zero, uintptr_t caller) {
-    if (unlikely(size > PTRDIFF_MAX - alignment))
-        return no_memory();
+    if (unlikely(size > PTRDIFF_MAX - alignment)) return no_memory();
     if (unlikely(!process_tracked()))
         return process_page.stage == PROCESS_UNTRACKED ? untracked_alloc(alignment, size, zero)
                                                        : early_alloc(alignment, size, zero);
-    if (alignment >= OS_PAGE)
-        return bare_alloc(alignment, size, caller);
+    if (alignment >= OS_PAGE) return bare_alloc(alignment, size, caller);
     char *raw = zero ? next.calloc(1, size + BEFORE) : next.malloc(size + alignment);
-    if (unlikely(!raw))
-        return NULL;
+    if (unlikely(!raw)) return NULL;
     /* Raw blocks are 16-aligned, so the first aligned address after a header is at most `alignment` away. */
     char *p = (char *)os_round_up((uintptr_t)raw + BEFORE, alignment);
     uint32_t site = site_counted(caller, size);
@@ -209,38 +196,31 @@ static inline void *stamp(struct header *header, size_t size, uintptr_t caller) 
     struct thread *self = account_self;
     uint32_t site = site_cached(self, caller);
     uint32_t mark = process_page.mark; /* 0 in a child that a signal handler forked meanwhile */
-    if (unlikely(!header))
-        return NULL;
-    if (unlikely(!account_is_near(self, site) || !mark))
-        return stamp_slow(header, size, caller);
+    if (unlikely(!header)) return NULL;
+    if (unlikely(!account_is_near(self, site) || !mark)) return stamp_slow(header, size, caller);
     header->size = size;
     header->word = mark | (uint64_t)site << 32;
-    if (unlikely(account_alloc_at(self, self->near + site, size)))
-        return flushed(self, header + 1);
+    if (unlikely(account_alloc_at(self, self->near + site, size))) return flushed(self, header + 1);
     return header + 1;
 }
 
 HOOK void *malloc(size_t size) {
-    if (!is_plain(size))
-        return host_alloc(BEFORE, size, false, CALLER);
+    if (!is_plain(size)) return host_alloc(BEFORE, size, false, CALLER);
     struct header *header = next.malloc(size + BEFORE);
     return stamp(header, size, CALLER);
 }
 
 HOOK void *calloc(size_t count, size_t each) {
     size_t size;
-    if (unlikely(__builtin_mul_overflow(count, each, &size)))
-        return no_memory();
-    if (!is_plain(size))
-        return host_alloc(BEFORE, size, true, CALLER);
+    if (unlikely(__builtin_mul_overflow(count, each, &size))) return no_memory();
+    if (!is_plain(size)) return host_alloc(BEFORE, size, true, CALLER);
     return stamp(next.calloc(1, size + BEFORE), size, CALLER);
 }
 
 /* --- freeing --- */
 
 __attribute__((noinline)) static void host_free(void *p) {
-    if (!p)
-        return;
+    if (!p) return;
     struct known block = look_at(p);
     struct block entry;
     if (block.in_table && !blocks_take((uintptr_t)p, &entry) && block.mark & BLOCK_BARE)
@@ -280,8 +260,7 @@ static void *resize_whole(void *p, const struct known *block, size_t size, uintp
     bool entered = block->in_table && blocks_take((uintptr_t)p, &entry);
     char *raw = next.realloc(block->raw, size + BEFORE);
     if (!raw) {
-        if (entered)
-            blocks_add((uintptr_t)p, &entry, account_thread_slot());
+        if (entered) blocks_add((uintptr_t)p, &entry, account_thread_slot());
         return NULL;
     }
     count_out(block);
@@ -293,8 +272,7 @@ static void *resize_whole(void *p, const struct known *block, size_t size, uintp
 
 static void *resize_by_copy(void *p, const struct known *block, size_t size, uintptr_t caller) {
     void *copy = host_alloc(BEFORE, size, false, caller);
-    if (!copy)
-        return NULL;
+    if (!copy) return NULL;
     memcpy(copy, p, block->size < size ? block->size : size);
     host_free(p);
     return copy;
@@ -302,30 +280,25 @@ static void *resize_by_copy(void *p, const struct known *block, size_t size, uin
 
 __attribute__((noinline)) static void *host_realloc(void *p, size_t size, uintptr_t caller) {
     struct known block = look_at(p);
-    if (!block.ours)
-        return allocator_of(&block)->realloc(p, size);
+    if (!block.ours) return allocator_of(&block)->realloc(p, size);
     if (size == 0 && process_next != NEXT_FOREIGN) { /* glibc's way */
         host_free(p);
         return NULL;
     }
-    if (size > PTRDIFF_MAX - BEFORE)
-        return no_memory();
-    if (is_counted(&block) && (char *)p - (char *)block.raw == BEFORE)
-        return resize_whole(p, &block, size, caller);
+    if (size > PTRDIFF_MAX - BEFORE) return no_memory();
+    if (is_counted(&block) && (char *)p - (char *)block.raw == BEFORE) return resize_whole(p, &block, size, caller);
     return resize_by_copy(p, &block, size, caller);
 }
 
 static inline void *any_realloc(void *p, size_t size, uintptr_t caller) {
     struct header *header = header_of(p);
-    if (unlikely(!p))
-        return host_alloc(BEFORE, size, false, caller);
+    if (unlikely(!p)) return host_alloc(BEFORE, size, false, caller);
     if (unlikely(on_page(p) || !is_plain(size) || size == 0 || header->mark != process_page.mark))
         return host_realloc(p, size, caller);
     uint64_t before = header->size;
     uint32_t site = header->site;
     header = next.realloc(header, size + BEFORE);
-    if (unlikely(!header))
-        return NULL;
+    if (unlikely(!header)) return NULL;
     if (likely(process_page.mark))
         account_free(site, before);
     else if (process_tracked()) /* a child: see site_counted */
@@ -337,8 +310,7 @@ HOOK void *realloc(void *p, size_t size) { return any_realloc(p, size, CALLER); 
 
 HOOK void *reallocarray(void *p, size_t count, size_t each) {
     size_t size;
-    if (unlikely(__builtin_mul_overflow(count, each, &size)))
-        return no_memory();
+    if (unlikely(__builtin_mul_overflow(count, each, &size))) return no_memory();
     return any_realloc(p, size, CALLER);
 }
 
@@ -360,11 +332,9 @@ HOOK void *aligned_alloc(size_t alignment, size_t size) {
 }
 
 HOOK int posix_memalign(void **out, size_t alignment, size_t size) {
-    if (!is_power_of_two(alignment) || alignment % sizeof(void *))
-        return EINVAL;
+    if (!is_power_of_two(alignment) || alignment % sizeof(void *)) return EINVAL;
     void *p = aligned(alignment, size, CALLER);
-    if (!p)
-        return ENOMEM;
+    if (!p) return ENOMEM;
     *out = p;
     return 0;
 }
@@ -398,8 +368,7 @@ HOOK void free_aligned_sized(void *p, size_t alignment, size_t size) {
 
 /* All that the allocator gave, as without us: some programs (redis) use every byte of it. */
 HOOK size_t malloc_usable_size(void *p) {
-    if (!p)
-        return 0;
+    if (!p) return 0;
     struct known block = look_at(p);
     return allocator_of(&block)->usable(block.raw) - (size_t)((char *)p - (char *)block.raw);
 }

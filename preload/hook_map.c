@@ -32,8 +32,7 @@ static void *find_next(const char *name, void **known) {
 }
 
 static enum snap_mapping_kind kind_of(int protection, int flags) {
-    if (!(flags & MAP_ANONYMOUS))
-        return SNAP_MAP_FILE;
+    if (!(flags & MAP_ANONYMOUS)) return SNAP_MAP_FILE;
     return protection == PROT_NONE ? SNAP_MAP_RESERVED : SNAP_MAP_ANONYMOUS;
 }
 
@@ -57,8 +56,7 @@ HOOK void *mmap64(void *hint, size_t length, int protection, int flags, int fd, 
 static bool is_range(const void *start, size_t length) { return (uintptr_t)start % OS_PAGE == 0 && length; }
 
 HOOK int munmap(void *start, size_t length) {
-    if (!counts(CALLER) || !is_range(start, length))
-        return NEXT(munmap)(start, length);
+    if (!counts(CALLER) || !is_range(start, length)) return NEXT(munmap)(start, length);
     uint32_t ticket = mappings_take((uintptr_t)start, os_round_up(length, OS_PAGE));
     int result = NEXT(munmap)(start, length);
     if (result)
@@ -71,8 +69,7 @@ HOOK int munmap(void *start, size_t length) {
 /* With old length 0 a shared mapping is mapped a second time; with MREMAP_DONTUNMAP the old range stays, empty. */
 static void *remap_keeping_old(void *old, size_t old_length, size_t length, int flags, void *hint, uintptr_t caller) {
     void *p = NEXT(mremap)(old, old_length, length, flags, hint);
-    if (p != MAP_FAILED)
-        mappings_add((uintptr_t)p, length, SNAP_MAP_ANONYMOUS, old_length == 0, site_of(caller));
+    if (p != MAP_FAILED) mappings_add((uintptr_t)p, length, SNAP_MAP_ANONYMOUS, old_length == 0, site_of(caller));
     return p;
 }
 
@@ -86,8 +83,7 @@ HOOK void *mremap(void *old, size_t old_length, size_t length, int flags, ...) {
     }
     if (!counts(CALLER) || (old_length && !is_range(old, old_length)))
         return NEXT(mremap)(old, old_length, length, flags, hint);
-    if (!old_length || flags & MREMAP_DONTUNMAP)
-        return remap_keeping_old(old, old_length, length, flags, hint, CALLER);
+    if (!old_length || flags & MREMAP_DONTUNMAP) return remap_keeping_old(old, old_length, length, flags, hint, CALLER);
     uint32_t ticket = mappings_take((uintptr_t)old, os_round_up(old_length, OS_PAGE));
     void *p = NEXT(mremap)(old, old_length, length, flags, hint);
     if (p == MAP_FAILED)
@@ -99,15 +95,13 @@ HOOK void *mremap(void *old, size_t old_length, size_t length, int flags, ...) {
 
 HOOK int madvise(void *start, size_t length, int advice) {
     int result = NEXT(madvise)(start, length, advice);
-    if (!result && counts(CALLER))
-        mappings_advise((uintptr_t)start, length, advice);
+    if (!result && counts(CALLER)) mappings_advise((uintptr_t)start, length, advice);
     return result;
 }
 
 HOOK int mprotect(void *start, size_t length, int protection) {
     int result = NEXT(mprotect)(start, length, protection);
-    if (!result && counts(CALLER))
-        mappings_protect((uintptr_t)start, length, protection != PROT_NONE);
+    if (!result && counts(CALLER)) mappings_protect((uintptr_t)start, length, protection != PROT_NONE);
     return result;
 }
 
@@ -129,7 +123,6 @@ HOOK void *sbrk(intptr_t change) {
 HOOK int brk(void *address) {
     void *before = NEXT(sbrk)(0);
     int result = NEXT(brk)(address);
-    if (!result && counts(CALLER))
-        note_break((uintptr_t)before, (uintptr_t)address, CALLER);
+    if (!result && counts(CALLER)) note_break((uintptr_t)before, (uintptr_t)address, CALLER);
     return result;
 }

@@ -21,12 +21,12 @@
 
 /* --- exec: the same process goes on as another program --- */
 
-#define AROUND_EXEC(call)                                                                                         \
-    do {                                                                                                          \
-        process_exec(true);                                                                                       \
-        int result_ = (call);                                                                                     \
-        process_exec(false);                                                                                      \
-        return result_;                                                                                           \
+#define AROUND_EXEC(call)                                                                                              \
+    do {                                                                                                               \
+        process_exec(true);                                                                                            \
+        int result_ = (call);                                                                                          \
+        process_exec(false);                                                                                           \
+        return result_;                                                                                                \
     } while (0)
 
 HOOK int execve(const char *path, char *const arguments[], char *const environment[]) {
@@ -46,18 +46,16 @@ HOOK int fexecve(int fd, char *const arguments[], char *const environment[]) {
 }
 
 /* Collects the arguments of an execl variant, on the stack: a vfork child may not allocate. */
-#define COLLECT(arguments, first, list)                                                                           \
-    do {                                                                                                          \
-        size_t count_ = 1;                                                                                        \
-        va_list again_;                                                                                           \
-        va_copy(again_, list);                                                                                    \
-        while (va_arg(again_, char *))                                                                            \
-            count_++;                                                                                             \
-        va_end(again_);                                                                                           \
-        arguments = alloca((count_ + 1) * sizeof *arguments);                                                     \
-        arguments[0] = (char *)first;                                                                             \
-        for (size_t i_ = 1; i_ <= count_; i_++)                                                                   \
-            arguments[i_] = va_arg(list, char *);                                                                 \
+#define COLLECT(arguments, first, list)                                                                                \
+    do {                                                                                                               \
+        size_t count_ = 1;                                                                                             \
+        va_list again_;                                                                                                \
+        va_copy(again_, list);                                                                                         \
+        while (va_arg(again_, char *)) count_++;                                                                       \
+        va_end(again_);                                                                                                \
+        arguments = alloca((count_ + 1) * sizeof *arguments);                                                          \
+        arguments[0] = (char *)first;                                                                                  \
+        for (size_t i_ = 1; i_ <= count_; i_++) arguments[i_] = va_arg(list, char *);                                  \
     } while (0)
 
 HOOK int execl(const char *path, const char *first, ...) {
@@ -92,12 +90,10 @@ HOOK int execle(const char *path, const char *first, ...) {
 
 HOOK __attribute__((noreturn)) void _exit(int status) {
     process_end(SNAP_ABRUPT_EXIT);
-    for (;;)
-        os_call(SYS_exit_group, (long)status);
+    for (;;) os_call(SYS_exit_group, (long)status);
 }
 
 HOOK __attribute__((noreturn)) void _Exit(int status) { _exit(status); }
-
 
 /* --- code that goes away --- */
 
@@ -135,8 +131,7 @@ HOOK long syscall(long number, ...) {
     long a = va_arg(list, long), b = va_arg(list, long), c = va_arg(list, long);
     long d = va_arg(list, long), e = va_arg(list, long), f = va_arg(list, long);
     va_end(list);
-    if (unlikely(!found))
-        __atomic_store_n(&known, found = NEXT(syscall), __ATOMIC_RELAXED);
+    if (unlikely(!found)) __atomic_store_n(&known, found = NEXT(syscall), __ATOMIC_RELAXED);
     look_for_sandbox(number, (unsigned long)a);
     return found(number, a, b, c, d, e, f);
 }

@@ -69,8 +69,7 @@ static struct {
  * overlay the upper file system decides; the usual ones are in this list. */
 static bool preallocation_holds(int fd) {
     struct statfs fs;
-    if (os_call(SYS_fstatfs, (long)fd, &fs) < 0)
-        return false;
+    if (os_call(SYS_fstatfs, (long)fd, &fs) < 0) return false;
     switch ((unsigned long)fs.f_type) {
     case EXT4_SUPER_MAGIC: /* also ext2, ext3 */
     case TMPFS_MAGIC:
@@ -85,8 +84,7 @@ static bool preallocation_holds(int fd) {
 /* Beyond RLIMIT_FSIZE the kernel kills by SIGXFSZ: look first. */
 static bool size_allowed(uint64_t size) {
     struct rlimit limit;
-    if (os_call(SYS_prlimit64, 0L, (long)RLIMIT_FSIZE, 0L, &limit) < 0)
-        return false;
+    if (os_call(SYS_prlimit64, 0L, (long)RLIMIT_FSIZE, 0L, &limit) < 0) return false;
     return limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur;
 }
 
@@ -98,18 +96,13 @@ static size_t window_end(void) { return ledger.windows[ledger.window].start + le
 
 /* Room from the end of what is mapped; 0 or -errno. */
 static long extend_file(int fd, size_t length) {
-    if (ledger.mapped + length > window_end())
-        return -ENOMEM;
-    if (!size_allowed(ledger.mapped + length))
-        return -EFBIG;
+    if (ledger.mapped + length > window_end()) return -ENOMEM;
+    if (!size_allowed(ledger.mapped + length)) return -EFBIG;
     long error;
-    do
-        error = os_call(SYS_fallocate, (long)fd, 0L, (long)ledger.mapped, (long)length);
+    do error = os_call(SYS_fallocate, (long)fd, 0L, (long)ledger.mapped, (long)length);
     while (error == -EINTR);
-    if (!error)
-        error = os_map_file(address_of(ledger.mapped), length, fd, ledger.mapped);
-    if (!error)
-        ledger.mapped += length;
+    if (!error) error = os_map_file(address_of(ledger.mapped), length, fd, ledger.mapped);
+    if (!error) ledger.mapped += length;
     return error;
 }
 
@@ -125,17 +118,14 @@ static int reopen(void) {
 }
 
 static bool grow(size_t need) {
-    if (!ledger.file || ledger.sealed)
-        return false;
+    if (!ledger.file || ledger.sealed) return false;
     size_t step = ledger.mapped < LARGEST_EXTENT ? ledger.mapped : LARGEST_EXTENT;
     size_t room = window_end() - ledger.mapped, length = need > step ? need : step;
     length = os_round_up(length < room ? length : need, OS_PAGE);
     int fd = reopen();
-    if (fd < 0)
-        return false;
+    if (fd < 0) return false;
     long error = extend_file(fd, length);
-    if (error && length > need)
-        error = extend_file(fd, os_round_up(need, OS_PAGE));
+    if (error && length > need) error = extend_file(fd, os_round_up(need, OS_PAGE));
     os_close(fd);
     return !error;
 }
@@ -144,15 +134,13 @@ static bool grow(size_t need) {
  * which is in whole pages. */
 static bool open_window(uint32_t i, size_t start, size_t need, size_t wanted) {
     size_t length = os_round_up(wanted > need ? wanted : need, OS_PAGE);
-    if (i >= WINDOWS)
-        return false;
+    if (i >= WINDOWS) return false;
     char *base = os_reserve(length);
     while (!base && length > need) {
         length = length / 2 > need ? os_round_up(length / 2, OS_PAGE) : need;
         base = os_reserve(length);
     }
-    if (!base)
-        return false;
+    if (!base) return false;
     ledger.windows[i] = (struct window){base, start, length};
     ledger.window = i;
     return true;
@@ -160,8 +148,7 @@ static bool open_window(uint32_t i, size_t start, size_t need, size_t wanted) {
 
 static void close_windows(void) {
     for (uint32_t i = 0; i < WINDOWS; i++)
-        if (ledger.windows[i].base)
-            os_unmap(ledger.windows[i].base, ledger.windows[i].length);
+        if (ledger.windows[i].base) os_unmap(ledger.windows[i].base, ledger.windows[i].length);
     memset(ledger.windows, 0, sizeof ledger.windows);
     ledger.window = 0;
 }
@@ -179,8 +166,7 @@ static size_t memory_room(void) {
 static bool replaceable(int fd, uint32_t *exec_generation, bool *same) {
     struct stat is;
     static struct snap_header old; /* not on the stack: see residency.h */
-    if (os_stat_fd(fd, &is) < 0 || !S_ISREG(is.st_mode) || is.st_uid != (uid_t)os_call(SYS_geteuid))
-        return false;
+    if (os_stat_fd(fd, &is) < 0 || !S_ISREG(is.st_mode) || is.st_uid != (uid_t)os_call(SYS_geteuid)) return false;
     if (os_pread(fd, &old, sizeof old, 0) != sizeof old || memcmp(old.magic, SNAP_MAGIC, sizeof old.magic))
         return false;
     *same = old.kind == SNAP_LEDGER && old.pid == os_pid() && old.start_ticks == os_start_ticks(0);
@@ -192,11 +178,9 @@ static void append_number(char *text, size_t room, uint32_t n) {
     char digits[12];
     int count = 0;
     size_t at = strlen(text);
-    do
-        digits[count++] = (char)('0' + n % 10);
+    do digits[count++] = (char)('0' + n % 10);
     while ((n /= 10));
-    while (count && at + 1 < room)
-        text[at++] = digits[--count];
+    while (count && at + 1 < room) text[at++] = digits[--count];
     text[at] = 0;
 }
 
@@ -221,8 +205,7 @@ static int open_nameless(void) {
     static char directory[sizeof ledger.path];
     const char *slash = strrchr(ledger.path, '/');
     copy_name(directory, sizeof directory, slash == ledger.path ? "/" : slash ? ledger.path : ".");
-    if (slash > ledger.path)
-        directory[slash - ledger.path] = 0;
+    if (slash > ledger.path) directory[slash - ledger.path] = 0;
     return os_open(directory, O_RDWR | O_TMPFILE, 0600);
 }
 
@@ -233,8 +216,7 @@ static long give_name(int fd) {
 }
 
 static long write_header(int fd) {
-    if (!size_allowed(SNAP_HEADER_SIZE))
-        return -EFBIG;
+    if (!size_allowed(SNAP_HEADER_SIZE)) return -EFBIG;
     long n = os_call(SYS_pwrite64, (long)fd, &scratch, (long)sizeof scratch, 0L);
     return n == sizeof scratch ? 0 : n < 0 ? n : -ENOSPC;
 }
@@ -244,14 +226,11 @@ static long write_header(int fd) {
 static int open_new(void) {
     int fd = open_nameless();
     long error = fd < 0 ? fd : write_header(fd);
-    if (!error)
-        error = give_name(fd);
-    if (fd >= 0)
-        os_close(fd);
+    if (!error) error = give_name(fd);
+    if (fd >= 0) os_close(fd);
     if (!error) /* opened by its name, it is shown by it in /proc/PID/maps */
         return os_open(ledger.path, O_RDWR | O_NOFOLLOW, 0);
-    if (error == -EEXIST)
-        return -EEXIST;
+    if (error == -EEXIST) return -EEXIST;
     fd = os_open(ledger.path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     error = fd < 0 ? 0 : write_header(fd);
     if (error) {
@@ -267,16 +246,13 @@ static int open_new(void) {
 static int create_file(uint32_t *exec_generation) {
     for (int attempt = 0; attempt < 3; attempt++) {
         int fd = open_new();
-        if (fd != -EEXIST)
-            return fd;
+        if (fd != -EEXIST) return fd;
         fd = os_open(ledger.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
-        if (fd < 0)
-            return fd;
+        if (fd < 0) return fd;
         uint32_t generation = 0;
         bool same = false, ours = replaceable(fd, &generation, &same);
         os_close(fd);
-        if (!ours)
-            return -EEXIST;
+        if (!ours) return -EEXIST;
         if (same) {
             *exec_generation = generation + 1;
             keep_earlier_image(generation);
@@ -290,8 +266,7 @@ static int create_file(uint32_t *exec_generation) {
 static bool begin_in_file(uint32_t *exec_generation) {
     struct stat made;
     int fd = create_file(exec_generation);
-    if (fd < 0)
-        return false;
+    if (fd < 0) return false;
     bool good = preallocation_holds(fd) && !os_stat_fd(fd, &made) && extend_file(fd, FIRST_EXTENT) == 0;
     os_close(fd);
     if (!good) {
@@ -307,13 +282,11 @@ static bool begin_in_file(uint32_t *exec_generation) {
 /* Memory that `memstow report PID` can still find: a memfd, visible in /proc/PID/maps. */
 static bool begin_in_memory(void) {
     close_windows();
-    if (!open_window(0, 0, FIRST_EXTENT, memory_room()))
-        return false;
+    if (!open_window(0, 0, FIRST_EXTENT, memory_room())) return false;
     size_t room = ledger.windows[0].length;
     char *base = ledger.windows[0].base;
     int fd = -1;
-    if (!ledger.sealed && size_allowed(room))
-        fd = (int)os_call(SYS_memfd_create, "memstow-ledger", (long)MFD_CLOEXEC);
+    if (!ledger.sealed && size_allowed(room)) fd = (int)os_call(SYS_memfd_create, "memstow-ledger", (long)MFD_CLOEXEC);
     if (fd >= 0) {
         bool good = os_call(SYS_ftruncate, (long)fd, (long)room) == 0 && os_map_file(base, room, fd, 0) == 0;
         os_close(fd);
@@ -322,8 +295,7 @@ static bool begin_in_memory(void) {
             return true;
         }
     }
-    if (os_call(SYS_mprotect, base, (long)room, (long)(PROT_READ | PROT_WRITE)) < 0)
-        return false;
+    if (os_call(SYS_mprotect, base, (long)room, (long)(PROT_READ | PROT_WRITE)) < 0) return false;
     ledger.mapped = room;
     return true;
 }
@@ -338,8 +310,7 @@ static bool growth_lock(void) {
         uint32_t holder = 0;
         if (__atomic_compare_exchange_n(&ledger.growing, &holder, self, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             return true;
-        if (holder == self)
-            return false;
+        if (holder == self) return false;
         if (i < SPINS || ledger.sealed)
             __builtin_ia32_pause();
         else
@@ -354,8 +325,7 @@ static void growth_unlock(void) { __atomic_store_n(&ledger.growing, 0, __ATOMIC_
 static bool skip_to_next_window(size_t need) {
     struct snap_section *filler = (void *)address_of(ledger.used);
     size_t start = ledger.mapped, wanted = start > FIRST_WINDOW ? start : FIRST_WINDOW;
-    if (!ledger.file || ledger.sealed || !open_window(ledger.window + 1, start, need, wanted))
-        return false;
+    if (!ledger.file || ledger.sealed || !open_window(ledger.window + 1, start, need, wanted)) return false;
     if (start > ledger.used)
         *filler = (struct snap_section){.version = 1, .record_size = 1, .length = start - ledger.used};
     ledger.used = start;
@@ -363,20 +333,17 @@ static bool skip_to_next_window(size_t need) {
 }
 
 static bool make_room(size_t length) {
-    if (ledger.used + length <= ledger.mapped)
-        return true;
-    if (ledger.used + length > window_end() && !skip_to_next_window(os_round_up(length, OS_PAGE)))
-        return false;
+    if (ledger.used + length <= ledger.mapped) return true;
+    if (ledger.used + length > window_end() && !skip_to_next_window(os_round_up(length, OS_PAGE))) return false;
     return grow(ledger.used + length - ledger.mapped);
 }
 
 static struct snap_section *carve(uint32_t type, uint32_t record_size, uint64_t capacity, uint64_t first) {
     size_t length = os_round_up(sizeof(struct snap_section) + record_size * capacity, SECTION_ALIGN);
-    if (!ledger.windows[0].base || !make_room(length))
-        return NULL;
+    if (!ledger.windows[0].base || !make_room(length)) return NULL;
     struct snap_section *section = (void *)address_of(ledger.used);
-    *section = (struct snap_section){.type = type, .version = 1, .record_size = (uint16_t)record_size,
-                                     .length = length, .first = first};
+    *section = (struct snap_section){
+        .type = type, .version = 1, .record_size = (uint16_t)record_size, .length = length, .first = first};
     ledger.used += length;
     __atomic_store_n(&ledger_head->size, ledger.used, __ATOMIC_RELEASE);
     return section;
@@ -388,15 +355,13 @@ static struct snap_section *new_section(uint32_t type, uint32_t record_size, uin
         section = carve(type, record_size, capacity, first);
         growth_unlock();
     }
-    if (!section)
-        ledger_lost(SNAP_LOST_FILE);
+    if (!section) ledger_lost(SNAP_LOST_FILE);
     return section;
 }
 
 void *ledger_section(uint32_t type, uint32_t record_size, uint64_t capacity, uint64_t first) {
     struct snap_section *section = new_section(type, record_size, capacity, first);
-    if (!section)
-        return NULL;
+    if (!section) return NULL;
     __atomic_store_n(&section->count, capacity, __ATOMIC_RELEASE);
     return section + 1;
 }
@@ -411,11 +376,10 @@ static uint32_t segment_first(const struct series *self, uint32_t k) {
 }
 
 static bool make_segment(struct series *self, uint32_t k) {
-    if (!growth_lock())
-        return false;
+    if (!growth_lock()) return false;
     if (!self->segments[k]) {
-        struct snap_section *section = carve(self->type, self->record_size, (uint64_t)self->first_capacity << k,
-                                             segment_first(self, k));
+        struct snap_section *section =
+            carve(self->type, self->record_size, (uint64_t)self->first_capacity << k, segment_first(self, k));
         if (section) {
             self->sections[k] = section;
             __atomic_store_n(&self->segments[k], (char *)(section + 1), __ATOMIC_RELEASE);
@@ -427,10 +391,8 @@ static bool make_segment(struct series *self, uint32_t k) {
 
 bool series_reserve(struct series *self, uint32_t id) {
     uint32_t k = segment_of(self, id);
-    if (id >= self->limit || k >= SERIES_SEGMENTS)
-        return false;
-    if (likely(__atomic_load_n(&self->segments[k], __ATOMIC_ACQUIRE)) || make_segment(self, k))
-        return true;
+    if (id >= self->limit || k >= SERIES_SEGMENTS) return false;
+    if (likely(__atomic_load_n(&self->segments[k], __ATOMIC_ACQUIRE)) || make_segment(self, k)) return true;
     ledger_lost(SNAP_LOST_FILE);
     return false;
 }
@@ -450,8 +412,7 @@ static void raise_to(uint64_t *word, uint64_t value) {
 uint32_t series_take(struct series *self) {
     uint64_t next = os_load(&self->next);
     do
-        if (next >= self->limit || !series_reserve(self, (uint32_t)next))
-            return SERIES_NONE;
+        if (next >= self->limit || !series_reserve(self, (uint32_t)next)) return SERIES_NONE;
     while (!__atomic_compare_exchange_n(&self->next, &next, next + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     uint32_t id = (uint32_t)next, k = segment_of(self, id);
     raise_to(&self->sections[k]->count, id - segment_first(self, k) + 1);
@@ -466,8 +427,7 @@ void series_reset(struct series *self) {
 
 uint32_t ledger_string(const char *text) {
     size_t length = strlen(text) + 1;
-    if (length == 1 || length > STRING_SECTION || !growth_lock())
-        return 0;
+    if (length == 1 || length > STRING_SECTION || !growth_lock()) return 0;
     struct snap_section *section = strings.section;
     if (!section || section->count + length > strings.capacity) {
         uint64_t first = section ? section->first + section->count : 0;
@@ -494,8 +454,7 @@ static struct series facts = {
 
 void ledger_fact(enum snap_fact_key key, const char *text) {
     struct snap_fact *fact = series_at(&facts, series_take(&facts));
-    if (fact)
-        *fact = (struct snap_fact){key, ledger_string(text)};
+    if (fact) *fact = (struct snap_fact){key, ledger_string(text)};
 }
 
 /* --- begin and end --- */
@@ -537,8 +496,7 @@ static bool begin_somewhere(const char *path, uint32_t *exec_generation) {
         if (!ledger.sealed && open_window(0, 0, FIRST_EXTENT, FIRST_WINDOW) && begin_in_file(exec_generation))
             return true;
     }
-    if (begin_in_memory())
-        return true;
+    if (begin_in_memory()) return true;
     close_windows();
     return false;
 }
@@ -557,8 +515,7 @@ bool ledger_begin(const struct ledger_identity *identity) {
     head->ledger_map = (struct snap_range){(uintptr_t)ledger.windows[0].base, ledger.windows[0].length};
     ledger.used = SNAP_HEADER_SIZE;
     ledger_head = head;
-    if (!ledger.file && identity->path)
-        ledger_lost(SNAP_LOST_FILE);
+    if (!ledger.file && identity->path) ledger_lost(SNAP_LOST_FILE);
     ledger_fact(SNAP_FACT_EXE, identity->exe);
     ledger_fact(SNAP_FACT_COMMAND, identity->command);
     return true;
@@ -576,14 +533,11 @@ void ledger_abandon(void) {
 }
 
 static void write_out(void) {
-    if (!ledger.path[0] || ledger.sealed || !size_allowed(ledger.used))
-        return;
+    if (!ledger.path[0] || ledger.sealed || !size_allowed(ledger.used)) return;
     uint32_t generation;
     int fd = create_file(&generation);
-    if (fd < 0)
-        return;
-    if (os_write(fd, ledger.windows[0].base, ledger.used) < 0)
-        os_call(SYS_unlink, ledger.path);
+    if (fd < 0) return;
+    if (os_write(fd, ledger.windows[0].base, ledger.used) < 0) os_call(SYS_unlink, ledger.path);
     os_close(fd);
 }
 
@@ -591,33 +545,28 @@ static void write_out(void) {
 static void give_room_back(void) {
     size_t keep = os_round_up(ledger.used, OS_PAGE);
     int fd = keep < ledger.mapped ? reopen() : -1;
-    if (fd < 0)
-        return;
+    if (fd < 0) return;
     ledger.mapped = keep;
     os_call(SYS_ftruncate, (long)fd, (long)keep);
     os_close(fd);
 }
 
 void ledger_end(enum snap_state state) {
-    if (!ledger.windows[0].base)
-        return;
+    if (!ledger.windows[0].base) return;
     ledger_head->end_ns = os_now();
     __atomic_store_n(&ledger_head->state, state, __ATOMIC_RELEASE);
-    if (ledger.sealed)
-        return;
+    if (ledger.sealed) return;
     if (!ledger.file) {
         write_out();
         return;
     }
-    if (!growth_lock())
-        return;
+    if (!growth_lock()) return;
     give_room_back();
     growth_unlock();
 }
 
 void ledger_resume(void) {
-    if (!ledger.windows[0].base)
-        return;
+    if (!ledger.windows[0].base) return;
     ledger_head->end_ns = 0;
     __atomic_store_n(&ledger_head->state, SNAP_RUNNING, __ATOMIC_RELEASE);
 }
@@ -626,8 +575,7 @@ bool ledger_made_by_us(const char *path) {
     uint32_t generation;
     bool same = false;
     int fd = os_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
-    if (fd < 0)
-        return false;
+    if (fd < 0) return false;
     bool ours = replaceable(fd, &generation, &same);
     os_close(fd);
     return ours && same;
@@ -652,8 +600,7 @@ void ledger_note_own_memory(void) {
 
 void ledger_unlink(void) {
     int fd = ledger.file && !ledger.sealed ? reopen() : -1;
-    if (fd < 0)
-        return;
+    if (fd < 0) return;
     os_call(SYS_unlink, ledger.path);
     os_close(fd);
 }

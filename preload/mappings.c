@@ -24,11 +24,13 @@ struct event {
 
 static struct event events[EVENTS];
 static struct pool {
-    uint64_t free; /* index + 1 of the first event that came back (0: none), and a tag against ABA above it */
+    uint64_t free;       /* index + 1 of the first event that came back (0: none), and a tag against ABA above it */
     uint32_t fresh, end; /* indices of events that were never given out */
-} common = {.end = EVENTS - RESERVED}, reserved = {.fresh = EVENTS - RESERVED, .end = EVENTS}; /* reserved: for a signal handler that interrupted the holder, and cannot wait for it */
-static uint32_t queue_head;  /* index + 1 of the newest queued event */
-static uint32_t busy;        /* thread id of the holder */
+} common = {.end = EVENTS - RESERVED},
+  reserved = {.fresh = EVENTS - RESERVED,
+              .end = EVENTS}; /* reserved: for a signal handler that interrupted the holder, and cannot wait for it */
+static uint32_t queue_head;   /* index + 1 of the newest queued event */
+static uint32_t busy;         /* thread id of the holder */
 static uint32_t last_ticket;
 
 static struct series records = {
@@ -37,9 +39,7 @@ static struct series records = {
 /* Below: only while busy is held. Ids of records: in address order, unused, and taken out for a ticket. */
 static uint32_t ordered[PIECES], ordered_count;
 static uint32_t unused[PIECES], unused_count;
-static struct {
-    uint32_t id, ticket;
-} taken[PIECES];
+static struct { uint32_t id, ticket; } taken[PIECES];
 static uint32_t taken_count;
 static uint32_t chosen[PIECES]; /* of them, those of the ticket at hand */
 
@@ -74,12 +74,9 @@ static struct event *take_event(void) {
     for (int wait = 0; wait < WAITS; wait++) {
         struct event *event = try_take_event(&common);
         bool holder = !event && __atomic_load_n(&busy, __ATOMIC_RELAXED) == self_id();
-        if (holder)
-            event = try_take_event(&reserved);
-        if (event)
-            return event;
-        if (holder || ledger_is_sealed())
-            break;
+        if (holder) event = try_take_event(&reserved);
+        if (event) return event;
+        if (holder || ledger_is_sealed()) break;
         os_call(SYS_nanosleep, &pause, 0L);
     }
     ledger_lost(SNAP_LOST_MAPPINGS);
@@ -116,8 +113,7 @@ static void apply_queue(void) {
 
 static void submit(struct event *event) {
     uint32_t head = __atomic_load_n(&queue_head, __ATOMIC_RELAXED);
-    do
-        set_next(event, head);
+    do set_next(event, head);
     while (!__atomic_compare_exchange_n(&queue_head, &head, (uint32_t)(event - events + 1), true, __ATOMIC_SEQ_CST,
                                         __ATOMIC_RELAXED));
     while (__atomic_load_n(&queue_head, __ATOMIC_SEQ_CST)) {
@@ -149,8 +145,7 @@ static void write_record(uint32_t id, const struct snap_mapping *value) {
 
 static uint32_t new_record(void) {
     uint32_t id = unused_count ? unused[--unused_count] : series_take(&records);
-    if (id == SERIES_NONE)
-        ledger_lost(SNAP_LOST_MAPPINGS);
+    if (id == SERIES_NONE) ledger_lost(SNAP_LOST_MAPPINGS);
     return id;
 }
 
@@ -208,12 +203,10 @@ static void uncount(const struct snap_mapping *record, uint64_t bytes, uint64_t 
 /* Makes `address` a border between pieces. A piece more is a block more. */
 static void cut(uint64_t address) {
     uint32_t position = position_of(address);
-    if (position == ordered_count || piece(position)->address >= address)
-        return;
+    if (position == ordered_count || piece(position)->address >= address) return;
     uint32_t id = ordered_count + taken_count < PIECES ? new_record() : SERIES_NONE;
     struct snap_mapping lower = *piece(position), upper = lower;
-    if (id == SERIES_NONE)
-        return;
+    if (id == SERIES_NONE) return;
     upper.address = address;
     upper.length = end_of(&lower) - address;
     lower.length = address - lower.address;
@@ -228,8 +221,7 @@ static uint32_t isolate(uint64_t address, uint64_t length, uint32_t *position) {
     cut(address);
     cut(address + length);
     uint32_t end = *position = position_of(address);
-    while (end < ordered_count && end_of(piece(end)) <= address + length)
-        end++;
+    while (end < ordered_count && end_of(piece(end)) <= address + length) end++;
     return end;
 }
 
@@ -250,8 +242,7 @@ static void place(uint32_t id) {
 static void apply_add(const struct event *event) {
     drop_range(event->address, event->length);
     uint32_t id = ordered_count + taken_count < PIECES ? new_record() : SERIES_NONE;
-    if (id == SERIES_NONE)
-        return;
+    if (id == SERIES_NONE) return;
     struct snap_mapping record = {.kind = event->kind,
                                   .address = event->address,
                                   .length = event->length,
@@ -313,8 +304,7 @@ static void apply_put(const struct event *event) {
         write_record(id, &record);
         place(id);
     }
-    if (last == SERIES_NONE || at >= end || !record_at(last)->length)
-        return;
+    if (last == SERIES_NONE || at >= end || !record_at(last)->length) return;
     struct snap_mapping record = *record_at(last);
     record.length += end - at;
     write_record(last, &record);
@@ -323,8 +313,7 @@ static void apply_put(const struct event *event) {
 
 static void apply_restore(const struct event *event) {
     uint32_t pieces = untake(event->ticket);
-    for (uint32_t i = 0; i < pieces; i++)
-        place(chosen[i]);
+    for (uint32_t i = 0; i < pieces; i++) place(chosen[i]);
 }
 
 static bool changes_kind(const struct snap_mapping *record, bool accessible) {
@@ -337,13 +326,11 @@ static void apply_protect(const struct event *event) {
     bool any = false;
     for (; position < ordered_count && piece(position)->address < end; position++)
         any = any || changes_kind(piece(position), event->accessible);
-    if (!any)
-        return;
+    if (!any) return;
     uint32_t stop = isolate(event->address, event->length, &position);
     for (; position < stop; position++) {
         struct snap_mapping record = *piece(position);
-        if (!changes_kind(&record, event->accessible))
-            continue;
+        if (!changes_kind(&record, event->accessible)) continue;
         uncount(&record, record.length, 1);
         record.kind = event->accessible ? SNAP_MAP_ANONYMOUS : SNAP_MAP_RESERVED;
         write_record(ordered[position], &record);
@@ -372,8 +359,7 @@ static void apply(const struct event *event) {
 
 static void queue(struct event value) {
     struct event *event = take_event();
-    if (!event)
-        return;
+    if (!event) return;
     memcpy((char *)event + sizeof event->next, (char *)&value + sizeof value.next, sizeof value - sizeof value.next);
     submit(event);
 }
@@ -411,8 +397,7 @@ void mappings_protect(uintptr_t address, uint64_t length, bool accessible) {
 }
 
 void mappings_advise(uintptr_t address, uint64_t length, int advice) {
-    if (advice >= 0 && advice < 32)
-        __atomic_fetch_add(&ledger_head->advised_bytes[advice], length, __ATOMIC_RELAXED);
+    if (advice >= 0 && advice < 32) __atomic_fetch_add(&ledger_head->advised_bytes[advice], length, __ATOMIC_RELAXED);
     queue((struct event){.operation = ADVISE, .address = address, .length = whole_pages(length), .advice = advice});
 }
 
@@ -427,7 +412,6 @@ void mappings_abandon(void) {
 void mappings_visit_records(void (*visit)(struct snap_mapping *record, void *context), void *context) {
     for (uint64_t id = 0, n = os_load(&records.next); id < n; id++) {
         struct snap_mapping *record = record_at((uint32_t)id);
-        if (record && record->length)
-            visit(record, context);
+        if (record && record->length) visit(record, context);
     }
 }

@@ -19,13 +19,12 @@ static size_t (*replaced_usable)(void *);
 /* glibc has no __libc_malloc_usable_size; the layout of a chunk's size word has been part of its ABI with
  * debuggers and emacs since 2.0: size | flags at p-8, of which bit 1 says mmapped (16 bytes of overhead, not 8). */
 static size_t libc_usable(void *p) {
-    if (unlikely(replaced_usable != NULL))
-        return replaced_usable(p);
+    if (unlikely(replaced_usable != NULL)) return replaced_usable(p);
     size_t word = ((size_t *)p)[-1];
     return (word & ~(size_t)7) - (word & 2 ? 16 : 8);
 }
 
-#define LIBC                                                                                                      \
+#define LIBC                                                                                                           \
     { __libc_malloc, __libc_free, __libc_calloc, __libc_realloc, __libc_memalign, libc_usable }
 
 const struct next_allocator next_libc = LIBC;
@@ -37,15 +36,12 @@ static struct code {
 
 static struct code code_at(void *address) {
     struct dl_find_object object;
-    if (_dl_find_object(address, &object))
-        return (struct code){0};
+    if (_dl_find_object(address, &object)) return (struct code){0};
     return (struct code){(uintptr_t)object.dlfo_map_start, (uintptr_t)object.dlfo_map_end};
 }
 
 /* By where the code lies: the name proves nothing. */
-static bool is_in_libc(void *address) {
-    return code_at(address).start == code_at((void *)gnu_get_libc_version).start;
-}
+static bool is_in_libc(void *address) { return code_at(address).start == code_at((void *)gnu_get_libc_version).start; }
 
 #ifdef MEMSTOW_MIMALLOC
 void *mi_malloc(size_t);
@@ -86,11 +82,9 @@ static bool use_foreign(void) {
 }
 
 enum next_kind next_find(bool want_mimalloc) {
-    if (!is_in_libc((void *)__libc_malloc))
-        replaced_usable = (size_t(*)(void *))dlsym(RTLD_NEXT, "malloc_usable_size");
+    if (!is_in_libc((void *)__libc_malloc)) replaced_usable = (size_t(*)(void *))dlsym(RTLD_NEXT, "malloc_usable_size");
     library = code_at((void *)next_find);
-    if (want_mimalloc && use_mimalloc())
-        return NEXT_MIMALLOC;
+    if (want_mimalloc && use_mimalloc()) return NEXT_MIMALLOC;
     return use_foreign() ? NEXT_FOREIGN : NEXT_GLIBC;
 }
 

@@ -41,7 +41,8 @@ void *os_map(size_t length) { return map(length, PROT_READ | PROT_WRITE, MAP_NOR
 void *os_reserve(size_t length) { return map(length, PROT_NONE, MAP_NORESERVE); }
 
 long os_map_file(void *at, size_t length, int fd, uint64_t offset) {
-    long got = call6(SYS_mmap, (long)at, (long)length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, (long)offset);
+    long got =
+        call6(SYS_mmap, (long)at, (long)length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, (long)offset);
     return got == (long)at ? 0 : got;
 }
 
@@ -49,8 +50,7 @@ void os_unmap(void *start, size_t length) { call6(SYS_munmap, (long)start, (long
 
 int os_open(const char *path, int flags, int mode) {
     long fd;
-    do
-        fd = call6(SYS_openat, AT_FDCWD, (long)path, flags | O_CLOEXEC, mode, 0, 0);
+    do fd = call6(SYS_openat, AT_FDCWD, (long)path, flags | O_CLOEXEC, mode, 0, 0);
     while (fd == -EINTR);
     return (int)fd;
 }
@@ -61,12 +61,9 @@ long os_read(int fd, void *to, size_t length) {
     size_t done = 0;
     while (done < length) {
         long got = call6(SYS_read, fd, (long)to + (long)done, (long)(length - done), 0, 0, 0);
-        if (got == -EINTR)
-            continue;
-        if (got < 0)
-            return got;
-        if (got == 0)
-            break;
+        if (got == -EINTR) continue;
+        if (got < 0) return got;
+        if (got == 0) break;
         done += (size_t)got;
     }
     return (long)done;
@@ -74,8 +71,7 @@ long os_read(int fd, void *to, size_t length) {
 
 long os_pread(int fd, void *to, size_t length, uint64_t offset) {
     long got;
-    do
-        got = call6(SYS_pread64, fd, (long)to, (long)length, (long)offset, 0, 0);
+    do got = call6(SYS_pread64, fd, (long)to, (long)length, (long)offset, 0, 0);
     while (got == -EINTR);
     return got;
 }
@@ -84,10 +80,8 @@ long os_write(int fd, const void *from, size_t length) {
     size_t done = 0;
     while (done < length) {
         long put = call6(SYS_write, fd, (long)from + (long)done, (long)(length - done), 0, 0, 0);
-        if (put == -EINTR)
-            continue;
-        if (put <= 0)
-            return put ? put : -EIO;
+        if (put == -EINTR) continue;
+        if (put <= 0) return put ? put : -EIO;
         done += (size_t)put;
     }
     return 0;
@@ -113,55 +107,45 @@ uint32_t os_tid(void) { return (uint32_t)call6(SYS_gettid, 0, 0, 0, 0, 0, 0); }
 static void stat_path(char out[32], uint32_t pid) {
     char digits[12];
     int n = 0;
-    do
-        digits[n++] = (char)('0' + pid % 10);
+    do digits[n++] = (char)('0' + pid % 10);
     while ((pid /= 10));
     memcpy(out, "/proc/", 6);
     out += 6;
-    while (n)
-        *out++ = digits[--n];
+    while (n) *out++ = digits[--n];
     memcpy(out, "/stat", 6);
 }
 
 uint64_t os_start_ticks(uint32_t pid) {
     char path[32] = "/proc/self/stat", text[1024];
-    if (pid)
-        stat_path(path, pid);
+    if (pid) stat_path(path, pid);
     int fd = os_open(path, O_RDONLY, 0);
-    if (fd < 0)
-        return 0;
+    if (fd < 0) return 0;
     long n = os_read(fd, text, sizeof text - 1);
     os_close(fd);
-    if (n <= 0)
-        return 0;
+    if (n <= 0) return 0;
     text[n] = 0;
     const char *at = strrchr(text, ')'); /* the name may hold spaces and parentheses */
-    for (int field = 2; at && field < 22; field++)
-        at = strchr(at + 1, ' ');
+    for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
     uint64_t ticks = 0;
-    for (at = at ? at + 1 : ""; *at >= '0' && *at <= '9'; at++)
-        ticks = ticks * 10 + (uint64_t)(*at - '0');
+    for (at = at ? at + 1 : ""; *at >= '0' && *at <= '9'; at++) ticks = ticks * 10 + (uint64_t)(*at - '0');
     return ticks;
 }
 
 static int hex_digit(char c) {
-    if (c >= '0' && c <= '9')
-        return c - '0';
+    if (c >= '0' && c <= '9') return c - '0';
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 bool os_boot_id(uint8_t out[16]) {
     char text[40] = {0};
     int fd = os_open("/proc/sys/kernel/random/boot_id", O_RDONLY, 0);
-    if (fd < 0)
-        return false;
+    if (fd < 0) return false;
     os_read(fd, text, sizeof text - 1);
     os_close(fd);
     int n = 0;
     for (const char *p = text; *p && n < 32; p++) {
         int digit = hex_digit(*p);
-        if (digit < 0)
-            continue;
+        if (digit < 0) continue;
         out[n / 2] = (uint8_t)(n % 2 ? out[n / 2] << 4 | digit : digit);
         n++;
     }

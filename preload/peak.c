@@ -43,38 +43,29 @@ static void copy_site(uint32_t site) {
     }
     into->bytes[picture.buffer] = live.bytes;
     into->blocks[picture.buffer] = live.blocks;
-    if (site != SNAP_SITE_INHERITED)
-        picture.bytes += live.bytes;
+    if (site != SNAP_SITE_INHERITED) picture.bytes += live.bytes;
 }
 
 static void copy_slice(void) {
     uint32_t sites = site_count(), slice = STEP_READS / account_slots();
     slice = slice < STEP_SITES_MIN ? STEP_SITES_MIN : slice;
-    for (; slice && picture.next_site < sites; slice--)
-        copy_site(picture.next_site++);
-    if (picture.next_site >= sites)
-        publish();
+    for (; slice && picture.next_site < sites; slice--) copy_site(picture.next_site++);
+    if (picture.next_site >= sites) publish();
 }
 
 void peak_watch(uint64_t total) {
     struct snap_header *head = ledger_head;
     uint64_t peak = os_load(&head->total_peak), fall = peak / 100 > FALL_MIN ? peak / 100 : FALL_MIN;
-    if (peak < fall || head->picture_peak == peak || (picture.peak != peak && total + fall > peak))
-        return;
-    if (__atomic_exchange_n(&picture.busy, 1, __ATOMIC_ACQUIRE))
-        return;
-    if (picture.peak != peak && head->picture_peak != peak)
-        begin_copy(peak);
-    if (picture.peak)
-        copy_slice();
+    if (peak < fall || head->picture_peak == peak || (picture.peak != peak && total + fall > peak)) return;
+    if (__atomic_exchange_n(&picture.busy, 1, __ATOMIC_ACQUIRE)) return;
+    if (picture.peak != peak && head->picture_peak != peak) begin_copy(peak);
+    if (picture.peak) copy_slice();
     __atomic_store_n(&picture.busy, 0, __ATOMIC_RELEASE);
 }
 
 void peak_finish(void) {
-    if (!picture.peak || __atomic_exchange_n(&picture.busy, 1, __ATOMIC_ACQUIRE))
-        return;
-    while (picture.peak)
-        copy_slice();
+    if (!picture.peak || __atomic_exchange_n(&picture.busy, 1, __ATOMIC_ACQUIRE)) return;
+    while (picture.peak) copy_slice();
     __atomic_store_n(&picture.busy, 0, __ATOMIC_RELEASE);
 }
 

@@ -44,8 +44,7 @@ static const char *variable(const char *key) {
     extern char **environ;
     size_t length = strlen(key);
     for (char **at = environ; at && *at; at++)
-        if (!strncmp(*at, key, length) && (*at)[length] == '=')
-            return *at + length + 1;
+        if (!strncmp(*at, key, length) && (*at)[length] == '=') return *at + length + 1;
     return "";
 }
 
@@ -58,8 +57,7 @@ static void copy(char *to, size_t room, const char *from) {
 
 static uint32_t decimal(const char *text) {
     uint32_t n = 0;
-    for (; *text >= '0' && *text <= '9'; text++)
-        n = n * 10 + (uint32_t)(*text - '0');
+    for (; *text >= '0' && *text <= '9'; text++) n = n * 10 + (uint32_t)(*text - '0');
     return n;
 }
 
@@ -82,8 +80,7 @@ static void default_out(void) {
 
 static void read_wishes(void) {
     copy(wish.out, sizeof wish.out, variable("MEMSTOW_OUT"));
-    if (!wish.out[0])
-        default_out();
+    if (!wish.out[0]) default_out();
     wish.out_named = variable("MEMSTOW_OUT_NAMED")[0] == '1';
     copy(wish.follow, sizeof wish.follow, variable("MEMSTOW_FOLLOW"));
     wish.main_pid = decimal(variable("MEMSTOW_MAIN"));
@@ -97,11 +94,9 @@ static void read_wishes(void) {
 static void read_command(void) {
     int fd = os_open("/proc/self/cmdline", O_RDONLY, 0);
     long n = fd < 0 ? 0 : os_read(fd, command, sizeof command - 1);
-    if (fd >= 0)
-        os_close(fd);
+    if (fd >= 0) os_close(fd);
     for (n = n > 0 ? n - 1 : 0, command[n] = 0; n-- > 0;)
-        if (!command[n])
-            command[n] = ' ';
+        if (!command[n]) command[n] = ' ';
 }
 
 /* The name that the program was called by, as `ps` would show it: argv[0] without its directories. */
@@ -112,27 +107,23 @@ static void read_identity(void) {
     size_t length = strcspn(command, " ");
     const char *start = command;
     for (size_t i = 0; i < length; i++)
-        if (command[i] == '/')
-            start = command + i + 1;
+        if (command[i] == '/') start = command + i + 1;
     length -= (size_t)(start - command);
     length = length < sizeof name ? length : sizeof name - 1;
     memcpy(name, start, length);
     name[length] = 0;
-    if (!length)
-        copy(name, sizeof name, "program");
+    if (!length) copy(name, sizeof name, "program");
 }
 
 static bool in_list(const char *list, const char *word) {
     size_t length = strlen(word);
     for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',')
-        if (strcspn(at, ",") == length && !strncmp(at, word, length))
-            return true;
+        if (strcspn(at, ",") == length && !strncmp(at, word, length)) return true;
     return false;
 }
 
 static bool wanted(void) {
-    if (os_pid() == wish.main_pid || !wish.follow[0] || !strcmp(wish.follow, "all"))
-        return true;
+    if (os_pid() == wish.main_pid || !wish.follow[0] || !strcmp(wish.follow, "all")) return true;
     return strcmp(wish.follow, "none") && in_list(wish.follow, name);
 }
 
@@ -146,8 +137,7 @@ static void append(char *to, size_t room, const char *text) {
 static void append_decimal(char *to, size_t room, uint32_t n) {
     char digits[12] = {0};
     int at = sizeof digits - 1;
-    do
-        digits[--at] = (char)('0' + n % 10);
+    do digits[--at] = (char)('0' + n % 10);
     while ((n /= 10));
     append(to, room, digits + at);
 }
@@ -157,11 +147,21 @@ static void expand(char *to, size_t room, uint32_t generation) {
     for (const char *at = wish.out; *at; at++) {
         char plain[2] = {*at, 0};
         switch (*at == '%' ? at[1] : 0) {
-        case 'n': append(to, room, name); break;
-        case 'p': append_decimal(to, room, os_pid()); break;
-        case 'x': append_decimal(to, room, generation); break;
-        case '%': append(to, room, "%"); break;
-        default: append(to, room, plain); continue;
+        case 'n':
+            append(to, room, name);
+            break;
+        case 'p':
+            append_decimal(to, room, os_pid());
+            break;
+        case 'x':
+            append_decimal(to, room, generation);
+            break;
+        case '%':
+            append(to, room, "%");
+            break;
+        default:
+            append(to, room, plain);
+            continue;
         }
         at++;
     }
@@ -223,11 +223,9 @@ static bool begin_ledger(uint64_t inherited) {
     memcpy(identity.run_id, wish.run_id, sizeof identity.run_id);
     /* With %x in the template every image of this pid has a name of its own. */
     bool numbered = strstr(wish.out, "%x") != NULL;
-    do
-        expand(path, sizeof path, identity.exec_generation);
+    do expand(path, sizeof path, identity.exec_generation);
     while (numbered && ledger_made_by_us(path) && ++identity.exec_generation < 1000);
-    if (!path[0])
-        identity.path = NULL;
+    if (!path[0]) identity.path = NULL;
     return ledger_begin(&identity);
 }
 
@@ -253,14 +251,12 @@ static enum process_stage begin(void) {
     if (ledger_is_sealed()) /* a child of a sandboxed process: making a file may kill it */
         return PROCESS_UNTRACKED;
     process_mark = header_mark(fork_depth < 255 ? fork_depth : 255, sizeof(struct header));
-    if (!wanted() || !begin_ledger(inherited))
-        return PROCESS_UNTRACKED;
+    if (!wanted() || !begin_ledger(inherited)) return PROCESS_UNTRACKED;
     tracked_pid = os_pid();
     account_begin();
     site_begin(wish.stacks, exe);
     blocks_open_ledger();
-    if (!heap_is_seen())
-        ledger_fact(SNAP_FACT_NOTE, "the program defines malloc itself: its heap cannot be seen");
+    if (!heap_is_seen()) ledger_fact(SNAP_FACT_NOTE, "the program defines malloc itself: its heap cannot be seen");
     if (wish.mimalloc && process_next != NEXT_MIMALLOC)
         ledger_fact(SNAP_FACT_NOTE, "built without mimalloc: --allocator=keep");
     ledger_note_own_memory();
@@ -270,8 +266,7 @@ static enum process_stage begin(void) {
 bool process_begin(void) {
     extern char **environ;
     uint32_t unset = PROCESS_UNSET;
-    if (process_page.stage != PROCESS_UNSET)
-        return process_page.stage == PROCESS_TRACKED;
+    if (process_page.stage != PROCESS_UNSET) return process_page.stage == PROCESS_TRACKED;
     if (!environ) /* libc is not set up yet */
         return false;
     if (!__atomic_compare_exchange_n(&process_page.stage, &unset, PROCESS_BEGINNING, false, __ATOMIC_ACQUIRE,
@@ -292,8 +287,7 @@ __attribute__((constructor)) static void begin_at_start(void) { process_begin();
 static bool is_ours_to_end(void) { return process_page.stage == PROCESS_TRACKED && os_pid() == tracked_pid; }
 
 void process_end(enum snap_state state) {
-    if (!is_ours_to_end() || __atomic_exchange_n(&ended, true, __ATOMIC_ACQ_REL))
-        return;
+    if (!is_ours_to_end() || __atomic_exchange_n(&ended, true, __ATOMIC_ACQ_REL)) return;
     closing_write();
     ledger_end(state);
 }
@@ -302,13 +296,11 @@ void process_end(enum snap_state state) {
  * one, as after a fork; but not while other threads of its own are at work in the old one. */
 void process_exec(bool before) {
     static bool unlinked;
-    if (!is_ours_to_end())
-        return;
+    if (!is_ours_to_end()) return;
     if (before) {
         ledger_end(SNAP_EXECED);
         unlinked = fork_depth && account_is_alone();
-        if (unlinked)
-            ledger_unlink();
+        if (unlinked) ledger_unlink();
     } else if (unlinked) {
         wipe_page();
     } else {

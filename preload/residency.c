@@ -17,12 +17,9 @@ static const uint64_t PRESENT = (uint64_t)1 << 63, FILE_OR_SHARED = (uint64_t)1 
 static int open_in_proc(int pid, const char *file, int flags) {
     char path[64] = "/proc/self", digits[12], *at = path + 6;
     int n = 0;
-    for (int rest = pid; rest > 0; rest /= 10)
-        digits[n++] = (char)('0' + rest % 10);
-    if (!n)
-        at = path + strlen(path);
-    while (n)
-        *at++ = digits[--n];
+    for (int rest = pid; rest > 0; rest /= 10) digits[n++] = (char)('0' + rest % 10);
+    if (!n) at = path + strlen(path);
+    while (n) *at++ = digits[--n];
     *at++ = '/';
     strcpy(at, file);
     return os_open(path, flags, 0);
@@ -32,11 +29,9 @@ int residency_open(struct residency *self, int pid) {
     self->page_size = OS_PAGE;
     self->pagemap = -1;
     self->directory = open_in_proc(pid, "", O_RDONLY | O_DIRECTORY);
-    if (self->directory < 0)
-        return self->directory;
+    if (self->directory < 0) return self->directory;
     self->pagemap = open_in_proc(pid, "pagemap", O_RDONLY);
-    if (self->pagemap >= 0)
-        return 0;
+    if (self->pagemap >= 0) return 0;
     os_close(self->directory);
     return self->pagemap;
 }
@@ -54,16 +49,14 @@ uint64_t residency_count(const struct residency *self, uint64_t start, uint64_t 
     while (page < last) {
         uint64_t want = last - page < ENTRIES ? last - page : ENTRIES;
         long got = os_pread(self->pagemap, entries, want * sizeof *entries, page * sizeof *entries);
-        if (got < (long)sizeof *entries)
-            break;
+        if (got < (long)sizeof *entries) break;
         for (uint64_t i = 0; i < (uint64_t)got / sizeof *entries; i++) {
             present += (entries[i] & PRESENT) != 0;
             private += (entries[i] & PRESENT) && !(entries[i] & FILE_OR_SHARED);
         }
         page += (uint64_t)got / sizeof *entries;
     }
-    if (anonymous)
-        *anonymous = private * self->page_size;
+    if (anonymous) *anonymous = private * self->page_size;
     return present * self->page_size;
 }
 
@@ -83,11 +76,9 @@ static uint64_t hexadecimal(const char **at) {
 /* "start-end rwxp offset device inode      path" */
 static bool parse_line(const char *line, struct residency_region *out) {
     out->start = hexadecimal(&line);
-    if (*line++ != '-')
-        return false;
+    if (*line++ != '-') return false;
     out->end = hexadecimal(&line);
-    if (*line++ != ' ' || strlen(line) < 4 || out->end <= out->start)
-        return false;
+    if (*line++ != ' ' || strlen(line) < 4 || out->end <= out->start) return false;
     out->readable = line[0] == 'r';
     out->flags = (line[1] == 'w' ? SNAP_REGION_WRITE : 0u) | (line[2] == 'x' ? SNAP_REGION_EXEC : 0u) |
                  (line[3] == 's' ? SNAP_REGION_SHARED : 0u);
@@ -105,28 +96,23 @@ int residency_regions(const struct residency *self, int (*visit)(void *context, 
     size_t held = 0;
     int result = 0;
     int fd = (int)os_call(SYS_openat, (long)self->directory, "maps", (long)(O_RDONLY | O_CLOEXEC), 0L);
-    if (fd < 0)
-        return fd;
+    if (fd < 0) return fd;
     for (;;) {
         long got = os_call(SYS_read, (long)fd, text + held, (long)(sizeof text - 1 - held));
-        if (got <= 0)
-            break;
+        if (got <= 0) break;
         held += (size_t)got;
         text[held] = 0;
         char *line = text, *end;
         while (!result && (end = strchr(line, '\n'))) {
             struct residency_region region;
             *end = 0;
-            if (parse_line(line, &region))
-                result = visit(context, &region);
+            if (parse_line(line, &region)) result = visit(context, &region);
             line = end + 1;
         }
         held -= (size_t)(line - text);
-        if (held == sizeof text - 1)
-            held = 0; /* no line is that long */
+        if (held == sizeof text - 1) held = 0; /* no line is that long */
         memmove(text, line, held);
-        if (result)
-            break;
+        if (result) break;
     }
     os_close(fd);
     return result;
@@ -135,13 +121,11 @@ int residency_regions(const struct residency *self, int (*visit)(void *context, 
 uint64_t residency_rss(const struct residency *self) {
     char text[128] = {0};
     int fd = (int)os_call(SYS_openat, (long)self->directory, "statm", (long)(O_RDONLY | O_CLOEXEC), 0L);
-    if (fd < 0)
-        return 0;
+    if (fd < 0) return 0;
     os_read(fd, text, sizeof text - 1);
     os_close(fd);
     const char *at = strchr(text, ' ');
     uint64_t pages = 0;
-    for (at = at ? at + 1 : ""; *at >= '0' && *at <= '9'; at++)
-        pages = pages * 10 + (uint64_t)(*at - '0');
+    for (at = at ? at + 1 : ""; *at >= '0' && *at <= '9'; at++) pages = pages * 10 + (uint64_t)(*at - '0');
     return pages * self->page_size;
 }

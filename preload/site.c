@@ -34,8 +34,7 @@ static struct module_key {
 
 static uint64_t hash_text(const char *text) {
     uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
-    for (; *text; text++)
-        h = (h ^ (uint8_t)*text) * 0x100000001b3u;
+    for (; *text; text++) h = (h ^ (uint8_t)*text) * 0x100000001b3u;
     return h;
 }
 
@@ -44,8 +43,7 @@ static void copy_build_id(struct snap_module *module, const char *note, size_t l
     while (at + sizeof(Elf64_Nhdr) <= length) {
         const Elf64_Nhdr *n = (const void *)(note + at);
         size_t name = at + sizeof *n, desc = name + os_round_up(n->n_namesz, 4);
-        if (desc + n->n_descsz > length)
-            return;
+        if (desc + n->n_descsz > length) return;
         if (n->n_type == NT_GNU_BUILD_ID && n->n_namesz == 4 && !memcmp(note + name, "GNU", 4) &&
             n->n_descsz <= sizeof module->build_id) {
             memcpy(module->build_id, note + desc, n->n_descsz);
@@ -94,8 +92,7 @@ static uint32_t add_module(const struct dl_find_object *found, const char *path)
 /* 1 + id of the module that holds the code; 0 when no file is mapped there. */
 static uint32_t module_of(uintptr_t address) {
     struct dl_find_object found;
-    if (_dl_find_object((void *)address, &found) || !found.dlfo_link_map)
-        return 0;
+    if (_dl_find_object((void *)address, &found) || !found.dlfo_link_map) return 0;
     const char *path = path_of(found.dlfo_link_map);
     uint64_t hash = hash_text(path);
     for (uint64_t i = 0, n = os_load(&modules.next); i < n; i++)
@@ -119,8 +116,7 @@ uint32_t site_new(uint32_t tag, uint32_t stack, uint32_t module) {
 
 static uint32_t site_for_module(uint32_t module) {
     uint32_t site = __atomic_load_n(&site_of_module[module], __ATOMIC_RELAXED), none = 0;
-    if (site)
-        return site;
+    if (site) return site;
     site = site_new(0, 0, module);
     if (site != SNAP_SITE_UNKNOWN &&
         !__atomic_compare_exchange_n(&site_of_module[module], &none, site, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
@@ -130,8 +126,7 @@ static uint32_t site_for_module(uint32_t module) {
 
 static void remember(uintptr_t return_address, uint32_t site) {
     struct thread *self = account_self;
-    if (self == &account_nobody)
-        return;
+    if (self == &account_nobody) return;
     uint32_t generation = __atomic_load_n(&site_code_generation, __ATOMIC_RELAXED);
     if (self->code_generation != generation) {
         memset(self->cache, 0, sizeof self->cache);
@@ -143,20 +138,20 @@ static void remember(uintptr_t return_address, uint32_t site) {
 
 uint32_t site_find(uintptr_t return_address) {
     uint32_t site = site_for_module(module_of(return_address));
-    if (site != SNAP_SITE_UNKNOWN)
-        remember(return_address, site);
+    if (site != SNAP_SITE_UNKNOWN) remember(return_address, site);
     return site;
 }
 
-struct snap_peak *site_peak(uint32_t site) { return series_at(&peaks, site); }
+struct snap_peak *site_peak(uint32_t site) {
+    return series_at(&peaks, site);
+}
 
 uint32_t site_count(void) { return (uint32_t)os_load(&sites.next); }
 
 void site_begin(uint32_t stacks, const char *program) {
     program_path = program;
     struct snap_tag *untagged = series_at(&tags, series_take(&tags));
-    if (untagged)
-        *untagged = (struct snap_tag){0};
+    if (untagged) *untagged = (struct snap_tag){0};
     for (int fixed = 0; fixed < SNAP_SITE_FIRST; fixed++)
         site_new(0, 0, 0); /* SNAP_SITE_UNKNOWN, SNAP_SITE_INHERITED */
     site_constant = stacks == SNAP_STACKS_NONE ? site_for_module(0) : 0;
@@ -168,7 +163,6 @@ void site_abandon(void) {
     series_reset(&sites);
     series_reset(&peaks);
     memset(site_of_module, 0, sizeof site_of_module);
-    for (size_t i = 0; keys[i].start; i++)
-        keys[i] = (struct module_key){0};
+    for (size_t i = 0; keys[i].start; i++) keys[i] = (struct module_key){0};
     site_constant = 0;
 }
