@@ -105,6 +105,26 @@ static void set_quantum(uint32_t threads) {
     ledger_head->quantum = quantum = chosen;
 }
 
+/* The slot after the last, with nobody else in it; SNAP_THREAD_SHARED when there is no room for one more. It is taken
+ * before it is counted: take_used_slot looks at all that are counted. */
+static uint32_t take_next_slot(void) {
+    enum { TRIES = 1000 };
+    for (int i = 0; i < TRIES; i++) {
+        uint32_t slot = __atomic_load_n(&slots, __ATOMIC_ACQUIRE);
+        if (slot >= ACCOUNT_THREADS || !series_reserve(&records, slot) || (!thread_at(slot) && !make_slab(slot)))
+            return SNAP_THREAD_SHARED;
+        if (take_slot(slot)) {
+            thread_at(slot)->slot = slot;
+            while (os_load(&records.next) <= slot && series_take(&records) != SERIES_NONE)
+                ;
+            __atomic_store_n(&slots, slot + 1, __ATOMIC_RELEASE);
+            return slot;
+        }
+        if (!ledger_is_sealed()) os_call(SYS_sched_yield); /* another thread is about to count it */
+    }
+    return SNAP_THREAD_SHARED;
+}
+
 static uint32_t take_new_slot(void) {
     uint32_t slot = __atomic_load_n(&slots, __ATOMIC_RELAXED);
     if (slot >= SCAN_FROM && (slot & (slot - 1)) == 0) {
@@ -112,15 +132,8 @@ static uint32_t take_new_slot(void) {
         uint32_t used = take_used_slot();
         if (used != SNAP_THREAD_SHARED) return used;
     }
-    do
-        if (slot >= ACCOUNT_THREADS || !series_reserve(&records, slot) || (!thread_at(slot) && !make_slab(slot)))
-            return SNAP_THREAD_SHARED;
-    while (!__atomic_compare_exchange_n(&slots, &slot, slot + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
-    __atomic_store_n(&slot_taken[slot], 1, __ATOMIC_RELAXED);
-    thread_at(slot)->slot = slot;
-    while (os_load(&records.next) <= slot && series_take(&records) != SERIES_NONE)
-        ;
-    set_quantum(slot - SNAP_THREAD_FIRST + 1);
+    slot = take_next_slot();
+    if (slot != SNAP_THREAD_SHARED) set_quantum(slot - SNAP_THREAD_FIRST + 1);
     return slot;
 }
 
@@ -361,12 +374,6 @@ void account_unmap(uint32_t site, uint64_t bytes, uint64_t blocks) {
 /* --- over all slots --- */
 
 uint32_t account_slots(void) { return __atomic_load_n(&slots, __ATOMIC_ACQUIRE); }
-
-bool account_is_alone(void) {
-    for (uint32_t slot = SNAP_THREAD_FIRST; slot < account_slots(); slot++)
-        if (__atomic_load_n(&slot_taken[slot], __ATOMIC_ACQUIRE) && thread_at(slot) != account_self) return false;
-    return true;
-}
 
 static struct account_live sum_of_site(uint32_t site, size_t bytes, size_t blocks) {
     struct account_live sum = {0};

@@ -96,8 +96,6 @@ struct account_live {
 };
 struct account_live account_site_live(uint32_t site);
 uint32_t account_slots(void);
-/* Whether no thread but the caller has a slot. */
-bool account_is_alone(void);
 
 #pragma GCC visibility pop
 

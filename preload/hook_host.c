@@ -157,7 +157,11 @@ static void *bare_alloc(size_t alignment, size_t size, uintptr_t caller) {
     uint32_t site = site_counted(caller, size), mark = process_mark | BLOCK_BARE;
     if (!blocks_add((uintptr_t)p, &(struct block){size, site, mark}, account_thread_slot())) {
         account_free(site, size);
-        ledger_lost(SNAP_LOST_BLOCKS); /* goes back as a foreign block */
+        ledger_lost(SNAP_LOST_BLOCKS);
+        if (process_next == NEXT_MIMALLOC) { /* what is not listed is taken for glibc's */
+            next.free(p);
+            p = next_libc.memalign(alignment, size);
+        }
     }
     return p;
 }
@@ -270,10 +274,16 @@ static void *resize_whole(void *p, const struct known *block, size_t size, uintp
     return moved;
 }
 
+/* All that the program may have written to: every usable byte, not only those it asked for. */
+static size_t usable_in(const void *p, const struct known *block) {
+    return allocator_of(block)->usable(block->raw) - (size_t)((const char *)p - (const char *)block->raw);
+}
+
 static void *resize_by_copy(void *p, const struct known *block, size_t size, uintptr_t caller) {
     void *copy = host_alloc(BEFORE, size, false, caller);
+    size_t usable = usable_in(p, block);
     if (!copy) return NULL;
-    memcpy(copy, p, block->size < size ? block->size : size);
+    memcpy(copy, p, usable < size ? usable : size);
     host_free(p);
     return copy;
 }
@@ -324,7 +334,8 @@ static void *aligned(size_t alignment, size_t size, uintptr_t caller) {
 
 /* glibc rounds an odd alignment up, or refuses it: let it, and leave such a block alone. */
 HOOK void *memalign(size_t alignment, size_t size) {
-    return is_power_of_two(alignment) ? aligned(alignment, size, CALLER) : next_libc.memalign(alignment, size);
+    if (is_power_of_two(alignment)) return aligned(alignment, size, CALLER);
+    return (process_next == NEXT_FOREIGN ? &next : &next_libc)->memalign(alignment, size);
 }
 
 HOOK void *aligned_alloc(size_t alignment, size_t size) {
@@ -370,5 +381,5 @@ HOOK void free_aligned_sized(void *p, size_t alignment, size_t size) {
 HOOK size_t malloc_usable_size(void *p) {
     if (!p) return 0;
     struct known block = look_at(p);
-    return allocator_of(&block)->usable(block.raw) - (size_t)((char *)p - (char *)block.raw);
+    return usable_in(p, &block);
 }

@@ -69,7 +69,7 @@ HOOK int munmap(void *start, size_t length) {
 /* With old length 0 a shared mapping is mapped a second time; with MREMAP_DONTUNMAP the old range stays, empty. */
 static void *remap_keeping_old(void *old, size_t old_length, size_t length, int flags, void *hint, uintptr_t caller) {
     void *p = NEXT(mremap)(old, old_length, length, flags, hint);
-    if (p != MAP_FAILED) mappings_add((uintptr_t)p, length, SNAP_MAP_ANONYMOUS, old_length == 0, site_of(caller));
+    if (p != MAP_FAILED) mappings_copy((uintptr_t)old, (uintptr_t)p, length, site_of(caller));
     return p;
 }
 

@@ -95,7 +95,53 @@ HOOK __attribute__((noreturn)) void _exit(int status) {
 
 HOOK __attribute__((noreturn)) void _Exit(int status) { _exit(status); }
 
-/* --- code that goes away --- */
+/* --- code that comes and goes --- */
+
+/* A library opened with RTLD_DEEPBIND calls libc's free, while libc's strdup and getline call our malloc: it would give
+ * glibc pointers that are not glibc's. It is opened without that flag, and the report says so. dlopen looks at its caller
+ * (run path, namespace), so that this must be a jump. */
+__attribute__((used, visibility("hidden"))) void *hook_next_dlopen;
+__attribute__((visibility("hidden"))) void *hook_before_dlopen(int flags);
+
+/* The first time, and for RTLD_DEEPBIND: what to jump to. */
+void *hook_before_dlopen(int flags) {
+    static bool noted;
+    if (!hook_next_dlopen) hook_next_dlopen = dlsym(RTLD_NEXT, "dlopen");
+    if (flags & RTLD_DEEPBIND && process_tracked() && !__atomic_exchange_n(&noted, true, __ATOMIC_RELAXED))
+        ledger_fact(SNAP_FACT_NOTE, "libraries were opened without the RTLD_DEEPBIND that was asked for");
+    return hook_next_dlopen;
+}
+
+__asm__(".pushsection .text\n"
+        ".globl dlopen\n"
+        ".type dlopen, @function\n"
+        "dlopen:\n"
+        "    .cfi_startproc\n"
+        "    movq hook_next_dlopen(%rip), %rax\n"
+        "    testl $8, %esi\n" /* RTLD_DEEPBIND */
+        "    jne 1f\n"
+        "    testq %rax, %rax\n"
+        "    je 1f\n"
+        "    jmpq *%rax\n"
+        "1:  pushq %rdi\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        "    pushq %rsi\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        "    subq $8, %rsp\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        "    movl %esi, %edi\n"
+        "    call hook_before_dlopen\n"
+        "    addq $8, %rsp\n"
+        "    .cfi_adjust_cfa_offset -8\n"
+        "    popq %rsi\n"
+        "    .cfi_adjust_cfa_offset -8\n"
+        "    popq %rdi\n"
+        "    .cfi_adjust_cfa_offset -8\n"
+        "    andl $-9, %esi\n"
+        "    jmpq *%rax\n"
+        "    .cfi_endproc\n"
+        ".size dlopen, .-dlopen\n"
+        ".popsection\n");
 
 HOOK int dlclose(void *handle) {
     __atomic_fetch_add(&site_code_generation, 1, __ATOMIC_RELEASE);

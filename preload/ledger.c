@@ -51,6 +51,7 @@ static struct {
     size_t used;     /* sections from the start of the file */
     bool file;       /* false: memory only */
     bool sealed;
+    bool written; /* memory only: to its file, at what seemed the end */
     uint32_t growing; /* thread id of who grows it */
     dev_t device;
     ino_t inode;
@@ -534,10 +535,11 @@ void ledger_abandon(void) {
 
 static void write_out(void) {
     if (!ledger.path[0] || ledger.sealed || !size_allowed(ledger.used)) return;
-    uint32_t generation;
+    uint32_t generation = 0;
     int fd = create_file(&generation);
     if (fd < 0) return;
-    if (os_write(fd, ledger.windows[0].base, ledger.used) < 0) os_call(SYS_unlink, ledger.path);
+    ledger.written = os_write(fd, ledger.windows[0].base, ledger.used) == 0;
+    if (!ledger.written) os_call(SYS_unlink, ledger.path);
     os_close(fd);
 }
 
@@ -567,6 +569,8 @@ void ledger_end(enum snap_state state) {
 
 void ledger_resume(void) {
     if (!ledger.windows[0].base) return;
+    if (ledger.written) os_call(SYS_unlink, ledger.path);
+    ledger.written = false;
     ledger_head->end_ns = 0;
     __atomic_store_n(&ledger_head->state, SNAP_RUNNING, __ATOMIC_RELEASE);
 }

@@ -20,6 +20,7 @@ struct event {
     uint32_t site, tid, ticket;
     int32_t advice;
     uint64_t address, length, time;
+    uint64_t source; /* ADD: a mapping whose kind it has; 0: kind and shared say */
 };
 
 static struct event events[EVENTS];
@@ -144,7 +145,8 @@ static void write_record(uint32_t id, const struct snap_mapping *value) {
 }
 
 static uint32_t new_record(void) {
-    uint32_t id = unused_count ? unused[--unused_count] : series_take(&records);
+    uint32_t id = SERIES_NONE;
+    if (ordered_count + taken_count < PIECES) id = unused_count ? unused[--unused_count] : series_take(&records);
     if (id == SERIES_NONE) ledger_lost(SNAP_LOST_MAPPINGS);
     return id;
 }
@@ -204,7 +206,7 @@ static void uncount(const struct snap_mapping *record, uint64_t bytes, uint64_t 
 static void cut(uint64_t address) {
     uint32_t position = position_of(address);
     if (position == ordered_count || piece(position)->address >= address) return;
-    uint32_t id = ordered_count + taken_count < PIECES ? new_record() : SERIES_NONE;
+    uint32_t id = new_record();
     struct snap_mapping lower = *piece(position), upper = lower;
     if (id == SERIES_NONE) return;
     upper.address = address;
@@ -240,16 +242,19 @@ static void place(uint32_t id) {
 }
 
 static void apply_add(const struct event *event) {
+    uint32_t source = event->source ? position_of(event->source) : ordered_count;
+    struct snap_mapping like = {.kind = event->kind, .shared = event->shared};
+    if (source < ordered_count && piece(source)->address <= event->source) like = *piece(source);
     drop_range(event->address, event->length);
-    uint32_t id = ordered_count + taken_count < PIECES ? new_record() : SERIES_NONE;
+    uint32_t id = new_record();
     if (id == SERIES_NONE) return;
-    struct snap_mapping record = {.kind = event->kind,
+    struct snap_mapping record = {.kind = like.kind,
                                   .address = event->address,
                                   .length = event->length,
                                   .birth_ns = event->time,
                                   .site = event->site,
                                   .tid = event->tid,
-                                  .shared = event->shared};
+                                  .shared = like.shared};
     write_record(id, &record);
     place(id);
     count(&record, record.length, 1);
@@ -375,6 +380,17 @@ void mappings_add(uintptr_t address, uint64_t length, enum snap_mapping_kind kin
                          .address = address,
                          .length = kind == SNAP_MAP_BRK ? length : whole_pages(length),
                          .time = os_now()});
+}
+
+void mappings_copy(uintptr_t source, uintptr_t address, uint64_t length, uint32_t site) {
+    queue((struct event){.operation = ADD,
+                         .kind = SNAP_MAP_ANONYMOUS,
+                         .site = site,
+                         .tid = self_id(),
+                         .address = address,
+                         .length = whole_pages(length),
+                         .time = os_now(),
+                         .source = source});
 }
 
 uint32_t mappings_take(uintptr_t address, uint64_t length) {

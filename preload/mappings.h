@@ -14,6 +14,9 @@
 /* A new mapping; whatever it covers is gone. Of the break, every byte counts; other lengths are rounded up to pages. */
 void mappings_add(uintptr_t address, uint64_t length, enum snap_mapping_kind kind, bool shared, uint32_t site);
 
+/* A mapping of the same kind as the one at `source`, which stays (mremap of length 0, MREMAP_DONTUNMAP). */
+void mappings_copy(uintptr_t source, uintptr_t address, uint64_t length, uint32_t site);
+
 /* Before memory is given back or moved: takes the range out of the table, so that nobody else's new mapping at
  * the same address is mistaken for it. Ends with exactly one of: */
 uint32_t mappings_take(uintptr_t address, uint64_t length); /* not rounded */

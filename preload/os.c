@@ -103,6 +103,12 @@ uint32_t os_pid(void) { return (uint32_t)call6(SYS_getpid, 0, 0, 0, 0, 0, 0); }
 
 uint32_t os_tid(void) { return (uint32_t)call6(SYS_gettid, 0, 0, 0, 0, 0, 0); }
 
+/* A folder has as many links as subfolders, and two more. */
+bool os_single_threaded(void) {
+    struct stat tasks;
+    return call6(SYS_newfstatat, AT_FDCWD, (long)"/proc/self/task", (long)&tasks, 0, 0, 0) == 0 && tasks.st_nlink == 3;
+}
+
 /* "/proc/<pid>/stat", without libc's formatted output, which may allocate. */
 static void stat_path(char out[32], uint32_t pid) {
     char digits[12];

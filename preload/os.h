@@ -38,6 +38,7 @@ uint64_t os_now(void);      /* CLOCK_MONOTONIC, ns */
 uint64_t os_wall_now(void); /* CLOCK_REALTIME, ns */
 uint32_t os_pid(void);
 uint32_t os_tid(void);
+bool os_single_threaded(void); /* false also when it cannot be told */
 /* Field 22 of /proc/<pid>/stat; 0 when it cannot be read. pid 0 is the caller. */
 uint64_t os_start_ticks(uint32_t pid);
 /* The kernel's boot id as 16 bytes; false when it cannot be read. */

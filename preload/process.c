@@ -71,11 +71,13 @@ static void read_run_id(const char *hex) {
 /* Preloaded by hand, without `memstow run`: the command's default, in the directory where the program starts. */
 static void default_out(void) {
     static const char file[] = "/memstow.%n.%p.mst";
-    long n = os_call(SYS_getcwd, wish.out, sizeof wish.out - sizeof file);
-    if (n > 0 && wish.out[0] == '/')
-        strcat(wish.out, file);
-    else
-        wish.out[0] = 0;
+    char here[sizeof wish.out / 2 - sizeof file];
+    long n = os_call(SYS_getcwd, here, sizeof here);
+    if (n <= 0 || here[0] != '/') return;
+    char *to = wish.out;
+    for (const char *at = here; *at; *to++ = *at++)
+        if (*at == '%') *to++ = '%'; /* as it stands, not as a template */
+    strcpy(to, file);
 }
 
 static void read_wishes(void) {
@@ -91,28 +93,23 @@ static void read_wishes(void) {
 
 /* --- who this is --- */
 
-static void read_command(void) {
+/* The name that the program was called by, as `ps` would show it: argv[0] without its directories. */
+static void name_from(const char *called) {
+    const char *slash = strrchr(called, '/');
+    copy(name, sizeof name, slash ? slash + 1 : called);
+    if (!name[0]) copy(name, sizeof name, "program");
+}
+
+static void read_identity(void) {
     int fd = os_open("/proc/self/cmdline", O_RDONLY, 0);
     long n = fd < 0 ? 0 : os_read(fd, command, sizeof command - 1);
     if (fd >= 0) os_close(fd);
+    command[n > 0 ? n : 0] = 0;
+    name_from(command);
     for (n = n > 0 ? n - 1 : 0, command[n] = 0; n-- > 0;)
         if (!command[n]) command[n] = ' ';
-}
-
-/* The name that the program was called by, as `ps` would show it: argv[0] without its directories. */
-static void read_identity(void) {
-    read_command();
-    long n = os_call(SYS_readlinkat, (long)AT_FDCWD, "/proc/self/exe", exe, sizeof exe - 1);
+    n = os_call(SYS_readlinkat, (long)AT_FDCWD, "/proc/self/exe", exe, sizeof exe - 1);
     exe[n > 0 ? n : 0] = 0;
-    size_t length = strcspn(command, " ");
-    const char *start = command;
-    for (size_t i = 0; i < length; i++)
-        if (command[i] == '/') start = command + i + 1;
-    length -= (size_t)(start - command);
-    length = length < sizeof name ? length : sizeof name - 1;
-    memcpy(name, start, length);
-    name[length] = 0;
-    if (!length) copy(name, sizeof name, "program");
 }
 
 static bool in_list(const char *list, const char *word) {
@@ -298,9 +295,11 @@ void process_exec(bool before) {
     static bool unlinked;
     if (!is_ours_to_end()) return;
     if (before) {
-        ledger_end(SNAP_EXECED);
-        unlinked = fork_depth && account_is_alone();
-        if (unlinked) ledger_unlink();
+        unlinked = fork_depth && !ledger_is_sealed() && os_single_threaded(); /* nobody wants the ledger of a copy that becomes something else */
+        if (unlinked)
+            ledger_unlink();
+        else
+            ledger_end(SNAP_EXECED);
     } else if (unlinked) {
         wipe_page();
     } else {

@@ -158,11 +158,12 @@ void site_begin(uint32_t stacks, const char *program) {
 }
 
 void site_abandon(void) {
+    uint64_t known = os_load(&modules.next);
+    memset(site_of_module, 0, (known + 1) * sizeof *site_of_module);
+    memset(keys, 0, known * sizeof *keys);
     series_reset(&modules);
     series_reset(&tags);
     series_reset(&sites);
     series_reset(&peaks);
-    memset(site_of_module, 0, sizeof site_of_module);
-    for (size_t i = 0; keys[i].start; i++) keys[i] = (struct module_key){0};
     site_constant = 0;
 }

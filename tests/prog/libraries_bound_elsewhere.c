@@ -1,4 +1,5 @@
-// Libraries that find libc's malloc before ours (RTLD_DEEPBIND, another namespace): their blocks pass through unharmed.
+// Libraries that look for libc's malloc before ours (RTLD_DEEPBIND, another namespace): blocks pass through unharmed, also
+// those that libc allocates for them (strdup) and they free.
 // run:
 // run: --allocator=mimalloc
 #include "expect.h"
@@ -12,6 +13,9 @@ static void *(*grab_of(void *module))(size_t) {
 }
 
 int main(void) {
+    void *handle = dlopen(PROG_LIB "/one.so", RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+    MUST(handle);
+    ((void (*)(void))dlsym(handle, "give_back"))();
     void *(*deep)(size_t) = grab_of(dlopen(PROG_LIB "/one.so", RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND));
     void *(*apart)(size_t) = grab_of(dlmopen(LM_ID_NEWLM, PROG_LIB "/two.so", RTLD_NOW));
     for (int i = 0; i < 2000; i++) {

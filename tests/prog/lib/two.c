@@ -1,8 +1,11 @@
 /* two.c — the twin of one.c under another name. */
 #include <stdlib.h>
+#include <string.h>
 
 void *grab(size_t size) {
     char *p = malloc(size);
     p[0] = 1; /* not a tail call: the caller of malloc is here */
     return p;
 }
+
+void give_back(void) { free(strdup("allocated by libc, freed here")); }
