@@ -1,5 +1,5 @@
 """What the Python tests share. A test imports it, does its work with plain assertions, and ends; its folder is fresh."""
-import atexit, json, os, pathlib, shlex, socket, subprocess, sys, time, urllib.error, urllib.request
+import atexit, json, os, pathlib, shlex, shutil, socket, subprocess, sys, time, urllib.error, urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MEMSTOW = os.environ.get("MEMSTOW", str(ROOT / "build/dev/memstow"))
@@ -55,6 +55,29 @@ def compile(source, name=None, flags=("-O1", "-g", "-pthread")):
     program = HERE / (name or path.stem)
     run("c++" if path.suffix == ".cc" else "cc", *flags, path, "-o", program)
     return program
+
+
+def as_nobody():
+    """For preexec_fn: the user who owns nothing."""
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+
+
+def command_for_others():
+    """A copy of the command and the library that another user can reach wherever the checkout lies; skips if none can be."""
+    folder = HERE / "bin"
+    folder.mkdir()
+    os.chmod(HERE, 0o755)
+    os.chmod(folder, 0o755)
+    for file in (MEMSTOW, LIBRARY):
+        shutil.copy(file, folder)
+        os.chmod(folder / pathlib.Path(file).name, 0o755)
+    try:
+        run(folder / "memstow", "--version", preexec_fn=as_nobody)
+    except PermissionError:
+        skip("another user cannot reach the folder of temporary files")
+    return folder / "memstow"
 
 
 def start(*argv, **options):

@@ -8,18 +8,10 @@ if os.geteuid() != 0:
     support.skip("needs root, to become another user")
 
 
-def as_nobody():
-    os.setgroups([])
-    os.setgid(65534)
-    os.setuid(65534)
-
-
 closed = pathlib.Path("closed").resolve()
 closed.mkdir(mode=0o755)
-os.chmod(support.HERE, 0o755)
-if support.run(support.MEMSTOW, "--version", status=None, preexec_fn=as_nobody).returncode != 0:
-    support.skip("another user cannot reach the build folder")
-done = support.memstow("run", "-o", closed / "out.mst", "--", "true", status=2, preexec_fn=as_nobody)
+done = support.run(support.command_for_others(), "run", "-o", closed / "out.mst", "--", "true", status=2,
+                   preexec_fn=support.as_nobody)
 assert "not writable" in done.stderr, done.stderr
 
 disk = pathlib.Path("disk").resolve()

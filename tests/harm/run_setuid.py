@@ -11,26 +11,16 @@ program = support.compile('#include <stdio.h>\n#include <unistd.h>\n'
 folder = pathlib.Path("shared").resolve()
 folder.mkdir()
 os.chmod(folder, 0o777)
-os.chmod(support.HERE, 0o755)
 os.chmod(program, 0o4755)
-
-
-def as_nobody():
-    os.setgroups([])
-    os.setgid(65534)
-    os.setuid(65534)
-
-
-if support.run(support.MEMSTOW, "--version", status=None, preexec_fn=as_nobody).returncode != 0:
-    support.skip("another user cannot reach the build folder")
-alone = support.run(program, status=6, preexec_fn=as_nobody)
+memstow = support.command_for_others()
+alone = support.run(program, status=6, preexec_fn=support.as_nobody)
 if alone.stdout != "65534 0\n":
     support.skip("setuid has no effect on this file system")
-done = support.memstow("run", "-o", folder / "out.mst", "--", program, status=6, preexec_fn=as_nobody)
+done = support.run(memstow, "run", "-o", folder / "out.mst", "--", program, status=6, preexec_fn=support.as_nobody)
 assert done.stdout == alone.stdout, done
 assert "setuid" in done.stderr and "untracked" in done.stderr, done.stderr
 assert not (folder / "out.mst").exists()
-done = support.memstow("run", "-o", folder / "sh.mst", "--", "sh", "-c", f"{program}; exit 4", status=4, preexec_fn=as_nobody)
+done = support.run(memstow, "run", "-o", folder / "sh.mst", "--", "sh", "-c", f"{program}; exit 4", status=4, preexec_fn=support.as_nobody)
 assert done.stdout == alone.stdout and (folder / "sh.mst").exists(), done
 # by root itself it is an ordinary program
 support.track(program, status=6, file="root.mst")
