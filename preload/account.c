@@ -25,7 +25,7 @@ static __thread uint8_t stage __attribute__((tls_model("initial-exec")));
 static struct thread shared, mapped; /* SNAP_THREAD_SHARED, SNAP_THREAD_MAPPINGS */
 static struct thread *slabs[SLABS];  /* slab k holds FIRST_SLAB << k threads */
 static uint32_t slots = SNAP_THREAD_FIRST;
-static uint8_t slot_taken[ACCOUNT_THREADS];
+static uint8_t slot_free[ACCOUNT_THREADS]; /* its thread ended; a slot that nobody had yet is not free */
 
 static uint64_t quantum = 16384; /* for threads from now on, and for others from their next flush on */
 static int64_t live_host, live_mapped;
@@ -59,8 +59,8 @@ static bool make_slab(uint32_t slot) {
 }
 
 static bool take_slot(uint32_t slot) {
-    uint8_t free = 0;
-    return __atomic_compare_exchange_n(&slot_taken[slot], &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+    uint8_t free = 1;
+    return __atomic_compare_exchange_n(&slot_free[slot], &free, 0, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
 typedef uint64_t __attribute__((may_alias)) word_of_two;
@@ -81,7 +81,7 @@ static void free_slots_of_the_dead(void) {
             __atomic_compare_exchange_n((word_of_two *)&record->tid, &seen, over, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_RELAXED)) {
             record->end_ns = os_now();
-            __atomic_store_n(&slot_taken[slot], 0, __ATOMIC_RELEASE);
+            __atomic_store_n(&slot_free[slot], 1, __ATOMIC_RELEASE);
         }
     }
 }
@@ -89,7 +89,7 @@ static void free_slots_of_the_dead(void) {
 static uint32_t take_used_slot(void) {
     uint32_t count = __atomic_load_n(&slots, __ATOMIC_ACQUIRE);
     for (uint32_t slot = SNAP_THREAD_FIRST; slot < count; slot++)
-        if (!__atomic_load_n(&slot_taken[slot], __ATOMIC_RELAXED) && take_slot(slot)) return slot;
+        if (__atomic_load_n(&slot_free[slot], __ATOMIC_RELAXED) && take_slot(slot)) return slot;
     return SNAP_THREAD_SHARED;
 }
 
@@ -105,24 +105,17 @@ static void set_quantum(uint32_t threads) {
     ledger_head->quantum = quantum = chosen;
 }
 
-/* The slot after the last, with nobody else in it; SNAP_THREAD_SHARED when there is no room for one more. It is taken
- * before it is counted: take_used_slot looks at all that are counted. */
+/* The slot after the last; SNAP_THREAD_SHARED when there is no room for one more. */
 static uint32_t take_next_slot(void) {
-    enum { TRIES = 1000 };
-    for (int i = 0; i < TRIES; i++) {
-        uint32_t slot = __atomic_load_n(&slots, __ATOMIC_ACQUIRE);
+    uint32_t slot = __atomic_load_n(&slots, __ATOMIC_RELAXED);
+    do
         if (slot >= ACCOUNT_THREADS || !series_reserve(&records, slot) || (!thread_at(slot) && !make_slab(slot)))
             return SNAP_THREAD_SHARED;
-        if (take_slot(slot)) {
-            thread_at(slot)->slot = slot;
-            while (os_load(&records.next) <= slot && series_take(&records) != SERIES_NONE)
-                ;
-            __atomic_store_n(&slots, slot + 1, __ATOMIC_RELEASE);
-            return slot;
-        }
-        if (!ledger_is_sealed()) os_call(SYS_sched_yield); /* another thread is about to count it */
-    }
-    return SNAP_THREAD_SHARED;
+    while (!__atomic_compare_exchange_n(&slots, &slot, slot + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+    thread_at(slot)->slot = slot;
+    while (os_load(&records.next) <= slot && series_take(&records) != SERIES_NONE)
+        ;
+    return slot;
 }
 
 static uint32_t take_new_slot(void) {
@@ -213,7 +206,7 @@ void account_thread_end(void) {
     note_name(record);
     record->end_ns = os_now();
     __atomic_store_n(&record->state, SNAP_THREAD_ENDED, __ATOMIC_RELEASE);
-    __atomic_store_n(&slot_taken[self->slot], 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&slot_free[self->slot], 1, __ATOMIC_RELEASE);
 }
 
 static void thread_end(void *self) {
@@ -427,7 +420,7 @@ uint64_t account_abandon(void) {
     forget_chunks(&shared);
     forget_chunks(&mapped);
     memset(slabs, 0, sizeof slabs); /* private copies of the parent's: left behind untouched */
-    memset(slot_taken, 0, slots);
+    memset(slot_free, 0, slots);
     slots = SNAP_THREAD_FIRST;
     live_host = live_mapped = 0;
     inherited_freed = 0;
