@@ -263,12 +263,6 @@ static struct snap_counter *shared_counter(uint32_t *site) {
 
 static void atomic_add(uint64_t *word, uint64_t n) { __atomic_fetch_add(word, n, __ATOMIC_RELAXED); }
 
-static void raise_to(uint64_t *word, uint64_t value) {
-    uint64_t seen = os_load(word);
-    while (seen < value && !__atomic_compare_exchange_n(word, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        ;
-}
-
 /* The running totals have moved: the ledger's copy of them, peaks, and the picture of the highest one. */
 static void note_totals(void) {
     struct snap_header *head = ledger_head;
@@ -277,10 +271,10 @@ static void note_totals(void) {
     uint64_t total = host + maps > 0 ? (uint64_t)(host + maps) : 0;
     __atomic_store_n(&head->host_live, host, __ATOMIC_RELAXED);
     __atomic_store_n(&head->mapped_live, maps, __ATOMIC_RELAXED);
-    if (host > 0) raise_to(&head->host_peak, (uint64_t)host);
-    if (maps > 0) raise_to(&head->mapped_peak, (uint64_t)maps);
+    if (host > 0) os_raise(&head->host_peak, (uint64_t)host);
+    if (maps > 0) os_raise(&head->mapped_peak, (uint64_t)maps);
     if (total > os_load(&head->total_peak)) {
-        raise_to(&head->total_peak, total);
+        os_raise(&head->total_peak, total);
         head->total_peak_ns = os_now();
     } else {
         peak_watch(total);
@@ -432,12 +426,10 @@ uint64_t account_abandon(void) {
 }
 
 static void read_name(struct snap_thread *record) {
-    char path[64] = "/proc/self/task/", digits[12], *at = path + strlen(path);
-    int n = 0, fd;
-    for (uint32_t tid = record->tid; tid; tid /= 10) digits[n++] = (char)('0' + tid % 10);
-    while (n) *at++ = digits[--n];
-    strcpy(at, "/comm");
-    if ((fd = os_open(path, O_RDONLY, 0)) < 0) return;
+    char path[64] = "/proc/self/task/";
+    strcpy(os_decimal(path + strlen(path), record->tid), "/comm");
+    int fd = os_open(path, O_RDONLY, 0);
+    if (fd < 0) return;
     long got = os_read(fd, record->name, sizeof record->name - 1);
     os_close(fd);
     record->name[got > 0 ? got - 1 : 0] = 0; /* without the newline */

@@ -18,7 +18,7 @@ void *arena_take(size_t length);
 enum { ARENA_OWN = 65536, ARENA_RANGES = 64 };
 
 /* Copies the ranges taken from the system so far into `out`, returns how many. When there are more than fit, the
- * last entry is extended to nothing and the rest is left out. */
+ * later ones are left out. */
 uint32_t arena_ranges(struct snap_range out[ARENA_RANGES]);
 
 #pragma GCC visibility pop

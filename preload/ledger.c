@@ -51,7 +51,7 @@ static struct {
     size_t used;     /* sections from the start of the file */
     bool file;       /* false: memory only */
     bool sealed;
-    bool written; /* memory only: to its file, at what seemed the end */
+    bool written;     /* memory only: to its file, at what seemed the end */
     uint32_t growing; /* thread id of who grows it */
     dev_t device;
     ino_t inode;
@@ -175,44 +175,27 @@ static bool replaceable(int fd, uint32_t *exec_generation, bool *same) {
     return true;
 }
 
-static void append_number(char *text, size_t room, uint32_t n) {
-    char digits[12];
-    int count = 0;
-    size_t at = strlen(text);
-    do digits[count++] = (char)('0' + n % 10);
-    while ((n /= 10));
-    while (count && at + 1 < room) text[at++] = digits[--count];
-    text[at] = 0;
-}
-
 /* The ledger of the image that this process ran before exec is kept, as PATH.x<generation>. */
 static bool keep_earlier_image(uint32_t generation) {
-    static char aside[sizeof ledger.path + 16];
+    static char aside[sizeof ledger.path + 24];
     strcpy(aside, ledger.path);
     strcat(aside, ".x");
-    append_number(aside, sizeof aside, generation);
+    os_decimal(aside + strlen(aside), generation);
     return os_call(SYS_renameat2, (long)AT_FDCWD, ledger.path, (long)AT_FDCWD, aside, 0L) == 0;
-}
-
-static void copy_name(char *to, size_t room, const char *from) {
-    size_t length = strlen(from);
-    length = length < room ? length : room - 1;
-    memcpy(to, from, length);
-    to[length] = 0;
 }
 
 /* A file without a name, where the path will be; -errno where the file system has no such thing. */
 static int open_nameless(void) {
     static char directory[sizeof ledger.path];
     const char *slash = strrchr(ledger.path, '/');
-    copy_name(directory, sizeof directory, slash == ledger.path ? "/" : slash ? ledger.path : ".");
+    os_copy(directory, sizeof directory, slash == ledger.path ? "/" : slash ? ledger.path : ".");
     if (slash > ledger.path) directory[slash - ledger.path] = 0;
     return os_open(directory, O_RDWR | O_TMPFILE, 0600);
 }
 
 static long give_name(int fd) {
-    char link[32] = "/proc/self/fd/";
-    append_number(link, sizeof link, (uint32_t)fd);
+    char link[40] = "/proc/self/fd/";
+    os_decimal(link + strlen(link), (uint32_t)fd);
     return os_call(SYS_linkat, (long)AT_FDCWD, link, (long)AT_FDCWD, ledger.path, (long)AT_SYMLINK_FOLLOW);
 }
 
@@ -404,19 +387,13 @@ void *series_at(const struct series *self, uint32_t id) {
     return segment ? segment + (size_t)(id - segment_first(self, k)) * self->record_size : NULL;
 }
 
-static void raise_to(uint64_t *word, uint64_t value) {
-    uint64_t seen = os_load(word);
-    while (seen < value && !__atomic_compare_exchange_n(word, &seen, value, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-        ;
-}
-
 uint32_t series_take(struct series *self) {
     uint64_t next = os_load(&self->next);
     do
         if (next >= self->limit || !series_reserve(self, (uint32_t)next)) return SERIES_NONE;
     while (!__atomic_compare_exchange_n(&self->next, &next, next + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     uint32_t id = (uint32_t)next, k = segment_of(self, id);
-    raise_to(&self->sections[k]->count, id - segment_first(self, k) + 1);
+    os_raise(&self->sections[k]->count, id - segment_first(self, k) + 1);
     return id;
 }
 
@@ -483,7 +460,7 @@ static void fill_header(struct snap_header *head, const struct ledger_identity *
     head->stacks = identity->stacks;
     head->allocator = identity->allocator;
     head->page_size = OS_PAGE;
-    copy_name(head->name, sizeof head->name, identity->name);
+    os_copy(head->name, sizeof head->name, identity->name);
     head->start_wall_ns = os_wall_now();
     head->start_ns = os_now();
     head->picture_buffer = 2;

@@ -109,20 +109,30 @@ bool os_single_threaded(void) {
     return call6(SYS_newfstatat, AT_FDCWD, (long)"/proc/self/task", (long)&tasks, 0, 0, 0) == 0 && tasks.st_nlink == 3;
 }
 
-/* "/proc/<pid>/stat", without libc's formatted output, which may allocate. */
-static void stat_path(char out[32], uint32_t pid) {
-    char digits[12];
-    int n = 0;
-    do digits[n++] = (char)('0' + pid % 10);
-    while ((pid /= 10));
-    memcpy(out, "/proc/", 6);
-    out += 6;
-    while (n) *out++ = digits[--n];
-    memcpy(out, "/stat", 6);
+void os_copy(char *to, size_t room, const char *from) {
+    size_t length = strlen(from);
+    length = length < room ? length : room - 1;
+    memcpy(to, from, length);
+    to[length] = 0;
+}
+
+char *os_decimal(char *to, uint64_t n) {
+    char digits[20];
+    int count = 0;
+    do digits[count++] = (char)('0' + n % 10);
+    while ((n /= 10));
+    while (count) *to++ = digits[--count];
+    *to = 0;
+    return to;
+}
+
+static void stat_path(char out[40], uint32_t pid) {
+    strcpy(out, "/proc/");
+    strcpy(os_decimal(out + strlen(out), pid), "/stat");
 }
 
 uint64_t os_start_ticks(uint32_t pid) {
-    char path[32] = "/proc/self/stat", text[1024];
+    char path[40] = "/proc/self/stat", text[1024];
     if (pid) stat_path(path, pid);
     int fd = os_open(path, O_RDONLY, 0);
     if (fd < 0) return 0;

@@ -54,6 +54,18 @@ static inline void os_add(uint64_t *word, uint64_t n) {
 #endif
 }
 
+/* Raises a word that only ever grows; any thread. */
+static inline void os_raise(uint64_t *word, uint64_t value) {
+    uint64_t seen = __atomic_load_n(word, __ATOMIC_RELAXED);
+    while (seen < value && !__atomic_compare_exchange_n(word, &seen, value, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        ;
+}
+
+/* Text without libc's formatted output, which may allocate. os_copy cuts what does not fit into `room` bytes;
+ * os_decimal needs room for 21 and returns the end, where the NUL is. */
+void os_copy(char *to, size_t room, const char *from);
+char *os_decimal(char *to, uint64_t n);
+
 static inline uint64_t os_load(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }
 
 static inline size_t os_round_up(size_t n, size_t unit) { return (n + unit - 1) & ~(unit - 1); }

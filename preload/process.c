@@ -48,13 +48,6 @@ static const char *variable(const char *key) {
     return "";
 }
 
-static void copy(char *to, size_t room, const char *from) {
-    size_t length = strlen(from);
-    length = length < room ? length : room - 1;
-    memcpy(to, from, length);
-    to[length] = 0;
-}
-
 static uint32_t decimal(const char *text) {
     uint32_t n = 0;
     for (; *text >= '0' && *text <= '9'; text++) n = n * 10 + (uint32_t)(*text - '0');
@@ -81,10 +74,10 @@ static void default_out(void) {
 }
 
 static void read_wishes(void) {
-    copy(wish.out, sizeof wish.out, variable("MEMSTOW_OUT"));
+    os_copy(wish.out, sizeof wish.out, variable("MEMSTOW_OUT"));
     if (!wish.out[0]) default_out();
     wish.out_named = variable("MEMSTOW_OUT_NAMED")[0] == '1';
-    copy(wish.follow, sizeof wish.follow, variable("MEMSTOW_FOLLOW"));
+    os_copy(wish.follow, sizeof wish.follow, variable("MEMSTOW_FOLLOW"));
     wish.main_pid = decimal(variable("MEMSTOW_MAIN"));
     wish.stacks = strcmp(variable("MEMSTOW_STACKS"), "none") ? SNAP_STACKS_MODULE : SNAP_STACKS_NONE;
     wish.mimalloc = !strcmp(variable("MEMSTOW_ALLOCATOR"), "mimalloc");
@@ -96,8 +89,8 @@ static void read_wishes(void) {
 /* The name that the program was called by, as `ps` would show it: argv[0] without its directories. */
 static void name_from(const char *called) {
     const char *slash = strrchr(called, '/');
-    copy(name, sizeof name, slash ? slash + 1 : called);
-    if (!name[0]) copy(name, sizeof name, "program");
+    os_copy(name, sizeof name, slash ? slash + 1 : called);
+    if (!name[0]) os_copy(name, sizeof name, "program");
 }
 
 static void read_identity(void) {
@@ -128,15 +121,13 @@ static bool wanted(void) {
 
 static void append(char *to, size_t room, const char *text) {
     size_t at = strlen(to);
-    copy(to + at, room - at, text);
+    os_copy(to + at, room - at, text);
 }
 
 static void append_decimal(char *to, size_t room, uint32_t n) {
-    char digits[12] = {0};
-    int at = sizeof digits - 1;
-    do digits[--at] = (char)('0' + n % 10);
-    while ((n /= 10));
-    append(to, room, digits + at);
+    char digits[24];
+    os_decimal(digits, n);
+    append(to, room, digits);
 }
 
 static void expand(char *to, size_t room, uint32_t generation) {
@@ -295,7 +286,7 @@ void process_exec(bool before) {
     static bool unlinked;
     if (!is_ours_to_end()) return;
     if (before) {
-        unlinked = fork_depth && !ledger_is_sealed() && os_single_threaded(); /* nobody wants the ledger of a copy that becomes something else */
+        unlinked = fork_depth && !ledger_is_sealed() && os_single_threaded();
         if (unlinked)
             ledger_unlink();
         else

@@ -9,19 +9,19 @@
 #include "os.h"
 #include "snapshot.h"
 
-enum { WINDOW = 64 << 20, ENTRIES = 512 };
+enum { ENTRIES = 512 }; /* a read covers 2 MiB of address space */
 
 static const uint64_t PRESENT = (uint64_t)1 << 63, FILE_OR_SHARED = (uint64_t)1 << 61;
 
 /* "<directory>/<name>", of this process or of one by number. */
 static int open_in_proc(int pid, const char *file, int flags) {
-    char path[64] = "/proc/self", digits[12], *at = path + 6;
-    int n = 0;
-    for (int rest = pid; rest > 0; rest /= 10) digits[n++] = (char)('0' + rest % 10);
-    if (!n) at = path + strlen(path);
-    while (n) *at++ = digits[--n];
-    *at++ = '/';
-    strcpy(at, file);
+    char path[64] = "/proc/", *end = path + strlen(path);
+    if (pid)
+        end = os_decimal(end, (uint32_t)pid);
+    else
+        end = strcpy(end, "self") + 4;
+    *end = '/';
+    strcpy(end + 1, file);
     return os_open(path, flags, 0);
 }
 
@@ -45,7 +45,6 @@ uint64_t residency_count(const struct residency *self, uint64_t start, uint64_t 
     static uint64_t entries[ENTRIES];
     uint64_t present = 0, private = 0;
     uint64_t page = start / self->page_size, last = (end + self->page_size - 1) / self->page_size;
-    _Static_assert(ENTRIES * OS_PAGE <= WINDOW, "a read covers at most a window");
     while (page < last) {
         uint64_t want = last - page < ENTRIES ? last - page : ENTRIES;
         long got = os_pread(self->pagemap, entries, want * sizeof *entries, page * sizeof *entries);

@@ -2,7 +2,7 @@
  * In: a process directory. Out: regions, and bytes present in an address range. Linked into the library (at
  * exit) and into the tools (for a PID). It never allocates, and works in static memory, one caller at a
  * time: _exit may be called by a handler on a small signal stack. It never holds the target for long: pagemap is
- * read in windows of at most 64 MiB of address space, and smaps is not read at all. */
+ * read in windows of at most 2 MiB of address space, and smaps is not read at all. */
 #ifndef MEMSTOW_RESIDENCY_H
 #define MEMSTOW_RESIDENCY_H
 

@@ -1,4 +1,5 @@
 /* proc.c — what /proc says about a process; see proc.h. */
+#include "os.h"
 #include "proc.h"
 
 #include <ctype.h>
@@ -50,23 +51,10 @@ pid_t process_inner_pid(pid_t pid) {
     return last ? (pid_t)atoi(last + 1) : pid;
 }
 
-void process_boot_id(uint8_t boot_id[16]) {
-    char text[64];
-    memset(boot_id, 0, 16);
-    if (read_small("/proc/sys/kernel/random/boot_id", text, sizeof text) < 36) return;
-    size_t digits = 0;
-    for (const char *c = text; *c && digits < 32; c++) {
-        if (!isxdigit((unsigned char)*c)) continue;
-        unsigned value = isdigit((unsigned char)*c) ? (unsigned)(*c - '0') : (unsigned)((*c | 32) - 'a' + 10);
-        boot_id[digits / 2] = (uint8_t)(boot_id[digits / 2] << 4 | value);
-        digits++;
-    }
-}
-
 bool process_wrote(const struct snap_header *header) {
-    uint8_t boot_id[16];
+    uint8_t boot_id[16] = {0};
     struct process process;
-    process_boot_id(boot_id);
+    os_boot_id(boot_id);
     if (memcmp(boot_id, header->boot_id, sizeof boot_id) != 0 || header->pid == 0 || header->pid > INT32_MAX)
         return false;
     if (process_look(&process, (pid_t)header->pid) < 0) return false;

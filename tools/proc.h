@@ -20,7 +20,6 @@ int process_look(struct process *process, pid_t pid);
 /* The pid that the process has inside its own namespace. */
 pid_t process_inner_pid(pid_t pid);
 /* All zero when it cannot be read. */
-void process_boot_id(uint8_t boot_id[16]);
 /* True when the process that wrote this header, on this machine and since this boot, still runs. */
 bool process_wrote(const struct snap_header *header);
 /* Seconds since it started, in nanoseconds. */
