@@ -15,6 +15,7 @@
 enum { SLABS = 16, FIRST_SLAB = 4, SCAN_FROM = 64 };
 
 struct thread account_nobody;
+uint32_t account_here;
 __thread struct thread *account_self __attribute__((tls_model("initial-exec"))) = &account_nobody;
 
 /* FRESH threads get a slot at their first event; MAKING guards against a signal handler that allocates meanwhile;
@@ -175,6 +176,8 @@ static struct snap_counter *make_chunk(struct thread *self, uint32_t index);
 static void begin_near(struct thread *self) {
     self->near = self->chunks[0] ? self->chunks[0] : make_chunk(self, 0);
     self->near_sites = self->near ? SNAP_CHUNK_SITES : 0;
+    self->here = self->near && account_here ? self->near + account_here : NULL;
+    self->here_word = (uint64_t)account_here << 32;
 }
 
 static struct thread *acquire(void) {
@@ -405,6 +408,7 @@ void account_begin(void) {
 static void forget_chunks(struct thread *self) {
     memset(self->chunks, 0, self->chunk_limit * sizeof *self->chunks);
     self->chunk_limit = self->near_sites = 0;
+    self->here = NULL;
 }
 
 uint64_t account_abandon(void) {

@@ -17,7 +17,7 @@
 #pragma GCC visibility push(hidden)
 
 enum {
-    ACCOUNT_CACHE = 512,      /* entries of the return-address cache, a power of two */
+    ACCOUNT_CACHE = 512, /* entries of the return-address cache, a power of two */
     ACCOUNT_SITE_BITS = 26,
     ACCOUNT_CHUNKS = 1 << 14, /* of SNAP_CHUNK_SITES sites each: two million sites */
     ACCOUNT_THREADS = 1 << 16,
@@ -30,9 +30,12 @@ struct thread {
     /* The counters of the first sites, which are nearly all: chunks[0], from the thread's first event on. */
     struct snap_counter *near;
     uint32_t near_sites; /* SNAP_CHUNK_SITES; 0: there is no chunk yet */
+    /* Where all events are counted while call stacks are not: &near[account_here]; else NULL. */
+    struct snap_counter *here;
+    uint64_t here_word; /* that site, as a header's word has it */
     uint32_t slot;
-    uint32_t code_generation; /* of the entries in cache */
-    uint32_t chunk_limit;     /* chunks[] is empty from here on */
+    uint32_t code_generation;      /* of the entries in cache */
+    uint32_t chunk_limit;          /* chunks[] is empty from here on */
     uint64_t cache[ACCOUNT_CACHE]; /* site.h */
     struct snap_counter *chunks[ACCOUNT_CHUNKS];
 };
@@ -42,13 +45,17 @@ struct thread {
 extern __thread struct thread *account_self __attribute__((tls_model("initial-exec")));
 extern struct thread account_nobody;
 
+/* Without call stacks there is one site a tag, and no look-up; 0 otherwise. Set before any thread has a slot. */
+extern uint32_t account_here;
+
 /* True when account_flush is due. */
 static inline bool account_move(struct thread *self, uint64_t bytes) {
     self->room += bytes;
     return unlikely(self->room > self->limit);
 }
 
-/* Whether the thread's counter of a site is self->near[site]; if not, account_alloc and account_free find or make it. */
+/* Whether the thread's counter of a site is self->near[site]; if not, account_alloc and account_free find or make it.
+ */
 static inline bool account_is_near(const struct thread *self, uint32_t site) { return likely(site < self->near_sites); }
 
 /* Counts a block that now exists. True when account_flush is due. */

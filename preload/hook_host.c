@@ -3,7 +3,7 @@
  * behave as the family does without us: results, errno, alignment, usable sizes, what an invalid pointer does.
  *
  * Most blocks are small, and 16-aligned: malloc, calloc, realloc and free have a fast path for those, taken while
- * process_page.mark is set. Everything else goes through host_alloc and host_free. */
+ * process_page allows it. Everything else goes through host_alloc and host_free. */
 #include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -182,7 +182,7 @@ static void *host_alloc(size_t alignment, size_t size, bool zero, uintptr_t call
     return p;
 }
 
-static bool is_plain(size_t size) { return likely(process_page.mark && size < SNAP_LARGE_BYTES); }
+static bool is_plain(size_t size) { return likely(size < process_page.small); }
 
 /* The usual case has no stack frame of its own: whatever is unusual is a tail call. */
 __attribute__((noinline)) static void *stamp_slow(struct header *header, size_t size, uintptr_t caller) {
@@ -196,15 +196,27 @@ __attribute__((noinline)) static void *flushed(struct thread *self, void *p) {
     return p;
 }
 
-static inline void *stamp(struct header *header, size_t size, uintptr_t caller) {
+/* While call stacks are recorded. */
+__attribute__((noinline)) static void *stamp_by_caller(struct header *header, size_t size, uintptr_t caller) {
     struct thread *self = account_self;
     uint32_t site = site_cached(self, caller);
-    uint32_t mark = process_page.mark; /* 0 in a child that a signal handler forked meanwhile */
-    if (unlikely(!header)) return NULL;
+    uint32_t mark = process_page.mark;
     if (unlikely(!account_is_near(self, site) || !mark)) return stamp_slow(header, size, caller);
     header->size = size;
     header->word = mark | (uint64_t)site << 32;
     if (unlikely(account_alloc_at(self, self->near + site, size))) return flushed(self, header + 1);
+    return header + 1;
+}
+
+static inline void *stamp(struct header *header, size_t size, uintptr_t caller) {
+    uint32_t mark = process_page.mark_here; /* 0 in a child that a signal handler forked meanwhile */
+    if (unlikely(!header)) return NULL;
+    struct thread *self = account_self;
+    struct snap_counter *here = self->here;
+    if (unlikely(!mark || !here)) return stamp_by_caller(header, size, caller);
+    header->size = size;
+    header->word = mark | self->here_word;
+    if (unlikely(account_alloc_at(self, here, size))) return flushed(self, header + 1);
     return header + 1;
 }
 

@@ -251,6 +251,12 @@ static enum process_stage begin(void) {
     return PROCESS_TRACKED;
 }
 
+static void allow_fast_path(void) {
+    process_page.mark_here = account_here ? process_mark : 0;
+    __atomic_store_n(&process_page.mark, process_mark, __ATOMIC_RELEASE);
+    __atomic_store_n(&process_page.small, SNAP_LARGE_BYTES, __ATOMIC_RELEASE);
+}
+
 bool process_begin(void) {
     extern char **environ;
     uint32_t unset = PROCESS_UNSET;
@@ -261,8 +267,7 @@ bool process_begin(void) {
                                      __ATOMIC_ACQUIRE))
         return unset == PROCESS_TRACKED;
     enum process_stage stage = begin();
-    if (stage == PROCESS_TRACKED && process_next != NEXT_FOREIGN)
-        __atomic_store_n(&process_page.mark, process_mark, __ATOMIC_RELEASE);
+    if (stage == PROCESS_TRACKED && process_next != NEXT_FOREIGN) allow_fast_path();
     __atomic_store_n(&process_page.stage, stage, __ATOMIC_RELEASE);
     return stage == PROCESS_TRACKED;
 }

@@ -17,9 +17,11 @@ enum process_stage { PROCESS_UNSET, PROCESS_BEGINNING, PROCESS_TRACKED, PROCESS_
 /* On a page of its own that the kernel wipes in a forked child, however it was forked: a child finds mark 0 and
  * stage UNSET, and begins a ledger of its own at its first event (nothing happens for vfork and exec). */
 struct process_page {
-    uint32_t mark; /* in the header of a block of this process, when the fast path may be taken; else 0 */
+    uint32_t mark;      /* in the header of a block of this process, when the fast path may be taken; else 0 */
+    uint32_t mark_here; /* the same when events count at account_self->here; 0 when each is looked up */
+    uint32_t small;     /* below this size the fast path may be taken: 0 or SNAP_LARGE_BYTES */
     uint32_t stage;
-    char pad[OS_PAGE - 8];
+    char pad[OS_PAGE - 4 * sizeof(uint32_t)];
 };
 extern struct process_page process_page;
 
@@ -31,9 +33,7 @@ extern enum next_kind process_next;
 /* Whether events are to be counted; begins tracking when that is still to do. False also while it begins. */
 bool process_begin(void);
 
-static inline bool process_tracked(void) {
-    return likely(process_page.stage == PROCESS_TRACKED) || process_begin();
-}
+static inline bool process_tracked(void) { return likely(process_page.stage == PROCESS_TRACKED) || process_begin(); }
 
 /* The end of the process, or of this image of it. Does nothing in a vfork child and the second time. */
 void process_end(enum snap_state state);

@@ -10,7 +10,6 @@
 
 #include "ledger.h"
 
-uint32_t site_constant;
 uint32_t site_code_generation;
 
 static const char *program_path = "";
@@ -154,7 +153,7 @@ void site_begin(uint32_t stacks, const char *program) {
     if (untagged) *untagged = (struct snap_tag){0};
     for (int fixed = 0; fixed < SNAP_SITE_FIRST; fixed++)
         site_new(0, 0, 0); /* SNAP_SITE_UNKNOWN, SNAP_SITE_INHERITED */
-    site_constant = stacks == SNAP_STACKS_NONE ? site_for_module(0) : 0;
+    account_here = stacks == SNAP_STACKS_NONE ? site_for_module(0) : 0;
 }
 
 void site_abandon(void) {
@@ -165,5 +164,5 @@ void site_abandon(void) {
     series_reset(&tags);
     series_reset(&sites);
     series_reset(&peaks);
-    site_constant = 0;
+    account_here = 0;
 }

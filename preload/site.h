@@ -10,8 +10,6 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Without call stacks there is one site a tag, and no look-up; 0 otherwise. */
-extern uint32_t site_constant;
 /* Counts the dlclose calls: code addresses may mean something else after one. */
 extern uint32_t site_code_generation;
 
@@ -26,8 +24,6 @@ _Static_assert(47 - SITE_INDEX_BITS + ACCOUNT_SITE_BITS <= 64, "address and site
 /* The site if it is known at once, else SITE_MISSED, which no counter is near of. */
 enum { SITE_MISSED = -1 };
 static inline uint32_t site_cached(const struct thread *self, uintptr_t return_address) {
-    if (site_constant)
-        return site_constant;
     uint64_t entry = self->cache[return_address % ACCOUNT_CACHE];
     uint64_t differs = entry ^ (uint64_t)(return_address >> SITE_INDEX_BITS) << ACCOUNT_SITE_BITS;
     bool known = differs >> ACCOUNT_SITE_BITS == 0 && self->code_generation == site_code_generation;
@@ -35,6 +31,7 @@ static inline uint32_t site_cached(const struct thread *self, uintptr_t return_a
 }
 
 static inline uint32_t site_of(uintptr_t return_address) {
+    if (account_here) return account_here;
     uint32_t site = site_cached(account_self, return_address);
     return likely(site != (uint32_t)SITE_MISSED) ? site : site_find(return_address);
 }
