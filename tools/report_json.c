@@ -118,8 +118,11 @@ static void json_peak(struct json *json, const struct image *image) {
         json_null(json, "peak");
         return;
     }
+    uint64_t blocks = 0;
+    for (size_t i = 0; i < image->total_count; i++) blocks += image->totals[i].peak_blocks;
     json_object(json, "peak");
     json_number(json, "picture_bytes", header->picture_bytes);
+    json_number(json, "picture_blocks", blocks);
     json_number(json, "picture_of_bytes", header->picture_peak);
     json_signed(json, "distance_bytes", (int64_t)(header->picture_peak - header->picture_bytes));
     json_real(json, "seconds_after_start",

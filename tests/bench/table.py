@@ -19,24 +19,34 @@ def ratios(runs, base, field):
     return [run[field] / by_round[run["round"]] for run in runs if by_round.get(run["round"])]
 
 
+def beyond_headers(runs, base):
+    """MiB of RSS above the untracked run of the same round, without the 16 bytes in front of each block."""
+    by_round = {run["round"]: run["kib"] for run in base}
+    more = [run["kib"] / 1024 - by_round[run["round"]] / 1024 - run["blocks"] * 16 / 2**20
+            for run in runs if "blocks" in run and run["round"] in by_round]
+    return f"{statistics.median(more):+.1f}" if more else ""
+
+
 def rows(name, modes):
     """The lines of one program; modes: {mode: [{"round", "seconds", "kib"}]}, untracked first."""
     base = modes["untracked"] if isinstance(modes["untracked"], list) else []
     for mode, runs in modes.items():
         if isinstance(runs, str):
-            yield [name, mode, runs, "", "", ""]
+            yield [name, mode, runs, "", "", "", ""]
         elif runs:
             seconds = [r["seconds"] for r in runs]
             memory = [r["kib"] / 1024 for r in runs]
             same = mode == "untracked"
             cost = "" if same else spread(ratios(runs, base, "seconds"), lambda r: f"{r:.2f}×")
             size = "" if same else f"{statistics.median(ratios(runs, base, 'kib')):.2f}×"
-            yield [name, mode, spread(seconds), cost, number(statistics.median(memory)), size]
+            more = beyond_headers(runs, base)
+            yield [name, mode, spread(seconds), cost, number(statistics.median(memory)), size, more]
         name = ""
 
 
 def markdown(results):
-    lines = ["| program | mode | seconds | of untracked | largest RSS, MiB | of untracked |", "|---|---|---|---|---|---|"]
+    lines = ["| program | mode | seconds | of untracked | largest RSS, MiB | of untracked | beyond 16 B a block, MiB |",
+             "|---|---|---|---|---|---|---|"]
     for name, modes in results.items():
         lines += ["| " + " | ".join(row) + " |" for row in rows(name, modes)]
     return "\n".join(lines) + "\n"
@@ -44,8 +54,8 @@ def markdown(results):
 
 def text(results):
     """The same for a terminal."""
-    table = [["program", "mode", "seconds", "of untracked", "RSS MiB", "of untracked"]]
+    table = [["program", "mode", "seconds", "of untracked", "RSS MiB", "of untracked", "beyond headers, MiB"]]
     for name, modes in results.items():
         table += rows(name, modes)
-    widths = [max(len(row[i]) for row in table) for i in range(6)]
+    widths = [max(len(row[i]) for row in table) for i in range(7)]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in table) + "\n"

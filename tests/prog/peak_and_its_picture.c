@@ -25,6 +25,7 @@ int main(void) {
     say("expect totals.peak_bytes <= %ld", peak + MIB);
     say("expect totals.host.live_bytes <= 10000");
     say("expect peak.picture_bytes >= %ld", peak - 2 * MIB);
+    say("expect peak.picture_blocks >= %ld", BLOCKS - 2L * MIB / SIZE);
     say("expect peak.picture_bytes <= %ld", peak + MIB);
     return 0;
 }
