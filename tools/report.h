@@ -18,6 +18,7 @@ struct report {
 
 int report_text(const struct report *report); /* 0, or -1: no memory */
 int report_json(const struct report *report);
+void report_text_residency(const struct report *report); /* the part of the text that tells where the RSS is */
 
 /* Rows that both list: large blocks and mappings, the biggest first. */
 struct listed {

@@ -139,9 +139,11 @@ static void json_residency(struct json *json, const struct report *report) {
     json_object(json, "residency");
     json_number(json, "rss_bytes", resident->rss);
     json_number(json, "live_bytes", resident->live);
+    json_number(json, "overhead_bytes", resident->overhead);
     json_number(json, "retained_bytes", resident->retained);
     json_bool(json, "retained_is_estimate", true);
     json_number(json, "mapped_anonymous_bytes", resident->anonymous);
+    json_number(json, "program_data_bytes", resident->program_data);
     json_number(json, "mapped_file_bytes", resident->file);
     json_array(json, "files");
     for (size_t i = 0; i < resident->file_count && i < report->top; i++) {
@@ -153,6 +155,7 @@ static void json_residency(struct json *json, const struct report *report) {
     json_end_array(json);
     json_number(json, "stack_bytes", resident->stack);
     json_number(json, "memstow_bytes", resident->own);
+    json_number(json, "memstow_header_bytes", resident->headers);
     json_number(json, "rest_bytes", resident->rest);
     json_string(json, "advice", *resident->advice ? resident->advice : NULL);
     json_end_object(json);

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FILES_SHOWN = 5 };
-
 static void text_notes(const struct image *image) {
     for (size_t i = 0; i < image->fact_count; i++)
         if (image->facts[i].key == SNAP_FACT_NOTE)
@@ -141,41 +139,6 @@ static int text_blocks(const struct report *report) {
     return 0;
 }
 
-static void part(const char *name, uint64_t bytes, uint64_t rss) {
-    if (bytes)
-        printf("  %-44s %12s %5.1f %%\n", name, text_size(bytes).s, rss ? 100.0 * (double)bytes / (double)rss : 0.0);
-}
-
-/* Breaks a sentence into lines of at most 78 columns. */
-static void wrapped(const char *text) {
-    int column = 0;
-    for (size_t length; *text; text += length + strspn(text + length, " ")) {
-        length = strcspn(text, " ");
-        if (column && column + 1 + (int)length > 76) {
-            putchar('\n');
-            column = 0;
-        }
-        column += printf(column ? " %.*s" : "  %.*s", (int)length, text) - (column ? 0 : 2);
-    }
-    putchar('\n');
-}
-
-static void text_residency(const struct report *report) {
-    const struct resident *resident = &report->resident;
-    if (!resident->measured) return;
-    printf("\nResident memory (RSS): %s\n", text_size(resident->rss).s);
-    part("live blocks", resident->live, resident->rss);
-    part("freed, kept by the allocator (an estimate)", resident->retained, resident->rss);
-    part("anonymous mappings", resident->anonymous, resident->rss);
-    part("files", resident->file, resident->rss);
-    for (size_t i = 0; i < resident->file_count && i < FILES_SHOWN && i < report->top; i++)
-        printf("    %s %12s\n", text_left(resident->files[i].path, 42).s, text_size(resident->files[i].bytes).s);
-    part("stacks", resident->stack, resident->rss);
-    part("memstow", resident->own, resident->rss);
-    part("rest", resident->rest, resident->rss);
-    if (*resident->advice) wrapped(resident->advice);
-}
-
 static void text_lost(const struct image *image) {
     if (!lost_any(image)) return;
     puts("\nLost");
@@ -193,7 +156,7 @@ int report_text(const struct report *report) {
     text_totals(report);
     text_picture(report);
     if (text_groups(report) < 0 || text_blocks(report) < 0) return -1;
-    text_residency(report);
+    report_text_residency(report);
     text_lost(report->image);
     return 0;
 }

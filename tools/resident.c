@@ -1,7 +1,9 @@
 /* resident.c — where the resident memory of a process is; see resident.h.
  * Regions are told apart by what the ledger knows of their addresses, then by their path, then by how glibc
- * arranges its heaps. What a heap has resident beyond live blocks is what the allocator retains. */
+ * arranges its heaps. What a heap has resident beyond live blocks and what the allocator adds to them is what it
+ * retains of freed memory; that is never more than was freed. */
 #include "resident.h"
+#include "overhead.h"
 #include "ranges.h"
 #include "text.h"
 
@@ -15,11 +17,14 @@ struct split {
     const struct image *image;
     struct resident *resident;
     struct ranges ranges;
-    uint64_t *large; /* addresses of large blocks, sorted */
-    uint64_t heap;   /* resident in heaps of the allocator */
-    uint32_t bss_of; /* string of the file whose .bss may come next, or 0 */
+    uint64_t *large;   /* addresses of large blocks, sorted */
+    uint64_t heap;     /* resident in heaps of the allocator */
+    uint64_t overhead; /* of the allocator for live blocks: an estimate */
+    bool bss_here;     /* the .bss of a module may come next, at bss_at */
     uint64_t bss_at;
 };
+
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 static int by_value(const void *left, const void *right) {
     const uint64_t *a = left, *b = right;
@@ -42,9 +47,8 @@ static bool holds_large_block(const struct split *split, const struct snap_regio
  * A fork child knows no block of its parent one by one, and other allocators arrange their heaps as they like; there
  * all of it is taken for heap. */
 static bool is_heap(const struct split *split, const struct snap_region *region) {
-    const struct snap_header *header = &split->image->header;
     return region->start % ARENA_ALIGNMENT == 0 || holds_large_block(split, region) ||
-           (header->flags & (SNAP_FORK_CHILD | SNAP_FOREIGN_ALLOCATOR)) || header->allocator == SNAP_ALLOCATOR_MIMALLOC;
+           (split->image->header.flags & SNAP_FORK_CHILD) || !overhead_is_glibc(split->image);
 }
 
 static void add_file(struct split *split, uint32_t path, uint64_t bytes) {
@@ -54,42 +58,51 @@ static void add_file(struct split *split, uint32_t path, uint64_t bytes) {
         resident->files[resident->file_count++] = (struct resident_file){image_string(split->image, path), bytes};
 }
 
-static void add_region(struct split *split, const struct snap_region *region, uint64_t bytes) {
+/* Bytes of a piece of a region: present, and of them those that no file backs. */
+struct piece {
+    uint64_t resident, anonymous;
+};
+
+/* What a module's private mapping has of its own are pages of .data that were written to, by the loader or the
+ * program; its .bss is the anonymous region right behind. */
+static void add_region(struct split *split, const struct snap_region *region, struct piece piece) {
     const char *path = image_string(split->image, region->path);
-    if (strcmp(path, "[heap]") == 0)
-        split->heap += bytes;
-    else if (strncmp(path, "[stack", 6) == 0)
-        split->resident->stack += bytes;
-    else if (*path == '/')
-        add_file(split, region->path, bytes);
-    else if (!*path && split->bss_of && split->bss_at == region->start && !holds_large_block(split, region))
-        add_file(split, split->bss_of, bytes);
-    else if (!*path && is_heap(split, region))
-        split->heap += bytes;
-    /* else it is rest, which is what remains of the RSS */
+    if (strcmp(path, "[heap]") == 0) {
+        split->heap += piece.resident;
+    } else if (strncmp(path, "[stack", 6) == 0) {
+        split->resident->stack += piece.resident;
+    } else if (*path == '/') {
+        uint64_t data = region->flags & SNAP_REGION_SHARED ? 0 : least(piece.anonymous, piece.resident);
+        split->resident->program_data += data;
+        add_file(split, region->path, piece.resident - data);
+    } else if (!*path && split->bss_here && split->bss_at == region->start && !holds_large_block(split, region)) {
+        split->resident->program_data += piece.resident;
+    } else if (!*path && is_heap(split, region)) {
+        split->heap += piece.resident;
+    } /* else it is rest, which is what remains of the RSS */
 }
 
-static void add_bytes(struct split *split, const struct snap_region *region, enum use use,
-                      const struct use_range *range, uint64_t bytes) {
+static void add_piece(struct split *split, const struct snap_region *region, enum use use,
+                      const struct use_range *range, struct piece piece) {
     const char *path = image_string(split->image, region->path);
     if (use == USE_OWN)
-        split->resident->own += bytes;
+        split->resident->own += piece.resident;
     else if (use == USE_MAPPING && range->mapping->kind == SNAP_MAP_FILE && *path == '/')
-        add_file(split, region->path, bytes);
+        add_file(split, region->path, piece.resident);
     else if (use == USE_MAPPING)
-        split->resident->anonymous += bytes;
+        split->resident->anonymous += piece.resident;
     else if (use == USE_STACK && !*path)
-        split->resident->stack += bytes;
+        split->resident->stack += piece.resident;
     else
-        add_region(split, region, bytes);
+        add_region(split, region, piece);
 }
 
-/* Present bytes of a piece of a region. Regions come cut at every change of use; one that is not (its maker knew
+/* Regions come cut at every change of use; one that is not (its maker knew
  * less) is shared out by size. */
-static uint64_t piece_bytes(const struct snap_region *region, uint64_t start, uint64_t end) {
-    if (start == region->start && end == region->end) return region->resident;
+static struct piece piece_of(const struct snap_region *region, uint64_t start, uint64_t end) {
+    if (start == region->start && end == region->end) return (struct piece){region->resident, region->anonymous};
     double share = (double)(end - start) / (double)(region->end - region->start);
-    return (uint64_t)(share * (double)region->resident);
+    return (struct piece){(uint64_t)(share * (double)region->resident), (uint64_t)(share * (double)region->anonymous)};
 }
 
 static void split_region(struct split *split, const struct snap_region *region) {
@@ -97,10 +110,10 @@ static void split_region(struct split *split, const struct snap_region *region) 
         const struct use_range *range;
         end = ranges_next_edge(&split->ranges, start, region->end);
         enum use use = ranges_use(&split->ranges, start, &range);
-        add_bytes(split, region, use, range, piece_bytes(region, start, end));
+        add_piece(split, region, use, range, piece_of(region, start, end));
     }
     bool file = *image_string(split->image, region->path) == '/';
-    split->bss_of = file && !(region->flags & SNAP_REGION_SHARED) ? region->path : 0;
+    split->bss_here = file && !(region->flags & SNAP_REGION_SHARED);
     split->bss_at = region->end;
 }
 
@@ -126,29 +139,42 @@ static void merge_files(struct resident *resident) {
     qsort(resident->files, used, sizeof *resident->files, by_bytes);
 }
 
-static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+/* What was freed is the most that can have been kept. A forked child's heap also has what its parent had freed. */
+static uint64_t freed(const struct image *image) {
+    if (image->header.flags & SNAP_FORK_CHILD) return UINT64_MAX;
+    const struct sum *host = &image->host;
+    return host->alloc_bytes > host->live_bytes ? host->alloc_bytes - host->live_bytes : 0;
+}
+
+static uint64_t take(uint64_t *left, uint64_t wanted) {
+    uint64_t taken = least(*left, wanted);
+    *left -= taken;
+    return taken;
+}
 
 /* Live blocks: large ones by the pages that they have, small ones by their size. */
 static void split_heap(struct split *split) {
     const struct image *image = split->image;
     struct resident *resident = split->resident;
-    uint64_t large = 0, large_resident = 0, headers = image->host.live_blocks * image->header.header_overhead;
+    uint64_t large = 0, large_resident = 0, left = split->heap;
     for (size_t i = 0; i < image->large_count; i++) {
         large += image->large[i].size;
         large_resident += least(image->large[i].resident, image->large[i].size);
     }
     uint64_t small = image->host.live_bytes > large ? image->host.live_bytes - large : 0;
     small += image->inherited.live_bytes;
-    resident->live = least(split->heap, large_resident + small);
-    headers = least(headers, split->heap - resident->live);
-    resident->own += headers;
-    resident->retained = split->heap - resident->live - headers;
+    resident->live = take(&left, large_resident + small);
+    resident->headers = take(&left, image->host.live_blocks * image->header.header_overhead);
+    resident->own += resident->headers;
+    resident->overhead = take(&left, split->overhead);
+    resident->retained = take(&left, freed(image));
+    /* Heaps of glibc hold nothing else; of what is taken for those of others that is not sure, and it is rest. */
+    if (overhead_is_glibc(image)) resident->overhead += left;
 }
 
 static void advise(const struct image *image, struct resident *resident) {
     if (resident->retained <= resident->rss / 4 || resident->retained <= 16 << 20) return;
-    bool glibc = !(image->header.flags & SNAP_FOREIGN_ALLOCATOR) && image->header.allocator == SNAP_ALLOCATOR_KEEP;
-    if (glibc)
+    if (overhead_is_glibc(image))
         snprintf(resident->advice, sizeof resident->advice,
                  "glibc keeps %s of freed memory: this is not a leak. malloc_trim(0), or fewer arenas "
                  "(MALLOC_ARENA_MAX=2), may return it.",
@@ -161,7 +187,7 @@ static void advise(const struct image *image, struct resident *resident) {
 static int prepare(struct split *split) {
     const struct image *image = split->image;
     size_t pieces = image->region_count;
-    if (ranges_collect(&split->ranges, image) < 0) return -1;
+    if (ranges_collect(&split->ranges, image) < 0 || overhead_estimate(image, &split->overhead) < 0) return -1;
     /* Every edge cuts at most one region. */
     split->resident->files = calloc(pieces + split->ranges.edge_count + 1, sizeof *split->resident->files);
     split->large = calloc(image->large_count + 1, sizeof *split->large);
@@ -190,8 +216,8 @@ int resident_split(struct resident *resident, const struct image *image) {
         merge_files(resident);
         split_heap(&split);
         resident->rss = image->rss;
-        uint64_t known = resident->live + resident->retained + resident->anonymous + resident->file + resident->stack +
-                         resident->own;
+        uint64_t known = resident->live + resident->overhead + resident->retained + resident->anonymous +
+                         resident->program_data + resident->file + resident->stack + resident->own;
         resident->rest = resident->rss > known ? resident->rss - known : 0;
         resident->measured = true;
         advise(image, resident);

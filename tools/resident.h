@@ -13,12 +13,15 @@ struct resident_file {
 struct resident {
     bool measured;
     uint64_t rss;
-    uint64_t live;      /* live blocks; what of them is not resident is capped away */
-    uint64_t retained;  /* freed memory that the allocator keeps, and its overhead: an estimate */
-    uint64_t anonymous; /* mappings that the program made */
-    uint64_t file;      /* mapped files, their private pages too */
+    uint64_t live;         /* live blocks; what of them is not resident is capped away */
+    uint64_t overhead;     /* what the allocator adds to live blocks, headers and rounding: an estimate */
+    uint64_t retained;     /* freed memory that the allocator keeps: an estimate, never more than was freed */
+    uint64_t anonymous;    /* mappings that the program made */
+    uint64_t program_data; /* .data and .bss of the program and its libraries */
+    uint64_t file;         /* mapped files */
     uint64_t stack;
-    uint64_t own; /* memstow's: tables, ledger, library, headers of blocks */
+    uint64_t own;     /* memstow's: tables, ledger, library, headers of blocks */
+    uint64_t headers; /* of own: the headers of live blocks */
     uint64_t rest;
     struct resident_file *files; /* the most first */
     size_t file_count;

@@ -3,9 +3,12 @@
 #include "text.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+
+enum { WRAP_COLUMNS = 78 };
 
 struct text text_size(uint64_t bytes) {
     static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
@@ -152,4 +155,24 @@ struct text_line text_left(const char *string, int width) {
     for (int have = columns(line.s); have < width && used + 1 < sizeof line.s; have++) line.s[used++] = ' ';
     line.s[used] = 0;
     return line;
+}
+
+void text_wrap(FILE *to, const char *string, int column, int indent) {
+    bool begun = false;
+    for (size_t length; *(string += strspn(string, " ")); string += length) {
+        char word[1024];
+        length = strcspn(string, " ");
+        snprintf(word, sizeof word, "%.*s", length < sizeof word ? (int)length : (int)sizeof word - 1, string);
+        struct text_line safe = text_fit(word, WRAP_COLUMNS - indent);
+        int width = columns(safe.s);
+        if (begun && column + 1 + width > WRAP_COLUMNS) {
+            fprintf(to, "\n%*s", indent, "");
+            column = indent;
+            begun = false;
+        }
+        fprintf(to, begun ? " %s" : "%s", safe.s);
+        column += begun + width;
+        begun = true;
+    }
+    fputc('\n', to);
 }

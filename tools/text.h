@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 struct text {
     char s[32];
@@ -22,6 +23,10 @@ struct text text_duration(uint64_t ns);                    /* 12.3 s, 3 min 20 s
 struct text text_when(uint64_t wall_ns);                   /* 2026-11-21 11:28:08, local time */
 struct text_line text_fit(const char *string, int width);  /* safe, within width columns: a path loses its first names, other text its middle */
 struct text_line text_left(const char *string, int width); /* the same, and padded with blanks to width */
+
+/* Writes text, made safe and broken between words into lines of at most 78 columns. The caller has written `column`
+ * columns of the first line; the others begin with `indent` blanks. */
+void text_wrap(FILE *to, const char *string, int column, int indent);
 
 #define TEXT_SAFE(string) (text_fit((string), 300).s)
 

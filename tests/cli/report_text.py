@@ -38,4 +38,6 @@ Largest blocks and mappings (2 of 2)
           size            age  kind       from
        2.0 MiB          1.0 s  block      /opt/program
        1.0 MiB          1.0 s  anonymous  /opt/program
+
+Resident memory was not measured: the process could not look at its own pages.
 """, text

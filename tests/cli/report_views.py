@@ -14,7 +14,7 @@ ledger.save("x.mst")
 
 def rows(*options):
     text = memstow("report", "x.mst", *options).stdout
-    rows = text[text.index("\nBy "):].split("\n")[3:]
+    rows = text[text.index("\nBy "):text.index("\nResident ")].split("\n")[3:]
     return [line[2:52].strip() if line.startswith("  …") else re.split("  +", line[2:])[0] for line in rows if line]
 
 

@@ -1,0 +1,49 @@
+/* report_residency.c — where the resident memory is, for people; see report.h. */
+#include "report.h"
+#include "text.h"
+
+#include <stdio.h>
+
+enum { FILES_SHOWN = 5, HEADERS_SHOWN_FROM = 1 << 20 };
+
+static void part(const char *name, uint64_t bytes, uint64_t rss) {
+    if (bytes)
+        printf("  %-44s %12s %5.1f %%\n", name, text_size(bytes).s, rss ? 100.0 * (double)bytes / (double)rss : 0.0);
+}
+
+static void part_of_part(const char *name, uint64_t bytes) {
+    printf("    %s %12s\n", text_left(name, 42).s, text_size(bytes).s);
+}
+
+static const char *why_not_measured(const struct image *image) {
+    if (image->header.state == SNAP_EXECED) return "the process went on as another program (exec)";
+    if (image->header.state == SNAP_RUNNING && image->running) return "you may not look at the pages of this process";
+    if (image->header.state == SNAP_RUNNING && image->header.kind == SNAP_LEDGER)
+        return "the process ended without its last word (killed)";
+    return "the process could not look at its own pages";
+}
+
+void report_text_residency(const struct report *report) {
+    const struct resident *resident = &report->resident;
+    if (!resident->measured) {
+        printf("\nResident memory was not measured: %s.\n", why_not_measured(report->image));
+        return;
+    }
+    printf("\nResident memory (RSS): %s\n", text_size(resident->rss).s);
+    part("live blocks", resident->live, resident->rss);
+    part("allocator overhead of live blocks (estimate)", resident->overhead, resident->rss);
+    part("freed, kept by the allocator (an estimate)", resident->retained, resident->rss);
+    part("anonymous mappings", resident->anonymous, resident->rss);
+    part("program data (.data, .bss)", resident->program_data, resident->rss);
+    part("files", resident->file, resident->rss);
+    for (size_t i = 0; i < resident->file_count && i < FILES_SHOWN && i < report->top; i++)
+        part_of_part(resident->files[i].path, resident->files[i].bytes);
+    part("stacks", resident->stack, resident->rss);
+    part("memstow", resident->own, resident->rss);
+    if (resident->headers >= HEADERS_SHOWN_FROM) part_of_part("headers of live blocks", resident->headers);
+    part("rest", resident->rest, resident->rss);
+    if (*resident->advice) {
+        fputs("  ", stdout);
+        text_wrap(stdout, resident->advice, 2, 2);
+    }
+}
