@@ -1,4 +1,5 @@
 /* cmd_report.c — memstow report: what a process holds, and what is left of it. */
+#include "at_peak.h"
 #include "commands.h"
 #include "report.h"
 #include "text.h"
@@ -50,6 +51,7 @@ static int show(const char *argument, const struct choice *choice) {
     struct report report = {.image = &subject.image, .subject = &subject, .view = choice->view};
     if (!choice->view_given) report.view = image_has_tags(&subject.image) ? BY_MODEL : BY_MODULE;
     report.top = choice->top_given ? choice->top : choice->json ? SIZE_MAX : TOP_DEFAULT;
+    at_peak_choose(&subject.image);
     int result = resident_split(&report.resident, &subject.image);
     if (result == 0) result = choice->json ? report_json(&report) : report_text(&report);
     if (result < 0) complain("not enough memory");

@@ -7,6 +7,7 @@
 #include "image.h"
 #include "resident.h"
 #include "subject.h"
+#include "text.h"
 
 struct report {
     const struct image *image;
@@ -18,6 +19,10 @@ struct report {
 
 int report_text(const struct report *report); /* 0, or -1: no memory */
 int report_json(const struct report *report);
+/* The column "at peak" of the text, where there is one, and what it shows. */
+bool report_has_peak_column(const struct report *report);
+struct text report_peak_label(const struct image *image);
+void report_text_peak(const struct report *report);
 void report_text_residency(const struct report *report); /* the part of the text that tells where the RSS is */
 
 /* Rows that both list: large blocks and mappings, the biggest first. */

@@ -1,4 +1,5 @@
 /* report_json.c — a report as one JSON document; see report.h. Sizes are bytes, times nanoseconds or seconds. */
+#include "at_peak.h"
 #include "json.h"
 #include "lost.h"
 #include "report.h"
@@ -124,7 +125,8 @@ static void json_peak(struct json *json, const struct image *image) {
     json_number(json, "picture_bytes", header->picture_bytes);
     json_number(json, "picture_blocks", blocks);
     json_number(json, "picture_of_bytes", header->picture_peak);
-    json_signed(json, "distance_bytes", (int64_t)(header->picture_peak - header->picture_bytes));
+    json_signed(json, "distance_bytes", at_peak_distance(image));
+    json_string(json, "from", image->picture_is_live ? "live" : "picture");
     json_real(json, "seconds_after_start",
               header->picture_ns > header->start_ns ? (double)(header->picture_ns - header->start_ns) / 1e9 : 0);
     json_end_object(json);

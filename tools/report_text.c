@@ -59,16 +59,6 @@ static void text_totals(const struct report *report) {
                text_size(image->header.reserved_live).s);
 }
 
-static void text_picture(const struct report *report) {
-    const struct snap_header *header = &report->image->header;
-    if (!report->image->has_picture) return;
-    uint64_t a = header->picture_peak, b = header->picture_bytes;
-    uint64_t after = header->picture_ns > header->start_ns ? header->picture_ns - header->start_ns : 0;
-    printf("\nThe column \"at peak\" shows the ledger at %s, %s after the start", text_size(b).s,
-           text_duration(after).s);
-    printf(",\n%s off the peak.\n", text_size(a > b ? a - b : b - a).s);
-}
-
 static void thread_rows(const struct groups *groups, size_t shown) {
     printf("  %-38s %12s %12s\n", "", "allocated", "net");
     for (size_t i = 0; i < shown; i++) {
@@ -82,7 +72,7 @@ static void live_rows(const struct report *report, const struct groups *groups, 
     bool picture = report->image->has_picture;
     int width = picture ? 38 : 50;
     printf("  %-*s %12s %11s", width, "", "live", "blocks");
-    printf(picture ? " %12s\n" : "\n", "at peak");
+    printf(picture ? " %12s\n" : "\n", report_peak_label(report->image).s);
     for (size_t i = 0; i < shown; i++) {
         const struct row *row = &groups->rows[i];
         char label[2048];
@@ -94,6 +84,16 @@ static void live_rows(const struct report *report, const struct groups *groups, 
     }
 }
 
+/* Rows without live memory say nothing, unless there are no others. */
+static size_t drop_empty(struct groups *groups) {
+    size_t kept = 0, dropped = groups->count;
+    for (size_t i = 0; i < groups->count; i++)
+        if (groups->rows[i].side[0].live_bytes || groups->rows[i].side[0].peak_bytes)
+            groups->rows[kept++] = groups->rows[i];
+    if (kept) groups->count = kept;
+    return kept ? dropped - kept : 0;
+}
+
 static int text_groups(const struct report *report) {
     struct groups groups;
     groups_begin(&groups, report->view);
@@ -102,6 +102,7 @@ static int text_groups(const struct report *report) {
         return -1;
     }
     groups_sort_by_live(&groups);
+    size_t empty = report->view == BY_THREAD ? 0 : drop_empty(&groups);
     size_t shown = groups.count < report->top ? groups.count : report->top;
     printf("\nBy %s\n", view_name(report->view));
     if (report->view == BY_THREAD)
@@ -109,6 +110,7 @@ static int text_groups(const struct report *report) {
     else
         live_rows(report, &groups, shown);
     if (shown < groups.count) printf("  … and %zu more (--top=N shows N)\n", groups.count - shown);
+    if (empty) printf("  … and %zu that %s nothing\n", empty, empty == 1 ? "holds" : "hold");
     groups_end(&groups);
     return 0;
 }
@@ -154,7 +156,7 @@ static void text_lost(const struct image *image) {
 int report_text(const struct report *report) {
     text_head(report);
     text_totals(report);
-    text_picture(report);
+    report_text_peak(report);
     if (text_groups(report) < 0 || text_blocks(report) < 0) return -1;
     report_text_residency(report);
     text_lost(report->image);

@@ -1,0 +1,47 @@
+"""What is shown as "at peak" is what is nearest to the highest total, and its distance is told against that."""
+from _ledger import MIB, Ledger
+from support import memstow, report
+
+
+def ledger(live, peak, picture):
+    """Two modules: the picture shows them in equal parts, live memory is of the first."""
+    made = Ledger(total_peak=peak, host_peak=peak, picture=(picture, picture - MIB // 2, 2 * 10**9))
+    made.count(made.site(made.module("/opt/program"), peak=picture // 2 - MIB // 2), alloc=(peak, 40), free=(peak - live, 10))
+    made.count(made.site(made.module("/lib/x.so"), peak=picture // 2), alloc=(MIB, 1), free=(MIB, 1))
+    return made.save("x.mst")
+
+
+def column(title):
+    text = memstow("report", "x.mst").stdout
+    assert all(len(line) <= 80 for line in text.split("\n")), text
+    start = text.index("\nThe column")
+    sentence, rows = text[start:text.index("\nBy ")].strip(), text[text.index("\nBy "):].split("\n")
+    assert rows[2].endswith(title), text
+    return sentence.replace("\n", " "), [line.split()[-2:] for line in rows[3:5] if line.startswith("  /")]
+
+
+ledger(live=3 * MIB, peak=64 * MIB, picture=64 * MIB)
+assert column("      at peak") == ('The column "at peak" shows the ledger at 63.5 MiB, 1.0 s after the start, '
+                                   '512.0 KiB off the peak.', [["31.5", "MiB"], ["32.0", "MiB"]]), column("at peak")
+found = report("x.mst")["peak"]
+assert found == {"picture_bytes": 64 * MIB - MIB // 2, "picture_blocks": 2, "picture_of_bytes": 64 * MIB,
+                 "distance_bytes": MIB // 2, "from": "picture", "seconds_after_start": 1.0}, found
+
+# A program that grows: what is live at its end is the peak, or nearly.
+ledger(live=62 * MIB, peak=64 * MIB, picture=10 * MIB)
+assert column("      at peak") == ('The column "at peak" shows what was live at the end: no picture of the ledger '
+                                   'is nearer to the peak. It is 2.0 MiB off.', [["62.0", "MiB"]]), column("at peak")
+document = report("x.mst")
+assert document["peak"] == {"picture_bytes": 62 * MIB, "picture_blocks": 30, "picture_of_bytes": 64 * MIB,
+                            "distance_bytes": 2 * MIB, "from": "live", "seconds_after_start": 2.0}, document["peak"]
+assert [site["peak_bytes"] for site in document["sites"]] == [62 * MIB, 0]
+assert {m["module"]: m["peak_bytes"] for m in document["modules"]} == {"/opt/program": 62 * MIB, "/lib/x.so": 0}
+
+# Neither is near: the column says what it shows.
+ledger(live=3 * MIB, peak=64 * MIB, picture=10 * MIB)
+assert column("   at 9.5 MiB") == ('The column "at 9.5 MiB" shows the ledger 1.0 s after the start. The peak came later '
+                                   'and was 54.5 MiB higher: there is no picture of it.',
+                                   [["4.5", "MiB"], ["5.0", "MiB"]]), column("MiB")
+found = report("x.mst")["peak"]
+assert (found["picture_of_bytes"], found["distance_bytes"]) == (10 * MIB, 64 * MIB - 10 * MIB + MIB // 2), found
+assert "The column" not in memstow("report", "x.mst", "--by=thread").stdout
