@@ -6,6 +6,7 @@
 #include <linux/seccomp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -21,28 +22,63 @@
 
 /* --- exec: the same process goes on as another program --- */
 
-#define AROUND_EXEC(call)                                                                                              \
-    do {                                                                                                               \
-        process_exec(true);                                                                                            \
-        int result_ = (call);                                                                                          \
-        process_exec(false);                                                                                           \
-        return result_;                                                                                                \
-    } while (0)
+enum exec_kind { EXEC_PATH, EXEC_SEARCHED, EXEC_FD };
+enum { VARIABLES_MOST = 1 << 16 };
 
-HOOK int execve(const char *path, char *const arguments[], char *const environment[]) {
-    AROUND_EXEC(NEXT(execve)(path, arguments, environment));
+static int exec_next(enum exec_kind kind, const char *file, int fd, char *const arguments[],
+                     char *const environment[]) {
+    if (kind == EXEC_FD) return NEXT(fexecve)(fd, arguments, environment);
+    return kind == EXEC_PATH ? NEXT(execve)(file, arguments, environment) : NEXT(execvpe)(file, arguments, environment);
 }
 
-HOOK int execv(const char *path, char *const arguments[]) { AROUND_EXEC(NEXT(execv)(path, arguments)); }
+static bool is_variable(const char *text, const char *name) { return !strncmp(text, name, strlen(name)); }
 
-HOOK int execvp(const char *file, char *const arguments[]) { AROUND_EXEC(NEXT(execvp)(file, arguments)); }
+/* How many variables there are; 0 also when the next image will not have this library, or has no room for one more. */
+static size_t variables_to_pass(char *const environment[]) {
+    size_t count = 0;
+    bool preloaded = false;
+    for (; environment && environment[count]; count++) preloaded |= is_variable(environment[count], "LD_PRELOAD=");
+    return preloaded && count < VARIABLES_MOST ? count : 0;
+}
+
+/* The next image learns from its environment how many there were before it. The list is made on the stack, for a vfork
+ * child may not allocate. */
+static int exec_with(enum exec_kind kind, const char *file, int fd, char *const arguments[],
+                     char *const environment[]) {
+    char variable[PROCESS_EXEC_ROOM];
+    char *const *passed = environment;
+    process_exec(true);
+    size_t count = variables_to_pass(environment);
+    if (count && process_exec_variable(variable)) {
+        char **list = alloca((count + 2) * sizeof *list);
+        size_t used = 0;
+        for (size_t i = 0; i < count; i++)
+            if (!is_variable(environment[i], "MEMSTOW_EXEC=")) list[used++] = environment[i];
+        list[used++] = variable;
+        list[used] = NULL;
+        passed = list;
+    }
+    int result = exec_next(kind, file, fd, arguments, passed);
+    process_exec(false);
+    return result;
+}
+
+HOOK int execve(const char *path, char *const arguments[], char *const environment[]) {
+    return exec_with(EXEC_PATH, path, -1, arguments, environment);
+}
+
+HOOK int execv(const char *path, char *const arguments[]) { return exec_with(EXEC_PATH, path, -1, arguments, environ); }
+
+HOOK int execvp(const char *file, char *const arguments[]) {
+    return exec_with(EXEC_SEARCHED, file, -1, arguments, environ);
+}
 
 HOOK int execvpe(const char *file, char *const arguments[], char *const environment[]) {
-    AROUND_EXEC(NEXT(execvpe)(file, arguments, environment));
+    return exec_with(EXEC_SEARCHED, file, -1, arguments, environment);
 }
 
 HOOK int fexecve(int fd, char *const arguments[], char *const environment[]) {
-    AROUND_EXEC(NEXT(fexecve)(fd, arguments, environment));
+    return exec_with(EXEC_FD, NULL, fd, arguments, environment);
 }
 
 /* Collects the arguments of an execl variant, on the stack: a vfork child may not allocate. */
@@ -98,8 +134,8 @@ HOOK __attribute__((noreturn)) void _Exit(int status) { _exit(status); }
 /* --- code that comes and goes --- */
 
 /* A library opened with RTLD_DEEPBIND calls libc's free, while libc's strdup and getline call our malloc: it would give
- * glibc pointers that are not glibc's. It is opened without that flag, and the report says so. dlopen looks at its caller
- * (run path, namespace), so that this must be a jump. */
+ * glibc pointers that are not glibc's. It is opened without that flag, and the report says so. dlopen looks at its
+ * caller (run path, namespace), so that this must be a jump. */
 __attribute__((used, visibility("hidden"))) void *hook_next_dlopen;
 __attribute__((visibility("hidden"))) void *hook_before_dlopen(int flags);
 

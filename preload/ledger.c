@@ -238,7 +238,7 @@ static int create_file(uint32_t *exec_generation) {
         os_close(fd);
         if (!ours) return -EEXIST;
         if (same) {
-            *exec_generation = generation + 1;
+            if (*exec_generation <= generation) *exec_generation = generation + 1;
             keep_earlier_image(generation);
         } else {
             os_call(SYS_unlink, ledger.path);

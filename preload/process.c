@@ -19,6 +19,8 @@
 #include "peak.h"
 #include "site.h"
 
+#define EXEC_VARIABLE "MEMSTOW_EXEC"
+
 struct process_page process_page __attribute__((aligned(OS_PAGE)));
 uint32_t process_mark;
 enum next_kind process_next;
@@ -35,7 +37,8 @@ static struct {
 
 static bool begun_before; /* in this process or in one that it was forked from */
 static bool ended;
-static uint32_t tracked_pid, fork_depth;
+static uint32_t tracked_pid, fork_depth, exec_generation;
+static bool ledger_kept = true; /* beyond an exec */
 static char name[64], exe[4096], command[4096];
 
 /* --- the environment --- */
@@ -48,11 +51,13 @@ static const char *variable(const char *key) {
     return "";
 }
 
-static uint32_t decimal(const char *text) {
-    uint32_t n = 0;
-    for (; *text >= '0' && *text <= '9'; text++) n = n * 10 + (uint32_t)(*text - '0');
+static uint64_t read_decimal(const char **text) {
+    uint64_t n = 0;
+    for (; **text >= '0' && **text <= '9'; (*text)++) n = n * 10 + (uint64_t)(**text - '0');
     return n;
 }
+
+static uint32_t decimal(const char *text) { return (uint32_t)read_decimal(&text); }
 
 static void read_run_id(const char *hex) {
     for (int i = 0; i < 32 && hex[i]; i++) {
@@ -73,6 +78,15 @@ static void default_out(void) {
     strcpy(to, file);
 }
 
+/* How many images this process ran before this one. Its children find the variable, too: they have another pid, or, much
+ * later, another start. */
+static uint32_t earlier_images(void) {
+    const char *text = variable(EXEC_VARIABLE);
+    if (read_decimal(&text) != os_pid() || *text++ != '.') return 0;
+    if (read_decimal(&text) != os_start_ticks(0) || *text++ != '.') return 0;
+    return (uint32_t)read_decimal(&text);
+}
+
 static void read_wishes(void) {
     os_copy(wish.out, sizeof wish.out, variable("MEMSTOW_OUT"));
     if (!wish.out[0]) default_out();
@@ -82,6 +96,7 @@ static void read_wishes(void) {
     wish.stacks = strcmp(variable("MEMSTOW_STACKS"), "none") ? SNAP_STACKS_MODULE : SNAP_STACKS_NONE;
     wish.mimalloc = !strcmp(variable("MEMSTOW_ALLOCATOR"), "mimalloc");
     read_run_id(variable("MEMSTOW_RUN"));
+    exec_generation = earlier_images();
 }
 
 /* --- who this is --- */
@@ -124,7 +139,7 @@ static void append(char *to, size_t room, const char *text) {
     os_copy(to + at, room - at, text);
 }
 
-static void append_decimal(char *to, size_t room, uint32_t n) {
+static void append_decimal(char *to, size_t room, uint64_t n) {
     char digits[24];
     os_decimal(digits, n);
     append(to, room, digits);
@@ -184,6 +199,7 @@ static void begin_first(void) {
 static uint64_t leave_parent(void) {
     bool was_tracked = ledger_head->pid != 0;
     fork_depth++;
+    exec_generation = 0;
     uint64_t inherited = account_abandon();
     site_abandon();
     peak_abandon();
@@ -205,6 +221,7 @@ static bool begin_ledger(uint64_t inherited) {
         .allocator = process_next == NEXT_MIMALLOC ? SNAP_ALLOCATOR_MIMALLOC : SNAP_ALLOCATOR_KEEP,
         .flags = (fork_depth ? SNAP_FORK_CHILD : 0) | (process_next == NEXT_FOREIGN ? SNAP_FOREIGN_ALLOCATOR : 0),
         .fork_depth = fork_depth,
+        .exec_generation = exec_generation,
         .header_overhead = sizeof(struct header),
         .inherited_bytes = inherited,
     };
@@ -288,19 +305,30 @@ void process_end(enum snap_state state) {
 /* A forked copy on its way to become something else: nobody wants its ledger. Should it stay what it is, it gets a new
  * one, as after a fork; but not while other threads of its own are at work in the old one. */
 void process_exec(bool before) {
-    static bool unlinked;
     if (!is_ours_to_end()) return;
     if (before) {
-        unlinked = fork_depth && !ledger_is_sealed() && os_single_threaded();
-        if (unlinked)
-            ledger_unlink();
-        else
+        ledger_kept = !fork_depth || ledger_is_sealed() || !os_single_threaded();
+        if (ledger_kept)
             ledger_end(SNAP_EXECED);
-    } else if (unlinked) {
+        else
+            ledger_unlink();
+    } else if (!ledger_kept) {
         wipe_page();
     } else {
         ledger_resume();
     }
+}
+
+/* In the memory of the caller: a vfork child, which gets false, and other threads may be here at the same time. */
+bool process_exec_variable(char to[PROCESS_EXEC_ROOM]) {
+    if (!is_ours_to_end() || !ledger_kept) return false;
+    strcpy(to, EXEC_VARIABLE "=");
+    append_decimal(to, PROCESS_EXEC_ROOM, tracked_pid);
+    append(to, PROCESS_EXEC_ROOM, ".");
+    append_decimal(to, PROCESS_EXEC_ROOM, ledger_head->start_ticks);
+    append(to, PROCESS_EXEC_ROOM, ".");
+    append_decimal(to, PROCESS_EXEC_ROOM, (uint64_t)ledger_head->exec_generation + 1);
+    return true;
 }
 
 __attribute__((destructor)) static void end_at_exit(void) { process_end(SNAP_EXITED); }

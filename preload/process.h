@@ -38,6 +38,11 @@ static inline bool process_tracked(void) { return likely(process_page.stage == P
 /* The end of the process, or of this image of it. Does nothing in a vfork child and the second time. */
 void process_end(enum snap_state state);
 
+/* Before an exec: what the next image of this process needs to know, MEMSTOW_EXEC=PID.STARTED.IMAGES, to stand in its
+ * environment. False when there is nothing to tell: this process is not tracked, or its ledger is not kept. */
+enum { PROCESS_EXEC_ROOM = 80 };
+bool process_exec_variable(char to[PROCESS_EXEC_ROOM]);
+
 /* About to exec (true), or come back from an exec that failed (false). */
 void process_exec(bool before);
 
