@@ -3,6 +3,7 @@
 #include "summary.h"
 #include "image.h"
 #include "lost.h"
+#include "proc.h"
 #include "reader.h"
 #include "text.h"
 
@@ -14,12 +15,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* The program of the run that has the most live bytes at its end. */
+struct biggest {
+    uint64_t live_bytes;
+    uint32_t pid;
+    char name[32], file[512];
+};
+
 struct tree {
     size_t files, unreadable;
     uint64_t live_bytes, live_blocks, allocated_bytes, lost;
     struct image main; /* the last program of the first process */
     char main_file[512];
     bool found;
+    struct biggest biggest;
 };
 
 static bool of_this_run(const struct summary *summary, const struct source *source) {
@@ -31,7 +40,20 @@ static bool of_this_run(const struct summary *summary, const struct source *sour
 
 static bool is_main(const struct summary *summary, const struct tree *tree, const struct snap_header *header) {
     if (header->pid != (uint32_t)summary->launch->pid) return false;
-    return !tree->found || header->exec_generation >= tree->main.header.exec_generation;
+    return !tree->found || header->start_ns >= tree->main.header.start_ns;
+}
+
+/* What a program held when it was replaced by exec is gone. */
+static void add_live(struct tree *tree, const struct image *image, const char *name) {
+    uint64_t live = image->host.live_bytes + image->mapped.live_bytes;
+    if (image->header.state == SNAP_EXECED) return;
+    tree->live_bytes += live;
+    tree->live_blocks += image->host.live_blocks + image->mapped.live_blocks;
+    if (live <= tree->biggest.live_bytes) return;
+    tree->biggest.live_bytes = live;
+    tree->biggest.pid = image->header.pid;
+    snprintf(tree->biggest.name, sizeof tree->biggest.name, "%s", image->header.name);
+    snprintf(tree->biggest.file, sizeof tree->biggest.file, "%s", name);
 }
 
 static void take_file(const struct summary *summary, struct tree *tree, struct source *source, const char *name) {
@@ -42,11 +64,7 @@ static void take_file(const struct summary *summary, struct tree *tree, struct s
     }
     tree->files++;
     tree->allocated_bytes += image.host.alloc_bytes + image.mapped.alloc_bytes;
-    /* What a program held when it was replaced by exec is gone. */
-    if (image.header.state != SNAP_EXECED) {
-        tree->live_bytes += image.host.live_bytes + image.mapped.live_bytes;
-        tree->live_blocks += image.host.live_blocks + image.mapped.live_blocks;
-    }
+    add_live(tree, &image, name);
     tree->lost += lost_any(&image);
     if (!is_main(summary, tree, &image.header)) {
         image_clear(&image);
@@ -86,37 +104,66 @@ static void print_end(const struct summary *summary) {
     fprintf(stderr, " after %s\n", elapsed.s);
 }
 
-static void print_class(const char *name, const struct sum *sum) {
-    fprintf(stderr, "  %-13s %12s in %s blocks\n", name, text_size(sum->live_bytes).s, text_count(sum->live_blocks).s);
+static void print_figure(const char *name, uint64_t bytes, uint64_t blocks) {
+    fprintf(stderr, "  %-14s %12s in %s\n", name, text_size(bytes).s, text_block_count(blocks).s);
+}
+
+static void print_totals(const struct image *image) {
+    const struct sum *host = &image->host, *mapped = &image->mapped;
+    fprintf(stderr, "  %-14s %12s\n", "peak", text_size(image_peak(image)).s);
+    print_figure("live at end", host->live_bytes + mapped->live_bytes, host->live_blocks + mapped->live_blocks);
+    if (mapped->live_blocks) {
+        print_figure("  of it heap", host->live_bytes, host->live_blocks);
+        print_figure("  of it mapped", mapped->live_bytes, mapped->live_blocks);
+    }
+    print_figure("allocated", host->alloc_bytes + mapped->alloc_bytes, host->alloc_blocks + mapped->alloc_blocks);
+}
+
+/* The command that reports on a file of the run: a number would be taken for a pid. */
+static void print_command(const struct summary *summary, const char *file) {
+    char cwd[4096];
+    bool here = getcwd(cwd, sizeof cwd) && strcmp(cwd, summary->directory) == 0;
+    const char *directory = !here ? summary->directory : process_parse(file) ? "." : "";
+    fprintf(stderr, "memstow report %s%s%s\n", directory, *directory && strcmp(directory, "/") != 0 ? "/" : "",
+            TEXT_SAFE(file));
+}
+
+static void print_tree(const struct summary *summary, const struct tree *tree) {
+    const struct biggest *biggest = &tree->biggest;
+    if (tree->files <= 1) return;
+    fprintf(stderr, "  all %zu programs: %s live at end, %s allocated\n", tree->files, text_size(tree->live_bytes).s,
+            text_size(tree->allocated_bytes).s);
+    if (!biggest->live_bytes || strcmp(biggest->file, tree->main_file) == 0) return;
+    fprintf(stderr, "  most live      %12s in %s (pid %u):\n%17s", text_size(biggest->live_bytes).s,
+            text_fit(biggest->name, 24).s, biggest->pid, "");
+    print_command(summary, biggest->file);
+}
+
+static void print_note(const struct image *image) {
+    const char *note = image_fact(image, SNAP_FACT_NOTE);
+    if (!*note) return;
+    fputs("  note           ", stderr);
+    text_wrap(stderr, note, 17, 17);
 }
 
 static void print_lost(const struct image *image) {
     for (size_t i = 0; i < SNAP_LOST_KINDS; i++)
         if (image->header.lost[i] && lost_kind(i)) {
-            fprintf(stderr, "  lost          %s: %s\n", lost_kind(i)->text, text_count(image->header.lost[i]).s);
+            fprintf(stderr, "  lost           %s: %s\n", lost_kind(i)->text, text_count(image->header.lost[i]).s);
             return; /* the report has them all */
         }
 }
 
 static void print_main(const struct summary *summary, const struct tree *tree) {
-    const struct image *image = &tree->main;
-    fprintf(stderr, "  %-13s %12s\n", "peak", text_size(image_peak(image)).s);
-    print_class("live at end", &image->host);
-    if (image->mapped.live_bytes) print_class("  mapped", &image->mapped);
-    fprintf(stderr, "  %-13s %12s in %s blocks\n", "allocated",
-            text_size(image->host.alloc_bytes + image->mapped.alloc_bytes).s,
-            text_count(image->host.alloc_blocks + image->mapped.alloc_blocks).s);
-    if (tree->files > 1)
-        fprintf(stderr, "  all %zu programs: %s live at end, %s allocated\n", tree->files,
-                text_size(tree->live_bytes).s, text_size(tree->allocated_bytes).s);
-    if (*image_fact(image, SNAP_FACT_NOTE))
-        fprintf(stderr, "  note          %s\n", text_fit(image_fact(image, SNAP_FACT_NOTE), 64).s);
-    print_lost(image);
-    if (tree->unreadable) fprintf(stderr, "  %zu files of this run cannot be read\n", tree->unreadable);
-    char cwd[4096];
-    bool here = getcwd(cwd, sizeof cwd) && strcmp(cwd, summary->directory) == 0;
-    fprintf(stderr, "  next          memstow report %s%s%s\n", here ? "" : summary->directory,
-            here || strcmp(summary->directory, "/") == 0 ? "" : "/", TEXT_SAFE(tree->main_file));
+    print_totals(&tree->main);
+    print_tree(summary, tree);
+    print_note(&tree->main);
+    print_lost(&tree->main);
+    if (tree->unreadable)
+        fprintf(stderr, "  %zu file%s of this run cannot be read\n", tree->unreadable,
+                tree->unreadable == 1 ? "" : "s");
+    fputs("  next           ", stderr);
+    print_command(summary, tree->main_file);
 }
 
 void summary_print(const struct summary *summary) {

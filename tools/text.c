@@ -54,6 +54,12 @@ struct text text_count(uint64_t count) {
     return text;
 }
 
+struct text text_block_count(uint64_t count) {
+    struct text text, number = text_count(count);
+    snprintf(text.s, sizeof text.s, "%.24s block%s", number.s, count == 1 ? "" : "s");
+    return text;
+}
+
 struct text text_duration(uint64_t ns) {
     struct text text;
     uint64_t seconds = ns / 1000000000;

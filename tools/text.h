@@ -18,6 +18,7 @@ struct text_line {
 struct text text_size(uint64_t bytes);                     /* 12.3 MiB */
 struct text text_size_change(int64_t bytes);               /* +12.3 MiB */
 struct text text_count(uint64_t count);                    /* 12,345 */
+struct text text_block_count(uint64_t count);              /* 1 block, 12,345 blocks */
 struct text text_count_change(int64_t count);              /* +12,345 */
 struct text text_duration(uint64_t ns);                    /* 12.3 s, 3 min 20 s */
 struct text text_when(uint64_t wall_ns);                   /* 2026-11-21 11:28:08, local time */
