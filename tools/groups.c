@@ -1,5 +1,6 @@
 /* groups.c — totals put together by model, node, run, site, module or thread; see groups.h. */
 #include "groups.h"
+#include "thread_names.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -174,6 +175,17 @@ static int add_thread_row(struct groups *groups, const char *name, const struct 
     return 0;
 }
 
+/* In threads' rows a free of a block from before the fork is a free like any other. They add up to what is live when
+ * what was so freed is given back. */
+static int add_inherited(struct groups *groups, const struct image *image, int side) {
+    struct row key = {0}, *row;
+    if (!image->inherited.free_blocks) return 0;
+    if (intern(groups, THREADS_INHERITED, &key.place) < 0 || !(row = find_row(groups, &key))) return -1;
+    row->side[side].live_bytes += image->inherited.free_bytes;
+    row->side[side].live_blocks += image->inherited.free_blocks;
+    return 0;
+}
+
 /* A slot has served several threads: what the earlier ones did is `before`, and their names are gone. */
 static int add_threads(struct groups *groups, const struct image *image, int side) {
     for (size_t i = 0; i < image->thread_count; i++) {
@@ -185,15 +197,11 @@ static int add_threads(struct groups *groups, const struct image *image, int sid
             total->free_bytes - before->free_bytes,
             total->free_blocks - before->free_blocks,
         };
-        const char *name = i == SNAP_THREAD_SHARED     ? "(threads without a table)"
-                           : i == SNAP_THREAD_MAPPINGS ? "(mappings)"
-                           : *thread->name             ? thread->name
-                                                       : "(unnamed)";
-        if (add_thread_row(groups, name, &present, side) < 0 ||
-            add_thread_row(groups, "(earlier threads)", before, side) < 0)
+        if (add_thread_row(groups, thread_name(image, i, groups->tids).text, &present, side) < 0 ||
+            add_thread_row(groups, THREADS_EARLIER, before, side) < 0)
             return -1;
     }
-    return 0;
+    return add_inherited(groups, image, side);
 }
 
 int groups_add(struct groups *groups, const struct image *image, int side) {

@@ -20,6 +20,7 @@ struct row {
 
 struct groups {
     enum view view;
+    bool tids; /* threads of the same name are told apart; else they are one row */
     struct row *rows;
     size_t count, capacity;
     uint32_t *slots; /* open addressing: 1 + row */

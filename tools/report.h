@@ -23,6 +23,8 @@ int report_json(const struct report *report);
 bool report_has_peak_column(const struct report *report);
 struct text report_peak_label(const struct image *image);
 void report_text_peak(const struct report *report);
+/* What those of the rows mean that are no thread. */
+void report_text_thread_notes(const struct groups *groups, size_t shown);
 void report_text_residency(const struct report *report); /* the part of the text that tells where the RSS is */
 
 /* Rows that both list: large blocks and mappings, the biggest first. */

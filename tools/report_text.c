@@ -66,6 +66,7 @@ static void thread_rows(const struct groups *groups, size_t shown) {
         printf("  %s %12s %12s\n", text_left(groups_place(groups, row), 38).s, text_size(row->side[0].alloc_bytes).s,
                text_size_change((int64_t)row->side[0].live_bytes).s);
     }
+    report_text_thread_notes(groups, shown);
 }
 
 static void live_rows(const struct report *report, const struct groups *groups, size_t shown) {
@@ -97,6 +98,7 @@ static size_t drop_empty(struct groups *groups) {
 static int text_groups(const struct report *report) {
     struct groups groups;
     groups_begin(&groups, report->view);
+    groups.tids = true;
     if (groups_add(&groups, report->image, 0) < 0) {
         groups_end(&groups);
         return -1;
