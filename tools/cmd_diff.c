@@ -177,9 +177,9 @@ static int compare(struct diff *diff) {
         print_text(diff);
     int code = finish_output(over ? EXIT_OVER : EXIT_FINE);
     if (over)
-        complain("live memory grew by %s in %s blocks: over the limit of %s",
+        complain("live memory grew by %s in %s block%s: over the limit of %s",
                  text_size(grown_bytes(diff) > 0 ? (uint64_t)grown_bytes(diff) : 0).s,
-                 text_count_change(grown_blocks(diff)).s, over->text);
+                 text_count_change(grown_blocks(diff)).s, grown_blocks(diff) == 1 ? "" : "s", over->text);
     return code;
 }
 

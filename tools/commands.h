@@ -21,7 +21,7 @@ int cmd_ps(int argc, char **argv);
 
 /* "memstow: …" on stderr. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* "memstow COMMAND: …" and where help is; EXIT_USAGE. */
+/* The same, and where the help of the command is; EXIT_USAGE. */
 int usage_error(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* After getopt_long returned '?' or ':' — says which option was wrong; EXIT_USAGE. */
 int option_error(const char *command, int result, char **argv);

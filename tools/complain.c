@@ -20,7 +20,7 @@ void complain(const char *format, ...) {
 int usage_error(const char *command, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    fprintf(stderr, "memstow %s: ", command);
+    fputs("memstow: ", stderr);
     vfprintf(stderr, format, arguments);
     fprintf(stderr, " (see 'memstow %s --help')\n", command);
     va_end(arguments);

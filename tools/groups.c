@@ -7,8 +7,6 @@
 #include <string.h>
 #include <uthash.h>
 
-#define UNKNOWN_MODULE "(unknown module)"
-
 struct name {
     uint32_t id;
     UT_hash_handle hh;
@@ -141,8 +139,7 @@ static int cache_fill(struct groups *groups, const struct image *image, struct c
         if (cache_tag(groups, image, &image->tags[i], &cache->tags[i]) < 0) return -1;
     if (groups->view != BY_MODULE && groups->view != BY_SITE) return 0;
     for (size_t i = 0; i <= image->module_count; i++) {
-        const char *path = image_module(image, (uint32_t)i);
-        if (intern(groups, path ? path : UNKNOWN_MODULE, &cache->modules[i]) < 0) return -1;
+        if (intern(groups, image_module_name(image, (uint32_t)i), &cache->modules[i]) < 0) return -1;
     }
     return 0;
 }

@@ -73,6 +73,12 @@ const char *image_module(const struct image *image, uint32_t module) {
     return *path ? path : NULL;
 }
 
+const char *image_module_name(const struct image *image, uint32_t module) {
+    const char *path = image_module(image, module);
+    if (path) return path;
+    return image->header.stacks == SNAP_STACKS_NONE ? "(no call sites)" : "(unknown module)";
+}
+
 const struct total *image_total(const struct image *image, uint32_t site) {
     return site && site <= image->total_count ? &image->totals[site - 1] : NULL;
 }

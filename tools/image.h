@@ -63,6 +63,8 @@ const char *image_string(const struct image *image, uint32_t offset);
 const char *image_fact(const struct image *image, uint32_t key);
 /* Path of the module of a site (1 + id; 0: none). NULL when none was recorded. */
 const char *image_module(const struct image *image, uint32_t module);
+/* The same in words: never NULL. */
+const char *image_module_name(const struct image *image, uint32_t module);
 /* The total of a large block or mapping, or NULL. */
 const struct total *image_total(const struct image *image, uint32_t site);
 /* The tag, or the untagged one. */

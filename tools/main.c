@@ -20,8 +20,21 @@ static const struct command commands[] = {
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
+static int unknown(const char *word) {
+    complain("unknown command '%s' (see 'memstow --help')", TEXT_SAFE(word));
+    return EXIT_USAGE;
+}
+
+static const struct command *find(const char *name) {
+    for (int i = 0; i < COMMANDS; i++)
+        if (strcmp(name, commands[i].name) == 0) return &commands[i];
+    return NULL;
+}
+
 static int help(void) {
     puts("usage: memstow COMMAND [ARGUMENT...]\n"
+         "       memstow help [COMMAND]\n"
+         "       memstow --version\n"
          "\n"
          "An exact ledger of a program's memory.\n");
     for (int i = 0; i < COMMANDS; i++) printf("  %-10s %s\n", commands[i].name, commands[i].summary);
@@ -31,18 +44,24 @@ static int help(void) {
     return finish_output(EXIT_FINE);
 }
 
+/* memstow help COMMAND is memstow COMMAND --help. */
+static int help_on(char *name) {
+    char *words[] = {name, "--help", NULL};
+    const struct command *command = find(name);
+    return command ? command->run(2, words) : unknown(name);
+}
+
 int main(int argc, char **argv) {
     if (argc < 2) {
         complain("no command given (see 'memstow --help')");
         return EXIT_USAGE;
     }
+    if (strcmp(argv[1], "help") == 0 && argc > 2) return help_on(argv[2]);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) return help();
-    if (strcmp(argv[1], "--version") == 0) {
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
         puts("memstow " MEMSTOW_VERSION_TEXT);
         return finish_output(EXIT_FINE);
     }
-    for (int i = 0; i < COMMANDS; i++)
-        if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
-    complain("unknown command '%s' (see 'memstow --help')", TEXT_SAFE(argv[1]));
-    return EXIT_USAGE;
+    const struct command *command = find(argv[1]);
+    return command ? command->run(argc - 1, argv + 1) : unknown(argv[1]);
 }

@@ -55,7 +55,8 @@ static int check_content(const char *path, char *error, size_t size) {
 int outfile_check(const char *path, char *error, size_t error_size) {
     struct stat st;
     const char *slash = strrchr(path, '/');
-    if (!*path || (slash && !slash[1])) return refuse(error, error_size, path, "not a file name");
+    if (!*path || (slash && !slash[1])) return refuse(error, error_size, *path ? path : "''", "not a file name");
+    if (strcmp(path, "-") == 0) return refuse(error, error_size, path, "it cannot go to standard output");
     if (check_directory(path, error, error_size) < 0) return -1;
     if (lstat(path, &st) < 0) return errno == ENOENT ? 0 : refuse(error, error_size, path, strerror(errno));
     if (S_ISLNK(st.st_mode)) return refuse(error, error_size, path, "is a symbolic link: not replaced");

@@ -10,8 +10,10 @@
 
 static void text_notes(const struct image *image) {
     for (size_t i = 0; i < image->fact_count; i++)
-        if (image->facts[i].key == SNAP_FACT_NOTE)
-            printf("  note       %s\n", text_fit(image_string(image, image->facts[i].string), 66).s);
+        if (image->facts[i].key == SNAP_FACT_NOTE) {
+            fputs("  note       ", stdout);
+            text_wrap(stdout, image_string(image, image->facts[i].string), 13, 13);
+        }
 }
 
 static void text_head(const struct report *report) {
@@ -34,6 +36,7 @@ static void text_head(const struct report *report) {
         puts("  allocator  the program's own");
     else if (header->allocator == SNAP_ALLOCATOR_MIMALLOC)
         puts("  allocator  mimalloc");
+    if (header->stacks == SNAP_STACKS_NONE) puts("  stacks     recorded without call sites (--stacks=none)");
     text_notes(image);
 }
 
@@ -119,8 +122,7 @@ static int text_groups(const struct report *report) {
 
 static const char *place_of(const struct image *image, uint32_t site) {
     const struct total *total = image_total(image, site);
-    const char *module = total ? image_module(image, total->module) : NULL;
-    return module ? module : "(unknown module)";
+    return image_module_name(image, total ? total->module : 0);
 }
 
 static int text_blocks(const struct report *report) {

@@ -45,7 +45,7 @@ void status_tick(void *context) {
     uint64_t live = not_negative(header.host_live) + not_negative(header.mapped_live);
     uint64_t peak = header.total_peak > live ? header.total_peak : live;
     fprintf(stderr, "\r\033[Kmemstow: %s, %s live, peak %s", text_duration(now_ns() - status->start_ns).s,
-            text_size(live).s, text_size(peak).s);
+            text_estimate(live).s, text_estimate(peak).s);
     fflush(stderr);
     status->shown = true;
 }

@@ -75,6 +75,7 @@ static int open_file(struct subject *subject, const char *path, bool with_reside
 int subject_open(struct subject *subject, const char *argument, bool with_residency) {
     pid_t pid = process_parse(argument);
     memset(subject, 0, sizeof *subject);
+    if (!*argument) return unreadable("''", "not a file name, and no PID");
     return pid ? subject_open_pid(subject, pid, with_residency) : open_file(subject, argument, with_residency);
 }
 

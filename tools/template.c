@@ -38,7 +38,11 @@ int template_make(struct template *template, const char *file, char *error, size
     template->text[0] = 0;
     template->named = file && !strchr(file, '%');
     if (!*text || text[strlen(text) - 1] == '/') {
-        snprintf(error, error_size, "-o %s: not a file name", TEXT_SAFE(text));
+        snprintf(error, error_size, "-o %s: not a file name", *text ? TEXT_SAFE(text) : "''");
+        return -1;
+    }
+    if (strcmp(text, "-") == 0) {
+        snprintf(error, error_size, "-o -: a ledger is a file, it cannot go to standard output");
         return -1;
     }
     if (!valid_conversions(text)) {

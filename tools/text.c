@@ -25,6 +25,10 @@ struct text text_size(uint64_t bytes) {
     return text;
 }
 
+struct text text_estimate(uint64_t bytes) {
+    return bytes < 1 << 20 ? (struct text){"< 1 MiB"} : text_size(bytes);
+}
+
 static uint64_t magnitude(int64_t value) { return value < 0 ? -(uint64_t)value : (uint64_t)value; }
 
 static struct text with_sign(int64_t value, struct text absolute) {

@@ -15,6 +15,12 @@ Lost
   losses of a newer kind: 5
 """), text
 assert "  note       the program defines malloc itself\n" in text
+long = "a note of many words " * 9
+ledger.fact(4, long)
+ledger.save("y.mst")
+text = memstow("report", "y.mst").stdout
+assert long.split() == text[text.index("a note of"):text.index("\n\n")].split(), text
+assert all(len(line) <= 80 for line in text.split("\n")), text
 document = report("x.mst")
 assert document["lost"]["sites"] == 1234 and len(document["lost"]["reasons"]) == 3
 assert document["process"]["notes"] == ["the program defines malloc itself"]

@@ -5,6 +5,10 @@ from support import memstow
 simple().save("x.mst")
 for words, message in (
         ((), "no command given"),
+        (("help", "frobnicate"), "unknown command 'frobnicate'"),
+        (("run", "-o", "-", "true"), "-o -: a ledger is a file, it cannot go to standard output"),
+        (("run", "-o", "", "true"), "-o '': not a file name"),
+        (("snapshot", "1", "-o", "-"), "-: it cannot go to standard output"),
         (("frobnicate",), "unknown command 'frobnicate'"),
         (("leaks", "x.mst"), "unknown command 'leaks'"),
         (("report",), "one FILE or PID is needed"),
@@ -26,8 +30,14 @@ for words, message in (
         (("run", "--follow=a,,b", "true"), "--follow=a,,b: not all, none or names"),
         (("run", "-o", "%z.mst", "true"), "-o %z.mst: only %n, %p, %x and %% are known")):
     done = memstow(*words, status=2)
-    assert message in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, (words, done.stderr)
+    assert done.stderr.startswith("memstow: ") and message in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, (words, done.stderr)
 for command in ("", "run", "report", "diff", "snapshot", "ps"):
     text = memstow(*command.split(), "--help").stdout
-    assert text.startswith("usage: memstow") and max(map(len, text.split("\n"))) <= 84, command
-assert memstow("--version").stdout.startswith("memstow ")
+    assert text.startswith("usage: memstow") and max(map(len, text.split("\n"))) <= 80, command
+    if command:
+        assert memstow("help", command).stdout == text, command
+assert memstow("--version").stdout == memstow("-V").stdout and memstow("-V").stdout.startswith("memstow ")
+assert memstow("help").stdout == memstow("--help").stdout
+assert "3 /proc cannot be" in memstow("ps", "--help").stdout
+for words in (("report", ""), ("diff", "", "")):
+    assert memstow(*words, status=3).stderr == "memstow: '': not a file name, and no PID\n"
