@@ -162,16 +162,33 @@ static size_t memory_room(void) {
     return limit.rlim_cur / 32;
 }
 
-/* Whether the file open at fd is a ledger or snapshot of ours that may be replaced; *same when it was written by
- * this very process before an exec. */
-static bool replaceable(int fd, uint32_t *exec_generation, bool *same) {
+/* What is at the path already. */
+enum found { FOUND_FOREIGN, FOUND_OLD, FOUND_SAME /* of this very process, before an exec */, FOUND_IN_USE };
+
+static bool still_written(const struct snap_header *old) {
+    uint8_t boot_id[sizeof old->boot_id];
+    return old->kind == SNAP_LEDGER && old->state == SNAP_RUNNING && old->start_ticks && os_boot_id(boot_id) &&
+           !memcmp(old->boot_id, boot_id, sizeof boot_id) && os_start_ticks(old->pid) == old->start_ticks;
+}
+
+static enum found look_at(int fd, uint32_t *exec_generation) {
     struct stat is;
     static struct snap_header old; /* not on the stack: see residency.h */
-    if (os_stat_fd(fd, &is) < 0 || !S_ISREG(is.st_mode) || is.st_uid != (uid_t)os_call(SYS_geteuid)) return false;
+    if (os_stat_fd(fd, &is) < 0 || !S_ISREG(is.st_mode) || is.st_uid != (uid_t)os_call(SYS_geteuid))
+        return FOUND_FOREIGN;
     if (os_pread(fd, &old, sizeof old, 0) != sizeof old || memcmp(old.magic, SNAP_MAGIC, sizeof old.magic))
-        return false;
-    *same = old.kind == SNAP_LEDGER && old.pid == os_pid() && old.start_ticks == os_start_ticks(0);
+        return FOUND_FOREIGN;
     *exec_generation = old.exec_generation;
+    if (old.kind == SNAP_LEDGER && old.pid == os_pid() && old.start_ticks == os_start_ticks(0)) return FOUND_SAME;
+    return still_written(&old) ? FOUND_IN_USE : FOUND_OLD;
+}
+
+/* Somebody else got the path first: FILE.PID, as for a child. */
+static bool step_aside(void) {
+    size_t length = strlen(ledger.path);
+    if (length + 24 > sizeof ledger.path) return false;
+    ledger.path[length] = '.';
+    os_decimal(ledger.path + length + 1, os_pid());
     return true;
 }
 
@@ -225,22 +242,24 @@ static int open_new(void) {
     return fd;
 }
 
-/* A new file at the path, with a header, in place of an old one of ours; sets *exec_generation. Descriptor or
- * -errno. */
+/* A new file at the path, with a header, in place of an old one of ours; sets *exec_generation. Where a process that
+ * runs has its ledger, it is left alone, and ours gets a path of its own. Descriptor or -errno. */
 static int create_file(uint32_t *exec_generation) {
-    for (int attempt = 0; attempt < 3; attempt++) {
+    bool aside = false;
+    for (int attempt = 0; attempt < 4; attempt++) {
         int fd = open_new();
         if (fd != -EEXIST) return fd;
         fd = os_open(ledger.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
         if (fd < 0) return fd;
         uint32_t generation = 0;
-        bool same = false, ours = replaceable(fd, &generation, &same);
+        enum found found = look_at(fd, &generation);
         os_close(fd);
-        if (!ours) return -EEXIST;
-        if (same) {
+        if (found == FOUND_FOREIGN || (found == FOUND_IN_USE && (aside || !step_aside()))) return -EEXIST;
+        aside |= found == FOUND_IN_USE;
+        if (found == FOUND_SAME) {
             if (*exec_generation <= generation) *exec_generation = generation + 1;
             keep_earlier_image(generation);
-        } else {
+        } else if (found == FOUND_OLD) {
             os_call(SYS_unlink, ledger.path);
         }
     }
@@ -554,12 +573,11 @@ void ledger_resume(void) {
 
 bool ledger_made_by_us(const char *path) {
     uint32_t generation;
-    bool same = false;
     int fd = os_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0) return false;
-    bool ours = replaceable(fd, &generation, &same);
+    enum found found = look_at(fd, &generation);
     os_close(fd);
-    return ours && same;
+    return found == FOUND_SAME;
 }
 
 static uint32_t later_windows(struct snap_range *out, uint32_t room) {

@@ -167,6 +167,7 @@ static void sum_up(const struct run *run, const struct launch *launch) {
     if (!template_directory(&run->template, base_name(run->argv[0]), launch->pid, directory, sizeof directory)) return;
     struct summary summary = {
         .command = run->argv[0], .directory = directory, .launch = launch, .expected_none = run->untrackable};
+    if (run->template.named) summary.file = base_name(run->output);
     memcpy(summary.run_id, run->run_id, sizeof summary.run_id);
     summary_print(&summary);
 }

@@ -139,6 +139,15 @@ static void print_tree(const struct summary *summary, const struct tree *tree) {
     print_command(summary, biggest->file);
 }
 
+static void print_stepped_aside(const struct summary *summary, const struct tree *tree) {
+    char text[2200];
+    if (!summary->file || strcmp(summary->file, tree->main_file) == 0) return;
+    snprintf(text, sizeof text, "another process was writing %s: the ledger of this one is %s",
+             text_fit(summary->file, 200).s, text_fit(tree->main_file, 200).s);
+    fputs("  note           ", stderr);
+    text_wrap(stderr, text, 17, 17);
+}
+
 static void print_note(const struct image *image) {
     const char *note = image_fact(image, SNAP_FACT_NOTE);
     if (!*note) return;
@@ -157,6 +166,7 @@ static void print_lost(const struct image *image) {
 static void print_main(const struct summary *summary, const struct tree *tree) {
     print_totals(&tree->main);
     print_tree(summary, tree);
+    print_stepped_aside(summary, tree);
     print_note(&tree->main);
     print_lost(&tree->main);
     if (tree->unreadable)
