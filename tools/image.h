@@ -44,7 +44,7 @@ struct image {
     uint64_t rss;                       /* 0 when not measured */
     bool has_picture;
     bool picture_is_live; /* what is live is nearer to the peak, and in its place: at_peak.h */
-    bool running; /* its process is alive now, and it is the live ledger */
+    bool running;         /* its process is alive now, and it is the live ledger */
     char error[160];
 };
 

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-enum { FILES_SHOWN = 5, HEADERS_SHOWN_FROM = 1 << 20 };
+enum { FILES_SHOWN = 5, HEADERS_SHOWN_FROM = 32 }; /* one part in so many of the RSS */
 
 static void part(const char *name, uint64_t bytes, uint64_t rss) {
     if (bytes)
@@ -40,7 +40,8 @@ void report_text_residency(const struct report *report) {
         part_of_part(resident->files[i].path, resident->files[i].bytes);
     part("stacks", resident->stack, resident->rss);
     part("memstow", resident->own, resident->rss);
-    if (resident->headers >= HEADERS_SHOWN_FROM) part_of_part("headers of live blocks", resident->headers);
+    if (resident->headers > resident->rss / HEADERS_SHOWN_FROM)
+        part_of_part("headers of live blocks", resident->headers);
     part("rest", resident->rest, resident->rss);
     if (*resident->advice) {
         fputs("  ", stdout);

@@ -114,8 +114,10 @@ static int text_groups(const struct report *report) {
         thread_rows(&groups, shown);
     else
         live_rows(report, &groups, shown);
-    if (shown < groups.count) printf("  … and %zu more (--top=N shows N)\n", groups.count - shown);
-    if (empty) printf("  … and %zu that %s nothing\n", empty, empty == 1 ? "holds" : "hold");
+    if (shown < groups.count) printf("  … and %zu more (--top=N shows N)", groups.count - shown);
+    if (empty)
+        printf("%s and %zu that %s nothing", shown < groups.count ? "," : "  …", empty, empty == 1 ? "holds" : "hold");
+    if (shown < groups.count || empty) putchar('\n');
     groups_end(&groups);
     return 0;
 }
