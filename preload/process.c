@@ -78,8 +78,8 @@ static void default_out(void) {
     strcpy(to, file);
 }
 
-/* How many images this process ran before this one. Its children find the variable, too: they have another pid, or, much
- * later, another start. */
+/* How many images this process ran before this one. Its children find the variable, too: they have another pid, or,
+ * much later, another start. */
 static uint32_t earlier_images(void) {
     const char *text = variable(EXEC_VARIABLE);
     if (read_decimal(&text) != os_pid() || *text++ != '.') return 0;
