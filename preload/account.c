@@ -11,10 +11,13 @@
 #include "arena.h"
 #include "ledger.h"
 #include "peak.h"
+#include "stack.h"
 
 enum { SLABS = 16, FIRST_SLAB = 4, SCAN_FROM = 64 };
 
-struct thread account_nobody;
+#define NO_WORD UINT64_MAX /* of no header: its low half is no mark */
+
+struct thread account_nobody = {.here_word = NO_WORD};
 uint32_t account_here;
 __thread struct thread *account_self __attribute__((tls_model("initial-exec"))) = &account_nobody;
 
@@ -173,11 +176,9 @@ static void begin_quantum(struct thread *self) {
 
 static struct snap_counter *make_chunk(struct thread *self, uint32_t index);
 
-static void begin_near(struct thread *self) {
-    self->near = self->chunks[0] ? self->chunks[0] : make_chunk(self, 0);
-    self->near_sites = self->near ? SNAP_CHUNK_SITES : 0;
-    self->here = self->near && account_here ? self->near + account_here : NULL;
-    self->here_word = (uint64_t)account_here << 32;
+static void begin_here(struct thread *self) {
+    self->here = account_here && (self->chunks[0] || make_chunk(self, 0)) ? self->chunks[0] + account_here : NULL;
+    self->here_word = self->here ? (uint64_t)account_here << 32 : NO_WORD;
 }
 
 static struct thread *acquire(void) {
@@ -192,7 +193,8 @@ static struct thread *acquire(void) {
     }
     begin_record(slot);
     begin_quantum(thread_at(slot));
-    begin_near(thread_at(slot));
+    begin_here(thread_at(slot));
+    if (thread_at(slot)->stack) stack_inherit(thread_at(slot)->stack);
     account_self = thread_at(slot);
     stage = RUNNING;
     if (end_key_made) pthread_setspecific(end_key, account_self); /* may allocate: by now it can */
@@ -241,13 +243,8 @@ static struct snap_counter *make_chunk(struct thread *self, uint32_t index) {
     return chunk->counters;
 }
 
-static struct snap_counter *known_counter(const struct thread *self, uint32_t site) {
-    uint32_t index = site / SNAP_CHUNK_SITES;
-    return index < ACCOUNT_CHUNKS && self->chunks[index] ? self->chunks[index] + site % SNAP_CHUNK_SITES : NULL;
-}
-
 static struct snap_counter *counter_of(struct thread *self, uint32_t site) {
-    struct snap_counter *counter = known_counter(self, site);
+    struct snap_counter *counter = account_counter(self, site);
     if (likely(counter != NULL) || site / SNAP_CHUNK_SITES >= ACCOUNT_CHUNKS) return counter;
     struct snap_counter *chunk = make_chunk(self, site / SNAP_CHUNK_SITES);
     return chunk ? chunk + site % SNAP_CHUNK_SITES : NULL;
@@ -363,13 +360,15 @@ void account_unmap(uint32_t site, uint64_t bytes, uint64_t blocks) {
 
 /* --- over all slots --- */
 
+uint64_t account_bytes(void) { return os_load(&chunks.next) * sizeof(struct snap_chunk); }
+
 uint32_t account_slots(void) { return __atomic_load_n(&slots, __ATOMIC_ACQUIRE); }
 
 static struct account_live sum_of_site(uint32_t site, size_t bytes, size_t blocks) {
     struct account_live sum = {0};
     for (uint32_t slot = 0; slot < account_slots(); slot++) {
         const struct thread *thread = thread_at(slot);
-        const char *counter = thread ? (const char *)known_counter(thread, site) : NULL;
+        const char *counter = thread ? (const char *)account_counter(thread, site) : NULL;
         if (!counter) continue;
         sum.bytes += os_load((const uint64_t *)(counter + bytes));
         sum.blocks += os_load((const uint64_t *)(counter + blocks));
@@ -407,8 +406,7 @@ void account_begin(void) {
 
 static void forget_chunks(struct thread *self) {
     memset(self->chunks, 0, self->chunk_limit * sizeof *self->chunks);
-    self->chunk_limit = self->near_sites = 0;
-    self->here = NULL;
+    self->chunk_limit = 0;
 }
 
 uint64_t account_abandon(void) {

@@ -17,8 +17,6 @@
 #pragma GCC visibility push(hidden)
 
 enum {
-    ACCOUNT_CACHE = 512, /* entries of the return-address cache, a power of two */
-    ACCOUNT_SITE_BITS = 26,
     ACCOUNT_CHUNKS = 1 << 14, /* of SNAP_CHUNK_SITES sites each: two million sites */
     ACCOUNT_THREADS = 1 << 16,
 };
@@ -27,16 +25,12 @@ struct thread {
     /* Host bytes allocated minus freed since they were last added to the total, plus `quantum`: when it leaves
      * [0, limit] it is time. Not atomic to signals: a lost update shifts the running total, never a counter. */
     uint64_t room, limit, quantum;
-    /* The counters of the first sites, which are nearly all: chunks[0], from the thread's first event on. */
-    struct snap_counter *near;
-    uint32_t near_sites; /* SNAP_CHUNK_SITES; 0: there is no chunk yet */
-    /* Where all events are counted while call stacks are not: &near[account_here]; else NULL. */
+    /* Where all events are counted while call stacks are not recorded; else NULL, and a word that no header has. */
     struct snap_counter *here;
-    uint64_t here_word; /* that site, as a header's word has it */
+    uint64_t here_word;  /* that site, as a header's word has it */
+    struct stack *stack; /* stack.h; NULL until it is needed */
     uint32_t slot;
-    uint32_t code_generation;      /* of the entries in cache */
-    uint32_t chunk_limit;          /* chunks[] is empty from here on */
-    uint64_t cache[ACCOUNT_CACHE]; /* site.h */
+    uint32_t chunk_limit; /* chunks[] is empty from here on */
     struct snap_counter *chunks[ACCOUNT_CHUNKS];
 };
 
@@ -54,9 +48,12 @@ static inline bool account_move(struct thread *self, uint64_t bytes) {
     return unlikely(self->room > self->limit);
 }
 
-/* Whether the thread's counter of a site is self->near[site]; if not, account_alloc and account_free find or make it.
- */
-static inline bool account_is_near(const struct thread *self, uint32_t site) { return likely(site < self->near_sites); }
+/* The thread's counter of a site, or NULL: then account_alloc and account_free make it. */
+static inline struct snap_counter *account_counter(const struct thread *self, uint32_t site) {
+    uint32_t index = site / SNAP_CHUNK_SITES;
+    struct snap_counter *chunk = likely(index < ACCOUNT_CHUNKS) ? self->chunks[index] : NULL;
+    return likely(chunk) ? chunk + site % SNAP_CHUNK_SITES : NULL;
+}
 
 /* Counts a block that now exists. True when account_flush is due. */
 static inline bool account_alloc_at(struct thread *self, struct snap_counter *counter, uint64_t bytes) {
@@ -96,6 +93,9 @@ uint32_t account_thread_slot(void);
 void account_thread_end(void);
 /* At the end of the process: adds what threads still hold back, notes their names. */
 void account_finish(void);
+
+/* Memory that counters take. */
+uint64_t account_bytes(void);
 
 /* For the picture of the peak: live bytes and blocks of a site over all slots, as of about now. */
 struct account_live {

@@ -18,7 +18,6 @@
 #include "site.h"
 
 #define HOOK __attribute__((visibility("default")))
-#define CALLER ((uintptr_t)__builtin_return_address(0))
 
 enum { BEFORE = sizeof(struct header) };
 
@@ -106,7 +105,7 @@ static void *no_memory(void) {
 
 /* The site that an event of the caller is counted at. Asks again whether events count: a signal handler may have
  * forked while the allocator was at work, and this be the child, whose counters are still those of its parent. */
-static uint32_t site_counted(uintptr_t caller, uint64_t size) {
+static uint32_t site_counted(struct caller caller, uint64_t size) {
     return process_tracked() ? account_alloc(site_of(caller), size) : SNAP_SITE_UNKNOWN;
 }
 
@@ -151,7 +150,7 @@ static void *untracked_alloc(size_t alignment, size_t size, bool zero) {
 }
 
 /* Page-aligned blocks go without a header, which would cost a page: the table knows them. */
-static void *bare_alloc(size_t alignment, size_t size, uintptr_t caller) {
+static void *bare_alloc(size_t alignment, size_t size, struct caller caller) {
     char *p = next.memalign(alignment, size);
     if (!p) return NULL;
     uint32_t site = site_counted(caller, size), mark = process_mark | BLOCK_BARE;
@@ -166,7 +165,7 @@ static void *bare_alloc(size_t alignment, size_t size, uintptr_t caller) {
     return p;
 }
 
-static void *host_alloc(size_t alignment, size_t size, bool zero, uintptr_t caller) {
+static void *host_alloc(size_t alignment, size_t size, bool zero, struct caller caller) {
     if (unlikely(size > PTRDIFF_MAX - alignment)) return no_memory();
     if (unlikely(!process_tracked()))
         return process_page.stage == PROCESS_UNTRACKED ? untracked_alloc(alignment, size, zero)
@@ -185,8 +184,15 @@ static void *host_alloc(size_t alignment, size_t size, bool zero, uintptr_t call
 static bool is_plain(size_t size) { return likely(size < process_page.small); }
 
 /* The usual case has no stack frame of its own: whatever is unusual is a tail call. */
-__attribute__((noinline)) static void *stamp_slow(struct header *header, size_t size, uintptr_t caller) {
+__attribute__((noinline)) static void *stamp_slow(struct header *header, size_t size, struct caller caller) {
     uint32_t site = site_counted(caller, size);
+    write_header(header + 1, size, process_mark, site);
+    return header + 1;
+}
+
+/* The site's counter is new to this thread. */
+__attribute__((noinline)) static void *stamp_at(struct header *header, size_t size, uint32_t site) {
+    site = process_tracked() ? account_alloc(site, size) : SNAP_SITE_UNKNOWN;
     write_header(header + 1, size, process_mark, site);
     return header + 1;
 }
@@ -197,23 +203,27 @@ __attribute__((noinline)) static void *flushed(struct thread *self, void *p) {
 }
 
 /* While call stacks are recorded. */
-__attribute__((noinline)) static void *stamp_by_caller(struct header *header, size_t size, uintptr_t caller) {
+__attribute__((noinline)) static void *stamp_by_stack(struct header *header, size_t size, uintptr_t slot,
+                                                      uintptr_t address, uintptr_t rbp) {
     struct thread *self = account_self;
-    uint32_t site = site_cached(self, caller);
+    if (unlikely(account_here || !process_page.mark))
+        return stamp_slow(header, size, (struct caller){slot, address, rbp});
+    uint32_t site = stack_site(slot, address, rbp);
     uint32_t mark = process_page.mark;
-    if (unlikely(!account_is_near(self, site) || !mark)) return stamp_slow(header, size, caller);
+    struct snap_counter *counter = account_counter(self, site);
+    if (unlikely(!counter || !mark)) return stamp_at(header, size, site);
     header->size = size;
     header->word = mark | (uint64_t)site << 32;
-    if (unlikely(account_alloc_at(self, self->near + site, size))) return flushed(self, header + 1);
+    if (unlikely(account_alloc_at(self, counter, size))) return flushed(self, header + 1);
     return header + 1;
 }
 
-static inline void *stamp(struct header *header, size_t size, uintptr_t caller) {
+static inline void *stamp(struct header *header, size_t size, struct caller caller) {
     uint32_t mark = process_page.mark_here; /* 0 in a child that a signal handler forked meanwhile */
     if (unlikely(!header)) return NULL;
     struct thread *self = account_self;
     struct snap_counter *here = self->here;
-    if (unlikely(!mark || !here)) return stamp_by_caller(header, size, caller);
+    if (unlikely(!mark || !here)) return stamp_by_stack(header, size, caller.slot, caller.address, caller.rbp);
     header->size = size;
     header->word = mark | self->here_word;
     if (unlikely(account_alloc_at(self, here, size))) return flushed(self, header + 1);
@@ -252,16 +262,29 @@ __attribute__((noinline)) static void free_flushed(struct thread *self, struct h
     next.free(header);
 }
 
-HOOK void free(void *p) {
+__attribute__((noinline)) static void free_at_site(void *p) {
     struct header *header = header_of(p);
+    struct thread *self = account_self;
     if (unlikely(on_page(p) || header->mark != process_page.mark)) {
         host_free(p); /* NULL too */
         return;
     }
-    struct thread *self = account_self;
-    if (!account_is_near(self, header->site))
+    struct snap_counter *counter = account_counter(self, header->site);
+    if (!counter)
         host_free(p);
-    else if (unlikely(account_free_at(self, self->near + header->site, header->size)))
+    else if (unlikely(account_free_at(self, counter, header->size)))
+        free_flushed(self, header);
+    else
+        next.free(header);
+}
+
+HOOK void free(void *p) {
+    struct header *header = header_of(p);
+    struct thread *self = account_self;
+    uint32_t mark = process_page.mark_here;
+    if (unlikely(on_page(p) || !mark || header->word != (mark | self->here_word)))
+        free_at_site(p);
+    else if (unlikely(account_free_at(self, self->here, header->size)))
         free_flushed(self, header);
     else
         next.free(header);
@@ -271,7 +294,7 @@ HOOK void free(void *p) {
 
 /* In place or moved by the next allocator, header and all. What is known by address is taken out before, and put
  * back on failure; the counters follow the header, so they change afterwards. */
-static void *resize_whole(void *p, const struct known *block, size_t size, uintptr_t caller) {
+static void *resize_whole(void *p, const struct known *block, size_t size, struct caller caller) {
     struct block entry;
     bool entered = block->in_table && blocks_take((uintptr_t)p, &entry);
     char *raw = next.realloc(block->raw, size + BEFORE);
@@ -291,7 +314,7 @@ static size_t usable_in(const void *p, const struct known *block) {
     return allocator_of(block)->usable(block->raw) - (size_t)((const char *)p - (const char *)block->raw);
 }
 
-static void *resize_by_copy(void *p, const struct known *block, size_t size, uintptr_t caller) {
+static void *resize_by_copy(void *p, const struct known *block, size_t size, struct caller caller) {
     void *copy = host_alloc(BEFORE, size, false, caller);
     size_t usable = usable_in(p, block);
     if (!copy) return NULL;
@@ -300,7 +323,7 @@ static void *resize_by_copy(void *p, const struct known *block, size_t size, uin
     return copy;
 }
 
-__attribute__((noinline)) static void *host_realloc(void *p, size_t size, uintptr_t caller) {
+__attribute__((noinline)) static void *host_realloc(void *p, size_t size, struct caller caller) {
     struct known block = look_at(p);
     if (!block.ours) return allocator_of(&block)->realloc(p, size);
     if (size == 0 && process_next != NEXT_FOREIGN) { /* glibc's way */
@@ -312,7 +335,7 @@ __attribute__((noinline)) static void *host_realloc(void *p, size_t size, uintpt
     return resize_by_copy(p, &block, size, caller);
 }
 
-static inline void *any_realloc(void *p, size_t size, uintptr_t caller) {
+static inline void *any_realloc(void *p, size_t size, struct caller caller) {
     struct header *header = header_of(p);
     if (unlikely(!p)) return host_alloc(BEFORE, size, false, caller);
     if (unlikely(on_page(p) || !is_plain(size) || size == 0 || header->mark != process_page.mark))
@@ -340,7 +363,7 @@ HOOK void *reallocarray(void *p, size_t count, size_t each) {
 
 static bool is_power_of_two(size_t n) { return n && !(n & (n - 1)); }
 
-static void *aligned(size_t alignment, size_t size, uintptr_t caller) {
+static void *aligned(size_t alignment, size_t size, struct caller caller) {
     return host_alloc(alignment > BEFORE ? alignment : BEFORE, size, false, caller);
 }
 

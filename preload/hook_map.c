@@ -14,9 +14,8 @@
 #include "site.h"
 
 #define HOOK __attribute__((visibility("default")))
-#define CALLER ((uintptr_t)__builtin_return_address(0))
 
-static bool counts(uintptr_t caller) { return process_tracked() && !next_is_allocator_code(caller); }
+static bool counts(struct caller caller) { return process_tracked() && !next_is_allocator_code(caller.address); }
 
 /* The next definition of a name, looked up once. */
 #define NEXT(name) ((__typeof__(&name))find_next(#name, &next_##name))
@@ -36,7 +35,7 @@ static enum snap_mapping_kind kind_of(int protection, int flags) {
     return protection == PROT_NONE ? SNAP_MAP_RESERVED : SNAP_MAP_ANONYMOUS;
 }
 
-static void *map(void *hint, size_t length, int protection, int flags, int fd, off_t offset, uintptr_t caller) {
+static void *map(void *hint, size_t length, int protection, int flags, int fd, off_t offset, struct caller caller) {
     void *p = NEXT(mmap)(hint, length, protection, flags, fd, offset);
     if (p != MAP_FAILED && counts(caller))
         mappings_add((uintptr_t)p, length, kind_of(protection, flags), (flags & MAP_TYPE) != MAP_PRIVATE,
@@ -67,7 +66,8 @@ HOOK int munmap(void *start, size_t length) {
 }
 
 /* With old length 0 a shared mapping is mapped a second time; with MREMAP_DONTUNMAP the old range stays, empty. */
-static void *remap_keeping_old(void *old, size_t old_length, size_t length, int flags, void *hint, uintptr_t caller) {
+static void *remap_keeping_old(void *old, size_t old_length, size_t length, int flags, void *hint,
+                               struct caller caller) {
     void *p = NEXT(mremap)(old, old_length, length, flags, hint);
     if (p != MAP_FAILED) mappings_copy((uintptr_t)old, (uintptr_t)p, length, site_of(caller));
     return p;
@@ -105,7 +105,7 @@ HOOK int mprotect(void *start, size_t length, int protection) {
     return result;
 }
 
-static void note_break(uintptr_t before, uintptr_t after, uintptr_t caller) {
+static void note_break(uintptr_t before, uintptr_t after, struct caller caller) {
     if (after > before)
         mappings_add(before, after - before, SNAP_MAP_BRK, false, site_of(caller));
     else if (after < before)

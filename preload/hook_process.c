@@ -180,9 +180,9 @@ __asm__(".pushsection .text\n"
         ".popsection\n");
 
 HOOK int dlclose(void *handle) {
-    __atomic_fetch_add(&site_code_generation, 1, __ATOMIC_RELEASE);
+    site_forget_code();
     int result = NEXT(dlclose)(handle);
-    __atomic_fetch_add(&site_code_generation, 1, __ATOMIC_RELEASE);
+    site_forget_code();
     return result;
 }
 

@@ -305,19 +305,23 @@ static bool begin_in_memory(void) {
 
 /* --- sections --- */
 
+bool ledger_wait(int turn) {
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    if (turn < SPINS || ledger.sealed)
+        __builtin_ia32_pause();
+    else
+        os_call(SYS_nanosleep, &pause, 0L);
+    return turn < SPINS + PAUSES;
+}
+
 /* Bounded, because the holder may be stopped; and at once in a signal handler that interrupted the holder. */
 static bool growth_lock(void) {
     uint32_t self = ledger.sealed ? 1 : os_tid(); /* in a sandbox nothing is asked of the kernel */
-    const struct timespec pause = {.tv_nsec = PAUSE_NS};
-    for (int i = 0; i < SPINS + PAUSES; i++) {
+    for (int turn = 0; ledger_wait(turn); turn++) {
         uint32_t holder = 0;
         if (__atomic_compare_exchange_n(&ledger.growing, &holder, self, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             return true;
         if (holder == self) return false;
-        if (i < SPINS || ledger.sealed)
-            __builtin_ia32_pause();
-        else
-            os_call(SYS_nanosleep, &pause, 0L);
     }
     return false;
 }
@@ -404,6 +408,23 @@ void *series_at(const struct series *self, uint32_t id) {
     uint32_t k = id == SERIES_NONE ? SERIES_SEGMENTS : segment_of(self, id);
     char *segment = k < SERIES_SEGMENTS ? __atomic_load_n(&self->segments[k], __ATOMIC_ACQUIRE) : NULL;
     return segment ? segment + (size_t)(id - segment_first(self, k)) * self->record_size : NULL;
+}
+
+uint32_t series_take_run(struct series *self, uint32_t count) {
+    uint64_t next = os_load(&self->next), first;
+    uint32_t k;
+    do {
+        if (next + 2 * (uint64_t)count > self->limit || !series_reserve(self, (uint32_t)next)) return SERIES_NONE;
+        k = segment_of(self, (uint32_t)next);
+        first = next;
+        if (next + count > segment_first(self, k + 1)) { /* does not fit into the rest of its segment */
+            first = segment_first(self, ++k);
+            if (!series_reserve(self, (uint32_t)first)) return SERIES_NONE;
+        }
+    } while (!__atomic_compare_exchange_n(&self->next, &next, first + count, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    if (first > next) os_raise(&self->sections[k - 1]->count, first - segment_first(self, k - 1));
+    os_raise(&self->sections[k]->count, first + count - segment_first(self, k));
+    return (uint32_t)first;
 }
 
 uint32_t series_take(struct series *self) {

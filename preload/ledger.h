@@ -50,6 +50,9 @@ void ledger_unlink(void);
 void ledger_seal(void);
 bool ledger_is_sealed(void);
 
+/* Waits a little for another thread, the longer the higher the turn. False: it has been long enough (100 ms). */
+bool ledger_wait(int turn);
+
 /* Writes down where the library's own memory lies, for the residency report: at the start, the end, and whenever a
  * large table was added. */
 void ledger_note_own_memory(void);
@@ -73,6 +76,8 @@ enum { SERIES_NONE = UINT32_MAX };
 
 /* Takes a new id, or SERIES_NONE when there is no room. */
 uint32_t series_take(struct series *self);
+/* The first of `count` new ids, whose records follow each other in memory; or SERIES_NONE. */
+uint32_t series_take_run(struct series *self, uint32_t count);
 void *series_at(const struct series *self, uint32_t id); /* NULL when it was never taken */
 /* Makes sure that the segment of `id` exists. */
 bool series_reserve(struct series *self, uint32_t id);

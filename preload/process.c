@@ -21,6 +21,8 @@
 
 #define EXEC_VARIABLE "MEMSTOW_EXEC"
 
+enum { DEFAULT_STACK_MEMORY = 256 << 20 };
+
 struct process_page process_page __attribute__((aligned(OS_PAGE)));
 uint32_t process_mark;
 enum next_kind process_next;
@@ -31,6 +33,7 @@ static struct {
     bool out_named; /* -o FILE without any %: others get FILE.PID */
     char follow[1024];
     uint32_t main_pid, stacks;
+    uint64_t stack_memory; /* bytes for call stacks, sites and counters */
     bool mimalloc;
     uint8_t run_id[16];
 } wish;
@@ -57,7 +60,7 @@ static uint64_t read_decimal(const char **text) {
     return n;
 }
 
-static uint32_t decimal(const char *text) { return (uint32_t)read_decimal(&text); }
+static uint64_t decimal(const char *text) { return read_decimal(&text); }
 
 static void read_run_id(const char *hex) {
     for (int i = 0; i < 32 && hex[i]; i++) {
@@ -92,8 +95,10 @@ static void read_wishes(void) {
     if (!wish.out[0]) default_out();
     wish.out_named = variable("MEMSTOW_OUT_NAMED")[0] == '1';
     os_copy(wish.follow, sizeof wish.follow, variable("MEMSTOW_FOLLOW"));
-    wish.main_pid = decimal(variable("MEMSTOW_MAIN"));
-    wish.stacks = strcmp(variable("MEMSTOW_STACKS"), "none") ? SNAP_STACKS_MODULE : SNAP_STACKS_NONE;
+    wish.main_pid = (uint32_t)decimal(variable("MEMSTOW_MAIN"));
+    wish.stacks = strcmp(variable("MEMSTOW_STACKS"), "none") ? SNAP_STACKS_FULL : SNAP_STACKS_NONE;
+    wish.stack_memory = decimal(variable("MEMSTOW_STACK_MEMORY"));
+    if (!wish.stack_memory) wish.stack_memory = DEFAULT_STACK_MEMORY;
     wish.mimalloc = !strcmp(variable("MEMSTOW_ALLOCATOR"), "mimalloc");
     read_run_id(variable("MEMSTOW_RUN"));
     exec_generation = earlier_images();
@@ -259,7 +264,7 @@ static enum process_stage begin(void) {
     if (!wanted() || !begin_ledger(inherited)) return PROCESS_UNTRACKED;
     tracked_pid = os_pid();
     account_begin();
-    site_begin(wish.stacks, exe);
+    site_begin(wish.stacks, wish.stack_memory, exe);
     blocks_open_ledger();
     if (!heap_is_seen()) ledger_fact(SNAP_FACT_NOTE, "the program defines malloc itself: its heap cannot be seen");
     if (wish.mimalloc && process_next != NEXT_MIMALLOC)

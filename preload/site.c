@@ -9,8 +9,15 @@
 #include <string.h>
 
 #include "ledger.h"
+#include "rule.h"
+#include "tree.h"
 
 uint32_t site_code_generation;
+
+void site_forget_code(void) {
+    rule_forget();
+    __atomic_fetch_add(&site_code_generation, 1, __ATOMIC_RELEASE);
+}
 
 static const char *program_path = "";
 
@@ -23,8 +30,6 @@ static struct series sites = {
 static struct series peaks = {
     .type = SNAP_PEAK, .record_size = sizeof(struct snap_peak), .first_capacity = 512, .limit = 1 << 21};
 
-/* Site of (tag 0, module), by module id + 1; 0: none yet. */
-static uint32_t site_of_module[(1 << 16) + 1];
 /* What a module id was given for, to find it again without reading strings in the ledger. */
 static struct module_key {
     uintptr_t start, end;
@@ -88,8 +93,7 @@ static uint32_t add_module(const struct dl_find_object *found, const char *path)
     return id + 1;
 }
 
-/* 1 + id of the module that holds the code; 0 when no file is mapped there. */
-static uint32_t module_of(uintptr_t address) {
+uint32_t site_module(uintptr_t address) {
     struct dl_find_object found;
     if (_dl_find_object((void *)address, &found) || !found.dlfo_link_map) return 0;
     const char *path = path_of(found.dlfo_link_map);
@@ -99,6 +103,13 @@ static uint32_t module_of(uintptr_t address) {
             keys[i].end == (uintptr_t)found.dlfo_map_end && keys[i].path_hash == hash)
             return (uint32_t)i + 1;
     return add_module(&found, path);
+}
+
+static uint64_t memory_limit;
+
+bool site_memory_full(void) {
+    uint64_t sites_bytes = os_load(&sites.next) * (sizeof(struct snap_site) + sizeof(struct snap_peak));
+    return tree_bytes() + rule_bytes() + account_bytes() + sites_bytes >= memory_limit;
 }
 
 uint32_t site_new(uint32_t tag, uint32_t stack, uint32_t module) {
@@ -113,32 +124,35 @@ uint32_t site_new(uint32_t tag, uint32_t stack, uint32_t module) {
     return id;
 }
 
-static uint32_t site_for_module(uint32_t module) {
-    uint32_t site = __atomic_load_n(&site_of_module[module], __ATOMIC_RELAXED), none = 0;
-    if (site) return site;
-    site = site_new(0, 0, module);
-    if (site != SNAP_SITE_UNKNOWN &&
-        !__atomic_compare_exchange_n(&site_of_module[module], &none, site, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        site = none; /* another thread's; ours stays empty */
-    return site;
+static uint32_t make_site(uint32_t node, uintptr_t address) {
+    uint32_t *known = &tree_at(node)->site, none = 0, site = site_new(0, node, site_module(address));
+    if (site == SNAP_SITE_UNKNOWN) return site;
+    /* If another thread was faster, its site it is, and ours stays empty. */
+    return __atomic_compare_exchange_n(known, &none, site, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ? site : none;
 }
 
-static void remember(uintptr_t return_address, uint32_t site) {
-    struct thread *self = account_self;
-    if (self == &account_nobody) return;
-    uint32_t generation = __atomic_load_n(&site_code_generation, __ATOMIC_RELAXED);
-    if (self->code_generation != generation) {
-        memset(self->cache, 0, sizeof self->cache);
-        self->code_generation = generation;
+/* When there is no room for one more: the site of the nearest outer stack that has one. The outermost may be made: of
+ * those there are few. */
+static uint32_t outer_site(uint32_t node, uintptr_t address) {
+    uint32_t outermost = node;
+    for (; node != TREE_ROOT; node = tree_at(node)->parent) {
+        uint32_t site = __atomic_load_n(&tree_at(node)->site, __ATOMIC_RELAXED);
+        if (site) return site;
+        outermost = node;
     }
-    self->cache[return_address % ACCOUNT_CACHE] =
-        (uint64_t)(return_address >> SITE_INDEX_BITS) << ACCOUNT_SITE_BITS | site;
+    return make_site(outermost, address);
 }
 
-uint32_t site_find(uintptr_t return_address) {
-    uint32_t site = site_for_module(module_of(return_address));
-    if (site != SNAP_SITE_UNKNOWN) remember(return_address, site);
-    return site;
+uint32_t site_for_node(uint32_t node, uintptr_t address) {
+    uint32_t site = __atomic_load_n(&tree_at(node)->site, __ATOMIC_RELAXED);
+    if (likely(site)) return site;
+    if (unlikely(site_memory_full())) return outer_site(node, address);
+    return make_site(node, address);
+}
+
+uint32_t site_stack(uint32_t site) {
+    const struct snap_site *record = series_at(&sites, site);
+    return record ? record->stack : TREE_ROOT;
 }
 
 struct snap_peak *site_peak(uint32_t site) {
@@ -147,22 +161,25 @@ struct snap_peak *site_peak(uint32_t site) {
 
 uint32_t site_count(void) { return (uint32_t)os_load(&sites.next); }
 
-void site_begin(uint32_t stacks, const char *program) {
+void site_begin(uint32_t stacks, uint64_t memory, const char *program) {
+    memory_limit = memory;
     program_path = program;
     struct snap_tag *untagged = series_at(&tags, series_take(&tags));
     if (untagged) *untagged = (struct snap_tag){0};
     for (int fixed = 0; fixed < SNAP_SITE_FIRST; fixed++)
         site_new(0, 0, 0); /* SNAP_SITE_UNKNOWN, SNAP_SITE_INHERITED */
-    account_here = stacks == SNAP_STACKS_NONE ? site_for_module(0) : 0;
+    bool recorded = stacks != SNAP_STACKS_NONE && tree_begin() && rule_begin();
+    account_here = recorded ? 0 : site_new(0, 0, 0);
 }
 
 void site_abandon(void) {
     uint64_t known = os_load(&modules.next);
-    memset(site_of_module, 0, (known + 1) * sizeof *site_of_module);
     memset(keys, 0, known * sizeof *keys);
     series_reset(&modules);
     series_reset(&tags);
     series_reset(&sites);
     series_reset(&peaks);
     account_here = 0;
+    tree_abandon();
+    rule_abandon();
 }

@@ -17,7 +17,7 @@
 #define SNAP_MAGIC "MEMSTOW\n"
 enum {
     SNAP_MAJOR = 1, /* a reader refuses a file of another major version */
-    SNAP_MINOR = 0, /* a newer minor adds sections and fields; an older reader ignores them */
+    SNAP_MINOR = 1, /* a newer minor adds sections and fields; an older reader ignores them */
     SNAP_HEADER_SIZE = 4096,
     SNAP_BYTE_ORDER = 0x01020304,
 };
@@ -47,6 +47,9 @@ enum snap_lost {
     SNAP_LOST_BLOCKS,         /* blocks served without being counted */
     SNAP_LOST_FILE,           /* failures to create or grow the file */
     SNAP_LOST_PEAK,           /* sites missing from the picture of the peak */
+    SNAP_LOST_STACKS,         /* allocations counted at an outer part of their stack, or at none: no room for more */
+    SNAP_LOST_FRAMES,         /* stacks that end early, at code whose caller cannot be found */
+    SNAP_LOST_PYTHON,         /* evaluation loops on stacks whose Python functions could not be told */
     SNAP_LOST_KINDS = 16
 };
 
@@ -130,6 +133,10 @@ enum snap_type {
     SNAP_REGION,      /* snap_region: the address space when residency was measured, cut or not where own ranges,
                          mappings and stacks begin */
     SNAP_TOTALS,      /* packed (below): snapshot only, instead of SITE, COUNTERS and PEAK */
+    SNAP_FRAME,       /* snap_frame */
+    SNAP_CODE,        /* snap_code: Python functions */
+    SNAP_SEGMENT,     /* uint32_t words: pieces of stacks (below) */
+    SNAP_NODE,        /* snap_node: stacks; ids from 0, which is the empty stack */
 };
 
 struct snap_section {
@@ -169,9 +176,34 @@ struct snap_owner {
     uint32_t name, origin; /* strings */
 };
 
+/* A stack is a chain of segments: that of its node, inside that of the node's parent, and so on to node 0. A segment
+ * is a word n and the n frame ids that follow it, outermost first, and is named by the id of word n. The same piece of
+ * a stack is one segment wherever it occurs. */
+struct snap_node {
+    uint32_t parent; /* lower than the node's own id, but for node 0 */
+    uint32_t segment;
+    uint32_t site;   /* of this stack untagged; 0: none */
+};
+
+/* One place that calls on: in native code, or a line of a Python function. */
+struct snap_frame {
+    uint64_t address; /* native: return address, in the process; Python: offset of the instruction in the function */
+    union {
+        uint32_t module; /* native: 1 + module id; 0: none */
+        uint32_t line;   /* Python: 0 when not known */
+    };
+    uint32_t code; /* Python: 1 + code id. 0: native; SNAP_FRAME_INTERRUPTED: native, `address` the instruction itself */
+};
+#define SNAP_FRAME_INTERRUPTED 0x80000000u
+
+struct snap_code {
+    uint32_t name, file; /* strings */
+    uint32_t first_line, flags;
+};
+
 struct snap_site {
     uint32_t tag;    /* tag id; 0 is untagged */
-    uint32_t stack;  /* 0: none recorded */
+    uint32_t stack;  /* node id; 0: none recorded */
     uint32_t module; /* 1 + module id of the caller; 0: none recorded */
     uint32_t flags;
 };
@@ -256,6 +288,9 @@ _Static_assert(sizeof(struct snap_header) <= SNAP_HEADER_SIZE, "the header fits 
 _Static_assert(sizeof(struct snap_section) == 32, "section");
 _Static_assert(sizeof(struct snap_fact) == 8, "fact");
 _Static_assert(sizeof(struct snap_module) == 64, "module");
+_Static_assert(sizeof(struct snap_node) == 12, "node");
+_Static_assert(sizeof(struct snap_frame) == 16, "frame");
+_Static_assert(sizeof(struct snap_code) == 16, "code");
 _Static_assert(sizeof(struct snap_site) == 16, "site");
 _Static_assert(sizeof(struct snap_counter) == 32, "counter");
 _Static_assert(sizeof(struct snap_chunk) == 4128, "chunk");

@@ -11,7 +11,7 @@ A test is tests/<room>/<behaviour>, which is also its name on the command line:
 
 The first comment lines of a test may hold, after // or #:
 
-  needs: WORD…      torch comfyui mimalloc root cc deb:PACKAGE pip:SPEC; tests/check installs what can be installed
+  needs: WORD…      torch comfyui mimalloc stacks root cc deb:PACKAGE pip:SPEC; tests/check installs what can be installed
   timeout: SECONDS  (120)
   alone             runs while no other test does
   long              only tests/long runs it
@@ -27,6 +27,11 @@ A program prints on standard output either "ok", or lines "expect PATH OP VALUE"
 against: `expect totals.live_bytes >= 4096`. OP is one of == != <= >= < >. PATH goes by names, [index], .length, and
 [path=pattern], which selects and from then on sums: sites[stack[0].module=*libm*].live_bytes. `expect@PID …` asks the
 report of the child with that pid. What else it prints must be the same with and without memstow.
+
+"expect stack SIZE inner<caller<main" asks for call stacks: there are sites whose live blocks have SIZE bytes each, and
+the functions of their stacks are these, innermost first. What main was called by need not be said. A name may hold
+wildcards, and goes without C++ parameters; name{N} is N of them in a row; "..." any number of functions, "." the end of
+the stack. Behind "?" a stack may end anywhere: it is shorter than the truth, and still not wrong.
 """
 import argparse, concurrent.futures, fnmatch, json, operator, os, pathlib, re, shlex, shutil, signal, subprocess, sys
 import tempfile, threading, time
@@ -151,6 +156,8 @@ def check_needs(test, context):
             raise Skip("needs root")
         if need == "mimalloc" and not context.features["mimalloc"]:
             raise Skip("built without mimalloc")
+        if need == "stacks" and not context.features["stacks"]:
+            raise Skip("call stacks are not recorded yet")
         if need == "cc" and not shutil.which("cc"):
             raise Skip("needs a C compiler")
 
@@ -263,8 +270,8 @@ OPERATORS = {"==": operator.eq, "!=": operator.ne, "<=": operator.le, ">=": oper
 
 def check_expectation(line, context, file, env, reports):
     """None, or what is wrong."""
-    parts = re.fullmatch(r"expect(?:@(\d+))? (\S+) (==|!=|<=|>=|<|>) (.*)", line)
-    if not parts:
+    parts = re.fullmatch(r"expect(?:@(\d+))? (\S+) (==|!=|<=|>=|<|>|\d+) (.*)", line)
+    if not parts or parts[3].isdigit() != (parts[2] == "stack"):
         return f"{line}: not an expectation"
     pid, path, op, text = parts.groups()
     target = pathlib.Path(f"{file}.{pid}") if pid and pathlib.Path(f"{file}.{pid}").exists() else file
@@ -273,6 +280,8 @@ def check_expectation(line, context, file, env, reports):
         if status != 0:
             return f"memstow report {target.name} --json: exit status {status}\n{errors}"
         reports[target] = json.loads(output)
+    if path == "stack":
+        return check_stack(reports[target]["sites"], int(op), text)
     try:
         found = look_up(reports[target], path)
     except (KeyError, IndexError, TypeError) as error:
@@ -283,6 +292,43 @@ def check_expectation(line, context, file, env, reports):
     except TypeError:
         right = False
     return None if right else f"{line}: it is {found!r}"
+
+
+def check_stack(sites, size, chain):
+    """None, or what is wrong with the stacks of the sites whose live blocks have that size."""
+    stacks = [s["stack"] for s in sites if s["live_blocks"] and s["live_bytes"] == size * s["live_blocks"]]
+    names = ["".join(name_of(frame) + "\n" for frame in stack) for stack in stacks]
+    wrong = [n for n in names if not re.match(stack_pattern(chain), n)]
+    if wrong:
+        return f"expect stack {size} {chain}: it is {abbreviate(wrong[0])}"
+    return None if names else f"expect stack {size} {chain}: no site has blocks of that size"
+
+
+def name_of(frame):
+    """A function without its parameters."""
+    return re.sub(r"(?<=.)\(.*", "", frame.get("function") or "?")
+
+
+def abbreviate(names):
+    """Names of functions, a line each, as a chain."""
+    chain = names.rstrip("\n").replace("\n", "<") + "<"
+    return re.sub(r"([^<]+<)\1{3,}", lambda run: f"{run[1][:-1]}{{{len(run[0]) // len(run[1])}}}<", chain)[:-1]
+
+
+def stack_pattern(chain):
+    """A regular expression for the names of a stack's functions, a line each."""
+    pattern, may_end = "", False
+    for element in re.split(r"(?<!operator)<", chain):
+        name, times = re.fullmatch(r"(.*?)(?:\{(\d+)\})?", element).groups()
+        line = "".join("[^\n]*" if c == "*" else re.escape(c) for c in name) + "\n"
+        line = {"...": r"(?:[^\n]*\n)*?", ".": r"\Z"}.get(element, f"(?:{line})")
+        if element == "?":
+            may_end = True
+        elif may_end:
+            pattern += (r"(?:\Z|" + line) * int(times or 1)
+        else:
+            pattern += line + (f"{{{times}}}" if times else "")
+    return pattern + ")" * pattern.count(r"(?:\Z|")
 
 
 def parse_value(text):

@@ -1,7 +1,8 @@
 /* cmd_diff.c — memstow diff: what grew from one file to another. Rows are matched by name, in a stable order. */
 #include "commands.h"
 #include "groups.h"
-#include "json.h"
+#include "innermost.h"
+#include "json_stack.h"
 #include "threshold.h"
 #include "subject.h"
 #include "text.h"
@@ -21,6 +22,10 @@ struct side_total {
 
 struct diff {
     const char *argument[2];
+    struct subject subject[2]; /* loaded: what call stacks are read from; gone: it was, and cannot be read again */
+    struct symbols *symbols[2];
+    struct json_stacks *stacks[2];
+    bool loaded[2], gone[2];
     struct side_total total[2];
     struct groups groups;
     struct limits limits;
@@ -41,11 +46,33 @@ static int help(void) {
     return finish_output(EXIT_FINE);
 }
 
+static void close_side(struct diff *diff, int side) {
+    json_stacks_end(diff->stacks[side]);
+    symbols_end(diff->symbols[side]);
+    diff->stacks[side] = NULL;
+    diff->symbols[side] = NULL;
+    if (diff->loaded[side]) subject_close(&diff->subject[side]);
+    diff->loaded[side] = false;
+}
+
+/* A side as far as its call stacks go; NULL when it cannot be read (again). Ids of stacks stay what they were. */
+static const struct image *stacks_of(struct diff *diff, int side) {
+    struct subject *subject = &diff->subject[side];
+    if (diff->gone[side]) return NULL;
+    diff->gone[side] = !diff->loaded[side] && subject_open(subject, diff->argument[side], false) != EXIT_FINE;
+    if (diff->gone[side]) return NULL;
+    diff->loaded[side] = true;
+    image_drop_totals(&subject->image);
+    if (!diff->symbols[side]) diff->symbols[side] = symbols_begin(&subject->image, subject->pid);
+    return diff->symbols[side] ? &subject->image : NULL;
+}
+
+/* One image at a time: A is let go before B comes, and read again if a stack of it is to be shown. */
 static int load_side(struct diff *diff, int side) {
-    static struct subject subject;
-    int code = subject_open(&subject, diff->argument[side], false);
+    int code = subject_open(&diff->subject[side], diff->argument[side], false);
     if (code != EXIT_FINE) return code;
-    const struct image *image = &subject.image;
+    const struct image *image = &diff->subject[side].image;
+    diff->loaded[side] = true;
     struct side_total *total = &diff->total[side];
     memcpy(total->name, image->header.name, sizeof total->name);
     total->pid = image->header.pid;
@@ -54,7 +81,10 @@ static int load_side(struct diff *diff, int side) {
     total->allocated_bytes = image->host.alloc_bytes + image->mapped.alloc_bytes;
     total->peak_bytes = image_peak(image);
     int result = groups_add(&diff->groups, image, side);
-    subject_close(&subject);
+    if (side == 0 || diff->groups.view != BY_SITE)
+        close_side(diff, side);
+    else
+        image_drop_totals(&diff->subject[side].image);
     if (result < 0) complain("not enough memory");
     return result < 0 ? EXIT_UNREADABLE : EXIT_FINE;
 }
@@ -67,8 +97,6 @@ static int64_t grown_blocks(const struct diff *diff) {
     return (int64_t)(diff->total[1].live_blocks - diff->total[0].live_blocks);
 }
 
-static bool changed(const struct row *row) { return row_growth(row) != 0 || row_growth_blocks(row) != 0; }
-
 /* live: what a thread holds is negative when it freed more than it allocated. */
 static void print_row(const char *name, int64_t bytes, int64_t blocks, int64_t live) {
     struct text held = live < 0 ? text_size_change(live) : text_size((uint64_t)live);
@@ -76,25 +104,40 @@ static void print_row(const char *name, int64_t bytes, int64_t blocks, int64_t l
            held.s);
 }
 
-static void print_rows(const struct diff *diff) {
-    const struct groups *groups = &diff->groups;
-    size_t shown = 0, more = 0;
-    for (size_t i = 0; i < groups->count; i++) {
-        const struct row *row = &groups->rows[i];
-        char label[2048];
-        if (!changed(row)) continue;
-        if (shown == ROWS_SHOWN) {
-            more++;
-            continue;
-        }
-        shown++;
-        groups_label(groups, row, label, sizeof label);
-        print_row(label, row_growth(row), row_growth_blocks(row), (int64_t)row->side[1].live_bytes);
-    }
-    if (more) printf("… and %zu more changed (--json lists all)\n", more);
+/* The stack of a row, if the row has one. */
+static bool row_stack(struct diff *diff, const struct row *row, struct innermost *stack) {
+    int side = (int)row->stack_side;
+    stack->count = 0;
+    const struct image *image = row->stack ? stacks_of(diff, side) : NULL;
+    if (image) innermost_of(stack, image, diff->symbols[side], row->stack_node);
+    return stack->count != 0;
 }
 
-static void print_text(const struct diff *diff) {
+/* A site by its innermost frame, and below it those further out and who owns it. */
+static void print_site(struct diff *diff, const struct row *row, const char *label) {
+    struct innermost stack;
+    bool known = row_stack(diff, row, &stack), owned = row->model || row->node || row->run;
+    print_row(known        ? innermost_text(&stack.lines[0], 40).s
+              : row->stack ? "(call stack unknown)"
+                           : label,
+              row_growth(row), row_growth_blocks(row), (int64_t)row->side[1].live_bytes);
+    for (size_t i = 1; i < stack.count; i++) printf("    %s\n", innermost_text(&stack.lines[i], 76).s);
+    if (owned && row->stack) printf("       of %s\n", text_fit(label, 70).s);
+}
+
+static void print_rows(struct diff *diff) {
+    const struct groups *groups = &diff->groups;
+    for (size_t i = 0; i < groups->ordered && i < ROWS_SHOWN; i++) {
+        const struct row *row = groups_row(groups, i);
+        char label[2048];
+        groups_label(groups, row, label, sizeof label);
+        print_site(diff, row, label);
+    }
+    if (groups->ordered > ROWS_SHOWN)
+        printf("… and %zu more changed (--json lists all)\n", groups->ordered - ROWS_SHOWN);
+}
+
+static void print_text(struct diff *diff) {
     const struct side_total *a = &diff->total[0], *b = &diff->total[1];
     printf("A  %s (%s, pid %u): %s live\n", text_fit(diff->argument[0], 40).s, TEXT_SAFE(a->name), a->pid,
            text_size(a->live_bytes).s);
@@ -127,7 +170,20 @@ static void json_owner(struct json *json, const char *key, const char *name) {
     json_string(json, key, text);
 }
 
-static void json_row(struct json *json, const struct groups *groups, const struct row *row) {
+static void json_row_stack(struct json *json, struct diff *diff, const struct row *row) {
+    int side = (int)row->stack_side;
+    const struct image *image = row->stack ? stacks_of(diff, side) : NULL;
+    if (image && !diff->stacks[side]) diff->stacks[side] = json_stacks_begin(image, diff->symbols[side]);
+    if (image && diff->stacks[side]) {
+        json_stack(json, diff->stacks[side], row->stack_node, 0);
+        return;
+    }
+    json_array(json, "stack");
+    json_end_array(json);
+}
+
+static void json_row(struct json *json, struct diff *diff, const struct row *row) {
+    const struct groups *groups = &diff->groups;
     char label[2048];
     groups_label(groups, row, label, sizeof label);
     json_object(json, NULL);
@@ -136,7 +192,8 @@ static void json_row(struct json *json, const struct groups *groups, const struc
         json_owner(json, "model", groups_owner(groups, row->model));
         json_owner(json, "node", groups_owner(groups, row->node));
         json_owner(json, "run", groups_owner(groups, row->run));
-        json_string(json, "module", groups_place(groups, row));
+        json_string(json, "module", *groups_place(groups, row) ? groups_place(groups, row) : NULL);
+        json_row_stack(json, diff, row);
     }
     json_signed(json, "growth_bytes", row_growth(row));
     json_signed(json, "growth_blocks", row_growth_blocks(row));
@@ -147,8 +204,8 @@ static void json_row(struct json *json, const struct groups *groups, const struc
     json_end_object(json);
 }
 
-static void print_json(const struct diff *diff, const struct limit *over) {
-    struct json json;
+static void print_json(struct diff *diff, const struct limit *over) {
+    static struct json json;
     json_begin(&json, stdout, "memstow-diff");
     json_side(&json, "a", diff->argument[0], &diff->total[0]);
     json_side(&json, "b", diff->argument[1], &diff->total[1]);
@@ -157,8 +214,7 @@ static void print_json(const struct diff *diff, const struct limit *over) {
     json_string(&json, "over", over ? over->text : NULL);
     json_string(&json, "by", view_name(diff->groups.view));
     json_array(&json, "rows");
-    for (size_t i = 0; i < diff->groups.count; i++)
-        if (changed(&diff->groups.rows[i])) json_row(&json, &diff->groups, &diff->groups.rows[i]);
+    for (size_t i = 0; i < diff->groups.ordered; i++) json_row(&json, diff, groups_row(&diff->groups, i));
     json_end_array(&json);
     json_finish(&json);
 }
@@ -168,7 +224,10 @@ static int compare(struct diff *diff) {
         int code = load_side(diff, side);
         if (code != EXIT_FINE) return code;
     }
-    groups_sort_by_growth(&diff->groups);
+    if (groups_sort_by_growth(&diff->groups, diff->json ? SIZE_MAX : ROWS_SHOWN) < 0) {
+        complain("not enough memory");
+        return EXIT_UNREADABLE;
+    }
     const struct limit *over =
         limits_passed(&diff->limits, grown_bytes(diff), grown_blocks(diff), diff->total[0].live_bytes);
     if (diff->json)
@@ -207,8 +266,10 @@ int cmd_diff(int argc, char **argv) {
     if (argc - optind != 2) return usage_error("diff", "two files or PIDs are needed");
     diff.argument[0] = argv[optind];
     diff.argument[1] = argv[optind + 1];
-    groups_begin(&diff.groups, view);
+    groups_begin(&diff.groups, view, 2);
     int code = compare(&diff);
+    close_side(&diff, 0);
+    close_side(&diff, 1);
     groups_end(&diff.groups);
     return code;
 }

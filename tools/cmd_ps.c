@@ -117,7 +117,7 @@ static void print_text(const struct tracked_list *list) {
 }
 
 static void print_json(const struct tracked_list *list) {
-    struct json json;
+    static struct json json;
     json_begin(&json, stdout, "memstow-ps");
     json_array(&json, "processes");
     for (size_t i = 0; i < list->count; i++) {

@@ -2,6 +2,7 @@
 #include "at_peak.h"
 #include "commands.h"
 #include "report.h"
+#include "stacks.h"
 #include "text.h"
 
 #include <errno.h>
@@ -9,26 +10,47 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
-enum { OPTION_BY = 256, OPTION_TOP, OPTION_JSON, OPTION_LATER, TOP_DEFAULT = 10 };
+enum {
+    OPTION_BY = 256,
+    OPTION_TOP,
+    OPTION_MATCH,
+    OPTION_PEAK,
+    OPTION_CHURN,
+    OPTION_FORM,
+    TOP_DEFAULT = 10,
+    TOP_SITES_JSON = 1000
+};
 
 struct choice {
     enum view view;
-    bool view_given, json;
+    enum measure measure;
+    bool view_given, top_given;
     size_t top;
-    bool top_given;
+    const char *match;
+    const char *form; /* the option that chose it; NULL: text */
+    int (*write)(const struct report *report);
 };
 
 static int help(void) {
-    puts("usage: memstow report FILE|PID [--by=VIEW] [--top=N] [--json]\n"
+    puts("usage: memstow report FILE|PID [--by=VIEW] [--top=N] [--match=TEXT]\n"
+         "                      [--peak | --churn] [--json | --folded | --pprof]\n"
          "\n"
          "What a process holds: live bytes and blocks, the peak, who allocated them, and\n"
          "where its resident memory is.\n"
          "\n"
-         "  --by=VIEW   model, node, run, site, module or thread\n"
-         "              (default: model where there are owners, else module)\n"
-         "  --top=N     show N rows of each list (default 10; with --json: all)\n"
-         "  --json      one JSON document, sizes in bytes\n"
+         "  --by=VIEW     model, node, run, site, module or thread (default: site where\n"
+         "                there are call stacks and model where there are owners,\n"
+         "                else module)\n"
+         "  --top=N       show N rows of each list (default 10; with --json\n"
+         "                and the like all, but for 1,000 sites in JSON)\n"
+         "  --match=TEXT  only stacks with TEXT in a function, a file or a module\n"
+         "  --peak        what was held at the peak, instead of what is live\n"
+         "  --churn       what was ever allocated, instead of what is live\n"
+         "  --json        one JSON document, sizes in bytes\n"
+         "  --folded      one line a stack, for flame graphs\n"
+         "  --pprof       a compressed profile for pprof; not to a terminal\n"
          "\n"
          "A number is a PID; for a file of that name write ./NUMBER.\n"
          "Exit code: 0 fine, 2 wrong usage, 3 unreadable or damaged input.");
@@ -44,52 +66,106 @@ static bool parse_top(const char *string, size_t *top) {
     return true;
 }
 
+static int write_report(struct report *report, const struct choice *choice) {
+    uint8_t *marks = NULL, *kept = NULL;
+    int result = -1;
+    report->symbols = symbols_begin(report->image, report->subject->pid);
+    if (report->symbols && choice->match) {
+        marks = symbols_match(report->symbols, choice->match);
+        kept = marks ? stack_marked(report->image, marks) : NULL;
+        report->kept = kept;
+    }
+    if (report->symbols && (kept || !choice->match) && resident_split(&report->resident, report->image) == 0)
+        result = choice->write(report);
+    resident_clear(&report->resident);
+    symbols_end(report->symbols);
+    free(marks);
+    free(kept);
+    return result;
+}
+
 static int show(const char *argument, const struct choice *choice) {
     static struct subject subject;
     int code = subject_open(&subject, argument, true);
     if (code != EXIT_FINE) return code;
-    struct report report = {.image = &subject.image, .subject = &subject, .view = choice->view};
-    if (!choice->view_given) report.view = image_has_tags(&subject.image) ? BY_MODEL : BY_MODULE;
-    report.top = choice->top_given ? choice->top : choice->json ? SIZE_MAX : TOP_DEFAULT;
+    struct report report = {.image = &subject.image,
+                            .subject = &subject,
+                            .view = choice->view,
+                            .view_given = choice->view_given,
+                            .measure = choice->measure,
+                            .match = choice->match,
+                            .top = choice->top_given ? choice->top
+                                   : choice->form    ? SIZE_MAX
+                                                     : TOP_DEFAULT,
+                            .top_sites = choice->top_given ? choice->top : TOP_SITES_JSON};
+    if (choice->measure == MEASURE_PEAK && !subject.image.has_picture)
+        complain("%s has no picture of its peak: --peak shows nothing", TEXT_SAFE(argument));
     at_peak_choose(&subject.image);
-    int result = resident_split(&report.resident, &subject.image);
-    if (result == 0) result = choice->json ? report_json(&report) : report_text(&report);
+    int result = write_report(&report, choice);
     if (result < 0) complain("not enough memory");
-    resident_clear(&report.resident);
     subject_close(&subject);
     return finish_output(result < 0 ? EXIT_UNREADABLE : EXIT_FINE);
+}
+
+struct form {
+    const char *option;
+    int (*write)(const struct report *report);
+};
+static const struct form forms[] = {{"--json", report_json}, {"--folded", report_folded}, {"--pprof", report_pprof}};
+
+/* 0, or an exit code after complaining. */
+static int take_option(struct choice *choice, int option, char **argv) {
+    switch (option) {
+    case OPTION_BY:
+        if (!view_parse(optarg, &choice->view))
+            return usage_error("report", "--by=%s: not model, node, run, site, module or thread", TEXT_SAFE(optarg));
+        choice->view_given = true;
+        return 0;
+    case OPTION_TOP:
+        if (!parse_top(optarg, &choice->top)) return usage_error("report", "--top=%s: not a number", TEXT_SAFE(optarg));
+        choice->top_given = true;
+        return 0;
+    case OPTION_MATCH:
+        choice->match = optarg;
+        return 0;
+    case OPTION_PEAK:
+    case OPTION_CHURN:
+        if (choice->measure != MEASURE_LIVE) return usage_error("report", "--peak and --churn exclude each other");
+        choice->measure = option == OPTION_PEAK ? MEASURE_PEAK : MEASURE_ALLOCATED;
+        return 0;
+    default:
+        if (option < OPTION_FORM) return option_error("report", option, argv);
+        const struct form *form = &forms[option - OPTION_FORM];
+        if (choice->form && choice->form != form->option)
+            return usage_error("report", "%s and %s exclude each other", choice->form, form->option);
+        choice->form = form->option;
+        choice->write = form->write;
+        return 0;
+    }
 }
 
 int cmd_report(int argc, char **argv) {
     static const struct option options[] = {
         {"by", required_argument, NULL, OPTION_BY},
         {"top", required_argument, NULL, OPTION_TOP},
-        {"json", no_argument, NULL, OPTION_JSON},
-        {"folded", no_argument, NULL, OPTION_LATER},
-        {"pprof", no_argument, NULL, OPTION_LATER},
+        {"match", required_argument, NULL, OPTION_MATCH},
+        {"peak", no_argument, NULL, OPTION_PEAK},
+        {"churn", no_argument, NULL, OPTION_CHURN},
+        {"json", no_argument, NULL, OPTION_FORM},
+        {"folded", no_argument, NULL, OPTION_FORM + 1},
+        {"pprof", no_argument, NULL, OPTION_FORM + 2},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
-    struct choice choice = {0};
+    struct choice choice = {.write = report_text};
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
         if (option == 'h') return help();
-        if (option == OPTION_LATER) return usage_error("report", "%s is not in this version", argv[optind - 1]);
-        if (option == OPTION_BY) {
-            if (!view_parse(optarg, &choice.view))
-                return usage_error("report", "--by=%s: not model, node, run, site, module or thread",
-                                   TEXT_SAFE(optarg));
-            choice.view_given = true;
-        } else if (option == OPTION_TOP) {
-            if (!parse_top(optarg, &choice.top))
-                return usage_error("report", "--top=%s: not a number", TEXT_SAFE(optarg));
-            choice.top_given = true;
-        } else if (option == OPTION_JSON) {
-            choice.json = true;
-        } else {
-            return option_error("report", option, argv);
-        }
+        int code = take_option(&choice, option, argv);
+        if (code) return code;
     }
     if (argc - optind != 1) return usage_error("report", "one FILE or PID is needed");
+    if (choice.write == report_pprof && isatty(STDOUT_FILENO))
+        return usage_error("report", "--pprof writes a compressed file: send it to one with > FILE");
     return show(argv[optind], &choice);
 }

@@ -1,6 +1,8 @@
 /* groups.c — totals put together by model, node, run, site, module or thread; see groups.h. */
 #include "groups.h"
+#include "stacks.h"
 #include "thread_names.h"
+#include "top.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +55,9 @@ static int intern(struct groups *groups, const char *text, uint32_t *id) {
     return 0;
 }
 
-void groups_begin(struct groups *groups, enum view view) { *groups = (struct groups){.view = view}; }
+void groups_begin(struct groups *groups, enum view view, int sides) {
+    *groups = (struct groups){.view = view, .sides = sides};
+}
 
 void groups_end(struct groups *groups) {
     HASH_CLEAR(hh, groups->names);
@@ -61,18 +65,20 @@ void groups_end(struct groups *groups) {
     free(groups->name_list);
     free(groups->rows);
     free(groups->slots);
+    free(groups->order);
     *groups = (struct groups){0};
 }
 
 static uint64_t row_hash(const struct row *key) {
     uint64_t hash = (uint64_t)key->model << 32 | key->node;
     hash = hash * UINT64_C(0x9e3779b97f4a7c15) ^ ((uint64_t)key->run << 32 | key->place);
-    hash *= UINT64_C(0xff51afd7ed558ccd);
+    hash = (hash ^ key->stack) * UINT64_C(0xff51afd7ed558ccd);
     return hash ^ hash >> 32;
 }
 
 static bool same_key(const struct row *a, const struct row *b) {
-    return a->model == b->model && a->node == b->node && a->run == b->run && a->place == b->place;
+    return a->model == b->model && a->node == b->node && a->run == b->run && a->place == b->place &&
+           a->stack == b->stack;
 }
 
 static void place_slot(struct groups *groups, uint32_t index) {
@@ -81,8 +87,7 @@ static void place_slot(struct groups *groups, uint32_t index) {
     groups->slots[slot] = index + 1;
 }
 
-static int grow(struct groups *groups) {
-    size_t capacity = groups->capacity ? 2 * groups->capacity : 256;
+static int grow(struct groups *groups, size_t capacity) {
     struct row *rows = realloc(groups->rows, capacity * sizeof *rows);
     if (!rows) return -1;
     groups->rows = rows;
@@ -96,7 +101,8 @@ static int grow(struct groups *groups) {
 }
 
 static struct row *find_row(struct groups *groups, const struct row *key) {
-    if (groups->count == groups->capacity && grow(groups) < 0) return NULL;
+    if (groups->count == groups->capacity && grow(groups, groups->capacity ? 2 * groups->capacity : 256) < 0)
+        return NULL;
     size_t slot = row_hash(key) & (groups->slot_count - 1);
     for (; groups->slots[slot]; slot = (slot + 1) & (groups->slot_count - 1))
         if (same_key(&groups->rows[groups->slots[slot] - 1], key)) return &groups->rows[groups->slots[slot] - 1];
@@ -109,6 +115,7 @@ static struct row *find_row(struct groups *groups, const struct row *key) {
 struct cache {
     struct row *tags;  /* tag_count + 1: the last is the untagged one */
     uint32_t *modules; /* module_count + 1: 0 is the unknown one */
+    uint64_t *stacks;  /* by node; NULL: not asked for */
 };
 
 static int intern_owner(struct groups *groups, const struct image *image, uint32_t id, uint32_t *name) {
@@ -138,6 +145,7 @@ static int cache_fill(struct groups *groups, const struct image *image, struct c
     for (size_t i = 0; i < image->tag_count; i++)
         if (cache_tag(groups, image, &image->tags[i], &cache->tags[i]) < 0) return -1;
     if (groups->view != BY_MODULE && groups->view != BY_SITE) return 0;
+    if (groups->view == BY_SITE && image->node_count && !(cache->stacks = stack_hashes(image))) return -1;
     for (size_t i = 0; i <= image->module_count; i++) {
         if (intern(groups, image_module_name(image, (uint32_t)i), &cache->modules[i]) < 0) return -1;
     }
@@ -149,13 +157,20 @@ static int add_totals(struct groups *groups, const struct image *image, const st
         const struct total *total = &image->totals[i];
         if (total->flags & TOTAL_INHERITED) continue;
         struct row key = cache->tags[total->tag < image->tag_count ? total->tag : image->tag_count];
+        uint32_t node = total->stack < image->node_count ? total->stack : 0;
+        if (groups->kept && !groups->kept[node]) continue;
         key.place = cache->modules[total->module <= image->module_count ? total->module : 0];
+        if (cache->stacks && cache->stacks[node]) key.place = 0, key.stack = cache->stacks[node];
         struct row *row = find_row(groups, &key);
         if (!row) return -1;
         row->side[side].live_bytes += total_live_bytes(total);
         row->side[side].live_blocks += total_live_blocks(total);
-        row->side[side].alloc_bytes += total->alloc_bytes;
-        row->side[side].peak_bytes += total->peak_bytes;
+        row->stack_node = node;
+        row->stack_side = (uint32_t)side;
+        if (groups->sides == 1) {
+            row->alloc_bytes += total->alloc_bytes;
+            row->peak_bytes += total->peak_bytes;
+        }
     }
     return 0;
 }
@@ -168,7 +183,7 @@ static int add_thread_row(struct groups *groups, const char *name, const struct 
     if (!row) return -1;
     row->side[side].live_bytes += counter->alloc_bytes - counter->free_bytes;
     row->side[side].live_blocks += counter->alloc_blocks - counter->free_blocks;
-    row->side[side].alloc_bytes += counter->alloc_bytes;
+    if (groups->sides == 1) row->alloc_bytes += counter->alloc_bytes;
     return 0;
 }
 
@@ -206,10 +221,16 @@ int groups_add(struct groups *groups, const struct image *image, int side) {
     uint32_t untagged;
     if (groups->name_count == 0 && intern(groups, "", &untagged) < 0) return -1;
     if (groups->view == BY_THREAD) return add_threads(groups, image, side);
+    if (groups->view == BY_SITE && !groups->capacity) { /* there may be a million */
+        size_t capacity = 256;
+        while (capacity < image->total_count) capacity *= 2;
+        if (grow(groups, capacity) < 0) return -1;
+    }
     int result = cache_fill(groups, image, &cache);
     if (result == 0) result = add_totals(groups, image, &cache, side);
     free(cache.tags);
     free(cache.modules);
+    free(cache.stacks);
     return result;
 }
 
@@ -257,29 +278,50 @@ int64_t row_growth_blocks(const struct row *row) {
     return (int64_t)(row->side[1].live_blocks - row->side[0].live_blocks);
 }
 
-static int by_live(const void *left, const void *right, void *context) {
-    const struct row *a = left, *b = right;
+const struct row *groups_row(const struct groups *groups, size_t rank) { return &groups->rows[groups->order[rank]]; }
+
+/* What rows are sorted by: there may be a million of them, and they are large. */
+struct rank {
+    int64_t first, second; /* the highest comes first */
+    uint64_t stack;
+    uint32_t row;
+};
+
+static struct rank rank_of(const struct groups *groups, uint32_t index, enum measure measure, bool growth) {
+    const struct row *row = &groups->rows[index];
+    if (growth) return (struct rank){row_growth(row), row_growth_blocks(row), row->stack, index};
+    uint64_t bytes = groups->view == BY_THREAD || measure == MEASURE_ALLOCATED ? row->alloc_bytes
+                     : measure == MEASURE_PEAK                                 ? row->peak_bytes
+                                                                               : row->side[0].live_bytes;
+    return (struct rank){(int64_t)(bytes >> 1), (int64_t)(bytes & 1), row->stack, index};
+}
+
+static int by_rank(const void *left, const void *right, void *context) {
+    const struct rank *a = left, *b = right;
     const struct groups *groups = context;
-    bool threads = groups->view == BY_THREAD;
-    uint64_t x = threads ? a->side[0].alloc_bytes : a->side[0].live_bytes;
-    uint64_t y = threads ? b->side[0].alloc_bytes : b->side[0].live_bytes;
-    if (x != y) return x > y ? -1 : 1;
-    return groups_compare_names(groups, a, b);
+    if (a->first != b->first) return a->first > b->first ? -1 : 1;
+    if (a->second != b->second) return a->second > b->second ? -1 : 1;
+    if (a->stack != b->stack) return a->stack < b->stack ? -1 : 1;
+    return groups_compare_names(groups, &groups->rows[a->row], &groups->rows[b->row]);
 }
 
-static int by_growth(const void *left, const void *right, void *context) {
-    const struct row *a = left, *b = right;
-    int64_t x = row_growth(a), y = row_growth(b);
-    if (x != y) return x > y ? -1 : 1;
-    x = row_growth_blocks(a), y = row_growth_blocks(b);
-    if (x != y) return x > y ? -1 : 1;
-    return groups_compare_names(context, a, b);
+static int sort(struct groups *groups, enum measure measure, bool growth, size_t most) {
+    struct rank *ranks = malloc((groups->count + 1) * sizeof *ranks);
+    free(groups->order);
+    groups->order = malloc((groups->count + 1) * sizeof *groups->order);
+    groups->ordered = 0;
+    int result = ranks && groups->order ? 0 : -1;
+    for (size_t i = 0; result == 0 && i < groups->count; i++)
+        if (!growth || row_growth(&groups->rows[i]) || row_growth_blocks(&groups->rows[i]))
+            ranks[groups->ordered++] = rank_of(groups, (uint32_t)i, measure, growth);
+    if (result == 0) top_sort(ranks, groups->ordered, sizeof *ranks, most, by_rank, groups);
+    for (size_t i = 0; i < groups->ordered; i++) groups->order[i] = ranks[i].row;
+    free(ranks);
+    return result;
 }
 
-void groups_sort_by_live(struct groups *groups) {
-    if (groups->count) qsort_r(groups->rows, groups->count, sizeof *groups->rows, by_live, groups);
+int groups_sort_by(struct groups *groups, enum measure measure, size_t most) {
+    return sort(groups, measure, false, most);
 }
 
-void groups_sort_by_growth(struct groups *groups) {
-    if (groups->count) qsort_r(groups->rows, groups->count, sizeof *groups->rows, by_growth, groups);
-}
+int groups_sort_by_growth(struct groups *groups, size_t most) { return sort(groups, MEASURE_LIVE, true, most); }

@@ -10,19 +10,31 @@ enum view { BY_MODEL, BY_NODE, BY_RUN, BY_SITE, BY_MODULE, BY_THREAD, VIEWS };
 
 /* In rows of threads a thread may have freed more than it allocated: live_* are then negative numbers. */
 struct row_side {
-    uint64_t live_bytes, live_blocks, alloc_bytes, peak_bytes;
+    uint64_t live_bytes, live_blocks;
 };
 
 struct row {
     uint32_t model, node, run, place; /* names; place is a module or a thread */
-    struct row_side side[2];
+    uint64_t stack;                   /* by site: hash of the path, 0 without one; the place is then none */
+    uint32_t stack_node, stack_side;  /* where the path can be read: a node of that side, side 1 if it can be */
+    union {
+        struct row_side side[2];
+        struct { /* of one image alone */
+            struct row_side only;
+            uint64_t alloc_bytes, peak_bytes;
+        };
+    };
 };
 
 struct groups {
     enum view view;
-    bool tids; /* threads of the same name are told apart; else they are one row */
+    int sides;
+    bool tids;           /* threads of the same name are told apart; else they are one row */
+    const uint8_t *kept; /* by node of the image that is added: totals elsewhere are left out. NULL: all count */
     struct row *rows;
     size_t count, capacity;
+    uint32_t *order; /* indices of rows, by the last sort */
+    size_t ordered;
     uint32_t *slots; /* open addressing: 1 + row */
     size_t slot_count;
     struct name *names, **name_list;
@@ -33,7 +45,8 @@ struct groups {
 bool view_parse(const char *string, enum view *view);
 const char *view_name(enum view view);
 
-void groups_begin(struct groups *groups, enum view view);
+/* sides: 1, or 2 to compare. */
+void groups_begin(struct groups *groups, enum view view, int sides);
 /* Adds what the image has to side 0 or 1. 0, or -1: no memory. */
 int groups_add(struct groups *groups, const struct image *image, int side);
 void groups_end(struct groups *groups);
@@ -45,10 +58,12 @@ const char *groups_place(const struct groups *groups, const struct row *row);
 void groups_label(const struct groups *groups, const struct row *row, char *label, size_t size);
 /* Order of the names of two rows, for a stable order. */
 int groups_compare_names(const struct groups *groups, const struct row *a, const struct row *b);
-/* The most live (threads: the most allocated) of side 0 first, then by name. */
-void groups_sort_by_live(struct groups *groups);
-/* What grew the most first, then by name. */
-void groups_sort_by_growth(struct groups *groups);
+/* The most of side 0 first, then by name. Of threads only what they allocated is a measure. 0, or -1: no memory. */
+int groups_sort_by(struct groups *groups, enum measure measure, size_t most);
+/* What grew the most first, then by name; what did not change is left out. */
+int groups_sort_by_growth(struct groups *groups, size_t most);
+/* The rows in the order of the last sort, which holds for the first `most`; there are `ordered` of them. */
+const struct row *groups_row(const struct groups *groups, size_t rank);
 int64_t row_growth(const struct row *row);
 int64_t row_growth_blocks(const struct row *row);
 

@@ -15,8 +15,18 @@ void image_clear(struct image *image) {
     free(image->large);
     free(image->mappings);
     free(image->regions);
+    free(image->nodes);
+    free(image->words);
+    free(image->frames);
+    free(image->codes);
     free(image->totals);
     memset(image, 0, sizeof *image);
+}
+
+void image_drop_totals(struct image *image) {
+    free(image->totals);
+    image->totals = NULL;
+    image->total_count = image->total_capacity = 0;
 }
 
 /* Counters of a killed process may lack the allocation whose free was counted: never less than nothing. */
@@ -25,6 +35,18 @@ static uint64_t difference(uint64_t allocated, uint64_t freed) { return allocate
 uint64_t total_live_bytes(const struct total *total) { return difference(total->alloc_bytes, total->free_bytes); }
 
 uint64_t total_live_blocks(const struct total *total) { return difference(total->alloc_blocks, total->free_blocks); }
+
+uint64_t total_measure(const struct total *total, enum measure measure) {
+    return measure == MEASURE_PEAK        ? total->peak_bytes
+           : measure == MEASURE_ALLOCATED ? total->alloc_bytes
+                                          : total_live_bytes(total);
+}
+
+uint64_t total_measure_blocks(const struct total *total, enum measure measure) {
+    return measure == MEASURE_PEAK        ? total->peak_blocks
+           : measure == MEASURE_ALLOCATED ? total->alloc_blocks
+                                          : total_live_blocks(total);
+}
 
 static void sum_add(struct sum *sum, const struct total *total) {
     sum->alloc_bytes += total->alloc_bytes;
@@ -106,6 +128,12 @@ const struct snap_owner *image_owner(const struct image *image, uint32_t id) {
 bool image_has_tags(const struct image *image) {
     for (size_t i = 0; i < image->tag_count; i++)
         if (image->tags[i].model || image->tags[i].node || image->tags[i].run) return true;
+    return false;
+}
+
+bool image_has_stacks(const struct image *image) {
+    for (size_t i = 0; i < image->total_count; i++)
+        if (image->totals[i].stack && image->totals[i].stack < image->node_count) return true;
     return false;
 }
 

@@ -35,9 +35,13 @@ struct image {
     struct snap_large *large;      /* site: 1 + index of its total, or 0 */
     struct snap_mapping *mappings; /* the same */
     struct snap_region *regions;
+    struct snap_node *nodes; /* stacks.h reads these four */
+    uint32_t *words;
+    struct snap_frame *frames;
+    struct snap_code *codes;
     struct total *totals;
     size_t fact_count, module_count, tag_count, owner_count, thread_count, large_count, mapping_count;
-    size_t region_count, total_count, total_capacity;
+    size_t region_count, node_count, word_count, frame_count, code_count, total_count, total_capacity;
 
     struct sum host, mapped, inherited; /* by image_sum */
     uint64_t inexact;                   /* totals whose counters did not settle */
@@ -49,6 +53,8 @@ struct image {
 };
 
 void image_clear(struct image *image);
+/* Lets the totals go, once they are added up: what is left still tells what a site is. */
+void image_drop_totals(struct image *image);
 /* Adds up host, mapped and inherited. */
 void image_sum(struct image *image);
 
@@ -65,6 +71,11 @@ const char *image_fact(const struct image *image, uint32_t key);
 const char *image_module(const struct image *image, uint32_t module);
 /* The same in words: never NULL. */
 const char *image_module_name(const struct image *image, uint32_t module);
+/* What can be asked of a total: what it holds, held at the picture of the peak, or ever took. */
+enum measure { MEASURE_LIVE, MEASURE_PEAK, MEASURE_ALLOCATED };
+uint64_t total_measure(const struct total *total, enum measure measure); /* bytes */
+uint64_t total_measure_blocks(const struct total *total, enum measure measure);
+
 /* The total of a large block or mapping, or NULL. */
 const struct total *image_total(const struct image *image, uint32_t site);
 /* The tag, or the untagged one. */
@@ -74,6 +85,8 @@ void image_sort_owners(struct image *image);
 /* NULL for untagged. */
 const struct snap_owner *image_owner(const struct image *image, uint32_t id);
 bool image_has_tags(const struct image *image);
+/* Some total has a call stack. */
+bool image_has_stacks(const struct image *image);
 
 /* "now" of the image by CLOCK_MONOTONIC: its end, when it was taken, or the present. */
 uint64_t image_now(const struct image *image);

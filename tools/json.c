@@ -1,7 +1,7 @@
 /* json.c — one JSON document, written as it goes; see json.h. */
 #include "json.h"
 
-#include <inttypes.h>
+#include <string.h>
 
 /* Length of the well-formed UTF-8 character at s, or 0: no overlong forms, surrogates or values past U+10FFFF. */
 static int utf8_length(const unsigned char *s) {
@@ -23,59 +23,82 @@ static size_t plain_length(const unsigned char *s) {
     return length;
 }
 
-static void quoted_character(FILE *out, const unsigned char *s, int length) {
-    if (*s == '"' || *s == '\\')
-        fprintf(out, "\\%c", *s);
-    else if (*s < 0x20 || *s == 0x7f)
-        fprintf(out, "\\u%04x", *s);
-    else if (!length)
-        fputs("\\ufffd", out);
-    else
-        fwrite(s, 1, (size_t)length, out);
+static void put(struct json *json, const void *bytes, size_t length) {
+    if (length > sizeof json->buffer - json->used) {
+        json_flush(json);
+        if (length > sizeof json->buffer) {
+            fwrite(bytes, 1, length, json->out);
+            return;
+        }
+    }
+    memcpy(json->buffer + json->used, bytes, length);
+    json->used += length;
 }
 
-static void quoted(FILE *out, const char *string) {
+static void put_character(struct json *json, char character) { put(json, &character, 1); }
+
+static void put_text(struct json *json, const char *text) { put(json, text, strlen(text)); }
+
+static void put_quoted_character(struct json *json, const unsigned char *s, int length) {
+    char escape[8];
+    if (*s == '"' || *s == '\\')
+        snprintf(escape, sizeof escape, "\\%c", *s);
+    else if (*s < 0x20 || *s == 0x7f)
+        snprintf(escape, sizeof escape, "\\u%04x", *s);
+    else
+        snprintf(escape, sizeof escape, "\\ufffd");
+    if (length > 1)
+        put(json, s, (size_t)length);
+    else
+        put_text(json, escape);
+}
+
+static void put_quoted(struct json *json, const char *string) {
     const unsigned char *s = (const unsigned char *)string;
-    putc_unlocked('"', out);
+    put_character(json, '"');
     while (*s) {
         size_t plain = plain_length(s);
-        fwrite_unlocked(s, 1, plain, out);
+        put(json, s, plain);
         s += plain;
         if (!*s) break;
         int length = utf8_length(s);
-        quoted_character(out, s, length);
+        put_quoted_character(json, s, length);
         s += length ? length : 1;
     }
-    putc_unlocked('"', out);
+    put_character(json, '"');
 }
 
-static void new_line(const struct json *json) {
-    static const char blanks[] = "                                ";
-    size_t width = 2 * (size_t)json->depth;
-    putc_unlocked('\n', json->out);
-    fwrite_unlocked(blanks, 1, width < sizeof blanks ? width : sizeof blanks - 1, json->out);
+static void new_line(struct json *json) {
+    static const char blanks[] = "\n                                ";
+    size_t width = 1 + 2 * (size_t)json->depth;
+    if (json->one_line) {
+        put_character(json, ' ');
+        return;
+    }
+    put(json, blanks, width < sizeof blanks ? width : sizeof blanks - 1);
 }
 
-static void digits(FILE *out, uint64_t value) {
+static void put_digits(struct json *json, uint64_t value) {
     char text[24], *start = text + sizeof text;
     do *--start = (char)('0' + value % 10);
     while (value /= 10);
-    fwrite_unlocked(start, 1, (size_t)(text + sizeof text - start), out);
+    put(json, start, (size_t)(text + sizeof text - start));
 }
 
 static void member(struct json *json, const char *key) {
-    if (json->some) fputc(',', json->out);
+    if (json->some) put_character(json, ',');
     if (json->depth) new_line(json);
-    if (key) {
-        quoted(json->out, key);
-        fputs(": ", json->out);
+    if (key) { /* ours: nothing in it needs a backslash */
+        put_character(json, '"');
+        put_text(json, key);
+        put(json, "\": ", 3);
     }
     json->some = true;
 }
 
 static void open_with(struct json *json, const char *key, char bracket) {
     member(json, key);
-    fputc(bracket, json->out);
+    put_character(json, bracket);
     json->depth++;
     json->some = false;
 }
@@ -83,7 +106,19 @@ static void open_with(struct json *json, const char *key, char bracket) {
 static void close_with(struct json *json, char bracket) {
     json->depth--;
     if (json->some) new_line(json);
-    fputc(bracket, json->out);
+    put_character(json, bracket);
+    json->some = true;
+}
+
+void json_flush(struct json *json) {
+    fwrite(json->buffer, 1, json->used, json->out);
+    json->used = 0;
+}
+
+void json_raw(struct json *json, const char *members, size_t length) {
+    if (!length) return;
+    if (json->some) put_character(json, ',');
+    put(json, members, length);
     json->some = true;
 }
 
@@ -97,27 +132,30 @@ void json_end_array(struct json *json) { close_with(json, ']'); }
 
 void json_number(struct json *json, const char *key, uint64_t value) {
     member(json, key);
-    digits(json->out, value);
+    put_digits(json, value);
 }
 
 void json_signed(struct json *json, const char *key, int64_t value) {
     member(json, key);
-    fprintf(json->out, "%" PRId64, value);
+    if (value < 0) put_character(json, '-');
+    put_digits(json, value < 0 ? -(uint64_t)value : (uint64_t)value);
 }
 
 void json_real(struct json *json, const char *key, double value) {
+    char text[340];
+    snprintf(text, sizeof text, "%.6f", value);
     member(json, key);
-    fprintf(json->out, "%.6f", value);
+    put_text(json, text);
 }
 
 void json_bool(struct json *json, const char *key, bool value) {
     member(json, key);
-    fputs(value ? "true" : "false", json->out);
+    put_text(json, value ? "true" : "false");
 }
 
 void json_null(struct json *json, const char *key) {
     member(json, key);
-    fputs("null", json->out);
+    put(json, "null", 4);
 }
 
 void json_string(struct json *json, const char *key, const char *value) {
@@ -126,11 +164,14 @@ void json_string(struct json *json, const char *key, const char *value) {
         return;
     }
     member(json, key);
-    quoted(json->out, value);
+    put_quoted(json, value);
 }
 
 void json_begin(struct json *json, FILE *out, const char *format) {
-    *json = (struct json){.out = out};
+    json->out = out;
+    json->depth = 0;
+    json->some = json->one_line = false;
+    json->used = 0;
     json_object(json, NULL);
     json_string(json, "format", format);
     json_number(json, "version", 1);
@@ -138,5 +179,6 @@ void json_begin(struct json *json, FILE *out, const char *format) {
 
 void json_finish(struct json *json) {
     json_end_object(json);
-    fputc('\n', json->out);
+    put_character(json, '\n');
+    json_flush(json);
 }

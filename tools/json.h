@@ -11,7 +11,10 @@
 struct json {
     FILE *out;
     int depth;
-    bool some; /* the innermost object or array has a member already */
+    bool some;     /* the innermost object or array has a member already */
+    bool one_line; /* what comes now goes on one line */
+    size_t used;
+    char buffer[1 << 16];
 };
 
 /* A NULL key is for members of an array and for the document itself. */
@@ -25,7 +28,10 @@ void json_real(struct json *json, const char *key, double value);
 void json_bool(struct json *json, const char *key, bool value);
 void json_null(struct json *json, const char *key);
 void json_string(struct json *json, const char *key, const char *value); /* NULL gives null */
-void json_begin(struct json *json, FILE *out, const char *format);       /* {"format": …, "version": 1 */
+/* Members that another struct json of the same depth wrote, without the comma in front. */
+void json_raw(struct json *json, const char *members, size_t length);
+void json_flush(struct json *json);                                /* writes out what is buffered */
+void json_begin(struct json *json, FILE *out, const char *format); /* {"format": …, "version": 1 */
 void json_finish(struct json *json);
 
 #endif

@@ -77,6 +77,10 @@ static size_t least_record(uint32_t type) {
         [SNAP_PEAK] = sizeof(struct snap_peak),
         [SNAP_REGION] = sizeof(struct snap_region),
         [SNAP_TOTALS] = SNAP_TOTALS_FIELDS,
+        [SNAP_FRAME] = sizeof(struct snap_frame),
+        [SNAP_CODE] = sizeof(struct snap_code),
+        [SNAP_SEGMENT] = sizeof(uint32_t),
+        [SNAP_NODE] = sizeof(struct snap_node),
     };
     return type < sizeof sizes / sizeof *sizes ? sizes[type] : 0;
 }
@@ -265,8 +269,24 @@ static int load_slots(struct reader *reader) {
     reader_table((reader), (type), sizeof *(reader)->image->field, (void **)&(reader)->image->field,                   \
                  &(reader)->image->count)
 
+/* A ledger that grows may have nodes here whose segments or frames came after these were counted. No total has such a
+ * stack, because a site is counted at after all of it is there; a node that makes no sense becomes an empty stack. */
+static void check_nodes(struct image *image) {
+    for (size_t i = 0; i < image->node_count; i++)
+        if (i == 0 || image->nodes[i].parent >= i) image->nodes[i] = (struct snap_node){.segment = UINT32_MAX};
+}
+
+static int load_stacks(struct reader *reader) {
+    if (TABLE(reader, SNAP_NODE, nodes, node_count) < 0 || TABLE(reader, SNAP_SEGMENT, words, word_count) < 0 ||
+        TABLE(reader, SNAP_FRAME, frames, frame_count) < 0 || TABLE(reader, SNAP_CODE, codes, code_count) < 0)
+        return -1;
+    check_nodes(reader->image);
+    return 0;
+}
+
 static int load_tables(struct reader *reader) {
     size_t strings;
+    if (load_stacks(reader) < 0) return -1;
     if (reader_table(reader, SNAP_STRINGS, 1, (void **)&reader->image->strings, &strings) < 0) return -1;
     reader->image->strings_size = strings;
     if (TABLE(reader, SNAP_PROCESS, facts, fact_count) < 0 || TABLE(reader, SNAP_MODULE, modules, module_count) < 0 ||

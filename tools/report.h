@@ -7,6 +7,7 @@
 #include "image.h"
 #include "resident.h"
 #include "subject.h"
+#include "symbols.h"
 #include "text.h"
 
 struct report {
@@ -14,14 +15,50 @@ struct report {
     const struct subject *subject;
     struct resident resident;
     enum view view;
-    size_t top; /* rows of a list; SIZE_MAX: all */
+    bool view_given;
+    enum measure measure;
+    size_t top;              /* rows of a list; SIZE_MAX: all */
+    size_t top_sites;        /* the same of sites in JSON: each has a call stack, of a hundred frames perhaps */
+    const char *match;       /* NULL: no --match */
+    const uint8_t *kept;     /* by node: whether --match keeps it. NULL: all are */
+    struct symbols *symbols; /* names of frames */
 };
 
 int report_text(const struct report *report); /* 0, or -1: no memory */
 int report_json(const struct report *report);
-/* The column "at peak" of the text, where there is one, and what it shows. */
-bool report_has_peak_column(const struct report *report);
+int report_folded(const struct report *report);
+int report_pprof(const struct report *report);
+
+/* What the text shows unless a view is asked for: the call stacks where there are any, and who owns where there are
+ * owners; else the modules. */
+bool report_shows_stacks(const struct report *report);
+bool report_shows_table(const struct report *report, enum view *view);
+
+/* Of the text: the sites that hold the most, and the call tree. */
+int text_sites(const struct report *report);
+int text_tree(const struct report *report);
+/* "By SITE", and what --match leaves of it. */
+void text_view(const struct report *report, enum view view);
+void text_without_lines(const struct report *report);
+
+/* Whether a total counts: not what a forked child found, and not what --match leaves out. */
+bool report_keeps(const struct report *report, const struct total *total);
+
+/* A site: a host total, a mapped one, or one of each, from the first on. */
+struct listed_site {
+    uint32_t first, count;
+    uint64_t bytes; /* of the measure */
+};
+/* The sites, of which the first `top` are in order, those that hold the most first. Those that hold nothing
+ * now are left out, unless `empty_too`. NULL: no memory. */
+struct listed_site *report_sites(const struct report *report, bool empty_too, size_t *count);
+/* All of one site as one total. */
+struct total report_site(const struct image *image, const struct listed_site *site);
+/* Whether the text has figures of the peak. */
+bool report_shows_peak(const struct report *report);
+/* What figures of the peak are called: "at peak", unless they are of a lower one. */
 struct text report_peak_label(const struct image *image);
+/* The sentence that says what they show. */
 void report_text_peak(const struct report *report);
 /* What those of the rows mean that are no thread. */
 void report_text_thread_notes(const struct groups *groups, size_t shown);

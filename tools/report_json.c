@@ -1,6 +1,6 @@
 /* report_json.c — a report as one JSON document; see report.h. Sizes are bytes, times nanoseconds or seconds. */
 #include "at_peak.h"
-#include "json.h"
+#include "json_stack.h"
 #include "lost.h"
 #include "report.h"
 
@@ -229,101 +229,70 @@ static void json_tag(struct json *json, const struct image *image, uint32_t id) 
     json_string(json, "run", run ? image_string(image, run->name) : NULL);
 }
 
-static void json_stack(struct json *json, const struct image *image, uint32_t module) {
-    const char *path = image_module(image, module);
-    json_array(json, "stack");
-    if (path) {
-        json_object(json, NULL);
-        json_null(json, "function");
-        json_null(json, "file");
-        json_null(json, "line");
-        json_string(json, "module", path);
-        json_string(json, "kind", "native");
-        json_end_object(json);
-    }
-    json_end_array(json);
-}
-
-static bool same_site(const struct total *a, const struct total *b) {
-    return a->class == SNAP_HOST && b->class == SNAP_MAPPED && a->tag == b->tag && a->stack == b->stack &&
-           a->module == b->module && (a->flags & ~TOTAL_INEXACT) == (b->flags & ~TOTAL_INEXACT);
-}
-
-/* One site: a host total, a mapped one, or one of each. */
-static void json_site(struct json *json, const struct image *image, const struct total *first, size_t count) {
-    struct total sum = *first;
-    uint64_t live_bytes = total_live_bytes(first), live_blocks = total_live_blocks(first);
-    for (size_t i = 1; i < count; i++) {
-        live_bytes += total_live_bytes(&first[i]);
-        live_blocks += total_live_blocks(&first[i]);
-        sum.alloc_bytes += first[i].alloc_bytes;
-        sum.alloc_blocks += first[i].alloc_blocks;
-        sum.peak_bytes += first[i].peak_bytes;
-        sum.flags |= first[i].flags;
-    }
+static void json_site(struct json *json, const struct report *report, struct json_stacks *stacks,
+                      const struct listed_site *site) {
+    const struct image *image = report->image;
+    struct total sum = report_site(image, site);
     json_object(json, NULL);
     json_tag(json, image, sum.tag);
-    json_number(json, "live_bytes", live_bytes);
-    json_number(json, "live_blocks", live_blocks);
+    json_number(json, "live_bytes", total_live_bytes(&sum));
+    json_number(json, "live_blocks", total_live_blocks(&sum));
     json_number(json, "allocated_bytes", sum.alloc_bytes);
     json_number(json, "allocated_blocks", sum.alloc_blocks);
     json_number(json, "peak_bytes", sum.peak_bytes);
     json_bool(json, "exact", !(sum.flags & TOTAL_INEXACT));
-    json_stack(json, image, sum.module);
+    json_stack(json, stacks, sum.stack, sum.module);
     json_end_object(json);
 }
 
-struct site_ref {
-    uint32_t first, count;
-    uint64_t live_bytes;
-};
-
-static int by_live(const void *left, const void *right) {
-    const struct site_ref *a = left, *b = right;
-    if (a->live_bytes != b->live_bytes) return a->live_bytes > b->live_bytes ? -1 : 1;
-    return a->first < b->first ? -1 : a->first > b->first;
-}
-
-static struct site_ref *collect_sites(const struct image *image, size_t *count) {
-    struct site_ref *sites = calloc(image->total_count + 1, sizeof *sites);
-    *count = 0;
-    for (size_t i = 0, step; sites && i < image->total_count; i += step) {
-        const struct total *total = &image->totals[i];
-        step = i + 1 < image->total_count && same_site(total, total + 1) ? 2 : 1;
-        if (total->flags & TOTAL_INHERITED) continue;
-        uint64_t live = total_live_bytes(total) + (step == 2 ? total_live_bytes(total + 1) : 0);
-        sites[(*count)++] = (struct site_ref){(uint32_t)i, (uint32_t)step, live};
+/* What the sites hold that are not listed, so that the list and this add up. */
+static void json_omitted(struct json *json, const struct report *report, const struct listed_site *sites,
+                         size_t count) {
+    uint64_t bytes = 0, blocks = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct total sum = report_site(report->image, &sites[i]);
+        bytes += total_live_bytes(&sum);
+        blocks += total_live_blocks(&sum);
     }
-    if (sites) qsort(sites, *count, sizeof *sites, by_live);
-    return sites;
+    json_object(json, "sites_omitted");
+    json_number(json, "sites", count);
+    json_number(json, "live_bytes", bytes);
+    json_number(json, "live_blocks", blocks);
+    json_end_object(json);
 }
 
 static int json_sites(struct json *json, const struct report *report) {
     size_t count;
-    struct site_ref *sites = collect_sites(report->image, &count);
-    if (!sites) return -1;
+    struct report listed = *report;
+    listed.top = report->top_sites;
+    struct listed_site *sites = report_sites(&listed, false, &count);
+    struct json_stacks *stacks = json_stacks_begin(report->image, report->symbols);
+    int result = sites && stacks ? 0 : -1;
+    size_t shown = count < report->top_sites ? count : report->top_sites;
     json_array(json, "sites");
-    for (size_t i = 0; i < count && i < report->top; i++)
-        json_site(json, report->image, &report->image->totals[sites[i].first], sites[i].count);
+    for (size_t i = 0; result == 0 && i < shown; i++) json_site(json, report, stacks, &sites[i]);
     json_end_array(json);
+    if (sites) json_omitted(json, report, sites + shown, count - shown);
+    json_stacks_end(stacks);
     free(sites);
-    return 0;
+    return result;
 }
 
 static int json_modules(struct json *json, const struct report *report) {
     struct groups groups;
-    groups_begin(&groups, BY_MODULE);
+    groups_begin(&groups, BY_MODULE, 1);
+    groups.kept = report->kept;
     int result = groups_add(&groups, report->image, 0);
-    groups_sort_by_live(&groups);
+    if (result == 0) result = groups_sort_by(&groups, report->measure, report->top);
     json_array(json, "modules");
     for (size_t i = 0; result == 0 && i < groups.count && i < report->top; i++) {
-        const struct row *row = &groups.rows[i];
+        const struct row *row = groups_row(&groups, i);
         json_object(json, NULL);
         json_string(json, "module", groups_place(&groups, row));
         json_number(json, "live_bytes", row->side[0].live_bytes);
         json_number(json, "live_blocks", row->side[0].live_blocks);
-        json_number(json, "allocated_bytes", row->side[0].alloc_bytes);
-        json_number(json, "peak_bytes", row->side[0].peak_bytes);
+        json_number(json, "allocated_bytes", row->alloc_bytes);
+        json_number(json, "peak_bytes", row->peak_bytes);
         json_end_object(json);
     }
     json_end_array(json);
@@ -408,7 +377,7 @@ static void json_lost(struct json *json, const struct image *image) {
 }
 
 int report_json(const struct report *report) {
-    struct json json;
+    static struct json json;
     const struct image *image = report->image;
     json_begin(&json, stdout, "memstow-report");
     json_process(&json, report);

@@ -1,5 +1,6 @@
 /* report_list.c — what the text and the JSON report list alike; see report.h. */
 #include "report.h"
+#include "top.h"
 
 #include <stdlib.h>
 
@@ -27,6 +28,61 @@ struct listed *report_listed(const struct image *image, bool large, bool mapping
     }
     qsort(list, *count, sizeof *list, by_size);
     return list;
+}
+
+bool report_keeps(const struct report *report, const struct total *total) {
+    if (total->flags & TOTAL_INHERITED) return false;
+    return !report->kept || report->kept[total->stack < report->image->node_count ? total->stack : 0];
+}
+
+static bool same_site(const struct total *a, const struct total *b) {
+    return a->class == SNAP_HOST && b->class == SNAP_MAPPED && a->tag == b->tag && a->stack == b->stack &&
+           a->module == b->module && (a->flags & ~TOTAL_INEXACT) == (b->flags & ~TOTAL_INEXACT);
+}
+
+static int by_bytes(const void *left, const void *right, void *context) {
+    const struct listed_site *a = left, *b = right;
+    (void)context;
+    if (a->bytes != b->bytes) return a->bytes > b->bytes ? -1 : 1;
+    return a->first < b->first ? -1 : a->first > b->first;
+}
+
+static bool holds(const struct total *total, enum measure measure) {
+    return total_measure(total, measure) || total_measure_blocks(total, measure);
+}
+
+struct listed_site *report_sites(const struct report *report, bool empty_too, size_t *count) {
+    const struct image *image = report->image;
+    struct listed_site *sites = calloc(image->total_count + 1, sizeof *sites);
+    *count = 0;
+    for (size_t i = 0, step; sites && i < image->total_count; i += step) {
+        const struct total *total = &image->totals[i];
+        step = i + 1 < image->total_count && same_site(total, total + 1) ? 2 : 1;
+        if (!report_keeps(report, total)) continue;
+        if (!empty_too && !holds(total, report->measure) && (step == 1 || !holds(total + 1, report->measure))) continue;
+        uint64_t bytes = total_measure(total, report->measure);
+        if (step == 2) bytes += total_measure(total + 1, report->measure);
+        sites[(*count)++] = (struct listed_site){(uint32_t)i, (uint32_t)step, bytes};
+    }
+    if (sites) top_sort(sites, *count, sizeof *sites, report->top, by_bytes, NULL);
+    return sites;
+}
+
+/* Each class is never less than nothing, so the frees of the sum are what makes their live sums right. */
+struct total report_site(const struct image *image, const struct listed_site *site) {
+    struct total sum = image->totals[site->first];
+    const struct total *mapped = &image->totals[site->first + 1];
+    if (site->count < 2) return sum;
+    uint64_t live_bytes = total_live_bytes(&sum) + total_live_bytes(mapped);
+    uint64_t live_blocks = total_live_blocks(&sum) + total_live_blocks(mapped);
+    sum.alloc_bytes += mapped->alloc_bytes;
+    sum.alloc_blocks += mapped->alloc_blocks;
+    sum.peak_bytes += mapped->peak_bytes;
+    sum.peak_blocks += mapped->peak_blocks;
+    sum.flags |= mapped->flags;
+    sum.free_bytes = sum.alloc_bytes - live_bytes;
+    sum.free_blocks = sum.alloc_blocks - live_blocks;
+    return sum;
 }
 
 const char *report_state(const struct image *image) {

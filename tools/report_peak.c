@@ -5,8 +5,11 @@
 
 #include <stdio.h>
 
-bool report_has_peak_column(const struct report *report) {
-    return report->image->has_picture && report->view != BY_THREAD;
+bool report_shows_peak(const struct report *report) {
+    enum view view;
+    bool table = report_shows_table(report, &view) && view != BY_THREAD;
+    if (!report->image->has_picture || report->measure == MEASURE_ALLOCATED) return false;
+    return table || (report->measure == MEASURE_PEAK && report_shows_stacks(report));
 }
 
 struct text report_peak_label(const struct image *image) {
@@ -24,7 +27,7 @@ static const char *live_when(const struct image *image) {
 void report_text_peak(const struct report *report) {
     const struct image *image = report->image;
     const struct snap_header *header = &image->header;
-    if (!report_has_peak_column(report)) return;
+    if (!report_shows_peak(report)) return;
     int64_t off = at_peak_distance(image);
     struct text distance = text_size((uint64_t)(off < 0 ? -off : off));
     uint64_t after = header->picture_ns > header->start_ns ? header->picture_ns - header->start_ns : 0;

@@ -1,4 +1,5 @@
 /* report_text.c — a report for people, in 80 columns; see report.h. */
+#include "innermost.h"
 #include "lost.h"
 #include "report.h"
 #include "text.h"
@@ -65,52 +66,60 @@ static void text_totals(const struct report *report) {
 static void thread_rows(const struct groups *groups, size_t shown) {
     printf("  %-38s %12s %12s\n", "", "allocated", "net");
     for (size_t i = 0; i < shown; i++) {
-        const struct row *row = &groups->rows[i];
-        printf("  %s %12s %12s\n", text_left(groups_place(groups, row), 38).s, text_size(row->side[0].alloc_bytes).s,
+        const struct row *row = groups_row(groups, i);
+        printf("  %s %12s %12s\n", text_left(groups_place(groups, row), 38).s, text_size(row->alloc_bytes).s,
                text_size_change((int64_t)row->side[0].live_bytes).s);
     }
     report_text_thread_notes(groups, shown);
 }
 
 static void live_rows(const struct report *report, const struct groups *groups, size_t shown) {
-    bool picture = report->image->has_picture;
-    int width = picture ? 38 : 50;
+    bool churn = report->measure == MEASURE_ALLOCATED, third = churn || report->image->has_picture;
+    int width = third ? 38 : 50;
     printf("  %-*s %12s %11s", width, "", "live", "blocks");
-    printf(picture ? " %12s\n" : "\n", report_peak_label(report->image).s);
+    printf(third ? " %12s\n" : "\n", churn ? "allocated" : report_peak_label(report->image).s);
     for (size_t i = 0; i < shown; i++) {
-        const struct row *row = &groups->rows[i];
+        const struct row *row = groups_row(groups, i);
         char label[2048];
         groups_label(groups, row, label, sizeof label);
         printf("  %s %12s %11s", text_left(label, width).s, text_size(row->side[0].live_bytes).s,
                text_count(row->side[0].live_blocks).s);
-        if (picture) printf(" %12s", text_size(row->side[0].peak_bytes).s);
+        if (third) printf(" %12s", text_size(churn ? row->alloc_bytes : row->peak_bytes).s);
         putchar('\n');
     }
 }
 
-/* Rows without live memory say nothing, unless there are no others. */
+/* Rows that hold nothing, at the peak neither, say nothing unless there are no others. Returns how many were dropped;
+ * nothing can be added to the groups any more. */
 static size_t drop_empty(struct groups *groups) {
     size_t kept = 0, dropped = groups->count;
     for (size_t i = 0; i < groups->count; i++)
-        if (groups->rows[i].side[0].live_bytes || groups->rows[i].side[0].peak_bytes)
-            groups->rows[kept++] = groups->rows[i];
+        if (groups->rows[i].side[0].live_bytes || groups->rows[i].peak_bytes) groups->rows[kept++] = groups->rows[i];
     if (kept) groups->count = kept;
     return kept ? dropped - kept : 0;
 }
 
-static int text_groups(const struct report *report) {
+void text_view(const struct report *report, enum view view) {
+    printf("\nBy %s", view_name(view));
+    if (report->match) printf(", of call stacks with \"%s\"", text_fit(report->match, 40).s);
+    putchar('\n');
+}
+
+static int text_groups(const struct report *report, enum view view) {
     struct groups groups;
-    groups_begin(&groups, report->view);
+    groups_begin(&groups, view, 1);
     groups.tids = true;
-    if (groups_add(&groups, report->image, 0) < 0) {
+    groups.kept = report->kept;
+    int result = groups_add(&groups, report->image, 0);
+    bool all = view == BY_THREAD || report->measure == MEASURE_ALLOCATED;
+    size_t empty = result < 0 || all ? 0 : drop_empty(&groups);
+    if (result < 0 || groups_sort_by(&groups, report->measure, report->top) < 0) {
         groups_end(&groups);
         return -1;
     }
-    groups_sort_by_live(&groups);
-    size_t empty = report->view == BY_THREAD ? 0 : drop_empty(&groups);
     size_t shown = groups.count < report->top ? groups.count : report->top;
-    printf("\nBy %s\n", view_name(report->view));
-    if (report->view == BY_THREAD)
+    text_view(report, view);
+    if (view == BY_THREAD)
         thread_rows(&groups, shown);
     else
         live_rows(report, &groups, shown);
@@ -122,9 +131,32 @@ static int text_groups(const struct report *report) {
     return 0;
 }
 
-static const char *place_of(const struct image *image, uint32_t site) {
-    const struct total *total = image_total(image, site);
-    return image_module_name(image, total ? total->module : 0);
+bool report_shows_stacks(const struct report *report) {
+    return (!report->view_given || report->view == BY_SITE) && image_has_stacks(report->image);
+}
+
+bool report_shows_table(const struct report *report, enum view *view) {
+    bool stacks = report_shows_stacks(report), owners = image_has_tags(report->image);
+    *view = report->view_given ? report->view : owners ? BY_MODEL : BY_MODULE;
+    return !stacks || (!report->view_given && owners);
+}
+
+static int text_views(const struct report *report) {
+    enum view view;
+    if (report_shows_stacks(report)) {
+        if (text_sites(report) < 0 || text_tree(report) < 0) return -1;
+        text_without_lines(report);
+    }
+    return report_shows_table(report, &view) ? text_groups(report, view) : 0;
+}
+
+/* The innermost frame of the site, or the module. */
+static struct text_line place_of(const struct report *report, uint32_t site, int width) {
+    const struct total *total = image_total(report->image, site);
+    struct innermost stack = {.count = 0};
+    if (total) innermost_of(&stack, report->image, report->symbols, total->stack);
+    if (stack.count) return symbol_text(stack.lines[0].frame, stack.lines[0].symbol, width);
+    return text_fit(image_module_name(report->image, total ? total->module : 0), width);
 }
 
 static int text_blocks(const struct report *report) {
@@ -140,8 +172,7 @@ static int text_blocks(const struct report *report) {
         const struct listed *item = &list[i];
         printf("  %12s %14s  %-9s  %s\n", text_size(item->size).s,
                text_duration(age_ns(report->image, item->birth_ns)).s,
-               item->mapping ? mapping_kind_name(item->mapping->kind) : "block",
-               text_fit(place_of(report->image, item->site), 37).s);
+               item->mapping ? mapping_kind_name(item->mapping->kind) : "block", place_of(report, item->site, 37).s);
     }
     free(list);
     return 0;
@@ -163,7 +194,7 @@ int report_text(const struct report *report) {
     text_head(report);
     text_totals(report);
     report_text_peak(report);
-    if (text_groups(report) < 0 || text_blocks(report) < 0) return -1;
+    if (text_views(report) < 0 || text_blocks(report) < 0) return -1;
     report_text_residency(report);
     text_lost(report->image);
     return 0;

@@ -105,7 +105,7 @@ static const char *next_character(const char *s) {
     return s + (length ? length : 1);
 }
 
-static int columns(const char *s) {
+int text_columns(const char *s) {
     int count = 0;
     for (; *s; s = next_character(s)) count++;
     return count;
@@ -130,18 +130,22 @@ static void append(struct text_line *line, size_t *used, const char *s, int coun
     line->s[*used] = 0;
 }
 
+const char *text_base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
 /* Where the last whole names of a path begin that fit into width columns; NULL when not even one does. */
 static const char *last_names(const char *path, int width) {
     for (const char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/'))
-        if (columns(at) <= width)
-            return at;
+        if (text_columns(at) <= width) return at;
     return NULL;
 }
 
 struct text_line text_fit(const char *string, int width) {
     struct text_line line = {""};
     size_t used = 0;
-    int have = columns(string);
+    int have = text_columns(string);
     if (have <= width || width < 5) {
         append(&line, &used, string, width);
         return line;
@@ -162,7 +166,7 @@ struct text_line text_fit(const char *string, int width) {
 struct text_line text_left(const char *string, int width) {
     struct text_line line = text_fit(string, width);
     size_t used = strlen(line.s);
-    for (int have = columns(line.s); have < width && used + 1 < sizeof line.s; have++) line.s[used++] = ' ';
+    for (int have = text_columns(line.s); have < width && used + 1 < sizeof line.s; have++) line.s[used++] = ' ';
     line.s[used] = 0;
     return line;
 }
@@ -174,7 +178,7 @@ void text_wrap(FILE *to, const char *string, int column, int indent) {
         length = strcspn(string, " ");
         snprintf(word, sizeof word, "%.*s", length < sizeof word ? (int)length : (int)sizeof word - 1, string);
         struct text_line safe = text_fit(word, WRAP_COLUMNS - indent);
-        int width = columns(safe.s);
+        int width = text_columns(safe.s);
         if (begun && column + 1 + width > WRAP_COLUMNS) {
             fprintf(to, "\n%*s", indent, "");
             column = indent;

@@ -15,15 +15,18 @@ struct text_line {
     char s[1024];
 };
 
-struct text text_size(uint64_t bytes);                     /* 12.3 MiB */
-struct text text_size_change(int64_t bytes);               /* +12.3 MiB */
-struct text text_estimate(uint64_t bytes);                 /* < 1 MiB, 12.3 MiB: of what is known within 1 MiB */
-struct text text_count(uint64_t count);                    /* 12,345 */
-struct text text_block_count(uint64_t count);              /* 1 block, 12,345 blocks */
-struct text text_count_change(int64_t count);              /* +12,345 */
-struct text text_duration(uint64_t ns);                    /* 12.3 s, 3 min 20 s */
-struct text text_when(uint64_t wall_ns);                   /* 2026-11-21 11:28:08, local time */
-struct text_line text_fit(const char *string, int width);  /* safe, within width columns: a path loses its first names, other text its middle */
+struct text text_size(uint64_t bytes);        /* 12.3 MiB */
+struct text text_size_change(int64_t bytes);  /* +12.3 MiB */
+struct text text_estimate(uint64_t bytes);    /* < 1 MiB, 12.3 MiB: of what is known within 1 MiB */
+struct text text_count(uint64_t count);       /* 12,345 */
+struct text text_block_count(uint64_t count); /* 1 block, 12,345 blocks */
+struct text text_count_change(int64_t count); /* +12,345 */
+struct text text_duration(uint64_t ns);       /* 12.3 s, 3 min 20 s */
+struct text text_when(uint64_t wall_ns);      /* 2026-11-21 11:28:08, local time */
+/* Safe, within width columns: a path loses its first names, other text its middle. */
+struct text_line text_fit(const char *string, int width);
+int text_columns(const char *s);                           /* that it takes on a terminal */
+const char *text_base_name(const char *path);              /* its last name */
 struct text_line text_left(const char *string, int width); /* the same, and padded with blanks to width */
 
 /* Writes text, made safe and broken between words into lines of at most 78 columns. The caller has written `column`

@@ -88,6 +88,10 @@ int writer_snapshot(struct image *image, FILE *to) {
         {SNAP_LARGE, sizeof *image->large, image->large, image->large_count},
         {SNAP_MAPPING, sizeof *image->mappings, image->mappings, image->mapping_count},
         {SNAP_REGION, sizeof *image->regions, image->regions, image->region_count},
+        {SNAP_FRAME, sizeof *image->frames, image->frames, image->frame_count},
+        {SNAP_CODE, sizeof *image->codes, image->codes, image->code_count},
+        {SNAP_SEGMENT, sizeof *image->words, image->words, image->word_count},
+        {SNAP_NODE, sizeof *image->nodes, image->nodes, image->node_count},
     };
     uint64_t totals = totals_length(image), size = SNAP_HEADER_SIZE + totals;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) size += part_length(&parts[i]);

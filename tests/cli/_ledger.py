@@ -2,6 +2,8 @@
 import struct
 
 STRINGS, PROCESS, MODULE, TAG, OWNER, SITE, THREAD, COUNTERS, LARGE, MAPPING, PEAK, REGION = range(1, 13)
+FRAME, CODE, SEGMENT, NODE = range(14, 18)
+INTERRUPTED = 0x80000000
 RUNNING, EXITED, ABRUPT, EXECED = 1, 2, 3, 4
 MEMORY_ONLY, FORK_CHILD, RESIDENCY, FOREIGN = 1, 2, 4, 8
 MIB = 1 << 20
@@ -19,6 +21,7 @@ class Ledger:
         self.pool, self.offsets = bytearray(b"\0"), {"": 0}
         self.modules, self.facts, self.counters, self.large, self.mappings, self.regions = [], [], {}, [], [], []
         self.sites, self.peaks, self.tags, self.owners = [(0, 0, 0, 0)] * 2, {}, [(0, 0, 0, 0)], []
+        self.frames, self.codes, self.words, self.nodes, self.segments = [], [], [0], [(0, 0, 0)], {}
         self.threads = [(0, 1, "", 1)] * 2 + [(1000, 1, "program", 1)]
 
     def string(self, text):
@@ -39,13 +42,34 @@ class Ledger:
         self.tags.append((model, node, run, 0))
         return len(self.tags) - 1
 
-    def module(self, path):
+    def module(self, path, bias=0, build_id=b"", size=0x1000):
         """Returns what a site calls it: 1 + id."""
-        self.modules.append(struct.pack("<QQQIIII24s", 0x1000, 0x2000, 0, self.string(path), 0, 0, 0, b""))
+        self.modules.append(struct.pack("<QQQIIII24s", bias + 0x1000, bias + 0x1000 + size, bias, self.string(path), 0, 0,
+                                        len(build_id), build_id))
         return len(self.modules)
 
-    def site(self, module=0, tag=0, peak=None):
-        self.sites.append((tag, 0, module, 0))
+    def frame(self, address, module=0, interrupted=False):
+        """A native frame; returns its id."""
+        self.frames.append(struct.pack("<QII", address, module, INTERRUPTED if interrupted else 0))
+        return len(self.frames) - 1
+
+    def python(self, name, file, line):
+        """A Python frame; returns its id."""
+        self.codes.append(struct.pack("<IIII", self.string(name), self.string(file), 1, 0))
+        self.frames.append(struct.pack("<QII", 0, line, len(self.codes)))
+        return len(self.frames) - 1
+
+    def node(self, frames, parent=0):
+        """The stack of `parent` and, further in, these frames, outermost first; returns its id."""
+        key = tuple(frames)
+        if key not in self.segments:
+            self.segments[key] = len(self.words)
+            self.words += [len(key), *key]
+        self.nodes.append((parent, self.segments[key], 0))
+        return len(self.nodes) - 1
+
+    def site(self, module=0, tag=0, peak=None, stack=0):
+        self.sites.append((tag, stack, module, 0))
         if peak is not None:
             self.peaks[len(self.sites) - 1] = peak
         return len(self.sites) - 1
@@ -83,7 +107,10 @@ class Ledger:
                   (THREAD, 128, [struct.pack("<IIQQQQ16sII64x", tid, state, 0, 0, 0, 0, name.encode(), uses, 0)
                                  for tid, state, name, uses in self.threads]),
                   (COUNTERS, 4128, list(self.chunks())), (LARGE, 40, self.large), (MAPPING, 64, self.mappings),
-                  (REGION, 40, self.regions)]
+                  (REGION, 40, self.regions), (FRAME, 16, self.frames), (CODE, 16, self.codes)]
+        if len(self.nodes) > 1:
+            tables.append((SEGMENT, 4, [struct.pack("<I", word) for word in self.words]))
+            tables.append((NODE, 12, [struct.pack("<III", *node) for node in self.nodes]))
         if self.header["picture"]:
             tables.append((PEAK, 32, [struct.pack("<QQQQ", self.peaks.get(i, 0), 0, 1 if i in self.peaks else 0, 0)
                                       for i in range(len(self.sites))]))

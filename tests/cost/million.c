@@ -17,7 +17,7 @@ int main(int count, char **arguments) {
     if (!ledger_begin(&identity))
         return 1;
     account_begin();
-    site_begin(SNAP_STACKS_MODULE, arguments[0]);
+    site_begin(SNAP_STACKS_NONE, UINT64_MAX, arguments[0]);
     blocks_open_ledger();
     for (long i = 0, sites = atol(arguments[2]); i < sites; i++) {
         uint32_t site = site_new(0, (uint32_t)(i + 1), 0);

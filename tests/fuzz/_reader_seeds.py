@@ -1,5 +1,8 @@
-"""Seeds for the reader: a finished ledger, and a snapshot of a running program."""
-import os, subprocess, sys
+"""Seeds for the reader: a finished ledger, a snapshot of a running program, and a ledger with call stacks."""
+import os, pathlib, subprocess, sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
+from _ledger import Ledger
 
 MEMSTOW = os.environ["MEMSTOW"]
 PROGRAM = [sys.executable, "-S", "-c", "import time; print(flush=True); time.sleep(60)"]
@@ -11,3 +14,11 @@ pid = int(children[0]) if children else running.pid
 subprocess.run([MEMSTOW, "snapshot", str(pid), "-o", "snapshot"], check=True, stdout=subprocess.DEVNULL)
 os.kill(pid, 15)
 running.wait()
+
+stacks = Ledger()
+module = stacks.module("/opt/program", bias=0x10000, build_id=bytes(range(20)))
+main, inner = stacks.frame(0x11010, module), stacks.frame(0x11020, module, interrupted=True)
+outer = stacks.node([main, stacks.python("load", "/opt/load.py", 7)])
+for number, node in enumerate([outer, stacks.node([inner], outer), stacks.node([main, inner])]):
+    stacks.count(stacks.site(module, stack=node), alloc=(100 + number, 1))
+stacks.save("stacks.ledger")

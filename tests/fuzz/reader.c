@@ -1,24 +1,64 @@
-/* reader.c — fuzz target: whatever the bytes, the reader, the split of resident memory, the groups and the writer end
- * without harm. */
+/* reader.c — fuzz target: whatever the bytes, the reader, the split of resident memory, the groups, the call stacks and
+ * the writer end without harm. */
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "calltree.h"
 #include "groups.h"
 #include "reader.h"
 #include "resident.h"
+#include "stacks.h"
 #include "writer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Down the hottest path, as the report goes. */
+static void use_tree(const struct image *image) {
+    struct calltree tree;
+    struct branches roots = {0}, next;
+    uint64_t *bytes = calloc(image->node_count + 1, sizeof *bytes);
+    for (size_t i = 0; bytes && i < image->total_count; i++)
+        if (image->totals[i].stack < image->node_count) bytes[image->totals[i].stack] += image->totals[i].alloc_bytes;
+    int result = calltree_begin(&tree, image, bytes);
+    if (result == 0) result = calltree_expand(&tree, NULL, &roots);
+    for (int depth = 0; result == 0 && roots.count && depth < 100; depth++) {
+        result = calltree_expand(&tree, &roots.list[0], &next);
+        branches_clear(&roots);
+        if (result == 0) roots = next;
+    }
+    branches_clear(&roots);
+    calltree_end(&tree);
+}
+
+static void use_stacks(const struct image *image) {
+    uint32_t frames[64];
+    uint8_t *marks = calloc(image->frame_count + 1, 1), *marked = marks ? stack_marked(image, marks) : NULL;
+    for (uint32_t node = 0; node < image->node_count && node < 1000; node++) {
+        size_t count = stack_frames(image, node, frames, 64);
+        for (size_t i = 0; i < count; i++) {
+            const struct snap_frame *frame = stack_frame(image, frames[i]);
+            const struct snap_code *code = frame ? frame_code(image, frame) : NULL;
+            if (code) image_string(image, code->name);
+            if (frame) frame_module(image, frame);
+        }
+    }
+    free(stack_hashes(image));
+    free(marks);
+    free(marked);
+    use_tree(image);
+}
 
 static void use(struct image *image) {
     struct resident resident;
     if (resident_split(&resident, image) == 0) resident_clear(&resident);
     for (int view = 0; view < VIEWS; view++) {
         struct groups groups;
-        groups_begin(&groups, (enum view)view);
+        groups_begin(&groups, (enum view)view, 1 + view % 2);
         groups_add(&groups, image, 0);
-        groups_sort_by_growth(&groups);
+        groups_sort_by_growth(&groups, 10);
         groups_end(&groups);
     }
+    use_stacks(image);
     FILE *nowhere = fopen("/dev/null", "w");
     if (nowhere) {
         writer_snapshot(image, nowhere);

@@ -20,7 +20,7 @@ static void begin(void) {
     struct ledger_identity who = {.name = "unit", .exe = "unit", .command = "unit"};
     cr_assert(ledger_begin(&who));
     account_begin();
-    site_begin(SNAP_STACKS_MODULE, "unit");
+    site_begin(SNAP_STACKS_NONE, UINT64_MAX, "unit");
 }
 
 static uintptr_t at(uint32_t page) { return BASE + (uintptr_t)page * PAGE; }

@@ -68,7 +68,7 @@ Test(reader_versions, refuses_another_major_version) {
     struct builder builder;
     builder_begin(&builder, SNAP_LEDGER);
     builder_header(&builder)->major = 2;
-    expect_error(&builder, "format 2.0 is newer than this memstow (1.0) reads");
+    expect_error(&builder, "format 2.1 is newer than this memstow (1.1) reads");
 }
 
 Test(reader_versions, refuses_another_kind) {

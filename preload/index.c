@@ -1,0 +1,129 @@
+/* index.c — see index.h. */
+#include "index.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "arena.h"
+#include "ledger.h"
+#include "os.h"
+
+enum { EMPTY = 0 }; /* no record has hash 0 and id 0: ids in an index start at 1 */
+#define SEALED UINT32_MAX
+
+static uint32_t slot_for(uint32_t hash, uint32_t id) { return hash << INDEX_ID_BITS | id; }
+static uint32_t id_in(uint32_t slot) { return slot & ((1u << INDEX_ID_BITS) - 1); }
+static bool may_be(uint32_t slot, uint32_t hash) { return (slot ^ hash << INDEX_ID_BITS) >> INDEX_ID_BITS == 0; }
+
+static uint32_t bits_of(const struct index *self) { return __atomic_load_n(&self->bits, __ATOMIC_ACQUIRE); }
+
+static bool is_nearly_full(const struct index *self, uint32_t bits) {
+    return 4 * (uint64_t)__atomic_load_n(&self->used, __ATOMIC_RELAXED) > 3ull << bits;
+}
+
+static uint32_t *table_of(const struct index *self, uint32_t bits) {
+    return bits <= INDEX_LAST_BITS ? __atomic_load_n(&self->tables[bits], __ATOMIC_ACQUIRE) : NULL;
+}
+
+/* The low 8 bits of the hash are in the slot: the upper ones choose the place. */
+static uint32_t place_of(uint32_t hash, uint32_t bits) { return (hash * 0x9E3779B1u) >> (32 - bits); }
+
+/* The first slot, from the hash's place on, that is empty, sealed, or has an equal record; and which it was then. */
+static uint32_t *probe(const struct index *self, uint32_t *table, uint32_t bits, uint32_t hash, const void *key,
+                       uint32_t *seen) {
+    uint32_t mask = (1u << bits) - 1;
+    for (uint32_t i = place_of(hash, bits);; i = (i + 1) & mask) {
+        uint32_t slot = *seen = __atomic_load_n(&table[i], __ATOMIC_ACQUIRE);
+        if (slot == EMPTY || slot == SEALED || (may_be(slot, hash) && self->equal(id_in(slot), key))) return &table[i];
+    }
+}
+
+uint32_t index_find(const struct index *self, uint32_t hash, const void *key) {
+    uint32_t *table, slot;
+    for (uint32_t bits = bits_of(self); (table = table_of(self, bits)); bits++) {
+        probe(self, table, bits, hash, key, &slot);
+        if (slot != EMPTY && slot != SEALED) return id_in(slot);
+    }
+    return INDEX_NONE;
+}
+
+/* --- growing --- */
+
+static void insert_copy(uint32_t *table, uint32_t bits, uint32_t hash, uint32_t id) {
+    uint32_t mask = (1u << bits) - 1;
+    for (uint32_t i = place_of(hash, bits);; i = (i + 1) & mask) {
+        uint32_t empty = EMPTY;
+        if (__atomic_compare_exchange_n(&table[i], &empty, slot_for(hash, id), false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_RELAXED))
+            return;
+    }
+}
+
+static void copy_into_next(struct index *self, uint32_t bits) {
+    uint32_t *from = self->tables[bits], *to = self->tables[bits + 1];
+    for (uint32_t i = 0; i < 1u << bits; i++) {
+        uint32_t slot = EMPTY;
+        if (__atomic_compare_exchange_n(&from[i], &slot, SEALED, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) continue;
+        uint32_t id = id_in(slot);
+        insert_copy(to, bits + 1, self->hash(id), id);
+    }
+}
+
+/* One thread at a time; the others go on meanwhile. The old table's memory is given back: who still reads there finds
+ * it empty, and goes on in the next. (An insertion there, at this very instant, is lost: that record gets a twin.) */
+static void grow(struct index *self) {
+    uint32_t idle = 0;
+    if (!__atomic_compare_exchange_n(&self->growing, &idle, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
+    uint32_t bits = bits_of(self);
+    size_t length = sizeof(uint32_t) << (bits + 1);
+    uint32_t *next = bits < INDEX_LAST_BITS && is_nearly_full(self, bits) ? arena_take(length) : NULL;
+    if (next) {
+        __atomic_store_n(&self->tables[bits + 1], next, __ATOMIC_RELEASE);
+        copy_into_next(self, bits);
+        __atomic_store_n(&self->bits, bits + 1, __ATOMIC_RELEASE);
+        if (length / 2 >= ARENA_OWN) os_call(SYS_madvise, self->tables[bits], (long)(length / 2), (long)MADV_DONTNEED);
+    }
+    __atomic_store_n(&self->growing, 0, __ATOMIC_RELEASE);
+}
+
+/* The last slots stay empty, so that every probe ends: then another thread is about to make a larger table, or there is
+ * no memory for one. (The other thread may be this one, below a signal handler.) */
+static bool has_room(const struct index *self, uint32_t bits) {
+    for (int turn = 0; ledger_wait(turn); turn++) {
+        if (16 * (uint64_t)__atomic_load_n(&self->used, __ATOMIC_RELAXED) < 15ull << bits || table_of(self, bits + 1))
+            return true;
+        if (!__atomic_load_n(&self->growing, __ATOMIC_RELAXED)) return false;
+    }
+    return false;
+}
+
+uint32_t index_insert(struct index *self, uint32_t hash, const void *key, uint32_t id) {
+    for (uint32_t bits = bits_of(self);;) {
+        uint32_t seen, *at = probe(self, table_of(self, bits), bits, hash, key, &seen);
+        if (seen != EMPTY && seen != SEALED) return id_in(seen);
+        if (!table_of(self, bits + 1) && !has_room(self, bits)) return INDEX_NONE;
+        if (table_of(self, bits + 1)) {
+            bits++;
+            continue;
+        }
+        if (__atomic_compare_exchange_n(at, &seen, slot_for(hash, id), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            break;
+    }
+    __atomic_fetch_add(&self->used, 1, __ATOMIC_RELAXED);
+    if (unlikely(is_nearly_full(self, bits_of(self)))) grow(self);
+    return id;
+}
+
+bool index_begin(struct index *self) {
+    self->bits = INDEX_FIRST_BITS;
+    self->tables[self->bits] = arena_take(sizeof(uint32_t) << INDEX_FIRST_BITS);
+    return self->tables[self->bits] != NULL;
+}
+
+void index_reset(struct index *self) {
+    memset(self->tables, 0, sizeof self->tables);
+    self->bits = self->used = self->growing = 0;
+}
+
+uint64_t index_bytes(const struct index *self) { return sizeof(uint32_t) << bits_of(self); }

@@ -1,0 +1,42 @@
+/* index.h — a set of record ids found by the contents of their records: open addressing, lock-free, growing.
+ * In: a hash and a comparison. Out: the id of an equal record, or the new one's.
+ *
+ * It grows by a copy twice as large. Whoever copies puts SEALED into each empty slot first, so that nobody inserts
+ * where the copy has passed; who meets one goes on in the copy. (Method: the freezing of slots in Cliff Click's
+ * lock-free hash table, 2007.) */
+#ifndef MEMSTOW_INDEX_H
+#define MEMSTOW_INDEX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+enum {
+    INDEX_ID_BITS = 24, /* a slot: 8 bits of the hash, and the id */
+    INDEX_FIRST_BITS = 10,
+    INDEX_LAST_BITS = 25,
+    INDEX_NONE = UINT32_MAX,
+};
+
+struct index {
+    /* Whether the record of an id equals the key; the hash of the record of an id, for copying. */
+    bool (*equal)(uint32_t id, const void *key);
+    uint32_t (*hash)(uint32_t id);
+    uint32_t *tables[INDEX_LAST_BITS + 1]; /* by the logarithm of its size; the last one that is there is in use */
+    uint32_t bits, used;
+    uint32_t growing;
+};
+
+bool index_begin(struct index *self);
+/* The id of an equal record, or INDEX_NONE. */
+uint32_t index_find(const struct index *self, uint32_t hash, const void *key);
+/* Inserts `id`, whose record equals the key, unless an equal one is there: gives the one that is. INDEX_NONE: no room.
+ */
+uint32_t index_insert(struct index *self, uint32_t hash, const void *key, uint32_t id);
+void index_reset(struct index *self);
+uint64_t index_bytes(const struct index *self);
+
+#pragma GCC visibility pop
+
+#endif

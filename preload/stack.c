@@ -1,0 +1,670 @@
+/* stack.c — see stack.h.
+ *
+ * A thread remembers its last stack as a list of elements, outermost first: the state of each frame, and the words of
+ * memory that the way from it to the next outer one was read from. The next stack is unwound from its inner end until
+ * a state is met that is remembered; if the words from there outwards are what they were, so is all the rest.
+ * Stacks that were seen before, and need no unwinding at all, are in the leaf cache. */
+#include "stack.h"
+
+#include <stdbool.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include "account.h"
+#include "arena.h"
+#include "cfi.h"
+#include "ledger.h"
+#include "os.h"
+#include "python.h"
+#include "rule.h"
+#include "site.h"
+#include "tree.h"
+
+enum {
+    LEAF_BITS = 8, /* sets of leaves */
+    LEAF_WAYS = 2,
+    LEAVES = LEAF_WAYS << LEAF_BITS,
+    LEAF_WORDS = 7,
+    FIRST_DEPTH = 128,
+    LAST_DEPTH = 1 << 20, /* of what a thread remembers: 300,000 frames or more; what is further in is left out */
+    WORDS_A_FRAME = 3,
+    LARGEST_STACK = 64 << 20,
+    FOREIGN_PAGES = 256, /* that a stack of unknown size is looked at */
+};
+
+/* The state of a frame: execution goes on at `place` (an address, or RULE_INTERRUPTED and an address), with rsp just
+ * above `slot`, and with this rbp. */
+struct state {
+    uintptr_t slot;
+    uint64_t place;
+    uintptr_t rbp;
+};
+
+/* A word of memory and what it held. */
+struct word {
+    const uint64_t *at;
+    uint64_t value;
+};
+
+/* A frame on the way outwards: where the next outer state was read from. */
+struct step {
+    struct state state;
+    uint32_t how, frame;
+    uintptr_t cfa;
+    const uint64_t *address_at, *cfa_at, *rbp_at; /* NULL: not read from memory */
+    /* Of a Python evaluation loop: its frames, innermost first, from found[python] on. */
+    uintptr_t anchor;
+    uint32_t python, python_count;
+    bool is_eval;
+};
+
+struct element {
+    struct state state; /* rbp is 0 when nothing outside depends on it */
+    uint64_t path;      /* hash of the states from the outermost element to this one */
+    uint32_t words;     /* end of its words: from the previous element's, what the way outwards from it was read from */
+    uint32_t frames;    /* end of its frames */
+    uint32_t evals;     /* Python evaluation loops among the elements up to this one */
+    uint32_t node;      /* the stack up to the last cut, and where the frames since then begin */
+    uint32_t since;
+    bool needs_rbp;
+};
+enum { FULL = -1 }; /* `since` of a stack whose inner part has no room in the tree */
+
+/* A stack whose innermost part is known: if `value` is what stands at `offset` from the slot, and element `join` has
+ * the given path, and its words hold, then this is the site. */
+struct leaf {
+    struct state state;
+    uint64_t path;
+    uint32_t site;
+    int32_t join; /* -1: the words reach to the outermost frame */
+    uint64_t values[LEAF_WORDS];
+    uint32_t offsets[LEAF_WORDS];
+    uint32_t any_rbp; /* rbp does not matter */
+};
+_Static_assert(sizeof(struct leaf) == 128, "two cache lines");
+
+/* A remembered evaluation loop: it is `element`, and its frames, innermost first, end at `python`. */
+struct eval {
+    uintptr_t anchor;
+    uint32_t element, python;
+};
+
+struct region {
+    uintptr_t low, high;
+};
+
+/* An array that grows. */
+struct array {
+    void *items;
+    uint32_t room;
+};
+
+struct stack {
+    struct region own; /* what is known to be readable of the thread's own stack */
+    uintptr_t busy;    /* slot of who is at work here; 0: nobody */
+    uint32_t generation;
+    uint32_t count; /* of elements */
+    struct element *elements;
+    struct word *words;
+    uint32_t *frames;
+    struct eval *evals;
+    struct python_frame *python;
+    struct step *steps; /* of the present stack, innermost first, and their Python frames */
+    struct python_frame *found;
+    uint32_t depth, words_room, frames_room, evals_room, python_room, steps_room, found_room;
+    struct stack *spare; /* for a signal handler that interrupts the work here */
+    struct leaf *leaves; /* NULL in a spare one */
+};
+
+extern void *__libc_stack_end;
+
+/* --- memory --- */
+
+/* Room for `need` items of an array, kept over growth; the memory before is lost, which at most doubles the use. */
+static bool make_room(void *items, uint32_t *room, uint32_t need, size_t each) {
+    if (likely(need <= *room)) return true;
+    uint32_t larger = *room ? *room : FIRST_DEPTH;
+    while (larger < need && larger < LAST_DEPTH) larger *= 2;
+    void *before = *(void **)items, *memory = larger < need ? NULL : arena_take(larger * each);
+    if (!memory) return false;
+    if (*room) memcpy(memory, before, *room * each);
+    *(void **)items = memory;
+    *room = larger;
+    return true;
+}
+#define MAKE_ROOM(self, name, size, need) make_room(&(self)->name, &(self)->size, need, sizeof *(self)->name)
+
+static struct stack *new_stack(bool leaves) {
+    struct stack *self = arena_take(sizeof *self);
+    if (!self) return NULL;
+    if (leaves) self->leaves = arena_take(LEAVES * sizeof *self->leaves);
+    return self;
+}
+
+static void forget(struct stack *self) {
+    self->count = 0;
+    for (int i = 0; self->leaves && i < LEAVES; i++) self->leaves[i].state.slot = 0;
+}
+
+/* --- how far a stack may be read --- */
+
+/* Whether the pages from `low` to `high` can all be read; sets *high to where they cannot. Asks the kernel to copy a
+ * byte of each. */
+static void probe(uintptr_t low, uintptr_t *high) {
+    enum { AT_ONCE = 64 };
+    char bytes[AT_ONCE];
+    struct iovec local = {bytes, sizeof bytes}, remote[AT_ONCE];
+    for (uintptr_t page = low; page < *high;) {
+        unsigned long n = 0;
+        for (; n < AT_ONCE && page + n * OS_PAGE < *high; n++)
+            remote[n] = (struct iovec){(void *)(page + n * OS_PAGE), 1};
+        long copied = os_call(SYS_process_vm_readv, (long)os_pid(), &local, 1L, remote, (long)n, 0L);
+        if (copied < (long)n) {
+            *high = page + (copied > 0 ? (uintptr_t)copied : 0) * OS_PAGE;
+            return;
+        }
+        page += n * OS_PAGE;
+    }
+}
+
+static uintptr_t thread_pointer(void) {
+    uintptr_t tcb;
+    __asm__("movq %%fs:0, %0" : "=r"(tcb));
+    return tcb;
+}
+
+/* The thread's own stack ends at its thread control block, which glibc puts at the upper end of it, or, the main
+ * thread's, where the program found it. */
+static uintptr_t own_end(uintptr_t slot) {
+    uintptr_t tcb = thread_pointer(), end = (uintptr_t)__libc_stack_end;
+    if (slot < tcb && tcb - slot < LARGEST_STACK) return tcb;
+    return slot <= end && end - slot < LARGEST_STACK ? end + sizeof(uint64_t) : 0;
+}
+
+/* Whether the slot lies on the thread's own stack, all of which up to its end can then be read, now and later. */
+static bool is_own(struct stack *self, uintptr_t slot) {
+    if (likely(slot >= self->own.low && slot < self->own.high)) return true;
+    uintptr_t end = slot < self->own.low && self->own.low - slot < LARGEST_STACK ? self->own.low : own_end(slot);
+    uintptr_t low = slot & ~(uintptr_t)(OS_PAGE - 1), reached = end;
+    if (!end || slot >= end) return false;
+    if (!ledger_is_sealed()) probe(low, &reached);
+    if (reached < end) return false;
+    if (end != self->own.low) self->own.high = end;
+    self->own.low = low;
+    return true;
+}
+
+/* Another stack: a coroutine's, a signal handler's. Its pages are looked at each time. */
+static struct region foreign(uintptr_t slot) {
+    uintptr_t low = slot & ~(uintptr_t)(OS_PAGE - 1), high = low + FOREIGN_PAGES * OS_PAGE;
+    if (ledger_is_sealed())
+        high = slot + sizeof(uint64_t);
+    else
+        probe(low, &high);
+    return (struct region){low, high};
+}
+
+/* --- one step outwards --- */
+
+enum outcome {
+    GOES_ON,
+    ENDED,   /* this is the outermost frame */
+    UNKNOWN, /* the caller cannot be found; it never can, from this state */
+    BROKEN,  /* what was read makes no sense: not to be remembered */
+};
+
+/* Outer frames lie higher. */
+static const uint64_t *word_at(const struct region *region, uintptr_t above, uintptr_t address) {
+    bool good = address >= above && address < region->high && address % sizeof(uint64_t) == 0;
+    return good ? (const uint64_t *)address : NULL;
+}
+
+static enum outcome out_of_signal(struct stack *self, struct region *region, struct step *step, struct state *next) {
+    uintptr_t context = step->state.slot + sizeof(uint64_t);
+    if (!word_at(region, context, context + CFI_SIGNAL_PC)) return BROKEN;
+    step->address_at = (const uint64_t *)(context + CFI_SIGNAL_PC);
+    step->cfa_at = (const uint64_t *)(context + CFI_SIGNAL_SP);
+    step->rbp_at = (const uint64_t *)(context + CFI_SIGNAL_BP);
+    step->cfa = *step->cfa_at;
+    *next = (struct state){step->cfa - sizeof(uint64_t), *step->address_at | RULE_INTERRUPTED, *step->rbp_at};
+    if (next->slot > step->state.slot && next->slot < region->high) return GOES_ON;
+    if (!is_own(self, next->slot)) return BROKEN; /* from an alternate stack to one that is not known either */
+    *region = (struct region){next->slot, self->own.high};
+    return GOES_ON;
+}
+
+static enum outcome step_out(struct stack *self, struct region *region, struct step *step, struct state *next) {
+    const struct state *state = &step->state;
+    struct rule rule = rule_of(state->place);
+    step->how = rule.how;
+    step->frame = rule.frame;
+    step->address_at = step->cfa_at = step->rbp_at = NULL;
+    switch (rule_kind(rule.how)) {
+    case RULE_SP:
+        step->cfa = state->slot + sizeof(uint64_t) + (uintptr_t)rule_cfa(rule.how);
+        break;
+    case RULE_BP:
+        step->cfa = state->rbp + (uintptr_t)rule_cfa(rule.how);
+        break;
+    case RULE_BP_DEREF:
+        step->cfa_at = word_at(region, state->slot, state->rbp + (uintptr_t)rule_cfa(rule.how));
+        if (!step->cfa_at) return BROKEN;
+        step->cfa = *step->cfa_at;
+        break;
+    case RULE_SIGNAL:
+        return out_of_signal(self, region, step, next);
+    case RULE_END:
+        return ENDED;
+    default: /* the loader's entry has no rule, nor anybody who called it: the stack begins there */
+        return state->slot + sizeof(uint64_t) == (uintptr_t)__libc_stack_end ? ENDED : UNKNOWN;
+    }
+    next->slot = step->cfa - sizeof(uint64_t);
+    step->address_at = word_at(region, state->slot + 1, next->slot);
+    if (!step->address_at) return BROKEN;
+    next->place = *step->address_at;
+    next->rbp = state->rbp;
+    if (!next->place) return ENDED;
+    if (next->place >= RULE_INTERRUPTED) return BROKEN;
+    if (rule_bp(rule.place) == RULE_NO_BP) return GOES_ON;
+    uintptr_t base = rule.how & RULE_BP_AT_BP ? state->rbp : step->cfa;
+    step->rbp_at = word_at(region, state->slot, base + (uintptr_t)((int64_t)rule_bp(rule.place) * 8));
+    if (!step->rbp_at) return BROKEN;
+    next->rbp = *step->rbp_at;
+    return GOES_ON;
+}
+
+/* --- what is remembered --- */
+
+static uint32_t words_before(const struct stack *self, uint32_t k) { return k ? self->elements[k - 1].words : 0; }
+
+/* How many of the first `count` elements still are as they were: all their words hold. */
+static uint32_t verified(const struct stack *self, uint32_t count) {
+    const struct word *word = self->words, *end = word + words_before(self, count);
+    for (; word + 4 <= end; word += 4)
+        if (unlikely((*word[0].at ^ word[0].value) | (*word[1].at ^ word[1].value) | (*word[2].at ^ word[2].value) |
+                     (*word[3].at ^ word[3].value)))
+            break;
+    while (word < end && *word->at == word->value) word++;
+    if (likely(word >= end)) return count;
+    uint32_t k = 0, index = (uint32_t)(word - self->words);
+    while (self->elements[k].words <= index) k++;
+    return k;
+}
+
+static uint32_t evals_before(const struct stack *self, uint32_t k) { return k ? self->elements[k - 1].evals : 0; }
+
+/* The same of the Python frames, once the words hold. `inner`: the anchor of the next loop further in, or 0. */
+static uint32_t python_verified(const struct stack *self, uint32_t count, uintptr_t inner) {
+    uint32_t good = count;
+    for (uint32_t i = evals_before(self, count); i-- > 0;) {
+        const struct eval *eval = &self->evals[i];
+        uint32_t first = i ? eval[-1].python : 0;
+        if (unlikely(!python_same(inner, eval->anchor, self->python + first, eval->python - first)))
+            good = eval->element;
+        if (eval->anchor) inner = eval->anchor;
+    }
+    return good;
+}
+
+static bool same_state(const struct element *element, const struct state *state) {
+    return element->state.slot == state->slot && element->state.place == state->place &&
+           (!element->needs_rbp || element->state.rbp == state->rbp);
+}
+
+/* --- the tree --- */
+
+static uint64_t mix(uint64_t h, uint64_t value) {
+    h = (h ^ value) * 0x9E3779B97F4A7C15u;
+    return h ^ h >> 32;
+}
+
+/* Ends the segment behind the element's last frame. */
+static void cut(const struct stack *self, struct element *element) {
+    uint32_t node = tree_node(element->node, self->frames + element->since, element->frames - element->since);
+    if (node == TREE_NONE) {
+        element->since = (uint32_t)FULL;
+    } else {
+        element->node = node;
+        element->since = element->frames;
+    }
+}
+
+static void add_frame(struct stack *self, struct element *element, uint32_t frame) {
+    if (frame == RULE_NO_FRAME) element->since = (uint32_t)FULL;
+    if (element->since == (uint32_t)FULL) return;
+    self->frames[element->frames++] = frame;
+    if (tree_cuts_after(frame, element->frames - element->since)) cut(self, element);
+}
+
+/* The stack that ends with the element. */
+static uint32_t node_of(const struct stack *self, const struct element *element) {
+    struct element end = *element;
+    if (end.since != (uint32_t)FULL && end.since != end.frames) cut(self, &end);
+    if (end.since == (uint32_t)FULL) ledger_lost(SNAP_LOST_STACKS);
+    return end.node;
+}
+
+/* --- remembering --- */
+
+static bool uses_rbp(uint32_t how) {
+    enum rule_kind kind = rule_kind(how);
+    return kind == RULE_BP || kind == RULE_BP_DEREF || how & RULE_BP_AT_BP;
+}
+
+static void add_word(struct stack *self, struct element *element, const uint64_t *at, uint64_t value) {
+    self->words[element->words++] = (struct word){at, value};
+}
+
+/* In place of the interpreter's own frame: the Python frames that it runs. */
+static void add_python(struct stack *self, struct element *element, const struct step *step) {
+    struct eval *eval = &self->evals[element->evals];
+    uint32_t at = element->evals ? eval[-1].python : 0;
+    for (uint32_t i = step->python_count; i-- > 0;)
+        add_frame(self, element, python_frame_record(&self->found[step->python + i]));
+    memcpy(self->python + at, self->found + step->python, step->python_count * sizeof *self->python);
+    *eval = (struct eval){step->anchor, self->count, at + step->python_count};
+    element->evals++;
+}
+
+/* Room for one more element, whose step it is. */
+static bool make_room_for(struct stack *self, const struct step *step) {
+    const struct element *outer = self->count ? &self->elements[self->count - 1] : NULL;
+    uint32_t words = outer ? outer->words : 0, frames = outer ? outer->frames : 0, evals = outer ? outer->evals : 0;
+    uint32_t python = evals ? self->evals[evals - 1].python : 0;
+    return MAKE_ROOM(self, elements, depth, self->count + 1) &&
+           MAKE_ROOM(self, words, words_room, words + WORDS_A_FRAME) &&
+           MAKE_ROOM(self, frames, frames_room, frames + 1 + step->python_count) &&
+           MAKE_ROOM(self, evals, evals_room, evals + 1) &&
+           MAKE_ROOM(self, python, python_room, python + step->python_count);
+}
+
+/* The element of a step, inside the elements that are there. */
+static void push(struct stack *self, const struct step *step) {
+    static const struct element outermost = {.node = TREE_ROOT};
+    const struct element *outer = self->count ? &self->elements[self->count - 1] : NULL;
+    struct element element = outer ? *outer : outermost;
+    bool outer_needs = outer && outer->needs_rbp;
+    element.needs_rbp = uses_rbp(step->how) || (!step->rbp_at && outer_needs);
+    element.state = step->state;
+    if (!element.needs_rbp) element.state.rbp = 0;
+    element.path = mix(mix(mix(element.path, step->state.slot), step->state.place), element.state.rbp);
+    if (step->address_at)
+        add_word(self, &element, step->address_at, outer ? outer->state.place & ~RULE_INTERRUPTED : 0);
+    if (step->cfa_at) add_word(self, &element, step->cfa_at, step->cfa);
+    if (step->rbp_at && outer_needs) add_word(self, &element, step->rbp_at, outer->state.rbp);
+    if (step->is_eval) add_python(self, &element, step);
+    if (!step->is_eval || !step->python_count) add_frame(self, &element, step->frame);
+    self->elements[self->count++] = element;
+}
+
+/* --- leaves --- */
+
+/* The set that a stack belongs in, chosen by its three innermost return addresses. */
+static inline __attribute__((always_inline)) struct leaf *leaves_of(const struct stack *self,
+                                                                    const struct caller *caller) {
+    uint64_t h = caller->address ^ caller->slot << 1;
+    uintptr_t slot = caller->slot, address = caller->address;
+    for (int i = 0; i < 2; i++) {
+        uint32_t how = rule_how(address);
+        slot += (uintptr_t)rule_cfa(how);
+        if (unlikely(rule_kind(how) != RULE_SP || slot >= self->own.high)) break;
+        address = *(const uint64_t *)slot;
+        h = (h << 7 | h >> 57) ^ address;
+    }
+    return self->leaves + (h * 0x9E3779B97F4A7C15u >> (64 - LEAF_BITS)) * LEAF_WAYS;
+}
+
+static inline bool leaf_holds(const struct stack *self, const struct leaf *leaf, const struct caller *caller) {
+    if (leaf->state.slot != caller->slot || leaf->state.place != caller->address ||
+        !(leaf->any_rbp || leaf->state.rbp == caller->rbp))
+        return false;
+    uint64_t differs = 0;
+#pragma GCC unroll 7
+    for (int i = 0; i < LEAF_WORDS; i++)
+        differs |= *(const uint64_t *)(caller->slot + leaf->offsets[i]) ^ leaf->values[i];
+    if (unlikely(differs)) return false;
+    if (leaf->join < 0) return true;
+    uint32_t join = (uint32_t)leaf->join;
+    return join < self->count && self->elements[join].path == leaf->path && verified(self, join + 1) == join + 1 &&
+           python_verified(self, join + 1, 0) == join + 1;
+}
+
+/* As many of the innermost elements' words as a leaf takes; it joins the element before them. */
+static void fill_leaf(const struct stack *self, struct leaf *leaf, const struct caller *caller, uint32_t site) {
+    const struct element *top = &self->elements[self->count - 1];
+    uint32_t k = self->count, end = top->words;
+    while (k && end - words_before(self, k - 1) <= LEAF_WORDS &&
+           self->elements[k - 1].evals == evals_before(self, k - 1))
+        k--;
+    uint32_t first = words_before(self, k), n = 0;
+    if (k == self->count) return;
+    leaf[1] = leaf[0];
+    leaf->state.slot = 0;
+    for (; first + n < end; n++) {
+        const struct word *word = &self->words[first + n];
+        uintptr_t offset = (uintptr_t)word->at - caller->slot;
+        if (offset > INT32_MAX) return;
+        leaf->offsets[n] = (uint32_t)offset;
+        leaf->values[n] = word->value;
+    }
+    for (; n < LEAF_WORDS; n++) {
+        leaf->offsets[n] = 0; /* the return address itself */
+        leaf->values[n] = caller->address;
+    }
+    leaf->state = (struct state){caller->slot, caller->address, caller->rbp};
+    leaf->any_rbp = !top->needs_rbp;
+    leaf->join = (int32_t)k - 1;
+    leaf->path = k ? self->elements[k - 1].path : 0;
+    leaf->site = site;
+}
+
+/* --- the whole stack --- */
+
+/* The Python frames of a step that is an evaluation loop. */
+static bool find_python(struct stack *self, struct step *step, struct python_walk *walk, uint32_t *found) {
+    if (unlikely(!(step->how & RULE_EVAL_KNOWN))) {
+        bool is_eval = python_is_eval(step->state.place, step->state.slot, step->cfa);
+        step->how |= RULE_EVAL_KNOWN | (is_eval ? RULE_EVAL : 0);
+        rule_mark(step->state.place, step->how & (RULE_EVAL_KNOWN | RULE_EVAL));
+    }
+    step->is_eval = step->how & RULE_EVAL;
+    if (likely(!step->is_eval)) return true;
+    struct python_walk before = *walk;
+    uint32_t room = self->found_room - *found;
+    size_t count = python_frames(walk, step->state.slot, step->cfa, &step->anchor, self->found + *found, room);
+    if (count > room) {
+        if (count > LAST_DEPTH || !MAKE_ROOM(self, found, found_room, *found + (uint32_t)count)) return false;
+        *walk = before;
+        python_frames(walk, step->state.slot, step->cfa, &step->anchor, self->found + *found, count);
+    }
+    step->python = *found;
+    step->python_count = (uint32_t)count;
+    *found += (uint32_t)count;
+    return true;
+}
+
+/* What has been found out about the elements that are remembered. */
+struct memory {
+    uint32_t count; /* those that may still be joined */
+    bool words_hold;
+};
+
+/* Whether the rest of the stack is what is remembered, given that the innermost of its elements is met. */
+static bool joins(const struct stack *self, struct memory *memory, uintptr_t inner) {
+    uint32_t good = memory->words_hold ? memory->count : verified(self, memory->count);
+    memory->words_hold = true;
+    if (good == memory->count) good = python_verified(self, good, inner);
+    if (good == memory->count) return true;
+    memory->count = good;
+    return false;
+}
+
+/* Unwinds to an element that is remembered and holds, or to the end; leaves only that element and those outside it.
+ * Gives the number of steps. */
+static uint32_t unwind(struct stack *self, struct region region, const struct caller *caller, enum outcome *outcome) {
+    struct state state = {caller->slot, caller->address, caller->rbp};
+    struct memory memory = {self->count, false};
+    struct python_walk walk = {0};
+    uint32_t n = 0, found = 0;
+    uintptr_t inner = 0; /* anchor of the last loop that was met */
+    for (*outcome = GOES_ON; *outcome == GOES_ON;) {
+        while (memory.count && self->elements[memory.count - 1].state.slot < state.slot) memory.count--;
+        if (memory.count && same_state(&self->elements[memory.count - 1], &state) && joins(self, &memory, inner)) break;
+        if (!MAKE_ROOM(self, steps, steps_room, n + 1)) {
+            *outcome = BROKEN;
+            break;
+        }
+        struct step *step = &self->steps[n++];
+        *step = (struct step){.state = state};
+        *outcome = step_out(self, &region, step, &state);
+        if (*outcome == GOES_ON && step->state.place < RULE_INTERRUPTED && !find_python(self, step, &walk, &found))
+            *outcome = BROKEN;
+        if (step->anchor) inner = step->anchor;
+    }
+    self->count = *outcome == GOES_ON ? memory.count : 0;
+    return n;
+}
+
+/* Steps beyond what can be remembered are left out: the innermost ones. */
+static uint32_t find(struct stack *self, struct region region, const struct caller *caller) {
+    enum outcome outcome;
+    uint32_t n = unwind(self, region, caller, &outcome);
+    if (outcome == UNKNOWN || outcome == BROKEN) ledger_lost(SNAP_LOST_FRAMES);
+    while (n && make_room_for(self, &self->steps[n - 1])) push(self, &self->steps[--n]);
+    if (n) ledger_lost(SNAP_LOST_STACKS);
+    uint32_t node = self->count ? node_of(self, &self->elements[self->count - 1]) : TREE_ROOT;
+    if (outcome == BROKEN || n) self->count = 0;
+    return node;
+}
+
+static uint32_t find_anew(struct stack *self, struct region region, const struct caller *caller) {
+    self->count = 0;
+    uint32_t node = find(self, region, caller);
+    self->count = 0;
+    return site_for_node(node, caller->address);
+}
+
+/* --- */
+
+/* The thread's memory of its stacks, or NULL. */
+static struct stack *stack_of_thread(void) {
+    if (unlikely(account_self == &account_nobody)) account_thread_slot();
+    struct thread *self = account_self;
+    if (unlikely(self == &account_nobody)) return NULL;
+    if (unlikely(!self->stack)) self->stack = new_stack(true);
+    return self->stack && self->stack->leaves ? self->stack : NULL;
+}
+
+/* Who is at work may be gone for good: a signal handler left it by longjmp. Its frame was further in than ours. */
+static bool is_at_work(const struct stack *self, uintptr_t slot) {
+    return self->busy && !(slot > self->busy && slot < self->own.high && self->busy >= self->own.low);
+}
+
+/* Changes when code has gone, native or Python: both counts only grow. */
+static inline uint32_t code_generation(void) {
+    return __atomic_load_n(&site_code_generation, __ATOMIC_ACQUIRE) +
+           __atomic_load_n(&python_generation, __ATOMIC_ACQUIRE);
+}
+
+static void begin_work(struct stack *self, uintptr_t slot) {
+    self->busy = slot;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+static void end_work(struct stack *self) {
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    self->busy = 0;
+}
+
+static uint32_t site_with(struct stack *self, const struct caller *caller) {
+    uint32_t site, generation = code_generation();
+    begin_work(self, caller->slot);
+    if (unlikely(self->generation != generation)) {
+        forget(self);
+        self->generation = generation;
+    }
+    if (unlikely(!is_own(self, caller->slot))) {
+        site = find_anew(self, foreign(caller->slot), caller);
+    } else if (self->leaves) {
+        site = site_for_node(find(self, self->own, caller), caller->address);
+        if (self->count) fill_leaf(self, leaves_of(self, caller), caller, site);
+    } else {
+        site = find_anew(self, self->own, caller);
+    }
+    end_work(self);
+    return site;
+}
+
+/* For want of anything better: the calling place alone. */
+static uint32_t site_of_place(const struct caller *caller) {
+    struct rule rule = rule_of(caller->address);
+    ledger_lost(SNAP_LOST_FRAMES);
+    uint32_t node = rule.frame == RULE_NO_FRAME ? TREE_NONE : tree_node(TREE_ROOT, &rule.frame, 1);
+    return site_for_node(node == TREE_NONE ? TREE_ROOT : node, caller->address);
+}
+
+/* A thread late in its death has nothing to remember with: all such share one, one at a time. */
+static uint32_t site_for_nobody(const struct caller *caller) {
+    static struct stack *shared;
+    static uint32_t taken;
+    uint32_t idle = 0;
+    if (!__atomic_compare_exchange_n(&taken, &idle, os_pid(), false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED) &&
+        (idle == os_pid() ||
+         !__atomic_compare_exchange_n(&taken, &idle, os_pid(), false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)))
+        return site_of_place(caller); /* taken, and not by a thread of a process that this one was forked from */
+    if (!shared) shared = new_stack(false);
+    uint32_t site;
+    if (shared) {
+        shared->own = (struct region){0, 0};
+        site = site_with(shared, caller);
+    } else {
+        site = site_of_place(caller);
+    }
+    __atomic_store_n(&taken, 0, __ATOMIC_RELEASE);
+    return site;
+}
+
+/* The stack is not in the leaf cache, or it cannot be asked. */
+__attribute__((noinline)) static uint32_t site_in_full(const struct caller *caller) {
+    struct stack *self = stack_of_thread();
+    if (!self) return site_for_nobody(caller);
+    if (!is_at_work(self, caller->slot)) return site_with(self, caller);
+    if (!self->spare) self->spare = new_stack(false);
+    if (self->spare && !is_at_work(self->spare, caller->slot)) return site_with(self->spare, caller);
+    return site_of_place(caller);
+}
+
+/* 0 when it is not there. */
+static inline uint32_t site_in_leaves(struct stack *self, const struct caller *caller) {
+    if (unlikely(!self || self->busy || caller->slot - self->own.low >= self->own.high - self->own.low ||
+                 self->generation != code_generation()))
+        return 0;
+    begin_work(self, caller->slot);
+    const struct leaf *leaf = leaves_of(self, caller);
+    uint32_t site = leaf_holds(self, leaf, caller) ? leaf->site : leaf_holds(self, leaf + 1, caller) ? leaf[1].site : 0;
+    end_work(self);
+    return site;
+}
+
+#ifdef MEMSTOW_ORACLE /* the test build that compares every stack with libunwind's: tests/oracle */
+void oracle_check(const struct caller *caller, uint32_t site);
+#else
+static inline void oracle_check(const struct caller *caller, uint32_t site) { (void)caller, (void)site; }
+#endif
+
+uint32_t stack_site(uintptr_t slot, uintptr_t address, uintptr_t rbp) {
+    struct caller caller = {slot, address, rbp};
+    uint32_t site = site_in_leaves(account_self->stack, &caller);
+    if (unlikely(!site)) site = site_in_full(&caller);
+    oracle_check(&caller, site);
+    return site;
+}
+
+void stack_inherit(struct stack *self) {
+    self->own = (struct region){0, 0};
+    self->busy = 0;
+    self->count = 0;
+    if (self->spare) stack_inherit(self->spare);
+    forget(self);
+}

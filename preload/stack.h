@@ -1,0 +1,36 @@
+/* stack.h — who is calling → the site of the whole stack of callers.
+ * In: the state at the entry of a hook. Out: the id of (tag, stack). No lock; no system call but to learn how far a
+ * stack reaches. docs/stacks.md explains the method and why it is exact. */
+#ifndef MEMSTOW_STACK_H
+#define MEMSTOW_STACK_H
+
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+/* Where a hook was called from: the word of the stack that holds its return address, that address, and rbp. The library
+ * is compiled with -ffixed-rbp, so that in all of it rbp is still the caller's. */
+struct caller {
+    uintptr_t slot, address, rbp;
+};
+
+static inline __attribute__((always_inline)) uintptr_t stack_rbp(void) {
+    uintptr_t rbp;
+    __asm__ volatile("movq %%rbp, %0" : "=r"(rbp));
+    return rbp;
+}
+
+/* To be written in the hook itself: it is about the function that it is in. */
+#define CALLER                                                                                                         \
+    ((struct caller){(uintptr_t)__builtin_dwarf_cfa() - 8, (uintptr_t)__builtin_return_address(0), stack_rbp()})
+
+/* The site of the caller's stack. What cannot be had of it is left out at its outer end, and counted as lost. */
+uint32_t stack_site(uintptr_t slot, uintptr_t address, uintptr_t rbp);
+
+/* The calling thread has got the slot, and with it what a thread before it remembered. */
+struct stack;
+void stack_inherit(struct stack *self);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,109 @@
+/* A ledger file of as many sites as it is asked for, each with a call stack of some ninety frames, as a program with a
+ * large interpreter in it has them: deep FILE SITES SEED. Stacks fan out towards the inside and share their pieces. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../unit/builder.h"
+
+enum { FRAMES = 100000, SEGMENTS = 200000, LEVELS = 9 };
+
+static uint64_t state;
+
+static uint32_t any(uint32_t below) {
+    state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
+    return (uint32_t)((state >> 33) % below);
+}
+
+static void add_modules(struct builder *builder) {
+    static const char strings[] = "\0/opt/deep/program";
+    struct snap_module module = {.start = 0x10000, .end = 0x10000000, .path = 1};
+    builder_section(builder, SNAP_STRINGS, 1, strings, sizeof strings, 0);
+    builder_section(builder, SNAP_MODULE, sizeof module, &module, 1, 0);
+}
+
+static void add_frames(struct builder *builder) {
+    struct snap_frame *frames = calloc(FRAMES, sizeof *frames);
+    assert(frames);
+    for (uint32_t i = 0; i < FRAMES; i++) frames[i] = (struct snap_frame){.address = 0x10000 + 16 * i, .module = 1};
+    builder_section(builder, SNAP_FRAME, sizeof *frames, frames, FRAMES, 0);
+    free(frames);
+}
+
+/* Pieces of 5 to 15 frames; `starts` says where each begins. */
+static void add_segments(struct builder *builder, uint32_t *starts) {
+    uint32_t *words = malloc(SEGMENTS * 16 * sizeof *words), used = 0;
+    assert(words);
+    for (uint32_t i = 0; i < SEGMENTS; i++) {
+        uint32_t length = 5 + any(11);
+        starts[i] = used;
+        words[used++] = length;
+        while (length--) words[used++] = any(FRAMES);
+    }
+    builder_section(builder, SNAP_SEGMENT, sizeof *words, words, used, 0);
+    free(words);
+}
+
+/* Each level has more nodes than the one outside it; the sites are the last nodes. Returns the number of nodes. */
+static uint32_t add_nodes(struct builder *builder, const uint32_t *starts, uint32_t sites) {
+    static const double shares[LEVELS] = {0.00001, 0.0001, 0.001, 0.01, 0.03, 0.08, 0.15, 0.3, 0.73};
+    struct snap_node *nodes = calloc(2 * (size_t)sites + LEVELS + 1, sizeof *nodes);
+    assert(nodes);
+    uint32_t outside = 0, outside_count = 1, used = 1;
+    for (int level = 0; level < LEVELS; level++) {
+        uint32_t first = used, count = (uint32_t)(shares[level] * sites) + 1;
+        for (uint32_t i = 0; i < count; i++)
+            nodes[used++] =
+                (struct snap_node){.parent = outside + any(outside_count), .segment = starts[any(SEGMENTS)]};
+        outside = first;
+        outside_count = count;
+    }
+    builder_section(builder, SNAP_NODE, sizeof *nodes, nodes, used, 0);
+    free(nodes);
+    return used;
+}
+
+static void add_sites(struct builder *builder, uint32_t sites, uint32_t nodes) {
+    struct snap_site *table = calloc(sites + SNAP_SITE_FIRST, sizeof *table);
+    assert(table);
+    for (uint32_t i = 0; i < sites; i++)
+        table[SNAP_SITE_FIRST + i] = (struct snap_site){.stack = nodes - sites + i, .module = 1};
+    builder_section(builder, SNAP_SITE, sizeof *table, table, sites + SNAP_SITE_FIRST, 0);
+    free(table);
+}
+
+static void add_counters(struct builder *builder, uint32_t sites) {
+    uint32_t count = (sites + SNAP_SITE_FIRST) / SNAP_CHUNK_SITES + 1;
+    struct snap_chunk *chunks = calloc(count, sizeof *chunks);
+    assert(chunks);
+    for (uint32_t i = 0; i < count; i++) {
+        chunks[i].thread = SNAP_THREAD_FIRST + 1;
+        chunks[i].index = i;
+    }
+    for (uint32_t i = 0; i < sites; i++) {
+        uint32_t site = SNAP_SITE_FIRST + i, bytes = 16 + any(5000);
+        chunks[site / SNAP_CHUNK_SITES].counters[site % SNAP_CHUNK_SITES] =
+            (struct snap_counter){2 * (uint64_t)bytes, 2, bytes, 1};
+    }
+    builder_section(builder, SNAP_COUNTERS, sizeof *chunks, chunks, count, 0);
+    free(chunks);
+}
+
+int main(int count, char **arguments) {
+    static uint32_t starts[SEGMENTS];
+    struct builder builder;
+    if (count != 4) return 2;
+    uint32_t sites = (uint32_t)atol(arguments[2]);
+    builder_begin(&builder, SNAP_LEDGER);
+    state = 1; /* the same stacks whatever the seed: it is for the counters */
+    add_modules(&builder);
+    add_frames(&builder);
+    add_segments(&builder, starts);
+    uint32_t nodes = add_nodes(&builder, starts, sites);
+    add_sites(&builder, sites, nodes);
+    state = (uint64_t)atol(arguments[3]);
+    add_counters(&builder, sites);
+    FILE *file = fopen(arguments[1], "wb");
+    if (!file || fwrite(builder.bytes, 1, builder.size, file) != builder.size || fclose(file) != 0) return 1;
+    builder_end(&builder);
+    return 0;
+}

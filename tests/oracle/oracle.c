@@ -1,0 +1,126 @@
+/* oracle.c — part of the test build libmemstow_oracle.so: compares the stack that was recorded for every allocation
+ * with what libunwind says, as it happens. Where the variable MEMSTOW_ORACLE names a folder, each process has a file
+ * there, NAME.PID, of four 64-bit counters: stacks compared; wrong (another frame); short (one of the two ends before
+ * the other); left out (libunwind itself allocates, or there is no site). Details of the first few go to standard
+ * error. */
+#define UNW_LOCAL_ONLY
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <libunwind.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "ledger.h"
+#include "rule.h"
+#include "site.h"
+#include "stack.h"
+#include "tree.h"
+
+enum { DEPTH = 4096, DETAILS = 5 };
+
+struct counts {
+    uint64_t compared, wrong, cut_short, left_out;
+};
+
+static struct counts nowhere, *counts = &nowhere;
+static uint32_t counting_pid;
+static __thread bool busy __attribute__((tls_model("initial-exec")));
+static uint32_t generation;
+
+enum { PYTHON = 1 }; /* in the place of an evaluation loop's frame */
+
+/* The native frames that were recorded, innermost first. */
+static size_t recorded(uint32_t site, uint64_t *out) {
+    size_t n = 0;
+    for (uint32_t node = site_stack(site); node != TREE_ROOT; node = tree_at(node)->parent) {
+        const uint32_t *segment = tree_segment(tree_at(node)->segment);
+        for (uint32_t i = segment[0]; i > 0 && n < DEPTH; i--) {
+            const struct snap_frame *frame = rule_frame(segment[i]);
+            bool python = frame->code && !(frame->code & SNAP_FRAME_INTERRUPTED);
+            if (!python)
+                out[n++] = frame->address;
+            else if (!n || out[n - 1] != PYTHON)
+                out[n++] = PYTHON;
+        }
+    }
+    return n;
+}
+
+/* Whether frames i of ours and *j of theirs are the same; loops that run one in the other look like one to us. */
+static bool same(uint64_t ours, void **theirs, size_t *j, size_t m) {
+    if (ours != PYTHON) return ours == (uint64_t)theirs[(*j)++];
+    size_t loops = 0;
+    for (; *j < m && rule_how((uint64_t)theirs[*j]) & RULE_EVAL; loops++) ++*j;
+    return loops > 0;
+}
+
+static void say(const char *what, uint64_t *ours, size_t n, void **theirs, size_t m) {
+    static unsigned long said;
+    if (__atomic_fetch_add(&said, 1, __ATOMIC_RELAXED) >= DETAILS) return;
+    fprintf(stderr, "oracle: %s\n", what);
+    for (size_t i = 0; i < n || i < m; i++) {
+        Dl_info a = {0}, b = {0};
+        if (i < n) dladdr((void *)(ours[i] - 1), &a);
+        if (i < m) dladdr((char *)theirs[i] - 1, &b);
+        fprintf(stderr, "  %2zu  %16lx %-40.40s %16lx %-40.40s\n", i, i < n ? ours[i] : 0,
+                a.dli_sname ? a.dli_sname : "", i < m ? (unsigned long)theirs[i] : 0, b.dli_sname ? b.dli_sname : "");
+        if (i < n && i < m && ours[i] != (uint64_t)theirs[i]) break;
+    }
+}
+
+static void compare(const struct caller *caller, uint32_t site) {
+    static __thread uint64_t ours[DEPTH];
+    static __thread void *theirs[DEPTH];
+    int all = unw_backtrace(theirs, DEPTH);
+    size_t first = 0, m = all > 0 ? (size_t)all : 0, n = recorded(site, ours), i = 0, j = 0;
+    while (first < m && (uintptr_t)theirs[first] != caller->address) first++;
+    m -= first;
+    while (m && !theirs[first + m - 1]) m--;
+    if (n >= DEPTH || m + first >= DEPTH) return;
+    __atomic_fetch_add(&counts->compared, 1, __ATOMIC_RELAXED);
+    for (; i < n && j < m; i++)
+        if (!same(ours[i], theirs + first, &j, m)) break;
+    if (i == n && j == m) return;
+    bool shorter = i == n || j == m;
+    __atomic_fetch_add(shorter ? &counts->cut_short : &counts->wrong, 1, __ATOMIC_RELAXED);
+    say(shorter ? "short" : "WRONG", ours, n, theirs + first, m);
+}
+
+/* A file of its own in each process, also in a forked one. */
+static void open_counts(void) {
+    const char *folder = getenv("MEMSTOW_ORACLE");
+    char path[4096];
+    counting_pid = os_pid();
+    counts = &nowhere;
+    snprintf(path, sizeof path, "%s/%s.%u", folder ? folder : "", program_invocation_short_name, counting_pid);
+    int fd = folder ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+    if (fd < 0) return;
+    if (ftruncate(fd, sizeof *counts) == 0) {
+        void *shared = mmap(NULL, sizeof *counts, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (shared != MAP_FAILED) counts = shared;
+    }
+    close(fd);
+}
+
+void oracle_check(const struct caller *caller, uint32_t site);
+void oracle_check(const struct caller *caller, uint32_t site) {
+    if (busy || !site) {
+        __atomic_fetch_add(&counts->left_out, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    int error = errno;
+    busy = true;
+    if (counting_pid != os_pid()) open_counts();
+    if (generation != site_code_generation) { /* libunwind keeps what it read of code that has gone */
+        generation = site_code_generation;
+        unw_flush_cache(unw_local_addr_space, 0, 0);
+    }
+    compare(caller, site);
+    busy = false;
+    errno = error;
+}

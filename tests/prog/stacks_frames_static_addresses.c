@@ -1,0 +1,4 @@
+// Call stacks of a program at a fixed address.
+// needs: stacks
+// build: -O2 -no-pie -fno-pie
+#include "stacks_frames.h"

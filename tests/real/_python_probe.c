@@ -1,0 +1,199 @@
+/* What the Python frames of the calling thread are by preload/python.c, for python_frames.py: a library that Python
+ * loads with ctypes. Native frames come from libunwind; the records are read back from a ledger in memory. */
+#define UNW_LOCAL_ONLY
+#include <errno.h>
+#include <libunwind.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ledger.h"
+#include "python.h"
+
+#define EXPORT __attribute__((visibility("default")))
+enum { FRAMES = 4000, EVALS = 1000 };
+
+uint32_t site_code_generation;
+
+static struct series frames = {
+    .type = SNAP_FRAME, .record_size = sizeof(struct snap_frame), .first_capacity = 512, .limit = 1 << 24};
+
+__attribute__((constructor)) static void begin(void) {
+    static const struct ledger_identity identity = {.name = "probe", .exe = "", .command = ""};
+    ledger_begin(&identity);
+    python_begin(&frames);
+}
+
+EXPORT void probe_child_begins(void) {
+    python_abandon();
+    ledger_abandon();
+    series_reset(&frames);
+    begin();
+}
+
+/* Record `id` of a type, found as a reader of the file finds it. */
+static const void *record(uint32_t type, uint64_t id) {
+    const char *start = (const char *)ledger_head;
+    for (uint64_t at = SNAP_HEADER_SIZE; at < ledger_head->size;) {
+        const struct snap_section *section = (const void *)(start + at);
+        if (section->type == type && id - section->first < section->count)
+            return (const char *)(section + 1) + (id - section->first) * section->record_size;
+        at += section->length;
+    }
+    return NULL;
+}
+
+static const char *text(uint32_t string) { return string ? record(SNAP_STRINGS, string) : ""; }
+
+/* A stack: the evaluation loops on it, and all their frames in a row. */
+struct stack {
+    size_t evals, count;
+    struct {
+        uintptr_t anchor;
+        size_t first, count;
+    } eval[EVALS];
+    struct python_frame frame[FRAMES + 1];
+};
+
+static void take_stack(struct stack *out) {
+    unw_context_t context;
+    unw_cursor_t cursor;
+    struct python_walk walk = {0};
+    out->evals = out->count = 0;
+    unw_getcontext(&context);
+    unw_init_local(&cursor, &context);
+    unw_word_t pc, sp, cfa = 0;
+    unw_get_reg(&cursor, UNW_REG_SP, &sp);
+    for (unw_get_reg(&cursor, UNW_REG_IP, &pc); unw_step(&cursor) > 0;
+         unw_get_reg(&cursor, UNW_REG_IP, &pc), sp = cfa) {
+        unw_get_reg(&cursor, UNW_REG_SP, &cfa);
+        if (!python_is_eval(pc, sp - 8, cfa) || out->evals == EVALS) continue;
+        uintptr_t *anchor = &out->eval[out->evals].anchor;
+        size_t n = python_frames(&walk, sp - 8, cfa, anchor, out->frame + out->count, FRAMES - out->count);
+        if (n > FRAMES - out->count) n = FRAMES - out->count;
+        out->eval[out->evals].first = out->count;
+        out->eval[out->evals++].count = n;
+        out->count += n;
+    }
+}
+
+/* The anchors of one interpreter have the same lowest bits. */
+static uintptr_t inner_anchor(const struct stack *stack, size_t eval) {
+    uintptr_t anchor = stack->eval[eval].anchor;
+    while (eval-- > 0)
+        if (!((stack->eval[eval].anchor ^ anchor) & 7)) return stack->eval[eval].anchor;
+    return 0;
+}
+
+static bool same(const struct stack *stack, size_t eval) {
+    uintptr_t inner = inner_anchor(stack, eval);
+    return python_same(inner, stack->eval[eval].anchor, stack->frame + stack->eval[eval].first,
+                       stack->eval[eval].count);
+}
+
+/* Whether each loop's frames are still what they were; when `damaged` is a frame, its loop must be found to differ and
+ * no other. */
+static bool verify(struct stack *stack, size_t damaged) {
+    bool right = true;
+    if (damaged < stack->count) stack->frame[damaged].instruction += 2;
+    for (size_t i = 0; i < stack->evals; i++) {
+        size_t first = stack->eval[i].first, count = stack->eval[i].count;
+        bool expected = damaged < first || damaged >= first + count;
+        right &= same(stack, i) == expected;
+    }
+    if (damaged < stack->count) stack->frame[damaged].instruction -= 2;
+    return right;
+}
+
+/* Not when frames are missing or too many. */
+static bool verify_last(struct stack *stack) {
+    size_t i = stack->evals - 1;
+    if (!stack->evals || !stack->eval[i].anchor) return true;
+    bool right = true;
+    for (int change = stack->eval[i].count ? -1 : 1; change <= 1; change += 2) {
+        stack->eval[i].count += (size_t)change;
+        right &= !same(stack, i);
+        stack->eval[i].count -= (size_t)change;
+    }
+    return right;
+}
+
+static size_t print(const struct python_frame *frame, char *to, size_t room) {
+    uint32_t id = python_frame_record(frame);
+    const struct snap_frame *place = record(SNAP_FRAME, id);
+    const struct snap_code *code = place ? record(SNAP_CODE, place->code - 1) : NULL;
+    if (!code) return (size_t)snprintf(to, room, "no record\n");
+    int n = snprintf(to, room, "%s\t%s\t%u\t%u\t%lu\n", text(code->name), text(code->file), code->first_line,
+                     place->line, (unsigned long)place->address);
+    return n < (int)room ? (size_t)n : room - 1;
+}
+
+/* One line a frame, innermost first: name, file, first line, line, offset. Negative: python_same was wrong. */
+EXPORT long probe_chain(char *to, size_t room) {
+    struct stack *stack = malloc(sizeof *stack);
+    take_stack(stack);
+    long result = (long)stack->count;
+    size_t length = to[0] = 0, last = stack->count - 1;
+    for (size_t i = 0; i < stack->count; i++) length += print(&stack->frame[i], to + length, room - length);
+    if (!verify(stack, SIZE_MAX)) result = -1;
+    if (stack->count && !(verify(stack, 0) && verify(stack, last) && verify(stack, last / 2))) result = -2;
+    if (!verify_last(stack)) result = -3;
+    free(stack);
+    return result;
+}
+
+/* Preloaded and with PROBE_EVERY=N, it looks at each N-th malloc, wherever the program is then. */
+extern void *__libc_malloc(size_t);
+static unsigned long every, calls, looks, seen_frames, wrong;
+static __thread bool looking;
+
+static void look(void) {
+    struct stack *stack = __libc_malloc(sizeof *stack);
+    take_stack(stack);
+    errno = 77; /* libunwind changed it */
+    for (size_t i = 0; i < stack->count; i++) python_frame_record(&stack->frame[i]);
+    bool right = verify(stack, SIZE_MAX) && verify(stack, stack->count / 2) && verify_last(stack) && errno == 77;
+    __atomic_fetch_add(&wrong, !right, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&looks, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&seen_frames, stack->count, __ATOMIC_RELAXED);
+    free(stack);
+}
+
+EXPORT void *malloc(size_t size) {
+    if (every && !looking && __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED) % every == 0) {
+        looking = true;
+        look();
+        looking = false;
+    }
+    return __libc_malloc(size);
+}
+
+__attribute__((constructor)) static void read_wish(void) {
+    const char *wish = getenv("PROBE_EVERY");
+    every = wish ? strtoul(wish, NULL, 10) : 0;
+}
+
+__attribute__((destructor)) static void tell(void) {
+    if (every)
+        fprintf(stderr, "probe: %lu looks, %lu frames, %lu wrong, %lu lost, %lu bytes\n", looks, seen_frames, wrong,
+                ledger_head->lost[SNAP_LOST_PYTHON], ledger_head->size);
+}
+
+EXPORT unsigned long probe_lost(void) { return ledger_head->lost[SNAP_LOST_PYTHON]; }
+EXPORT void probe_code_moved(void) { site_code_generation++; }
+EXPORT unsigned probe_generation(void) { return python_generation; }
+EXPORT unsigned long probe_ledger_size(void) { return ledger_head->size; }
+
+/* A thread that calls back from C, without Python below it. */
+static void *(*callback)(void);
+static void *call(void *unused) {
+    (void)unused;
+    return callback();
+}
+EXPORT void probe_thread(void *(*function)(void)) {
+    pthread_t thread;
+    callback = function;
+    pthread_create(&thread, NULL, call, NULL);
+    pthread_join(thread, NULL);
+}

@@ -1,0 +1,23 @@
+#!/usr/bin/env python3
+# needs: cc
+"""Where preload/python_layout.c says that CPython keeps things is where its headers say so, for each shared Python that is
+installed here with its internal headers."""
+import pathlib
+
+import support
+from _pythons import HERE, PRELOAD, ask, pythons
+
+compared = 0
+for python, version in pythons().items():
+    headers = pathlib.Path(ask(python, "sysconfig.get_paths()['include']"))
+    library = pathlib.Path(ask(python, "sysconfig.get_config_var('LIBDIR')")) / f"libpython{version}.so.1.0"
+    if not library.exists() or not (headers / "internal/pycore_frame.h").exists():
+        print(f"{python}: no shared library with headers")
+        continue
+    program = support.HERE / f"offsets{version}"
+    support.run("cc", "-w", f"-I{headers}", f"-I{headers}/internal", f"-I{PRELOAD}", "-o", program,
+                HERE / "_python_offsets.c", PRELOAD / "python_layout.c", "-ldl", "-Wl,--unresolved-symbols=ignore-all")
+    assert support.run(program, library, status=None).stdout == ""
+    compared += 1
+if not compared:
+    support.skip("no Python with internal headers and a shared library here")

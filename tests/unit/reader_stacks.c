@@ -1,0 +1,197 @@
+/* reader_stacks.c — call stacks come back from a file, and no number in them is trusted. */
+#include <criterion/criterion.h>
+
+#include "builder.h"
+#include "calltree.h"
+#include "reader.h"
+#include "stacks.h"
+#include "writer.h"
+
+/* Frames 0, 1: native, of modules 0 and 1; 2: Python. Segments at word 1: {0}, at 3: {1, 2}, at 6: {0, 1}. */
+static const uint32_t words[] = {0, 1, 0, 2, 1, 2, 2, 0, 1};
+/* Node 1: 0; node 2: 0 1 2; node 3: 0 1, in one piece. */
+static const struct snap_node nodes[] = {{0}, {0, 1, 0}, {1, 3, 0}, {0, 6, 0}};
+
+static void build(struct builder *builder, const struct snap_node *node, size_t node_count, const uint32_t *word,
+                  size_t word_count, uint64_t bias) {
+    struct snap_frame frames[] = {
+        {.address = bias + 0x10, .module = 1}, {.address = 0x20, .module = 2}, {.line = 7, .code = 1}};
+    struct snap_code code = {.name = 1, .file = 8};
+    builder_begin(builder, SNAP_LEDGER);
+    static const char strings[] = "\0/bin/a\0/lib/b.so";
+    struct snap_module modules[2] = {{.path = 1, .bias = bias}, {.path = 8}};
+    builder_section(builder, SNAP_STRINGS, 1, strings, sizeof strings, 0);
+    builder_section(builder, SNAP_MODULE, sizeof modules[0], modules, 2, 0);
+    builder_section(builder, SNAP_FRAME, sizeof frames[0], frames, 3, 0);
+    builder_section(builder, SNAP_CODE, sizeof code, &code, 1, 0);
+    builder_section(builder, SNAP_SEGMENT, sizeof *word, word, word_count, 0);
+    builder_section(builder, SNAP_NODE, sizeof *node, node, node_count, 0);
+}
+
+static void load(struct image *image, const struct builder *builder) {
+    struct source source;
+    source_buffer(&source, builder->bytes, builder->size);
+    cr_assert_eq(reader_load(image, &source, false), 0, "%s", image->error);
+}
+
+static void expect_stack(const struct image *image, uint32_t node, const char *expected) {
+    uint32_t frames[8];
+    char text[16] = "";
+    size_t count = stack_frames(image, node, frames, 8);
+    for (size_t i = 0; i < count; i++) text[i] = (char)('0' + frames[i]);
+    cr_expect_str_eq(text, expected);
+}
+
+Test(reader_stacks, innermost_first) {
+    struct builder builder;
+    struct image image;
+    build(&builder, nodes, 4, words, 9, 0);
+    load(&image, &builder);
+    expect_stack(&image, 0, "");
+    expect_stack(&image, 1, "0");
+    expect_stack(&image, 2, "210");
+    expect_stack(&image, 3, "10");
+    expect_stack(&image, 4, "");
+    cr_expect_null(stack_frame(&image, 3));
+    cr_expect_eq(frame_code(&image, stack_frame(&image, 2))->name, 1);
+    cr_expect_null(frame_code(&image, stack_frame(&image, 0)));
+    cr_expect_eq(frame_module(&image, stack_frame(&image, 1)), &image.modules[1]);
+    image_clear(&image);
+    builder_end(&builder);
+}
+
+/* By what they are: neither the address at which a module was mapped nor the pieces that a stack is made of count. */
+Test(reader_stacks, equal_paths_have_equal_hashes) {
+    static const uint32_t other_words[] = {3, 0, 1, 2, 1, 2, 2, 0, 1};
+    static const struct snap_node other_nodes[] = {{0}, {0, 0, 0}, {0, 6, 0}, {2, 4, 0}};
+    struct builder builder, other_builder;
+    struct image image, other;
+    build(&builder, nodes, 4, words, 9, 0);
+    build(&other_builder, other_nodes, 4, other_words, 9, 0x7f0000000000);
+    load(&image, &builder);
+    load(&other, &other_builder);
+    uint64_t *hashes = stack_hashes(&image), *other_hashes = stack_hashes(&other);
+    cr_expect_eq(hashes[0], 0);
+    cr_expect_eq(hashes[2], other_hashes[1]);
+    cr_expect_eq(hashes[2], other_hashes[3]);
+    cr_expect_eq(hashes[3], other_hashes[2]);
+    cr_expect_neq(hashes[1], hashes[3]);
+    cr_expect_neq(hashes[2], hashes[3]);
+    free(hashes);
+    free(other_hashes);
+    image_clear(&image);
+    image_clear(&other);
+    builder_end(&builder);
+    builder_end(&other_builder);
+}
+
+Test(reader_stacks, order_counts) {
+    static const uint32_t both[] = {2, 0, 1, 2, 1, 0};
+    static const struct snap_node two[] = {{0}, {0, 0, 0}, {0, 3, 0}};
+    struct builder builder;
+    struct image image;
+    build(&builder, two, 3, both, 6, 0);
+    load(&image, &builder);
+    uint64_t *hashes = stack_hashes(&image);
+    cr_expect_neq(hashes[1], hashes[2]);
+    free(hashes);
+    image_clear(&image);
+    builder_end(&builder);
+}
+
+Test(reader_stacks, marks_reach_inwards) {
+    static const uint8_t marks[3] = {0, 1, 0};
+    struct builder builder;
+    struct image image;
+    build(&builder, nodes, 4, words, 9, 0);
+    load(&image, &builder);
+    uint8_t *marked = stack_marked(&image, marks);
+    cr_expect_eq(marked[0] | marked[1], 0);
+    cr_expect_eq(marked[2] & marked[3], 1);
+    free(marked);
+    image_clear(&image);
+    builder_end(&builder);
+}
+
+/* Nodes 2 and 3 share frames 0 and 1 in different segments: one branch each. */
+Test(reader_stacks, a_tree_of_frames) {
+    struct builder builder;
+    struct image image;
+    struct calltree tree;
+    struct branches roots, below, last;
+    build(&builder, nodes, 4, words, 9, 0);
+    load(&image, &builder);
+    uint64_t *bytes = calloc(4, sizeof *bytes);
+    bytes[1] = 1, bytes[2] = 20, bytes[3] = 300;
+    cr_assert_eq(calltree_begin(&tree, &image, bytes), 0);
+    cr_assert_eq(calltree_expand(&tree, NULL, &roots), 0);
+    cr_assert_eq(roots.count, 1);
+    cr_expect_eq(roots.list[0].bytes, 321);
+    cr_assert_eq(calltree_expand(&tree, &roots.list[0], &below), 0);
+    cr_assert_eq(below.count, 1);
+    cr_expect_eq(below.list[0].frame, 1);
+    cr_expect_eq(below.list[0].bytes, 320);
+    cr_assert_eq(calltree_expand(&tree, &below.list[0], &last), 0);
+    cr_assert_eq(last.count, 1);
+    cr_expect_eq(last.list[0].frame, 2);
+    cr_expect_eq(last.list[0].bytes, 20);
+    branches_clear(&roots);
+    branches_clear(&below);
+    branches_clear(&last);
+    calltree_end(&tree);
+    image_clear(&image);
+    builder_end(&builder);
+}
+
+/* Whatever the numbers say, all of it ends, and stays inside the tables. */
+Test(reader_stacks, numbers_that_lead_nowhere) {
+    static const struct snap_node wild[] = {{7, 7, 7},          {1, 1, 0}, {5, 1, 0}, {0, UINT32_MAX, 0}, {3, 8, 0},
+                                            {4, 3, UINT32_MAX}, {0, 0, 0}, {6, 0, 0}, {7, 1, 0}};
+    static const uint32_t wild_words[] = {0, 2, 9, UINT32_MAX, 1, 1, 0, 3, UINT32_MAX};
+    struct builder builder;
+    struct image image;
+    struct calltree tree;
+    struct branches roots;
+    uint32_t frames[8];
+    static const uint8_t marks[3] = {1, 1, 1};
+    build(&builder, wild, 9, wild_words, 9, 0);
+    load(&image, &builder);
+    for (uint32_t node = 0; node < 12; node++) cr_expect(stack_frames(&image, node, frames, 8) <= 8);
+    uint64_t *hashes = stack_hashes(&image), *bytes = calloc(9, sizeof *bytes);
+    uint8_t *marked = stack_marked(&image, marks);
+    for (size_t i = 1; i < 9; i++) bytes[i] = 1;
+    cr_assert_eq(calltree_begin(&tree, &image, bytes), 0);
+    cr_assert_eq(calltree_expand(&tree, NULL, &roots), 0);
+    branches_clear(&roots);
+    calltree_end(&tree);
+    free(hashes);
+    free(marked);
+    image_clear(&image);
+    builder_end(&builder);
+}
+
+Test(reader_stacks, a_snapshot_has_the_same) {
+    struct builder builder;
+    struct image image, copy;
+    struct source source;
+    struct snap_site sites[3] = {{0}, {0}, {.stack = 2, .module = 2}};
+    char *bytes = NULL;
+    size_t size = 0;
+    build(&builder, nodes, 4, words, 9, 0);
+    builder_section(&builder, SNAP_SITE, sizeof sites[0], sites, 3, 0);
+    builder_counter(&builder, 2, 2, (struct snap_counter){5, 1, 0, 0});
+    load(&image, &builder);
+    cr_expect(image_has_stacks(&image));
+    FILE *to = open_memstream(&bytes, &size);
+    cr_assert_eq(writer_snapshot(&image, to), 0);
+    fclose(to);
+    source_buffer(&source, bytes, size);
+    cr_assert_eq(reader_load(&copy, &source, false), 0, "%s", copy.error);
+    cr_assert_eq(copy.total_count, 1);
+    expect_stack(&copy, copy.totals[0].stack, "210");
+    cr_expect_eq(copy.code_count, 1);
+    image_clear(&image);
+    image_clear(&copy);
+    free(bytes);
+    builder_end(&builder);
+}

@@ -1,0 +1,80 @@
+// The table of words: what was put is found, what was taken out is not, also while another thread puts, and churn does
+// not make it grow.
+#include <criterion/criterion.h>
+#include <pthread.h>
+
+#include "arena.h"
+#include "words.h"
+
+static uint64_t word(uint64_t n) { return (n + 2) * 0x9E3779B97F4A7C15u | 2; }
+
+Test(words, are_found_by_their_numbers) {
+    static struct words words;
+    cr_assert_eq(words_find(&words, 2), WORDS_NONE);
+    for (uint32_t i = 0; i < 100000; i++) cr_assert(words_put(&words, word(i), i));
+    for (uint32_t i = 0; i < 100000; i++) cr_assert_eq(words_find(&words, word(i)), i);
+    cr_assert_eq(words_find(&words, word(100000)), WORDS_NONE);
+    words_clear(&words);
+    for (uint32_t i = 0; i < 100000; i++) cr_assert_eq(words_find(&words, word(i)), WORDS_NONE);
+}
+
+static size_t arena_bytes(void) {
+    struct snap_range ranges[ARENA_RANGES];
+    size_t bytes = 0;
+    for (uint32_t n = arena_ranges(ranges); n-- > 0;) bytes += ranges[n].length;
+    return bytes;
+}
+
+/* A program that compiles code for ever: each word lives for a while. */
+Test(words, churn_takes_no_memory) {
+    static struct words words;
+    size_t settled = 0;
+    for (uint32_t i = 0; i < 3000000; i++) {
+        cr_assert(words_put(&words, word(i), i));
+        if (i >= 500) cr_assert(words_take_out(&words, word(i - 500)));
+        if (i == 100000) settled = arena_bytes();
+    }
+    cr_assert_eq(arena_bytes(), settled);
+    for (uint32_t i = 3000000 - 500; i < 3000000; i++) cr_assert_eq(words_find(&words, word(i)), i);
+    for (uint32_t i = 0; i < 3000000 - 500; i += 7) cr_assert_eq(words_find(&words, word(i)), WORDS_NONE);
+    cr_assert_not(words_take_out(&words, word(1)));
+}
+
+/* One thread puts, so that the table grows and is swept; others take out, and look for what stays. */
+enum { GO = 200000 };
+static struct words shared;
+static uint32_t put_so_far;
+
+static void *take_out(void *unused) {
+    (void)unused;
+    for (uint32_t i = 0; i < GO; i++) {
+        while (__atomic_load_n(&put_so_far, __ATOMIC_ACQUIRE) <= i)
+            ;
+        if (i % 16 && !words_take_out(&shared, word(i))) return &shared;
+    }
+    return NULL;
+}
+
+static void *look(void *unused) {
+    (void)unused;
+    while (__atomic_load_n(&put_so_far, __ATOMIC_ACQUIRE) < GO)
+        for (uint32_t i = 0, n = __atomic_load_n(&put_so_far, __ATOMIC_ACQUIRE); i < n; i += 16 * 101)
+            if (words_find(&shared, word(i)) != i) return &shared;
+    return NULL;
+}
+
+Test(words, threads_take_out_while_it_grows) {
+    pthread_t threads[2];
+    void *failed;
+    pthread_create(&threads[0], NULL, take_out, NULL);
+    pthread_create(&threads[1], NULL, look, NULL);
+    for (uint32_t i = 0; i < GO; i++) {
+        cr_assert(words_put(&shared, word(i), i));
+        __atomic_store_n(&put_so_far, i + 1, __ATOMIC_RELEASE);
+    }
+    for (int t = 0; t < 2; t++) {
+        pthread_join(threads[t], &failed);
+        cr_assert_null(failed, "thread %d", t);
+    }
+    for (uint32_t i = 0; i < GO; i++) cr_assert_eq(words_find(&shared, word(i)), i % 16 ? WORDS_NONE : i, "%u", i);
+}

@@ -1,0 +1,36 @@
+/* innermost.h — the few lines of a call stack that say where an allocation comes from.
+ * In: a node. Out: its innermost frames; or, where Python calls in, the innermost two and the Python lines that led
+ * there. */
+#ifndef MEMSTOW_INNERMOST_H
+#define MEMSTOW_INNERMOST_H
+
+#include "symbols.h"
+#include "text.h"
+
+enum {
+    INNERMOST_NATIVE = 4,       /* lines of a stack without Python further out */
+    INNERMOST_BELOW_PYTHON = 2, /* lines inside the innermost Python frame */
+    INNERMOST_PYTHON = 3,
+    INNERMOST_LINES = INNERMOST_BELOW_PYTHON + INNERMOST_PYTHON
+};
+
+struct innermost {
+    struct innermost_line {
+        const struct named_frame *frame;
+        const struct symbol *symbol;
+        size_t skipped; /* frames left out in front of this line */
+    } lines[INNERMOST_LINES];
+    size_t count;
+    size_t more; /* frames further out */
+};
+
+/* No line for a stack that the image does not have. */
+void innermost_of(struct innermost *innermost, const struct image *image, struct symbols *symbols, uint32_t node);
+
+/* A Python frame of more than the import machinery, which Python leaves out of its own tracebacks, too. */
+bool innermost_is_python(const struct image *image, uint32_t frame);
+
+/* "py function  file:line", or three blanks in front where it is not Python; `width` columns at most. */
+struct text_line innermost_text(const struct innermost_line *line, int width);
+
+#endif
