@@ -4,17 +4,17 @@
 
 #include "os.h"
 
-enum { CHUNK = 256 * 1024, LINE = 64 };
+enum { CHUNK = 256 * 1024, LINE = 64, RANGES = 4096 };
 
 static uintptr_t position; /* next free byte; its chunk ends at the next multiple of CHUNK */
-static struct snap_range ranges[ARENA_RANGES];
+static struct snap_range ranges[RANGES];
 static uint32_t range_count;
 
 static void *from_system(size_t length) {
     void *memory = os_map(length);
     if (!memory) return NULL;
     uint32_t i = __atomic_fetch_add(&range_count, 1, __ATOMIC_RELAXED);
-    if (i < ARENA_RANGES) {
+    if (i < RANGES) {
         ranges[i].length = length;
         __atomic_store_n(&ranges[i].start, (uintptr_t)memory, __ATOMIC_RELEASE);
     }
@@ -39,7 +39,7 @@ static void *take_from_new_chunk(uintptr_t seen, size_t length) {
         return NULL;
     }
     uint32_t i = __atomic_fetch_add(&range_count, 1, __ATOMIC_RELAXED);
-    if (i < ARENA_RANGES) {
+    if (i < RANGES) {
         ranges[i].length = CHUNK;
         __atomic_store_n(&ranges[i].start, chunk, __ATOMIC_RELEASE);
     }
@@ -63,9 +63,21 @@ void *arena_take(size_t length) {
     return NULL;
 }
 
+/* The system puts one mapping beside the other more often than not. */
+static bool joined(struct snap_range *range, const struct snap_range *next) {
+    if (next->start != range->start + range->length && next->start + next->length != range->start) return false;
+    if (next->start < range->start) range->start = next->start;
+    range->length += next->length;
+    return true;
+}
+
 uint32_t arena_ranges(struct snap_range out[ARENA_RANGES]) {
-    uint32_t count = __atomic_load_n(&range_count, __ATOMIC_RELAXED);
-    if (count > ARENA_RANGES) count = ARENA_RANGES;
-    for (uint32_t i = 0; i < count; i++) out[i] = ranges[i];
-    return count;
+    uint32_t count = __atomic_load_n(&range_count, __ATOMIC_RELAXED), n = 0;
+    for (uint32_t i = 0; i < count && i < RANGES; i++) {
+        struct snap_range range = {__atomic_load_n(&ranges[i].start, __ATOMIC_ACQUIRE), ranges[i].length};
+        uint32_t k = 0;
+        while (k < n && !joined(&out[k], &range)) k++;
+        if (k == n && n < ARENA_RANGES && range.start) out[n++] = range;
+    }
+    return n;
 }

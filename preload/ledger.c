@@ -336,6 +336,7 @@ static bool skip_to_next_window(size_t need) {
     if (start > ledger.used)
         *filler = (struct snap_section){.version = 1, .record_size = 1, .length = start - ledger.used};
     ledger.used = start;
+    ledger_note_own_memory();
     return true;
 }
 

@@ -103,6 +103,7 @@ static bool make_room(void) {
     struct rule_table *larger = twice(table);
     if (!larger) return 16 * (uint64_t)table->used < 15 * ((uint64_t)table->mask + 1);
     __atomic_store_n(&rule_table, larger, __ATOMIC_RELEASE);
+    ledger_note_own_memory();
     return true;
 }
 

@@ -131,6 +131,7 @@ static bool make_room(void *items, uint32_t *room, uint32_t need, size_t each) {
     if (*room) memcpy(memory, before, *room * each);
     *(void **)items = memory;
     *room = larger;
+    ledger_note_own_memory();
     return true;
 }
 #define MAKE_ROOM(self, name, size, need) make_room(&(self)->name, &(self)->size, need, sizeof *(self)->name)
