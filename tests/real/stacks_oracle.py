@@ -49,5 +49,5 @@ check("sqlite3", "sqlite3", ":memory:", "create table t(a, b); with recursive n(
       "where i < 3000) insert into t select i, hex(randomblob(20)) from n; select count(*), b from t group by a % 7;", least=3000)
 check("jq", "jq", "-n", "[range(2000) | {a: ., b: [range(3)]}] | group_by(.a % 5) | length", least=3000)
 check("lua", "lua5.4", "-e", "local t = {} for i = 1, 20000 do t[i % 100] = tostring(i) .. ('x'):rep(i % 50) end", least=3000)
-check("Python", sys.executable, "-c", SMALL, least=3000)
+check("Python", sys.executable, "-c", SMALL, least=1000)
 check("Python, PYTHONMALLOC=malloc", sys.executable, "-c", SMALL, least=50_000, PYTHONMALLOC="malloc")
