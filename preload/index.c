@@ -82,7 +82,8 @@ static void grow(struct index *self) {
         __atomic_store_n(&self->tables[bits + 1], next, __ATOMIC_RELEASE);
         copy_into_next(self, bits);
         __atomic_store_n(&self->bits, bits + 1, __ATOMIC_RELEASE);
-        if (length / 2 >= ARENA_OWN) os_call(SYS_madvise, self->tables[bits], (long)(length / 2), (long)MADV_DONTNEED);
+        if (length / 2 >= ARENA_OWN && !ledger_is_sealed())
+            os_call(SYS_madvise, self->tables[bits], (long)(length / 2), (long)MADV_DONTNEED);
         ledger_note_own_memory();
     }
     __atomic_store_n(&self->growing, 0, __ATOMIC_RELEASE);

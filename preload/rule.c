@@ -144,10 +144,11 @@ const struct snap_frame *rule_frame(uint32_t frame) { return series_at(&frames, 
 
 void rule_forget(void) {
     if (!rule_table) return;
-    while (!write_lock()) __builtin_ia32_pause(); /* in dlclose, not in malloc */
+    bool locked = write_lock(); /* in a forked child its holder may never come back */
+    for (int turn = 0; !locked && ledger_wait(turn); turn++) locked = write_lock();
     for (uint32_t i = 0; i <= rule_table->mask; i++)
         __atomic_store_n(&rule_table->rules[i].how, RULE_STALE, __ATOMIC_RELEASE);
-    write_unlock();
+    if (locked) write_unlock();
 }
 
 bool rule_begin(void) {

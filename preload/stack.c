@@ -6,6 +6,7 @@
  * Stacks that were seen before, and need no unwinding at all, are in the leaf cache. */
 #include "stack.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -150,22 +151,28 @@ static void forget(struct stack *self) {
 
 /* --- how far a stack may be read --- */
 
-/* Whether the pages from `low` to `high` can all be read; sets *high to where they cannot. Asks the kernel to copy a
- * byte of each. */
+enum { PAGES_AT_ONCE = 64 };
+
+/* How many of the first pages can be read: asks the kernel to copy a byte of each. Where it refuses to do that for
+ * anybody (an old container's rules), those that are mapped. */
+static unsigned long readable(uintptr_t page, unsigned long count) {
+    unsigned char bytes[PAGES_AT_ONCE];
+    struct iovec local = {bytes, sizeof bytes}, remote[PAGES_AT_ONCE];
+    for (unsigned long i = 0; i < count; i++) remote[i] = (struct iovec){(void *)(page + i * OS_PAGE), 1};
+    long copied = os_call(SYS_process_vm_readv, (long)os_pid(), &local, 1L, remote, (long)count, 0L);
+    if (copied == -EPERM || copied == -ENOSYS)
+        return os_call(SYS_mincore, page, (long)(count * OS_PAGE), bytes) == 0 ? count : 0;
+    return copied > 0 ? (unsigned long)copied : 0;
+}
+
+/* Whether the pages from `low` to `high` can all be read; sets *high to where they cannot. */
 static void probe(uintptr_t low, uintptr_t *high) {
-    enum { AT_ONCE = 64 };
-    char bytes[AT_ONCE];
-    struct iovec local = {bytes, sizeof bytes}, remote[AT_ONCE];
     for (uintptr_t page = low; page < *high;) {
-        unsigned long n = 0;
-        for (; n < AT_ONCE && page + n * OS_PAGE < *high; n++)
-            remote[n] = (struct iovec){(void *)(page + n * OS_PAGE), 1};
-        long copied = os_call(SYS_process_vm_readv, (long)os_pid(), &local, 1L, remote, (long)n, 0L);
-        if (copied < (long)n) {
-            *high = page + (copied > 0 ? (uintptr_t)copied : 0) * OS_PAGE;
-            return;
-        }
-        page += n * OS_PAGE;
+        unsigned long left = (*high - page + OS_PAGE - 1) / OS_PAGE,
+                      count = left < PAGES_AT_ONCE ? left : PAGES_AT_ONCE;
+        unsigned long good = readable(page, count);
+        page += good * OS_PAGE;
+        if (good < count) *high = page;
     }
 }
 
@@ -609,10 +616,9 @@ static uint32_t site_of_place(const struct caller *caller) {
 static uint32_t site_for_nobody(const struct caller *caller) {
     static struct stack *shared;
     static uint32_t taken;
-    uint32_t idle = 0;
-    if (!__atomic_compare_exchange_n(&taken, &idle, os_pid(), false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED) &&
-        (idle == os_pid() ||
-         !__atomic_compare_exchange_n(&taken, &idle, os_pid(), false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)))
+    uint32_t idle = 0, me = ledger_head->pid;
+    if (!__atomic_compare_exchange_n(&taken, &idle, me, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED) &&
+        (idle == me || !__atomic_compare_exchange_n(&taken, &idle, me, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)))
         return site_of_place(caller); /* taken, and not by a thread of a process that this one was forked from */
     if (!shared) shared = new_stack(false);
     uint32_t site;
