@@ -205,10 +205,10 @@ __attribute__((noinline)) static void *flushed(struct thread *self, void *p) {
 /* While call stacks are recorded. */
 __attribute__((noinline)) static void *stamp_by_stack(struct header *header, size_t size, uintptr_t slot,
                                                       uintptr_t address, uintptr_t rbp) {
-    struct thread *self = account_self;
     if (unlikely(account_here || !process_page.mark))
         return stamp_slow(header, size, (struct caller){slot, address, rbp});
     uint32_t site = stack_site(slot, address, rbp);
+    struct thread *self = account_self;
     uint32_t mark = process_page.mark;
     struct snap_counter *counter = account_counter(self, site);
     if (unlikely(!counter || !mark)) return stamp_at(header, size, site);
@@ -265,7 +265,8 @@ __attribute__((noinline)) static void free_flushed(struct thread *self, struct h
 __attribute__((noinline)) static void free_at_site(void *p) {
     struct header *header = header_of(p);
     struct thread *self = account_self;
-    if (unlikely(on_page(p) || header->mark != process_page.mark)) {
+    uint32_t mark = process_page.mark; /* 0 over a foreign allocator, whose words may be 0, too */
+    if (unlikely(on_page(p) || !mark || header->mark != mark)) {
         host_free(p); /* NULL too */
         return;
     }

@@ -18,6 +18,7 @@
 #include "mappings.h"
 #include "peak.h"
 #include "site.h"
+#include "stack.h"
 
 #define EXEC_VARIABLE "MEMSTOW_EXEC"
 
@@ -285,6 +286,8 @@ bool process_begin(void) {
     if (process_page.stage != PROCESS_UNSET) return process_page.stage == PROCESS_TRACKED;
     if (!environ) /* libc is not set up yet */
         return false;
+    /* A child that a signal handler forked: what it interrupted will go on, with the tables that it began with. */
+    if (begun_before && stack_is_interrupted()) return false;
     if (!__atomic_compare_exchange_n(&process_page.stage, &unset, PROCESS_BEGINNING, false, __ATOMIC_ACQUIRE,
                                      __ATOMIC_ACQUIRE))
         return unset == PROCESS_TRACKED;

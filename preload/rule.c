@@ -52,7 +52,7 @@ static struct rule look_up(uint64_t place) {
 }
 
 static uint32_t new_frame(uint64_t place, uint32_t module) {
-    uint32_t id = series_take(&frames);
+    uint32_t id = site_memory_full() ? SERIES_NONE : series_take(&frames);
     struct snap_frame *frame = series_at(&frames, id);
     if (!frame) return RULE_NO_FRAME;
     *frame = (struct snap_frame){.address = place & ~RULE_INTERRUPTED,
@@ -146,8 +146,12 @@ void rule_forget(void) {
     if (!rule_table) return;
     bool locked = write_lock(); /* in a forked child its holder may never come back */
     for (int turn = 0; !locked && ledger_wait(turn); turn++) locked = write_lock();
-    for (uint32_t i = 0; i <= rule_table->mask; i++)
-        __atomic_store_n(&rule_table->rules[i].how, RULE_STALE, __ATOMIC_RELEASE);
+    struct rule_table *table;
+    do { /* without the lock, a larger copy may come meanwhile */
+        table = __atomic_load_n(&rule_table, __ATOMIC_ACQUIRE);
+        for (uint32_t i = 0; i <= table->mask; i++)
+            __atomic_store_n(&table->rules[i].how, RULE_STALE, __ATOMIC_RELEASE);
+    } while (table != __atomic_load_n(&rule_table, __ATOMIC_ACQUIRE));
     if (locked) write_unlock();
 }
 

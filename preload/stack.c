@@ -7,6 +7,7 @@
 #include "stack.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -154,15 +155,16 @@ static void forget(struct stack *self) {
 enum { PAGES_AT_ONCE = 64 };
 
 /* How many of the first pages can be read: asks the kernel to copy a byte of each. Where it refuses to do that for
- * anybody (an old container's rules), those that are mapped. */
+ * anybody (an old container's rules), for a signal set that it reads before it finds the request invalid. */
 static unsigned long readable(uintptr_t page, unsigned long count) {
-    unsigned char bytes[PAGES_AT_ONCE];
+    char bytes[PAGES_AT_ONCE];
     struct iovec local = {bytes, sizeof bytes}, remote[PAGES_AT_ONCE];
     for (unsigned long i = 0; i < count; i++) remote[i] = (struct iovec){(void *)(page + i * OS_PAGE), 1};
     long copied = os_call(SYS_process_vm_readv, (long)os_pid(), &local, 1L, remote, (long)count, 0L);
-    if (copied == -EPERM || copied == -ENOSYS)
-        return os_call(SYS_mincore, page, (long)(count * OS_PAGE), bytes) == 0 ? count : 0;
-    return copied > 0 ? (unsigned long)copied : 0;
+    if (copied != -EPERM && copied != -ENOSYS) return copied > 0 ? (unsigned long)copied : 0;
+    unsigned long good = 0;
+    while (good < count && os_call(SYS_rt_sigprocmask, -1L, page + good * OS_PAGE, 0L, 8L) == -EINVAL) good++;
+    return good;
 }
 
 /* Whether the pages from `low` to `high` can all be read; sets *high to where they cannot. */
@@ -182,21 +184,26 @@ static uintptr_t thread_pointer(void) {
     return tcb;
 }
 
-/* The thread's own stack ends at its thread control block, which glibc puts at the upper end of it, or, the main
- * thread's, where the program found it. */
+static uintptr_t main_thread; /* its thread pointer */
+
+__attribute__((constructor)) static void note_main_thread(void) { main_thread = thread_pointer(); }
+
+/* The main thread's stack ends where the program found it; another thread's at its thread control block, which glibc
+ * puts at the upper end. */
 static uintptr_t own_end(uintptr_t slot) {
     uintptr_t tcb = thread_pointer(), end = (uintptr_t)__libc_stack_end;
-    if (slot < tcb && tcb - slot < LARGEST_STACK) return tcb;
-    return slot <= end && end - slot < LARGEST_STACK ? end + sizeof(uint64_t) : 0;
+    if (slot <= end && end - slot < LARGEST_STACK) return end + sizeof(uint64_t);
+    return tcb != main_thread && slot < tcb && tcb - slot < LARGEST_STACK ? tcb : 0;
 }
 
-/* Whether the slot lies on the thread's own stack, all of which up to its end can then be read, now and later. */
+/* Whether the slot lies on the thread's own stack, all of which up to its end can then be read, now and later. In a
+ * sandbox nothing more can be asked: what is not known by then stays foreign. */
 static bool is_own(struct stack *self, uintptr_t slot) {
     if (likely(slot >= self->own.low && slot < self->own.high)) return true;
     uintptr_t end = slot < self->own.low && self->own.low - slot < LARGEST_STACK ? self->own.low : own_end(slot);
     uintptr_t low = slot & ~(uintptr_t)(OS_PAGE - 1), reached = end;
-    if (!end || slot >= end) return false;
-    if (!ledger_is_sealed()) probe(low, &reached);
+    if (!end || slot >= end || ledger_is_sealed()) return false;
+    probe(low, &reached);
     if (reached < end) return false;
     if (end != self->own.low) self->own.high = end;
     self->own.low = low;
@@ -564,9 +571,23 @@ static struct stack *stack_of_thread(void) {
     return self->stack && self->stack->leaves ? self->stack : NULL;
 }
 
+/* Whether a signal handler runs on an alternate stack, which may lie in an outer frame. */
+static bool on_alternate_stack(void) {
+    stack_t stack;
+    return ledger_is_sealed() || os_call(SYS_sigaltstack, 0L, &stack) < 0 || stack.ss_flags & SS_ONSTACK;
+}
+
 /* Who is at work may be gone for good: a signal handler left it by longjmp. Its frame was further in than ours. */
 static bool is_at_work(const struct stack *self, uintptr_t slot) {
-    return self->busy && !(slot > self->busy && slot < self->own.high && self->busy >= self->own.low);
+    if (likely(!self->busy)) return false;
+    bool further_out = slot > self->busy && slot < self->own.high && self->busy >= self->own.low;
+    return !further_out || on_alternate_stack();
+}
+
+bool stack_is_interrupted(void) {
+    const struct stack *self = account_self->stack;
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    return self && (is_at_work(self, here) || (self->spare && is_at_work(self->spare, here)));
 }
 
 /* Changes when code has gone, native or Python: both counts only grow. */
@@ -587,6 +608,7 @@ static void end_work(struct stack *self) {
 
 static uint32_t site_with(struct stack *self, const struct caller *caller) {
     uint32_t site, generation = code_generation();
+    if (unlikely(self->busy)) forget(self); /* it was left in the middle */
     begin_work(self, caller->slot);
     if (unlikely(self->generation != generation)) {
         forget(self);

@@ -4,6 +4,7 @@
 #ifndef MEMSTOW_STACK_H
 #define MEMSTOW_STACK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #pragma GCC visibility push(hidden)
@@ -26,6 +27,9 @@ static inline __attribute__((always_inline)) uintptr_t stack_rbp(void) {
 
 /* The site of the caller's stack. What cannot be had of it is left out at its outer end, and counted as lost. */
 uint32_t stack_site(uintptr_t slot, uintptr_t address, uintptr_t rbp);
+
+/* Whether the caller runs in a signal handler that interrupted this thread's search for a stack. */
+bool stack_is_interrupted(void);
 
 /* The calling thread has got the slot, and with it what a thread before it remembered. */
 struct stack;
