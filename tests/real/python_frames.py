@@ -13,6 +13,7 @@ found = pythons()
 if not found:
     support.skip(f"no Python {' or '.join(VERSIONS)} here")
 probe = build_probe()
+os.environ["PYTHONWARNINGS"] = "ignore" # 3.12 warns of a fork while another thread is still on its way out
 for python in found:
     done = support.run(python, HERE / "_python_frames.py", probe, timeout=120)
     print(f"{python}: {done.stdout.strip()}")
