@@ -89,13 +89,15 @@ static void grow(struct index *self) {
     __atomic_store_n(&self->growing, 0, __ATOMIC_RELEASE);
 }
 
-/* The last slots stay empty, so that every probe ends: then another thread is about to make a larger table, or there is
- * no memory for one. (The other thread may be this one, below a signal handler.) */
-static bool has_room(const struct index *self, uint32_t bits) {
+/* The last slots stay empty, so that every probe ends: then there is a larger table, or another thread makes it, or this
+ * one does, or there is no memory for it. (The other thread may be this one, below a signal handler.) */
+static bool has_room(struct index *self, uint32_t bits) {
     for (int turn = 0; ledger_wait(turn); turn++) {
         if (16 * (uint64_t)__atomic_load_n(&self->used, __ATOMIC_RELAXED) < 15ull << bits || table_of(self, bits + 1))
             return true;
-        if (!__atomic_load_n(&self->growing, __ATOMIC_RELAXED)) return false;
+        if (__atomic_load_n(&self->growing, __ATOMIC_ACQUIRE)) continue;
+        grow(self); /* it may also have been made just now */
+        return table_of(self, bits + 1) != NULL;
     }
     return false;
 }

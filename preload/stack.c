@@ -96,12 +96,6 @@ struct region {
     uintptr_t low, high;
 };
 
-/* An array that grows. */
-struct array {
-    void *items;
-    uint32_t room;
-};
-
 struct stack {
     struct region own; /* what is known to be readable of the thread's own stack */
     uintptr_t busy;    /* slot of who is at work here; 0: nobody */
