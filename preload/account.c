@@ -11,13 +11,14 @@
 #include "arena.h"
 #include "ledger.h"
 #include "peak.h"
+#include "site.h"
 #include "stack.h"
 
 enum { SLABS = 16, FIRST_SLAB = 4, SCAN_FROM = 64 };
 
 #define NO_WORD UINT64_MAX /* of no header: its low half is no mark */
 
-struct thread account_nobody = {.here_word = NO_WORD};
+struct thread account_nobody = {.here_word = NO_WORD, .pinned = UINTPTR_MAX};
 uint32_t account_here;
 __thread struct thread *account_self __attribute__((tls_model("initial-exec"))) = &account_nobody;
 
@@ -138,8 +139,9 @@ static uint32_t take_new_slot(void) {
  * sites are not summed: their figures cover all threads that had the slot. */
 static void note_earlier_threads(struct snap_thread *record, const struct thread *self) {
     enum { SUM_AT_MOST = 64 };
-    struct snap_counter sum = {0};
-    for (uint32_t i = 0; i < self->chunk_limit && self->chunk_limit <= SUM_AT_MOST; i++)
+    bool too_many = self->chunk_limit > SUM_AT_MOST;
+    struct snap_counter sum = too_many ? (struct snap_counter){0} : record->total;
+    for (uint32_t i = 0; i < self->chunk_limit && !too_many; i++)
         for (int j = 0; self->chunks[i] && j < SNAP_CHUNK_SITES; j++) {
             const struct snap_counter *counter = &self->chunks[i][j];
             sum.alloc_bytes += counter->alloc_bytes;
@@ -243,9 +245,11 @@ static struct snap_counter *make_chunk(struct thread *self, uint32_t index) {
     return chunk->counters;
 }
 
+/* A thread for whose chunks there is no memory counts in the shared slot, which has at most one of each. */
 static struct snap_counter *counter_of(struct thread *self, uint32_t site) {
     struct snap_counter *counter = account_counter(self, site);
     if (likely(counter != NULL) || site / SNAP_CHUNK_SITES >= ACCOUNT_CHUNKS) return counter;
+    if (unlikely(site_memory_full(SITE_STACKS)) && self->slot >= SNAP_THREAD_FIRST) return NULL;
     struct snap_counter *chunk = make_chunk(self, site / SNAP_CHUNK_SITES);
     return chunk ? chunk + site % SNAP_CHUNK_SITES : NULL;
 }
@@ -394,6 +398,104 @@ struct account_live account_site_live(uint32_t site) {
     return (struct account_live){made.bytes - again.bytes, made.blocks - again.blocks};
 }
 
+/* --- sites that become free --- */
+
+static uint32_t shared_pins; /* of threads without a slot */
+static uint32_t epoch;
+static bool shared_quiet; /* in this epoch */
+
+enum account_pin account_pin(uintptr_t slot) {
+    struct thread *self = account_self == &account_nobody ? acquire() : account_self;
+    if (self == &account_nobody) {
+        __atomic_fetch_add(&shared_pins, 1, __ATOMIC_SEQ_CST);
+        return PIN_SHARED;
+    }
+    if (self->pinned && !stack_has_left(self->pinned, slot)) return PIN_OUTER;
+    __atomic_store_n(&self->pinned, slot, __ATOMIC_RELAXED);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    return PIN_OWN;
+}
+
+void account_unpin(enum account_pin pin) {
+    if (pin == PIN_SHARED)
+        __atomic_fetch_sub(&shared_pins, 1, __ATOMIC_SEQ_CST);
+    else if (pin == PIN_OWN && account_self != &account_nobody)
+        __atomic_store_n(&account_self->pinned, 0, __ATOMIC_RELEASE);
+}
+
+void account_epoch(void) {
+    epoch++;
+    shared_quiet = false;
+}
+
+bool account_all_quiet(uintptr_t slot) {
+    bool all = shared_quiet = shared_quiet || !__atomic_load_n(&shared_pins, __ATOMIC_SEQ_CST);
+    for (uint32_t i = SNAP_THREAD_FIRST; i < account_slots(); i++) {
+        struct thread *thread = thread_at(i);
+        uintptr_t pinned = thread ? __atomic_load_n(&thread->pinned, __ATOMIC_ACQUIRE) : 0;
+        if (!pinned || (thread == account_self && pinned == slot) || __atomic_load_n(&slot_free[i], __ATOMIC_ACQUIRE)) {
+            if (thread) thread->quiet = epoch;
+        } else if (thread->quiet != epoch) {
+            all = false;
+        }
+    }
+    return all;
+}
+
+void account_sum(uint32_t chunk, struct snap_counter sums[SNAP_CHUNK_SITES]) {
+    memset(sums, 0, SNAP_CHUNK_SITES * sizeof *sums);
+    for (int frees = 1; frees >= 0; frees--)
+        for (uint32_t slot = 0; slot < account_slots(); slot++) {
+            const struct thread *thread = thread_at(slot);
+            const struct snap_counter *counters = thread ? thread->chunks[chunk] : NULL;
+            for (int i = 0; counters && i < SNAP_CHUNK_SITES; i++)
+                if (frees) {
+                    sums[i].free_bytes += os_load(&counters[i].free_bytes);
+                    sums[i].free_blocks += os_load(&counters[i].free_blocks);
+                } else {
+                    sums[i].alloc_bytes += os_load(&counters[i].alloc_bytes);
+                    sums[i].alloc_blocks += os_load(&counters[i].alloc_blocks);
+                }
+        }
+}
+
+static void add_counter(struct snap_counter *to, const struct snap_counter *from) {
+    atomic_add(&to->alloc_bytes, from->alloc_bytes);
+    atomic_add(&to->alloc_blocks, from->alloc_blocks);
+    atomic_add(&to->free_bytes, from->free_bytes);
+    atomic_add(&to->free_blocks, from->free_blocks);
+}
+
+/* Out of one slot's counters. What it has too little from then on stands in its record. */
+static void take_out(uint32_t slot, struct snap_counter *counters, const uint32_t to[SNAP_CHUNK_SITES],
+                     struct snap_counter sums[SNAP_CHUNK_SITES]) {
+    struct snap_thread *record = series_at(&records, slot);
+    for (int i = 0; i < SNAP_CHUNK_SITES; i++) {
+        if (!to[i]) continue;
+        add_counter(&sums[i], &counters[i]);
+        if (record) add_counter(&record->total, &counters[i]);
+        counters[i] = (struct snap_counter){0};
+    }
+}
+
+/* The shared slot's counters get all of it. */
+void account_move_sites(uint32_t chunk, const uint32_t to[SNAP_CHUNK_SITES]) {
+    struct snap_counter sums[SNAP_CHUNK_SITES] = {0};
+    struct snap_thread *record = series_at(&records, SNAP_THREAD_SHARED);
+    for (uint32_t slot = 0; slot < account_slots(); slot++) {
+        const struct thread *thread = thread_at(slot);
+        if (thread && thread->chunks[chunk]) take_out(slot, thread->chunks[chunk], to, sums);
+    }
+    for (int i = 0; i < SNAP_CHUNK_SITES; i++) {
+        uint32_t site = to[i];
+        struct snap_counter less = {-sums[i].alloc_bytes, -sums[i].alloc_blocks, -sums[i].free_bytes,
+                                    -sums[i].free_blocks};
+        if (!site) continue;
+        add_counter(shared_counter(&site), &sums[i]);
+        if (record) add_counter(&record->total, &less);
+    }
+}
+
 void account_begin(void) {
     if (!end_key_made) end_key_made = pthread_key_create(&end_key, thread_end) == 0;
     shared.slot = SNAP_THREAD_SHARED;
@@ -420,6 +522,7 @@ uint64_t account_abandon(void) {
     slots = SNAP_THREAD_FIRST;
     live_host = live_mapped = 0;
     inherited_freed = 0;
+    shared_pins = 0;
     series_reset(&records);
     series_reset(&chunks);
     account_self = &account_nobody;

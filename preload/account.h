@@ -29,6 +29,9 @@ struct thread {
     struct snap_counter *here;
     uint64_t here_word;  /* that site, as a header's word has it */
     struct stack *stack; /* stack.h; NULL until it is needed */
+    /* While a hook has a site that it has not counted at yet: the slot (stack.h) of the outermost such hook. */
+    uintptr_t pinned;
+    uint32_t quiet; /* the last epoch in which it was seen without */
     uint32_t slot;
     uint32_t chunk_limit; /* chunks[] is empty from here on */
     struct snap_counter *chunks[ACCOUNT_CHUNKS];
@@ -96,6 +99,27 @@ void account_finish(void);
 
 /* Memory that counters take. */
 uint64_t account_bytes(void);
+
+/* --- sites that may be made free for others: fold.c --- */
+
+/* From looking a site up to having counted at it, a hook that may count at any site is pinned. `slot` is as in struct
+ * caller. The fast path does the first case by itself; `pinned` of account_nobody is never 0. */
+enum account_pin { PIN_OWN, PIN_OUTER /* a hook further out, which a signal interrupted, is pinned */, PIN_SHARED };
+enum account_pin account_pin(uintptr_t slot);
+void account_unpin(enum account_pin pin);
+
+/* A new epoch begins. True as soon as every thread has been seen without a pin since then, but for the caller, whose
+ * pin is `slot`: to be asked again until it is. */
+void account_epoch(void);
+bool account_all_quiet(uintptr_t slot);
+
+/* Sums over all slots for SNAP_CHUNK_SITES sites. What was freed is read first: where it is all that was allocated,
+ * nothing is live, or was in between. */
+void account_sum(uint32_t chunk, struct snap_counter sums[SNAP_CHUNK_SITES]);
+
+/* Adds what all slots counted at site i of the chunk, at which nobody counts any more, to site to[i], and leaves nothing
+ * there; where to[i] is 0, it stays. What each thread counted in all stays known. */
+void account_move_sites(uint32_t chunk, const uint32_t to[SNAP_CHUNK_SITES]);
 
 /* For the picture of the peak: live bytes and blocks of a site over all slots, as of about now. */
 struct account_live {

@@ -106,7 +106,11 @@ static void *no_memory(void) {
 /* The site that an event of the caller is counted at. Asks again whether events count: a signal handler may have
  * forked while the allocator was at work, and this be the child, whose counters are still those of its parent. */
 static uint32_t site_counted(struct caller caller, uint64_t size) {
-    return process_tracked() ? account_alloc(site_of(caller), size) : SNAP_SITE_UNKNOWN;
+    if (!process_tracked()) return SNAP_SITE_UNKNOWN;
+    enum account_pin pin = account_pin(caller.slot);
+    uint32_t site = account_alloc(site_of(caller), size);
+    account_unpin(pin);
+    return site;
 }
 
 static void write_header(void *p, uint64_t size, uint32_t mark, uint32_t site) {
@@ -190,9 +194,10 @@ __attribute__((noinline)) static void *stamp_slow(struct header *header, size_t 
     return header + 1;
 }
 
-/* The site's counter is new to this thread. */
+/* The site's counter is new to this thread, which is pinned. */
 __attribute__((noinline)) static void *stamp_at(struct header *header, size_t size, uint32_t site) {
     site = process_tracked() ? account_alloc(site, size) : SNAP_SITE_UNKNOWN;
+    account_unpin(PIN_OWN);
     write_header(header + 1, size, process_mark, site);
     return header + 1;
 }
@@ -205,16 +210,20 @@ __attribute__((noinline)) static void *flushed(struct thread *self, void *p) {
 /* While call stacks are recorded. */
 __attribute__((noinline)) static void *stamp_by_stack(struct header *header, size_t size, uintptr_t slot,
                                                       uintptr_t address, uintptr_t rbp) {
-    if (unlikely(account_here || !process_page.mark))
-        return stamp_slow(header, size, (struct caller){slot, address, rbp});
-    uint32_t site = stack_site(slot, address, rbp);
     struct thread *self = account_self;
+    if (unlikely(account_here || !process_page.mark || self->pinned))
+        return stamp_slow(header, size, (struct caller){slot, address, rbp});
+    self->pinned = slot;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    uint32_t site = stack_site(slot, address, rbp);
     uint32_t mark = process_page.mark;
     struct snap_counter *counter = account_counter(self, site);
     if (unlikely(!counter || !mark)) return stamp_at(header, size, site);
     header->size = size;
     header->word = mark | (uint64_t)site << 32;
-    if (unlikely(account_alloc_at(self, counter, size))) return flushed(self, header + 1);
+    bool due = account_alloc_at(self, counter, size);
+    __atomic_store_n(&self->pinned, 0, __ATOMIC_RELEASE);
+    if (unlikely(due)) return flushed(self, header + 1);
     return header + 1;
 }
 

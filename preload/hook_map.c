@@ -39,7 +39,7 @@ static void *map(void *hint, size_t length, int protection, int flags, int fd, o
     void *p = NEXT(mmap)(hint, length, protection, flags, fd, offset);
     if (p != MAP_FAILED && counts(caller))
         mappings_add((uintptr_t)p, length, kind_of(protection, flags), (flags & MAP_TYPE) != MAP_PRIVATE,
-                     site_of(caller));
+                     site_of_mapping(caller));
     return p;
 }
 
@@ -69,7 +69,7 @@ HOOK int munmap(void *start, size_t length) {
 static void *remap_keeping_old(void *old, size_t old_length, size_t length, int flags, void *hint,
                                struct caller caller) {
     void *p = NEXT(mremap)(old, old_length, length, flags, hint);
-    if (p != MAP_FAILED) mappings_copy((uintptr_t)old, (uintptr_t)p, length, site_of(caller));
+    if (p != MAP_FAILED) mappings_copy((uintptr_t)old, (uintptr_t)p, length, site_of_mapping(caller));
     return p;
 }
 
@@ -107,7 +107,7 @@ HOOK int mprotect(void *start, size_t length, int protection) {
 
 static void note_break(uintptr_t before, uintptr_t after, struct caller caller) {
     if (after > before)
-        mappings_add(before, after - before, SNAP_MAP_BRK, false, site_of(caller));
+        mappings_add(before, after - before, SNAP_MAP_BRK, false, site_of_mapping(caller));
     else if (after < before)
         mappings_drop(mappings_take(after, before - after));
 }

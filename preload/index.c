@@ -9,7 +9,8 @@
 #include "ledger.h"
 #include "os.h"
 
-enum { EMPTY = 0 }; /* no record has hash 0 and id 0: ids in an index start at 1 */
+/* Ids in an index start at 1, so no record has such a slot. GONE: one was taken out; who looks for another goes on. */
+enum { EMPTY = 0, GONE = 1 << INDEX_ID_BITS };
 #define SEALED UINT32_MAX
 
 static uint32_t slot_for(uint32_t hash, uint32_t id) { return hash << INDEX_ID_BITS | id; }
@@ -18,8 +19,16 @@ static bool may_be(uint32_t slot, uint32_t hash) { return (slot ^ hash << INDEX_
 
 static uint32_t bits_of(const struct index *self) { return __atomic_load_n(&self->bits, __ATOMIC_ACQUIRE); }
 
+/* Slots that are not empty, about: `gone` counts after the fact, and starts again with a new table. */
+static uint64_t filled(const struct index *self) {
+    int32_t gone = __atomic_load_n(&self->gone, __ATOMIC_RELAXED);
+    return (uint64_t)__atomic_load_n(&self->used, __ATOMIC_RELAXED) + (gone > 0 ? (uint64_t)gone : 0);
+}
+
+/* Many that are gone are no reason: they are used again. But probes end at empty ones. */
 static bool is_nearly_full(const struct index *self, uint32_t bits) {
-    return 4 * (uint64_t)__atomic_load_n(&self->used, __ATOMIC_RELAXED) > 3ull << bits;
+    return 4 * (uint64_t)__atomic_load_n(&self->used, __ATOMIC_RELAXED) > 3ull << bits ||
+           16 * filled(self) >= 15ull << bits;
 }
 
 static uint32_t *table_of(const struct index *self, uint32_t bits) {
@@ -29,26 +38,43 @@ static uint32_t *table_of(const struct index *self, uint32_t bits) {
 /* The low 8 bits of the hash are in the slot: the upper ones choose the place. */
 static uint32_t place_of(uint32_t hash, uint32_t bits) { return (hash * 0x9E3779B1u) >> (32 - bits); }
 
-/* The first slot, from the hash's place on, that is empty, sealed, or has an equal record; and which it was then. */
+/* The first slot, from the hash's place on, that is empty, sealed, or has an equal record; in place of an empty one, a
+ * slot before it from which a record is gone; and what it held. */
 static uint32_t *probe(const struct index *self, uint32_t *table, uint32_t bits, uint32_t hash, const void *key,
                        uint32_t *seen) {
-    uint32_t mask = (1u << bits) - 1;
+    uint32_t mask = (1u << bits) - 1, *gone = NULL;
     for (uint32_t i = place_of(hash, bits);; i = (i + 1) & mask) {
         uint32_t slot = *seen = __atomic_load_n(&table[i], __ATOMIC_ACQUIRE);
-        if (slot == EMPTY || slot == SEALED || (may_be(slot, hash) && self->equal(id_in(slot), key))) return &table[i];
+        if (slot == GONE) {
+            if (!gone) gone = &table[i];
+        } else if (slot == EMPTY && gone) {
+            *seen = GONE;
+            return gone;
+        } else if (slot == EMPTY || slot == SEALED || (may_be(slot, hash) && self->equal(id_in(slot), key))) {
+            return &table[i];
+        }
     }
 }
+
+static bool is_record(uint32_t slot) { return slot != EMPTY && slot != SEALED && slot != GONE; }
 
 uint32_t index_find(const struct index *self, uint32_t hash, const void *key) {
     uint32_t *table, slot;
     for (uint32_t bits = bits_of(self); (table = table_of(self, bits)); bits++) {
         probe(self, table, bits, hash, key, &slot);
-        if (slot != EMPTY && slot != SEALED) return id_in(slot);
+        if (is_record(slot)) return id_in(slot);
     }
     return INDEX_NONE;
 }
 
 /* --- growing --- */
+
+bool index_hold(struct index *self) {
+    uint32_t idle = 0;
+    return __atomic_compare_exchange_n(&self->growing, &idle, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+void index_let_go(struct index *self) { __atomic_store_n(&self->growing, 0, __ATOMIC_RELEASE); }
 
 static void insert_copy(uint32_t *table, uint32_t bits, uint32_t hash, uint32_t id) {
     uint32_t mask = (1u << bits) - 1;
@@ -64,17 +90,20 @@ static void copy_into_next(struct index *self, uint32_t bits) {
     uint32_t *from = self->tables[bits], *to = self->tables[bits + 1];
     for (uint32_t i = 0; i < 1u << bits; i++) {
         uint32_t slot = EMPTY;
-        if (__atomic_compare_exchange_n(&from[i], &slot, SEALED, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) continue;
+        while (!is_record(slot) && !__atomic_compare_exchange_n(&from[i], &slot, SEALED, false, __ATOMIC_ACQ_REL,
+                                                                __ATOMIC_ACQUIRE))
+            ;
+        if (!is_record(slot)) continue;
         uint32_t id = id_in(slot);
         insert_copy(to, bits + 1, self->hash(id), id);
     }
+    __atomic_store_n(&self->gone, 0, __ATOMIC_RELAXED);
 }
 
-/* One thread at a time; the others go on meanwhile. The old table's memory is given back: who still reads there finds
+/* One thread at a time, and this is not it: false. The others go on meanwhile. The old table's memory is given back: who still reads there finds
  * it empty, and goes on in the next. (An insertion there, at this very instant, is lost: that record gets a twin.) */
-static void grow(struct index *self) {
-    uint32_t idle = 0;
-    if (!__atomic_compare_exchange_n(&self->growing, &idle, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
+static bool grow(struct index *self) {
+    if (!index_hold(self)) return false;
     uint32_t bits = bits_of(self);
     size_t length = sizeof(uint32_t) << (bits + 1);
     uint32_t *next = bits < INDEX_LAST_BITS && is_nearly_full(self, bits) ? arena_take(length) : NULL;
@@ -86,18 +115,17 @@ static void grow(struct index *self) {
             os_call(SYS_madvise, self->tables[bits], (long)(length / 2), (long)MADV_DONTNEED);
         ledger_note_own_memory();
     }
-    __atomic_store_n(&self->growing, 0, __ATOMIC_RELEASE);
+    index_let_go(self);
+    return true;
 }
 
 /* The last slots stay empty, so that every probe ends: then there is a larger table, or another thread makes it, or this
- * one does, or there is no memory for it. (The other thread may be this one, below a signal handler.) */
+ * one does, or there is no memory for it. (The other thread may be this one, below a signal handler.) What this one finds
+ * to be too full, it may also find grown by the time that it has its turn. */
 static bool has_room(struct index *self, uint32_t bits) {
     for (int turn = 0; ledger_wait(turn); turn++) {
-        if (16 * (uint64_t)__atomic_load_n(&self->used, __ATOMIC_RELAXED) < 15ull << bits || table_of(self, bits + 1))
-            return true;
-        if (__atomic_load_n(&self->growing, __ATOMIC_ACQUIRE)) continue;
-        grow(self); /* it may also have been made just now */
-        return table_of(self, bits + 1) != NULL;
+        if (16 * filled(self) < 15ull << bits || table_of(self, bits + 1)) return true;
+        if (grow(self)) return table_of(self, bits + 1) != NULL;
     }
     return false;
 }
@@ -105,18 +133,56 @@ static bool has_room(struct index *self, uint32_t bits) {
 uint32_t index_insert(struct index *self, uint32_t hash, const void *key, uint32_t id) {
     for (uint32_t bits = bits_of(self);;) {
         uint32_t seen, *at = probe(self, table_of(self, bits), bits, hash, key, &seen);
-        if (seen != EMPTY && seen != SEALED) return id_in(seen);
+        if (is_record(seen)) return id_in(seen);
         if (!table_of(self, bits + 1) && !has_room(self, bits)) return INDEX_NONE;
         if (table_of(self, bits + 1)) {
             bits++;
             continue;
         }
-        if (__atomic_compare_exchange_n(at, &seen, slot_for(hash, id), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        bool was_gone = seen == GONE;
+        if (__atomic_compare_exchange_n(at, &seen, slot_for(hash, id), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            if (was_gone) __atomic_fetch_sub(&self->gone, 1, __ATOMIC_RELAXED);
             break;
+        }
     }
     __atomic_fetch_add(&self->used, 1, __ATOMIC_RELAXED);
     if (unlikely(is_nearly_full(self, bits_of(self)))) grow(self);
     return id;
+}
+
+/* --- taking records out --- */
+
+/* Slots that are GONE and lead to nothing become empty. What follows makes it safe while others insert: whoever passes a
+ * slot that is GONE on its way inserts there or before it, never behind. */
+static void sweep(struct index *self, uint32_t *table, uint32_t mask) {
+    for (uint32_t i = 2 * mask + 1; i-- > 0;) { /* twice around: the end leads to the beginning */
+        uint32_t gone = GONE;
+        if (__atomic_load_n(&table[i & mask], __ATOMIC_RELAXED) == GONE &&
+            __atomic_load_n(&table[(i + 1) & mask], __ATOMIC_ACQUIRE) == EMPTY &&
+            __atomic_compare_exchange_n(&table[i & mask], &gone, EMPTY, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            __atomic_fetch_sub(&self->gone, 1, __ATOMIC_RELAXED);
+    }
+}
+
+void index_prune(struct index *self, const struct ids *stay, struct ids *removed) {
+    uint32_t bits = bits_of(self), mask = (1u << bits) - 1, *table = table_of(self, bits);
+    for (uint32_t i = 0; i <= mask; i++) {
+        uint32_t slot = __atomic_load_n(&table[i], __ATOMIC_ACQUIRE);
+        if (!is_record(slot) || ids_has(stay, id_in(slot))) continue;
+        __atomic_store_n(&table[i], GONE, __ATOMIC_RELEASE);
+        __atomic_fetch_sub(&self->used, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&self->gone, 1, __ATOMIC_RELAXED);
+        ids_add(removed, id_in(slot));
+    }
+    sweep(self, table, mask);
+}
+
+void index_each(const struct index *self, void (*each)(uint32_t id)) {
+    uint32_t bits = bits_of(self), *table = table_of(self, bits);
+    for (uint32_t i = 0; i < 1u << bits; i++) {
+        uint32_t slot = __atomic_load_n(&table[i], __ATOMIC_ACQUIRE);
+        if (is_record(slot)) each(id_in(slot));
+    }
 }
 
 bool index_begin(struct index *self) {
@@ -128,6 +194,7 @@ bool index_begin(struct index *self) {
 void index_reset(struct index *self) {
     memset(self->tables, 0, sizeof self->tables);
     self->bits = self->used = self->growing = 0;
+    self->gone = 0;
 }
 
 uint64_t index_bytes(const struct index *self) { return sizeof(uint32_t) << bits_of(self); }

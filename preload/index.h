@@ -3,12 +3,17 @@
  *
  * It grows by a copy twice as large. Whoever copies puts SEALED into each empty slot first, so that nobody inserts
  * where the copy has passed; who meets one goes on in the copy. (Method: the freezing of slots in Cliff Click's
- * lock-free hash table, 2007.) */
+ * lock-free hash table, 2007.)
+ *
+ * Two threads that insert equal records at the same instant may both succeed, where the table grows or where records were
+ * taken out: callers know what to do about twins. */
 #ifndef MEMSTOW_INDEX_H
 #define MEMSTOW_INDEX_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "ids.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -25,6 +30,7 @@ struct index {
     uint32_t (*hash)(uint32_t id);
     uint32_t *tables[INDEX_LAST_BITS + 1]; /* by the logarithm of its size; the last one that is there is in use */
     uint32_t bits, used;
+    int32_t gone;
     uint32_t growing;
 };
 
@@ -34,6 +40,13 @@ uint32_t index_find(const struct index *self, uint32_t hash, const void *key);
 /* Inserts `id`, whose record equals the key, unless an equal one is there: gives the one that is. INDEX_NONE: no room.
  */
 uint32_t index_insert(struct index *self, uint32_t hash, const void *key, uint32_t id);
+/* Takes out all records that are not in `stay`, and says which. The caller holds the index, which does not grow meanwhile.
+ * Who looked a record up before may still have it. */
+void index_prune(struct index *self, const struct ids *stay, struct ids *removed);
+/* Calls back for each record; the caller holds the index. */
+void index_each(const struct index *self, void (*each)(uint32_t id));
+bool index_hold(struct index *self); /* false: it grows just now */
+void index_let_go(struct index *self);
 void index_reset(struct index *self);
 uint64_t index_bytes(const struct index *self);
 

@@ -53,6 +53,7 @@ static struct {
     bool sealed;
     bool written;     /* memory only: to its file, at what seemed the end */
     uint32_t growing; /* thread id of who grows it */
+    uint32_t noting;
     dev_t device;
     ino_t inode;
     char path[4096];
@@ -612,11 +613,13 @@ static uint32_t later_windows(struct snap_range *out, uint32_t room) {
 void ledger_note_own_memory(void) {
     struct dl_find_object found;
     struct snap_header *head = ledger_head;
+    if (__atomic_exchange_n(&ledger.noting, 1, __ATOMIC_ACQUIRE)) return; /* another thread does it just now */
     uint32_t own = arena_ranges(head->own);
     head->own_ranges = own + later_windows(head->own + own, ARENA_RANGES - own);
     if (_dl_find_object((void *)ledger_note_own_memory, &found) == 0)
         head->library_map = (struct snap_range){(uintptr_t)found.dlfo_map_start,
                                                 (uintptr_t)found.dlfo_map_end - (uintptr_t)found.dlfo_map_start};
+    __atomic_store_n(&ledger.noting, 0, __ATOMIC_RELEASE);
 }
 
 void ledger_unlink(void) {

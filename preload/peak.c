@@ -1,19 +1,25 @@
 /* peak.c — see peak.h. The copy is taken a little after the peak and while threads run: what it sums to is stored
- * beside the peak, so that a reader knows how far it is from the truth. */
+ * beside the peak, so that a reader knows how far it is from the truth. There are two pictures, one whole, one in the
+ * making, which change places. */
 #include "peak.h"
 
 #include "account.h"
 #include "ledger.h"
 #include "site.h"
 
-enum { STEP_READS = 4096, STEP_SITES_MIN = 16, FALL_MIN = 1 << 20 };
+enum { STEP_READS = 4096, STEP_SITES_MIN = 16, FALL_MIN = 1 << 20, NUMBER_MAX = 10, FIRST_BYTES = 4096 };
+
+static struct series buffers[2] = {
+    {.type = SNAP_PEAK_0, .record_size = 1, .first_capacity = FIRST_BYTES, .limit = 1u << 28},
+    {.type = SNAP_PEAK_1, .record_size = 1, .first_capacity = FIRST_BYTES, .limit = 1u << 28}};
 
 static struct {
     uint32_t busy;
     uint64_t peak; /* being copied; 0: none */
     uint64_t peak_ns;
     uint64_t bytes;
-    uint32_t buffer, next_site;
+    uint32_t buffer, length;
+    uint32_t next_site, last_site; /* last_site: the last that is in it */
 } picture;
 
 static void begin_copy(uint64_t peak) {
@@ -21,7 +27,7 @@ static void begin_copy(uint64_t peak) {
     picture.peak_ns = ledger_head->total_peak_ns;
     picture.buffer = ledger_head->picture_buffer == 0;
     picture.bytes = 0;
-    picture.next_site = 0;
+    picture.length = picture.next_site = picture.last_site = 0;
 }
 
 static void publish(void) {
@@ -30,19 +36,62 @@ static void publish(void) {
     head->picture_peak = picture.peak;
     head->picture_bytes = picture.bytes;
     head->picture_ns = picture.peak_ns;
+    head->picture_length = picture.length;
     __atomic_store_n(&head->picture_buffer, picture.buffer, __ATOMIC_RELEASE);
     picture.peak = 0;
 }
 
+/* --- the bytes of a picture --- */
+
+static uint8_t *put_number(uint8_t *to, uint64_t number) {
+    for (; number >= 0x80; number >>= 7) *to++ = (uint8_t)(number | 0x80);
+    *to++ = (uint8_t)number;
+    return to;
+}
+
+/* All of them, or none. */
+static bool append(const uint8_t *bytes, uint32_t count) {
+    struct series *buffer = &buffers[picture.buffer];
+    if (!series_reserve(buffer, picture.length) || !series_reserve(buffer, picture.length + count)) return false;
+    for (uint32_t i = 0; i < count; i++) *(uint8_t *)series_at(buffer, picture.length + i) = bytes[i];
+    picture.length += count;
+    return true;
+}
+
+static uint64_t number_at(const struct series *buffer, uint32_t *at) {
+    uint64_t number = 0;
+    for (unsigned shift = 0; shift < 7 * NUMBER_MAX; shift += 7) {
+        const uint8_t *byte = series_at(buffer, (*at)++);
+        number |= (uint64_t)(*byte & 0x7f) << shift;
+        if (!(*byte & 0x80)) break;
+    }
+    return number;
+}
+
+static void list(uint32_t buffer, uint32_t length, void (*each)(uint32_t site)) {
+    uint32_t site = 0;
+    for (uint32_t at = 0; at < length;) {
+        site += (uint32_t)number_at(&buffers[buffer], &at);
+        number_at(&buffers[buffer], &at);
+        number_at(&buffers[buffer], &at);
+        each(site);
+    }
+}
+
+/* --- taking one --- */
+
 static void copy_site(uint32_t site) {
-    struct snap_peak *into = site_peak(site);
     struct account_live live = account_site_live(site);
-    if (!into) {
+    uint8_t bytes[3 * NUMBER_MAX], *end = bytes;
+    if (!live.blocks && !live.bytes) return;
+    end = put_number(end, site - picture.last_site);
+    end = put_number(end, live.bytes);
+    end = put_number(end, live.blocks);
+    if (!append(bytes, (uint32_t)(end - bytes))) {
         ledger_lost(SNAP_LOST_PEAK);
         return;
     }
-    into->bytes[picture.buffer] = live.bytes;
-    into->blocks[picture.buffer] = live.blocks;
+    picture.last_site = site;
     if (site != SNAP_SITE_INHERITED) picture.bytes += live.bytes;
 }
 
@@ -53,23 +102,35 @@ static void copy_slice(void) {
     if (picture.next_site >= sites) publish();
 }
 
+bool peak_hold(void) { return !__atomic_exchange_n(&picture.busy, 1, __ATOMIC_ACQUIRE); }
+
+void peak_let_go(void) { __atomic_store_n(&picture.busy, 0, __ATOMIC_RELEASE); }
+
 void peak_watch(uint64_t total) {
     struct snap_header *head = ledger_head;
     uint64_t peak = os_load(&head->total_peak), fall = peak / 100 > FALL_MIN ? peak / 100 : FALL_MIN;
     if (peak < fall || head->picture_peak == peak || (picture.peak != peak && total + fall > peak)) return;
-    if (__atomic_exchange_n(&picture.busy, 1, __ATOMIC_ACQUIRE)) return;
+    if (!peak_hold()) return;
     if (picture.peak != peak && head->picture_peak != peak) begin_copy(peak);
     if (picture.peak) copy_slice();
-    __atomic_store_n(&picture.busy, 0, __ATOMIC_RELEASE);
+    peak_let_go();
 }
 
 void peak_finish(void) {
-    if (!picture.peak || __atomic_exchange_n(&picture.busy, 1, __ATOMIC_ACQUIRE)) return;
+    if (!picture.peak || !peak_hold()) return;
     while (picture.peak) copy_slice();
-    __atomic_store_n(&picture.busy, 0, __ATOMIC_RELEASE);
+    peak_let_go();
+}
+
+void peak_sites(void (*each)(uint32_t site)) {
+    if (ledger_head->picture_buffer < 2)
+        list(ledger_head->picture_buffer, (uint32_t)ledger_head->picture_length, each);
+    if (picture.peak) list(picture.buffer, picture.length, each);
 }
 
 void peak_abandon(void) {
     picture.busy = 0;
     picture.peak = 0;
+    series_reset(&buffers[0]);
+    series_reset(&buffers[1]);
 }

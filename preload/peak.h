@@ -1,8 +1,9 @@
 /* peak.h — what the ledger looked like when the process held most.
- * In: the running total, whenever it was noted. Out: one of the two halves of the ledger's PEAK records. */
+ * In: the running total, whenever it was noted. Out: one of the ledger's two pictures (SNAP_PEAK_0, SNAP_PEAK_1). */
 #ifndef MEMSTOW_PEAK_H
 #define MEMSTOW_PEAK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #pragma GCC visibility push(hidden)
@@ -13,6 +14,12 @@ void peak_watch(uint64_t total);
 /* Completes a copy that has begun: at the end of the process. */
 void peak_finish(void);
 void peak_abandon(void);
+
+/* Between these no picture changes. False: one is being made just now. */
+bool peak_hold(void);
+void peak_let_go(void);
+/* The sites that are in a picture, that in the making included. Some come twice. */
+void peak_sites(void (*each)(uint32_t site));
 
 #pragma GCC visibility pop
 

@@ -22,7 +22,7 @@
 
 #define EXEC_VARIABLE "MEMSTOW_EXEC"
 
-enum { DEFAULT_STACK_MEMORY = 256 << 20 };
+enum { DEFAULT_STACK_MEMORY = 64 * 1000 * 1000 };
 
 struct process_page process_page __attribute__((aligned(OS_PAGE)));
 uint32_t process_mark;

@@ -54,12 +54,9 @@ size_t python_frames(struct python_walk *walk, uintptr_t slot, uintptr_t cfa, ui
 bool python_same(uintptr_t inner, uintptr_t anchor, const struct python_frame *frames, size_t count);
 
 /* The SNAP_FRAME record of a frame that this thread's present stack holds; made at first sight, with the function's
- * name, file and line. UINT32_MAX when it cannot be. */
+ * name, file and line. UINT32_MAX when it cannot be. When a recorded function (its code object) dies, its address may
+ * come to mean another: then threads forget what they remember (site_forget_stacks). */
 uint32_t python_frame_record(const struct python_frame *frame);
-
-/* Grows when a recorded function (its code object) dies: its address may come to mean another. Whoever remembers
- * frames, or records of frames by address, must forget them all when this has changed since. */
-extern uint32_t python_generation;
 
 /* Where records of frames go: the one series of SNAP_FRAME. Until then there are no records. */
 void python_begin(struct series *frames);

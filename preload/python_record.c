@@ -12,11 +12,10 @@
 #include "os.h"
 #include "python.h"
 #include "python_code.h"
+#include "site.h"
 #include "words.h"
 
 enum { TEXT_ROOM = 1024, SPINS = 200 };
-
-uint32_t python_generation;
 
 static struct words codes_by_object, codes_by_content, files, frames_by_place;
 static struct series *frames;
@@ -110,7 +109,7 @@ static uint32_t line_of(const struct python_layout *layout, uintptr_t code, uint
 }
 
 static uint32_t add_frame(const struct python_layout *layout, uintptr_t code, uint32_t id, uint32_t offset) {
-    uint32_t frame = series_take(frames);
+    uint32_t frame = site_memory_full(SITE_FRAMES) ? WORDS_NONE : series_take(frames);
     struct snap_frame *record = series_at(frames, frame);
     if (!record) return WORDS_NONE;
     *record = (struct snap_frame){.address = offset, .line = line_of(layout, code, offset), .code = 1 + id};
@@ -166,7 +165,7 @@ uint32_t python_record(const struct python_layout *layout, uintptr_t code_key, u
 
 void python_record_dies(uintptr_t code_key) {
     if (words_take_out(&codes_by_object, code_key) || __atomic_load_n(&unlisted, __ATOMIC_RELAXED))
-        __atomic_fetch_add(&python_generation, 1, __ATOMIC_RELEASE);
+        site_forget_stacks();
 }
 
 void python_begin(struct series *of_frames) { frames = of_frames; }
@@ -180,5 +179,4 @@ void python_record_abandon(void) {
     series_reset(&codes);
     frames = NULL;
     writing = unlisted = false;
-    python_generation++;
 }

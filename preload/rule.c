@@ -52,7 +52,7 @@ static struct rule look_up(uint64_t place) {
 }
 
 static uint32_t new_frame(uint64_t place, uint32_t module) {
-    uint32_t id = site_memory_full() ? SERIES_NONE : series_take(&frames);
+    uint32_t id = site_memory_full(SITE_FRAMES) ? SERIES_NONE : series_take(&frames);
     struct snap_frame *frame = series_at(&frames, id);
     if (!frame) return RULE_NO_FRAME;
     *frame = (struct snap_frame){.address = place & ~RULE_INTERRUPTED,

@@ -8,15 +8,20 @@
 #include <link.h>
 #include <string.h>
 
+#include "fold.h"
+#include "ids.h"
 #include "ledger.h"
 #include "rule.h"
 #include "tree.h"
 
-uint32_t site_code_generation;
+uint32_t site_code_generation, site_generation;
+
+void site_forget_stacks(void) { __atomic_fetch_add(&site_generation, 1, __ATOMIC_SEQ_CST); }
 
 void site_forget_code(void) {
     rule_forget();
     __atomic_fetch_add(&site_code_generation, 1, __ATOMIC_RELEASE);
+    site_forget_stacks();
 }
 
 static const char *program_path = "";
@@ -27,8 +32,8 @@ static struct series tags = {
     .type = SNAP_TAG, .record_size = sizeof(struct snap_tag), .first_capacity = 64, .limit = 1 << 20};
 static struct series sites = {
     .type = SNAP_SITE, .record_size = sizeof(struct snap_site), .first_capacity = 512, .limit = 1 << 21};
-static struct series peaks = {
-    .type = SNAP_PEAK, .record_size = sizeof(struct snap_peak), .first_capacity = 512, .limit = 1 << 21};
+static struct ids *free_sites; /* NULL: there never were any */
+static struct ids mapping_sites;
 
 /* What a module id was given for, to find it again without reading strings in the ledger. */
 static struct module_key {
@@ -107,57 +112,105 @@ uint32_t site_module(uintptr_t address) {
 
 static uint64_t memory_limit;
 
-bool site_memory_full(void) {
-    uint64_t sites_bytes = os_load(&sites.next) * (sizeof(struct snap_site) + sizeof(struct snap_peak));
-    return tree_bytes() + rule_bytes() + account_bytes() + sites_bytes >= memory_limit;
+/* What cannot become free again stops last, and of what others are made of there is always some. */
+bool site_memory_full(enum site_memory of) {
+    uint64_t segments = tree_segment_bytes(), rules = rule_bytes(), share = memory_limit / 16;
+    uint64_t used = segments + rules + tree_node_bytes() + account_bytes() + os_load(&sites.next) * sizeof(struct snap_site);
+    switch (of) {
+    case SITE_SOON:
+        return used >= memory_limit - 3 * share;
+    case SITE_STACKS:
+        return used >= memory_limit - 2 * share;
+    case SITE_SEGMENTS:
+        return used >= memory_limit - share && segments >= share;
+    default:
+        return used >= memory_limit && rules >= share;
+    }
+}
+
+static uint32_t new_id(void) {
+    struct ids *free = ids_known(&free_sites);
+    uint32_t id = free ? ids_take(free, SNAP_SITE_FIRST) : IDS_NONE;
+    if (id == IDS_NONE ? site_memory_full(SITE_SOON) : fold_is_due(ids_count(free), os_load(&sites.next))) fold_want();
+    return id == IDS_NONE ? series_take(&sites) : id;
 }
 
 uint32_t site_new(uint32_t tag, uint32_t stack, uint32_t module) {
-    uint32_t id = series_take(&sites);
+    uint32_t id = new_id();
     struct snap_site *site = series_at(&sites, id);
     if (!site) {
         ledger_lost(SNAP_LOST_SITES);
         return SNAP_SITE_UNKNOWN;
     }
-    series_reserve(&peaks, id);
-    *site = (struct snap_site){.tag = tag, .stack = stack, .module = module};
+    __atomic_store_n(&site->word, snap_site(tag, stack, module).word, __ATOMIC_RELEASE);
     return id;
+}
+
+struct snap_site site_record(uint32_t site) {
+    const struct snap_site *record = series_at(&sites, site);
+    return (struct snap_site){record ? os_load(&record->word) : 0};
+}
+
+void site_close(uint32_t site) {
+    struct snap_site *record = series_at(&sites, site);
+    __atomic_store_n(&record->word, SNAP_SITE_FREE, __ATOMIC_SEQ_CST);
+}
+
+bool site_free(uint32_t site) {
+    struct ids *free = ids_made(&free_sites);
+    return free && ids_add(free, site);
+}
+
+uint64_t site_free_count(void) {
+    const struct ids *free = ids_known(&free_sites);
+    return free ? ids_count(free) : 0;
 }
 
 static uint32_t make_site(uint32_t node, uintptr_t address) {
     uint32_t *known = &tree_at(node)->site, none = 0, site = site_new(0, node, site_module(address));
     if (site == SNAP_SITE_UNKNOWN) return site;
-    /* If another thread was faster, its site it is, and ours stays empty. */
-    return __atomic_compare_exchange_n(known, &none, site, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ? site : none;
+    if (__atomic_compare_exchange_n(known, &none, site, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return site;
+    site_close(site); /* another thread was faster: its site it is */
+    site_free(site);
+    return none;
 }
 
-/* When there is no room for one more: the site of the nearest outer stack that has one. The outermost may be made: of
- * those there are few. */
-static uint32_t outer_site(uint32_t node, uintptr_t address) {
+/* The place that calls on from a stack; 0 where it is Python code. */
+static uintptr_t address_of(uint32_t node) {
+    const uint32_t *segment = tree_segment(tree_at(node)->segment);
+    const struct snap_frame *frame = segment[0] ? rule_frame(segment[segment[0]]) : NULL;
+    return frame && !(frame->code & ~SNAP_FRAME_INTERRUPTED) ? frame->address : 0;
+}
+
+uint32_t site_outer(uint32_t node) {
     uint32_t outermost = node;
     for (; node != TREE_ROOT; node = tree_at(node)->parent) {
         uint32_t site = __atomic_load_n(&tree_at(node)->site, __ATOMIC_RELAXED);
         if (site) return site;
         outermost = node;
     }
-    return make_site(outermost, address);
+    return make_site(outermost, address_of(outermost));
 }
 
 uint32_t site_for_node(uint32_t node, uintptr_t address) {
     uint32_t site = __atomic_load_n(&tree_at(node)->site, __ATOMIC_RELAXED);
     if (likely(site)) return site;
-    if (unlikely(site_memory_full())) return outer_site(node, address);
-    return make_site(node, address);
+    if (likely(site_free_count() || !site_memory_full(SITE_STACKS))) return make_site(node, address);
+    fold_want();
+    ledger_lost(SNAP_LOST_STACKS);
+    return site_outer(node);
 }
 
-uint32_t site_stack(uint32_t site) {
-    const struct snap_site *record = series_at(&sites, site);
-    return record ? record->stack : TREE_ROOT;
+/* A mapping's record may refer to its site although nothing is counted there: reserved and file mappings. */
+uint32_t site_of_mapping(struct caller caller) {
+    enum account_pin pin = account_pin(caller.slot);
+    uint32_t site = site_of(caller);
+    ids_add(&mapping_sites, site);
+    account_unpin(pin);
+    return site;
 }
 
-struct snap_peak *site_peak(uint32_t site) {
-    return series_at(&peaks, site);
-}
+bool site_is_of_mapping(uint32_t site) { return ids_has(&mapping_sites, site); }
 
 uint32_t site_count(void) { return (uint32_t)os_load(&sites.next); }
 
@@ -178,7 +231,9 @@ void site_abandon(void) {
     series_reset(&modules);
     series_reset(&tags);
     series_reset(&sites);
-    series_reset(&peaks);
+    free_sites = NULL;
+    ids_clear(&mapping_sites);
+    fold_abandon();
     account_here = 0;
     tree_abandon();
     rule_abandon();

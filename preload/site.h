@@ -15,10 +15,19 @@
 extern uint32_t site_code_generation;
 void site_forget_code(void);
 
+/* Changes when what threads remember of their stacks is no longer good: code has gone, native or Python, or the ids of
+ * stacks may come to mean others. */
+extern uint32_t site_generation;
+void site_forget_stacks(void);
+
 /* The site of an event. */
 static inline uint32_t site_of(struct caller caller) {
     return account_here ? account_here : stack_site(caller.slot, caller.address, caller.rbp);
 }
+
+/* The same for an event that makes a mapping: such sites stay. */
+uint32_t site_of_mapping(struct caller caller);
+bool site_is_of_mapping(uint32_t site);
 
 /* The site of an untagged stack (tree.h) that ends with a call from `address`. */
 uint32_t site_for_node(uint32_t node, uintptr_t address);
@@ -26,17 +35,24 @@ uint32_t site_for_node(uint32_t node, uintptr_t address);
 /* 1 + id of the module that holds the code; 0 when no file is mapped there. */
 uint32_t site_module(uintptr_t address);
 
-/* Whether call stacks, sites and counters together have all the memory that they may take: then there are no new ones,
- * and an event counts at the nearest outer stack that is there. */
-bool site_memory_full(void);
+/* Whether call stacks, sites and counters together have all the memory that they may take. First there are no new stacks
+ * but in place of old ones (fold.h), an event counts at the nearest outer stack that is there, and threads get no more
+ * counters of their own; then no new segments but in place of old ones; at last no frames, and stacks lack them. SITE_SOON: it is time to look for old ones. */
+enum site_memory { SITE_SOON, SITE_STACKS, SITE_SEGMENTS, SITE_FRAMES };
+bool site_memory_full(enum site_memory of);
 
 /* A new site with a record in the ledger, or SNAP_SITE_UNKNOWN. */
 uint32_t site_new(uint32_t tag, uint32_t stack, uint32_t module);
+struct snap_site site_record(uint32_t site);
 
-/* The node of its stack. */
-uint32_t site_stack(uint32_t site);
+/* The site of a stack, or of the nearest outer one that has one. When none has, the outermost gets one: of those there are
+ * few. SNAP_SITE_UNKNOWN: no room even for that. */
+uint32_t site_outer(uint32_t node);
+/* Nothing counts there any more, whatever its counters say; and then, once they are empty, its id goes to another. */
+void site_close(uint32_t site);
+bool site_free(uint32_t site);
+uint64_t site_free_count(void);
 
-struct snap_peak *site_peak(uint32_t site);
 uint32_t site_count(void);
 
 /* The program's own path must outlive the ledger. */

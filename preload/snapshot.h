@@ -50,6 +50,7 @@ enum snap_lost {
     SNAP_LOST_STACKS,         /* allocations counted at an outer part of their stack, or at none: no room for more */
     SNAP_LOST_FRAMES,         /* stacks that end early, at code whose caller cannot be found */
     SNAP_LOST_PYTHON,         /* evaluation loops on stacks whose Python functions could not be told */
+    SNAP_LOST_FOLDED,         /* stacks of which nothing lived, whose totals went to an outer one to make room */
     SNAP_LOST_KINDS = 16
 };
 
@@ -98,12 +99,14 @@ struct snap_header {
     uint64_t total_peak, total_peak_ns;     /* highest of their sum */
     uint64_t quantum;
 
-    /* The picture of the ledger at its peak (SNAP_PEAK): valid when picture_buffer is 0 or 1. */
-    uint32_t picture_buffer; /* [live] which half of each peak record is whole; 2: none yet */
-    uint32_t picture_pad;
+    /* The picture of the ledger at its peak (SNAP_PEAK_0, SNAP_PEAK_1): valid when picture_buffer is 0 or 1. */
+    uint32_t picture_buffer; /* [live] which of the two is whole; 2: none yet */
+    /* [live] Odd while records of sites are made free for others: who reads meanwhile reads all of it again. */
+    uint32_t fold_sequence;
     uint64_t picture_peak;   /* the peak that it shows */
     uint64_t picture_bytes;  /* sum of the picture: its distance from picture_peak says how true it is */
     uint64_t picture_ns;     /* when that peak was */
+    uint64_t picture_length; /* bytes of the picture */
 
     uint64_t inherited_bytes; /* live bytes that a fork child found */
     uint64_t file_mapped_live, reserved_live; /* [live] file-backed and PROT_NONE mappings: not in mapped_live */
@@ -129,14 +132,15 @@ enum snap_type {
     SNAP_COUNTERS,    /* snap_chunk: ledger only */
     SNAP_LARGE,       /* snap_large: blocks >= SNAP_LARGE_BYTES and page-aligned ones; empty slots have address 0 */
     SNAP_MAPPING,     /* snap_mapping: empty slots have length 0 */
-    SNAP_PEAK,        /* snap_peak: one a site; ledger only; count is not kept, all of the section is valid */
+    SNAP_PEAK_0,      /* bytes of a picture (below); ledger only; count is not kept */
     SNAP_REGION,      /* snap_region: the address space when residency was measured, cut or not where own ranges,
                          mappings and stacks begin */
-    SNAP_TOTALS,      /* packed (below): snapshot only, instead of SITE, COUNTERS and PEAK */
+    SNAP_TOTALS,      /* packed (below): snapshot only, instead of SITE, COUNTERS and PEAK_0, PEAK_1 */
     SNAP_FRAME,       /* snap_frame */
     SNAP_CODE,        /* snap_code: Python functions */
     SNAP_SEGMENT,     /* uint32_t words: pieces of stacks (below) */
     SNAP_NODE,        /* snap_node: stacks; ids from 0, which is the empty stack */
+    SNAP_PEAK_1,
 };
 
 struct snap_section {
@@ -180,7 +184,7 @@ struct snap_owner {
  * is a word n and the n frame ids that follow it, outermost first, and is named by the id of word n. The same piece of
  * a stack is one segment wherever it occurs. */
 struct snap_node {
-    uint32_t parent; /* lower than the node's own id, but for node 0 */
+    uint32_t parent;
     uint32_t segment;
     uint32_t site;   /* of this stack untagged; 0: none */
 };
@@ -201,15 +205,30 @@ struct snap_code {
     uint32_t first_line, flags;
 };
 
+/* One word: from the lowest bit on, tag id (0: untagged), node id (0: none recorded), and 1 + module id of the caller
+ * (0: none recorded). [live] SNAP_SITE_FREE: nothing is counted here, whatever the counters say. */
 struct snap_site {
-    uint32_t tag;    /* tag id; 0 is untagged */
-    uint32_t stack;  /* node id; 0: none recorded */
-    uint32_t module; /* 1 + module id of the caller; 0: none recorded */
-    uint32_t flags;
+    uint64_t word;
 };
+enum { SNAP_SITE_TAG_BITS = 20, SNAP_SITE_STACK_BITS = 24, SNAP_SITE_MODULE_BITS = 20 };
+#define SNAP_SITE_FREE UINT64_MAX
 
-/* Each counter only ever grows. Live is alloc minus free summed over all threads; a block that another thread
- * frees is counted in that thread's chunk. */
+static inline struct snap_site snap_site(uint32_t tag, uint32_t stack, uint32_t module) {
+    uint64_t above = stack | (uint64_t)module << SNAP_SITE_STACK_BITS;
+    return (struct snap_site){tag | above << SNAP_SITE_TAG_BITS};
+}
+static inline uint32_t snap_site_tag(struct snap_site site) {
+    return site.word & ((1u << SNAP_SITE_TAG_BITS) - 1);
+}
+static inline uint32_t snap_site_stack(struct snap_site site) {
+    return site.word >> SNAP_SITE_TAG_BITS & ((1u << SNAP_SITE_STACK_BITS) - 1);
+}
+static inline uint32_t snap_site_module(struct snap_site site) {
+    return (uint32_t)(site.word >> (SNAP_SITE_TAG_BITS + SNAP_SITE_STACK_BITS));
+}
+
+/* Each counter only ever grows, until its site is made free. Live is alloc minus free summed over all threads; a block
+ * that another thread frees is counted in that thread's chunk. */
 struct snap_counter {
     uint64_t alloc_bytes, alloc_blocks, free_bytes, free_blocks;
 };
@@ -232,7 +251,7 @@ struct snap_thread {
     uint32_t uses; /* threads that have had this slot so far */
     uint32_t flags;
     struct snap_counter before; /* sum over the slot's counters when its present thread began */
-    struct snap_counter total;  /* snapshot only: sum over the slot's counters */
+    struct snap_counter total;  /* snapshot: what the slot counted; ledger: the part that is not in its counters */
 };
 
 enum { SNAP_LARGE_BYTES = 65536 };
@@ -259,9 +278,8 @@ struct snap_mapping {
     uint32_t pad;
 };
 
-struct snap_peak {
-    uint64_t bytes[2], blocks[2];
-};
+/* A picture: for each site that held something then, in ascending order, three unsigned LEB128 numbers: its id minus
+ * that of the site before it (0 before the first), bytes, blocks. Up to picture_length; then whatever was there before. */
 
 enum snap_region_flag { SNAP_REGION_WRITE = 1, SNAP_REGION_EXEC = 2, SNAP_REGION_SHARED = 4 };
 struct snap_region {
@@ -291,13 +309,13 @@ _Static_assert(sizeof(struct snap_module) == 64, "module");
 _Static_assert(sizeof(struct snap_node) == 12, "node");
 _Static_assert(sizeof(struct snap_frame) == 16, "frame");
 _Static_assert(sizeof(struct snap_code) == 16, "code");
-_Static_assert(sizeof(struct snap_site) == 16, "site");
+_Static_assert(sizeof(struct snap_site) == 8, "site");
+_Static_assert(SNAP_SITE_TAG_BITS + SNAP_SITE_STACK_BITS + SNAP_SITE_MODULE_BITS == 64, "a site is one word");
 _Static_assert(sizeof(struct snap_counter) == 32, "counter");
 _Static_assert(sizeof(struct snap_chunk) == 4128, "chunk");
 _Static_assert(sizeof(struct snap_thread) == 128, "thread");
 _Static_assert(sizeof(struct snap_large) == 40, "large");
 _Static_assert(sizeof(struct snap_mapping) == 64, "mapping");
-_Static_assert(sizeof(struct snap_peak) == 32, "peak");
 _Static_assert(sizeof(struct snap_region) == 40, "region");
 
 #endif

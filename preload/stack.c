@@ -16,6 +16,7 @@
 #include "account.h"
 #include "arena.h"
 #include "cfi.h"
+#include "fold.h"
 #include "ledger.h"
 #include "os.h"
 #include "python.h"
@@ -571,23 +572,26 @@ static bool on_alternate_stack(void) {
     return ledger_is_sealed() || os_call(SYS_sigaltstack, 0L, &stack) < 0 || stack.ss_flags & SS_ONSTACK;
 }
 
-/* Who is at work may be gone for good: a signal handler left it by longjmp. Its frame was further in than ours. */
+/* Whether the hook whose slot was `inner` is gone for good, seen from one with `slot`: a signal handler left it by
+ * longjmp. Its frame was further in than ours. */
+static bool has_left(const struct stack *self, uintptr_t inner, uintptr_t slot) {
+    bool further_out = slot > inner && slot < self->own.high && inner >= self->own.low;
+    return further_out && !on_alternate_stack();
+}
+
+bool stack_has_left(uintptr_t inner, uintptr_t slot) {
+    const struct stack *self = account_self->stack;
+    return self && has_left(self, inner, slot);
+}
+
 static bool is_at_work(const struct stack *self, uintptr_t slot) {
-    if (likely(!self->busy)) return false;
-    bool further_out = slot > self->busy && slot < self->own.high && self->busy >= self->own.low;
-    return !further_out || on_alternate_stack();
+    return unlikely(self->busy) && !has_left(self, self->busy, slot);
 }
 
 bool stack_is_interrupted(void) {
     const struct stack *self = account_self->stack;
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     return self && (is_at_work(self, here) || (self->spare && is_at_work(self->spare, here)));
-}
-
-/* Changes when code has gone, native or Python: both counts only grow. */
-static inline uint32_t code_generation(void) {
-    return __atomic_load_n(&site_code_generation, __ATOMIC_ACQUIRE) +
-           __atomic_load_n(&python_generation, __ATOMIC_ACQUIRE);
 }
 
 static void begin_work(struct stack *self, uintptr_t slot) {
@@ -601,7 +605,7 @@ static void end_work(struct stack *self) {
 }
 
 static uint32_t site_with(struct stack *self, const struct caller *caller) {
-    uint32_t site, generation = code_generation();
+    uint32_t site, generation = __atomic_load_n(&site_generation, __ATOMIC_ACQUIRE);
     if (unlikely(self->busy)) forget(self); /* it was left in the middle */
     begin_work(self, caller->slot);
     if (unlikely(self->generation != generation)) {
@@ -651,6 +655,7 @@ static uint32_t site_for_nobody(const struct caller *caller) {
 /* The stack is not in the leaf cache, or it cannot be asked. */
 __attribute__((noinline)) static uint32_t site_in_full(const struct caller *caller) {
     struct stack *self = stack_of_thread();
+    if (unlikely(__atomic_load_n(&fold_wanted, __ATOMIC_RELAXED))) fold_step(caller->slot);
     if (!self) return site_for_nobody(caller);
     if (!is_at_work(self, caller->slot)) return site_with(self, caller);
     if (!self->spare) self->spare = new_stack(false);
@@ -661,7 +666,7 @@ __attribute__((noinline)) static uint32_t site_in_full(const struct caller *call
 /* 0 when it is not there. */
 static inline uint32_t site_in_leaves(struct stack *self, const struct caller *caller) {
     if (unlikely(!self || self->busy || caller->slot - self->own.low >= self->own.high - self->own.low ||
-                 self->generation != code_generation()))
+                 self->generation != __atomic_load_n(&site_generation, __ATOMIC_ACQUIRE)))
         return 0;
     begin_work(self, caller->slot);
     const struct leaf *leaf = leaves_of(self, caller);

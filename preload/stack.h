@@ -31,6 +31,9 @@ uint32_t stack_site(uintptr_t slot, uintptr_t address, uintptr_t rbp);
 /* Whether the caller runs in a signal handler that interrupted this thread's search for a stack. */
 bool stack_is_interrupted(void);
 
+/* Whether the calling thread's hook whose slot was `inner` is gone for good, seen from one with `slot`. */
+bool stack_has_left(uintptr_t inner, uintptr_t slot);
+
 /* The calling thread has got the slot, and with it what a thread before it remembered. */
 struct stack;
 void stack_inherit(struct stack *self);

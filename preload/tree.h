@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ids.h"
 #include "snapshot.h"
 
 #pragma GCC visibility push(hidden)
@@ -32,8 +33,18 @@ struct snap_node *tree_at(uint32_t node);
 /* Of a segment that a node names: its length, and so many frame ids, outermost first. */
 const uint32_t *tree_segment(uint32_t segment);
 
-/* Memory in use by nodes, segments and the tables that find them, bytes. */
-uint64_t tree_bytes(void);
+/* --- making room (fold.c) --- */
+
+/* Hides each node that is not in `stay`, and each segment that only such have: nobody finds them any more, but who has
+ * them may go on using them. False: not now, nothing is hidden. */
+bool tree_hide(const struct ids *stay);
+/* Once nobody can have them any more: those that are in `stay` by now are shown again (unless they have a twin), and the
+ * ids of all others go to other stacks. False: not now. */
+bool tree_give_away(const struct ids *stay);
+
+/* Memory in use by nodes, and by segments, with the tables that find them, bytes. */
+uint64_t tree_node_bytes(void);
+uint64_t tree_segment_bytes(void);
 
 /* False: there is no room even for an empty tree. */
 bool tree_begin(void);

@@ -1,4 +1,4 @@
-/* counters.c — SITE, COUNTERS and PEAK of a ledger → totals per site and class.
+/* counters.c — SITE, COUNTERS and pictures of a ledger → totals per site and class.
  * In: chunks of counters, which a running process adds to meanwhile. Out: totals that are exact where the counters
  * held still for a moment, and marked inexact elsewhere. It never stops the process.
  *
@@ -217,23 +217,30 @@ void counters_link_blocks(struct reader *reader) {
         image->mappings[i].site = find_total(reader, image->mappings[i].site, SNAP_MAPPED);
 }
 
+/* What a killed process was about to move from a site that it had closed is not lost by much: nothing of it was live. */
 int counters_name_sites(struct reader *reader) {
+    struct image *image = reader->image;
     struct snap_site *sites;
-    size_t count;
+    size_t count, kept = 0;
     if (reader_table(reader, SNAP_SITE, sizeof *sites, (void **)&sites, &count) < 0) return -1;
-    for (size_t i = 0; i < reader->image->total_count; i++) {
-        struct total *total = &reader->image->totals[i];
-        struct snap_site site = total->stack < count ? sites[total->stack] : (struct snap_site){0};
-        if (total->stack >= count) total->flags |= TOTAL_UNKNOWN_SITE;
-        total->tag = site.tag;
-        total->stack = site.stack;
-        total->module = site.module;
+    for (size_t i = 0; i < image->total_count; i++) {
+        struct total total = image->totals[i];
+        struct snap_site site = total.stack < count ? sites[total.stack] : (struct snap_site){0};
+        if (site.word == SNAP_SITE_FREE) continue;
+        if (total.stack >= count) total.flags |= TOTAL_UNKNOWN_SITE;
+        total.tag = snap_site_tag(site);
+        total.stack = snap_site_stack(site);
+        total.module = snap_site_module(site);
+        reader->site_of[kept] = reader->site_of[i];
+        image->totals[kept++] = total;
     }
+    image->total_count = kept;
     free(sites);
     return 0;
 }
 
-/* Slots are summed after the sites have settled: for a running process a thread's figures are a moment newer. */
+/* Slots are summed after the sites have settled: for a running process a thread's figures are a moment newer. What is no
+ * longer in a slot's counters, because their site was made free, stands in `total` already. */
 int counters_sum_threads(struct reader *reader) {
     struct chunk_ref *refs;
     size_t count;
@@ -242,7 +249,6 @@ int counters_sum_threads(struct reader *reader) {
         return -1;
     }
     struct image *image = reader->image;
-    for (size_t i = 0; i < image->thread_count; i++) image->threads[i].total = (struct snap_counter){0};
     for (size_t i = 0; i < count; i++) {
         struct snap_counter counters[SNAP_CHUNK_SITES];
         if (refs[i].thread > image->thread_count) continue;
@@ -263,63 +269,59 @@ static uint32_t picture_buffer(const struct reader *reader) {
     return buffer;
 }
 
-/* A window on the records of a PEAK section: there is one a site, and most sites have a total. */
-struct peak_window {
-    uint8_t bytes[1 << 16];
-    uint64_t first, count; /* records that it holds */
-};
-
-static int peak_at(const struct reader *reader, const struct section *section, struct peak_window *window,
-                   uint64_t index, struct snap_peak *peak) {
-    uint64_t stride = section->head.record_size;
-    if (index < window->first || index >= window->first + window->count) {
-        uint64_t left = section->head.count - index, most = sizeof window->bytes / stride;
-        window->first = index;
-        window->count = left < most ? left : most;
-        uint64_t offset = section->data + index * stride;
-        if (source_read(reader->source, offset, window->bytes, window->count * stride) < 0)
-            return reader_damaged(reader, offset, "the picture of the peak cannot be read");
+static bool picture_number(const uint8_t **at, const uint8_t *end, uint64_t *number) {
+    *number = 0;
+    for (unsigned shift = 0; shift < 70 && *at < end; shift += 7) {
+        uint8_t byte = *(*at)++;
+        *number |= (uint64_t)(byte & 0x7f) << shift;
+        if (!(byte & 0x80)) return true;
     }
-    memcpy(peak, window->bytes + (index - window->first) * stride, sizeof *peak);
-    return 0;
+    return false;
 }
 
-/* Lays one section of the picture over the totals from *at on: they are in the order of their sites. */
-static int read_picture_section(struct reader *reader, const struct section *section, uint32_t half, size_t *at) {
-    static struct peak_window window;
+/* Lays the picture over the totals: both are in the order of their sites. A site's first total gets all of it. */
+static int lay_picture(struct reader *reader, const uint8_t *at, const uint8_t *end) {
     struct image *image = reader->image;
-    const uint32_t *site_of = reader->site_of;
-    window.first = window.count = 0;
-    for (size_t i = *at; i < image->total_count && site_of[i] < section->head.first + section->head.count; *at = ++i) {
-        struct snap_peak peak;
-        if (site_of[i] < section->head.first) continue;
-        if (peak_at(reader, section, &window, site_of[i] - section->head.first, &peak) < 0) return -1;
-        bool first = i == 0 || site_of[i - 1] != site_of[i];
-        image->totals[i].peak_bytes = first ? peak.bytes[half] : 0;
-        image->totals[i].peak_blocks = first ? peak.blocks[half] : 0;
+    uint64_t site = 0, step, bytes, blocks;
+    for (size_t i = 0; at < end;) {
+        if (!picture_number(&at, end, &step) || !picture_number(&at, end, &bytes) || !picture_number(&at, end, &blocks))
+            return -1;
+        site += step;
+        while (i < image->total_count && reader->site_of[i] < site) i++;
+        if (i == image->total_count) break;
+        if (reader->site_of[i] != site) continue;
+        image->totals[i].peak_bytes = bytes;
+        image->totals[i].peak_blocks = blocks;
     }
     return 0;
 }
 
-static int read_picture(struct reader *reader, uint32_t half) {
-    size_t at = 0;
-    for (size_t i = 0; i < reader->section_count; i++)
-        if (reader->sections[i].head.type == SNAP_PEAK &&
-            read_picture_section(reader, &reader->sections[i], half, &at) < 0)
-            return -1;
-    return 0;
+static int read_picture(struct reader *reader, uint32_t buffer) {
+    uint64_t length = 0;
+    uint8_t *bytes = NULL;
+    size_t count;
+    struct image *image = reader->image;
+    if (source_read(reader->source, offsetof(struct snap_header, picture_length), &length, sizeof length) < 0 ||
+        reader_table(reader, buffer ? SNAP_PEAK_1 : SNAP_PEAK_0, 1, (void **)&bytes, &count) < 0)
+        return -1;
+    for (size_t i = 0; i < image->total_count; i++) image->totals[i].peak_bytes = image->totals[i].peak_blocks = 0;
+    int result = length <= count ? lay_picture(reader, bytes, bytes + length) : -1;
+    free(bytes);
+    return result;
 }
 
+/* While the process runs, a picture that makes no sense was being replaced. */
 int counters_picture(struct reader *reader) {
     struct image *image = reader->image;
-    int result = 0;
-    for (int try = 0; try < PEAK_TRIES && !image->has_picture && result == 0; try++) {
-        uint32_t half = picture_buffer(reader);
-        if (half > 1) break;
-        result = read_picture(reader, half);
-        image->has_picture = result == 0 && picture_buffer(reader) == half;
+    for (int try = 0; try < PEAK_TRIES && !image->has_picture; try++) {
+        uint32_t buffer = picture_buffer(reader);
+        if (buffer > 1) break;
+        int result = read_picture(reader, buffer);
+        if (result < 0 && (image->error[0] || !reader->live))
+            return image->error[0] ? -1 : reader_damaged(reader, 0, "the picture of the peak makes no sense");
+        image->has_picture = result == 0 && picture_buffer(reader) == buffer;
     }
     for (size_t i = 0; !image->has_picture && i < image->total_count; i++)
         image->totals[i].peak_bytes = image->totals[i].peak_blocks = 0;
-    return result;
+    return 0;
 }

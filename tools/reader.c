@@ -1,6 +1,7 @@
 /* reader.c — bytes of a ledger or snapshot → struct image; see reader.h. */
 #include "packed.h"
 #include "reader.h"
+#include "order.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -74,7 +75,8 @@ static size_t least_record(uint32_t type) {
         [SNAP_COUNTERS] = sizeof(struct snap_chunk),
         [SNAP_LARGE] = sizeof(struct snap_large),
         [SNAP_MAPPING] = sizeof(struct snap_mapping),
-        [SNAP_PEAK] = sizeof(struct snap_peak),
+        [SNAP_PEAK_0] = 1,
+        [SNAP_PEAK_1] = 1,
         [SNAP_REGION] = sizeof(struct snap_region),
         [SNAP_TOTALS] = SNAP_TOTALS_FIELDS,
         [SNAP_FRAME] = sizeof(struct snap_frame),
@@ -90,11 +92,12 @@ static int check_section(const struct reader *reader, struct section *section) {
     struct snap_section *head = &section->head;
     size_t least = least_record(head->type);
     uint64_t offset = section->data - sizeof *head, room = head->length - sizeof *head;
-    if (head->type == SNAP_STRINGS || head->type == SNAP_TOTALS)
+    bool bytes = head->type == SNAP_PEAK_0 || head->type == SNAP_PEAK_1;
+    if (head->type == SNAP_STRINGS || head->type == SNAP_TOTALS || bytes)
         head->record_size = (uint16_t)least; /* bytes, and entries of varying length */
     if (head->record_size < least) return reader_damaged(reader, offset, "records are too small");
     section->capacity = room / head->record_size;
-    if (head->type == SNAP_PEAK) head->count = section->capacity; /* records are used by site, in no order */
+    if (bytes) head->count = section->capacity; /* it is not kept */
     if (head->count > section->capacity) return reader_damaged(reader, offset, "more records than there is room for");
     return 0;
 }
@@ -269,19 +272,11 @@ static int load_slots(struct reader *reader) {
     reader_table((reader), (type), sizeof *(reader)->image->field, (void **)&(reader)->image->field,                   \
                  &(reader)->image->count)
 
-/* A ledger that grows may have nodes here whose segments or frames came after these were counted. No total has such a
- * stack, because a site is counted at after all of it is there; a node that makes no sense becomes an empty stack. */
-static void check_nodes(struct image *image) {
-    for (size_t i = 0; i < image->node_count; i++)
-        if (i == 0 || image->nodes[i].parent >= i) image->nodes[i] = (struct snap_node){.segment = UINT32_MAX};
-}
-
 static int load_stacks(struct reader *reader) {
     if (TABLE(reader, SNAP_NODE, nodes, node_count) < 0 || TABLE(reader, SNAP_SEGMENT, words, word_count) < 0 ||
         TABLE(reader, SNAP_FRAME, frames, frame_count) < 0 || TABLE(reader, SNAP_CODE, codes, code_count) < 0)
         return -1;
-    check_nodes(reader->image);
-    return 0;
+    return order_nodes(reader->image) < 0 ? reader_memory(reader) : 0;
 }
 
 static int load_tables(struct reader *reader) {
@@ -315,11 +310,25 @@ static int rescan(struct reader *reader, bool *steady) {
     return 0;
 }
 
+static uint32_t fold_sequence(const struct reader *reader) {
+    uint32_t sequence = 0;
+    source_read(reader->source, offsetof(struct snap_header, fold_sequence), &sequence, sizeof sequence);
+    return sequence;
+}
+
+/* Sites that become others' while they are read would be taken for each other. */
+static bool folds_meanwhile(const struct reader *reader) {
+    uint32_t before = reader->image->header.fold_sequence;
+    return reader->live && (before & 1 || fold_sequence(reader) != before);
+}
+
 static int load_ledger(struct reader *reader, bool *steady) {
     if (counters_tally(reader) < 0 || (reader->live && rescan(reader, steady) < 0)) return -1;
     if (counters_picture(reader) < 0 || counters_name_sites(reader) < 0 || load_tables(reader) < 0) return -1;
     counters_link_blocks(reader);
-    return counters_sum_threads(reader);
+    if (counters_sum_threads(reader) < 0) return -1;
+    *steady = *steady && !folds_meanwhile(reader);
+    return 0;
 }
 
 static int load_once(struct reader *reader, bool *steady) {

@@ -1,12 +1,17 @@
 """Synthetic ledgers, so that tests of the command need no library: preload/snapshot.h in Python."""
 import struct
 
-STRINGS, PROCESS, MODULE, TAG, OWNER, SITE, THREAD, COUNTERS, LARGE, MAPPING, PEAK, REGION = range(1, 13)
+STRINGS, PROCESS, MODULE, TAG, OWNER, SITE, THREAD, COUNTERS, LARGE, MAPPING, PEAK_0, REGION = range(1, 13)
 FRAME, CODE, SEGMENT, NODE = range(14, 18)
 INTERRUPTED = 0x80000000
 RUNNING, EXITED, ABRUPT, EXECED = 1, 2, 3, 4
 MEMORY_ONLY, FORK_CHILD, RESIDENCY, FOREIGN = 1, 2, 4, 8
 MIB = 1 << 20
+
+
+def leb128(number):
+    groups = [number >> shift & 0x7f for shift in range(0, max(number.bit_length(), 1), 7)]
+    return bytes([group | 0x80 for group in groups[:-1]] + groups[-1:])
 
 
 class Ledger:
@@ -20,7 +25,7 @@ class Ledger:
         self.header.update(header)
         self.pool, self.offsets = bytearray(b"\0"), {"": 0}
         self.modules, self.facts, self.counters, self.large, self.mappings, self.regions = [], [], {}, [], [], []
-        self.sites, self.peaks, self.tags, self.owners = [(0, 0, 0, 0)] * 2, {}, [(0, 0, 0, 0)], []
+        self.sites, self.peaks, self.tags, self.owners = [0] * 2, {}, [(0, 0, 0, 0)], []
         self.frames, self.codes, self.words, self.nodes, self.segments = [], [], [0], [(0, 0, 0)], {}
         self.threads = [(0, 1, "", 1)] * 2 + [(1000, 1, "program", 1)]
 
@@ -69,7 +74,7 @@ class Ledger:
         return len(self.nodes) - 1
 
     def site(self, module=0, tag=0, peak=None, stack=0):
-        self.sites.append((tag, stack, module, 0))
+        self.sites.append(tag | stack << 20 | module << 44)
         if peak is not None:
             self.peaks[len(self.sites) - 1] = peak
         return len(self.sites) - 1
@@ -100,10 +105,15 @@ class Ledger:
             yield struct.pack("<II24x", thread + 1, index) + b"".join(
                 struct.pack("<QQQQ", *sites.get(i, (0, 0, 0, 0))) for i in range(128))
 
+    def picture(self):
+        """Site after site: its distance from the one before, bytes, and one block."""
+        steps = zip(sorted(self.peaks), [0, *sorted(self.peaks)])
+        return b"".join(leb128(number) for site, before in steps for number in (site - before, self.peaks[site], 1))
+
     def sections(self):
         tables = [(PROCESS, 8, self.facts), (MODULE, 64, self.modules), (OWNER, 16, self.owners),
                   (TAG, 16, [struct.pack("<IIII", *tag) for tag in self.tags]),
-                  (SITE, 16, [struct.pack("<IIII", *site) for site in self.sites]),
+                  (SITE, 8, [struct.pack("<Q", site) for site in self.sites]),
                   (THREAD, 128, [struct.pack("<IIQQQQ16sII64x", tid, state, 0, 0, 0, 0, name.encode(), uses, 0)
                                  for tid, state, name, uses in self.threads]),
                   (COUNTERS, 4128, list(self.chunks())), (LARGE, 40, self.large), (MAPPING, 64, self.mappings),
@@ -112,8 +122,7 @@ class Ledger:
             tables.append((SEGMENT, 4, [struct.pack("<I", word) for word in self.words]))
             tables.append((NODE, 12, [struct.pack("<III", *node) for node in self.nodes]))
         if self.header["picture"]:
-            tables.append((PEAK, 32, [struct.pack("<QQQQ", self.peaks.get(i, 0), 0, 1 if i in self.peaks else 0, 0)
-                                      for i in range(len(self.sites))]))
+            tables.append((PEAK_0, 1, [bytes([byte]) for byte in self.picture()]))
         yield STRINGS, 1, len(self.pool), bytes(self.pool)
         for kind, size, records in tables:
             if records:
@@ -128,7 +137,7 @@ class Ledger:
                            h["run_id"], 0, h["exec_generation"], 0, 1, 0, 4096, h["name"].encode(), h["start_wall_ns"],
                            h["start_ns"], h["end_ns"], 0, 0, h["rss"], 0, 0, h["host_peak"], h["mapped_peak"], h["total_peak"],
                            h["end_ns"], 0)
-        head += struct.pack("<IIQQQQQQ256x16QII", 0 if h["picture"] else 2, 0, *picture, h["inherited"], h["file_mapped"],
+        head += struct.pack("<IIQQQQQQQ256x16QII", 0 if h["picture"] else 2, 0, *picture, len(self.picture()), h["inherited"], h["file_mapped"],
                             h["reserved"], *lost, 0, h["header_overhead"])
         return head.ljust(4096, b"\0")
 

@@ -66,7 +66,7 @@ static void add_sites(struct builder *builder, uint32_t sites, uint32_t nodes) {
     struct snap_site *table = calloc(sites + SNAP_SITE_FIRST, sizeof *table);
     assert(table);
     for (uint32_t i = 0; i < sites; i++)
-        table[SNAP_SITE_FIRST + i] = (struct snap_site){.stack = nodes - sites + i, .module = 1};
+        table[SNAP_SITE_FIRST + i] = snap_site(0, nodes - sites + i, 1);
     builder_section(builder, SNAP_SITE, sizeof *table, table, sites + SNAP_SITE_FIRST, 0);
     free(table);
 }

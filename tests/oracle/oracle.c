@@ -37,7 +37,7 @@ enum { PYTHON = 1 }; /* in the place of an evaluation loop's frame */
 /* The native frames that were recorded, innermost first. */
 static size_t recorded(uint32_t site, uint64_t *out) {
     size_t n = 0;
-    for (uint32_t node = site_stack(site); node != TREE_ROOT; node = tree_at(node)->parent) {
+    for (uint32_t node = snap_site_stack(site_record(site)); node != TREE_ROOT; node = tree_at(node)->parent) {
         const uint32_t *segment = tree_segment(tree_at(node)->segment);
         for (uint32_t i = segment[0]; i > 0 && n < DEPTH; i--) {
             const struct snap_frame *frame = rule_frame(segment[i]);

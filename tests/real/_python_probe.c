@@ -10,11 +10,14 @@
 
 #include "ledger.h"
 #include "python.h"
+#include "site.h"
 
 #define EXPORT __attribute__((visibility("default")))
 enum { FRAMES = 4000, EVALS = 1000 };
 
-uint32_t site_code_generation;
+uint32_t site_code_generation, site_generation; /* site.c is not here */
+bool site_memory_full(enum site_memory of) { return of != SITE_FRAMES; }
+void site_forget_stacks(void) { __atomic_fetch_add(&site_generation, 1, __ATOMIC_RELEASE); }
 
 static struct series frames = {
     .type = SNAP_FRAME, .record_size = sizeof(struct snap_frame), .first_capacity = 512, .limit = 1 << 24};
@@ -182,7 +185,7 @@ __attribute__((destructor)) static void tell(void) {
 
 EXPORT unsigned long probe_lost(void) { return ledger_head->lost[SNAP_LOST_PYTHON]; }
 EXPORT void probe_code_moved(void) { site_code_generation++; }
-EXPORT unsigned probe_generation(void) { return python_generation; }
+EXPORT unsigned probe_generation(void) { return site_generation; }
 EXPORT unsigned long probe_ledger_size(void) { return ledger_head->size; }
 
 /* A thread that calls back from C, without Python below it. */

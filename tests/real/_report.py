@@ -8,9 +8,11 @@ def check_report(report):
     assert totals["live_bytes"] == sum(totals[k]["live_bytes"] for k in ("host", "mapped", "cuda")), totals
     listed = sum(site["live_bytes"] for site in report["sites"]) + report["sites_omitted"]["live_bytes"]
     assert totals["live_bytes"] == listed, "the sites add up to the total"
-    # MKL's kernels say of no place in them who called it, and there is more than 64 MB of call stacks.
-    lost = {kind: n for kind, n in report["lost"].items() if n and kind not in ("frames", "python", "stacks", "reasons")}
-    assert not lost, report["lost"]
+    # MKL's kernels say of no place in them who called it. There is more than 64 MB of call stacks: dead ones make room,
+    # early enough for nearly all new ones.
+    lost = report["lost"]
+    assert lost["stacks"] <= lost["folded"] / 100, lost
+    assert not [kind for kind, n in lost.items() if n and kind not in ("frames", "python", "stacks", "folded", "reasons")], lost
 
 
 def check_residency(report):

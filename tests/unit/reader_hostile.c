@@ -107,7 +107,7 @@ Test(reader_hostile, references_lead_nowhere) {
     struct builder builder;
     struct image image;
     struct source source;
-    struct snap_site sites[3] = {{0}, {0}, {.tag = 99, .module = 77}};
+    struct snap_site sites[3] = {{0}, {0}, snap_site(99, 0, 77)};
     struct snap_tag tag = {.model = 5};
     struct snap_owner owner = {.id = 5, .kind = 99, .name = UINT32_MAX, .origin = 1000};
     struct snap_module module = {.path = 0xfffffff0};

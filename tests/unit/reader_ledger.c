@@ -13,7 +13,7 @@ static struct image load(struct builder *builder) {
 }
 
 static void two_sites(struct builder *builder) {
-    struct snap_site sites[4] = {{0}, {0}, {.module = 1}, {.module = 2}};
+    struct snap_site sites[4] = {{0}, {0}, snap_site(0, 0, 1), snap_site(0, 0, 2)};
     builder_begin(builder, SNAP_LEDGER);
     builder_modules(builder);
     builder_section(builder, SNAP_SITE, sizeof sites[0], sites, 4, 0);
@@ -78,16 +78,42 @@ Test(reader_ledger, counts_sites_that_have_no_record) {
 
 Test(reader_ledger, lays_the_picture_of_the_peak_over_the_totals) {
     struct builder builder;
-    struct snap_peak peaks[4] = {{{0}, {0}}, {{0}, {0}}, {{7, 700}, {1, 2}}, {{8, 800}, {1, 3}}};
+    static const uint8_t picture[] = {2, 0xbc, 5, 2, 1, 0xa0, 6, 3, 0xff}; /* 700 bytes, 800 bytes; then an old rest */
     two_sites(&builder);
     builder_counter(&builder, 2, 2, (struct snap_counter){1, 1, 0, 0});
     builder_counter(&builder, 2, 3, (struct snap_counter){1, 1, 0, 0});
-    builder_section(&builder, SNAP_PEAK, sizeof peaks[0], peaks, 4, 0);
+    builder_section(&builder, SNAP_PEAK_1, 1, picture, sizeof picture, 0);
     builder_header(&builder)->picture_buffer = 1;
+    builder_header(&builder)->picture_length = sizeof picture - 1;
     struct image image = load(&builder);
     cr_expect(image.has_picture);
     cr_expect_eq(image.totals[0].peak_bytes, 700);
+    cr_expect_eq(image.totals[0].peak_blocks, 2);
     cr_expect_eq(image.totals[1].peak_bytes, 800);
+    cr_expect_eq(image.totals[1].peak_blocks, 3);
+    image_clear(&image);
+    builder_end(&builder);
+}
+
+/* As after a fold: site 2 was made free, and what thread 2 had counted there went to site 3, in the shared slot. */
+Test(reader_ledger, leaves_out_what_free_sites_counted) {
+    struct builder builder;
+    struct snap_site sites[4] = {{0}, {0}, {SNAP_SITE_FREE}, snap_site(0, 0, 2)};
+    struct snap_thread threads[3] = {{0}, {0}, {.total = {64, 1, 64, 1}}};
+    threads[0].total = (struct snap_counter){-(uint64_t)64, -(uint64_t)1, -(uint64_t)64, -(uint64_t)1};
+    builder_begin(&builder, SNAP_LEDGER);
+    builder_modules(&builder);
+    builder_section(&builder, SNAP_SITE, sizeof sites[0], sites, 4, 0);
+    builder_section(&builder, SNAP_THREAD, sizeof threads[0], threads, 3, 0);
+    builder_counter(&builder, 2, 2, (struct snap_counter){32, 1, 32, 1}); /* killed before they were emptied */
+    builder_counter(&builder, 0, 3, (struct snap_counter){64, 1, 64, 1});
+    builder_counter(&builder, 2, 3, (struct snap_counter){8, 1, 0, 0});
+    struct image image = load(&builder);
+    cr_assert_eq(image.total_count, 1);
+    cr_expect_eq(image.totals[0].alloc_bytes, 72);
+    cr_expect_eq(image.host.live_bytes, 8);
+    cr_expect_eq(image.threads[0].total.alloc_bytes, 0);
+    cr_expect_eq(image.threads[2].total.alloc_blocks, 1 + 1 + 1);
     image_clear(&image);
     builder_end(&builder);
 }

@@ -69,7 +69,7 @@ Test(reader_packed, refuses_impossible_entries) {
 Test(reader_packed, a_snapshot_says_what_the_ledger_said) {
     struct builder builder;
     struct image before, after;
-    struct snap_site sites[3] = {{0}, {0}, {.module = 2}};
+    struct snap_site sites[3] = {{0}, {0}, snap_site(0, 0, 2)};
     struct snap_large large = {.address = 0x10000, .size = 70000, .site = 2};
     builder_begin(&builder, SNAP_LEDGER);
     builder_header(&builder)->inherited_bytes = 50;

@@ -30,7 +30,7 @@ Test(reader_versions, cuts_longer_records) {
     struct {
         struct snap_site site;
         uint64_t added;
-    } sites[3] = {{{0}, 1}, {{0}, 2}, {{.module = 2}, 3}};
+    } sites[3] = {{{0}, 1}, {{0}, 2}, {snap_site(0, 0, 2), 3}};
     builder_begin(&builder, SNAP_LEDGER);
     builder_header(&builder)->minor = 7;
     builder_modules(&builder);

@@ -1,0 +1,42 @@
+/* ids.h — a set of record ids below 2^24: one bit each, and one for each 64 of those.
+ * In: ids. Out: whether one is there; the lowest above another. Any thread may add, take out and ask at any time, without
+ * a lock; two never take the same one. */
+#ifndef MEMSTOW_IDS_H
+#define MEMSTOW_IDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+enum { IDS_LIMIT = 1 << 24, IDS_NONE = UINT32_MAX };
+
+struct ids {
+    uint64_t words[IDS_LIMIT / 64], summary[IDS_LIMIT / 64 / 64]; /* of which only touched pages cost memory */
+    uint64_t count;
+};
+
+/* From the arena, empty; NULL: no memory. */
+struct ids *ids_new(void);
+
+/* A set that is made when it is first needed: NULL until then; made if need be, and then NULL only for want of memory. */
+struct ids *ids_known(struct ids **set);
+struct ids *ids_made(struct ids **set);
+
+/* False: it was there. */
+bool ids_add(struct ids *self, uint32_t id);
+/* False: it was not there. */
+bool ids_remove(struct ids *self, uint32_t id);
+bool ids_has(const struct ids *self, uint32_t id);
+
+/* The lowest one from `from` on, or IDS_NONE. */
+uint32_t ids_next(const struct ids *self, uint32_t from);
+/* The same, and takes it out. */
+uint32_t ids_take(struct ids *self, uint32_t from);
+
+uint64_t ids_count(const struct ids *self);
+void ids_clear(struct ids *self);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,120 @@
+// More stacks than there is memory for: those of which nothing lives make room, and what lives is exact to the byte, at
+// its whole stack, from whichever thread, before and after.
+// env: MEMSTOW_STACK_MEMORY=3000000
+// run:
+// timeout: 300
+#include "expect.h"
+
+#include <pthread.h>
+#include <stdint.h>
+
+enum { THREADS = 3, ROUNDS = 150000, SLOTS = 512, WAYS = 8, DEPTH = 7, SENTINEL = 100000 };
+
+struct walk {
+    uint64_t state;
+    int depth;
+    size_t size;
+    void *block;
+};
+
+static struct {
+    void *block;
+    size_t size;
+    char held;
+} slots[SLOTS];
+static uint64_t allocated;
+
+static uint64_t next_random(uint64_t *state) {
+    *state ^= *state << 13, *state ^= *state >> 7, *state ^= *state << 17;
+    return *state;
+}
+
+typedef void step(struct walk *walk);
+static step *const ways[WAYS];
+
+__attribute__((noinline)) static void leaf(struct walk *walk) {
+    walk->block = malloc(walk->size);
+    __asm__ volatile("" ::: "memory");
+}
+
+static void onward(struct walk *walk) {
+    if (walk->depth-- > 0)
+        ways[next_random(&walk->state) % WAYS](walk);
+    else
+        leaf(walk);
+    __asm__ volatile("" ::: "memory");
+}
+
+#define WAY(n)                                                                                                         \
+    __attribute__((noinline)) static void way##n(struct walk *walk) {                                                  \
+        onward(walk);                                                                                                  \
+        __asm__ volatile("" ::"i"(n) : "memory");                                                                      \
+    }
+WAY(0) WAY(1) WAY(2) WAY(3) WAY(4) WAY(5) WAY(6) WAY(7)
+static step *const ways[WAYS] = {way0, way1, way2, way3, way4, way5, way6, way7};
+
+static void *allocate(uint64_t *state, size_t size) {
+    struct walk walk = {*state, DEPTH, size, NULL};
+    ways[next_random(&walk.state) % WAYS](&walk);
+    *state = walk.state;
+    __atomic_fetch_add(&allocated, 1, __ATOMIC_RELAXED);
+    return walk.block;
+}
+
+/* Whoever holds a slot's flag owns its block: blocks wander between threads. */
+static void *work(void *seed) {
+    uint64_t state = (uint64_t)(uintptr_t)seed * 0x9E3779B97F4A7C15u + 1;
+    for (long i = 0; i < ROUNDS; i++) {
+        size_t at = next_random(&state) % SLOTS;
+        if (__atomic_exchange_n(&slots[at].held, 1, __ATOMIC_ACQUIRE)) continue;
+        free(slots[at].block);
+        slots[at].size = 1 + next_random(&state) % 300;
+        slots[at].block = allocate(&state, slots[at].size);
+        __atomic_store_n(&slots[at].held, 0, __ATOMIC_RELEASE);
+    }
+    return NULL;
+}
+
+/* A stack that nobody had before, with a size that nobody else has. */
+#define SENTINELS(name)                                                                                                \
+    __attribute__((noinline)) static void *name##_inner(size_t size) {                                                 \
+        void *p = malloc(size);                                                                                        \
+        __asm__ volatile("" ::: "memory");                                                                             \
+        return p;                                                                                                      \
+    }                                                                                                                  \
+    __attribute__((noinline)) static void *name(size_t size) {                                                         \
+        void *p = name##_inner(size);                                                                                  \
+        __asm__ volatile("" ::: "memory");                                                                             \
+        return p;                                                                                                      \
+    }
+SENTINELS(before_all)
+SENTINELS(after_all)
+
+int main(void) {
+    pthread_t threads[THREADS];
+    static void *kept[2];
+    kept[0] = before_all(SENTINEL);
+    for (long i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, work, (void *)(i + 1));
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    uint64_t state = 1;
+    for (int i = 0; i < ROUNDS / 10; i++) free(allocate(&state, 1)); /* until there is room again */
+    kept[1] = after_all(SENTINEL + 1);
+    for (int i = 0; i < SLOTS; i++) {
+        free(slots[i].block);
+        slots[i].block = allocate(&state, slots[i].size = 1 + (size_t)i);
+    }
+    MUST(kept[0] && kept[1]);
+    size_t live = 2 * SENTINEL + 1, blocks = 2;
+    for (int i = 0; i < SLOTS; i++) {
+        live += slots[i].block ? slots[i].size : 0;
+        blocks += slots[i].block != NULL;
+    }
+    EXPECT("sites[stack[0].module=*stacks_fold*].live_bytes", live);
+    EXPECT("sites[stack[0].module=*stacks_fold*].live_blocks", blocks);
+    say("expect totals.allocated_blocks >= %llu", (unsigned long long)allocated + 2);
+    say("expect totals.allocated_blocks <= %llu", (unsigned long long)allocated + 40);
+    say("expect lost.folded > 10000");
+    say("expect stack %d before_all_inner<before_all<main", SENTINEL);
+    say("expect stack %d after_all_inner<after_all<main", SENTINEL + 1);
+    return 0;
+}
