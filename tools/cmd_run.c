@@ -20,13 +20,13 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-enum { OPTION_STACKS = 256, OPTION_ALLOCATOR, OPTION_FOLLOW, OPTION_QUIET };
+enum { OPTION_STACKS = 256, OPTION_ALLOCATOR, OPTION_FOLLOW, OPTION_PYTHON_OBJECTS, OPTION_QUIET };
 enum { NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
 
 struct run {
     const char *output, *stacks, *allocator, *follow;
     enum program_verdict verdict;
-    bool quiet, untrackable;
+    bool quiet, untrackable, python_objects;
     char **argv;
     char library[4096];
     struct template template;
@@ -52,6 +52,8 @@ static int help(void) {
          "                          mimalloc\n"
          "  --follow=all|none|NAME,...\n"
          "                          which children to track (default: all)\n"
+         "  --python-objects        count each Python object by itself: sets\n"
+         "                          PYTHONMALLOC=malloc, unless you have set it\n"
          "  --quiet                 no status line and no summary\n"
          "\n"
          "Exit code: that of CMD; 128+N when signal N killed it; 127 not found;\n"
@@ -110,6 +112,7 @@ static void set_environment(void *context) {
     set_or_unset("MEMSTOW_STACKS", run->stacks);
     set_or_unset("MEMSTOW_ALLOCATOR", run->allocator);
     set_or_unset("MEMSTOW_FOLLOW", run->follow);
+    if (run->python_objects) setenv("PYTHONMALLOC", "malloc", 1);
 }
 
 static const char *base_name(const char *path) {
@@ -148,6 +151,14 @@ static int look_at_program(struct run *run) {
     return EXIT_FINE;
 }
 
+/* What is set already is somebody's decision. Python takes an empty value for none. */
+static void leave_python_malloc(struct run *run) {
+    const char *value = getenv("PYTHONMALLOC");
+    if (!run->python_objects || !value || !*value || strcmp(value, "malloc") == 0) return;
+    run->python_objects = false;
+    complain("PYTHONMALLOC=%s is set, and stays: --python-objects changes nothing", TEXT_SAFE(value));
+}
+
 static int prepare(struct run *run) {
     char error[4400];
     if (template_make(&run->template, run->output, error, sizeof error) < 0) return usage_error("run", "%s", error);
@@ -158,6 +169,7 @@ static int prepare(struct run *run) {
         complain("%s", error);
         return EXIT_USAGE;
     }
+    leave_python_malloc(run);
     if (getrandom(run->run_id, sizeof run->run_id, 0) != sizeof run->run_id)
         memset(run->run_id, getpid() & 0xff, sizeof run->run_id);
     return EXIT_FINE;
@@ -194,6 +206,7 @@ int cmd_run(int argc, char **argv) {
                                             {"stacks", required_argument, NULL, OPTION_STACKS},
                                             {"allocator", required_argument, NULL, OPTION_ALLOCATOR},
                                             {"follow", required_argument, NULL, OPTION_FOLLOW},
+                                            {"python-objects", no_argument, NULL, OPTION_PYTHON_OBJECTS},
                                             {"quiet", no_argument, NULL, OPTION_QUIET},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
@@ -211,6 +224,8 @@ int cmd_run(int argc, char **argv) {
             run.allocator = optarg;
         else if (option == OPTION_FOLLOW && valid_follow(optarg))
             run.follow = optarg;
+        else if (option == OPTION_PYTHON_OBJECTS)
+            run.python_objects = true;
         else if (option == OPTION_QUIET)
             run.quiet = true;
         else if (option == OPTION_STACKS)

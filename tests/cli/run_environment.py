@@ -35,3 +35,17 @@ os.mkdir("50%n")
 done = memstow("run", "--quiet", "-o", "x.mst", "env", cwd="50%n")
 assert f"MEMSTOW_OUT={os.getcwd()}/50%%n/x.mst\n" in done.stdout and "MEMSTOW_OUT_NAMED=1\n" in done.stdout
 assert os.path.exists("50%n/x.mst"), os.listdir("50%n")
+
+# Python's allocator is the program's business, unless we are told to change it, and nobody else has.
+note = "memstow: PYTHONMALLOC={} is set, and stays: --python-objects changes nothing\n"
+for option, value, wanted, said in (((), None, None, ""), ((), "debug", "debug", ""),
+                                    (("--python-objects",), None, "malloc", ""),
+                                    (("--python-objects",), "", "malloc", ""),
+                                    (("--python-objects",), "malloc", "malloc", ""),
+                                    (("--python-objects",), "pymalloc", "pymalloc", note.format("pymalloc"))):
+    given = {name: text for name, text in os.environ.items() if name != "PYTHONMALLOC"}
+    if value is not None:
+        given["PYTHONMALLOC"] = value
+    done = memstow("run", "--quiet", "-o", "p.mst", *option, "--", "sh", "-c", "env; true", env=given)
+    env = dict(line.split("=", 1) for line in done.stdout.split("\n") if "=" in line)
+    assert (env.get("PYTHONMALLOC"), done.stderr) == (wanted, said), (option, value, done)

@@ -29,6 +29,7 @@ for words, message in (
         (("run", "--stacks=some", "true"), "--stacks=some: not full, none or sample[:BYTES]"),
         (("run", "--allocator=mine", "true"), "--allocator=mine: not keep or mimalloc"),
         (("run", "--follow=a,,b", "true"), "--follow=a,,b: not all, none or names"),
+        (("run", "--python-objects=yes", "true"), "--python-objects takes no value"),
         (("run", "-o", "%z.mst", "true"), "-o %z.mst: only %n, %p, %x and %% are known")):
     done = memstow(*words, status=2)
     assert done.stderr.startswith("memstow: ") and message in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, (words, done.stderr)
