@@ -14,17 +14,19 @@
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
-enum { OPTION_STACKS = 256, OPTION_ALLOCATOR, OPTION_FOLLOW, OPTION_PYTHON_OBJECTS, OPTION_QUIET };
+enum { OPTION_STACKS = 256, OPTION_ALLOCATOR, OPTION_FOLLOW, OPTION_PYTHON_OBJECTS, OPTION_STACK_MEMORY, OPTION_QUIET };
 enum { NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
 
 struct run {
     const char *output, *stacks, *allocator, *follow;
+    uint64_t stack_memory; /* 0: not given */
     enum program_verdict verdict;
     bool quiet, untrackable, python_objects;
     char **argv;
@@ -47,6 +49,9 @@ static int help(void) {
          "  --stacks=full|none|sample[:BYTES]\n"
          "                          call stacks of allocations: all (default) or none;\n"
          "                          sample does the same as full in this version\n"
+         "  --stack-memory=SIZE     memory that call stacks, sites and counters of each\n"
+         "                          process may take: 500M, 1G, ... (default: 64 million\n"
+         "                          bytes)\n"
          "  --allocator=keep|mimalloc\n"
          "                          who serves the memory: the program's own allocator, or\n"
          "                          mimalloc\n"
@@ -61,12 +66,19 @@ static int help(void) {
     return finish_output(EXIT_FINE);
 }
 
+/* The same sizes as --fail-over takes, but none of nothing, and none that no computer has. */
+static bool valid_size(const char *value, uint64_t *bytes) {
+    struct limits limits;
+    if (!limits_parse(&limits, value) || limits.count != 1 || limits.list[0].kind != LIMIT_BYTES) return false;
+    if (limits.list[0].value < 1 || limits.list[0].value > (double)INT64_MAX) return false;
+    *bytes = (uint64_t)limits.list[0].value;
+    return true;
+}
+
 static bool valid_stacks(const char *value) {
+    uint64_t bytes;
     if (strcmp(value, "full") == 0 || strcmp(value, "none") == 0 || strcmp(value, "sample") == 0) return true;
-    if (strncmp(value, "sample:", 7) != 0) return false;
-    struct limits limits; /* the same sizes as --fail-over takes */
-    return limits_parse(&limits, value + 7) && limits.count == 1 && limits.list[0].kind == LIMIT_BYTES &&
-           limits.list[0].value >= 1;
+    return strncmp(value, "sample:", 7) == 0 && valid_size(value + 7, &bytes);
 }
 
 static bool valid_allocator(const char *value) { return strcmp(value, "keep") == 0 || strcmp(value, "mimalloc") == 0; }
@@ -98,18 +110,24 @@ static void set_or_unset(const char *name, const char *value) {
         unsetenv(name);
 }
 
+static void set_number(const char *name, uint64_t value) {
+    char digits[24];
+    snprintf(digits, sizeof digits, "%" PRIu64, value);
+    setenv(name, digits, 1);
+}
+
 /* In the child: the contract with the library. */
 static void set_environment(void *context) {
     const struct run *run = context;
-    char pid[16], run_id[33];
-    snprintf(pid, sizeof pid, "%d", (int)getpid());
+    char run_id[33];
     for (size_t i = 0; i < sizeof run->run_id; i++) snprintf(run_id + 2 * i, 3, "%02x", run->run_id[i]);
     if (run->verdict != PROGRAM_MUSL) set_preload(run->library);
     setenv("MEMSTOW_OUT", run->template.text, 1);
     set_or_unset("MEMSTOW_OUT_NAMED", run->template.named ? "1" : NULL);
-    setenv("MEMSTOW_MAIN", pid, 1);
+    set_number("MEMSTOW_MAIN", (uint64_t)getpid());
     setenv("MEMSTOW_RUN", run_id, 1);
     set_or_unset("MEMSTOW_STACKS", run->stacks);
+    if (run->stack_memory) set_number("MEMSTOW_STACK_MEMORY", run->stack_memory);
     set_or_unset("MEMSTOW_ALLOCATOR", run->allocator);
     set_or_unset("MEMSTOW_FOLLOW", run->follow);
     if (run->python_objects) setenv("PYTHONMALLOC", "malloc", 1);
@@ -204,6 +222,7 @@ static int execute(struct run *run) {
 int cmd_run(int argc, char **argv) {
     static const struct option options[] = {{"output", required_argument, NULL, 'o'},
                                             {"stacks", required_argument, NULL, OPTION_STACKS},
+                                            {"stack-memory", required_argument, NULL, OPTION_STACK_MEMORY},
                                             {"allocator", required_argument, NULL, OPTION_ALLOCATOR},
                                             {"follow", required_argument, NULL, OPTION_FOLLOW},
                                             {"python-objects", no_argument, NULL, OPTION_PYTHON_OBJECTS},
@@ -220,6 +239,8 @@ int cmd_run(int argc, char **argv) {
             run.output = optarg;
         else if (option == OPTION_STACKS && valid_stacks(optarg))
             run.stacks = optarg;
+        else if (option == OPTION_STACK_MEMORY && valid_size(optarg, &run.stack_memory))
+            continue;
         else if (option == OPTION_ALLOCATOR && valid_allocator(optarg))
             run.allocator = optarg;
         else if (option == OPTION_FOLLOW && valid_follow(optarg))
@@ -230,6 +251,8 @@ int cmd_run(int argc, char **argv) {
             run.quiet = true;
         else if (option == OPTION_STACKS)
             return usage_error("run", "--stacks=%s: not full, none or sample[:BYTES]", TEXT_SAFE(optarg));
+        else if (option == OPTION_STACK_MEMORY)
+            return usage_error("run", "--stack-memory=%s: not a size like 64M or 1G", TEXT_SAFE(optarg));
         else if (option == OPTION_ALLOCATOR)
             return usage_error("run", "--allocator=%s: not keep or mimalloc", TEXT_SAFE(optarg));
         else if (option == OPTION_FOLLOW)

@@ -29,6 +29,10 @@ for words, message in (
         (("run", "--stacks=some", "true"), "--stacks=some: not full, none or sample[:BYTES]"),
         (("run", "--allocator=mine", "true"), "--allocator=mine: not keep or mimalloc"),
         (("run", "--follow=a,,b", "true"), "--follow=a,,b: not all, none or names"),
+        *((("run", f"--stack-memory={size}", "true"), f"--stack-memory={size}: not a size like 64M or 1G")
+          for size in ("0", "-1", "64X", "5%", "5x", "M", "1M,2M", "inf", "0.5", "9" * 15 + "T")),
+        (("run", "--stack-memory=", "true"), "--stack-memory=: not a size"),
+        (("run", "--stack-memory"), "--stack-memory needs a value"),
         (("run", "--python-objects=yes", "true"), "--python-objects takes no value"),
         (("run", "-o", "%z.mst", "true"), "-o %z.mst: only %n, %p, %x and %% are known")):
     done = memstow(*words, status=2)
