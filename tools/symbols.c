@@ -1,5 +1,6 @@
 /* symbols.c — frames of an image → functions, files and lines; see symbols.h. */
 #include "commands.h"
+#include "perfmap.h"
 #include "stacks.h"
 #include "symbols.h"
 #include "symreader.h"
@@ -22,6 +23,8 @@ struct symbols {
     uint8_t *bad;                /* by module: there is nothing to be had from it, and that has been said */
     uint8_t *names_only;         /* by module: it has no debug information */
     struct interned *strings;
+    struct perfmap *made_code; /* NULL: not looked for yet, or there is none */
+    bool made_code_sought;
     union {
         struct symreader_answer head;
         char bytes[SYMREADER_ANSWER_MAX];
@@ -56,6 +59,7 @@ void symbols_end(struct symbols *symbols) {
     free(symbols->frames);
     free(symbols->bad);
     free(symbols->names_only);
+    perfmap_close(symbols->made_code);
     free(symbols);
 }
 
@@ -145,6 +149,14 @@ static void take_answer(struct symbols *symbols, struct named_frame *named) {
     }
 }
 
+/* Of code that belongs to no file. */
+static const char *name_made_code(struct symbols *symbols, uint64_t address) {
+    if (!symbols->made_code_sought) symbols->made_code = perfmap_open(&symbols->image->header, symbols->reader.target);
+    symbols->made_code_sought = true;
+    const char *name = symbols->made_code ? perfmap_name(symbols->made_code, address) : NULL;
+    return name ? intern(symbols, name) : NULL;
+}
+
 /* A return address may be the first of the next line, or function: the call is before it. */
 static struct named_frame *name_native(struct symbols *symbols, const struct snap_frame *frame) {
     const struct snap_module *module = frame_module(symbols->image, frame);
@@ -154,6 +166,7 @@ static struct named_frame *name_native(struct symbols *symbols, const struct sna
     struct named_frame *named = new_frame(count ? count : 1);
     if (!named) return NULL;
     if (count) take_answer(symbols, named);
+    if (!module) named->symbols[0].function = name_made_code(symbols, call);
     named->module = module ? image_module(symbols->image, frame->module) : NULL;
     named->offset = address;
     return named;
