@@ -1,0 +1,42 @@
+/* stacks.c — N times free and malloc at the end of a call stack of some thirty frames: what tests/cost/instructions.py
+ * counts. What flows in: which stacks, and N. "leaf": the same one always. "join": 4,096 in turn, more than the leaf
+ * cache has room for; all are known after the first turn, and most differ from the one before in the innermost call
+ * only. "new": each was never there before. What flows out: nothing. The program does the same work in all three. */
+#include <stdlib.h>
+#include <string.h>
+
+enum { OUTER = 20, LEVELS = 6, KNOWN = 4096 };
+
+static void *volatile blocks[64];
+
+/* The compiler must not make one call of several, nor a jump of the last. */
+#define WAY(n)                                                                                                         \
+    case n:                                                                                                            \
+        block = descend(path, level - 1, size);                                                                        \
+        __asm__ volatile("# way " #n : "+r"(block));                                                                   \
+        break;
+
+/* Three bits of the path choose the call at each level, the lowest at the innermost. */
+__attribute__((noinline, noclone)) static void *descend(long path, int level, size_t size) {
+    void *block = NULL;
+    if (level == 0) return malloc(size);
+    switch (path >> 3 * (level - 1) & 7) { WAY(0) WAY(1) WAY(2) WAY(3) WAY(4) WAY(5) WAY(6) WAY(7) }
+    return block;
+}
+
+__attribute__((noinline, noclone)) static void work(int depth, long rounds, long mask) {
+    if (depth)
+        work(depth - 1, rounds, mask);
+    else
+        for (long i = 0; i < rounds; i++) {
+            free(blocks[i & 63]);
+            blocks[i & 63] = descend(i & mask, LEVELS, 16 + (i * 40) % 985);
+        }
+    __asm__ volatile("");
+}
+
+int main(int argc, char **argv) {
+    if (argc != 3) return 2;
+    work(OUTER, atol(argv[2]), !strcmp(argv[1], "leaf") ? 0 : !strcmp(argv[1], "join") ? KNOWN - 1 : -1);
+    return 0;
+}
