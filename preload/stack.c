@@ -64,7 +64,7 @@ struct step {
 
 struct element {
     struct state state; /* rbp is 0 when nothing outside depends on it */
-    uint64_t path;      /* hash of the states from the outermost element to this one */
+    uint64_t path;      /* hash of the states, and Python frames, from the outermost element to this one */
     uint32_t words;     /* end of its words: from the previous element's, what the way outwards from it was read from */
     uint32_t frames;    /* end of its frames */
     uint32_t evals;     /* Python evaluation loops among the elements up to this one */
@@ -366,12 +366,16 @@ static void add_word(struct stack *self, struct element *element, const uint64_t
     self->words[element->words++] = (struct word){at, value};
 }
 
-/* In place of the interpreter's own frame: the Python frames that it runs. */
+/* In place of the interpreter's own frame: the Python frames that it runs. They are part of the path: the same loop may
+ * have run others when a leaf was filled that joins it. */
 static void add_python(struct stack *self, struct element *element, const struct step *step) {
     struct eval *eval = &self->evals[element->evals];
     uint32_t at = element->evals ? eval[-1].python : 0;
-    for (uint32_t i = step->python_count; i-- > 0;)
-        add_frame(self, element, python_frame_record(&self->found[step->python + i]));
+    for (uint32_t i = step->python_count; i-- > 0;) {
+        uint32_t frame = python_frame_record(&self->found[step->python + i]);
+        element->path = mix(element->path, frame);
+        add_frame(self, element, frame);
+    }
     memcpy(self->python + at, self->found + step->python, step->python_count * sizeof *self->python);
     *eval = (struct eval){step->anchor, self->count, at + step->python_count};
     element->evals++;
