@@ -11,6 +11,7 @@
 #include "arena.h"
 #include "ledger.h"
 #include "peak.h"
+#include "sample.h"
 #include "site.h"
 #include "stack.h"
 
@@ -181,6 +182,7 @@ static struct snap_counter *make_chunk(struct thread *self, uint32_t index);
 static void begin_here(struct thread *self) {
     self->here = account_here && (self->chunks[0] || make_chunk(self, 0)) ? self->chunks[0] + account_here : NULL;
     self->here_word = self->here ? (uint64_t)account_here << 32 : NO_WORD;
+    sample_begin(self);
 }
 
 static struct thread *acquire(void) {

@@ -25,15 +25,21 @@ struct thread {
     /* Host bytes allocated minus freed since they were last added to the total, plus `quantum`: when it leaves
      * [0, limit] it is time. Not atomic to signals: a lost update shifts the running total, never a counter. */
     uint64_t room, limit, quantum;
-    /* Where all events are counted while call stacks are not recorded; else NULL, and a word that no header has. */
+    /* Where events are counted whose call stack is not recorded; else NULL, and a word that no header has. */
     struct snap_counter *here;
-    uint64_t here_word;  /* that site, as a header's word has it */
+    uint64_t here_word; /* that site, as a header's word has it */
+    struct snap_counter *always; /* the same, when that holds for every event; else NULL */
+    /* While stacks are sampled: a block of less is counted `here`, and its size taken off; one of as much is a sample
+     * (sample.h). Else 0. What a signal handler takes off may be forgotten; but as it is loaded and stored once, it never
+     * falls below 1. */
+    uint64_t until;
     struct stack *stack; /* stack.h; NULL until it is needed */
     /* While a hook has a site that it has not counted at yet: the slot (stack.h) of the outermost such hook. */
     uintptr_t pinned;
     uint32_t quiet; /* the last epoch in which it was seen without */
     uint32_t slot;
     uint32_t chunk_limit; /* chunks[] is empty from here on */
+    uint64_t random;      /* sample.c */
     struct snap_counter *chunks[ACCOUNT_CHUNKS];
 };
 
@@ -42,7 +48,8 @@ struct thread {
 extern __thread struct thread *account_self __attribute__((tls_model("initial-exec")));
 extern struct thread account_nobody;
 
-/* Without call stacks there is one site a tag, and no look-up; 0 otherwise. Set before any thread has a slot. */
+/* Without call stacks there is one site a tag, and no look-up; while they are sampled, it is that of all other blocks.
+ * 0 when each has its stack. Set before any thread has a slot. */
 extern uint32_t account_here;
 
 /* True when account_flush is due. */

@@ -108,7 +108,7 @@ static void *no_memory(void) {
 static uint32_t site_counted(struct caller caller, uint64_t size) {
     if (!process_tracked()) return SNAP_SITE_UNKNOWN;
     enum account_pin pin = account_pin(caller.slot);
-    uint32_t site = account_alloc(site_of(caller), size);
+    uint32_t site = account_alloc(site_of(caller, size), size);
     account_unpin(pin);
     return site;
 }
@@ -207,10 +207,22 @@ __attribute__((noinline)) static void *flushed(struct thread *self, void *p) {
     return p;
 }
 
-/* While call stacks are recorded. */
+static inline void *stamp_here(struct thread *self, uint32_t mark, struct header *header, size_t size) {
+    header->size = size;
+    header->word = mark | self->here_word;
+    if (unlikely(account_alloc_at(self, self->here, size))) return flushed(self, header + 1);
+    return header + 1;
+}
+
+/* While call stacks are recorded, or samples of them. */
 __attribute__((noinline)) static void *stamp_by_stack(struct header *header, size_t size, uintptr_t slot,
                                                       uintptr_t address, uintptr_t rbp) {
     struct thread *self = account_self;
+    uint64_t until = os_load(&self->until);
+    if (size < until && process_page.mark_here) {
+        os_store(&self->until, until - size);
+        return stamp_here(self, process_page.mark_here, header, size);
+    }
     if (unlikely(account_here || !process_page.mark || self->pinned))
         return stamp_slow(header, size, (struct caller){slot, address, rbp});
     self->pinned = slot;
@@ -231,12 +243,9 @@ static inline void *stamp(struct header *header, size_t size, struct caller call
     uint32_t mark = process_page.mark_here; /* 0 in a child that a signal handler forked meanwhile */
     if (unlikely(!header)) return NULL;
     struct thread *self = account_self;
-    struct snap_counter *here = self->here;
-    if (unlikely(!mark || !here)) return stamp_by_stack(header, size, caller.slot, caller.address, caller.rbp);
-    header->size = size;
-    header->word = mark | self->here_word;
-    if (unlikely(account_alloc_at(self, here, size))) return flushed(self, header + 1);
-    return header + 1;
+    if (unlikely(!mark || !self->always))
+        return stamp_by_stack(header, size, caller.slot, caller.address, caller.rbp);
+    return stamp_here(self, mark, header, size);
 }
 
 HOOK void *malloc(size_t size) {

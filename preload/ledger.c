@@ -500,6 +500,7 @@ static void fill_header(struct snap_header *head, const struct ledger_identity *
     head->exec_generation = identity->exec_generation;
     head->fork_depth = identity->fork_depth;
     head->stacks = identity->stacks;
+    head->sample_bytes = identity->sample_bytes;
     head->allocator = identity->allocator;
     head->page_size = OS_PAGE;
     os_copy(head->name, sizeof head->name, identity->name);

@@ -19,7 +19,7 @@ struct ledger_identity {
     const char *command;
     uint8_t run_id[16];
     uint32_t stacks, allocator, flags, fork_depth, exec_generation, header_overhead;
-    uint64_t inherited_bytes;
+    uint64_t inherited_bytes, sample_bytes;
 };
 
 /* The header of the present ledger; a private scratch header while there is none, so that it can always be

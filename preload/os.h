@@ -68,6 +68,8 @@ char *os_decimal(char *to, uint64_t n);
 
 static inline uint64_t os_load(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }
 
+static inline void os_store(uint64_t *word, uint64_t value) { __atomic_store_n(word, value, __ATOMIC_RELAXED); }
+
 static inline size_t os_round_up(size_t n, size_t unit) { return (n + unit - 1) & ~(unit - 1); }
 
 #pragma GCC visibility pop

@@ -17,6 +17,7 @@
 #include "ledger.h"
 #include "mappings.h"
 #include "peak.h"
+#include "sample.h"
 #include "site.h"
 #include "stack.h"
 
@@ -35,6 +36,7 @@ static struct {
     char follow[1024];
     uint32_t main_pid, stacks;
     uint64_t stack_memory; /* bytes for call stacks, sites and counters */
+    uint64_t sample_bytes;
     bool mimalloc;
     uint8_t run_id[16];
 } wish;
@@ -91,13 +93,25 @@ static uint32_t earlier_images(void) {
     return (uint32_t)read_decimal(&text);
 }
 
+/* full, none, sample or sample:BYTES, in plain digits: the command has read anything else. */
+static void read_stacks(const char *mode) {
+    static const char sample[] = "sample";
+    size_t length = sizeof sample - 1;
+    wish.stacks = strcmp(mode, "none") ? SNAP_STACKS_FULL : SNAP_STACKS_NONE;
+    if (strncmp(mode, sample, length) != 0 || (mode[length] && mode[length] != ':')) return;
+    const char *digits = mode[length] ? mode + length + 1 : "";
+    uint64_t bytes = read_decimal(&digits);
+    wish.stacks = SNAP_STACKS_SAMPLE;
+    wish.sample_bytes = bytes && bytes <= SNAP_SAMPLE_MOST && !*digits ? bytes : SAMPLE_DEFAULT;
+}
+
 static void read_wishes(void) {
     os_copy(wish.out, sizeof wish.out, variable("MEMSTOW_OUT"));
     if (!wish.out[0]) default_out();
     wish.out_named = variable("MEMSTOW_OUT_NAMED")[0] == '1';
     os_copy(wish.follow, sizeof wish.follow, variable("MEMSTOW_FOLLOW"));
     wish.main_pid = (uint32_t)decimal(variable("MEMSTOW_MAIN"));
-    wish.stacks = strcmp(variable("MEMSTOW_STACKS"), "none") ? SNAP_STACKS_FULL : SNAP_STACKS_NONE;
+    read_stacks(variable("MEMSTOW_STACKS"));
     wish.stack_memory = decimal(variable("MEMSTOW_STACK_MEMORY"));
     if (!wish.stack_memory) wish.stack_memory = DEFAULT_STACK_MEMORY;
     wish.mimalloc = !strcmp(variable("MEMSTOW_ALLOCATOR"), "mimalloc");
@@ -224,6 +238,7 @@ static bool begin_ledger(uint64_t inherited) {
         .exe = exe,
         .command = command,
         .stacks = wish.stacks,
+        .sample_bytes = wish.sample_bytes,
         .allocator = process_next == NEXT_MIMALLOC ? SNAP_ALLOCATOR_MIMALLOC : SNAP_ALLOCATOR_KEEP,
         .flags = (fork_depth ? SNAP_FORK_CHILD : 0) | (process_next == NEXT_FOREIGN ? SNAP_FOREIGN_ALLOCATOR : 0),
         .fork_depth = fork_depth,
@@ -265,6 +280,7 @@ static enum process_stage begin(void) {
     if (!wanted() || !begin_ledger(inherited)) return PROCESS_UNTRACKED;
     tracked_pid = os_pid();
     account_begin();
+    sample_bytes = wish.sample_bytes;
     site_begin(wish.stacks, wish.stack_memory, exe);
     blocks_open_ledger();
     if (!heap_is_seen()) ledger_fact(SNAP_FACT_NOTE, "the program defines malloc itself: its heap cannot be seen");

@@ -204,7 +204,8 @@ uint32_t site_for_node(uint32_t node, uintptr_t address) {
 /* A mapping's record may refer to its site although nothing is counted there: reserved and file mappings. */
 uint32_t site_of_mapping(struct caller caller) {
     enum account_pin pin = account_pin(caller.slot);
-    uint32_t site = site_of(caller);
+    bool here = account_here && !sample_bytes;
+    uint32_t site = here ? account_here : stack_site(caller.slot, caller.address, caller.rbp);
     ids_add(&mapping_sites, site);
     account_unpin(pin);
     return site;
@@ -222,7 +223,8 @@ void site_begin(uint32_t stacks, uint64_t memory, const char *program) {
     for (int fixed = 0; fixed < SNAP_SITE_FIRST; fixed++)
         site_new(0, 0, 0); /* SNAP_SITE_UNKNOWN, SNAP_SITE_INHERITED */
     bool recorded = stacks != SNAP_STACKS_NONE && tree_begin() && rule_begin();
-    account_here = recorded ? 0 : site_new(0, 0, 0);
+    if (!recorded) sample_bytes = 0;
+    account_here = recorded && !sample_bytes ? 0 : site_new(0, 0, 0); /* SNAP_SITE_NOT_SAMPLED */
 }
 
 void site_abandon(void) {

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "account.h"
+#include "sample.h"
 #include "stack.h"
 
 #pragma GCC visibility push(hidden)
@@ -20,12 +21,13 @@ void site_forget_code(void);
 extern uint32_t site_generation;
 void site_forget_stacks(void);
 
-/* The site of an event. */
-static inline uint32_t site_of(struct caller caller) {
-    return account_here ? account_here : stack_site(caller.slot, caller.address, caller.rbp);
+/* The site of a new block. */
+static inline uint32_t site_of(struct caller caller, uint64_t size) {
+    if (account_here && !(sample_bytes && sample_takes(size))) return account_here;
+    return stack_site(caller.slot, caller.address, caller.rbp);
 }
 
-/* The same for an event that makes a mapping: such sites stay. */
+/* The same for an event that makes a mapping: they are few, so that all are samples, and such sites stay. */
 uint32_t site_of_mapping(struct caller caller);
 bool site_is_of_mapping(uint32_t site);
 

@@ -35,6 +35,7 @@ enum snap_flag {
 enum snap_state { SNAP_RUNNING = 1, SNAP_EXITED = 2, SNAP_ABRUPT_EXIT = 3 /* _exit, quick_exit */, SNAP_EXECED = 4 };
 
 enum snap_stacks { SNAP_STACKS_NONE = 0, SNAP_STACKS_MODULE = 1, SNAP_STACKS_FULL = 2, SNAP_STACKS_SAMPLE = 3 };
+#define SNAP_SAMPLE_MOST ((uint64_t)1 << 40)
 enum snap_allocator { SNAP_ALLOCATOR_KEEP = 0, SNAP_ALLOCATOR_MIMALLOC = 1 };
 
 /* What could not be counted or kept, and how often. Report key `lost`; text in tools/lost.c. */
@@ -54,8 +55,8 @@ enum snap_lost {
     SNAP_LOST_KINDS = 16
 };
 
-/* Sites with a fixed meaning. */
-enum { SNAP_SITE_UNKNOWN = 0, SNAP_SITE_INHERITED = 1, SNAP_SITE_FIRST = 2 };
+/* Sites with a fixed meaning. NOT_SAMPLED: of blocks that are no sample, when sample_bytes is not 0. */
+enum { SNAP_SITE_UNKNOWN = 0, SNAP_SITE_INHERITED = 1, SNAP_SITE_FIRST = 2, SNAP_SITE_NOT_SAMPLED = SNAP_SITE_FIRST };
 
 /* Thread slots with a fixed meaning: events counted by whoever has no table, and all mapping events. */
 enum { SNAP_THREAD_SHARED = 0, SNAP_THREAD_MAPPINGS = 1, SNAP_THREAD_FIRST = 2 };
@@ -119,6 +120,7 @@ struct snap_header {
     struct snap_range own[64];
     struct snap_range ledger_map; /* where the ledger itself is mapped in the process */
     struct snap_range library_map;
+    uint64_t sample_bytes; /* mean distance between sampled bytes; 0: stacks are not sampled */
 };
 
 enum snap_type {
@@ -300,6 +302,7 @@ enum snap_totals_flag {
     SNAP_TOTALS_INEXACT = 1 << 0,   /* the counters did not settle while they were read */
     SNAP_TOTALS_INHERITED = 1 << 1, /* SNAP_SITE_INHERITED */
     SNAP_TOTALS_UNKNOWN = 1 << 2,   /* SNAP_SITE_UNKNOWN */
+    SNAP_TOTALS_NOT_SAMPLED = 1 << 3,
 };
 
 _Static_assert(sizeof(struct snap_header) <= SNAP_HEADER_SIZE, "the header fits its page");

@@ -88,8 +88,11 @@ static uint32_t take_free_of(uint32_t count) {
     return (uint32_t)seen & FREE_ID;
 }
 
+static bool segments_were_freed;
+
 /* The same; of a longer one the rest, which must be long enough to be one, stays free. */
 static uint32_t take_free(uint32_t count) {
+    if (!__atomic_load_n(&segments_were_freed, __ATOMIC_RELAXED)) return TREE_NONE;
     uint32_t id = take_free_of(count);
     for (uint32_t length = count + 2; id == TREE_NONE && length <= TREE_SEGMENT_MAX; length++) {
         id = take_free_of(length);
@@ -208,6 +211,7 @@ bool tree_give_away(const struct ids *stay) {
             ids_remove(hidden_segments, id);
             put_free(id);
         }
+    __atomic_store_n(&segments_were_freed, true, __ATOMIC_RELAXED);
     let_go();
     show(&node_index, &nodes, hidden_nodes);
     show(&segment_index, &words, hidden_segments);
@@ -235,4 +239,5 @@ void tree_abandon(void) {
     index_reset(&node_index);
     free_nodes = hidden_nodes = hidden_segments = used_segments = NULL;
     memset(free_segments, 0, sizeof free_segments);
+    segments_were_freed = false;
 }

@@ -13,6 +13,7 @@ static void sum_up(struct calltree *tree) {
     for (size_t node = image->node_count; node-- > 1;) {
         uint32_t parent = image->nodes[node].parent;
         tree->bytes[parent] += tree->bytes[node];
+        if (tree->variances) tree->variances[parent] += tree->variances[node];
         if (!tree->bytes[node]) continue;
         tree->sibling[node] = tree->child[parent];
         tree->child[parent] = (uint32_t)node;
@@ -21,8 +22,8 @@ static void sum_up(struct calltree *tree) {
 
 static const uint64_t STEPS_MAX = 100000000; /* a million honest stacks take a hundredth of it */
 
-int calltree_begin(struct calltree *tree, const struct image *image, uint64_t *bytes) {
-    *tree = (struct calltree){.image = image, .bytes = bytes, .steps_left = STEPS_MAX};
+int calltree_begin(struct calltree *tree, const struct image *image, uint64_t *bytes, double *variances) {
+    *tree = (struct calltree){.image = image, .bytes = bytes, .variances = variances, .steps_left = STEPS_MAX};
     tree->child = calloc(image->node_count + 1, sizeof *tree->child);
     tree->sibling = calloc(image->node_count + 1, sizeof *tree->sibling);
     if (!bytes || !tree->child || !tree->sibling) return -1;
@@ -32,6 +33,7 @@ int calltree_begin(struct calltree *tree, const struct image *image, uint64_t *b
 
 void calltree_end(struct calltree *tree) {
     free(tree->bytes);
+    free(tree->variances);
     free(tree->child);
     free(tree->sibling);
     *tree = (struct calltree){0};
@@ -106,8 +108,10 @@ static int make_branches(const struct calltree *tree, struct parts *parts, struc
         const struct calltree_part *part = &parts->list[i];
         if (i == 0 || part->frame != part[-1].frame)
             branches->list[branches->count++] = (struct branch){.frame = part->frame, .parts = part};
-        branches->list[branches->count - 1].bytes += tree->bytes[part->node];
-        branches->list[branches->count - 1].count++;
+        struct branch *branch = &branches->list[branches->count - 1];
+        branch->bytes += tree->bytes[part->node];
+        if (tree->variances) branch->variance += tree->variances[part->node];
+        branch->count++;
     }
     qsort(branches->list, branches->count, sizeof *branches->list, by_bytes);
     return 0;

@@ -9,6 +9,7 @@
 struct calltree {
     const struct image *image;
     uint64_t *bytes;           /* per node: of it and all below it */
+    double *variances;         /* the same, of estimates; NULL: they are exact */
     uint32_t *child, *sibling; /* per node: first child and next sibling with any bytes, or 0 */
     uint64_t steps_left;       /* what a file can make us do has an end: then nothing more is called */
 };
@@ -20,6 +21,7 @@ struct calltree_part {
 struct branch {
     uint32_t frame;
     uint64_t bytes;
+    double variance;
     const struct calltree_part *parts;
     size_t count;
 };
@@ -29,8 +31,8 @@ struct branches {
     struct calltree_part *parts;
 };
 
-/* Takes `bytes` over: what is held at each node itself. 0 or -1: no memory. */
-int calltree_begin(struct calltree *tree, const struct image *image, uint64_t *bytes);
+/* Takes `bytes` and `variances` over: what is held at each node itself. 0 or -1: no memory. */
+int calltree_begin(struct calltree *tree, const struct image *image, uint64_t *bytes, double *variances);
 void calltree_end(struct calltree *tree);
 /* What a branch calls; NULL: the outermost frames. 0 or -1. */
 int calltree_expand(struct calltree *tree, const struct branch *branch, struct branches *branches);

@@ -1,5 +1,6 @@
 /* cmd_diff.c — memstow diff: what grew from one file to another. Rows are matched by name, in a stable order. */
 #include "commands.h"
+#include "estimate.h"
 #include "groups.h"
 #include "innermost.h"
 #include "json_stack.h"
@@ -17,7 +18,7 @@ enum { OPTION_BY = 256, OPTION_FAIL_OVER, OPTION_JSON, ROWS_SHOWN = 30 };
 struct side_total {
     char name[32];
     uint32_t pid;
-    uint64_t live_bytes, live_blocks, peak_bytes, allocated_bytes;
+    uint64_t live_bytes, live_blocks, peak_bytes, allocated_bytes, sample_bytes;
 };
 
 struct diff {
@@ -71,7 +72,7 @@ static const struct image *stacks_of(struct diff *diff, int side) {
 static int load_side(struct diff *diff, int side) {
     int code = subject_open(&diff->subject[side], diff->argument[side], false);
     if (code != EXIT_FINE) return code;
-    const struct image *image = &diff->subject[side].image;
+    struct image *image = &diff->subject[side].image;
     diff->loaded[side] = true;
     struct side_total *total = &diff->total[side];
     memcpy(total->name, image->header.name, sizeof total->name);
@@ -80,7 +81,9 @@ static int load_side(struct diff *diff, int side) {
     total->live_blocks = image->host.live_blocks + image->mapped.live_blocks;
     total->allocated_bytes = image->host.alloc_bytes + image->mapped.alloc_bytes;
     total->peak_bytes = image_peak(image);
-    int result = groups_add(&diff->groups, image, side);
+    total->sample_bytes = image->header.sample_bytes;
+    int result = estimate_stacks(image);
+    if (result == 0) result = groups_add(&diff->groups, image, side);
     if (side == 0 || diff->groups.view != BY_SITE)
         close_side(diff, side);
     else
@@ -97,11 +100,15 @@ static int64_t grown_blocks(const struct diff *diff) {
     return (int64_t)(diff->total[1].live_blocks - diff->total[0].live_blocks);
 }
 
-/* live: what a thread holds is negative when it freed more than it allocated. */
-static void print_row(const char *name, int64_t bytes, int64_t blocks, int64_t live) {
+static int name_width(const struct diff *diff) { return diff->groups.estimated ? 28 : 40; }
+
+/* variance: of the growth. live: what a thread holds is negative when it freed more than it allocated. */
+static void print_row(const struct diff *diff, const char *name, int64_t bytes, double variance, int64_t blocks,
+                      int64_t live) {
     struct text held = live < 0 ? text_size_change(live) : text_size((uint64_t)live);
-    printf("%s %12s %12s %13s\n", text_left(name, 40).s, text_size_change(bytes).s, text_count_change(blocks).s,
-           held.s);
+    printf("%s %12s", text_left(name, name_width(diff)).s, text_size_change(bytes).s);
+    if (diff->groups.estimated) printf(" %11s", variance ? text_size(estimate_error(variance)).s : "");
+    printf(" %12s %13s\n", text_count_change(blocks).s, held.s);
 }
 
 /* The stack of a row, if the row has one. */
@@ -117,10 +124,11 @@ static bool row_stack(struct diff *diff, const struct row *row, struct innermost
 static void print_site(struct diff *diff, const struct row *row, const char *label) {
     struct innermost stack;
     bool known = row_stack(diff, row, &stack), owned = row->model || row->node || row->run;
-    print_row(known        ? innermost_text(&stack.lines[0], 40).s
+    print_row(diff,
+              known        ? innermost_text(&stack.lines[0], name_width(diff)).s
               : row->stack ? "(call stack unknown)"
                            : label,
-              row_growth(row), row_growth_blocks(row), (int64_t)row->side[1].live_bytes);
+              row_growth(row), row->variance, row_growth_blocks(row), (int64_t)row->side[1].live_bytes);
     for (size_t i = 1; i < stack.count; i++) printf("    %s\n", innermost_text(&stack.lines[i], 76).s);
     if (owned && row->stack) printf("       of %s\n", text_fit(label, 70).s);
 }
@@ -143,9 +151,13 @@ static void print_text(struct diff *diff) {
            text_size(a->live_bytes).s);
     printf("B  %s (%s, pid %u): %s live\n\n", text_fit(diff->argument[1], 40).s, TEXT_SAFE(b->name), b->pid,
            text_size(b->live_bytes).s);
-    printf("%-40s %12s %12s %13s\n", view_name(diff->groups.view), "grew by", "blocks", "live in B");
+    printf("%-*s %12s%s %12s %13s\n", name_width(diff), view_name(diff->groups.view), "grew by",
+           diff->groups.estimated ? "           ±" : "", "blocks", "live in B");
     print_rows(diff);
-    print_row("total", grown_bytes(diff), grown_blocks(diff), (int64_t)b->live_bytes);
+    print_row(diff, "total", grown_bytes(diff), 0, grown_blocks(diff), (int64_t)b->live_bytes);
+    if (diff->groups.estimated)
+        puts("\nRows with ± are estimates from samples, and that is the standard error of their\ngrowth. The total is "
+             "exact, and the remainder what the estimates lack.");
 }
 
 static void json_side(struct json *json, const char *key, const char *argument, const struct side_total *total) {
@@ -157,6 +169,10 @@ static void json_side(struct json *json, const char *key, const char *argument, 
     json_number(json, "live_blocks", total->live_blocks);
     json_number(json, "peak_bytes", total->peak_bytes);
     json_number(json, "allocated_bytes", total->allocated_bytes);
+    if (total->sample_bytes)
+        json_number(json, "sample_bytes", total->sample_bytes);
+    else
+        json_null(json, "sample_bytes");
     json_end_object(json);
 }
 
@@ -197,6 +213,10 @@ static void json_row(struct json *json, struct diff *diff, const struct row *row
     }
     json_signed(json, "growth_bytes", row_growth(row));
     json_signed(json, "growth_blocks", row_growth_blocks(row));
+    if (groups->estimated) {
+        json_bool(json, "estimated", row->variance > 0);
+        json_number(json, "error_bytes", estimate_error(row->variance));
+    }
     json_signed(json, "a_live_bytes", (int64_t)row->side[0].live_bytes);
     json_signed(json, "a_live_blocks", (int64_t)row->side[0].live_blocks);
     json_signed(json, "b_live_bytes", (int64_t)row->side[1].live_bytes);

@@ -1,6 +1,7 @@
 /* cmd_report.c — memstow report: what a process holds, and what is left of it. */
 #include "at_peak.h"
 #include "commands.h"
+#include "estimate.h"
 #include "report.h"
 #include "stacks.h"
 #include "text.h"
@@ -75,9 +76,7 @@ static int write_report(struct report *report, const struct choice *choice) {
         kept = marks ? stack_marked(report->image, marks) : NULL;
         report->kept = kept;
     }
-    if (report->symbols && (kept || !choice->match) && resident_split(&report->resident, report->image) == 0)
-        result = choice->write(report);
-    resident_clear(&report->resident);
+    if (report->symbols && (kept || !choice->match)) result = choice->write(report);
     symbols_end(report->symbols);
     free(marks);
     free(kept);
@@ -101,8 +100,11 @@ static int show(const char *argument, const struct choice *choice) {
     if (choice->measure == MEASURE_PEAK && !subject.image.has_picture)
         complain("%s has no picture of its peak: --peak shows nothing", TEXT_SAFE(argument));
     at_peak_choose(&subject.image);
-    int result = write_report(&report, choice);
+    int result = resident_split(&report.resident, &subject.image);
+    if (result == 0) result = estimate_stacks(&subject.image);
+    if (result == 0) result = write_report(&report, choice);
     if (result < 0) complain("not enough memory");
+    resident_clear(&report.resident);
     subject_close(&subject);
     return finish_output(result < 0 ? EXIT_UNREADABLE : EXIT_FINE);
 }

@@ -11,6 +11,8 @@
 #include "template.h"
 #include "text.h"
 
+#include "../preload/snapshot.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
@@ -32,6 +34,7 @@ struct run {
     char **argv;
     char library[4096];
     struct template template;
+    char sample[32];
     uint8_t run_id[16];
 };
 
@@ -47,8 +50,9 @@ static int help(void) {
          "                          An earlier memstow file of yours is replaced, anything\n"
          "                          else is refused\n"
          "  --stacks=full|none|sample[:BYTES]\n"
-         "                          call stacks of allocations: all (default) or none;\n"
-         "                          sample does the same as full in this version\n"
+         "                          call stacks of all allocations (default), of none, or\n"
+         "                          of one in BYTES allocated (default 512K), which costs\n"
+         "                          little; totals are exact all the same\n"
          "  --stack-memory=SIZE     memory that call stacks, sites and counters of each\n"
          "                          process may take: 500M, 1G, ... (default: 64 million\n"
          "                          bytes)\n"
@@ -66,19 +70,25 @@ static int help(void) {
     return finish_output(EXIT_FINE);
 }
 
-/* The same sizes as --fail-over takes, but none of nothing, and none that no computer has. */
-static bool valid_size(const char *value, uint64_t *bytes) {
+/* The same sizes as --fail-over takes, from 1 to `most`. */
+static bool valid_size(const char *value, uint64_t most, uint64_t *bytes) {
     struct limits limits;
     if (!limits_parse(&limits, value) || limits.count != 1 || limits.list[0].kind != LIMIT_BYTES) return false;
-    if (limits.list[0].value < 1 || limits.list[0].value > (double)INT64_MAX) return false;
+    if (limits.list[0].value < 1 || limits.list[0].value > (double)most) return false;
     *bytes = (uint64_t)limits.list[0].value;
     return true;
 }
 
-static bool valid_stacks(const char *value) {
+/* The library reads plain digits only. */
+static bool take_stacks(struct run *run, const char *value) {
     uint64_t bytes;
-    if (strcmp(value, "full") == 0 || strcmp(value, "none") == 0 || strcmp(value, "sample") == 0) return true;
-    return strncmp(value, "sample:", 7) == 0 && valid_size(value + 7, &bytes);
+    run->stacks = value;
+    if (strncmp(value, "sample:", 7) != 0)
+        return strcmp(value, "full") == 0 || strcmp(value, "none") == 0 || strcmp(value, "sample") == 0;
+    if (!valid_size(value + 7, SNAP_SAMPLE_MOST, &bytes)) return false;
+    snprintf(run->sample, sizeof run->sample, "sample:%llu", (unsigned long long)bytes);
+    run->stacks = run->sample;
+    return true;
 }
 
 static bool valid_allocator(const char *value) { return strcmp(value, "keep") == 0 || strcmp(value, "mimalloc") == 0; }
@@ -237,9 +247,9 @@ int cmd_run(int argc, char **argv) {
             return help();
         else if (option == 'o')
             run.output = optarg;
-        else if (option == OPTION_STACKS && valid_stacks(optarg))
-            run.stacks = optarg;
-        else if (option == OPTION_STACK_MEMORY && valid_size(optarg, &run.stack_memory))
+        else if (option == OPTION_STACKS && take_stacks(&run, optarg))
+            continue;
+        else if (option == OPTION_STACK_MEMORY && valid_size(optarg, INT64_MAX, &run.stack_memory))
             continue;
         else if (option == OPTION_ALLOCATOR && valid_allocator(optarg))
             run.allocator = optarg;
@@ -250,7 +260,7 @@ int cmd_run(int argc, char **argv) {
         else if (option == OPTION_QUIET)
             run.quiet = true;
         else if (option == OPTION_STACKS)
-            return usage_error("run", "--stacks=%s: not full, none or sample[:BYTES]", TEXT_SAFE(optarg));
+            return usage_error("run", "--stacks=%s: not full, none or sample[:BYTES], 1 to 1T", TEXT_SAFE(optarg));
         else if (option == OPTION_STACK_MEMORY)
             return usage_error("run", "--stack-memory=%s: not a size like 64M or 1G", TEXT_SAFE(optarg));
         else if (option == OPTION_ALLOCATOR)

@@ -154,6 +154,7 @@ static int emit(struct group *group, uint32_t site, const struct snap_counter *c
     else if (inexact || counter->free_bytes > counter->alloc_bytes)
         total.flags |= TOTAL_INEXACT;
     if (site == SNAP_SITE_UNKNOWN) total.flags |= TOTAL_UNKNOWN_SITE;
+    if (site == SNAP_SITE_NOT_SAMPLED && group->reader->image->header.sample_bytes) total.flags |= TOTAL_NOT_SAMPLED;
     return reader_add_total(group->reader, &total);
 }
 

@@ -152,21 +152,27 @@ static int cache_fill(struct groups *groups, const struct image *image, struct c
     return 0;
 }
 
+/* Owners have the remainder among what is untagged: so they are exact. */
 static int add_totals(struct groups *groups, const struct image *image, const struct cache *cache, int side) {
+    bool by_stack = groups->view == BY_SITE || groups->view == BY_MODULE || groups->kept;
+    groups->estimated |= by_stack && image->variances;
     for (size_t i = 0; i < image->total_count; i++) {
         const struct total *total = &image->totals[i];
-        if (total->flags & TOTAL_INHERITED) continue;
+        bool rest = total->flags & TOTAL_REMAINDER;
+        if (total->flags & TOTAL_INHERITED || (rest && by_stack && groups->sides == 1)) continue;
         struct row key = cache->tags[total->tag < image->tag_count ? total->tag : image->tag_count];
         uint32_t node = total->stack < image->node_count ? total->stack : 0;
         if (groups->kept && !groups->kept[node]) continue;
         key.place = cache->modules[total->module <= image->module_count ? total->module : 0];
         if (cache->stacks && cache->stacks[node]) key.place = 0, key.stack = cache->stacks[node];
+        if (rest && by_stack && intern(groups, GROUPS_REMAINDER, &key.place) < 0) return -1;
         struct row *row = find_row(groups, &key);
         if (!row) return -1;
+        if (by_stack) row->variance += (float)image_variance(image, total, groups->measure);
         row->side[side].live_bytes += total_live_bytes(total);
         row->side[side].live_blocks += total_live_blocks(total);
-        row->stack_node = node;
-        row->stack_side = (uint32_t)side;
+        row->stack_node = node & INT32_MAX; /* there are not that many */
+        row->stack_side = side & 1;
         if (groups->sides == 1) {
             row->alloc_bytes += total->alloc_bytes;
             row->peak_bytes += total->peak_bytes;

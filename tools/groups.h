@@ -6,9 +6,13 @@
 
 #include "image.h"
 
+/* The row, when two images are compared, that makes rows of estimates add up to what is known exactly. */
+#define GROUPS_REMAINDER "(remainder)"
+
 enum view { BY_MODEL, BY_NODE, BY_RUN, BY_SITE, BY_MODULE, BY_THREAD, VIEWS };
 
-/* In rows of threads a thread may have freed more than it allocated: live_* are then negative numbers. */
+/* A thread may have freed more than it allocated, and estimates may be more than there is: live_* of rows of threads
+ * and of the remainder may be negative numbers. */
 struct row_side {
     uint64_t live_bytes, live_blocks;
 };
@@ -16,7 +20,9 @@ struct row_side {
 struct row {
     uint32_t model, node, run, place; /* names; place is a module or a thread */
     uint64_t stack;                   /* by site: hash of the path, 0 without one; the place is then none */
-    uint32_t stack_node, stack_side;  /* where the path can be read: a node of that side, side 1 if it can be */
+    uint32_t stack_node : 31;         /* where the path can be read: a node of that side, */
+    uint32_t stack_side : 1;          /* side 1 if it can be */
+    float variance;                   /* of the bytes of both sides: 0 where they are exact */
     union {
         struct row_side side[2];
         struct { /* of one image alone */
@@ -29,8 +35,10 @@ struct row {
 struct groups {
     enum view view;
     int sides;
-    bool tids;           /* threads of the same name are told apart; else they are one row */
-    const uint8_t *kept; /* by node of the image that is added: totals elsewhere are left out. NULL: all count */
+    bool tids;            /* threads of the same name are told apart; else they are one row */
+    enum measure measure; /* that variances are of */
+    bool estimated;       /* some rows are of estimates. When two are compared, a row more has what the others lack */
+    const uint8_t *kept;  /* by node of the image that is added: totals elsewhere are left out. NULL: all count */
     struct row *rows;
     size_t count, capacity;
     uint32_t *order; /* indices of rows, by the last sort */

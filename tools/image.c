@@ -20,21 +20,30 @@ void image_clear(struct image *image) {
     free(image->frames);
     free(image->codes);
     free(image->totals);
+    free(image->variances);
     memset(image, 0, sizeof *image);
 }
 
 void image_drop_totals(struct image *image) {
     free(image->totals);
+    free(image->variances);
     image->totals = NULL;
+    image->variances = NULL;
     image->total_count = image->total_capacity = 0;
 }
 
 /* Counters of a killed process may lack the allocation whose free was counted: never less than nothing. */
 static uint64_t difference(uint64_t allocated, uint64_t freed) { return allocated > freed ? allocated - freed : 0; }
 
-uint64_t total_live_bytes(const struct total *total) { return difference(total->alloc_bytes, total->free_bytes); }
+uint64_t total_live_bytes(const struct total *total) {
+    if (total->flags & TOTAL_REMAINDER) return total->alloc_bytes - total->free_bytes;
+    return difference(total->alloc_bytes, total->free_bytes);
+}
 
-uint64_t total_live_blocks(const struct total *total) { return difference(total->alloc_blocks, total->free_blocks); }
+uint64_t total_live_blocks(const struct total *total) {
+    if (total->flags & TOTAL_REMAINDER) return total->alloc_blocks - total->free_blocks;
+    return difference(total->alloc_blocks, total->free_blocks);
+}
 
 uint64_t total_measure(const struct total *total, enum measure measure) {
     return measure == MEASURE_PEAK        ? total->peak_bytes
@@ -46,6 +55,15 @@ uint64_t total_measure_blocks(const struct total *total, enum measure measure) {
     return measure == MEASURE_PEAK        ? total->peak_blocks
            : measure == MEASURE_ALLOCATED ? total->alloc_blocks
                                           : total_live_blocks(total);
+}
+
+bool total_same_site(const struct total *a, const struct total *b) {
+    return a->class == SNAP_HOST && b->class == SNAP_MAPPED && a->tag == b->tag && a->stack == b->stack &&
+           a->module == b->module && (a->flags & ~TOTAL_INEXACT) == (b->flags & ~TOTAL_INEXACT);
+}
+
+double image_variance(const struct image *image, const struct total *total, enum measure measure) {
+    return image->variances ? image->variances[total - image->totals][measure] : 0;
 }
 
 static void sum_add(struct sum *sum, const struct total *total) {

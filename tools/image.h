@@ -9,7 +9,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum total_flag { TOTAL_INEXACT = SNAP_TOTALS_INEXACT, TOTAL_INHERITED = 2, TOTAL_UNKNOWN_SITE = 4 };
+enum total_flag {
+    TOTAL_INEXACT = SNAP_TOTALS_INEXACT,
+    TOTAL_INHERITED = SNAP_TOTALS_INHERITED,
+    TOTAL_UNKNOWN_SITE = SNAP_TOTALS_UNKNOWN,
+    TOTAL_NOT_SAMPLED = SNAP_TOTALS_NOT_SAMPLED,
+    TOTAL_REMAINDER = 1 << 7, /* in place of it, never in a file: what estimates lack; its figures may be negative */
+};
+
+/* What can be asked of a total: what it holds, held at the picture of the peak, or ever took. */
+enum measure { MEASURE_LIVE, MEASURE_PEAK, MEASURE_ALLOCATED, MEASURES };
 
 /* What one site holds of one class. The peak of a site is kept with its first total. */
 struct total {
@@ -42,6 +51,8 @@ struct image {
     struct total *totals;
     size_t fact_count, module_count, tag_count, owner_count, thread_count, large_count, mapping_count;
     size_t region_count, node_count, word_count, frame_count, code_count, total_count, total_capacity;
+    /* Of the bytes of each total, where they are estimates (estimate.h); NULL: none are. */
+    double (*variances)[MEASURES];
 
     struct sum host, mapped, inherited; /* by image_sum */
     uint64_t inexact;                   /* totals whose counters did not settle */
@@ -61,7 +72,7 @@ void image_sum(struct image *image);
 /* What the kernel said, or what the regions have present: that includes pages of zeros, which the kernel leaves out. */
 void image_sum_rss(struct image *image);
 
-uint64_t total_live_bytes(const struct total *total); /* 0 rather than negative */
+uint64_t total_live_bytes(const struct total *total); /* 0 rather than negative, but for TOTAL_REMAINDER */
 uint64_t total_live_blocks(const struct total *total);
 
 /* Never NULL; "" for what the file does not have. */
@@ -71,10 +82,13 @@ const char *image_fact(const struct image *image, uint32_t key);
 const char *image_module(const struct image *image, uint32_t module);
 /* The same in words: never NULL. */
 const char *image_module_name(const struct image *image, uint32_t module);
-/* What can be asked of a total: what it holds, held at the picture of the peak, or ever took. */
-enum measure { MEASURE_LIVE, MEASURE_PEAK, MEASURE_ALLOCATED };
 uint64_t total_measure(const struct total *total, enum measure measure); /* bytes */
 uint64_t total_measure_blocks(const struct total *total, enum measure measure);
+
+/* Whether these, next to each other, are both classes of one site. */
+bool total_same_site(const struct total *host, const struct total *mapped);
+/* Of its bytes: 0 where they are exact. */
+double image_variance(const struct image *image, const struct total *total, enum measure measure);
 
 /* The total of a large block or mapping, or NULL. */
 const struct total *image_total(const struct image *image, uint32_t site);

@@ -46,7 +46,7 @@ static int stream_total(struct stream *stream, struct total *total) {
                             .tag = (uint32_t)field[1],
                             .stack = (uint32_t)field[2],
                             .module = (uint32_t)field[3],
-                            .flags = (uint8_t)field[4],
+                            .flags = (uint8_t)(field[4] & ~(uint64_t)TOTAL_REMAINDER),
                             .alloc_bytes = field[5],
                             .alloc_blocks = field[6],
                             .free_bytes = field[7],

@@ -41,7 +41,7 @@ int text_tree(const struct report *report);
 void text_view(const struct report *report, enum view view);
 void text_without_lines(const struct report *report);
 
-/* Whether a total counts: not what a forked child found, and not what --match leaves out. */
+/* Whether a total counts: not what a forked child found, what estimates lack, and what --match leaves out. */
 bool report_keeps(const struct report *report, const struct total *total);
 
 /* A site: a host total, a mapped one, or one of each, from the first on. */
@@ -49,6 +49,8 @@ struct listed_site {
     uint32_t first, count;
     uint64_t bytes; /* of the measure */
 };
+/* How far its bytes may be off: estimate.h. */
+double report_site_variance(const struct image *image, const struct listed_site *site, enum measure measure);
 /* The sites, of which the first `top` are in order, those that hold the most first. Those that hold nothing
  * now are left out, unless `empty_too`. NULL: no memory. */
 struct listed_site *report_sites(const struct report *report, bool empty_too, size_t *count);
@@ -60,6 +62,10 @@ bool report_shows_peak(const struct report *report);
 struct text report_peak_label(const struct image *image);
 /* The sentence that says what they show. */
 void report_text_peak(const struct report *report);
+/* Where the stacks or the table are estimates: that they are, and what they lack. */
+void report_text_estimates(const struct report *report);
+/* The same on standard error, beside a form that has no place for it. */
+void report_tell_estimates(const struct report *report);
 /* What those of the rows mean that are no thread. */
 void report_text_thread_notes(const struct groups *groups, size_t shown);
 void report_text_residency(const struct report *report); /* the part of the text that tells where the RSS is */

@@ -75,6 +75,7 @@ int report_folded(const struct report *report) {
         folded->frames = calloc(frames + 1, sizeof *folded->frames);
     }
     int result = sites && folded && folded->frames ? 0 : -1;
+    if (result == 0) report_tell_estimates(report);
     for (size_t i = 0; result == 0 && i < count && i < report->top && sites[i].bytes; i++)
         put_stack(folded, &report->image->totals[sites[i].first], sites[i].bytes);
     for (size_t i = 0; folded && folded->frames && i < frames; i++) free(folded->frames[i]);

@@ -1,5 +1,6 @@
 /* report_json.c — a report as one JSON document; see report.h. Sizes are bytes, times nanoseconds or seconds. */
 #include "at_peak.h"
+#include "estimate.h"
 #include "json_stack.h"
 #include "lost.h"
 #include "report.h"
@@ -55,6 +56,10 @@ static void json_process(struct json *json, const struct report *report) {
     json_number(json, "fork_depth", header->fork_depth);
     hex(json, "run_id", header->run_id, sizeof header->run_id);
     json_string(json, "stacks", stacks_key(header->stacks));
+    if (header->sample_bytes)
+        json_number(json, "sample_bytes", header->sample_bytes);
+    else
+        json_null(json, "sample_bytes");
     json_string(json, "allocator", header->allocator == SNAP_ALLOCATOR_MIMALLOC ? "mimalloc" : "keep");
     json_bool(json, "foreign_allocator", header->flags & SNAP_FOREIGN_ALLOCATOR);
     json_array(json, "notes");
@@ -129,6 +134,30 @@ static void json_peak(struct json *json, const struct image *image) {
     json_string(json, "from", image->picture_is_live ? "live" : "picture");
     json_real(json, "seconds_after_start",
               header->picture_ns > header->start_ns ? (double)(header->picture_ns - header->start_ns) / 1e9 : 0);
+    json_end_object(json);
+}
+
+/* What all call stacks hold, held or took by the estimates, how far off that may be, and what it lacks. */
+static void json_estimate(struct json *json, const char *key, const struct image *image, enum measure measure) {
+    struct estimate sum = estimate_sum(image, measure);
+    json_object(json, key);
+    json_number(json, "bytes", sum.bytes);
+    json_number(json, "error_bytes", sum.error);
+    json_signed(json, "remainder_bytes", sum.remainder);
+    json_number(json, "blocks", sum.blocks);
+    json_signed(json, "remainder_blocks", sum.remainder_blocks);
+    json_end_object(json);
+}
+
+static void json_estimates(struct json *json, const struct image *image) {
+    if (!image->variances) {
+        json_null(json, "estimates");
+        return;
+    }
+    json_object(json, "estimates");
+    json_estimate(json, "live", image, MEASURE_LIVE);
+    json_estimate(json, "peak", image, MEASURE_PEAK);
+    json_estimate(json, "allocated", image, MEASURE_ALLOCATED);
     json_end_object(json);
 }
 
@@ -229,6 +258,13 @@ static void json_tag(struct json *json, const struct image *image, uint32_t id) 
     json_string(json, "run", run ? image_string(image, run->name) : NULL);
 }
 
+static void json_errors(struct json *json, const struct image *image, const struct listed_site *site) {
+    static const char *const keys[] = {"error_bytes", "peak_error_bytes", "allocated_error_bytes"};
+    json_bool(json, "estimated", image->totals[site->first].class == SNAP_HOST);
+    for (int measure = 0; measure < MEASURES; measure++)
+        json_number(json, keys[measure], estimate_error(report_site_variance(image, site, (enum measure)measure)));
+}
+
 static void json_site(struct json *json, const struct report *report, struct json_stacks *stacks,
                       const struct listed_site *site) {
     const struct image *image = report->image;
@@ -241,6 +277,7 @@ static void json_site(struct json *json, const struct report *report, struct jso
     json_number(json, "allocated_blocks", sum.alloc_blocks);
     json_number(json, "peak_bytes", sum.peak_bytes);
     json_bool(json, "exact", !(sum.flags & TOTAL_INEXACT));
+    if (image->variances) json_errors(json, image, site);
     json_stack(json, stacks, sum.stack, sum.module);
     json_end_object(json);
 }
@@ -293,6 +330,7 @@ static int json_modules(struct json *json, const struct report *report) {
         json_number(json, "live_blocks", row->side[0].live_blocks);
         json_number(json, "allocated_bytes", row->alloc_bytes);
         json_number(json, "peak_bytes", row->peak_bytes);
+        if (groups.estimated) json_number(json, "error_bytes", estimate_error(row->variance));
         json_end_object(json);
     }
     json_end_array(json);
@@ -383,6 +421,7 @@ int report_json(const struct report *report) {
     json_process(&json, report);
     json_totals(&json, image);
     json_peak(&json, image);
+    json_estimates(&json, image);
     json_residency(&json, report);
     if (json_owners(&json, image) < 0 || json_sites(&json, report) < 0 || json_modules(&json, report) < 0) return -1;
     json_threads(&json, image);

@@ -31,13 +31,8 @@ struct listed *report_listed(const struct image *image, bool large, bool mapping
 }
 
 bool report_keeps(const struct report *report, const struct total *total) {
-    if (total->flags & TOTAL_INHERITED) return false;
+    if (total->flags & (TOTAL_INHERITED | TOTAL_REMAINDER)) return false;
     return !report->kept || report->kept[total->stack < report->image->node_count ? total->stack : 0];
-}
-
-static bool same_site(const struct total *a, const struct total *b) {
-    return a->class == SNAP_HOST && b->class == SNAP_MAPPED && a->tag == b->tag && a->stack == b->stack &&
-           a->module == b->module && (a->flags & ~TOTAL_INEXACT) == (b->flags & ~TOTAL_INEXACT);
 }
 
 static int by_bytes(const void *left, const void *right, void *context) {
@@ -57,7 +52,7 @@ struct listed_site *report_sites(const struct report *report, bool empty_too, si
     *count = 0;
     for (size_t i = 0, step; sites && i < image->total_count; i += step) {
         const struct total *total = &image->totals[i];
-        step = i + 1 < image->total_count && same_site(total, total + 1) ? 2 : 1;
+        step = i + 1 < image->total_count && total_same_site(total, total + 1) ? 2 : 1;
         if (!report_keeps(report, total)) continue;
         if (!empty_too && !holds(total, report->measure) && (step == 1 || !holds(total + 1, report->measure))) continue;
         uint64_t bytes = total_measure(total, report->measure);
@@ -83,6 +78,11 @@ struct total report_site(const struct image *image, const struct listed_site *si
     sum.free_bytes = sum.alloc_bytes - live_bytes;
     sum.free_blocks = sum.alloc_blocks - live_blocks;
     return sum;
+}
+
+double report_site_variance(const struct image *image, const struct listed_site *site, enum measure measure) {
+    const struct total *total = &image->totals[site->first];
+    return image_variance(image, total, measure) + (site->count > 1 ? image_variance(image, total + 1, measure) : 0);
 }
 
 const char *report_state(const struct image *image) {

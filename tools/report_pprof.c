@@ -1,6 +1,7 @@
 /* report_pprof.c — a report as a compressed profile that pprof and its kin open; see report.h.
  * A profile is repeated fields only, and protocol buffers put one after the other are their sum: each string, function,
  * location and sample goes out as a small profile of its own, so that a million stacks need no memory. */
+#include "estimate.h"
 #include "pprof.pb-c.h"
 #include "report.h"
 #include "stacks.h"
@@ -260,9 +261,20 @@ static void put_head(struct pprof *pprof) {
     profile.sample_type = all;
     profile.default_sample_type = types[pprof->report->measure == MEASURE_ALLOCATED ? 1 : 3].type;
     profile.period_type = &types[3];
-    profile.period = 1;
+    profile.period = header->sample_bytes ? (int64_t)header->sample_bytes : 1;
     profile.time_nanos = (int64_t)header->start_wall_ns;
     profile.duration_nanos = now > header->start_ns ? (int64_t)(now - header->start_ns) : 0;
+    put(pprof, &profile);
+}
+
+static void put_comment(struct pprof *pprof) {
+    const struct report *report = pprof->report;
+    Pprof__Profile profile = PPROF__PROFILE__INIT;
+    char words[512];
+    estimate_words(report->image, report->measure, words, sizeof words);
+    int64_t comment = string(pprof, words);
+    profile.n_comment = 1;
+    profile.comment = &comment;
     put(pprof, &profile);
 }
 
@@ -278,6 +290,7 @@ static int write_profile(struct pprof *pprof, const struct listed_site *sites, s
     /* 15 bits of window; 16 more ask for gzip's head and tail */
     if (deflateInit2(&pprof->stream, Z_BEST_SPEED, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) return -1;
     put_head(pprof);
+    if (pprof->report->image->variances) put_comment(pprof);
     put_mappings(pprof);
     for (size_t i = 0; i < count && i < pprof->report->top; i++) put_sample(pprof, &sites[i]);
     compress_bytes(pprof, NULL, 0, Z_FINISH);
@@ -295,6 +308,7 @@ int report_pprof(const struct report *report) {
     if (pprof) {
         pprof->report = report;
         pprof->located = calloc(report->image->frame_count + report->image->module_count + 1, 1);
+        report_tell_estimates(report);
         if (sites && pprof->located) result = write_profile(pprof, sites, count);
         free(pprof->located);
         free(pprof->packed);

@@ -1,6 +1,7 @@
 /* report_stacks.c — the call stacks of a report in text: the sites that hold the most, and the call tree; see report.h.
  * Frames carry "py" where they are Python's. Only what is printed is looked up in symbol files. */
 #include "calltree.h"
+#include "estimate.h"
 #include "innermost.h"
 #include "report.h"
 #include "stacks.h"
@@ -14,15 +15,38 @@ enum { WIDTH = 80 };
 
 /* ---- sites */
 
-enum { SITE_INDENT = 26 };
+enum { SITE_INDENT = 26, SITE_BYTES = 12 };
 
-static void print_stack(const struct innermost *stack, bool first) {
-    for (size_t i = 0; i < stack->count; i++, first = false) {
-        const struct innermost_line *line = &stack->lines[i];
-        if (line->skipped) printf("%*s   … %zu frames\n", SITE_INDENT, "", line->skipped);
-        printf("%*s%s\n", first ? 0 : SITE_INDENT, "", innermost_text(line, WIDTH - SITE_INDENT).s);
+/* What stands to the left of a line: the figures, on the next line how far off they may be, then nothing. */
+struct margin {
+    bool figures; /* they are there */
+    uint64_t error;
+};
+
+static void print_margin(struct margin *margin) {
+    int used = 0;
+    if (!margin->figures && margin->error) {
+        struct text error = text_size(margin->error);
+        used = printf("%*s± %s", SITE_BYTES - 2 - (int)strlen(error.s), "", error.s) - (int)strlen("±") + 1;
+        margin->error = 0;
     }
-    if (stack->more) printf("%*s   … %zu more\n", SITE_INDENT, "", stack->more);
+    if (!margin->figures) printf("%*s", SITE_INDENT - used, "");
+    margin->figures = false;
+}
+
+static void print_stack(const struct innermost *stack, struct margin *margin) {
+    for (size_t i = 0; i < stack->count; i++) {
+        const struct innermost_line *line = &stack->lines[i];
+        if (line->skipped) {
+            print_margin(margin);
+            printf("   … %zu frames\n", line->skipped);
+        }
+        print_margin(margin);
+        puts(innermost_text(line, WIDTH - SITE_INDENT).s);
+    }
+    if (!stack->more) return;
+    print_margin(margin);
+    printf("   … %zu more\n", stack->more);
 }
 
 static size_t append_owner(const struct image *image, const char *kind, uint32_t id, char *text, size_t used,
@@ -44,19 +68,26 @@ static bool site_owners(const struct image *image, uint32_t id) {
     return used;
 }
 
+static uint64_t site_error(const struct report *report, const struct listed_site *site) {
+    return estimate_error(report_site_variance(report->image, site, report->measure));
+}
+
 static void print_site(const struct report *report, const struct listed_site *site) {
     struct innermost stack;
     struct total sum = report_site(report->image, site);
     innermost_of(&stack, report->image, report->symbols, sum.stack);
     printf("  %10s %11s  ", text_size(site->bytes).s, text_count(total_measure_blocks(&sum, report->measure)).s);
-    bool first = !site_owners(report->image, sum.tag);
+    struct margin margin = {!site_owners(report->image, sum.tag), site_error(report, site)};
     if (stack.count) {
-        print_stack(&stack, first);
-        return;
+        print_stack(&stack, &margin);
+    } else {
+        const char *module = image_module(report->image, sum.module);
+        print_margin(&margin);
+        printf("   %s\n", text_fit(module ? module : "(call stack unknown)", WIDTH - SITE_INDENT - 3).s);
     }
-    const char *module = image_module(report->image, sum.module);
-    if (!first) printf("%*s", SITE_INDENT, "");
-    printf("   %s\n", text_fit(module ? module : "(call stack unknown)", WIDTH - SITE_INDENT - 3).s);
+    if (!margin.error) return;
+    print_margin(&margin);
+    putchar('\n');
 }
 
 static struct text measure_words(const struct report *report) {
@@ -83,6 +114,7 @@ int text_sites(const struct report *report) {
 
 enum {
     TREE_INDENT = 22,
+    TREE_ERROR = 8,   /* more of it where bytes are estimates */
     DEPTH_SHOWN = 16, /* divisions */
     /* Of a chain of calls that all hold the same: frames at its outer end, at its inner one, and Python ones between.
      */
@@ -100,23 +132,33 @@ struct tree_print {
     struct calltree tree;
     uint64_t total;
     size_t lines;
+    int indent;
 };
 
-static void tree_figures(const struct tree_print *print, uint64_t bytes, int depth) {
-    printf("  %10s %5.1f %%  %*s", text_size(bytes).s,
-           print->total ? 100.0 * (double)bytes / (double)print->total : 0.0, 2 * depth, "");
+static double percent(uint64_t part, uint64_t whole) { return whole ? 100.0 * (double)part / (double)whole : 0.0; }
+
+/* Of a part of the tree. The error is in percent of the figure. */
+struct figures {
+    uint64_t bytes;
+    double variance;
+};
+
+static void tree_figures(const struct tree_print *print, const struct figures *figures, int depth) {
+    printf("  %10s ", text_size(figures->bytes).s);
+    if (print->tree.variances) printf("±%4.0f %% ", percent(estimate_error(figures->variance), figures->bytes));
+    printf("%5.1f %%  %*s", percent(figures->bytes, print->total), 2 * depth, "");
 }
 
-/* The outermost of inlined functions first. Figures only where they change. */
-static void tree_frame(struct tree_print *print, uint32_t id, bool figures, uint64_t bytes, int depth) {
+/* The outermost of inlined functions first. Figures only where they change; NULL: not here. */
+static void tree_frame(struct tree_print *print, uint32_t id, const struct figures *figures, int depth) {
     const struct named_frame *frame = symbols_frame(print->report->symbols, id);
-    for (uint32_t i = frame->count; i--; figures = false) {
+    for (uint32_t i = frame->count; i--; figures = NULL) {
         struct innermost_line line = {frame, &frame->symbols[i], 0};
         if (figures)
-            tree_figures(print, bytes, depth);
+            tree_figures(print, figures, depth);
         else
-            printf("%*s", TREE_INDENT + 2 * depth, "");
-        puts(innermost_text(&line, WIDTH - TREE_INDENT - 2 * depth).s);
+            printf("%*s", print->indent + 2 * depth, "");
+        puts(innermost_text(&line, WIDTH - print->indent - 2 * depth).s);
         print->lines++;
     }
 }
@@ -125,7 +167,7 @@ static void tree_frame(struct tree_print *print, uint32_t id, bool figures, uint
 struct chain {
     uint32_t *frames;
     size_t count, capacity;
-    uint64_t bytes;
+    struct figures figures;
 };
 
 /* Where the innermost few Python frames between the ends of the chain begin. */
@@ -151,18 +193,18 @@ static void chain_print(struct tree_print *print, struct chain *chain, int depth
             continue;
         }
         if (hidden) {
-            printf("%*s   … %zu frames\n", TREE_INDENT + 2 * depth, "", hidden);
+            printf("%*s   … %zu frames\n", print->indent + 2 * depth, "", hidden);
             print->lines++;
         }
         hidden = 0;
-        tree_frame(print, chain->frames[i], i == 0, chain->bytes, depth);
+        tree_frame(print, chain->frames[i], i ? NULL : &chain->figures, depth);
     }
     chain->count = 0;
 }
 
 /* What differs by less than is printed is the same. */
 static bool chain_goes_on(const struct tree_print *print, const struct chain *chain, uint64_t bytes) {
-    return chain->bytes - bytes <= print->total / 2000;
+    return chain->figures.bytes - bytes <= print->total / 2000;
 }
 
 static int chain_add(struct tree_print *print, struct chain *chain, const struct branch *branch, int depth) {
@@ -174,7 +216,7 @@ static int chain_add(struct tree_print *print, struct chain *chain, const struct
         chain->frames = grown;
         chain->capacity = capacity;
     }
-    if (!chain->count) chain->bytes = branch->bytes;
+    if (!chain->count) chain->figures = (struct figures){branch->bytes, branch->variance};
     chain->frames[chain->count++] = branch->frame;
     return 0;
 }
@@ -216,10 +258,13 @@ static int print_branch(struct tree_print *print, const struct branch *branch, i
 }
 
 static void print_rest(struct tree_print *print, const struct branches *branches, size_t from, int depth) {
-    uint64_t rest = 0;
-    for (size_t i = from; i < branches->count; i++) rest += branches->list[i].bytes;
-    if (!rest) return;
-    tree_figures(print, rest, depth);
+    struct figures rest = {0};
+    for (size_t i = from; i < branches->count; i++) {
+        rest.bytes += branches->list[i].bytes;
+        rest.variance += branches->list[i].variance;
+    }
+    if (!rest.bytes) return;
+    tree_figures(print, &rest, depth);
     printf("   … %s more\n", text_count(branches->count - from).s);
     print->lines++;
 }
@@ -252,14 +297,29 @@ static uint64_t *node_bytes(const struct report *report, uint64_t *total) {
     return bytes;
 }
 
+static double *node_variances(const struct report *report) {
+    const struct image *image = report->image;
+    double *variances = calloc(image->node_count + 1, sizeof *variances);
+    for (size_t i = 0; variances && i < image->total_count; i++) {
+        const struct total *one = &image->totals[i];
+        if (!one->stack || one->stack >= image->node_count || !report_keeps(report, one)) continue;
+        variances[one->stack] += image_variance(image, one, report->measure);
+    }
+    return variances;
+}
+
 int text_tree(const struct report *report) {
-    struct tree_print print = {.report = report};
+    bool estimated = report->image->variances;
+    struct tree_print print = {.report = report, .indent = TREE_INDENT + (estimated ? TREE_ERROR : 0)};
     size_t lines = report->top < SIZE_MAX / LINES_PER_ROW ? LINES_PER_ROW * report->top : SIZE_MAX;
     struct branches roots;
     uint64_t *bytes = node_bytes(report, &print.total);
-    int result = calltree_begin(&print.tree, report->image, bytes);
+    double *variances = estimated ? node_variances(report) : NULL;
+    int result = calltree_begin(&print.tree, report->image, bytes, variances);
+    if (estimated && !variances) result = -1;
     if (result == 0 && print.total) {
-        printf("\nCall tree (%s, with all that is below)\n", measure_words(report).s);
+        printf("\nCall tree (%s%s, with all that is below)\n", estimated ? "estimates of what is " : "",
+               measure_words(report).s);
         result = calltree_expand(&print.tree, NULL, &roots);
         if (result == 0) result = print_branches(&print, &roots, worth_showing(&print, &roots), 0, lines);
         if (result == 0) branches_clear(&roots);

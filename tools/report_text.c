@@ -1,4 +1,5 @@
 /* report_text.c — a report for people, in 80 columns; see report.h. */
+#include "estimate.h"
 #include "innermost.h"
 #include "lost.h"
 #include "report.h"
@@ -37,6 +38,8 @@ static void text_head(const struct report *report) {
         puts("  allocator  the program's own");
     else if (header->allocator == SNAP_ALLOCATOR_MIMALLOC)
         puts("  allocator  mimalloc");
+    if (header->sample_bytes)
+        printf("  stacks     samples, one in %s allocated (--stacks=sample)\n", text_size(header->sample_bytes).s);
     if (header->stacks == SNAP_STACKS_NONE) puts("  stacks     recorded without call sites (--stacks=none)");
     text_notes(image);
 }
@@ -73,18 +76,26 @@ static void thread_rows(const struct groups *groups, size_t shown) {
     report_text_thread_notes(groups, shown);
 }
 
+enum { ERROR_WIDTH = 14 };
+
+static void print_error(double variance) { printf("%*s", ERROR_WIDTH, text_size(estimate_error(variance)).s); }
+
 static void live_rows(const struct report *report, const struct groups *groups, size_t shown) {
     bool churn = report->measure == MEASURE_ALLOCATED, third = churn || report->image->has_picture;
-    int width = third ? 38 : 50;
-    printf("  %-*s %12s %11s", width, "", "live", "blocks");
-    printf(third ? " %12s\n" : "\n", churn ? "allocated" : report_peak_label(report->image).s);
+    bool of_live = groups->estimated && report->measure == MEASURE_LIVE, of_third = groups->estimated && !of_live;
+    int width = (third ? 38 : 50) - (groups->estimated ? ERROR_WIDTH : 0);
+    printf("  %-*s %12s%s %11s", width, "", "live", of_live ? "     ± of live" : "", "blocks");
+    if (third) printf(" %12s", churn ? "allocated" : report_peak_label(report->image).s);
+    puts(of_third ? "       ± of it" : "");
     for (size_t i = 0; i < shown; i++) {
         const struct row *row = groups_row(groups, i);
         char label[2048];
         groups_label(groups, row, label, sizeof label);
-        printf("  %s %12s %11s", text_left(label, width).s, text_size(row->side[0].live_bytes).s,
-               text_count(row->side[0].live_blocks).s);
+        printf("  %s %12s", text_left(label, width).s, text_size(row->side[0].live_bytes).s);
+        if (of_live) print_error(row->variance);
+        printf(" %11s", text_count(row->side[0].live_blocks).s);
         if (third) printf(" %12s", text_size(churn ? row->alloc_bytes : row->peak_bytes).s);
+        if (of_third) print_error(row->variance);
         putchar('\n');
     }
 }
@@ -110,6 +121,7 @@ static int text_groups(const struct report *report, enum view view) {
     groups_begin(&groups, view, 1);
     groups.tids = true;
     groups.kept = report->kept;
+    groups.measure = report->measure;
     int result = groups_add(&groups, report->image, 0);
     bool all = view == BY_THREAD || report->measure == MEASURE_ALLOCATED;
     size_t empty = result < 0 || all ? 0 : drop_empty(&groups);
@@ -156,6 +168,7 @@ static struct text_line place_of(const struct report *report, uint32_t site, int
     struct innermost stack = {.count = 0};
     if (total) innermost_of(&stack, report->image, report->symbols, total->stack);
     if (stack.count) return symbol_text(stack.lines[0].frame, stack.lines[0].symbol, width);
+    if (total && total->flags & TOTAL_REMAINDER) return text_fit("(not sampled)", width);
     return text_fit(image_module_name(report->image, total ? total->module : 0), width);
 }
 
@@ -194,6 +207,7 @@ int report_text(const struct report *report) {
     text_head(report);
     text_totals(report);
     report_text_peak(report);
+    report_text_estimates(report);
     if (text_views(report) < 0 || text_blocks(report) < 0) return -1;
     report_text_residency(report);
     text_lost(report->image);

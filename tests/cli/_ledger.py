@@ -21,7 +21,8 @@ class Ledger:
         self.header = dict(name="program", pid=1000, parent_pid=1, state=EXITED, flags=0, start_ns=10**9, end_ns=3 * 10**9,
                            start_wall_ns=10**18, total_peak=0, host_peak=0, mapped_peak=0, picture=None, lost={},
                            inherited=0, rss=0, file_mapped=0, reserved=0, header_overhead=16, run_id=bytes(16), start_ticks=1,
-                           boot_id=bytes(16), uid=0, exec_generation=0, major=1, minor=0, kind=1)
+                           boot_id=bytes(16), uid=0, exec_generation=0, major=1, minor=0, kind=1, stacks=1,
+                           sample_bytes=0)
         self.header.update(header)
         self.pool, self.offsets = bytearray(b"\0"), {"": 0}
         self.modules, self.facts, self.counters, self.large, self.mappings, self.regions = [], [], {}, [], [], []
@@ -72,6 +73,11 @@ class Ledger:
             self.words += [len(key), *key]
         self.nodes.append((parent, self.segments[key], 0))
         return len(self.nodes) - 1
+
+    def unsampled(self):
+        """The site of blocks that are no samples: to be made before any other."""
+        assert len(self.sites) == 2
+        return self.site()
 
     def site(self, module=0, tag=0, peak=None, stack=0):
         self.sites.append(tag | stack << 20 | module << 44)
@@ -134,11 +140,11 @@ class Ledger:
         picture = h["picture"] or (0, 0, 0)
         head = struct.pack("<8sHHIIIQIIIIQ16s16sIIIIII32sQQQQQQqqQQQQQ", b"MEMSTOW\n", h["major"], h["minor"], 0x01020304, 4096,
                            h["kind"], size, h["flags"], h["state"], h["pid"], h["parent_pid"], h["start_ticks"], h["boot_id"],
-                           h["run_id"], h["uid"], h["exec_generation"], 0, 1, 0, 4096, h["name"].encode(), h["start_wall_ns"],
+                           h["run_id"], h["uid"], h["exec_generation"], 0, h["stacks"], 0, 4096, h["name"].encode(), h["start_wall_ns"],
                            h["start_ns"], h["end_ns"], 0, 0, h["rss"], 0, 0, h["host_peak"], h["mapped_peak"], h["total_peak"],
                            h["end_ns"], 0)
-        head += struct.pack("<IIQQQQQQQ256x16QII", 0 if h["picture"] else 2, 0, *picture, len(self.picture()), h["inherited"], h["file_mapped"],
-                            h["reserved"], *lost, 0, h["header_overhead"])
+        head += struct.pack("<IIQQQQQQQ256x16QII1056xQ", 0 if h["picture"] else 2, 0, *picture, len(self.picture()), h["inherited"], h["file_mapped"],
+                            h["reserved"], *lost, 0, h["header_overhead"], h["sample_bytes"])
         return head.ljust(4096, b"\0")
 
     def bytes(self):

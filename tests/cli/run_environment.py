@@ -30,7 +30,7 @@ env = dict(line.split("=", 1) for line in done.stdout.split("\n") if "=" in line
 assert env["MEMSTOW_OUT"] == os.getcwd() + "/%n.%p.mst" and "MEMSTOW_OUT_NAMED" not in env
 assert env["LD_PRELOAD"].endswith("/libmemstow.so")
 assert re.fullmatch("[0-9a-f]{32}", env["MEMSTOW_RUN"]) and env["MEMSTOW_MAIN"].isdigit()
-assert (env["MEMSTOW_STACKS"], env["MEMSTOW_FOLLOW"], env["MEMSTOW_ALLOCATOR"]) == ("sample:64K", "a,b", "keep")
+assert (env["MEMSTOW_STACKS"], env["MEMSTOW_FOLLOW"], env["MEMSTOW_ALLOCATOR"]) == ("sample:65536", "a,b", "keep")
 os.mkdir("50%n")
 done = memstow("run", "--quiet", "-o", "x.mst", "env", cwd="50%n")
 assert f"MEMSTOW_OUT={os.getcwd()}/50%%n/x.mst\n" in done.stdout and "MEMSTOW_OUT_NAMED=1\n" in done.stdout

@@ -26,7 +26,9 @@ for words, message in (
         (("snapshot", "x.mst"), "x.mst is not a PID"),
         (("ps", "x"), "no argument is needed"),
         (("run",), "no command given"),
-        (("run", "--stacks=some", "true"), "--stacks=some: not full, none or sample[:BYTES]"),
+        (("run", "--stacks=some", "true"), "--stacks=some: not full, none or sample[:BYTES], 1 to 1T"),
+        *((("run", f"--stacks=sample{size}", "true"), f"--stacks=sample{size}: not full, none or sample[:BYTES], 1 to 1T")
+          for size in (":", ":0", ":0.5", ":-1", ":1.1T", ":4P", ":5%", ":9x", ":64K,1M", ":64Q", ":0x10", ":nan", "512K", "d")),
         (("run", "--allocator=mine", "true"), "--allocator=mine: not keep or mimalloc"),
         (("run", "--follow=a,,b", "true"), "--follow=a,,b: not all, none or names"),
         *((("run", f"--stack-memory={size}", "true"), f"--stack-memory={size}: not a size like 64M or 1G")

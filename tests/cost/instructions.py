@@ -17,6 +17,7 @@ MODES = { # program, and options of `memstow run`
     "untracked": (["pairs"], None),
     "none": (["pairs"], ["--stacks=none"]),
     "default": (["pairs"], []),
+    "sample": (["pairs"], ["--stacks=sample"]),
     "mimalloc": (["pairs"], ["--stacks=none", "--allocator=mimalloc"]),
     "stacks untracked": (["stacks", "leaf"], None),
     "stacks leaf": (["stacks", "leaf"], []),

@@ -1,4 +1,4 @@
-"""Seeds for the reader: a finished ledger, a snapshot of a running program, and a ledger with call stacks."""
+"""Seeds for the reader: a finished ledger, a snapshot of a running program, and ledgers with call stacks, all and sampled."""
 import os, pathlib, subprocess, sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
@@ -22,3 +22,5 @@ outer = stacks.node([main, stacks.python("load", "/opt/load.py", 7)])
 for number, node in enumerate([outer, stacks.node([inner], outer), stacks.node([main, inner])]):
     stacks.count(stacks.site(module, stack=node), alloc=(100 + number, 1))
 stacks.save("stacks.ledger")
+stacks.header["sample_bytes"] = 4096
+stacks.save("sampled.ledger")

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "calltree.h"
+#include "estimate.h"
 #include "groups.h"
 #include "reader.h"
 #include "resident.h"
@@ -19,7 +20,7 @@ static void use_tree(const struct image *image) {
     uint64_t *bytes = calloc(image->node_count + 1, sizeof *bytes);
     for (size_t i = 0; bytes && i < image->total_count; i++)
         if (image->totals[i].stack < image->node_count) bytes[image->totals[i].stack] += image->totals[i].alloc_bytes;
-    int result = calltree_begin(&tree, image, bytes);
+    int result = calltree_begin(&tree, image, bytes, NULL);
     if (result == 0) result = calltree_expand(&tree, NULL, &roots);
     for (int depth = 0; result == 0 && roots.count && depth < 100; depth++) {
         result = calltree_expand(&tree, &roots.list[0], &next);
@@ -51,6 +52,8 @@ static void use_stacks(const struct image *image) {
 static void use(struct image *image) {
     struct resident resident;
     if (resident_split(&resident, image) == 0) resident_clear(&resident);
+    if (estimate_stacks(image) == 0 && image->variances)
+        for (int measure = 0; measure < MEASURES; measure++) estimate_sum(image, (enum measure)measure);
     for (int view = 0; view < VIEWS; view++) {
         struct groups groups;
         groups_begin(&groups, (enum view)view, 1 + view % 2);

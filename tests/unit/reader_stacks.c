@@ -123,7 +123,7 @@ Test(reader_stacks, a_tree_of_frames) {
     load(&image, &builder);
     uint64_t *bytes = calloc(4, sizeof *bytes);
     bytes[1] = 1, bytes[2] = 20, bytes[3] = 300;
-    cr_assert_eq(calltree_begin(&tree, &image, bytes), 0);
+    cr_assert_eq(calltree_begin(&tree, &image, bytes, NULL), 0);
     cr_assert_eq(calltree_expand(&tree, NULL, &roots), 0);
     cr_assert_eq(roots.count, 1);
     cr_expect_eq(roots.list[0].bytes, 321);
@@ -160,7 +160,7 @@ Test(reader_stacks, numbers_that_lead_nowhere) {
     uint64_t *hashes = stack_hashes(&image), *bytes = calloc(9, sizeof *bytes);
     uint8_t *marked = stack_marked(&image, marks);
     for (size_t i = 1; i < 9; i++) bytes[i] = 1;
-    cr_assert_eq(calltree_begin(&tree, &image, bytes), 0);
+    cr_assert_eq(calltree_begin(&tree, &image, bytes, NULL), 0);
     cr_assert_eq(calltree_expand(&tree, NULL, &roots), 0);
     branches_clear(&roots);
     calltree_end(&tree);
