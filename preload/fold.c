@@ -30,7 +30,7 @@ static struct {
 
 /* --- what may go --- */
 
-static void picture_shows(uint32_t site) { ids_add(fold.pictured, site); }
+static void picture_shows(uint32_t site) { ids_mark(fold.pictured, site); }
 
 static void find_pictured(void) {
     ids_clear(fold.pictured);
@@ -92,7 +92,7 @@ static void hide_site(uint32_t site, unsigned bucket) {
     uint32_t seen = site;
     if (bucket > last_bucket) return;
     __atomic_compare_exchange_n(site_of_stack(site), &seen, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-    ids_add(fold.sites, site);
+    ids_mark(fold.sites, site);
 }
 
 /* Unless its stack has got another one. */
@@ -113,7 +113,7 @@ static void find_nodes(void) {
         struct snap_site record = site_record(site);
         if (record.word == SNAP_SITE_FREE || ids_has(fold.sites, site)) continue;
         for (uint32_t node = snap_site_stack(record); node != TREE_ROOT; node = tree_at(node)->parent)
-            if (!ids_add(fold.nodes, node)) break;
+            if (!ids_mark(fold.nodes, node)) break;
     }
 }
 

@@ -214,22 +214,29 @@ static inline void *stamp_here(struct thread *self, uint32_t mark, struct header
     return header + 1;
 }
 
+/* Most blocks are no samples, while stacks are sampled. */
+__attribute__((noinline)) static void *stamp_unless_sampled(struct header *header, size_t size, uintptr_t slot,
+                                                            uintptr_t address, uintptr_t rbp) {
+    struct thread *self = account_self;
+    uint32_t mark = process_page.mark_here;
+    uint64_t until = os_load(&self->until);
+    if (unlikely(size >= until || !mark)) return stamp_slow(header, size, (struct caller){slot, address, rbp});
+    os_store(&self->until, until - size);
+    return stamp_here(self, mark, header, size);
+}
+
 /* While call stacks are recorded, or samples of them. */
 __attribute__((noinline)) static void *stamp_by_stack(struct header *header, size_t size, uintptr_t slot,
                                                       uintptr_t address, uintptr_t rbp) {
     struct thread *self = account_self;
-    uint64_t until = os_load(&self->until);
-    if (size < until && process_page.mark_here) {
-        os_store(&self->until, until - size);
-        return stamp_here(self, process_page.mark_here, header, size);
-    }
-    if (unlikely(account_here || !process_page.mark || self->pinned))
-        return stamp_slow(header, size, (struct caller){slot, address, rbp});
+    uint32_t mark = process_page.mark;
+    if (unlikely(account_here || !mark || self->pinned))
+        return stamp_unless_sampled(header, size, slot, address, rbp);
     self->pinned = slot;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     uint32_t site = stack_site(slot, address, rbp);
-    uint32_t mark = process_page.mark;
     struct snap_counter *counter = account_counter(self, site);
+    mark = process_page.mark;
     if (unlikely(!counter || !mark)) return stamp_at(header, size, site);
     header->size = size;
     header->word = mark | (uint64_t)site << 32;

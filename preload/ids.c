@@ -26,6 +26,14 @@ bool ids_add(struct ids *self, uint32_t id) {
     return true;
 }
 
+bool ids_mark(struct ids *self, uint32_t id) {
+    uint32_t word = id / 64;
+    if (self->words[word] & bit(id)) return false;
+    self->words[word] |= bit(id);
+    self->summary[word / 64] |= bit(word);
+    return true;
+}
+
 /* Who adds meanwhile sets the summary's bit after the word's: cleared too early, it is set again here or there. */
 static void clear_summary(struct ids *self, uint32_t word) {
     __atomic_fetch_and(&self->summary[word / 64], ~bit(word), __ATOMIC_SEQ_CST);

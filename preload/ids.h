@@ -25,6 +25,8 @@ struct ids *ids_made(struct ids **set);
 
 /* False: it was there. */
 bool ids_add(struct ids *self, uint32_t id);
+/* The same for a set that only one thread at a time knows, and nobody counts. */
+bool ids_mark(struct ids *self, uint32_t id);
 /* False: it was not there. */
 bool ids_remove(struct ids *self, uint32_t id);
 bool ids_has(const struct ids *self, uint32_t id);

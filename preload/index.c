@@ -86,9 +86,17 @@ static void insert_copy(uint32_t *table, uint32_t bits, uint32_t hash, uint32_t 
     }
 }
 
+/* Records lie all over memory; their hashes are about to be computed. */
+static void fetch_ahead(const struct index *self, const uint32_t *table, uint32_t bits, uint32_t i) {
+    enum { AHEAD = 16 };
+    uint32_t slot = __atomic_load_n(&table[(i + AHEAD) & ((1u << bits) - 1)], __ATOMIC_RELAXED);
+    if (is_record(slot)) __builtin_prefetch(self->record(id_in(slot)));
+}
+
 static void copy_into_next(struct index *self, uint32_t bits) {
     uint32_t *from = self->tables[bits], *to = self->tables[bits + 1];
     for (uint32_t i = 0; i < 1u << bits; i++) {
+        fetch_ahead(self, from, bits, i);
         uint32_t slot = EMPTY;
         while (!is_record(slot) && !__atomic_compare_exchange_n(&from[i], &slot, SEALED, false, __ATOMIC_ACQ_REL,
                                                                 __ATOMIC_ACQUIRE))
@@ -123,10 +131,11 @@ static bool grow(struct index *self) {
  * one does, or there is no memory for it. (The other thread may be this one, below a signal handler.) What this one finds
  * to be too full, it may also find grown by the time that it has its turn. */
 static bool has_room(struct index *self, uint32_t bits) {
-    for (int turn = 0; ledger_wait(turn); turn++) {
+    int turn = 0;
+    do {
         if (16 * filled(self) < 15ull << bits || table_of(self, bits + 1)) return true;
         if (grow(self)) return table_of(self, bits + 1) != NULL;
-    }
+    } while (ledger_wait(turn++));
     return false;
 }
 
@@ -172,7 +181,7 @@ void index_prune(struct index *self, const struct ids *stay, struct ids *removed
         __atomic_store_n(&table[i], GONE, __ATOMIC_RELEASE);
         __atomic_fetch_sub(&self->used, 1, __ATOMIC_RELAXED);
         __atomic_fetch_add(&self->gone, 1, __ATOMIC_RELAXED);
-        ids_add(removed, id_in(slot));
+        ids_mark(removed, id_in(slot));
     }
     sweep(self, table, mask);
 }

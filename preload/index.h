@@ -28,6 +28,8 @@ struct index {
     /* Whether the record of an id equals the key; the hash of the record of an id, for copying. */
     bool (*equal)(uint32_t id, const void *key);
     uint32_t (*hash)(uint32_t id);
+    /* Where the record of an id lies, for the processor to fetch it in time. */
+    const void *(*record)(uint32_t id);
     uint32_t *tables[INDEX_LAST_BITS + 1]; /* by the logarithm of its size; the last one that is there is in use */
     uint32_t bits, used;
     int32_t gone;

@@ -7,7 +7,7 @@
 #include "ledger.h"
 #include "site.h"
 
-enum { STEP_READS = 4096, STEP_SITES_MIN = 16, FALL_MIN = 1 << 20, NUMBER_MAX = 10, FIRST_BYTES = 4096 };
+enum { STEP_READS = 4096, FALL_MIN = 1 << 20, NUMBER_MAX = 10, FIRST_BYTES = 4096 };
 
 static struct series buffers[2] = {
     {.type = SNAP_PEAK_0, .record_size = 1, .first_capacity = FIRST_BYTES, .limit = 1u << 28},
@@ -19,7 +19,7 @@ static struct {
     uint64_t peak_ns;
     uint64_t bytes;
     uint32_t buffer, length;
-    uint32_t next_site, last_site; /* last_site: the last that is in it */
+    uint32_t next_chunk, last_site; /* last_site: the last that is in it */
 } picture;
 
 static void begin_copy(uint64_t peak) {
@@ -27,7 +27,7 @@ static void begin_copy(uint64_t peak) {
     picture.peak_ns = ledger_head->total_peak_ns;
     picture.buffer = ledger_head->picture_buffer == 0;
     picture.bytes = 0;
-    picture.length = picture.next_site = picture.last_site = 0;
+    picture.length = picture.next_chunk = picture.last_site = 0;
 }
 
 static void publish(void) {
@@ -80,10 +80,8 @@ static void list(uint32_t buffer, uint32_t length, void (*each)(uint32_t site)) 
 
 /* --- taking one --- */
 
-static void copy_site(uint32_t site) {
-    struct account_live live = account_site_live(site);
+static void copy_site(uint32_t site, struct account_live live) {
     uint8_t bytes[3 * NUMBER_MAX], *end = bytes;
-    if (!live.blocks && !live.bytes) return;
     end = put_number(end, site - picture.last_site);
     end = put_number(end, live.bytes);
     end = put_number(end, live.blocks);
@@ -95,11 +93,29 @@ static void copy_site(uint32_t site) {
     if (site != SNAP_SITE_INHERITED) picture.bytes += live.bytes;
 }
 
+/* A site at which something was freed meanwhile is looked at by itself. */
+static struct account_live live_of(uint32_t site, const struct snap_counter *sum, const struct snap_counter *again) {
+    if (sum->free_bytes != again->free_bytes || sum->free_blocks != again->free_blocks) return account_site_live(site);
+    if (sum->alloc_bytes < sum->free_bytes || sum->alloc_blocks < sum->free_blocks) return (struct account_live){0};
+    return (struct account_live){sum->alloc_bytes - sum->free_bytes, sum->alloc_blocks - sum->free_blocks};
+}
+
+static void copy_chunk(uint32_t chunk, uint32_t sites) {
+    struct snap_counter sums[SNAP_CHUNK_SITES], again[SNAP_CHUNK_SITES];
+    account_sum(chunk, sums);
+    account_sum(chunk, again);
+    for (uint32_t i = 0; i < SNAP_CHUNK_SITES && chunk * SNAP_CHUNK_SITES + i < sites; i++) {
+        uint32_t site = chunk * SNAP_CHUNK_SITES + i;
+        struct account_live live = live_of(site, &sums[i], &again[i]);
+        if (live.bytes | live.blocks) copy_site(site, live);
+    }
+}
+
 static void copy_slice(void) {
-    uint32_t sites = site_count(), slice = STEP_READS / account_slots();
-    slice = slice < STEP_SITES_MIN ? STEP_SITES_MIN : slice;
-    for (; slice && picture.next_site < sites; slice--) copy_site(picture.next_site++);
-    if (picture.next_site >= sites) publish();
+    uint32_t sites = site_count(), chunks = (sites + SNAP_CHUNK_SITES - 1) / SNAP_CHUNK_SITES;
+    uint32_t slice = 1 + STEP_READS / 2 / SNAP_CHUNK_SITES / account_slots();
+    for (; slice && picture.next_chunk < chunks; slice--) copy_chunk(picture.next_chunk++, sites);
+    if (picture.next_chunk >= chunks) publish();
 }
 
 bool peak_hold(void) { return !__atomic_exchange_n(&picture.busy, 1, __ATOMIC_ACQUIRE); }

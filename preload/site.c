@@ -166,8 +166,14 @@ uint64_t site_free_count(void) {
     return free ? ids_count(free) : 0;
 }
 
+/* What its frame says, which is known by now, is found sooner than the module itself. */
+static uint32_t module_of(uintptr_t address) {
+    struct rule rule = address ? rule_of(address) : (struct rule){.frame = RULE_NO_FRAME};
+    return rule.frame == RULE_NO_FRAME ? site_module(address) : rule_frame(rule.frame)->module;
+}
+
 static uint32_t make_site(uint32_t node, uintptr_t address) {
-    uint32_t *known = &tree_at(node)->site, none = 0, site = site_new(0, node, site_module(address));
+    uint32_t *known = &tree_at(node)->site, none = 0, site = site_new(0, node, module_of(address));
     if (site == SNAP_SITE_UNKNOWN) return site;
     if (__atomic_compare_exchange_n(known, &none, site, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return site;
     site_close(site); /* another thread was faster: its site it is */

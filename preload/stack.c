@@ -29,6 +29,7 @@ enum {
     LEAF_WAYS = 2,
     LEAVES = LEAF_WAYS << LEAF_BITS,
     LEAF_WORDS = 7,
+    HOP_BITS = 7,
     FIRST_DEPTH = 128,
     LAST_DEPTH = 1 << 20, /* of what a thread remembers: 300,000 frames or more; what is further in is left out */
     WORDS_A_FRAME = 3,
@@ -87,6 +88,11 @@ struct leaf {
 };
 _Static_assert(sizeof(struct leaf) == 128, "two cache lines");
 
+/* How far it is from the slot of a place to that of its caller; 0 when that depends on more than rsp. */
+struct hop {
+    uintptr_t address, distance;
+};
+
 /* A remembered evaluation loop: it is `element`, and its frames, innermost first, end at `python`. */
 struct eval {
     uintptr_t anchor;
@@ -112,6 +118,7 @@ struct stack {
     uint32_t depth, words_room, frames_room, evals_room, python_room, steps_room, found_room;
     struct stack *spare; /* for a signal handler that interrupts the work here */
     struct leaf *leaves; /* NULL in a spare one */
+    struct hop hops[1 << HOP_BITS]; /* by hash of the address: what is asked of rules with each stack */
 };
 
 extern void *__libc_stack_end;
@@ -143,6 +150,7 @@ static struct stack *new_stack(bool leaves) {
 static void forget(struct stack *self) {
     self->count = 0;
     for (int i = 0; self->leaves && i < LEAVES; i++) self->leaves[i].state.slot = 0;
+    memset(self->hops, 0, sizeof self->hops);
 }
 
 /* --- how far a stack may be read --- */
@@ -414,34 +422,56 @@ static void push(struct stack *self, const struct step *step) {
 
 /* --- leaves --- */
 
+#define INLINE inline __attribute__((always_inline))
+
+static INLINE uint64_t upper_bits(uint64_t h, int bits) { return h * 0x9E3779B97F4A7C15u >> (64 - bits); }
+
+static INLINE struct hop *hop_of(struct stack *self, uintptr_t address) {
+    return &self->hops[upper_bits(address, HOP_BITS)];
+}
+
+__attribute__((noinline)) static const struct hop *find_hop(struct stack *self, uintptr_t address) {
+    static const struct hop unknown;
+    struct hop *hop = hop_of(self, address);
+    uint32_t how = rule_how(address);
+    if (rule_kind(how) == RULE_STALE) return &unknown; /* not yet */
+    *hop = (struct hop){address, rule_kind(how) == RULE_SP ? (uintptr_t)rule_cfa(how) : 0};
+    return hop;
+}
+
 /* The set that a stack belongs in, chosen by its three innermost return addresses. */
-static inline __attribute__((always_inline)) struct leaf *leaves_of(const struct stack *self,
-                                                                    const struct caller *caller) {
-    uint64_t h = caller->address ^ caller->slot << 1;
-    uintptr_t slot = caller->slot, address = caller->address;
+static INLINE struct leaf *leaves_of(struct stack *self, struct caller caller) {
+    uint64_t h = caller.address ^ caller.slot << 1;
+    uintptr_t slot = caller.slot, address = caller.address;
+#pragma GCC unroll 2
     for (int i = 0; i < 2; i++) {
-        uint32_t how = rule_how(address);
-        slot += (uintptr_t)rule_cfa(how);
-        if (unlikely(rule_kind(how) != RULE_SP || slot >= self->own.high)) break;
+        const struct hop *hop = hop_of(self, address);
+        if (unlikely(hop->address != address)) hop = find_hop(self, address);
+        slot += hop->distance;
+        if (unlikely(!hop->distance || slot >= self->own.high)) break;
         address = *(const uint64_t *)slot;
         h = (h << 7 | h >> 57) ^ address;
     }
-    return self->leaves + (h * 0x9E3779B97F4A7C15u >> (64 - LEAF_BITS)) * LEAF_WAYS;
+    return self->leaves + upper_bits(h, LEAF_BITS) * LEAF_WAYS;
 }
 
-static inline bool leaf_holds(const struct stack *self, const struct leaf *leaf, const struct caller *caller) {
-    if (leaf->state.slot != caller->slot || leaf->state.place != caller->address ||
-        !(leaf->any_rbp || leaf->state.rbp == caller->rbp))
+/* Whether what lies outside a leaf's words is what it was. */
+__attribute__((noinline)) static bool joins_leaf(const struct stack *self, const struct leaf *leaf) {
+    uint32_t join = (uint32_t)leaf->join;
+    return join < self->count && self->elements[join].path == leaf->path && verified(self, join + 1) == join + 1 &&
+           python_verified(self, join + 1, 0) == join + 1;
+}
+
+static INLINE bool leaf_holds(const struct stack *self, const struct leaf *leaf, struct caller caller) {
+    if (leaf->state.slot != caller.slot || leaf->state.place != caller.address ||
+        !(leaf->any_rbp || leaf->state.rbp == caller.rbp))
         return false;
     uint64_t differs = 0;
 #pragma GCC unroll 7
     for (int i = 0; i < LEAF_WORDS; i++)
-        differs |= *(const uint64_t *)(caller->slot + leaf->offsets[i]) ^ leaf->values[i];
+        differs |= *(const uint64_t *)(caller.slot + leaf->offsets[i]) ^ leaf->values[i];
     if (unlikely(differs)) return false;
-    if (leaf->join < 0) return true;
-    uint32_t join = (uint32_t)leaf->join;
-    return join < self->count && self->elements[join].path == leaf->path && verified(self, join + 1) == join + 1 &&
-           python_verified(self, join + 1, 0) == join + 1;
+    return leaf->join < 0 || joins_leaf(self, leaf);
 }
 
 /* As many of the innermost elements' words as a leaf takes; it joins the element before them. */
@@ -620,7 +650,7 @@ static uint32_t site_with(struct stack *self, const struct caller *caller) {
         site = find_anew(self, foreign(caller->slot), caller);
     } else if (self->leaves) {
         site = site_for_node(find(self, self->own, caller), caller->address);
-        if (self->count) fill_leaf(self, leaves_of(self, caller), caller, site);
+        if (self->count) fill_leaf(self, leaves_of(self, *caller), caller, site);
     } else {
         site = find_anew(self, self->own, caller);
     }
@@ -657,22 +687,23 @@ static uint32_t site_for_nobody(const struct caller *caller) {
 }
 
 /* The stack is not in the leaf cache, or it cannot be asked. */
-__attribute__((noinline)) static uint32_t site_in_full(const struct caller *caller) {
+__attribute__((noinline)) static uint32_t site_in_full(uintptr_t slot, uintptr_t address, uintptr_t rbp) {
+    struct caller caller = {slot, address, rbp};
     struct stack *self = stack_of_thread();
-    if (unlikely(__atomic_load_n(&fold_wanted, __ATOMIC_RELAXED))) fold_step(caller->slot);
-    if (!self) return site_for_nobody(caller);
-    if (!is_at_work(self, caller->slot)) return site_with(self, caller);
+    if (unlikely(__atomic_load_n(&fold_wanted, __ATOMIC_RELAXED))) fold_step(slot);
+    if (!self) return site_for_nobody(&caller);
+    if (!is_at_work(self, slot)) return site_with(self, &caller);
     if (!self->spare) self->spare = new_stack(false);
-    if (self->spare && !is_at_work(self->spare, caller->slot)) return site_with(self->spare, caller);
-    return site_of_place(caller);
+    if (self->spare && !is_at_work(self->spare, slot)) return site_with(self->spare, &caller);
+    return site_of_place(&caller);
 }
 
 /* 0 when it is not there. */
-static inline uint32_t site_in_leaves(struct stack *self, const struct caller *caller) {
-    if (unlikely(!self || self->busy || caller->slot - self->own.low >= self->own.high - self->own.low ||
+static INLINE uint32_t site_in_leaves(struct stack *self, struct caller caller) {
+    if (unlikely(!self || self->busy || caller.slot - self->own.low >= self->own.high - self->own.low ||
                  self->generation != __atomic_load_n(&site_generation, __ATOMIC_ACQUIRE)))
         return 0;
-    begin_work(self, caller->slot);
+    begin_work(self, caller.slot);
     const struct leaf *leaf = leaves_of(self, caller);
     uint32_t site = leaf_holds(self, leaf, caller) ? leaf->site : leaf_holds(self, leaf + 1, caller) ? leaf[1].site : 0;
     end_work(self);
@@ -686,10 +717,9 @@ static inline void oracle_check(const struct caller *caller, uint32_t site) { (v
 #endif
 
 uint32_t stack_site(uintptr_t slot, uintptr_t address, uintptr_t rbp) {
-    struct caller caller = {slot, address, rbp};
-    uint32_t site = site_in_leaves(account_self->stack, &caller);
-    if (unlikely(!site)) site = site_in_full(&caller);
-    oracle_check(&caller, site);
+    uint32_t site = site_in_leaves(account_self->stack, (struct caller){slot, address, rbp});
+    if (unlikely(!site)) site = site_in_full(slot, address, rbp);
+    oracle_check(&(struct caller){slot, address, rbp}, site);
     return site;
 }
 

@@ -60,8 +60,11 @@ static uint32_t node_hash(uint32_t id) {
 }
 
 static struct ids *free_nodes; /* NULL: there never were any */
-static struct index segment_index = {.equal = segment_equal, .hash = segment_hash};
-static struct index node_index = {.equal = node_equal, .hash = node_hash};
+static const void *segment_record(uint32_t id) { return series_at(&words, id); }
+static const void *node_record(uint32_t id) { return series_at(&nodes, id); }
+
+static struct index segment_index = {.equal = segment_equal, .hash = segment_hash, .record = segment_record};
+static struct index node_index = {.equal = node_equal, .hash = node_hash, .record = node_record};
 
 /* Segments that are free, by their length: each has the id of the next in its first frame's place. The upper bits count,
  * so that a head which was taken and put back meanwhile is not taken for the same. */
@@ -170,7 +173,7 @@ static void let_go(void) {
     index_let_go(&node_index);
 }
 
-static void use_segment(uint32_t node) { ids_add(used_segments, tree_at(node)->segment); }
+static void use_segment(uint32_t node) { ids_mark(used_segments, tree_at(node)->segment); }
 
 static void find_used_segments(const struct ids *nodes_in_use) {
     ids_clear(used_segments);
