@@ -280,6 +280,7 @@ __attribute__((noinline)) static void host_free(void *p) {
     if (block.ours && !(block.mark & BLOCK_BARE))
         header_of(p)->mark = 0; /* freed again, it is nobody's, and the allocator says so as it does without us */
     allocator_of(&block)->free(block.raw);
+    if (block.in_table) stack_note_unmapping(); /* that may have been all of a mapping */
 }
 
 __attribute__((noinline)) static void free_flushed(struct thread *self, struct header *header) {

@@ -37,6 +37,7 @@ static enum snap_mapping_kind kind_of(int protection, int flags) {
 
 static void *map(void *hint, size_t length, int protection, int flags, int fd, off_t offset, struct caller caller) {
     void *p = NEXT(mmap)(hint, length, protection, flags, fd, offset);
+    if (flags & MAP_FIXED) stack_note_unmapping();
     if (p != MAP_FAILED && counts(caller))
         mappings_add((uintptr_t)p, length, kind_of(protection, flags), (flags & MAP_TYPE) != MAP_PRIVATE,
                      site_of_mapping(caller));
@@ -54,10 +55,16 @@ HOOK void *mmap64(void *hint, size_t length, int protection, int flags, int fd, 
 /* What the kernel refuses in any case does not touch the table, in which it would split pieces. */
 static bool is_range(const void *start, size_t length) { return (uintptr_t)start % OS_PAGE == 0 && length; }
 
-HOOK int munmap(void *start, size_t length) {
-    if (!counts(CALLER) || !is_range(start, length)) return NEXT(munmap)(start, length);
-    uint32_t ticket = mappings_take((uintptr_t)start, os_round_up(length, OS_PAGE));
+static int unmap(void *start, size_t length) {
     int result = NEXT(munmap)(start, length);
+    stack_note_unmapping();
+    return result;
+}
+
+HOOK int munmap(void *start, size_t length) {
+    if (!counts(CALLER) || !is_range(start, length)) return unmap(start, length);
+    uint32_t ticket = mappings_take((uintptr_t)start, os_round_up(length, OS_PAGE));
+    int result = unmap(start, length);
     if (result)
         mappings_restore(ticket);
     else
@@ -65,10 +72,16 @@ HOOK int munmap(void *start, size_t length) {
     return result;
 }
 
+static void *remap(void *old, size_t old_length, size_t length, int flags, void *hint) {
+    void *p = NEXT(mremap)(old, old_length, length, flags, hint);
+    stack_note_unmapping();
+    return p;
+}
+
 /* With old length 0 a shared mapping is mapped a second time; with MREMAP_DONTUNMAP the old range stays, empty. */
 static void *remap_keeping_old(void *old, size_t old_length, size_t length, int flags, void *hint,
                                struct caller caller) {
-    void *p = NEXT(mremap)(old, old_length, length, flags, hint);
+    void *p = remap(old, old_length, length, flags, hint);
     if (p != MAP_FAILED) mappings_copy((uintptr_t)old, (uintptr_t)p, length, site_of_mapping(caller));
     return p;
 }
@@ -82,10 +95,10 @@ HOOK void *mremap(void *old, size_t old_length, size_t length, int flags, ...) {
         va_end(list);
     }
     if (!counts(CALLER) || (old_length && !is_range(old, old_length)))
-        return NEXT(mremap)(old, old_length, length, flags, hint);
+        return remap(old, old_length, length, flags, hint);
     if (!old_length || flags & MREMAP_DONTUNMAP) return remap_keeping_old(old, old_length, length, flags, hint, CALLER);
     uint32_t ticket = mappings_take((uintptr_t)old, os_round_up(old_length, OS_PAGE));
-    void *p = NEXT(mremap)(old, old_length, length, flags, hint);
+    void *p = remap(old, old_length, length, flags, hint);
     if (p == MAP_FAILED)
         mappings_restore(ticket);
     else
@@ -101,11 +114,13 @@ HOOK int madvise(void *start, size_t length, int advice) {
 
 HOOK int mprotect(void *start, size_t length, int protection) {
     int result = NEXT(mprotect)(start, length, protection);
+    if (!(protection & PROT_READ)) stack_note_unmapping();
     if (!result && counts(CALLER)) mappings_protect((uintptr_t)start, length, protection != PROT_NONE);
     return result;
 }
 
 static void note_break(uintptr_t before, uintptr_t after, struct caller caller) {
+    if (after < before) stack_note_unmapping();
     if (after > before)
         mappings_add(before, after - before, SNAP_MAP_BRK, false, site_of_mapping(caller));
     else if (after < before)

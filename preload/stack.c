@@ -3,7 +3,10 @@
  * A thread remembers its last stack as a list of elements, outermost first: the state of each frame, and the words of
  * memory that the way from it to the next outer one was read from. The next stack is unwound from its inner end until
  * a state is met that is remembered; if the words from there outwards are what they were, so is all the rest.
- * Stacks that were seen before, and need no unwinding at all, are in the leaf cache. */
+ * Stacks that were seen before, and need no unwinding at all, are in the leaf cache.
+ *
+ * Of the last other stacks that the thread ran on (a coroutine's, a signal handler's) it remembers the same, with more
+ * care: they may be gone, or be another coroutine's. */
 #include "stack.h"
 
 #include <errno.h>
@@ -34,7 +37,9 @@ enum {
     LAST_DEPTH = 1 << 20, /* of what a thread remembers: 300,000 frames or more; what is further in is left out */
     WORDS_A_FRAME = 3,
     LARGEST_STACK = 64 << 20,
-    FOREIGN_PAGES = 256, /* that a stack of unknown size is looked at */
+    OTHERS = 16,          /* stacks besides its own that a thread remembers */
+    FURTHER = 1 << 20,    /* how far beyond what is known of another stack a word may lie */
+    DEEPER = 2 * OS_PAGE, /* how far below the deepest slot of another stack a slot is taken to be on it, too */
 };
 
 /* The state of a frame: execution goes on at `place` (an address, or RULE_INTERRUPTED and an address), with rsp just
@@ -103,23 +108,40 @@ struct region {
     uintptr_t low, high;
 };
 
-struct stack {
-    struct region own; /* what is known to be readable of the thread's own stack */
-    uintptr_t busy;    /* slot of who is at work here; 0: nobody */
-    uint32_t generation;
+/* What is remembered of a stack. */
+struct memory {
     uint32_t count; /* of elements */
+    uint32_t depth, words_room, frames_room, evals_room, python_room;
     struct element *elements;
     struct word *words;
     uint32_t *frames;
     struct eval *evals;
     struct python_frame *python;
+    /* Of another stack than the thread's own: */
+    struct region extent; /* from the deepest slot to behind the outermost word */
+    uint64_t used;        /* when it was last come back to */
+};
+
+struct stack {
+    struct region own;    /* what is known to be readable of the thread's own stack */
+    uintptr_t busy;       /* slot of who is at work here; 0: nobody */
+    struct memory *other; /* of the other stack that the last allocation was on; NULL: it was on the thread's own */
+    uint32_t generation;
+    uint32_t unmappings;  /* when `looked` was */
+    struct region looked; /* what could be read then of the stack of `other` */
+    struct memory memory; /* of the thread's own stack */
+    struct memory *others;
+    uint64_t clock;     /* for memory.used */
+    uintptr_t hole;     /* a page below the thread's own stack that could not be read; 0: none is known */
     struct step *steps; /* of the present stack, innermost first, and their Python frames */
     struct python_frame *found;
-    uint32_t depth, words_room, frames_room, evals_room, python_room, steps_room, found_room;
+    uint32_t steps_room, found_room;
     struct stack *spare; /* for a signal handler that interrupts the work here */
-    struct leaf *leaves; /* NULL in a spare one */
+    struct leaf *leaves; /* NULL in a spare one: it does not remember anything */
     struct hop hops[1 << HOP_BITS]; /* by hash of the address: what is asked of rules with each stack */
 };
+
+uint32_t stack_unmappings;
 
 extern void *__libc_stack_end;
 
@@ -148,23 +170,27 @@ static struct stack *new_stack(bool leaves) {
 }
 
 static void forget(struct stack *self) {
-    self->count = 0;
+    self->memory.count = 0;
+    for (int i = 0; self->others && i < OTHERS; i++) self->others[i].count = 0;
     for (int i = 0; self->leaves && i < LEAVES; i++) self->leaves[i].state.slot = 0;
     memset(self->hops, 0, sizeof self->hops);
 }
 
 /* --- how far a stack may be read --- */
 
-enum { PAGES_AT_ONCE = 64 };
+enum { PAGES_AT_ONCE = 64, FEW_PAGES = 8 };
 
-/* How many of the first pages can be read: asks the kernel to copy a byte of each. Where it refuses to do that for
- * anybody (an old container's rules), for a signal set that it reads before it finds the request invalid. */
+/* How many of the first pages can be read: asks the kernel to copy a byte of each. A few, and where it refuses to do
+ * that for anybody (an old container's rules), one by one: for a signal set that it reads before it finds the request
+ * invalid. */
 static unsigned long readable(uintptr_t page, unsigned long count) {
     char bytes[PAGES_AT_ONCE];
     struct iovec local = {bytes, sizeof bytes}, remote[PAGES_AT_ONCE];
-    for (unsigned long i = 0; i < count; i++) remote[i] = (struct iovec){(void *)(page + i * OS_PAGE), 1};
-    long copied = os_call(SYS_process_vm_readv, (long)os_pid(), &local, 1L, remote, (long)count, 0L);
-    if (copied != -EPERM && copied != -ENOSYS) return copied > 0 ? (unsigned long)copied : 0;
+    if (count > FEW_PAGES) {
+        for (unsigned long i = 0; i < count; i++) remote[i] = (struct iovec){(void *)(page + i * OS_PAGE), 1};
+        long copied = os_call(SYS_process_vm_readv, (long)os_pid(), &local, 1L, remote, (long)count, 0L);
+        if (copied != -EPERM && copied != -ENOSYS) return copied > 0 ? (unsigned long)copied : 0;
+    }
     unsigned long good = 0;
     while (good < count && os_call(SYS_rt_sigprocmask, -1L, page + good * OS_PAGE, 0L, 8L) == -EINVAL) good++;
     return good;
@@ -199,28 +225,58 @@ static uintptr_t own_end(uintptr_t slot) {
     return tcb != main_thread && slot < tcb && tcb - slot < LARGEST_STACK ? tcb : 0;
 }
 
+static bool is_within(const struct region *region, uintptr_t slot) {
+    return slot - region->low < region->high - region->low;
+}
+
 /* Whether the slot lies on the thread's own stack, all of which up to its end can then be read, now and later. In a
  * sandbox nothing more can be asked: what is not known by then stays foreign. */
 static bool is_own(struct stack *self, uintptr_t slot) {
-    if (likely(slot >= self->own.low && slot < self->own.high)) return true;
+    if (likely(is_within(&self->own, slot))) return true;
     uintptr_t end = slot < self->own.low && self->own.low - slot < LARGEST_STACK ? self->own.low : own_end(slot);
     uintptr_t low = slot & ~(uintptr_t)(OS_PAGE - 1), reached = end;
     if (!end || slot >= end || ledger_is_sealed()) return false;
+    if (slot < self->hole && self->hole < end && !readable(self->hole, 1)) return false;
     probe(low, &reached);
-    if (reached < end) return false;
+    if (reached < end) {
+        self->hole = reached;
+        return false;
+    }
     if (end != self->own.low) self->own.high = end;
     self->own.low = low;
     return true;
 }
 
-/* Another stack: a coroutine's, a signal handler's. Its pages are looked at each time. */
-static struct region foreign(uintptr_t slot) {
-    uintptr_t low = slot & ~(uintptr_t)(OS_PAGE - 1), high = low + FOREIGN_PAGES * OS_PAGE;
-    if (ledger_is_sealed())
-        high = slot + sizeof(uint64_t);
-    else
-        probe(low, &high);
-    return (struct region){low, high};
+/* What may be read of the present stack, from the page of the slot on. That page can be read: it was written to just
+ * now. Another stack than the thread's own is looked at as far as it is needed. */
+struct view {
+    uintptr_t low, high;
+    bool own;
+    bool ended; /* the stack was unwound to its end */
+};
+
+static struct view own_view(const struct stack *self, uintptr_t slot) {
+    return (struct view){slot, self->own.high, true, false};
+}
+
+static struct view other_view(uintptr_t slot) {
+    uintptr_t low = slot & ~(uintptr_t)(OS_PAGE - 1);
+    return (struct view){low, low + OS_PAGE, false, false};
+}
+
+static void look_up_to(struct view *view, uintptr_t end) {
+    uintptr_t high = os_round_up(end, OS_PAGE);
+    if (high <= view->high || ledger_is_sealed()) return;
+    probe(view->high, &high);
+    view->high = high;
+}
+
+/* Whether the word at an address beyond what is known can be read, too. Twice as much is looked at each time. */
+__attribute__((noinline)) static bool reaches(struct view *view, uintptr_t address) {
+    if (view->own || address - view->high >= FURTHER || address - view->low >= LARGEST_STACK) return false;
+    uintptr_t end = address + sizeof(uint64_t), twice = 2 * view->high - view->low;
+    look_up_to(view, end > twice ? end : twice);
+    return address < view->high;
 }
 
 /* --- one step outwards --- */
@@ -233,26 +289,26 @@ enum outcome {
 };
 
 /* Outer frames lie higher. */
-static const uint64_t *word_at(const struct region *region, uintptr_t above, uintptr_t address) {
-    bool good = address >= above && address < region->high && address % sizeof(uint64_t) == 0;
-    return good ? (const uint64_t *)address : NULL;
+static const uint64_t *word_at(struct view *view, uintptr_t above, uintptr_t address) {
+    if (address < above || address % sizeof(uint64_t)) return NULL;
+    return likely(address < view->high) || reaches(view, address) ? (const uint64_t *)address : NULL;
 }
 
-static enum outcome out_of_signal(struct stack *self, struct region *region, struct step *step, struct state *next) {
+static enum outcome out_of_signal(struct stack *self, struct view *view, struct step *step, struct state *next) {
     uintptr_t context = step->state.slot + sizeof(uint64_t);
-    if (!word_at(region, context, context + CFI_SIGNAL_PC)) return BROKEN;
+    if (!word_at(view, context, context + CFI_SIGNAL_PC)) return BROKEN;
     step->address_at = (const uint64_t *)(context + CFI_SIGNAL_PC);
     step->cfa_at = (const uint64_t *)(context + CFI_SIGNAL_SP);
     step->rbp_at = (const uint64_t *)(context + CFI_SIGNAL_BP);
     step->cfa = *step->cfa_at;
     *next = (struct state){step->cfa - sizeof(uint64_t), *step->address_at | RULE_INTERRUPTED, *step->rbp_at};
-    if (next->slot > step->state.slot && next->slot < region->high) return GOES_ON;
+    if (word_at(view, step->state.slot + 1, next->slot)) return GOES_ON;
     if (!is_own(self, next->slot)) return BROKEN; /* from an alternate stack to one that is not known either */
-    *region = (struct region){next->slot, self->own.high};
+    *view = own_view(self, next->slot);
     return GOES_ON;
 }
 
-static enum outcome step_out(struct stack *self, struct region *region, struct step *step, struct state *next) {
+static enum outcome step_out(struct stack *self, struct view *view, struct step *step, struct state *next) {
     const struct state *state = &step->state;
     struct rule rule = rule_of(state->place);
     step->how = rule.how;
@@ -266,19 +322,19 @@ static enum outcome step_out(struct stack *self, struct region *region, struct s
         step->cfa = state->rbp + (uintptr_t)rule_cfa(rule.how);
         break;
     case RULE_BP_DEREF:
-        step->cfa_at = word_at(region, state->slot, state->rbp + (uintptr_t)rule_cfa(rule.how));
+        step->cfa_at = word_at(view, state->slot, state->rbp + (uintptr_t)rule_cfa(rule.how));
         if (!step->cfa_at) return BROKEN;
         step->cfa = *step->cfa_at;
         break;
     case RULE_SIGNAL:
-        return out_of_signal(self, region, step, next);
+        return out_of_signal(self, view, step, next);
     case RULE_END:
         return ENDED;
     default: /* the loader's entry has no rule, nor anybody who called it: the stack begins there */
         return state->slot + sizeof(uint64_t) == (uintptr_t)__libc_stack_end ? ENDED : UNKNOWN;
     }
     next->slot = step->cfa - sizeof(uint64_t);
-    step->address_at = word_at(region, state->slot + 1, next->slot);
+    step->address_at = word_at(view, state->slot + 1, next->slot);
     if (!step->address_at) return BROKEN;
     next->place = *step->address_at;
     next->rbp = state->rbp;
@@ -286,7 +342,7 @@ static enum outcome step_out(struct stack *self, struct region *region, struct s
     if (next->place >= RULE_INTERRUPTED) return BROKEN;
     if (rule_bp(rule.place) == RULE_NO_BP) return GOES_ON;
     uintptr_t base = rule.how & RULE_BP_AT_BP ? state->rbp : step->cfa;
-    step->rbp_at = word_at(region, state->slot, base + (uintptr_t)((int64_t)rule_bp(rule.place) * 8));
+    step->rbp_at = word_at(view, state->slot, base + (uintptr_t)((int64_t)rule_bp(rule.place) * 8));
     if (!step->rbp_at) return BROKEN;
     next->rbp = *step->rbp_at;
     return GOES_ON;
@@ -294,10 +350,10 @@ static enum outcome step_out(struct stack *self, struct region *region, struct s
 
 /* --- what is remembered --- */
 
-static uint32_t words_before(const struct stack *self, uint32_t k) { return k ? self->elements[k - 1].words : 0; }
+static uint32_t words_before(const struct memory *self, uint32_t k) { return k ? self->elements[k - 1].words : 0; }
 
 /* How many of the first `count` elements still are as they were: all their words hold. */
-static uint32_t verified(const struct stack *self, uint32_t count) {
+static uint32_t verified(const struct memory *self, uint32_t count) {
     const struct word *word = self->words, *end = word + words_before(self, count);
     for (; word + 4 <= end; word += 4)
         if (unlikely((*word[0].at ^ word[0].value) | (*word[1].at ^ word[1].value) | (*word[2].at ^ word[2].value) |
@@ -310,10 +366,23 @@ static uint32_t verified(const struct stack *self, uint32_t count) {
     return k;
 }
 
-static uint32_t evals_before(const struct stack *self, uint32_t k) { return k ? self->elements[k - 1].evals : 0; }
+/* The same of another stack, all of which may not be there any more: each word is read only when those further in hold.
+ * Then it is in a frame that the program will itself return from. The elements outside of the first one that does not
+ * hold are not looked at. */
+static uint32_t verified_from_inside(const struct memory *self, uint32_t count) {
+    uint32_t k = count;
+    for (; k; k--) {
+        const struct word *word = self->words + words_before(self, k - 1), *end = self->words + words_before(self, k);
+        while (word < end && *word->at == word->value) word++;
+        if (unlikely(word < end)) return k - 1;
+    }
+    return count;
+}
+
+static uint32_t evals_before(const struct memory *self, uint32_t k) { return k ? self->elements[k - 1].evals : 0; }
 
 /* The same of the Python frames, once the words hold. `inner`: the anchor of the next loop further in, or 0. */
-static uint32_t python_verified(const struct stack *self, uint32_t count, uintptr_t inner) {
+static uint32_t python_verified(const struct memory *self, uint32_t count, uintptr_t inner) {
     uint32_t good = count;
     for (uint32_t i = evals_before(self, count); i-- > 0;) {
         const struct eval *eval = &self->evals[i];
@@ -338,7 +407,7 @@ static uint64_t mix(uint64_t h, uint64_t value) {
 }
 
 /* Ends the segment behind the element's last frame. */
-static void cut(const struct stack *self, struct element *element) {
+static void cut(const struct memory *self, struct element *element) {
     uint32_t node = tree_node(element->node, self->frames + element->since, element->frames - element->since);
     if (node == TREE_NONE) {
         element->since = (uint32_t)FULL;
@@ -348,7 +417,7 @@ static void cut(const struct stack *self, struct element *element) {
     }
 }
 
-static void add_frame(struct stack *self, struct element *element, uint32_t frame) {
+static void add_frame(struct memory *self, struct element *element, uint32_t frame) {
     if (frame == RULE_NO_FRAME) element->since = (uint32_t)FULL;
     if (element->since == (uint32_t)FULL) return;
     self->frames[element->frames++] = frame;
@@ -356,7 +425,7 @@ static void add_frame(struct stack *self, struct element *element, uint32_t fram
 }
 
 /* The stack that ends with the element. */
-static uint32_t node_of(const struct stack *self, const struct element *element) {
+static uint32_t node_of(const struct memory *self, const struct element *element) {
     struct element end = *element;
     if (end.since != (uint32_t)FULL && end.since != end.frames) cut(self, &end);
     if (end.since == (uint32_t)FULL) ledger_lost(SNAP_LOST_STACKS);
@@ -370,27 +439,28 @@ static bool uses_rbp(uint32_t how) {
     return kind == RULE_BP || kind == RULE_BP_DEREF || how & RULE_BP_AT_BP;
 }
 
-static void add_word(struct stack *self, struct element *element, const uint64_t *at, uint64_t value) {
+static void add_word(struct memory *self, struct element *element, const uint64_t *at, uint64_t value) {
     self->words[element->words++] = (struct word){at, value};
 }
 
 /* In place of the interpreter's own frame: the Python frames that it runs. They are part of the path: the same loop may
  * have run others when a leaf was filled that joins it. */
-static void add_python(struct stack *self, struct element *element, const struct step *step) {
+static void add_python(struct memory *self, struct element *element, const struct step *step,
+                       const struct python_frame *found) {
     struct eval *eval = &self->evals[element->evals];
     uint32_t at = element->evals ? eval[-1].python : 0;
     for (uint32_t i = step->python_count; i-- > 0;) {
-        uint32_t frame = python_frame_record(&self->found[step->python + i]);
+        uint32_t frame = python_frame_record(&found[i]);
         element->path = mix(element->path, frame);
         add_frame(self, element, frame);
     }
-    memcpy(self->python + at, self->found + step->python, step->python_count * sizeof *self->python);
+    memcpy(self->python + at, found, step->python_count * sizeof *self->python);
     *eval = (struct eval){step->anchor, self->count, at + step->python_count};
     element->evals++;
 }
 
 /* Room for one more element, whose step it is. */
-static bool make_room_for(struct stack *self, const struct step *step) {
+static bool make_room_for(struct memory *self, const struct step *step) {
     const struct element *outer = self->count ? &self->elements[self->count - 1] : NULL;
     uint32_t words = outer ? outer->words : 0, frames = outer ? outer->frames : 0, evals = outer ? outer->evals : 0;
     uint32_t python = evals ? self->evals[evals - 1].python : 0;
@@ -401,8 +471,8 @@ static bool make_room_for(struct stack *self, const struct step *step) {
            MAKE_ROOM(self, python, python_room, python + step->python_count);
 }
 
-/* The element of a step, inside the elements that are there. */
-static void push(struct stack *self, const struct step *step) {
+/* The element of a step, inside the elements that are there. Words that others are found by come first. */
+static void push(struct memory *self, const struct step *step, const struct python_frame *found) {
     static const struct element outermost = {.node = TREE_ROOT};
     const struct element *outer = self->count ? &self->elements[self->count - 1] : NULL;
     struct element element = outer ? *outer : outermost;
@@ -411,11 +481,11 @@ static void push(struct stack *self, const struct step *step) {
     element.state = step->state;
     if (!element.needs_rbp) element.state.rbp = 0;
     element.path = mix(mix(mix(element.path, step->state.slot), step->state.place), element.state.rbp);
+    if (step->cfa_at) add_word(self, &element, step->cfa_at, step->cfa);
     if (step->address_at)
         add_word(self, &element, step->address_at, outer ? outer->state.place & ~RULE_INTERRUPTED : 0);
-    if (step->cfa_at) add_word(self, &element, step->cfa_at, step->cfa);
     if (step->rbp_at && outer_needs) add_word(self, &element, step->rbp_at, outer->state.rbp);
-    if (step->is_eval) add_python(self, &element, step);
+    if (step->is_eval) add_python(self, &element, step, found + step->python);
     if (!step->is_eval || !step->python_count) add_frame(self, &element, step->frame);
     self->elements[self->count++] = element;
 }
@@ -457,9 +527,10 @@ static INLINE struct leaf *leaves_of(struct stack *self, struct caller caller) {
 
 /* Whether what lies outside a leaf's words is what it was. */
 __attribute__((noinline)) static bool joins_leaf(const struct stack *self, const struct leaf *leaf) {
+    const struct memory *memory = &self->memory;
     uint32_t join = (uint32_t)leaf->join;
-    return join < self->count && self->elements[join].path == leaf->path && verified(self, join + 1) == join + 1 &&
-           python_verified(self, join + 1, 0) == join + 1;
+    return join < memory->count && memory->elements[join].path == leaf->path &&
+           verified(memory, join + 1) == join + 1 && python_verified(memory, join + 1, 0) == join + 1;
 }
 
 static INLINE bool leaf_holds(const struct stack *self, const struct leaf *leaf, struct caller caller) {
@@ -475,7 +546,7 @@ static INLINE bool leaf_holds(const struct stack *self, const struct leaf *leaf,
 }
 
 /* As many of the innermost elements' words as a leaf takes; it joins the element before them. */
-static void fill_leaf(const struct stack *self, struct leaf *leaf, const struct caller *caller, uint32_t site) {
+static void fill_leaf(const struct memory *self, struct leaf *leaf, const struct caller *caller, uint32_t site) {
     const struct element *top = &self->elements[self->count - 1];
     uint32_t k = self->count, end = top->words;
     while (k && end - words_before(self, k - 1) <= LEAF_WORDS &&
@@ -529,64 +600,147 @@ static bool find_python(struct stack *self, struct step *step, struct python_wal
 }
 
 /* What has been found out about the elements that are remembered. */
-struct memory {
+struct check {
     uint32_t count; /* those that may still be joined */
     bool words_hold;
 };
 
 /* Whether the rest of the stack is what is remembered, given that the innermost of its elements is met. */
-static bool joins(const struct stack *self, struct memory *memory, uintptr_t inner) {
-    uint32_t good = memory->words_hold ? memory->count : verified(self, memory->count);
-    memory->words_hold = true;
-    if (good == memory->count) good = python_verified(self, good, inner);
-    if (good == memory->count) return true;
-    memory->count = good;
+static bool joins(const struct memory *memory, struct check *check, bool own, uintptr_t inner) {
+    uint32_t good = check->count;
+    if (!check->words_hold) good = own ? verified(memory, good) : verified_from_inside(memory, good);
+    check->words_hold = own || good == check->count;
+    if (good == check->count) good = python_verified(memory, good, inner);
+    if (good == check->count) return true;
+    check->count = good;
     return false;
 }
 
 /* Unwinds to an element that is remembered and holds, or to the end; leaves only that element and those outside it.
  * Gives the number of steps. */
-static uint32_t unwind(struct stack *self, struct region region, const struct caller *caller, enum outcome *outcome) {
+static uint32_t unwind(struct stack *self, struct memory *memory, struct view *view, const struct caller *caller,
+                       enum outcome *outcome) {
     struct state state = {caller->slot, caller->address, caller->rbp};
-    struct memory memory = {self->count, false};
+    struct check check = {memory->count, false};
     struct python_walk walk = {0};
+    bool own = view->own;
     uint32_t n = 0, found = 0;
     uintptr_t inner = 0; /* anchor of the last loop that was met */
     for (*outcome = GOES_ON; *outcome == GOES_ON;) {
-        while (memory.count && self->elements[memory.count - 1].state.slot < state.slot) memory.count--;
-        if (memory.count && same_state(&self->elements[memory.count - 1], &state) && joins(self, &memory, inner)) break;
+        while (check.count && memory->elements[check.count - 1].state.slot < state.slot) check.count--;
+        if (check.count && same_state(&memory->elements[check.count - 1], &state) && joins(memory, &check, own, inner))
+            break;
         if (!MAKE_ROOM(self, steps, steps_room, n + 1)) {
             *outcome = BROKEN;
             break;
         }
         struct step *step = &self->steps[n++];
         *step = (struct step){.state = state};
-        *outcome = step_out(self, &region, step, &state);
+        *outcome = step_out(self, view, step, &state);
         if (*outcome == GOES_ON && step->state.place < RULE_INTERRUPTED && !find_python(self, step, &walk, &found))
             *outcome = BROKEN;
         if (step->anchor) inner = step->anchor;
     }
-    self->count = *outcome == GOES_ON ? memory.count : 0;
+    memory->count = *outcome == GOES_ON ? check.count : 0;
     return n;
 }
 
 /* Steps beyond what can be remembered are left out: the innermost ones. */
-static uint32_t find(struct stack *self, struct region region, const struct caller *caller) {
+static uint32_t find(struct stack *self, struct memory *memory, struct view *view, const struct caller *caller) {
     enum outcome outcome;
-    uint32_t n = unwind(self, region, caller, &outcome);
+    bool own = view->own;
+    uint32_t n = unwind(self, memory, view, caller, &outcome);
     if (outcome == UNKNOWN || outcome == BROKEN) ledger_lost(SNAP_LOST_FRAMES);
-    while (n && make_room_for(self, &self->steps[n - 1])) push(self, &self->steps[--n]);
+    view->ended = outcome != GOES_ON;
+    while (n && make_room_for(memory, &self->steps[n - 1])) push(memory, &self->steps[--n], self->found);
     if (n) ledger_lost(SNAP_LOST_STACKS);
-    uint32_t node = self->count ? node_of(self, &self->elements[self->count - 1]) : TREE_ROOT;
-    if (outcome == BROKEN || n) self->count = 0;
+    uint32_t node = memory->count ? node_of(memory, &memory->elements[memory->count - 1]) : TREE_ROOT;
+    if (outcome == BROKEN || n || own != view->own) memory->count = 0;
     return node;
 }
 
-static uint32_t find_anew(struct stack *self, struct region region, const struct caller *caller) {
-    self->count = 0;
-    uint32_t node = find(self, region, caller);
-    self->count = 0;
-    return site_for_node(node, caller->address);
+/* Nothing is remembered. */
+static uint32_t find_anew(struct stack *self, struct view view, const struct caller *caller) {
+    self->memory.count = 0;
+    uint32_t node = find(self, &self->memory, &view, caller);
+    self->memory.count = 0;
+    return node;
+}
+
+static uint32_t find_own(struct stack *self, const struct caller *caller) {
+    struct view view = own_view(self, caller->slot);
+    self->other = NULL;
+    return self->leaves ? find(self, &self->memory, &view, caller) : find_anew(self, view, caller);
+}
+
+/* --- other stacks than the thread's own --- */
+
+/* What is remembered of the stack that the slot lies on, or seems to: nothing wrong comes of a mistake. */
+static struct memory *recall(const struct stack *self, uintptr_t slot) {
+    struct memory *found = NULL;
+    for (int i = 0; self->others && i < OTHERS; i++) {
+        struct memory *other = &self->others[i];
+        struct region near = {other->extent.low - DEEPER, other->extent.high};
+        if (is_within(&near, slot) && (!found || near.high < found->extent.high)) found = other;
+    }
+    return found;
+}
+
+static struct region extent_at_least(uintptr_t slot) {
+    return (struct region){slot, os_round_up(slot + sizeof(uint64_t), OS_PAGE)};
+}
+
+static struct memory *forget_oldest(struct stack *self, uintptr_t slot) {
+    struct memory *oldest = &self->others[0];
+    for (int i = 1; i < OTHERS; i++)
+        if (self->others[i].used < oldest->used) oldest = &self->others[i];
+    oldest->count = 0;
+    oldest->extent = extent_at_least(slot);
+    return oldest;
+}
+
+/* The thread is on this stack now. What is remembered of it is good for something if all can be read from the present
+ * slot up to its end. That is asked when the thread comes from another stack, and when anything was unmapped. It may
+ * have been elsewhere without an allocation: that is why words are verified from inside, too. */
+static struct view come_to(struct stack *self, struct memory *memory, uintptr_t slot) {
+    struct view view = other_view(slot);
+    uint32_t unmappings = __atomic_load_n(&stack_unmappings, __ATOMIC_ACQUIRE);
+    bool stayed = memory == self->other && unmappings == self->unmappings && view.low >= self->looked.low &&
+                  view.high <= self->looked.high;
+    if (memory != self->other) memory->used = ++self->clock;
+    self->other = memory;
+    self->unmappings = unmappings;
+    if (stayed && memory->count) view = (struct view){self->looked.low, self->looked.high, false, false};
+    if (memory->count) look_up_to(&view, memory->extent.high);
+    if (view.high < memory->extent.high) memory->count = 0;
+    return view;
+}
+
+/* From the slot to behind the outermost word. No other stack that is remembered can be there still. */
+static void note_extent(struct stack *self, struct memory *memory, uintptr_t slot) {
+    struct region extent = extent_at_least(slot);
+    for (uint32_t i = 0, n = words_before(memory, memory->count); i < n; i++) {
+        uintptr_t end = (uintptr_t)(memory->words[i].at + 1);
+        if (!i || end > extent.high) extent.high = end;
+    }
+    for (int i = 0; i < OTHERS; i++) {
+        struct region *there = &self->others[i].extent;
+        if (there->low < extent.high && extent.low < there->high) *there = (struct region){0, 0};
+    }
+    memory->extent = extent;
+}
+
+/* `memory`: what was recalled, or NULL. */
+static uint32_t find_elsewhere(struct stack *self, struct memory *memory, const struct caller *caller) {
+    if (!self->others && self->leaves) self->others = arena_take(OTHERS * sizeof *self->others);
+    if (!self->others) return find_anew(self, other_view(caller->slot), caller);
+    if (!memory) memory = forget_oldest(self, caller->slot);
+    struct view view = come_to(self, memory, caller->slot);
+    uint32_t node = find(self, memory, &view, caller);
+    if (!view.own) self->looked = (struct region){view.low, view.high};
+    if (view.ended) note_extent(self, memory, caller->slot);
+    if (caller->slot < memory->extent.low) memory->extent.low = caller->slot;
+    return node;
 }
 
 /* --- */
@@ -609,8 +763,8 @@ static bool on_alternate_stack(void) {
 /* Whether the hook whose slot was `inner` is gone for good, seen from one with `slot`: a signal handler left it by
  * longjmp. Its frame was further in than ours. */
 static bool has_left(const struct stack *self, uintptr_t inner, uintptr_t slot) {
-    bool further_out = slot > inner && slot < self->own.high && inner >= self->own.low;
-    return further_out && !on_alternate_stack();
+    const struct region *on = is_within(&self->own, inner) || !self->other ? &self->own : &self->other->extent;
+    return slot > inner && is_within(on, inner) && is_within(on, slot) && !on_alternate_stack();
 }
 
 bool stack_has_left(uintptr_t inner, uintptr_t slot) {
@@ -646,14 +800,10 @@ static uint32_t site_with(struct stack *self, const struct caller *caller) {
         forget(self);
         self->generation = generation;
     }
-    if (unlikely(!is_own(self, caller->slot))) {
-        site = find_anew(self, foreign(caller->slot), caller);
-    } else if (self->leaves) {
-        site = site_for_node(find(self, self->own, caller), caller->address);
-        if (self->count) fill_leaf(self, leaves_of(self, *caller), caller, site);
-    } else {
-        site = find_anew(self, self->own, caller);
-    }
+    struct memory *other = is_within(&self->own, caller->slot) ? NULL : recall(self, caller->slot);
+    bool own = !other && is_own(self, caller->slot);
+    site = site_for_node(own ? find_own(self, caller) : find_elsewhere(self, other, caller), caller->address);
+    if (own && self->leaves && self->memory.count) fill_leaf(&self->memory, leaves_of(self, *caller), caller, site);
     end_work(self);
     return site;
 }
@@ -677,7 +827,7 @@ static uint32_t site_for_nobody(const struct caller *caller) {
     if (!shared) shared = new_stack(false);
     uint32_t site;
     if (shared) {
-        shared->own = (struct region){0, 0};
+        stack_inherit(shared);
         site = site_with(shared, caller);
     } else {
         site = site_of_place(caller);
@@ -704,6 +854,7 @@ static INLINE uint32_t site_in_leaves(struct stack *self, struct caller caller) 
                  self->generation != __atomic_load_n(&site_generation, __ATOMIC_ACQUIRE)))
         return 0;
     begin_work(self, caller.slot);
+    self->other = NULL;
     const struct leaf *leaf = leaves_of(self, caller);
     uint32_t site = leaf_holds(self, leaf, caller) ? leaf->site : leaf_holds(self, leaf + 1, caller) ? leaf[1].site : 0;
     end_work(self);
@@ -725,8 +876,9 @@ uint32_t stack_site(uintptr_t slot, uintptr_t address, uintptr_t rbp) {
 
 void stack_inherit(struct stack *self) {
     self->own = (struct region){0, 0};
-    self->busy = 0;
-    self->count = 0;
+    self->busy = self->hole = 0;
+    self->other = NULL;
+    for (int i = 0; self->others && i < OTHERS; i++) self->others[i].extent = (struct region){0, 0};
     if (self->spare) stack_inherit(self->spare);
     forget(self);
 }

@@ -34,6 +34,10 @@ bool stack_is_interrupted(void);
 /* Whether the calling thread's hook whose slot was `inner` is gone for good, seen from one with `slot`. */
 bool stack_has_left(uintptr_t inner, uintptr_t slot);
 
+/* After memory was unmapped, or made inaccessible: it may have been next to a stack. */
+extern uint32_t stack_unmappings;
+static inline void stack_note_unmapping(void) { __atomic_fetch_add(&stack_unmappings, 1, __ATOMIC_RELEASE); }
+
 /* The calling thread has got the slot, and with it what a thread before it remembered. */
 struct stack;
 void stack_inherit(struct stack *self);

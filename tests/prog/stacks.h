@@ -6,6 +6,7 @@
 
 #include "expect.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #if defined(__clang__)

@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include "coroutine.h"
+
 enum {
     COROUTINES = 3,
     STACK = 1 << 17,
@@ -88,20 +90,8 @@ FRAME static void borrow(void) {
     STAY;
 }
 
-/* --- a switch as libraries of coroutines have it: registers pushed, stack pointers exchanged --- */
+/* --- a switch as libraries of coroutines have it --- */
 
-void exchange(void **save_here, void *go_there);
-__asm__(
-    ".text\n.globl exchange\n.type exchange,@function\n"
-    "exchange: .cfi_startproc\n"
-    "pushq %rbp\n.cfi_adjust_cfa_offset 8\npushq %rbx\n.cfi_adjust_cfa_offset 8\npushq %r12\n.cfi_adjust_cfa_offset 8\n"
-    "pushq %r13\n.cfi_adjust_cfa_offset 8\npushq %r14\n.cfi_adjust_cfa_offset 8\npushq %r15\n.cfi_adjust_cfa_offset 8\n"
-    ".cfi_offset %rbp, -16\n"
-    "movq %rsp, (%rdi)\nmovq %rsi, %rsp\n"
-    "popq %r15\n.cfi_adjust_cfa_offset -8\npopq %r14\n.cfi_adjust_cfa_offset -8\npopq %r13\n.cfi_adjust_cfa_offset -8\n"
-    "popq %r12\n.cfi_adjust_cfa_offset -8\npopq %rbx\n.cfi_adjust_cfa_offset -8\npopq %rbp\n.cfi_adjust_cfa_offset -8\n"
-    ".cfi_restore %rbp\n"
-    "ret\n.cfi_endproc\n.size exchange, . - exchange");
 static void *main_stack, *other_stack;
 FRAME static void by_hand(void) {
     size = BY_HAND, allocate();
@@ -111,11 +101,7 @@ FRAME static void by_hand(void) {
     MUST(0);
 }
 FRAME static void switch_by_hand(void) {
-    uintptr_t *top = (uintptr_t *)((char *)new_stack() + STACK);
-    *--top = 0; /* where by_hand would return to: nobody's address */
-    *--top = (uintptr_t)by_hand;
-    top -= 6;
-    exchange(&main_stack, top);
+    exchange(&main_stack, begin_function((char *)new_stack() + STACK, by_hand));
     exchange(&main_stack, other_stack);
     STAY;
 }

@@ -45,6 +45,8 @@ def check(name, *argv, least, **env):
 programs = support.BUILD / "tests/prog"
 check("threads", programs / "random_operations", least=100_000)
 check("exceptions, coroutines", programs / "cpp_exceptions_coroutines", least=100)
+check("coroutines that come and go", programs / "stacks_coroutines_gone", least=100_000)
+check("signals", programs / "stacks_signals", least=6)
 check("sqlite3", "sqlite3", ":memory:", "create table t(a, b); with recursive n(i) as (select 1 union all select i + 1 from n "
       "where i < 3000) insert into t select i, hex(randomblob(20)) from n; select count(*), b from t group by a % 7;", least=3000)
 check("jq", "jq", "-n", "[range(2000) | {a: ., b: [range(3)]}] | group_by(.a % 5) | length", least=3000)

@@ -1,0 +1,36 @@
+/* coroutine.h — coroutines as libraries have them: a switch that pushes registers and exchanges stack pointers. */
+#ifndef COROUTINE_H
+#define COROUTINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Leaves the present stack, whose pointer is put at `save_here`, for the other one. */
+void exchange(void **save_here, void *go_there);
+__asm__(
+    ".text\n.globl exchange\n.type exchange,@function\n"
+    "exchange: .cfi_startproc\n"
+    "pushq %rbp\n.cfi_adjust_cfa_offset 8\npushq %rbx\n.cfi_adjust_cfa_offset 8\npushq %r12\n.cfi_adjust_cfa_offset 8\n"
+    "pushq %r13\n.cfi_adjust_cfa_offset 8\npushq %r14\n.cfi_adjust_cfa_offset 8\npushq %r15\n.cfi_adjust_cfa_offset 8\n"
+    ".cfi_offset %rbp, -16\n"
+    "movq %rsp, (%rdi)\nmovq %rsi, %rsp\n"
+    "popq %r15\n.cfi_adjust_cfa_offset -8\npopq %r14\n.cfi_adjust_cfa_offset -8\npopq %r13\n.cfi_adjust_cfa_offset -8\n"
+    "popq %r12\n.cfi_adjust_cfa_offset -8\npopq %rbx\n.cfi_adjust_cfa_offset -8\npopq %rbp\n.cfi_adjust_cfa_offset -8\n"
+    ".cfi_restore %rbp\n"
+    "ret\n.cfi_endproc\n.size exchange, . - exchange");
+
+/* Where to go so that the code begins to run with its stack pointer at `top`. */
+static inline void *begin_at(void *top, void (*code)(void)) {
+    uintptr_t *at = top;
+    *--at = (uintptr_t)code;
+    return at - 6;
+}
+
+/* The same for a function, with nobody's address where it would return to. */
+static inline void *begin_function(void *end, void (*function)(void)) {
+    uintptr_t *top = end;
+    *--top = 0;
+    return begin_at(top, function);
+}
+
+#endif
