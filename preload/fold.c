@@ -8,6 +8,7 @@
 #include "account.h"
 #include "ids.h"
 #include "ledger.h"
+#include "lock.h"
 #include "peak.h"
 #include "site.h"
 #include "tree.h"
@@ -19,7 +20,7 @@ bool fold_wanted;
 enum stage { IDLE, FIRST_WAIT, SECOND_WAIT };
 
 static struct {
-    uint32_t busy;
+    struct lock busy;
     enum stage stage;
     struct ids *sites;    /* that are to go: hidden */
     struct ids *pictured; /* sites that a picture of the peak shows */
@@ -218,7 +219,7 @@ static void finish(void) {
 }
 
 void fold_step(uintptr_t slot) {
-    if (ledger_is_sealed() || __atomic_exchange_n(&fold.busy, 1, __ATOMIC_ACQUIRE)) return;
+    if (ledger_is_sealed() || !lock_try(&fold.busy)) return;
     switch (fold.stage) {
     case IDLE:
         begin();
@@ -233,7 +234,7 @@ void fold_step(uintptr_t slot) {
         if (account_all_quiet(slot)) finish();
         break;
     }
-    __atomic_store_n(&fold.busy, 0, __ATOMIC_RELEASE);
+    lock_let_go(&fold.busy);
 }
 
 void fold_abandon(void) {

@@ -69,12 +69,9 @@ uint32_t index_find(const struct index *self, uint32_t hash, const void *key) {
 
 /* --- growing --- */
 
-bool index_hold(struct index *self) {
-    uint32_t idle = 0;
-    return __atomic_compare_exchange_n(&self->growing, &idle, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
-}
+bool index_hold(struct index *self) { return lock_try(&self->growing); }
 
-void index_let_go(struct index *self) { __atomic_store_n(&self->growing, 0, __ATOMIC_RELEASE); }
+void index_let_go(struct index *self) { lock_let_go(&self->growing); }
 
 static void insert_copy(uint32_t *table, uint32_t bits, uint32_t hash, uint32_t id) {
     uint32_t mask = (1u << bits) - 1;
@@ -98,8 +95,8 @@ static void copy_into_next(struct index *self, uint32_t bits) {
     for (uint32_t i = 0; i < 1u << bits; i++) {
         fetch_ahead(self, from, bits, i);
         uint32_t slot = EMPTY;
-        while (!is_record(slot) && !__atomic_compare_exchange_n(&from[i], &slot, SEALED, false, __ATOMIC_ACQ_REL,
-                                                                __ATOMIC_ACQUIRE))
+        while (!is_record(slot) &&
+               !__atomic_compare_exchange_n(&from[i], &slot, SEALED, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
             ;
         if (!is_record(slot)) continue;
         uint32_t id = id_in(slot);
@@ -128,8 +125,8 @@ static bool grow(struct index *self) {
 }
 
 /* The last slots stay empty, so that every probe ends: then there is a larger table, or another thread makes it, or this
- * one does, or there is no memory for it. (The other thread may be this one, below a signal handler.) What this one finds
- * to be too full, it may also find grown by the time that it has its turn. */
+ * one does, or there is no memory for it. What this one finds to be too full, it may also find grown by the time that it
+ * has its turn. */
 static bool has_room(struct index *self, uint32_t bits) {
     int turn = 0;
     do {
@@ -202,8 +199,9 @@ bool index_begin(struct index *self) {
 
 void index_reset(struct index *self) {
     memset(self->tables, 0, sizeof self->tables);
-    self->bits = self->used = self->growing = 0;
+    self->bits = self->used = 0;
     self->gone = 0;
+    self->growing = (struct lock){0};
 }
 
 uint64_t index_bytes(const struct index *self) { return sizeof(uint32_t) << bits_of(self); }

@@ -5,8 +5,8 @@
  * where the copy has passed; who meets one goes on in the copy. (Method: the freezing of slots in Cliff Click's
  * lock-free hash table, 2007.)
  *
- * Two threads that insert equal records at the same instant may both succeed, where the table grows or where records were
- * taken out: callers know what to do about twins. */
+ * Two threads that insert equal records at the same instant may both succeed, where the table grows or where records
+ * were taken out: callers know what to do about twins. */
 #ifndef MEMSTOW_INDEX_H
 #define MEMSTOW_INDEX_H
 
@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "ids.h"
+#include "lock.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -33,7 +34,7 @@ struct index {
     uint32_t *tables[INDEX_LAST_BITS + 1]; /* by the logarithm of its size; the last one that is there is in use */
     uint32_t bits, used;
     int32_t gone;
-    uint32_t growing;
+    struct lock growing;
 };
 
 bool index_begin(struct index *self);

@@ -19,6 +19,7 @@
 #include <time.h>
 
 #include "arena.h"
+#include "lock.h"
 #include "os.h"
 
 enum {
@@ -51,8 +52,8 @@ static struct {
     size_t used;     /* sections from the start of the file */
     bool file;       /* false: memory only */
     bool sealed;
-    bool written;     /* memory only: to its file, at what seemed the end */
-    uint32_t growing; /* thread id of who grows it */
+    bool written; /* memory only: to its file, at what seemed the end */
+    struct lock growing;
     uint32_t noting;
     dev_t device;
     ino_t inode;
@@ -315,20 +316,6 @@ bool ledger_wait(int turn) {
     return turn < SPINS + PAUSES;
 }
 
-/* Bounded, because the holder may be stopped; and at once in a signal handler that interrupted the holder. */
-static bool growth_lock(void) {
-    uint32_t self = ledger.sealed ? 1 : os_tid(); /* in a sandbox nothing is asked of the kernel */
-    for (int turn = 0; ledger_wait(turn); turn++) {
-        uint32_t holder = 0;
-        if (__atomic_compare_exchange_n(&ledger.growing, &holder, self, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-            return true;
-        if (holder == self) return false;
-    }
-    return false;
-}
-
-static void growth_unlock(void) { __atomic_store_n(&ledger.growing, 0, __ATOMIC_RELEASE); }
-
 /* What is left of a window that a section does not fit into: a section of no type, which readers skip. */
 static bool skip_to_next_window(size_t need) {
     struct snap_section *filler = (void *)address_of(ledger.used);
@@ -360,9 +347,9 @@ static struct snap_section *carve(uint32_t type, uint32_t record_size, uint64_t 
 
 static struct snap_section *new_section(uint32_t type, uint32_t record_size, uint64_t capacity, uint64_t first) {
     struct snap_section *section = NULL;
-    if (growth_lock()) {
+    if (lock_wait(&ledger.growing)) {
         section = carve(type, record_size, capacity, first);
-        growth_unlock();
+        lock_let_go(&ledger.growing);
     }
     if (!section) ledger_lost(SNAP_LOST_FILE);
     return section;
@@ -385,7 +372,7 @@ static uint32_t segment_first(const struct series *self, uint32_t k) {
 }
 
 static bool make_segment(struct series *self, uint32_t k) {
-    if (!growth_lock()) return false;
+    if (!lock_wait(&ledger.growing)) return false;
     if (!self->segments[k]) {
         struct snap_section *section =
             carve(self->type, self->record_size, (uint64_t)self->first_capacity << k, segment_first(self, k));
@@ -394,7 +381,7 @@ static bool make_segment(struct series *self, uint32_t k) {
             __atomic_store_n(&self->segments[k], (char *)(section + 1), __ATOMIC_RELEASE);
         }
     }
-    growth_unlock();
+    lock_let_go(&ledger.growing);
     return self->segments[k] != NULL;
 }
 
@@ -447,7 +434,7 @@ void series_reset(struct series *self) {
 
 uint32_t ledger_string(const char *text) {
     size_t length = strlen(text) + 1;
-    if (length == 1 || length > STRING_SECTION || !growth_lock()) return 0;
+    if (length == 1 || length > STRING_SECTION || !lock_wait(&ledger.growing)) return 0;
     struct snap_section *section = strings.section;
     if (!section || section->count + length > strings.capacity) {
         uint64_t first = section ? section->first + section->count : 0;
@@ -465,7 +452,7 @@ uint32_t ledger_string(const char *text) {
         memcpy(strings.bytes + section->count, text, length);
         __atomic_store_n(&section->count, section->count + length, __ATOMIC_RELEASE);
     }
-    growth_unlock();
+    lock_let_go(&ledger.growing);
     return at;
 }
 
@@ -582,9 +569,9 @@ void ledger_end(enum snap_state state) {
         write_out();
         return;
     }
-    if (!growth_lock()) return;
+    if (!lock_wait(&ledger.growing)) return;
     give_room_back();
-    growth_unlock();
+    lock_let_go(&ledger.growing);
 }
 
 void ledger_resume(void) {

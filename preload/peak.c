@@ -5,6 +5,7 @@
 
 #include "account.h"
 #include "ledger.h"
+#include "lock.h"
 #include "site.h"
 
 enum { STEP_READS = 4096, FALL_MIN = 1 << 20, NUMBER_MAX = 10, FIRST_BYTES = 4096 };
@@ -14,7 +15,7 @@ static struct series buffers[2] = {
     {.type = SNAP_PEAK_1, .record_size = 1, .first_capacity = FIRST_BYTES, .limit = 1u << 28}};
 
 static struct {
-    uint32_t busy;
+    struct lock busy;
     uint64_t peak; /* being copied; 0: none */
     uint64_t peak_ns;
     uint64_t bytes;
@@ -118,9 +119,9 @@ static void copy_slice(void) {
     if (picture.next_chunk >= chunks) publish();
 }
 
-bool peak_hold(void) { return !__atomic_exchange_n(&picture.busy, 1, __ATOMIC_ACQUIRE); }
+bool peak_hold(void) { return lock_try(&picture.busy); }
 
-void peak_let_go(void) { __atomic_store_n(&picture.busy, 0, __ATOMIC_RELEASE); }
+void peak_let_go(void) { lock_let_go(&picture.busy); }
 
 void peak_watch(uint64_t total) {
     struct snap_header *head = ledger_head;
@@ -139,13 +140,12 @@ void peak_finish(void) {
 }
 
 void peak_sites(void (*each)(uint32_t site)) {
-    if (ledger_head->picture_buffer < 2)
-        list(ledger_head->picture_buffer, (uint32_t)ledger_head->picture_length, each);
+    if (ledger_head->picture_buffer < 2) list(ledger_head->picture_buffer, (uint32_t)ledger_head->picture_length, each);
     if (picture.peak) list(picture.buffer, picture.length, each);
 }
 
 void peak_abandon(void) {
-    picture.busy = 0;
+    picture.busy = (struct lock){0};
     picture.peak = 0;
     series_reset(&buffers[0]);
     series_reset(&buffers[1]);

@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include "lock.h"
 #include "os.h"
 #include "python_code.h"
 #include "python_layout.h"
@@ -35,7 +36,7 @@ struct interpreter {
 static struct interpreter interpreters[PYTHON_INTERPRETERS];
 static uint32_t interpreter_count;
 static void (*deallocs[PYTHON_INTERPRETERS])(uintptr_t code); /* of their code objects, before ours */
-static bool adding;
+static struct lock adding;
 
 /* --- finding an interpreter --- */
 
@@ -140,10 +141,10 @@ static uint64_t plain_word(uintptr_t start, uint32_t generation) {
     return (uint64_t)start << 16 | (uint16_t)generation;
 }
 
-/* False also when another thread is at it for long, or this one is, below a signal handler. */
+/* False also when another thread is at it for long, or this one is. */
 static bool begin_adding(void) {
     for (int i = 0; i < SPINS; i++) {
-        if (!__atomic_exchange_n(&adding, true, __ATOMIC_ACQUIRE)) return true;
+        if (lock_try(&adding)) return true;
         __builtin_ia32_pause();
     }
     return false;
@@ -157,7 +158,7 @@ static struct interpreter *look_into_object(uintptr_t pc, uint32_t generation) {
     uint64_t *plain = &plain_objects[start / OS_PAGE % PLAIN_OBJECTS], word = plain_word(start, generation);
     if (os_load(plain) == word || !begin_adding()) return NULL;
     if (!interpreter_at(pc)) add(&found);
-    __atomic_store_n(&adding, false, __ATOMIC_RELEASE);
+    lock_let_go(&adding);
     struct interpreter *self = interpreter_at(pc);
     if (!self) __atomic_store_n(plain, word, __ATOMIC_RELAXED);
     return self;
@@ -353,6 +354,6 @@ uint32_t python_frame_record(const struct python_frame *frame) {
 }
 
 void python_abandon(void) {
-    adding = false;
+    adding = (struct lock){0};
     python_record_abandon();
 }

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "lock.h"
 #include "os.h"
 #include "python.h"
 #include "python_code.h"
@@ -21,7 +22,7 @@ static struct words codes_by_object, codes_by_content, files, frames_by_place;
 static struct series *frames;
 static struct series codes = {
     .type = SNAP_CODE, .record_size = sizeof(struct snap_code), .first_capacity = 256, .limit = 1 << 22};
-static bool writing;
+static struct lock writing;
 static bool unlisted; /* there were code objects that codes_by_object does not know: any death may be theirs */
 
 /* Ids of content are hashes of 64 bits: among a million codes two are taken for one with a chance of 1 : 40 million. */
@@ -128,7 +129,7 @@ static uint64_t place_key(uint32_t code, uint32_t offset) { return (uint64_t)(co
 
 static bool begin_writing(void) {
     for (int i = 0; i < SPINS; i++) {
-        if (!__atomic_exchange_n(&writing, true, __ATOMIC_ACQUIRE)) return true;
+        if (lock_try(&writing)) return true;
         __builtin_ia32_pause();
     }
     return false;
@@ -151,7 +152,7 @@ static __attribute__((noinline)) uint32_t record_new(const struct python_layout 
         frame = add_frame(layout, python_plain(code_key), id, offset);
         if (writer && frame != WORDS_NONE) words_put(&frames_by_place, place_key(id, offset), frame);
     }
-    if (writer) __atomic_store_n(&writing, false, __ATOMIC_RELEASE);
+    if (writer) lock_let_go(&writing);
     return frame;
 }
 
@@ -178,5 +179,6 @@ void python_record_abandon(void) {
     words_clear(&frames_by_place);
     series_reset(&codes);
     frames = NULL;
-    writing = unlisted = false;
+    writing = (struct lock){0};
+    unlisted = false;
 }

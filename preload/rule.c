@@ -1,5 +1,5 @@
-/* rule.c — see rule.h. Many threads read the table; one at a time writes, and who finds it being written does without:
- * its rule is not kept, and its frame may get a second record, which readers join. */
+/* rule.c — see rule.h. Any thread reads the table and puts rules into it; one at a time replaces it. Two that put the
+ * same rule at the same moment put the same, but for its frame, which may get a second record: readers join them. */
 #include "rule.h"
 
 #include <string.h>
@@ -7,6 +7,7 @@
 #include "arena.h"
 #include "cfi.h"
 #include "ledger.h"
+#include "lock.h"
 #include "python.h"
 #include "site.h"
 #include "snapshot.h"
@@ -15,7 +16,7 @@ enum { FIRST_BITS = 12, LAST_BITS = 24 };
 
 struct rule_table *rule_table;
 
-static uint32_t writing;
+static struct lock replacing;
 static struct series frames = {
     .type = SNAP_FRAME, .record_size = sizeof(struct snap_frame), .first_capacity = 1024, .limit = 1 << 24};
 
@@ -75,7 +76,12 @@ static struct rule_table *new_table(uint32_t bits) {
     if (!table) return NULL;
     table->shift = 64 - bits;
     table->mask = (1u << bits) - 1;
+    for (uint32_t i = 0; i <= table->mask; i++) table->rules[i].frame = RULE_NO_FRAME;
     return table;
+}
+
+static bool is_filled(const struct rule_table *table, uint32_t sixteenths) {
+    return 16 * (uint64_t)__atomic_load_n(&table->used, __ATOMIC_RELAXED) >= sixteenths * ((uint64_t)table->mask + 1);
 }
 
 static void put(struct rule *slot, const struct rule *rule) {
@@ -84,51 +90,58 @@ static void put(struct rule *slot, const struct rule *rule) {
     __atomic_store_n(&slot->how, rule->how, __ATOMIC_RELEASE);
 }
 
+/* What is written last is read first. */
+static struct rule taken_from(const struct rule *slot) {
+    uint32_t how = __atomic_load_n(&slot->how, __ATOMIC_ACQUIRE);
+    uint64_t place = __atomic_load_n(&slot->place, __ATOMIC_ACQUIRE);
+    return (struct rule){place, how, __atomic_load_n(&slot->frame, __ATOMIC_RELAXED)};
+}
+
 static struct rule_table *twice(const struct rule_table *from) {
     uint32_t bits = 64 - from->shift + 1;
     struct rule_table *table = bits <= LAST_BITS ? new_table(bits) : NULL;
     if (!table) return NULL;
     for (uint32_t i = 0; i <= from->mask; i++) {
-        const struct rule *rule = &from->rules[i];
-        if (rule->place) put(rule_slot(table, rule->place & (((uint64_t)1 << RULE_PLACE_BITS) - 1)), rule);
+        struct rule rule = taken_from(&from->rules[i]);
+        if (!rule.place) continue;
+        put(rule_slot(table, rule.place & (((uint64_t)1 << RULE_PLACE_BITS) - 1)), &rule);
+        table->used++;
     }
-    table->used = from->used;
     return table;
 }
 
-/* Room for one more: false when the table is as full as may be. */
-static bool make_room(void) {
-    struct rule_table *table = rule_table;
-    if (4 * (uint64_t)table->used < 3 * ((uint64_t)table->mask + 1)) return true;
-    struct rule_table *larger = twice(table);
-    if (!larger) return 16 * (uint64_t)table->used < 15 * ((uint64_t)table->mask + 1);
-    __atomic_store_n(&rule_table, larger, __ATOMIC_RELEASE);
-    ledger_note_own_memory();
-    return true;
+static void grow(void) {
+    if (!lock_try(&replacing)) return;
+    struct rule_table *larger = is_filled(rule_table, 12) ? twice(rule_table) : NULL;
+    if (larger) {
+        __atomic_store_n(&rule_table, larger, __ATOMIC_RELEASE);
+        ledger_note_own_memory();
+    }
+    lock_let_go(&replacing);
 }
 
-static bool write_lock(void) {
-    uint32_t idle = 0;
-    return __atomic_compare_exchange_n(&writing, &idle, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+/* The place's slot, taken for it if it is new; NULL when the table is as full as may be. What others put into a table
+ * while a larger one is made may be missing there, and is read again. */
+static struct rule *slot_for(uint64_t place) {
+    if (unlikely(is_filled(__atomic_load_n(&rule_table, __ATOMIC_ACQUIRE), 12))) grow();
+    struct rule_table *table = __atomic_load_n(&rule_table, __ATOMIC_ACQUIRE);
+    for (;;) {
+        struct rule *slot = rule_slot(table, place);
+        uint64_t there = __atomic_load_n(&slot->place, __ATOMIC_ACQUIRE);
+        if (there && !((there ^ place) << (64 - RULE_PLACE_BITS))) return slot;
+        if (there) continue; /* taken for another place just now */
+        if (is_filled(table, 15)) return NULL;
+        if (!__atomic_compare_exchange_n(&slot->place, &there, place, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            continue;
+        __atomic_fetch_add(&table->used, 1, __ATOMIC_RELAXED);
+        return slot;
+    }
 }
-
-static void write_unlock(void) { __atomic_store_n(&writing, 0, __ATOMIC_RELEASE); }
 
 struct rule rule_read(uint64_t place) {
-    struct rule rule = look_up(place);
-    if (!write_lock()) {
-        rule.frame = frame_for(place, RULE_NO_FRAME);
-        return rule;
-    }
-    bool room = make_room();
-    struct rule *slot = rule_slot(rule_table, place);
-    bool known = slot->place != 0;
-    rule.frame = frame_for(place, known ? slot->frame : RULE_NO_FRAME);
-    if (room || known) {
-        rule_table->used += !known;
-        put(slot, &rule);
-    }
-    write_unlock();
+    struct rule rule = look_up(place), *slot = slot_for(place);
+    rule.frame = frame_for(place, slot ? __atomic_load_n(&slot->frame, __ATOMIC_RELAXED) : RULE_NO_FRAME);
+    if (slot) put(slot, &rule);
     return rule;
 }
 
@@ -144,15 +157,14 @@ const struct snap_frame *rule_frame(uint32_t frame) { return series_at(&frames, 
 
 void rule_forget(void) {
     if (!rule_table) return;
-    bool locked = write_lock(); /* in a forked child its holder may never come back */
-    for (int turn = 0; !locked && ledger_wait(turn); turn++) locked = write_lock();
+    bool locked = lock_wait(&replacing); /* in a forked child its holder may never come back */
     struct rule_table *table;
     do { /* without the lock, a larger copy may come meanwhile */
         table = __atomic_load_n(&rule_table, __ATOMIC_ACQUIRE);
         for (uint32_t i = 0; i <= table->mask; i++)
             __atomic_store_n(&table->rules[i].how, RULE_STALE, __ATOMIC_RELEASE);
     } while (table != __atomic_load_n(&rule_table, __ATOMIC_ACQUIRE));
-    if (locked) write_unlock();
+    if (locked) lock_let_go(&replacing);
 }
 
 bool rule_begin(void) {
@@ -165,7 +177,7 @@ bool rule_begin(void) {
 void rule_abandon(void) {
     python_abandon();
     series_reset(&frames);
-    writing = 0;
+    replacing = (struct lock){0};
     rule_table = NULL;
 }
 

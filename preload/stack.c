@@ -136,6 +136,8 @@ struct stack {
     struct step *steps; /* of the present stack, innermost first, and their Python frames */
     struct python_frame *found;
     uint32_t steps_room, found_room;
+    uintptr_t handler; /* of the last stack that was unwound: the slot of the innermost signal frame; 0: none was met */
+    bool complete;     /* it was unwound to its outermost frame */
     struct stack *spare; /* for a signal handler that interrupts the work here */
     struct leaf *leaves; /* NULL in a spare one: it does not remember anything */
     struct hop hops[1 << HOP_BITS]; /* by hash of the address: what is asked of rules with each stack */
@@ -296,6 +298,7 @@ static const uint64_t *word_at(struct view *view, uintptr_t above, uintptr_t add
 
 static enum outcome out_of_signal(struct stack *self, struct view *view, struct step *step, struct state *next) {
     uintptr_t context = step->state.slot + sizeof(uint64_t);
+    if (!self->handler) self->handler = step->state.slot;
     if (!word_at(view, context, context + CFI_SIGNAL_PC)) return BROKEN;
     step->address_at = (const uint64_t *)(context + CFI_SIGNAL_PC);
     step->cfa_at = (const uint64_t *)(context + CFI_SIGNAL_SP);
@@ -626,6 +629,7 @@ static uint32_t unwind(struct stack *self, struct memory *memory, struct view *v
     bool own = view->own;
     uint32_t n = 0, found = 0;
     uintptr_t inner = 0; /* anchor of the last loop that was met */
+    self->handler = 0;
     for (*outcome = GOES_ON; *outcome == GOES_ON;) {
         while (check.count && memory->elements[check.count - 1].state.slot < state.slot) check.count--;
         if (check.count && same_state(&memory->elements[check.count - 1], &state) && joins(memory, &check, own, inner))
@@ -652,6 +656,7 @@ static uint32_t find(struct stack *self, struct memory *memory, struct view *vie
     uint32_t n = unwind(self, memory, view, caller, &outcome);
     if (outcome == UNKNOWN || outcome == BROKEN) ledger_lost(SNAP_LOST_FRAMES);
     view->ended = outcome != GOES_ON;
+    self->complete = outcome == ENDED;
     while (n && make_room_for(memory, &self->steps[n - 1])) push(memory, &self->steps[--n], self->found);
     if (n) ledger_lost(SNAP_LOST_STACKS);
     uint32_t node = memory->count ? node_of(memory, &memory->elements[memory->count - 1]) : TREE_ROOT;
@@ -761,10 +766,10 @@ static bool on_alternate_stack(void) {
 }
 
 /* Whether the hook whose slot was `inner` is gone for good, seen from one with `slot`: a signal handler left it by
- * longjmp. Its frame was further in than ours. */
+ * longjmp. Its frame was further in than ours, or it is ours now. */
 static bool has_left(const struct stack *self, uintptr_t inner, uintptr_t slot) {
     const struct region *on = is_within(&self->own, inner) || !self->other ? &self->own : &self->other->extent;
-    return slot > inner && is_within(on, inner) && is_within(on, slot) && !on_alternate_stack();
+    return slot >= inner && is_within(on, inner) && is_within(on, slot) && !on_alternate_stack();
 }
 
 bool stack_has_left(uintptr_t inner, uintptr_t slot) {
@@ -777,9 +782,10 @@ static bool is_at_work(const struct stack *self, uintptr_t slot) {
 }
 
 bool stack_is_interrupted(void) {
-    const struct stack *self = account_self->stack;
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-    return self && (is_at_work(self, here) || (self->spare && is_at_work(self->spare, here)));
+    for (const struct stack *self = account_self->stack; self; self = self->spare)
+        if (is_at_work(self, here)) return true;
+    return false;
 }
 
 static void begin_work(struct stack *self, uintptr_t slot) {
@@ -836,16 +842,38 @@ static uint32_t site_for_nobody(const struct caller *caller) {
     return site;
 }
 
+/* The same, seen from a stack that another memory has just found to its end. Who is interrupted has a signal frame
+ * further in, and is on this stack: another one may be left and come back to. */
+static bool is_left_behind(const struct stack *self, const struct stack *by, uintptr_t slot) {
+    bool same_stack = is_within(&by->own, self->busy) && is_within(&by->own, slot) && slot < self->busy;
+    return self->busy && same_stack && (!by->handler || (is_within(&by->own, by->handler) && by->handler > self->busy));
+}
+
+/* Its thread is at work with each of them in front of `by`, or it was: then they are free again. */
+static void free_those_left(struct stack *self, const struct stack *by, uintptr_t slot) {
+    for (; self != by; self = self->spare)
+        if (is_left_behind(self, by, slot)) {
+            forget(self);
+            self->busy = 0;
+        }
+}
+
+enum { SPARES = 8 };
+
 /* The stack is not in the leaf cache, or it cannot be asked. */
 __attribute__((noinline)) static uint32_t site_in_full(uintptr_t slot, uintptr_t address, uintptr_t rbp) {
     struct caller caller = {slot, address, rbp};
-    struct stack *self = stack_of_thread();
+    struct stack *first = stack_of_thread(), *self = first;
     if (unlikely(__atomic_load_n(&fold_wanted, __ATOMIC_RELAXED))) fold_step(slot);
     if (!self) return site_for_nobody(&caller);
-    if (!is_at_work(self, slot)) return site_with(self, &caller);
-    if (!self->spare) self->spare = new_stack(false);
-    if (self->spare && !is_at_work(self->spare, slot)) return site_with(self->spare, &caller);
-    return site_of_place(&caller);
+    for (int i = 0; self && is_at_work(self, slot); i++) {
+        if (!self->spare && i < SPARES) self->spare = new_stack(false);
+        self = self->spare;
+    }
+    if (!self) return site_of_place(&caller);
+    uint32_t site = site_with(self, &caller);
+    if (unlikely(self != first) && self->complete) free_those_left(first, self, slot);
+    return site;
 }
 
 /* 0 when it is not there. */

@@ -6,7 +6,7 @@ import support
 VERSIONS = ["3.11", "3.12", "3.13", "3.14"]
 PLACES = ["/usr/bin/python3.*", "/usr/local/bin/python3.*", "~/.pyenv/versions/*/bin/python3",
           "~/.local/share/uv/python/*/bin/python3"]
-SOURCES = ["arena", "ledger", "os", "python", "python_code", "python_layout", "python_record", "symbol", "words"]
+SOURCES = ["arena", "ledger", "lock", "os", "python", "python_code", "python_layout", "python_record", "symbol", "words"]
 HERE = support.ROOT / "tests/real"
 PRELOAD = support.ROOT / "preload"
 

@@ -1,0 +1,45 @@
+/* lock.c — see lock.h. */
+#include "lock.h"
+
+#include <signal.h>
+#include <sys/syscall.h>
+
+#include "ledger.h"
+#include "os.h"
+
+/* Signals that the code at hand raises itself must be handled, or they kill. */
+#define BIT(number) ((uint64_t)1 << ((number)-1))
+static const uint64_t BLOCKED = ~(BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGILL) | BIT(SIGFPE) | BIT(SIGTRAP) | BIT(SIGSYS));
+
+static bool block(uint64_t *before) {
+    return !ledger_is_sealed() && os_call(SYS_rt_sigprocmask, (long)SIG_BLOCK, &BLOCKED, before, sizeof *before) == 0;
+}
+
+static void restore(uint64_t before) { os_call(SYS_rt_sigprocmask, (long)SIG_SETMASK, &before, 0L, sizeof before); }
+
+bool lock_try(struct lock *self) {
+    uint32_t idle = 0;
+    uint64_t signals = 0;
+    if (lock_is_held(self)) return false;
+    bool blocked = block(&signals);
+    if (__atomic_compare_exchange_n(&self->held, &idle, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+        self->blocked = blocked;
+        self->signals = signals;
+        return true;
+    }
+    if (blocked) restore(signals);
+    return false;
+}
+
+bool lock_wait(struct lock *self) {
+    for (int turn = 0; ledger_wait(turn); turn++)
+        if (lock_try(self)) return true;
+    return false;
+}
+
+void lock_let_go(struct lock *self) {
+    bool blocked = self->blocked;
+    uint64_t signals = self->signals;
+    __atomic_store_n(&self->held, 0, __ATOMIC_RELEASE);
+    if (blocked) restore(signals);
+}
