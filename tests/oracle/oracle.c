@@ -1,8 +1,8 @@
 /* oracle.c — part of the test build libmemstow_oracle.so: compares the stack that was recorded for every allocation
  * with what libunwind says, as it happens. Where the variable MEMSTOW_ORACLE names a folder, each process has a file
- * there, NAME.PID, of four 64-bit counters: stacks compared; wrong (another frame); short (one of the two ends before
- * the other); left out (libunwind itself allocates, or there is no site). Details of the first few go to standard
- * error. */
+ * there, NAME.PID, of five 64-bit counters: stacks compared; wrong (another frame); short (one of the two ends before
+ * the other); left out (libunwind itself allocates, or there is no site); only the outer part of the stack, for want of
+ * room. Details of the first few go to standard error. */
 #define UNW_LOCAL_ONLY
 #include <dlfcn.h>
 #include <errno.h>
@@ -24,15 +24,18 @@
 enum { DEPTH = 4096, DETAILS = 5 };
 
 struct counts {
-    uint64_t compared, wrong, cut_short, left_out;
+    uint64_t compared, wrong, cut_short, left_out, outer;
 };
 
 static struct counts nowhere, *counts = &nowhere;
 static uint32_t counting_pid;
 static __thread bool busy __attribute__((tls_model("initial-exec")));
-static uint32_t generation;
+static __thread uint32_t generation __attribute__((tls_model("initial-exec")));
 
 enum { PYTHON = 1 }; /* in the place of an evaluation loop's frame */
+
+static __thread uint64_t ours[DEPTH];
+static __thread void *all_theirs[DEPTH];
 
 /* The native frames that were recorded, innermost first. */
 static size_t recorded(uint32_t site, uint64_t *out) {
@@ -51,15 +54,23 @@ static size_t recorded(uint32_t site, uint64_t *out) {
     return n;
 }
 
-/* Whether frames i of ours and *j of theirs are the same; loops that run one in the other look like one to us. */
-static bool same(uint64_t ours, void **theirs, size_t *j, size_t m) {
-    if (ours != PYTHON) return ours == (uint64_t)theirs[(*j)++];
+/* Whether a frame of ours and the one at *j of theirs are the same; loops that run one in the other look like one to
+ * us. */
+static bool same(uint64_t frame, void **theirs, size_t *j, size_t m) {
+    if (frame != PYTHON) return frame == (uint64_t)theirs[(*j)++];
     size_t loops = 0;
     for (; *j < m && rule_how((uint64_t)theirs[*j]) & RULE_EVAL; loops++) ++*j;
     return loops > 0;
 }
 
-static void say(const char *what, uint64_t *ours, size_t n, void **theirs, size_t m) {
+/* Whether ours is an outer part of theirs. */
+static bool is_outer(size_t n, void **theirs, size_t m) {
+    if (n >= m) return false;
+    while (n && ours[n - 1] == (uint64_t)theirs[m - 1]) n--, m--;
+    return n == 0;
+}
+
+static void say(const char *what, size_t n, void **theirs, size_t m) {
     static unsigned long said;
     if (__atomic_fetch_add(&said, 1, __ATOMIC_RELAXED) >= DETAILS) return;
     fprintf(stderr, "oracle: %s\n", what);
@@ -73,22 +84,51 @@ static void say(const char *what, uint64_t *ours, size_t n, void **theirs, size_
     }
 }
 
+/* The slow way of libunwind, which has no memory of code that has gone; the fast way remembers for each thread how to
+ * get on from an address, and cannot be told to forget it. */
+static int step_by_step(void **out) {
+    unw_context_t context;
+    unw_cursor_t cursor;
+    int n = 0;
+    unw_getcontext(&context);
+    unw_init_local(&cursor, &context);
+    do {
+        unw_word_t address;
+        unw_get_reg(&cursor, UNW_REG_IP, &address);
+        out[n++] = (void *)address;
+    } while (n < DEPTH && unw_step(&cursor) > 0);
+    return n;
+}
+
+enum verdict { EQUAL, SHORT, OUTER, WRONG, TOO_DEEP };
+
+/* n frames of ours, and all of theirs, which begin inside the library. *first, *m: those that are to be compared. */
+static enum verdict judge(const struct caller *caller, size_t n, int all, size_t *first, size_t *m) {
+    size_t i = 0, j = 0;
+    *first = 0;
+    *m = all > 0 ? (size_t)all : 0;
+    while (*first < *m && (uintptr_t)all_theirs[*first] != caller->address) ++*first;
+    *m -= *first;
+    while (*m && !all_theirs[*first + *m - 1]) --*m;
+    if (n >= DEPTH || *m + *first >= DEPTH) return TOO_DEEP;
+    for (; i < n && j < *m; i++)
+        if (!same(ours[i], all_theirs + *first, &j, *m)) break;
+    if (i == n && j == *m) return EQUAL;
+    if (__atomic_load_n(&ledger_head->lost[SNAP_LOST_STACKS], __ATOMIC_RELAXED) && is_outer(n, all_theirs + *first, *m))
+        return OUTER;
+    return i == n || j == *m ? SHORT : WRONG;
+}
+
 static void compare(const struct caller *caller, uint32_t site) {
-    static __thread uint64_t ours[DEPTH];
-    static __thread void *theirs[DEPTH];
-    int all = unw_backtrace(theirs, DEPTH);
-    size_t first = 0, m = all > 0 ? (size_t)all : 0, n = recorded(site, ours), i = 0, j = 0;
-    while (first < m && (uintptr_t)theirs[first] != caller->address) first++;
-    m -= first;
-    while (m && !theirs[first + m - 1]) m--;
-    if (n >= DEPTH || m + first >= DEPTH) return;
+    size_t first, m, n = recorded(site, ours);
+    enum verdict verdict = judge(caller, n, unw_backtrace(all_theirs, DEPTH), &first, &m);
+    if (verdict != EQUAL && generation) verdict = judge(caller, n, step_by_step(all_theirs), &first, &m);
+    if (verdict == TOO_DEEP) return;
     __atomic_fetch_add(&counts->compared, 1, __ATOMIC_RELAXED);
-    for (; i < n && j < m; i++)
-        if (!same(ours[i], theirs + first, &j, m)) break;
-    if (i == n && j == m) return;
-    bool shorter = i == n || j == m;
-    __atomic_fetch_add(shorter ? &counts->cut_short : &counts->wrong, 1, __ATOMIC_RELAXED);
-    say(shorter ? "short" : "WRONG", ours, n, theirs + first, m);
+    if (verdict == OUTER) __atomic_fetch_add(&counts->outer, 1, __ATOMIC_RELAXED);
+    if (verdict != SHORT && verdict != WRONG) return;
+    __atomic_fetch_add(verdict == SHORT ? &counts->cut_short : &counts->wrong, 1, __ATOMIC_RELAXED);
+    say(verdict == SHORT ? "short" : "WRONG", n, all_theirs + first, m);
 }
 
 /* A file of its own in each process, also in a forked one. */

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /* Leaves the present stack, whose pointer is put at `save_here`, for the other one. */
-void exchange(void **save_here, void *go_there);
+void exchange(void **save_here, void *go_there) __asm__("exchange");
 __asm__(
     ".text\n.globl exchange\n.type exchange,@function\n"
     "exchange: .cfi_startproc\n"
@@ -21,14 +21,14 @@ __asm__(
 
 /* Where to go so that the code begins to run with its stack pointer at `top`. */
 static inline void *begin_at(void *top, void (*code)(void)) {
-    uintptr_t *at = top;
+    uintptr_t *at = (uintptr_t *)top;
     *--at = (uintptr_t)code;
     return at - 6;
 }
 
 /* The same for a function, with nobody's address where it would return to. */
 static inline void *begin_function(void *end, void (*function)(void)) {
-    uintptr_t *top = end;
+    uintptr_t *top = (uintptr_t *)end;
     *--top = 0;
     return begin_at(top, function);
 }
