@@ -105,8 +105,9 @@ static void copy_into_next(struct index *self, uint32_t bits) {
     __atomic_store_n(&self->gone, 0, __ATOMIC_RELAXED);
 }
 
-/* One thread at a time, and this is not it: false. The others go on meanwhile. The old table's memory is given back: who still reads there finds
- * it empty, and goes on in the next. (An insertion there, at this very instant, is lost: that record gets a twin.) */
+/* One thread at a time, false for others, which go on meanwhile. The old table's memory is given back: who still reads
+ * there finds it empty, and goes on in the next. (An insertion there, at this very instant, is lost: that record gets a
+ * twin.) */
 static bool grow(struct index *self) {
     if (!index_hold(self)) return false;
     uint32_t bits = bits_of(self);
