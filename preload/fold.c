@@ -26,7 +26,7 @@ static struct {
     struct ids *pictured; /* sites that a picture of the peak shows */
     struct ids *nodes;    /* of all stacks in use */
     uint64_t began, not_before;
-    uint32_t worth; /* so many sites should become free */
+    uint32_t worth, given; /* so many sites should become free; and did */
 } fold;
 
 /* --- what may go --- */
@@ -186,6 +186,7 @@ static void give_away(uint32_t chunk) {
         if (!to[i]) continue;
         ids_remove(fold.sites, first + i);
         site_free(first + i);
+        fold.given++;
         ledger_lost(SNAP_LOST_FOLDED);
     }
 }
@@ -199,8 +200,8 @@ static void give_sites_away(void) {
 /* Readers of the ledger must not take the old stack of an id for its new one. */
 static void finish(void) {
     if (!peak_hold()) return;
-    uint64_t before = site_free_count();
     fold.began = os_now();
+    fold.given = 0;
     __atomic_fetch_add(&ledger_head->fold_sequence, 1, __ATOMIC_SEQ_CST);
     give_sites_away();
     find_nodes();
@@ -208,7 +209,7 @@ static void finish(void) {
     __atomic_fetch_add(&ledger_head->fold_sequence, 1, __ATOMIC_SEQ_CST);
     peak_let_go();
     if (!given) return;
-    if (site_free_count() >= before + fold.worth)
+    if (fold.given >= fold.worth)
         fold.not_before = 0;
     else
         rest();
