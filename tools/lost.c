@@ -10,9 +10,9 @@ static const struct lost_kind kinds[] = {
     [SNAP_LOST_BLOCKS] = {"blocks", "blocks served without being counted"},
     [SNAP_LOST_FILE] = {"file", "failures to create or grow the ledger file"},
     [SNAP_LOST_PEAK] = {"peak_sites", "sites missing from the picture of the peak"},
-    [SNAP_LOST_STACKS] = {"stacks", "new call stacks counted at an outer part of them, or at none, for want of room"},
+    [SNAP_LOST_STACKS] = {"stacks", "new call stacks counted at an outer one, for want of room"},
     [SNAP_LOST_FRAMES] = {"frames", "call stacks that end early, at code whose caller cannot be found"},
-    [SNAP_LOST_FOLDED] = {"folded", "call stacks of which nothing was live, counted at an outer part of them to make room"},
+    [SNAP_LOST_FOLDED] = {"folded", "dead call stacks counted at an outer one, to make room"},
     [SNAP_LOST_PYTHON] = {"python", "times that the Python functions on a call stack could not be told"},
 };
 
