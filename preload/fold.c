@@ -156,6 +156,12 @@ static void begin(void) {
 
 /* --- giving away --- */
 
+/* A site that was just being made was not hidden: its stack got it only then. And one may have got a mapping at which
+ * nothing is ever counted. */
+static bool is_used(uint32_t site, const struct snap_counter *sum) {
+    return !is_dead(sum) || site_is_of_mapping(site) || __atomic_load_n(site_of_stack(site), __ATOMIC_RELAXED) == site;
+}
+
 /* A hidden site that is in use again was in a thread's hands. From here on none is: what lives keeps its site, and what
  * is dead stays dead, but for what a thread that is at work just now may do. */
 static void show_used_sites(void) {
@@ -163,7 +169,7 @@ static void show_used_sites(void) {
     uint32_t chunk = UINT32_MAX;
     for (uint32_t site = ids_next(fold.sites, 0); site != IDS_NONE; site = ids_next(fold.sites, site + 1)) {
         if (chunk != site / CHUNK) account_sum(chunk = site / CHUNK, sums);
-        if (!is_dead(&sums[site % CHUNK])) show_site(site);
+        if (is_used(site, &sums[site % CHUNK])) show_site(site);
     }
 }
 

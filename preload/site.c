@@ -176,9 +176,7 @@ static uint32_t make_site(uint32_t node, uintptr_t address) {
     uint32_t *known = &tree_at(node)->site, none = 0, site = site_new(0, node, module_of(address));
     if (site == SNAP_SITE_UNKNOWN) return site;
     if (__atomic_compare_exchange_n(known, &none, site, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return site;
-    site_close(site); /* another thread was faster: its site it is */
-    site_free(site);
-    return none;
+    return none; /* another thread was faster: its site it is. fold.c may know ours already, and makes it free */
 }
 
 /* The place that calls on from a stack; 0 where it is Python code. */
