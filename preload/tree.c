@@ -190,13 +190,14 @@ bool tree_hide(const struct ids *stay) {
     return true;
 }
 
+/* What has a twin by now stays hidden, and is made free by the next one who gives away after its last use. */
 static void show(struct index *index, struct series *records, struct ids *hidden) {
     for (uint32_t id = ids_next(hidden, 0); id != IDS_NONE; id = ids_next(hidden, id + 1)) {
         const uint32_t *segment = series_at(records, id);
         struct run run = {segment + 1, segment[0]};
-        index_insert(index, index->hash(id), index == &segment_index ? (const void *)&run : segment, id);
+        const void *key = index == &segment_index ? (const void *)&run : segment;
+        if (index_insert(index, index->hash(id), key, id) == id) ids_remove(hidden, id);
     }
-    ids_clear(hidden);
 }
 
 /* A stack that was in the making when the others were hidden may have a segment that is hidden. */
