@@ -198,6 +198,7 @@ static struct thread *acquire(void) {
     begin_record(slot);
     begin_quantum(thread_at(slot));
     begin_here(thread_at(slot));
+    thread_at(slot)->pinned = 0; /* an earlier thread may have ended in the middle of a hook */
     if (thread_at(slot)->stack) stack_inherit(thread_at(slot)->stack);
     account_self = thread_at(slot);
     stage = RUNNING;
