@@ -151,7 +151,8 @@ static void begin(void) {
     if (!hidden) return;
     site_forget_stacks();
     account_epoch();
-    if (os_call(SYS_membarrier, (long)MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0L, 0L) == 0) fold.stage = FIRST_WAIT;
+    if (!ledger_is_sealed() && os_call(SYS_membarrier, (long)MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0L, 0L) == 0)
+        fold.stage = FIRST_WAIT;
 }
 
 /* --- giving away --- */
