@@ -7,10 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum {
     SECTIONS_MAX = 1 << 20,
     LIVE_TRIES = 4,
+    FOLD_WAITS = 100,
+    FOLD_WAIT_NS = 10 * 1000 * 1000,
     WINDOW = 65536,
 };
 static const uint64_t TABLE_BYTES_MAX = UINT64_C(1) << 31; /* no honest table comes near; a sparse file could */
@@ -316,10 +319,21 @@ static uint32_t fold_sequence(const struct reader *reader) {
     return sequence;
 }
 
+/* Before it is worth reading anything; not for ever, because the process may be stopped. */
+static void wait_for_fold(const struct reader *reader, int *waits) {
+    const struct timespec pause = {.tv_nsec = FOLD_WAIT_NS};
+    while (fold_sequence(reader) & 1 && (*waits)++ < FOLD_WAITS) nanosleep(&pause, NULL);
+}
+
 /* Sites that become others' while they are read would be taken for each other. */
 static bool folds_meanwhile(const struct reader *reader) {
     uint32_t before = reader->image->header.fold_sequence;
     return reader->live && (before & 1 || fold_sequence(reader) != before);
+}
+
+/* Should it be so each time, what is shown says that it may be wrong. */
+static void mark_inexact(struct image *image) {
+    for (size_t i = 0; i < image->total_count; i++) image->totals[i].flags |= TOTAL_INEXACT;
 }
 
 static int load_ledger(struct reader *reader, bool *steady) {
@@ -327,7 +341,9 @@ static int load_ledger(struct reader *reader, bool *steady) {
     if (counters_picture(reader) < 0 || counters_name_sites(reader) < 0 || load_tables(reader) < 0) return -1;
     counters_link_blocks(reader);
     if (counters_sum_threads(reader) < 0) return -1;
-    *steady = *steady && !folds_meanwhile(reader);
+    if (!folds_meanwhile(reader)) return 0;
+    mark_inexact(reader->image);
+    *steady = false;
     return 0;
 }
 
@@ -353,10 +369,12 @@ static void keep_error_only(struct image *image) {
 }
 
 int reader_load(struct image *image, struct source *source, bool live) {
+    int waits = 0;
     for (int try = 1;; try++) {
         memset(image, 0, sizeof *image);
         struct reader reader = {.image = image, .source = source, .live = live};
         bool steady = true;
+        if (live) wait_for_fold(&reader, &waits);
         int result = load_once(&reader, &steady);
         free(reader.sections);
         free(reader.site_of);
