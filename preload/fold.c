@@ -2,6 +2,7 @@
 #include "fold.h"
 
 #include <linux/membarrier.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -144,7 +145,7 @@ static void rest(void) {
 /* Behind the barrier, whoever has not seen the new generation had its pin before. */
 static void begin(void) {
     fold.began = os_now();
-    if (fold.began < fold.not_before || !peak_hold()) return;
+    if (!peak_hold()) return;
     bool hidden = make_ready() && hide();
     peak_let_go();
     rest();
@@ -226,22 +227,31 @@ static void finish(void) {
     __atomic_store_n(&fold_wanted, false, __ATOMIC_RELAXED);
 }
 
-void fold_step(uintptr_t slot) {
-    if (ledger_is_sealed() || !lock_try(&fold.busy)) return;
+static bool is_due(uintptr_t slot) {
+    return fold.stage == IDLE ? os_now() >= fold.not_before : account_all_quiet(slot);
+}
+
+static void next_stage(void) {
     switch (fold.stage) {
     case IDLE:
         begin();
         break;
     case FIRST_WAIT:
-        if (!account_all_quiet(slot)) break;
         show_used_sites();
         account_epoch();
         fold.stage = SECOND_WAIT;
         break;
     case SECOND_WAIT:
-        if (account_all_quiet(slot)) finish();
+        finish();
         break;
     }
+}
+
+/* Neither the child that a signal handler forked out of the middle of a hook, and whose ledger is still its parent's, nor
+ * one of vfork, which may be killed at any time. */
+void fold_step(uintptr_t slot) {
+    if (ledger_is_sealed() || os_pid() != ledger_head->pid || !lock_try(&fold.busy)) return;
+    if (is_due(slot)) next_stage();
     lock_let_go(&fold.busy);
 }
 
