@@ -61,6 +61,11 @@ static struct {
 } ledger;
 
 static struct {
+    bool ours;
+    char pad[OS_PAGE - 1];
+} wiped __attribute__((aligned(OS_PAGE))); /* by the kernel, in a forked child */
+
+static struct {
     struct snap_section *section;
     char *bytes;
     uint64_t capacity;
@@ -403,7 +408,8 @@ uint32_t series_take_run(struct series *self, uint32_t count) {
     uint64_t next = os_load(&self->next), first;
     uint32_t k;
     do {
-        if (next + 2 * (uint64_t)count > self->limit || !series_reserve(self, (uint32_t)next)) return SERIES_NONE;
+        if (next + 2 * (uint64_t)count > self->limit || !ledger_is_ours() || !series_reserve(self, (uint32_t)next))
+            return SERIES_NONE;
         k = segment_of(self, (uint32_t)next);
         first = next;
         if (next + count > segment_first(self, k + 1)) { /* does not fit into the rest of its segment */
@@ -419,7 +425,7 @@ uint32_t series_take_run(struct series *self, uint32_t count) {
 uint32_t series_take(struct series *self) {
     uint64_t next = os_load(&self->next);
     do
-        if (next >= self->limit || !series_reserve(self, (uint32_t)next)) return SERIES_NONE;
+        if (next >= self->limit || !ledger_is_ours() || !series_reserve(self, (uint32_t)next)) return SERIES_NONE;
     while (!__atomic_compare_exchange_n(&self->next, &next, next + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     uint32_t id = (uint32_t)next, k = segment_of(self, id);
     os_raise(&self->sections[k]->count, id - segment_first(self, k) + 1);
@@ -509,7 +515,11 @@ static bool begin_somewhere(const char *path, uint32_t *exec_generation) {
     return false;
 }
 
+bool ledger_is_ours(void) { return __atomic_load_n(&wiped.ours, __ATOMIC_RELAXED); }
+
 bool ledger_begin(const struct ledger_identity *identity) {
+    os_call(SYS_madvise, &wiped, (long)sizeof wiped, (long)MADV_WIPEONFORK);
+    wiped.ours = true;
     uint32_t exec_generation = identity->exec_generation;
     fill_header(&scratch.head, identity);
     if (!begin_somewhere(identity->path, &exec_generation)) {

@@ -26,6 +26,11 @@ struct ledger_identity {
  * written to. */
 extern struct snap_header *ledger_head;
 
+/* False in a child that a signal handler forked, and that goes on with what the handler interrupted: the ledger at hand
+ * is the parent's, in which no record may be made. Asks nothing of the kernel, which wipes the answer in a child (before
+ * Linux 4.14 it does not, and this is always true). */
+bool ledger_is_ours(void);
+
 /* Makes the file, or memory of the same shape when that is not safe (see docs/design.md). False when not even
  * memory can be had. Call once per process, by one thread. */
 bool ledger_begin(const struct ledger_identity *identity);

@@ -130,7 +130,7 @@ bool site_memory_full(enum site_memory of) {
 
 static uint32_t new_id(void) {
     struct ids *free = ids_known(&free_sites);
-    uint32_t id = free ? ids_take(free, SNAP_SITE_FIRST) : IDS_NONE;
+    uint32_t id = free && ledger_is_ours() ? ids_take(free, SNAP_SITE_FIRST) : IDS_NONE;
     if (id == IDS_NONE ? site_memory_full(SITE_SOON) : fold_is_due(ids_count(free), os_load(&sites.next))) fold_want();
     return id == IDS_NONE ? series_take(&sites) : id;
 }
@@ -166,24 +166,24 @@ uint64_t site_free_count(void) {
     return free ? ids_count(free) : 0;
 }
 
-/* What its frame says, which is known by now, is found sooner than the module itself. */
-static uint32_t module_of(uintptr_t address) {
-    struct rule rule = address ? rule_of(address) : (struct rule){.frame = RULE_NO_FRAME};
+/* Of code that is loaded: what its frame says, which is known by now, is found sooner than the module itself. */
+static uint32_t module_at(uintptr_t address) {
+    struct rule rule = rule_of(address);
     return rule.frame == RULE_NO_FRAME ? site_module(address) : rule_frame(rule.frame)->module;
 }
 
-static uint32_t make_site(uint32_t node, uintptr_t address) {
-    uint32_t *known = &tree_at(node)->site, none = 0, site = site_new(0, node, module_of(address));
+static uint32_t make_site(uint32_t node, uint32_t module) {
+    uint32_t *known = &tree_at(node)->site, none = 0, site = site_new(0, node, module);
     if (site == SNAP_SITE_UNKNOWN) return site;
     if (__atomic_compare_exchange_n(known, &none, site, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return site;
     return none; /* another thread was faster: its site it is. fold.c may know ours already, and makes it free */
 }
 
-/* The place that calls on from a stack; 0 where it is Python code. */
-static uintptr_t address_of(uint32_t node) {
+/* Of the frame that calls on from a stack, whose code may be gone; 0 where it is Python code. */
+static uint32_t module_of(uint32_t node) {
     const uint32_t *segment = tree_segment(tree_at(node)->segment);
     const struct snap_frame *frame = segment[0] ? rule_frame(segment[segment[0]]) : NULL;
-    return frame && !(frame->code & ~SNAP_FRAME_INTERRUPTED) ? frame->address : 0;
+    return frame && !(frame->code & ~SNAP_FRAME_INTERRUPTED) ? frame->module : 0;
 }
 
 uint32_t site_outer(uint32_t node) {
@@ -193,13 +193,13 @@ uint32_t site_outer(uint32_t node) {
         if (site) return site;
         outermost = node;
     }
-    return make_site(outermost, address_of(outermost));
+    return make_site(outermost, module_of(outermost));
 }
 
 uint32_t site_for_node(uint32_t node, uintptr_t address) {
     uint32_t site = __atomic_load_n(&tree_at(node)->site, __ATOMIC_RELAXED);
     if (likely(site)) return site;
-    if (likely(site_free_count() || !site_memory_full(SITE_STACKS))) return make_site(node, address);
+    if (likely(site_free_count() || !site_memory_full(SITE_STACKS))) return make_site(node, module_at(address));
     fold_want();
     ledger_lost(SNAP_LOST_STACKS);
     return site_outer(node);

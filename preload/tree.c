@@ -95,7 +95,7 @@ static bool segments_were_freed;
 
 /* The same; of a longer one the rest, which must be long enough to be one, stays free. */
 static uint32_t take_free(uint32_t count) {
-    if (!__atomic_load_n(&segments_were_freed, __ATOMIC_RELAXED)) return TREE_NONE;
+    if (!__atomic_load_n(&segments_were_freed, __ATOMIC_RELAXED) || !ledger_is_ours()) return TREE_NONE;
     uint32_t id = take_free_of(count);
     for (uint32_t length = count + 2; id == TREE_NONE && length <= TREE_SEGMENT_MAX; length++) {
         id = take_free_of(length);
@@ -126,7 +126,7 @@ static uint32_t segment_of(const uint32_t *frames, uint32_t count) {
 
 static uint32_t new_node(void) {
     struct ids *free = ids_known(&free_nodes);
-    uint32_t id = free ? ids_take(free, TREE_ROOT + 1) : IDS_NONE;
+    uint32_t id = free && ledger_is_ours() ? ids_take(free, TREE_ROOT + 1) : IDS_NONE;
     if (id == IDS_NONE && !site_memory_full(SITE_STACKS)) return series_take(&nodes);
     if (id == IDS_NONE || fold_is_due(ids_count(free), os_load(&nodes.next))) fold_want();
     return id == IDS_NONE ? TREE_NONE : id;
