@@ -494,8 +494,9 @@ void account_move_sites(uint32_t chunk, const uint32_t to[SNAP_CHUNK_SITES]) {
         struct snap_counter less = {-sums[i].alloc_bytes, -sums[i].alloc_blocks, -sums[i].free_bytes,
                                     -sums[i].free_blocks};
         if (!site) continue;
-        add_counter(shared_counter(&site), &sums[i]);
-        if (record) add_counter(&record->total, &less);
+        struct snap_counter *into = shared_counter(&site);
+        if (into) add_counter(into, &sums[i]);
+        if (into && record) add_counter(&record->total, &less);
     }
 }
 

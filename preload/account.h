@@ -27,11 +27,11 @@ struct thread {
     uint64_t room, limit, quantum;
     /* Where events are counted whose call stack is not recorded; else NULL, and a word that no header has. */
     struct snap_counter *here;
-    uint64_t here_word; /* that site, as a header's word has it */
+    uint64_t here_word;          /* that site, as a header's word has it */
     struct snap_counter *always; /* the same, when that holds for every event; else NULL */
     /* While stacks are sampled: a block of less is counted `here`, and its size taken off; one of as much is a sample
-     * (sample.h). Else 0. What a signal handler takes off may be forgotten; but as it is loaded and stored once, it never
-     * falls below 1. */
+     * (sample.h). Else 0. What a signal handler takes off may be forgotten; but as it is loaded and stored once, it
+     * never falls below 1. */
     uint64_t until;
     struct stack *stack; /* stack.h; NULL until it is needed */
     /* While a hook has a site that it has not counted at yet: the slot (stack.h) of the outermost such hook. */
@@ -124,8 +124,8 @@ bool account_all_quiet(uintptr_t slot);
  * nothing is live, or was in between. */
 void account_sum(uint32_t chunk, struct snap_counter sums[SNAP_CHUNK_SITES]);
 
-/* Adds what all slots counted at site i of the chunk, at which nobody counts any more, to site to[i], and leaves nothing
- * there; where to[i] is 0, it stays. What each thread counted in all stays known. */
+/* Adds what all slots counted at site i of the chunk, at which nobody counts any more, to site to[i], and leaves
+ * nothing there; where to[i] is 0, it stays. What each thread counted in all stays known. */
 void account_move_sites(uint32_t chunk, const uint32_t to[SNAP_CHUNK_SITES]);
 
 /* For the picture of the peak: live bytes and blocks of a site over all slots, as of about now. */

@@ -247,8 +247,8 @@ static void next_stage(void) {
     }
 }
 
-/* Neither the child that a signal handler forked out of the middle of a hook, and whose ledger is still its parent's, nor
- * one of vfork, which may be killed at any time. */
+/* Neither the child that a signal handler forked out of the middle of a hook, and whose ledger is still its parent's,
+ * nor one of vfork, which may be killed at any time. */
 void fold_step(uintptr_t slot) {
     if (ledger_is_sealed() || os_pid() != ledger_head->pid || !lock_try(&fold.busy)) return;
     if (is_due(slot)) next_stage();

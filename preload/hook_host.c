@@ -230,8 +230,7 @@ __attribute__((noinline)) static void *stamp_by_stack(struct header *header, siz
                                                       uintptr_t address, uintptr_t rbp) {
     struct thread *self = account_self;
     uint32_t mark = process_page.mark;
-    if (unlikely(account_here || !mark || self->pinned))
-        return stamp_unless_sampled(header, size, slot, address, rbp);
+    if (unlikely(account_here || !mark || self->pinned)) return stamp_unless_sampled(header, size, slot, address, rbp);
     self->pinned = slot;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     uint32_t site = stack_site(slot, address, rbp);
@@ -250,8 +249,7 @@ static inline void *stamp(struct header *header, size_t size, struct caller call
     uint32_t mark = process_page.mark_here; /* 0 in a child that a signal handler forked meanwhile */
     if (unlikely(!header)) return NULL;
     struct thread *self = account_self;
-    if (unlikely(!mark || !self->always))
-        return stamp_by_stack(header, size, caller.slot, caller.address, caller.rbp);
+    if (unlikely(!mark || !self->always)) return stamp_by_stack(header, size, caller.slot, caller.address, caller.rbp);
     return stamp_here(self, mark, header, size);
 }
 

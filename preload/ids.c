@@ -1,13 +1,17 @@
-/* ids.c — see ids.h. A bit of the summary may stand for an empty word; while an id is being added, it may be missing for
- * a moment. */
+/* ids.c — see ids.h. A bit of the summary may stand for an empty word; while an id is being added, it may be missing
+ * for a moment. */
 #include "ids.h"
 
 #include "arena.h"
 #include "os.h"
 
-struct ids *ids_new(void) { return arena_take(sizeof(struct ids)); }
+struct ids *ids_new(void) {
+    return arena_take(sizeof(struct ids));
+}
 
-struct ids *ids_known(struct ids **set) { return __atomic_load_n(set, __ATOMIC_ACQUIRE); }
+struct ids *ids_known(struct ids **set) {
+    return __atomic_load_n(set, __ATOMIC_ACQUIRE);
+}
 
 /* Of two that are made at once, one is left behind: of it nothing was touched. */
 struct ids *ids_made(struct ids **set) {

@@ -1,6 +1,6 @@
 /* ids.h — a set of record ids below 2^24: one bit each, and one for each 64 of those.
- * In: ids. Out: whether one is there; the lowest above another. Any thread may add, take out and ask at any time, without
- * a lock; two never take the same one. */
+ * In: ids. Out: whether one is there; the lowest above another. Any thread may add, take out and ask at any time,
+ * without a lock; two never take the same one. */
 #ifndef MEMSTOW_IDS_H
 #define MEMSTOW_IDS_H
 
@@ -19,7 +19,8 @@ struct ids {
 /* From the arena, empty; NULL: no memory. */
 struct ids *ids_new(void);
 
-/* A set that is made when it is first needed: NULL until then; made if need be, and then NULL only for want of memory. */
+/* A set that is made when it is first needed: NULL until then; made if need be, and then NULL only for want of memory.
+ */
 struct ids *ids_known(struct ids **set);
 struct ids *ids_made(struct ids **set);
 

@@ -125,9 +125,9 @@ static bool grow(struct index *self) {
     return true;
 }
 
-/* The last slots stay empty, so that every probe ends: then there is a larger table, or another thread makes it, or this
- * one does, or there is no memory for it. What this one finds to be too full, it may also find grown by the time that it
- * has its turn. */
+/* The last slots stay empty, so that every probe ends: then there is a larger table, or another thread makes it, or
+ * this one does, or there is no memory for it. What this one finds to be too full, it may also find grown by the time
+ * that it has its turn. */
 static bool has_room(struct index *self, uint32_t bits) {
     int turn = 0;
     do {
@@ -159,8 +159,9 @@ uint32_t index_insert(struct index *self, uint32_t hash, const void *key, uint32
 
 /* --- taking records out --- */
 
-/* Slots that are GONE and lead to nothing become empty. What follows makes it safe while others insert: whoever passes a
- * slot that is GONE on its way inserts there or before it, never behind. */
+/* Slots that are GONE and lead to nothing become empty. That is safe while others insert: whoever passes a slot that is
+ * GONE on its way inserts there or before it, never behind. (Who passed it while it still held a record may insert
+ * behind, and is not found there: that record gets a twin.) */
 static void sweep(struct index *self, uint32_t *table, uint32_t mask) {
     for (uint32_t i = 2 * mask + 1; i-- > 0;) { /* twice around: the end leads to the beginning */
         uint32_t gone = GONE;

@@ -43,8 +43,8 @@ uint32_t index_find(const struct index *self, uint32_t hash, const void *key);
 /* Inserts `id`, whose record equals the key, unless an equal one is there: gives the one that is. INDEX_NONE: no room.
  */
 uint32_t index_insert(struct index *self, uint32_t hash, const void *key, uint32_t id);
-/* Takes out all records that are not in `stay`, and says which. The caller holds the index, which does not grow meanwhile.
- * Who looked a record up before may still have it. */
+/* Takes out all records that are not in `stay`, and says which. The caller holds the index, which does not grow
+ * meanwhile. Who looked a record up before may still have it. */
 void index_prune(struct index *self, const struct ids *stay, struct ids *removed);
 /* Calls back for each record; the caller holds the index. */
 void index_each(const struct index *self, void (*each)(uint32_t id));

@@ -13,8 +13,8 @@
 
 /* What the ledger is made for; read from the environment by process.c. Strings must outlive the ledger. */
 struct ledger_identity {
-    const char *path;    /* absolute; NULL: memory only */
-    const char *name;    /* program */
+    const char *path; /* absolute; NULL: memory only */
+    const char *name; /* program */
     const char *exe;
     const char *command;
     uint8_t run_id[16];
@@ -27,8 +27,8 @@ struct ledger_identity {
 extern struct snap_header *ledger_head;
 
 /* False in a child that a signal handler forked, and that goes on with what the handler interrupted: the ledger at hand
- * is the parent's, in which no record may be made. Asks nothing of the kernel, which wipes the answer in a child (before
- * Linux 4.14 it does not, and this is always true). */
+ * is the parent's, in which no record may be made. Asks nothing of the kernel, which wipes the answer in a child
+ * (before Linux 4.14 it does not, and this is always true). */
 bool ledger_is_ours(void);
 
 /* Makes the file, or memory of the same shape when that is not safe (see docs/design.md). False when not even

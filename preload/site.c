@@ -115,7 +115,8 @@ static uint64_t memory_limit;
 /* What cannot become free again stops last, and of what others are made of there is always some. */
 bool site_memory_full(enum site_memory of) {
     uint64_t segments = tree_segment_bytes(), rules = rule_bytes(), share = memory_limit / 16;
-    uint64_t used = segments + rules + tree_node_bytes() + account_bytes() + os_load(&sites.next) * sizeof(struct snap_site);
+    uint64_t used =
+        segments + rules + tree_node_bytes() + account_bytes() + os_load(&sites.next) * sizeof(struct snap_site);
     switch (of) {
     case SITE_SOON:
         return used >= memory_limit - 3 * share;

@@ -37,9 +37,10 @@ uint32_t site_for_node(uint32_t node, uintptr_t address);
 /* 1 + id of the module that holds the code; 0 when no file is mapped there. */
 uint32_t site_module(uintptr_t address);
 
-/* Whether call stacks, sites and counters together have all the memory that they may take. First there are no new stacks
- * but in place of old ones (fold.h), an event counts at the nearest outer stack that is there, and threads get no more
- * counters of their own; then no new segments but in place of old ones; at last no frames, and stacks lack them. SITE_SOON: it is time to look for old ones. */
+/* Whether call stacks, sites and counters together have all the memory that they may take. First there are no new
+ * stacks but in place of old ones (fold.h), an event counts at the nearest outer stack that is there, and threads get
+ * no more counters of their own; then no new segments but in place of old ones; at last no frames, and stacks lack
+ * them. SITE_SOON: it is time to look for old ones. */
 enum site_memory { SITE_SOON, SITE_STACKS, SITE_SEGMENTS, SITE_FRAMES };
 bool site_memory_full(enum site_memory of);
 
@@ -47,8 +48,8 @@ bool site_memory_full(enum site_memory of);
 uint32_t site_new(uint32_t tag, uint32_t stack, uint32_t module);
 struct snap_site site_record(uint32_t site);
 
-/* The site of a stack, or of the nearest outer one that has one. When none has, the outermost gets one: of those there are
- * few. SNAP_SITE_UNKNOWN: no room even for that. */
+/* The site of a stack, or of the nearest outer one that has one. When none has, the outermost gets one: of those there
+ * are few. SNAP_SITE_UNKNOWN: no room even for that. */
 uint32_t site_outer(uint32_t node);
 /* Nothing counts there any more, whatever its counters say; and then, once they are empty, its id goes to another. */
 void site_close(uint32_t site);

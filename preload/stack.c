@@ -138,8 +138,8 @@ struct stack {
     uint32_t steps_room, found_room;
     uintptr_t handler; /* of the last stack that was unwound: the slot of the innermost signal frame; 0: none was met */
     bool complete;     /* it was unwound to its outermost frame */
-    struct stack *spare; /* for a signal handler that interrupts the work here */
-    struct leaf *leaves; /* NULL in a spare one: it does not remember anything */
+    struct stack *spare;            /* for a signal handler that interrupts the work here */
+    struct leaf *leaves;            /* NULL in a spare one: it does not remember anything */
     struct hop hops[1 << HOP_BITS]; /* by hash of the address: what is asked of rules with each stack */
 };
 

@@ -66,8 +66,8 @@ static const void *node_record(uint32_t id) { return series_at(&nodes, id); }
 static struct index segment_index = {.equal = segment_equal, .hash = segment_hash, .record = segment_record};
 static struct index node_index = {.equal = node_equal, .hash = node_hash, .record = node_record};
 
-/* Segments that are free, by their length: each has the id of the next in its first frame's place. The upper bits count,
- * so that a head which was taken and put back meanwhile is not taken for the same. */
+/* Segments that are free, by their length: each has the id of the next in its first frame's place. The upper bits
+ * count, so that a head which was taken and put back meanwhile is not taken for the same. */
 static uint64_t free_segments[TREE_SEGMENT_MAX + 1];
 #define FREE_ID ((1u << INDEX_ID_BITS) - 1)
 
@@ -118,7 +118,8 @@ static uint32_t segment_of(const uint32_t *frames, uint32_t count) {
         return TREE_NONE;
     }
     segment[0] = count;
-    for (uint32_t i = 0; i < count; i++) __atomic_store_n(&segment[1 + i], frames[i], __ATOMIC_RELAXED); /* take_free_of */
+    for (uint32_t i = 0; i < count; i++)
+        __atomic_store_n(&segment[1 + i], frames[i], __ATOMIC_RELAXED); /* take_free_of */
     uint32_t there = index_insert(&segment_index, hash, &run, id);
     if (there != id) put_free(id);
     return there;
@@ -222,13 +223,9 @@ bool tree_give_away(const struct ids *stay) {
     return true;
 }
 
-uint64_t tree_node_bytes(void) {
-    return os_load(&nodes.next) * sizeof(struct snap_node) + index_bytes(&node_index);
-}
+uint64_t tree_node_bytes(void) { return os_load(&nodes.next) * sizeof(struct snap_node) + index_bytes(&node_index); }
 
-uint64_t tree_segment_bytes(void) {
-    return os_load(&words.next) * sizeof(uint32_t) + index_bytes(&segment_index);
-}
+uint64_t tree_segment_bytes(void) { return os_load(&words.next) * sizeof(uint32_t) + index_bytes(&segment_index); }
 
 /* Ids from 1 on: word 0 is the empty segment, node 0 the empty stack. */
 bool tree_begin(void) {

@@ -38,8 +38,8 @@ const uint32_t *tree_segment(uint32_t segment);
 /* Hides each node that is not in `stay`, and each segment that only such have: nobody finds them any more, but who has
  * them may go on using them. False: not now, nothing is hidden. */
 bool tree_hide(const struct ids *stay);
-/* Once nobody can have them any more: those that are in `stay` by now are shown again (unless they have a twin), and the
- * ids of all others go to other stacks. False: not now. */
+/* Once nobody can have them any more: those that are in `stay` by now are shown again (unless they have a twin), and
+ * the ids of all others go to other stacks. False: not now. */
 bool tree_give_away(const struct ids *stay);
 
 /* Memory in use by nodes, and by segments, with the tables that find them, bytes. */

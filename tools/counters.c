@@ -218,7 +218,8 @@ void counters_link_blocks(struct reader *reader) {
         image->mappings[i].site = find_total(reader, image->mappings[i].site, SNAP_MAPPED);
 }
 
-/* What a killed process was about to move from a site that it had closed is not lost by much: nothing of it was live. */
+/* What a killed process was about to move from a site that it had closed is not lost by much: nothing of it was live.
+ */
 int counters_name_sites(struct reader *reader) {
     struct image *image = reader->image;
     struct snap_site *sites;
@@ -240,8 +241,8 @@ int counters_name_sites(struct reader *reader) {
     return 0;
 }
 
-/* Slots are summed after the sites have settled: for a running process a thread's figures are a moment newer. What is no
- * longer in a slot's counters, because their site was made free, stands in `total` already. */
+/* Slots are summed after the sites have settled: for a running process a thread's figures are a moment newer. What is
+ * no longer in a slot's counters, because their site was made free, stands in `total` already. */
 int counters_sum_threads(struct reader *reader) {
     struct chunk_ref *refs;
     size_t count;

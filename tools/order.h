@@ -1,6 +1,6 @@
 /* order.h — the nodes of an image, parents first.
- * In: nodes as a file has them, in whatever order, and totals that refer to them. Out: nodes whose parent's id is lower than
- * their own, so that one pass over them adds up or hands down whatever is wanted. */
+ * In: nodes as a file has them, in whatever order, and totals that refer to them. Out: nodes whose parent's id is lower
+ * than their own, so that one pass over them adds up or hands down whatever is wanted. */
 #ifndef MEMSTOW_ORDER_H
 #define MEMSTOW_ORDER_H
 
