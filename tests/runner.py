@@ -447,7 +447,15 @@ def summarize(results):
     return 1 if results.failed or not (results.passed or results.skipped) else 0
 
 
+def answer_signals():
+    """Started by nohup, or in the background of a script, we ignore signals, and so would every program under test."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+
+
 def main():
+    answer_signals()
     parser = argparse.ArgumentParser(prog="tests/check", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="tests, or rooms, with wildcards")
