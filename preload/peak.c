@@ -8,7 +8,7 @@
 #include "lock.h"
 #include "site.h"
 
-enum { STEP_READS = 4096, FALL_MIN = 1 << 20, NUMBER_MAX = 10, FIRST_BYTES = 4096 };
+enum { STEP_READS = 4096, FALL_MIN = 1 << 20, FIRST_BYTES = 4096 };
 
 static struct series buffers[2] = {
     {.type = SNAP_PEAK_0, .record_size = 1, .first_capacity = FIRST_BYTES, .limit = 1u << 28},
@@ -44,12 +44,6 @@ static void publish(void) {
 
 /* --- the bytes of a picture --- */
 
-static uint8_t *put_number(uint8_t *to, uint64_t number) {
-    for (; number >= 0x80; number >>= 7) *to++ = (uint8_t)(number | 0x80);
-    *to++ = (uint8_t)number;
-    return to;
-}
-
 /* All of them, or none. */
 static bool append(const uint8_t *bytes, uint32_t count) {
     struct series *buffer = &buffers[picture.buffer];
@@ -61,7 +55,7 @@ static bool append(const uint8_t *bytes, uint32_t count) {
 
 static uint64_t number_at(const struct series *buffer, uint32_t *at) {
     uint64_t number = 0;
-    for (unsigned shift = 0; shift < 7 * NUMBER_MAX; shift += 7) {
+    for (unsigned shift = 0; shift < 7 * SNAP_NUMBER_MAX; shift += 7) {
         const uint8_t *byte = series_at(buffer, (*at)++);
         number |= (uint64_t)(*byte & 0x7f) << shift;
         if (!(*byte & 0x80)) break;
@@ -82,10 +76,10 @@ static void list(uint32_t buffer, uint32_t length, void (*each)(uint32_t site)) 
 /* --- taking one --- */
 
 static void copy_site(uint32_t site, struct account_live live) {
-    uint8_t bytes[3 * NUMBER_MAX], *end = bytes;
-    end = put_number(end, site - picture.last_site);
-    end = put_number(end, live.bytes);
-    end = put_number(end, live.blocks);
+    uint8_t bytes[3 * SNAP_NUMBER_MAX], *end = bytes;
+    end = snap_put_number(end, site - picture.last_site);
+    end = snap_put_number(end, live.bytes);
+    end = snap_put_number(end, live.blocks);
     if (!append(bytes, (uint32_t)(end - bytes))) {
         ledger_lost(SNAP_LOST_PEAK);
         return;

@@ -283,6 +283,14 @@ struct snap_mapping {
 /* A picture: for each site that held something then, in ascending order, three unsigned LEB128 numbers: its id minus
  * that of the site before it (0 before the first), bytes, blocks. Up to picture_length; then whatever was there before. */
 
+/* Appends an unsigned LEB128 number, of at most SNAP_NUMBER_MAX bytes; returns its end. */
+enum { SNAP_NUMBER_MAX = 10 };
+static inline uint8_t *snap_put_number(uint8_t *to, uint64_t number) {
+    for (; number >= 0x80; number >>= 7) *to++ = (uint8_t)(number | 0x80);
+    *to++ = (uint8_t)number;
+    return to;
+}
+
 enum snap_region_flag { SNAP_REGION_WRITE = 1, SNAP_REGION_EXEC = 2, SNAP_REGION_SHARED = 4 };
 struct snap_region {
     uint64_t start, end;

@@ -78,18 +78,12 @@ int packed_load(struct reader *reader) {
     return 0;
 }
 
-static uint8_t *put_number(uint8_t *to, uint64_t number) {
-    for (; number >= 0x80; number >>= 7) *to++ = (uint8_t)(number | 0x80);
-    *to++ = (uint8_t)number;
-    return to;
-}
-
 size_t packed_total(const struct total *total, uint8_t to[PACKED_MAX]) {
     uint64_t field[SNAP_TOTALS_FIELDS] = {total->class,        total->tag,        total->stack,
                                           total->module,       total->flags,      total->alloc_bytes,
                                           total->alloc_blocks, total->free_bytes, total->free_blocks,
                                           total->peak_bytes,   total->peak_blocks};
     uint8_t *next = to;
-    for (size_t i = 0; i < SNAP_TOTALS_FIELDS; i++) next = put_number(next, field[i]);
+    for (size_t i = 0; i < SNAP_TOTALS_FIELDS; i++) next = snap_put_number(next, field[i]);
     return (size_t)(next - to);
 }
