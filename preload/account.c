@@ -83,7 +83,7 @@ static void free_slots_of_the_dead(void) {
         /* tid and state, which share a word */
         uint64_t seen = tid | (uint64_t)SNAP_THREAD_LIVE << 32, over = tid | (uint64_t)SNAP_THREAD_ENDED << 32;
         /* Whoever else looks for the dead may have given the slot to a thread that lives: then the word differs. */
-        if (os_call(SYS_tgkill, pid, (long)tid, 0L) < 0 &&
+        if (os_call(SYS_tgkill, pid, tid, 0) < 0 &&
             __atomic_compare_exchange_n((word_of_two *)&record->tid, &seen, over, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_RELAXED)) {
             record->end_ns = os_now();
@@ -154,7 +154,7 @@ static void note_earlier_threads(struct snap_thread *record, const struct thread
 }
 
 static void note_name(struct snap_thread *record) {
-    if (!ledger_is_sealed()) os_call(SYS_prctl, (long)PR_GET_NAME, record->name);
+    if (!ledger_is_sealed()) os_call(SYS_prctl, PR_GET_NAME, record->name);
 }
 
 static void begin_record(uint32_t slot) {

@@ -72,7 +72,7 @@ static bool add_level(uint32_t k) {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
     if (k >= LEVELS || (!has_level(k) && !make_level(k))) return false;
     for (int i = 0; i < PAUSES && __atomic_load_n(&level_count, __ATOMIC_ACQUIRE) <= k && !ledger_is_sealed(); i++)
-        os_call(SYS_nanosleep, &pause, 0L);
+        os_call(SYS_nanosleep, &pause, 0);
     publish_level(k);
     return true;
 }

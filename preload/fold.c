@@ -122,7 +122,7 @@ static void find_nodes(void) {
 /* False: the system does not let us. */
 static bool make_ready(void) {
     return ids_made(&fold.sites) && ids_made(&fold.pictured) && ids_made(&fold.nodes) &&
-           os_call(SYS_membarrier, (long)MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0L, 0L) == 0;
+           os_call(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
 
 /* False: nothing is hidden. */
@@ -152,7 +152,7 @@ static void begin(void) {
     if (!hidden) return;
     site_forget_stacks();
     account_epoch();
-    if (!ledger_is_sealed() && os_call(SYS_membarrier, (long)MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0L, 0L) == 0)
+    if (!ledger_is_sealed() && os_call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0)
         fold.stage = FIRST_WAIT;
 }
 

@@ -126,7 +126,7 @@ HOOK int execle(const char *path, const char *first, ...) {
 
 HOOK __attribute__((noreturn)) void _exit(int status) {
     process_end(SNAP_ABRUPT_EXIT);
-    for (;;) os_call(SYS_exit_group, (long)status);
+    for (;;) os_call(SYS_exit_group, status);
 }
 
 HOOK __attribute__((noreturn)) void _Exit(int status) { _exit(status); }

@@ -118,7 +118,7 @@ static bool grow(struct index *self) {
         copy_into_next(self, bits);
         __atomic_store_n(&self->bits, bits + 1, __ATOMIC_RELEASE);
         if (length / 2 >= ARENA_OWN && !ledger_is_sealed())
-            os_call(SYS_madvise, self->tables[bits], (long)(length / 2), (long)MADV_DONTNEED);
+            os_call(SYS_madvise, self->tables[bits], (long)(length / 2), MADV_DONTNEED);
         ledger_note_own_memory();
     }
     index_let_go(self);

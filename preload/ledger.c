@@ -77,7 +77,7 @@ static struct {
  * overlay the upper file system decides; the usual ones are in this list. */
 static bool preallocation_holds(int fd) {
     struct statfs fs;
-    if (os_call(SYS_fstatfs, (long)fd, &fs) < 0) return false;
+    if (os_call(SYS_fstatfs, fd, &fs) < 0) return false;
     switch ((unsigned long)fs.f_type) {
     case EXT4_SUPER_MAGIC: /* also ext2, ext3 */
     case TMPFS_MAGIC:
@@ -92,7 +92,7 @@ static bool preallocation_holds(int fd) {
 /* Beyond RLIMIT_FSIZE the kernel kills by SIGXFSZ: look first. */
 static bool size_allowed(uint64_t size) {
     struct rlimit limit;
-    if (os_call(SYS_prlimit64, 0L, (long)RLIMIT_FSIZE, 0L, &limit) < 0) return false;
+    if (os_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &limit) < 0) return false;
     return limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur;
 }
 
@@ -107,7 +107,7 @@ static long extend_file(int fd, size_t length) {
     if (ledger.mapped + length > window_end()) return -ENOMEM;
     if (!size_allowed(ledger.mapped + length)) return -EFBIG;
     long error;
-    do error = os_call(SYS_fallocate, (long)fd, 0L, (long)ledger.mapped, (long)length);
+    do error = os_call(SYS_fallocate, fd, 0, ledger.mapped, length);
     while (error == -EINTR);
     if (!error) error = os_map_file(address_of(ledger.mapped), length, fd, ledger.mapped);
     if (!error) ledger.mapped += length;
@@ -164,7 +164,7 @@ static void close_windows(void) {
 /* Memory cannot grow, but should not take much from a program that has little. */
 static size_t memory_room(void) {
     struct rlimit limit;
-    if (os_call(SYS_prlimit64, 0L, (long)RLIMIT_AS, 0L, &limit) < 0 || limit.rlim_cur / 32 >= MEMORY_ONLY_ROOM)
+    if (os_call(SYS_prlimit64, 0, RLIMIT_AS, 0, &limit) < 0 || limit.rlim_cur / 32 >= MEMORY_ONLY_ROOM)
         return MEMORY_ONLY_ROOM;
     return limit.rlim_cur / 32;
 }
@@ -205,7 +205,7 @@ static bool keep_earlier_image(uint32_t generation) {
     strcpy(aside, ledger.path);
     strcat(aside, ".x");
     os_decimal(aside + strlen(aside), generation);
-    return os_call(SYS_renameat2, (long)AT_FDCWD, ledger.path, (long)AT_FDCWD, aside, 0L) == 0;
+    return os_call(SYS_renameat2, AT_FDCWD, ledger.path, AT_FDCWD, aside, 0) == 0;
 }
 
 /* A file without a name, where the path will be; -errno where the file system has no such thing. */
@@ -220,12 +220,12 @@ static int open_nameless(void) {
 static long give_name(int fd) {
     char link[40] = "/proc/self/fd/";
     os_decimal(link + strlen(link), (uint32_t)fd);
-    return os_call(SYS_linkat, (long)AT_FDCWD, link, (long)AT_FDCWD, ledger.path, (long)AT_SYMLINK_FOLLOW);
+    return os_call(SYS_linkat, AT_FDCWD, link, AT_FDCWD, ledger.path, AT_SYMLINK_FOLLOW);
 }
 
 static long write_header(int fd) {
     if (!size_allowed(SNAP_HEADER_SIZE)) return -EFBIG;
-    long n = os_call(SYS_pwrite64, (long)fd, &scratch, (long)sizeof scratch, 0L);
+    long n = os_call(SYS_pwrite64, fd, &scratch, sizeof scratch, 0);
     return n == sizeof scratch ? 0 : n < 0 ? n : -ENOSPC;
 }
 
@@ -296,16 +296,16 @@ static bool begin_in_memory(void) {
     size_t room = ledger.windows[0].length;
     char *base = ledger.windows[0].base;
     int fd = -1;
-    if (!ledger.sealed && size_allowed(room)) fd = (int)os_call(SYS_memfd_create, "memstow-ledger", (long)MFD_CLOEXEC);
+    if (!ledger.sealed && size_allowed(room)) fd = (int)os_call(SYS_memfd_create, "memstow-ledger", MFD_CLOEXEC);
     if (fd >= 0) {
-        bool good = os_call(SYS_ftruncate, (long)fd, (long)room) == 0 && os_map_file(base, room, fd, 0) == 0;
+        bool good = os_call(SYS_ftruncate, fd, room) == 0 && os_map_file(base, room, fd, 0) == 0;
         os_close(fd);
         if (good) {
             ledger.mapped = room;
             return true;
         }
     }
-    if (os_call(SYS_mprotect, base, (long)room, (long)(PROT_READ | PROT_WRITE)) < 0) return false;
+    if (os_call(SYS_mprotect, base, room, (long)(PROT_READ | PROT_WRITE)) < 0) return false;
     ledger.mapped = room;
     return true;
 }
@@ -317,7 +317,7 @@ bool ledger_wait(int turn) {
     if (turn < SPINS || ledger.sealed)
         __builtin_ia32_pause();
     else
-        os_call(SYS_nanosleep, &pause, 0L);
+        os_call(SYS_nanosleep, &pause, 0);
     return turn < SPINS + PAUSES;
 }
 
@@ -518,7 +518,7 @@ static bool begin_somewhere(const char *path, uint32_t *exec_generation) {
 bool ledger_is_ours(void) { return __atomic_load_n(&wiped.ours, __ATOMIC_RELAXED); }
 
 bool ledger_begin(const struct ledger_identity *identity) {
-    os_call(SYS_madvise, &wiped, (long)sizeof wiped, (long)MADV_WIPEONFORK);
+    os_call(SYS_madvise, &wiped, sizeof wiped, MADV_WIPEONFORK);
     wiped.ours = true;
     uint32_t exec_generation = identity->exec_generation;
     fill_header(&scratch.head, identity);
@@ -566,7 +566,7 @@ static void give_room_back(void) {
     int fd = keep < ledger.mapped ? reopen() : -1;
     if (fd < 0) return;
     ledger.mapped = keep;
-    os_call(SYS_ftruncate, (long)fd, (long)keep);
+    os_call(SYS_ftruncate, fd, keep);
     os_close(fd);
 }
 

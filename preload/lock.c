@@ -12,10 +12,10 @@
 static const uint64_t BLOCKED = ~(BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGILL) | BIT(SIGFPE) | BIT(SIGTRAP) | BIT(SIGSYS));
 
 static bool block(uint64_t *before) {
-    return !ledger_is_sealed() && os_call(SYS_rt_sigprocmask, (long)SIG_BLOCK, &BLOCKED, before, sizeof *before) == 0;
+    return !ledger_is_sealed() && os_call(SYS_rt_sigprocmask, SIG_BLOCK, &BLOCKED, before, sizeof *before) == 0;
 }
 
-static void restore(uint64_t before) { os_call(SYS_rt_sigprocmask, (long)SIG_SETMASK, &before, 0L, sizeof before); }
+static void restore(uint64_t before) { os_call(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, sizeof before); }
 
 bool lock_try(struct lock *self) {
     uint32_t idle = 0;

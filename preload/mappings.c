@@ -78,7 +78,7 @@ static struct event *take_event(void) {
         if (holder) event = try_take_event(&reserved);
         if (event) return event;
         if (holder || ledger_is_sealed()) break;
-        os_call(SYS_nanosleep, &pause, 0L);
+        os_call(SYS_nanosleep, &pause, 0);
     }
     ledger_lost(SNAP_LOST_MAPPINGS);
     return NULL;

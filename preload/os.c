@@ -4,13 +4,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 
-static long call6(long number, long a, long b, long c, long d, long e, long f) {
+long os_call6(long number, long a, long b, long c, long d, long e, long f) {
     long result;
     register long r10 __asm__("r10") = d;
     register long r8 __asm__("r8") = e;
@@ -22,17 +21,8 @@ static long call6(long number, long a, long b, long c, long d, long e, long f) {
     return result;
 }
 
-long os_call(long number, ...) {
-    va_list list;
-    va_start(list, number);
-    long a = va_arg(list, long), b = va_arg(list, long), c = va_arg(list, long);
-    long d = va_arg(list, long), e = va_arg(list, long), f = va_arg(list, long);
-    va_end(list);
-    return call6(number, a, b, c, d, e, f);
-}
-
 static void *map(size_t length, int protection, int flags) {
-    long at = call6(SYS_mmap, 0, (long)length, protection, flags | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    long at = os_call(SYS_mmap, NULL, length, protection, flags | MAP_PRIVATE | MAP_ANONYMOUS, -1);
     return at < 0 && at > -OS_PAGE ? NULL : (void *)at;
 }
 
@@ -41,26 +31,25 @@ void *os_map(size_t length) { return map(length, PROT_READ | PROT_WRITE, MAP_NOR
 void *os_reserve(size_t length) { return map(length, PROT_NONE, MAP_NORESERVE); }
 
 long os_map_file(void *at, size_t length, int fd, uint64_t offset) {
-    long got =
-        call6(SYS_mmap, (long)at, (long)length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, (long)offset);
+    long got = os_call(SYS_mmap, at, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, offset);
     return got == (long)at ? 0 : got;
 }
 
-void os_unmap(void *start, size_t length) { call6(SYS_munmap, (long)start, (long)length, 0, 0, 0, 0); }
+void os_unmap(void *start, size_t length) { os_call(SYS_munmap, start, length); }
 
 int os_open(const char *path, int flags, int mode) {
     long fd;
-    do fd = call6(SYS_openat, AT_FDCWD, (long)path, flags | O_CLOEXEC, mode, 0, 0);
+    do fd = os_call(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, mode);
     while (fd == -EINTR);
     return (int)fd;
 }
 
-void os_close(int fd) { call6(SYS_close, fd, 0, 0, 0, 0, 0); }
+void os_close(int fd) { os_call(SYS_close, fd); }
 
 long os_read(int fd, void *to, size_t length) {
     size_t done = 0;
     while (done < length) {
-        long got = call6(SYS_read, fd, (long)to + (long)done, (long)(length - done), 0, 0, 0);
+        long got = os_call(SYS_read, fd, to + done, (long)(length - done));
         if (got == -EINTR) continue;
         if (got < 0) return got;
         if (got == 0) break;
@@ -71,7 +60,7 @@ long os_read(int fd, void *to, size_t length) {
 
 long os_pread(int fd, void *to, size_t length, uint64_t offset) {
     long got;
-    do got = call6(SYS_pread64, fd, (long)to, (long)length, (long)offset, 0, 0);
+    do got = os_call(SYS_pread64, fd, to, length, offset);
     while (got == -EINTR);
     return got;
 }
@@ -79,7 +68,7 @@ long os_pread(int fd, void *to, size_t length, uint64_t offset) {
 long os_write(int fd, const void *from, size_t length) {
     size_t done = 0;
     while (done < length) {
-        long put = call6(SYS_write, fd, (long)from + (long)done, (long)(length - done), 0, 0, 0);
+        long put = os_call(SYS_write, fd, from + done, (long)(length - done));
         if (put == -EINTR) continue;
         if (put <= 0) return put ? put : -EIO;
         done += (size_t)put;
@@ -87,7 +76,7 @@ long os_write(int fd, const void *from, size_t length) {
     return 0;
 }
 
-int os_stat_fd(int fd, struct stat *out) { return (int)call6(SYS_fstat, fd, (long)out, 0, 0, 0, 0); }
+int os_stat_fd(int fd, struct stat *out) { return (int)os_call(SYS_fstat, fd, out); }
 
 static uint64_t clock_ns(clockid_t clock) {
     struct timespec now = {0};
@@ -99,14 +88,14 @@ uint64_t os_now(void) { return clock_ns(CLOCK_MONOTONIC); }
 
 uint64_t os_wall_now(void) { return clock_ns(CLOCK_REALTIME); }
 
-uint32_t os_pid(void) { return (uint32_t)call6(SYS_getpid, 0, 0, 0, 0, 0, 0); }
+uint32_t os_pid(void) { return (uint32_t)os_call(SYS_getpid); }
 
-uint32_t os_tid(void) { return (uint32_t)call6(SYS_gettid, 0, 0, 0, 0, 0, 0); }
+uint32_t os_tid(void) { return (uint32_t)os_call(SYS_gettid); }
 
 /* A folder has as many links as subfolders, and two more. */
 bool os_single_threaded(void) {
     struct stat tasks;
-    return call6(SYS_newfstatat, AT_FDCWD, (long)"/proc/self/task", (long)&tasks, 0, 0, 0) == 0 && tasks.st_nlink == 3;
+    return os_call(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &tasks) == 0 && tasks.st_nlink == 3;
 }
 
 void os_copy(char *to, size_t room, const char *from) {

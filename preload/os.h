@@ -21,10 +21,14 @@
 enum { OS_PAGE = 4096 };
 
 /* The kernel's answer as it is: -errno on failure. */
-long os_call(long number, ...);
+long os_call6(long number, long a, long b, long c, long d, long e, long f);
+/* The same with as many arguments as the call has, whole numbers or pointers. */
+#define os_call(...) OS_CALL_PADDED(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
+#define OS_CALL_PADDED(number, a, b, c, d, e, f, ...)                                                                  \
+    os_call6(number, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
-void *os_map(size_t length);                    /* private zeroed memory, or NULL */
-void *os_reserve(size_t length);                /* address space without access, or NULL */
+void *os_map(size_t length);                                        /* private zeroed memory, or NULL */
+void *os_reserve(size_t length);                                    /* address space without access, or NULL */
 long os_map_file(void *at, size_t length, int fd, uint64_t offset); /* shared read-write at exactly `at` */
 void os_unmap(void *start, size_t length);
 int os_open(const char *path, int flags, int mode);

@@ -136,7 +136,7 @@ static void read_identity(void) {
     name_from(command);
     for (n = n > 0 ? n - 1 : 0, command[n] = 0; n-- > 0;)
         if (!command[n]) command[n] = ' ';
-    n = os_call(SYS_readlinkat, (long)AT_FDCWD, "/proc/self/exe", exe, sizeof exe - 1);
+    n = os_call(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", exe, sizeof exe - 1);
     exe[n > 0 ? n : 0] = 0;
 }
 
@@ -199,7 +199,7 @@ static void expand(char *to, size_t room, uint32_t generation) {
 static void wipe_page(void) { process_page = (struct process_page){0}; }
 
 static void wipe_after_fork(void) {
-    if (os_call(SYS_madvise, &process_page, (long)sizeof process_page, (long)MADV_WIPEONFORK) < 0)
+    if (os_call(SYS_madvise, &process_page, sizeof process_page, MADV_WIPEONFORK) < 0)
         pthread_atfork(NULL, NULL, wipe_page); /* before Linux 4.14; raw clone goes unnoticed there */
 }
 

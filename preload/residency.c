@@ -94,10 +94,10 @@ int residency_regions(const struct residency *self, int (*visit)(void *context, 
     static char text[8192];
     size_t held = 0;
     int result = 0;
-    int fd = (int)os_call(SYS_openat, (long)self->directory, "maps", (long)(O_RDONLY | O_CLOEXEC), 0L);
+    int fd = (int)os_call(SYS_openat, self->directory, "maps", (long)(O_RDONLY | O_CLOEXEC), 0);
     if (fd < 0) return fd;
     for (;;) {
-        long got = os_call(SYS_read, (long)fd, text + held, (long)(sizeof text - 1 - held));
+        long got = os_call(SYS_read, fd, text + held, (long)(sizeof text - 1 - held));
         if (got <= 0) break;
         held += (size_t)got;
         text[held] = 0;
@@ -119,7 +119,7 @@ int residency_regions(const struct residency *self, int (*visit)(void *context, 
 
 uint64_t residency_rss(const struct residency *self) {
     char text[128] = {0};
-    int fd = (int)os_call(SYS_openat, (long)self->directory, "statm", (long)(O_RDONLY | O_CLOEXEC), 0L);
+    int fd = (int)os_call(SYS_openat, self->directory, "statm", (long)(O_RDONLY | O_CLOEXEC), 0);
     if (fd < 0) return 0;
     os_read(fd, text, sizeof text - 1);
     os_close(fd);

@@ -190,11 +190,11 @@ static unsigned long readable(uintptr_t page, unsigned long count) {
     struct iovec local = {bytes, sizeof bytes}, remote[PAGES_AT_ONCE];
     if (count > FEW_PAGES) {
         for (unsigned long i = 0; i < count; i++) remote[i] = (struct iovec){(void *)(page + i * OS_PAGE), 1};
-        long copied = os_call(SYS_process_vm_readv, (long)os_pid(), &local, 1L, remote, (long)count, 0L);
+        long copied = os_call(SYS_process_vm_readv, os_pid(), &local, 1, remote, count, 0);
         if (copied != -EPERM && copied != -ENOSYS) return copied > 0 ? (unsigned long)copied : 0;
     }
     unsigned long good = 0;
-    while (good < count && os_call(SYS_rt_sigprocmask, -1L, page + good * OS_PAGE, 0L, 8L) == -EINVAL) good++;
+    while (good < count && os_call(SYS_rt_sigprocmask, -1, page + good * OS_PAGE, 0, 8) == -EINVAL) good++;
     return good;
 }
 
@@ -762,7 +762,7 @@ static struct stack *stack_of_thread(void) {
 /* Whether a signal handler runs on an alternate stack, which may lie in an outer frame. */
 static bool on_alternate_stack(void) {
     stack_t stack;
-    return ledger_is_sealed() || os_call(SYS_sigaltstack, 0L, &stack) < 0 || stack.ss_flags & SS_ONSTACK;
+    return ledger_is_sealed() || os_call(SYS_sigaltstack, 0, &stack) < 0 || stack.ss_flags & SS_ONSTACK;
 }
 
 /* Whether the hook whose slot was `inner` is gone for good, seen from one with `slot`: a signal handler left it by
