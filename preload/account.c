@@ -38,9 +38,9 @@ static int64_t live_host, live_mapped;
 static uint64_t inherited_freed;
 
 static struct series records = {
-    .type = SNAP_THREAD, .record_size = sizeof(struct snap_thread), .first_capacity = 32, .limit = ACCOUNT_THREADS};
+    .type = SNAP_THREAD, .record_size = sizeof(struct snap_thread), .first_bits = 5, .limit = ACCOUNT_THREADS};
 static struct series chunks = {
-    .type = SNAP_COUNTERS, .record_size = sizeof(struct snap_chunk), .first_capacity = 8, .limit = 1u << 30};
+    .type = SNAP_COUNTERS, .record_size = sizeof(struct snap_chunk), .first_bits = 3, .limit = 1u << 30};
 
 static pthread_key_t end_key;
 static bool end_key_made;

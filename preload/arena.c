@@ -2,34 +2,53 @@
  * another thread at any point only ever loses a compare-and-swap. */
 #include "arena.h"
 
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "ledger.h"
 #include "os.h"
 
-enum { CHUNK = 256 * 1024, LINE = 64, RANGES = 4096 };
+enum { CHUNK = 256 * 1024, LINE = 64, RANGES = 4096, LARGE_PAGE = 2 << 20 };
 
 static uintptr_t position; /* next free byte; its chunk ends at the next multiple of CHUNK */
 static struct snap_range ranges[RANGES];
 static uint32_t range_count;
 
+static void note_range(uintptr_t start, size_t length) {
+    uint32_t i = __atomic_fetch_add(&range_count, 1, __ATOMIC_RELAXED);
+    if (i >= RANGES) return;
+    ranges[i].length = length;
+    __atomic_store_n(&ranges[i].start, start, __ATOMIC_RELEASE);
+}
+
 static void *from_system(size_t length) {
     void *memory = os_map(length);
-    if (!memory) return NULL;
-    uint32_t i = __atomic_fetch_add(&range_count, 1, __ATOMIC_RELAXED);
-    if (i < RANGES) {
-        ranges[i].length = length;
-        __atomic_store_n(&ranges[i].start, (uintptr_t)memory, __ATOMIC_RELEASE);
-    }
+    if (memory) note_range((uintptr_t)memory, length);
     return memory;
 }
 
-/* A chunk aligned to its size, so that the end follows from any address in it. */
-static uintptr_t new_chunk(void) {
-    char *memory = os_map(2 * CHUNK);
+/* A mapping that begins at a multiple of `align`. */
+static uintptr_t map_aligned(size_t length, size_t align) {
+    char *memory = os_map(length + align);
     if (!memory) return 0;
-    char *start = (char *)os_round_up((uintptr_t)memory, CHUNK);
+    char *start = (char *)os_round_up((uintptr_t)memory, align), *end = start + length;
     if (start > memory) os_unmap(memory, (size_t)(start - memory));
-    os_unmap(start + CHUNK, (size_t)(memory + 2 * CHUNK - (start + CHUNK)));
+    os_unmap(end, (size_t)(memory + length + align - end));
     return (uintptr_t)start;
 }
+
+void *arena_take_table(size_t length) {
+    if (length < LARGE_PAGE) return arena_take(length);
+    length = os_round_up(length, LARGE_PAGE);
+    uintptr_t start = map_aligned(length, LARGE_PAGE);
+    if (!start) return NULL;
+    if (!ledger_is_sealed()) os_call(SYS_madvise, start, length, MADV_HUGEPAGE);
+    note_range(start, length);
+    return (void *)start;
+}
+
+/* Aligned to its size, so that the end follows from any address in it. */
+static uintptr_t new_chunk(void) { return map_aligned(CHUNK, CHUNK); }
 
 static void *take_from_new_chunk(uintptr_t seen, size_t length) {
     uintptr_t chunk = new_chunk();
@@ -38,11 +57,7 @@ static void *take_from_new_chunk(uintptr_t seen, size_t length) {
         os_unmap((void *)chunk, CHUNK);
         return NULL;
     }
-    uint32_t i = __atomic_fetch_add(&range_count, 1, __ATOMIC_RELAXED);
-    if (i < RANGES) {
-        ranges[i].length = CHUNK;
-        __atomic_store_n(&ranges[i].start, chunk, __ATOMIC_RELEASE);
-    }
+    note_range(chunk, CHUNK);
     return (void *)chunk;
 }
 

@@ -15,6 +15,10 @@
  * their own, of which only touched pages cost memory. */
 void *arena_take(size_t length);
 
+/* The same for a table that will be used all over, in no order: in large pages where the system has them, so that
+ * looking something up costs one cache miss and not also several for the address. */
+void *arena_take_table(size_t length);
+
 enum { ARENA_OWN = 65536, ARENA_RANGES = 64 };
 
 /* Copies the ranges taken from the system so far into `out`, returns how many. When there are more than fit, the

@@ -15,7 +15,7 @@
 static const uint64_t WALK_AT_MOST = (uint64_t)64 << 30;
 
 static struct series regions = {
-    .type = SNAP_REGION, .record_size = sizeof(struct snap_region), .first_capacity = 128, .limit = 1 << 16};
+    .type = SNAP_REGION, .record_size = sizeof(struct snap_region), .first_bits = 7, .limit = 1 << 16};
 
 static uint32_t path_string(const char *path) {
     static char last[4096];

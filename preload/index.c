@@ -112,7 +112,7 @@ static bool grow(struct index *self) {
     if (!index_hold(self)) return false;
     uint32_t bits = bits_of(self);
     size_t length = sizeof(uint32_t) << (bits + 1);
-    uint32_t *next = bits < INDEX_LAST_BITS && is_nearly_full(self, bits) ? arena_take(length) : NULL;
+    uint32_t *next = bits < INDEX_LAST_BITS && is_nearly_full(self, bits) ? arena_take_table(length) : NULL;
     if (next) {
         __atomic_store_n(&self->tables[bits + 1], next, __ATOMIC_RELEASE);
         copy_into_next(self, bits);

@@ -367,20 +367,15 @@ void *ledger_section(uint32_t type, uint32_t record_size, uint64_t capacity, uin
     return section + 1;
 }
 
-/* Segment k holds first_capacity << k records, from id first_capacity * (2^k - 1). */
-static uint32_t segment_of(const struct series *self, uint32_t id) {
-    return 31u - (uint32_t)__builtin_clz(id / self->first_capacity + 1);
-}
-
 static uint32_t segment_first(const struct series *self, uint32_t k) {
-    return (uint32_t)(((uint64_t)self->first_capacity << k) - self->first_capacity);
+    return (uint32_t)(((uint64_t)1 << (self->first_bits + k)) - (1u << self->first_bits));
 }
 
 static bool make_segment(struct series *self, uint32_t k) {
     if (!lock_wait(&ledger.growing)) return false;
     if (!self->segments[k]) {
         struct snap_section *section =
-            carve(self->type, self->record_size, (uint64_t)self->first_capacity << k, segment_first(self, k));
+            carve(self->type, self->record_size, (uint64_t)1 << (self->first_bits + k), segment_first(self, k));
         if (section) {
             self->sections[k] = section;
             __atomic_store_n(&self->segments[k], (char *)(section + 1), __ATOMIC_RELEASE);
@@ -391,17 +386,11 @@ static bool make_segment(struct series *self, uint32_t k) {
 }
 
 bool series_reserve(struct series *self, uint32_t id) {
-    uint32_t k = segment_of(self, id);
+    uint32_t k = series_place(self, id).segment;
     if (id >= self->limit || k >= SERIES_SEGMENTS) return false;
     if (likely(__atomic_load_n(&self->segments[k], __ATOMIC_ACQUIRE)) || make_segment(self, k)) return true;
     ledger_lost(SNAP_LOST_FILE);
     return false;
-}
-
-void *series_at(const struct series *self, uint32_t id) {
-    uint32_t k = id == SERIES_NONE ? SERIES_SEGMENTS : segment_of(self, id);
-    char *segment = k < SERIES_SEGMENTS ? __atomic_load_n(&self->segments[k], __ATOMIC_ACQUIRE) : NULL;
-    return segment ? segment + (size_t)(id - segment_first(self, k)) * self->record_size : NULL;
 }
 
 uint32_t series_take_run(struct series *self, uint32_t count) {
@@ -410,7 +399,7 @@ uint32_t series_take_run(struct series *self, uint32_t count) {
     do {
         if (next + 2 * (uint64_t)count > self->limit || !ledger_is_ours() || !series_reserve(self, (uint32_t)next))
             return SERIES_NONE;
-        k = segment_of(self, (uint32_t)next);
+        k = series_place(self, (uint32_t)next).segment;
         first = next;
         if (next + count > segment_first(self, k + 1)) { /* does not fit into the rest of its segment */
             first = segment_first(self, ++k);
@@ -427,9 +416,9 @@ uint32_t series_take(struct series *self) {
     do
         if (next >= self->limit || !ledger_is_ours() || !series_reserve(self, (uint32_t)next)) return SERIES_NONE;
     while (!__atomic_compare_exchange_n(&self->next, &next, next + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-    uint32_t id = (uint32_t)next, k = segment_of(self, id);
-    os_raise(&self->sections[k]->count, id - segment_first(self, k) + 1);
-    return id;
+    struct series_place place = series_place(self, (uint32_t)next);
+    os_raise(&self->sections[place.segment]->count, place.record + 1);
+    return (uint32_t)next;
 }
 
 void series_reset(struct series *self) {
@@ -463,7 +452,7 @@ uint32_t ledger_string(const char *text) {
 }
 
 static struct series facts = {
-    .type = SNAP_PROCESS, .record_size = sizeof(struct snap_fact), .first_capacity = 32, .limit = 1024};
+    .type = SNAP_PROCESS, .record_size = sizeof(struct snap_fact), .first_bits = 5, .limit = 1024};
 
 void ledger_fact(enum snap_fact_key key, const char *text) {
     struct snap_fact *fact = series_at(&facts, series_take(&facts));

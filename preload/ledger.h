@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "os.h"
 #include "snapshot.h"
 
 #pragma GCC visibility push(hidden)
@@ -71,9 +72,9 @@ enum { SERIES_SEGMENTS = 24 };
 struct series {
     uint32_t type;
     uint32_t record_size;
-    uint32_t first_capacity; /* a power of two */
-    uint32_t limit;          /* ids at and above are refused */
-    uint64_t next;           /* next id to give */
+    uint32_t first_bits; /* binary logarithm of how many the first section holds */
+    uint32_t limit;      /* ids at and above are refused */
+    uint64_t next;       /* next id to give */
     char *segments[SERIES_SEGMENTS];
     struct snap_section *sections[SERIES_SEGMENTS];
 };
@@ -83,7 +84,26 @@ enum { SERIES_NONE = UINT32_MAX };
 uint32_t series_take(struct series *self);
 /* The first of `count` new ids, whose records follow each other in memory; or SERIES_NONE. */
 uint32_t series_take_run(struct series *self, uint32_t count);
-void *series_at(const struct series *self, uint32_t id); /* NULL when it was never taken */
+
+/* Where an id's record lies: as the k-th segment holds 2^k times as many as the first, the highest bit of `position`
+ * says which segment, and the others which of its records. */
+struct series_place {
+    uint32_t segment, record;
+};
+static inline struct series_place series_place(const struct series *self, uint32_t id) {
+    uint64_t position = (uint64_t)id + (1u << self->first_bits);
+    uint32_t highest = 63u - (uint32_t)__builtin_clzll(position);
+    return (struct series_place){highest - self->first_bits, (uint32_t)(position ^ (uint64_t)1 << highest)};
+}
+
+/* NULL when it was never taken. */
+static inline void *series_at(const struct series *self, uint32_t id) {
+    struct series_place place = series_place(self, id);
+    if (unlikely(place.segment >= SERIES_SEGMENTS)) return NULL;
+    char *segment = __atomic_load_n(&self->segments[place.segment], __ATOMIC_ACQUIRE);
+    return likely(segment) ? segment + (size_t)place.record * self->record_size : NULL;
+}
+
 /* Makes sure that the segment of `id` exists. */
 bool series_reserve(struct series *self, uint32_t id);
 void series_reset(struct series *self);

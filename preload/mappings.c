@@ -35,7 +35,7 @@ static uint32_t busy;         /* thread id of the holder */
 static uint32_t last_ticket;
 
 static struct series records = {
-    .type = SNAP_MAPPING, .record_size = sizeof(struct snap_mapping), .first_capacity = 128, .limit = PIECES};
+    .type = SNAP_MAPPING, .record_size = sizeof(struct snap_mapping), .first_bits = 7, .limit = PIECES};
 
 /* Below: only while busy is held. Ids of records: in address order, unused, and taken out for a ticket. */
 static uint32_t ordered[PIECES], ordered_count;

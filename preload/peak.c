@@ -8,11 +8,11 @@
 #include "lock.h"
 #include "site.h"
 
-enum { STEP_READS = 4096, FALL_MIN = 1 << 20, FIRST_BYTES = 4096 };
+enum { STEP_READS = 4096, FALL_MIN = 1 << 20, FIRST_BITS = 12 };
 
 static struct series buffers[2] = {
-    {.type = SNAP_PEAK_0, .record_size = 1, .first_capacity = FIRST_BYTES, .limit = 1u << 28},
-    {.type = SNAP_PEAK_1, .record_size = 1, .first_capacity = FIRST_BYTES, .limit = 1u << 28}};
+    {.type = SNAP_PEAK_0, .record_size = 1, .first_bits = FIRST_BITS, .limit = 1u << 28},
+    {.type = SNAP_PEAK_1, .record_size = 1, .first_bits = FIRST_BITS, .limit = 1u << 28}};
 
 static struct {
     struct lock busy;

@@ -21,7 +21,7 @@ enum { TEXT_ROOM = 1024, SPINS = 200 };
 static struct words codes_by_object, codes_by_content, files, frames_by_place;
 static struct series *frames;
 static struct series codes = {
-    .type = SNAP_CODE, .record_size = sizeof(struct snap_code), .first_capacity = 256, .limit = 1 << 22};
+    .type = SNAP_CODE, .record_size = sizeof(struct snap_code), .first_bits = 8, .limit = 1 << 22};
 static struct lock writing;
 static bool unlisted; /* there were code objects that codes_by_object does not know: any death may be theirs */
 

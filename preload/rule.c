@@ -18,7 +18,7 @@ struct rule_table *rule_table;
 
 static struct lock replacing;
 static struct series frames = {
-    .type = SNAP_FRAME, .record_size = sizeof(struct snap_frame), .first_capacity = 1024, .limit = 1 << 24};
+    .type = SNAP_FRAME, .record_size = sizeof(struct snap_frame), .first_bits = 10, .limit = 1 << 24};
 
 /* --- one rule --- */
 
@@ -72,7 +72,7 @@ static uint32_t frame_for(uint64_t place, uint32_t before) {
 /* --- the table --- */
 
 static struct rule_table *new_table(uint32_t bits) {
-    struct rule_table *table = arena_take(sizeof *table + (sizeof(struct rule) << bits));
+    struct rule_table *table = arena_take_table(sizeof *table + (sizeof(struct rule) << bits));
     if (!table) return NULL;
     table->shift = 64 - bits;
     table->mask = (1u << bits) - 1;

@@ -27,11 +27,11 @@ void site_forget_code(void) {
 static const char *program_path = "";
 
 static struct series modules = {
-    .type = SNAP_MODULE, .record_size = sizeof(struct snap_module), .first_capacity = 128, .limit = 1 << 16};
+    .type = SNAP_MODULE, .record_size = sizeof(struct snap_module), .first_bits = 7, .limit = 1 << 16};
 static struct series tags = {
-    .type = SNAP_TAG, .record_size = sizeof(struct snap_tag), .first_capacity = 64, .limit = 1 << 20};
+    .type = SNAP_TAG, .record_size = sizeof(struct snap_tag), .first_bits = 6, .limit = 1 << 20};
 static struct series sites = {
-    .type = SNAP_SITE, .record_size = sizeof(struct snap_site), .first_capacity = 512, .limit = 1 << 21};
+    .type = SNAP_SITE, .record_size = sizeof(struct snap_site), .first_bits = 9, .limit = 1 << 21};
 static struct ids *free_sites; /* NULL: there never were any */
 static struct ids mapping_sites;
 

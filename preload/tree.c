@@ -13,9 +13,9 @@
 enum { NODES_LIMIT = (1 << INDEX_ID_BITS) - 1, WORDS_LIMIT = (1 << INDEX_ID_BITS) - 1 };
 
 static struct series nodes = {
-    .type = SNAP_NODE, .record_size = sizeof(struct snap_node), .first_capacity = 1024, .limit = NODES_LIMIT};
+    .type = SNAP_NODE, .record_size = sizeof(struct snap_node), .first_bits = 10, .limit = NODES_LIMIT};
 static struct series words = {
-    .type = SNAP_SEGMENT, .record_size = sizeof(uint32_t), .first_capacity = 4096, .limit = WORDS_LIMIT};
+    .type = SNAP_SEGMENT, .record_size = sizeof(uint32_t), .first_bits = 12, .limit = WORDS_LIMIT};
 
 struct run {
     const uint32_t *frames;

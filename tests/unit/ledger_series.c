@@ -51,7 +51,7 @@ static uint64_t records_in_file(uint32_t type) {
 enum { TYPE = 77 };
 
 Test(series, ids_count_up_and_records_stay, .init = begin, .fini = end) {
-    static struct series series = {.type = TYPE, .record_size = 24, .first_capacity = 8, .limit = 100000};
+    static struct series series = {.type = TYPE, .record_size = 24, .first_bits = 3, .limit = 100000};
     static char *records[100000];
     for (uint32_t id = 0; id < 100000; id++) {
         cr_assert_eq(series_take(&series), id);
@@ -70,7 +70,7 @@ Test(series, ids_count_up_and_records_stay, .init = begin, .fini = end) {
 
 /* 64 MB: many pieces of the file, several windows of address space. */
 Test(series, grows_through_windows, .init = begin, .fini = end) {
-    static struct series series = {.type = TYPE, .record_size = 4096, .first_capacity = 1, .limit = 16000};
+    static struct series series = {.type = TYPE, .record_size = 4096, .first_bits = 0, .limit = 16000};
     for (uint32_t id = 0; id < 16000; id++) {
         cr_assert_eq(series_take(&series), id);
         memset(series_at(&series, id), 1 + id % 255, 4096);
@@ -83,7 +83,7 @@ Test(series, grows_through_windows, .init = begin, .fini = end) {
 }
 
 enum { THREADS = 4, EACH = 20000 };
-static struct series shared = {.type = TYPE, .record_size = 32, .first_capacity = 4, .limit = THREADS * EACH};
+static struct series shared = {.type = TYPE, .record_size = 32, .first_bits = 2, .limit = THREADS * EACH};
 
 static void *take_many(void *argument) {
     uint64_t me = (uint64_t)(uintptr_t)argument;
@@ -137,7 +137,7 @@ Test(series, the_end_gives_room_back_and_the_ledger_goes_on, .init = begin, .fin
     cr_assert_eq(ledger_head->state, SNAP_EXITED);
     ledger_resume();
     cr_assert_eq(ledger_head->state, SNAP_RUNNING);
-    static struct series series = {.type = TYPE, .record_size = 64, .first_capacity = 1024, .limit = 100000};
+    static struct series series = {.type = TYPE, .record_size = 64, .first_bits = 10, .limit = 100000};
     for (uint32_t id = 0; id < 50000; id++)
         cr_assert_eq(series_take(&series), id);
     cr_assert_eq(records_in_file(TYPE), 50000);
@@ -149,12 +149,12 @@ Test(series, the_end_without_a_file_is_no_dead_end, .init = begin, .fini = end) 
     ledger_end(SNAP_EXECED);
     ledger_resume();
     cr_assert(ledger_string("there is room left in what is mapped") != 0);
-    static struct series series = {.type = TYPE, .record_size = 64, .first_capacity = 4, .limit = 100000};
+    static struct series series = {.type = TYPE, .record_size = 64, .first_bits = 2, .limit = 100000};
     cr_assert_eq(series_take(&series), 0);
 }
 
 Test(series, a_sealed_ledger_uses_what_it_has, .init = begin, .fini = end) {
-    static struct series series = {.type = TYPE, .record_size = 64, .first_capacity = 4, .limit = 1000000};
+    static struct series series = {.type = TYPE, .record_size = 64, .first_bits = 2, .limit = 1000000};
     ledger_seal();
     uint32_t taken = 0;
     while (series_take(&series) != SERIES_NONE)
@@ -168,7 +168,7 @@ Test(memory, without_a_file_the_shape_is_the_same) {
     who.path = NULL;
     cr_assert(ledger_begin(&who));
     cr_assert(ledger_head->flags & SNAP_MEMORY_ONLY);
-    static struct series series = {.type = TYPE, .record_size = 4096, .first_capacity = 4, .limit = 1000000};
+    static struct series series = {.type = TYPE, .record_size = 4096, .first_bits = 2, .limit = 1000000};
     uint32_t taken = 0;
     while (series_take(&series) != SERIES_NONE)
         taken++;
