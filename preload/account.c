@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "arena.h"
+#include "ids.h"
 #include "ledger.h"
 #include "peak.h"
 #include "sample.h"
@@ -16,6 +17,7 @@
 #include "stack.h"
 
 enum { SLABS = 16, FIRST_SLAB = 4, SCAN_FROM = 64 };
+enum { NARROW_EVENTS = 15 }; /* a site where more happens is worth a wide counter, which is faster to count at */
 
 #define NO_WORD UINT64_MAX /* of no header: its low half is no mark */
 
@@ -39,6 +41,9 @@ static uint64_t inherited_freed;
 
 static struct series records = {
     .type = SNAP_THREAD, .record_size = sizeof(struct snap_thread), .first_bits = 5, .limit = ACCOUNT_THREADS};
+static struct series wide = {
+    .type = SNAP_WIDE, .record_size = sizeof(struct snap_counter), .first_bits = 7, .limit = IDS_LIMIT};
+static struct ids *free_wide; /* NULL: there never were any */
 static struct series chunks = {
     .type = SNAP_COUNTERS, .record_size = sizeof(struct snap_chunk), .first_bits = 3, .limit = 1u << 30};
 
@@ -136,6 +141,22 @@ static uint32_t take_new_slot(void) {
     return slot;
 }
 
+static struct snap_counter *wide_of(uint64_t word) { return (struct snap_counter *)(word ^ SNAP_WIDE_BIT); }
+
+static struct snap_counter counted(uint64_t word) {
+    if (!(word & SNAP_WIDE_BIT)) return snap_narrow_counter(word);
+    const struct snap_counter *counter = wide_of(word);
+    return (struct snap_counter){os_load(&counter->alloc_bytes), os_load(&counter->alloc_blocks),
+                                 os_load(&counter->free_bytes), os_load(&counter->free_blocks)};
+}
+
+static void sum_up(struct snap_counter *sum, const struct snap_counter *more) {
+    sum->alloc_bytes += more->alloc_bytes;
+    sum->alloc_blocks += more->alloc_blocks;
+    sum->free_bytes += more->free_bytes;
+    sum->free_blocks += more->free_blocks;
+}
+
 /* What the slot's earlier threads counted, so that the present one's share can be told. Slots with very many
  * sites are not summed: their figures cover all threads that had the slot. */
 static void note_earlier_threads(struct snap_thread *record, const struct thread *self) {
@@ -144,11 +165,8 @@ static void note_earlier_threads(struct snap_thread *record, const struct thread
     struct snap_counter sum = too_many ? (struct snap_counter){0} : record->total;
     for (uint32_t i = 0; i < self->chunk_limit && !too_many; i++)
         for (int j = 0; self->chunks[i] && j < SNAP_CHUNK_SITES; j++) {
-            const struct snap_counter *counter = &self->chunks[i][j];
-            sum.alloc_bytes += counter->alloc_bytes;
-            sum.alloc_blocks += counter->alloc_blocks;
-            sum.free_bytes += counter->free_bytes;
-            sum.free_blocks += counter->free_blocks;
+            struct snap_counter counter = counted(self->chunks[i][j]);
+            sum_up(&sum, &counter);
         }
     record->before = sum;
 }
@@ -177,10 +195,10 @@ static void begin_quantum(struct thread *self) {
     self->limit = 2 * quantum;
 }
 
-static struct snap_counter *make_chunk(struct thread *self, uint32_t index);
+static struct snap_counter *wide_counter(struct thread *self, uint32_t site);
 
 static void begin_here(struct thread *self) {
-    self->here = account_here && (self->chunks[0] || make_chunk(self, 0)) ? self->chunks[0] + account_here : NULL;
+    self->here = account_here ? wide_counter(self, account_here) : NULL;
     self->here_word = self->here ? (uint64_t)account_here << 32 : NO_WORD;
     sample_begin(self);
 }
@@ -231,9 +249,9 @@ uint32_t account_thread_slot(void) {
 
 /* --- counters --- */
 
-static struct snap_counter *make_chunk(struct thread *self, uint32_t index) {
+static uint64_t *make_chunk(struct thread *self, uint32_t index) {
     struct snap_chunk *chunk = series_at(&chunks, series_take(&chunks));
-    struct snap_counter *none = NULL;
+    uint64_t *none = NULL;
     if (!chunk) return NULL;
     chunk->index = index;
     /* Before the chunk is there, so that a child that is forked just now forgets all of them. */
@@ -241,34 +259,111 @@ static struct snap_counter *make_chunk(struct thread *self, uint32_t index) {
     while (limit <= index && !__atomic_compare_exchange_n(&self->chunk_limit, &limit, index + 1, true, __ATOMIC_SEQ_CST,
                                                           __ATOMIC_RELAXED))
         ;
-    if (!__atomic_compare_exchange_n(&self->chunks[index], &none, chunk->counters, false, __ATOMIC_ACQ_REL,
+    if (!__atomic_compare_exchange_n(&self->chunks[index], &none, chunk->words, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_ACQUIRE))
         return none; /* shared slot: another thread's; a signal handler's */
     __atomic_store_n(&chunk->thread, self->slot + 1, __ATOMIC_RELEASE);
-    return chunk->counters;
+    return chunk->words;
 }
 
-/* A thread for whose chunks there is no memory counts in the shared slot, which has at most one of each. */
-static struct snap_counter *counter_of(struct thread *self, uint32_t site) {
-    struct snap_counter *counter = account_counter(self, site);
-    if (likely(counter != NULL) || site / SNAP_CHUNK_SITES >= ACCOUNT_CHUNKS) return counter;
-    if (unlikely(site_memory_full(SITE_STACKS)) && self->slot >= SNAP_THREAD_FIRST) return NULL;
-    struct snap_counter *chunk = make_chunk(self, site / SNAP_CHUNK_SITES);
-    return chunk ? chunk + site % SNAP_CHUNK_SITES : NULL;
+/* Memory is for counters of the shared slot when there is little: of those there is at most one a site. */
+static bool may_grow(const struct thread *self) {
+    return self->slot < SNAP_THREAD_FIRST || likely(!site_memory_full(SITE_STACKS));
 }
 
-/* The shared slot's counter; for SNAP_SITE_UNKNOWN, to which *site falls back, there is one from the start. */
-static struct snap_counter *shared_counter(uint32_t *site) {
-    struct snap_counter *counter = counter_of(&shared, *site);
-    if (!counter) {
-        *site = SNAP_SITE_UNKNOWN;
-        ledger_lost(SNAP_LOST_SITES);
-        counter = counter_of(&shared, *site);
+/* The thread's word for a site; NULL: there is no room. */
+static uint64_t *word_of(struct thread *self, uint32_t site) {
+    uint32_t index = site / SNAP_CHUNK_SITES;
+    if (index >= ACCOUNT_CHUNKS) return NULL;
+    uint64_t *words = self->chunks[index];
+    if (unlikely(!words)) words = may_grow(self) ? make_chunk(self, index) : NULL;
+    return words ? words + site % SNAP_CHUNK_SITES : NULL;
+}
+
+/* A new one, unless it is the first of its section, which tells readers where the section is. */
+static struct snap_counter *new_wide(void) {
+    for (;;) {
+        uint32_t id = series_take(&wide);
+        struct snap_counter *counter = series_at(&wide, id);
+        if (!counter || series_place(&wide, id).record != 0) return counter;
+        counter->alloc_bytes = (uintptr_t)counter;
     }
-    return counter;
+}
+
+static struct snap_counter *take_wide(void) {
+    struct ids *free = ids_known(&free_wide);
+    uint32_t id = free && ledger_is_ours() ? ids_take(free, 0) : IDS_NONE;
+    return id == IDS_NONE ? new_wide() : series_at(&wide, id);
+}
+
+static void put_wide(const struct snap_counter *counter) {
+    struct ids *free = ids_made(&free_wide);
+    if (free) ids_add(free, series_id(&wide, counter));
+}
+
+/* Makes the word wide, unless somebody else changes it just now. *seen: what it is. False: there is no room. */
+static bool widen(uint64_t *word, uint64_t *seen) {
+    struct snap_counter *counter = take_wide();
+    if (!counter) return false;
+    *counter = snap_narrow_counter(*seen);
+    uint64_t now = SNAP_WIDE_BIT | (uintptr_t)counter;
+    if (__atomic_compare_exchange_n(word, seen, now, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        *seen = now;
+    else
+        put_wide(counter);
+    return true;
+}
+
+static struct snap_counter *wide_counter(struct thread *self, uint32_t site) {
+    uint64_t *word = word_of(self, site), seen = word ? os_load(word) : 0;
+    while (word && !(seen & SNAP_WIDE_BIT))
+        if (!widen(word, &seen)) return NULL;
+    return word ? wide_of(seen) : NULL;
+}
+
+/* What the word says with one more event; or SNAP_WIDE_BIT, when it is not for a word to say. */
+static uint64_t one_more(uint64_t word, uint64_t bytes, bool freed) {
+    uint32_t events = (uint32_t)(word >> 32 & 0xFFFF) + (uint32_t)(word >> 48);
+    if (bytes > UINT32_MAX || events >= NARROW_EVENTS || (word && (uint32_t)word != bytes)) return SNAP_WIDE_BIT;
+    return (word | bytes) + snap_narrow(0, !freed, freed);
 }
 
 static void atomic_add(uint64_t *word, uint64_t n) { __atomic_fetch_add(word, n, __ATOMIC_RELAXED); }
+
+static void count_wide(struct snap_counter *counter, uint64_t bytes, bool freed) {
+    atomic_add(freed ? &counter->free_bytes : &counter->alloc_bytes, bytes);
+    atomic_add(freed ? &counter->free_blocks : &counter->alloc_blocks, 1);
+}
+
+/* False: there is no room to count it in this slot. */
+static bool count_in(struct thread *self, uint32_t site, uint64_t bytes, bool freed) {
+    uint64_t *word = word_of(self, site), seen = word ? os_load(word) : 0;
+    if (!word) return false;
+    while (!(seen & SNAP_WIDE_BIT)) {
+        uint64_t sum = one_more(seen, bytes, freed);
+        if (sum == SNAP_WIDE_BIT) {
+            if (!widen(word, &seen)) return false;
+        } else if (__atomic_compare_exchange_n(word, &seen, sum, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE)) {
+            return true;
+        }
+    }
+    count_wide(wide_of(seen), bytes, freed);
+    return true;
+}
+
+/* At SNAP_SITE_UNKNOWN there is always room in the shared slot. Returns the site that it was counted at. */
+static uint32_t count_unknown(uint64_t bytes, bool freed) {
+    ledger_lost(SNAP_LOST_SITES);
+    struct snap_counter *counter = account_counter(&shared, SNAP_SITE_UNKNOWN);
+    if (counter) count_wide(counter, bytes, freed);
+    return SNAP_SITE_UNKNOWN;
+}
+
+/* A thread for whose counters there is no memory counts in the shared slot. */
+static uint32_t count(struct thread *self, uint32_t site, uint64_t bytes, bool freed) {
+    if (likely(self != &account_nobody && count_in(self, site, bytes, freed))) return site;
+    return count_in(&shared, site, bytes, freed) ? site : count_unknown(bytes, freed);
+}
 
 /* The running totals have moved: the ledger's copy of them, peaks, and the picture of the highest one. */
 static void note_totals(void) {
@@ -306,43 +401,25 @@ static void move_host(struct thread *self, uint64_t bytes) {
 
 uint32_t account_alloc(uint32_t site, uint64_t bytes) {
     struct thread *self = account_self == &account_nobody ? acquire() : account_self;
-    struct snap_counter *counter = self == &account_nobody ? NULL : counter_of(self, site);
-    if (counter) {
-        os_add(&counter->alloc_bytes, bytes);
-        os_add(&counter->alloc_blocks, 1);
-    } else if ((counter = shared_counter(&site))) {
-        atomic_add(&counter->alloc_bytes, bytes);
-        atomic_add(&counter->alloc_blocks, 1);
-    }
+    site = count(self, site, bytes, false);
     move_host(self, bytes);
     return site;
 }
 
-static void count_free(struct thread *self, uint32_t site, uint64_t bytes) {
-    struct snap_counter *counter = self == &account_nobody ? NULL : counter_of(self, site);
-    if (counter) {
-        os_add(&counter->free_bytes, bytes);
-        os_add(&counter->free_blocks, 1);
-    } else if ((counter = shared_counter(&site))) {
-        atomic_add(&counter->free_bytes, bytes);
-        atomic_add(&counter->free_blocks, 1);
-    }
-}
-
 void account_free(uint32_t site, uint64_t bytes) {
     struct thread *self = account_self == &account_nobody ? acquire() : account_self;
-    count_free(self, site, bytes);
+    count(self, site, bytes, true);
     move_host(self, -bytes);
 }
 
 void account_free_inherited(uint64_t bytes) {
-    count_free(account_self == &account_nobody ? acquire() : account_self, SNAP_SITE_INHERITED, bytes);
+    count(account_self == &account_nobody ? acquire() : account_self, SNAP_SITE_INHERITED, bytes, true);
     atomic_add(&inherited_freed, bytes);
 }
 
 static struct snap_counter *mapped_counter(uint32_t site) {
-    struct snap_counter *counter = counter_of(&mapped, site);
-    return counter ? counter : counter_of(&mapped, SNAP_SITE_UNKNOWN);
+    struct snap_counter *counter = wide_counter(&mapped, site);
+    return counter ? counter : account_counter(&mapped, SNAP_SITE_UNKNOWN);
 }
 
 void account_map(uint32_t site, uint64_t bytes, uint64_t blocks) {
@@ -367,18 +444,20 @@ void account_unmap(uint32_t site, uint64_t bytes, uint64_t blocks) {
 
 /* --- over all slots --- */
 
-uint64_t account_bytes(void) { return os_load(&chunks.next) * sizeof(struct snap_chunk); }
+uint64_t account_bytes(void) {
+    return os_load(&chunks.next) * sizeof(struct snap_chunk) + os_load(&wide.next) * sizeof(struct snap_counter);
+}
 
 uint32_t account_slots(void) { return __atomic_load_n(&slots, __ATOMIC_ACQUIRE); }
 
-static struct account_live sum_of_site(uint32_t site, size_t bytes, size_t blocks) {
-    struct account_live sum = {0};
+static struct snap_counter sum_of_site(uint32_t site) {
+    struct snap_counter sum = {0};
     for (uint32_t slot = 0; slot < account_slots(); slot++) {
         const struct thread *thread = thread_at(slot);
-        const char *counter = thread ? (const char *)account_counter(thread, site) : NULL;
-        if (!counter) continue;
-        sum.bytes += os_load((const uint64_t *)(counter + bytes));
-        sum.blocks += os_load((const uint64_t *)(counter + blocks));
+        const uint64_t *words = thread ? thread->chunks[site / SNAP_CHUNK_SITES] : NULL;
+        if (!words) continue;
+        struct snap_counter counter = counted(os_load(&words[site % SNAP_CHUNK_SITES]));
+        sum_up(&sum, &counter);
     }
     return sum;
 }
@@ -387,18 +466,15 @@ static struct account_live sum_of_site(uint32_t site, size_t bytes, size_t block
  * blocks that never lived at the same time. */
 struct account_live account_site_live(uint32_t site) {
     enum { TRIES = 3 };
-    struct account_live freed, made, again;
+    struct snap_counter freed, made, again;
     for (int i = 0; i < TRIES; i++) {
-        freed =
-            sum_of_site(site, offsetof(struct snap_counter, free_bytes), offsetof(struct snap_counter, free_blocks));
-        made =
-            sum_of_site(site, offsetof(struct snap_counter, alloc_bytes), offsetof(struct snap_counter, alloc_blocks));
-        again =
-            sum_of_site(site, offsetof(struct snap_counter, free_bytes), offsetof(struct snap_counter, free_blocks));
-        if (freed.bytes == again.bytes && freed.blocks == again.blocks) break;
+        freed = sum_of_site(site);
+        made = sum_of_site(site);
+        again = sum_of_site(site);
+        if (freed.free_bytes == again.free_bytes && freed.free_blocks == again.free_blocks) break;
     }
-    if (made.bytes < again.bytes || made.blocks < again.blocks) return (struct account_live){0};
-    return (struct account_live){made.bytes - again.bytes, made.blocks - again.blocks};
+    if (made.alloc_bytes < again.free_bytes || made.alloc_blocks < again.free_blocks) return (struct account_live){0};
+    return (struct account_live){made.alloc_bytes - again.free_bytes, made.alloc_blocks - again.free_blocks};
 }
 
 /* --- sites that become free --- */
@@ -450,15 +526,14 @@ void account_sum(uint32_t chunk, struct snap_counter sums[SNAP_CHUNK_SITES]) {
     for (int frees = 1; frees >= 0; frees--)
         for (uint32_t slot = 0; slot < account_slots(); slot++) {
             const struct thread *thread = thread_at(slot);
-            const struct snap_counter *counters = thread ? thread->chunks[chunk] : NULL;
-            for (int i = 0; counters && i < SNAP_CHUNK_SITES; i++)
-                if (frees) {
-                    sums[i].free_bytes += os_load(&counters[i].free_bytes);
-                    sums[i].free_blocks += os_load(&counters[i].free_blocks);
-                } else {
-                    sums[i].alloc_bytes += os_load(&counters[i].alloc_bytes);
-                    sums[i].alloc_blocks += os_load(&counters[i].alloc_blocks);
-                }
+            const uint64_t *words = thread ? thread->chunks[chunk] : NULL;
+            for (int i = 0; words && i < SNAP_CHUNK_SITES; i++) {
+                struct snap_counter counter = counted(os_load(&words[i]));
+                sums[i].free_bytes += frees ? counter.free_bytes : 0;
+                sums[i].free_blocks += frees ? counter.free_blocks : 0;
+                sums[i].alloc_bytes += frees ? 0 : counter.alloc_bytes;
+                sums[i].alloc_blocks += frees ? 0 : counter.alloc_blocks;
+            }
         }
 }
 
@@ -469,16 +544,27 @@ static void add_counter(struct snap_counter *to, const struct snap_counter *from
     atomic_add(&to->free_blocks, from->free_blocks);
 }
 
-/* Out of one slot's counters. What it has too little from then on stands in its record. */
-static void take_out(uint32_t slot, struct snap_counter *counters, const uint32_t to[SNAP_CHUNK_SITES],
+/* Out of one slot's words. What it has too little from then on stands in its record. */
+static void take_out(uint32_t slot, uint64_t *words, const uint32_t to[SNAP_CHUNK_SITES],
                      struct snap_counter sums[SNAP_CHUNK_SITES]) {
     struct snap_thread *record = series_at(&records, slot);
     for (int i = 0; i < SNAP_CHUNK_SITES; i++) {
-        if (!to[i]) continue;
-        add_counter(&sums[i], &counters[i]);
-        if (record) add_counter(&record->total, &counters[i]);
-        counters[i] = (struct snap_counter){0};
+        uint64_t word = to[i] ? os_load(&words[i]) : 0;
+        if (!word) continue;
+        struct snap_counter counter = counted(word);
+        sum_up(&sums[i], &counter);
+        if (record) add_counter(&record->total, &counter);
+        __atomic_store_n(&words[i], 0, __ATOMIC_RELEASE);
+        if (word & SNAP_WIDE_BIT) put_wide(wide_of(word));
     }
+}
+
+/* Of the shared slot; where there is no room, that of SNAP_SITE_UNKNOWN. */
+static struct snap_counter *shared_counter(uint32_t site) {
+    struct snap_counter *counter = wide_counter(&shared, site);
+    if (counter) return counter;
+    ledger_lost(SNAP_LOST_SITES);
+    return account_counter(&shared, SNAP_SITE_UNKNOWN);
 }
 
 /* The shared slot's counters get all of it. */
@@ -490,11 +576,10 @@ void account_move_sites(uint32_t chunk, const uint32_t to[SNAP_CHUNK_SITES]) {
         if (thread && thread->chunks[chunk]) take_out(slot, thread->chunks[chunk], to, sums);
     }
     for (int i = 0; i < SNAP_CHUNK_SITES; i++) {
-        uint32_t site = to[i];
         struct snap_counter less = {-sums[i].alloc_bytes, -sums[i].alloc_blocks, -sums[i].free_bytes,
                                     -sums[i].free_blocks};
-        if (!site) continue;
-        struct snap_counter *into = shared_counter(&site);
+        if (!to[i]) continue;
+        struct snap_counter *into = shared_counter(to[i]);
         if (into) add_counter(into, &sums[i]);
         if (into && record) add_counter(&record->total, &less);
     }
@@ -505,8 +590,8 @@ void account_begin(void) {
     shared.slot = SNAP_THREAD_SHARED;
     mapped.slot = SNAP_THREAD_MAPPINGS;
     for (uint32_t slot = 0; slot < SNAP_THREAD_FIRST; slot++) series_take(&records);
-    make_chunk(&shared, 0);
-    make_chunk(&mapped, 0);
+    wide_counter(&shared, SNAP_SITE_UNKNOWN);
+    wide_counter(&mapped, SNAP_SITE_UNKNOWN);
     set_quantum(1);
 }
 
@@ -529,6 +614,8 @@ uint64_t account_abandon(void) {
     shared_pins = 0;
     series_reset(&records);
     series_reset(&chunks);
+    series_reset(&wide);
+    free_wide = NULL;
     account_self = &account_nobody;
     stage = FRESH;
     return bytes > 0 ? (uint64_t)bytes : 0;

@@ -38,9 +38,9 @@ struct thread {
     uintptr_t pinned;
     uint32_t quiet; /* the last epoch in which it was seen without */
     uint32_t slot;
-    uint32_t chunk_limit; /* chunks[] is empty from here on */
-    uint64_t random;      /* sample.c */
-    struct snap_counter *chunks[ACCOUNT_CHUNKS];
+    uint32_t chunk_limit;             /* chunks[] is empty from here on */
+    uint64_t random;                  /* sample.c */
+    uint64_t *chunks[ACCOUNT_CHUNKS]; /* words of snap_chunk */
 };
 
 /* Static storage of the thread, so that it is there before anything else and needs no call to reach. Never NULL:
@@ -58,11 +58,12 @@ static inline bool account_move(struct thread *self, uint64_t bytes) {
     return unlikely(self->room > self->limit);
 }
 
-/* The thread's counter of a site, or NULL: then account_alloc and account_free make it. */
+/* The thread's wide counter of a site; NULL when it has none (yet): then account_alloc and account_free count. */
 static inline struct snap_counter *account_counter(const struct thread *self, uint32_t site) {
     uint32_t index = site / SNAP_CHUNK_SITES;
-    struct snap_counter *chunk = likely(index < ACCOUNT_CHUNKS) ? self->chunks[index] : NULL;
-    return likely(chunk) ? chunk + site % SNAP_CHUNK_SITES : NULL;
+    const uint64_t *words = likely(index < ACCOUNT_CHUNKS) ? self->chunks[index] : NULL;
+    uint64_t word = likely(words) ? os_load(&words[site % SNAP_CHUNK_SITES]) : 0;
+    return likely(word & SNAP_WIDE_BIT) ? (struct snap_counter *)(word ^ SNAP_WIDE_BIT) : NULL;
 }
 
 /* Counts a block that now exists. True when account_flush is due. */

@@ -286,6 +286,12 @@ __attribute__((noinline)) static void free_flushed(struct thread *self, struct h
     next.free(header);
 }
 
+/* A plain block of a site that the thread has no wide counter of. */
+__attribute__((noinline)) static void free_counted(struct header *header) {
+    account_free(header->site, header->size);
+    next.free(header);
+}
+
 __attribute__((noinline)) static void free_at_site(void *p) {
     struct header *header = header_of(p);
     struct thread *self = account_self;
@@ -296,7 +302,7 @@ __attribute__((noinline)) static void free_at_site(void *p) {
     }
     struct snap_counter *counter = account_counter(self, header->site);
     if (!counter)
-        host_free(p);
+        free_counted(header);
     else if (unlikely(account_free_at(self, counter, header->size)))
         free_flushed(self, header);
     else

@@ -421,6 +421,15 @@ uint32_t series_take(struct series *self) {
     return (uint32_t)next;
 }
 
+uint32_t series_id(const struct series *self, const void *record) {
+    for (uint32_t k = 0; k < SERIES_SEGMENTS && self->segments[k]; k++) {
+        size_t offset = (size_t)((const char *)record - self->segments[k]);
+        if (offset < (size_t)self->record_size << (self->first_bits + k))
+            return segment_first(self, k) + (uint32_t)(offset / self->record_size);
+    }
+    return SERIES_NONE;
+}
+
 void series_reset(struct series *self) {
     self->next = 0;
     memset(self->segments, 0, sizeof self->segments);

@@ -104,6 +104,8 @@ static inline void *series_at(const struct series *self, uint32_t id) {
     return likely(segment) ? segment + (size_t)place.record * self->record_size : NULL;
 }
 
+/* The id of a record that it has. */
+uint32_t series_id(const struct series *self, const void *record);
 /* Makes sure that the segment of `id` exists. */
 bool series_reserve(struct series *self, uint32_t id);
 void series_reset(struct series *self);

@@ -25,9 +25,9 @@ enum {
 enum snap_kind { SNAP_LEDGER = 1, SNAP_SNAPSHOT = 2 };
 
 enum snap_flag {
-    SNAP_MEMORY_ONLY = 1 << 0, /* no file could be used safely: written once, at an orderly exit */
-    SNAP_FORK_CHILD = 1 << 1,  /* made after fork: inherited blocks are counted at site SNAP_SITE_INHERITED */
-    SNAP_RESIDENCY = 1 << 2,   /* SNAP_REGION and the `resident` fields are filled in */
+    SNAP_MEMORY_ONLY = 1 << 0,       /* no file could be used safely: written once, at an orderly exit */
+    SNAP_FORK_CHILD = 1 << 1,        /* made after fork: inherited blocks are counted at site SNAP_SITE_INHERITED */
+    SNAP_RESIDENCY = 1 << 2,         /* SNAP_REGION and the `resident` fields are filled in */
     SNAP_FOREIGN_ALLOCATOR = 1 << 3, /* the program brought its own malloc family; we sit in front of it */
 };
 
@@ -40,18 +40,18 @@ enum snap_allocator { SNAP_ALLOCATOR_KEEP = 0, SNAP_ALLOCATOR_MIMALLOC = 1 };
 
 /* What could not be counted or kept, and how often. Report key `lost`; text in tools/lost.c. */
 enum snap_lost {
-    SNAP_LOST_SITES,          /* new sites refused: events counted at SNAP_SITE_UNKNOWN */
-    SNAP_LOST_THREADS,        /* events of threads that got no table: counted in the shared table */
-    SNAP_LOST_MODULES,        /* call sites whose module could not be recorded */
-    SNAP_LOST_LARGE,          /* large blocks not entered one by one (still counted) */
-    SNAP_LOST_MAPPINGS,       /* mapping events not recorded */
-    SNAP_LOST_BLOCKS,         /* blocks served without being counted */
-    SNAP_LOST_FILE,           /* failures to create or grow the file */
-    SNAP_LOST_PEAK,           /* sites missing from the picture of the peak */
-    SNAP_LOST_STACKS,         /* allocations counted at an outer part of their stack, or at none: no room for more */
-    SNAP_LOST_FRAMES,         /* stacks that end early, at code whose caller cannot be found */
-    SNAP_LOST_PYTHON,         /* evaluation loops on stacks whose Python functions could not be told */
-    SNAP_LOST_FOLDED,         /* stacks of which nothing lived, whose totals went to an outer one to make room */
+    SNAP_LOST_SITES,    /* new sites refused: events counted at SNAP_SITE_UNKNOWN */
+    SNAP_LOST_THREADS,  /* events of threads that got no table: counted in the shared table */
+    SNAP_LOST_MODULES,  /* call sites whose module could not be recorded */
+    SNAP_LOST_LARGE,    /* large blocks not entered one by one (still counted) */
+    SNAP_LOST_MAPPINGS, /* mapping events not recorded */
+    SNAP_LOST_BLOCKS,   /* blocks served without being counted */
+    SNAP_LOST_FILE,     /* failures to create or grow the file */
+    SNAP_LOST_PEAK,     /* sites missing from the picture of the peak */
+    SNAP_LOST_STACKS,   /* allocations counted at an outer part of their stack, or at none: no room for more */
+    SNAP_LOST_FRAMES,   /* stacks that end early, at code whose caller cannot be found */
+    SNAP_LOST_PYTHON,   /* evaluation loops on stacks whose Python functions could not be told */
+    SNAP_LOST_FOLDED,   /* stacks of which nothing lived, whose totals went to an outer one to make room */
     SNAP_LOST_KINDS = 16
 };
 
@@ -96,8 +96,8 @@ struct snap_header {
     /* [live] estimates for a status line and for the peak; exact live bytes come from the counters. Each thread
      * adds its share when it has moved by `quantum`, so that all together stay within 1 MiB of the truth. */
     int64_t host_live, mapped_live;
-    uint64_t host_peak, mapped_peak;        /* highest seen of each */
-    uint64_t total_peak, total_peak_ns;     /* highest of their sum */
+    uint64_t host_peak, mapped_peak;    /* highest seen of each */
+    uint64_t total_peak, total_peak_ns; /* highest of their sum */
     uint64_t quantum;
 
     /* The picture of the ledger at its peak (SNAP_PEAK_0, SNAP_PEAK_1): valid when picture_buffer is 0 or 1. */
@@ -109,14 +109,14 @@ struct snap_header {
     uint64_t picture_ns;     /* when that peak was */
     uint64_t picture_length; /* bytes of the picture */
 
-    uint64_t inherited_bytes; /* live bytes that a fork child found */
+    uint64_t inherited_bytes;                 /* live bytes that a fork child found */
     uint64_t file_mapped_live, reserved_live; /* [live] file-backed and PROT_NONE mappings: not in mapped_live */
-    uint64_t advised_bytes[32]; /* [live] bytes given to madvise, by advice number (0–31) */
+    uint64_t advised_bytes[32];               /* [live] bytes given to madvise, by advice number (0–31) */
 
     uint64_t lost[SNAP_LOST_KINDS]; /* [live] enum snap_lost */
 
-    uint32_t own_ranges;          /* [live] private memory of the library, for the residency report */
-    uint32_t header_overhead;     /* bytes of ours in front of each block */
+    uint32_t own_ranges;      /* [live] private memory of the library, for the residency report */
+    uint32_t header_overhead; /* bytes of ours in front of each block */
     struct snap_range own[64];
     struct snap_range ledger_map; /* where the ledger itself is mapped in the process */
     struct snap_range library_map;
@@ -137,12 +137,13 @@ enum snap_type {
     SNAP_PEAK_0,      /* bytes of a picture (below); ledger only; count is not kept */
     SNAP_REGION,      /* snap_region: the address space when residency was measured, cut or not where own ranges,
                          mappings and stacks begin */
-    SNAP_TOTALS,      /* packed (below): snapshot only, instead of SITE, COUNTERS and PEAK_0, PEAK_1 */
+    SNAP_TOTALS,      /* packed (below): snapshot only, instead of SITE, COUNTERS, WIDE, PEAK_0 and PEAK_1 */
     SNAP_FRAME,       /* snap_frame */
     SNAP_CODE,        /* snap_code: Python functions */
     SNAP_SEGMENT,     /* uint32_t words: pieces of stacks (below) */
     SNAP_NODE,        /* snap_node: stacks; ids from 0, which is the empty stack */
     SNAP_PEAK_1,
+    SNAP_WIDE, /* snap_counter: those of words that are wide; ledger only */
 };
 
 struct snap_section {
@@ -158,7 +159,12 @@ struct snap_fact {
     uint32_t key; /* enum snap_fact_key */
     uint32_t string;
 };
-enum snap_fact_key { SNAP_FACT_EXE = 1, SNAP_FACT_COMMAND /* arguments, space-separated */, SNAP_FACT_LIBRARY, SNAP_FACT_NOTE };
+enum snap_fact_key {
+    SNAP_FACT_EXE = 1,
+    SNAP_FACT_COMMAND /* arguments, space-separated */,
+    SNAP_FACT_LIBRARY,
+    SNAP_FACT_NOTE
+};
 
 struct snap_module {
     uint64_t start, end; /* mapped here */
@@ -188,7 +194,7 @@ struct snap_owner {
 struct snap_node {
     uint32_t parent;
     uint32_t segment;
-    uint32_t site;   /* of this stack untagged; 0: none */
+    uint32_t site; /* of this stack untagged; 0: none */
 };
 
 /* One place that calls on: in native code, or a line of a Python function. */
@@ -198,7 +204,8 @@ struct snap_frame {
         uint32_t module; /* native: 1 + module id; 0: none */
         uint32_t line;   /* Python: 0 when not known */
     };
-    uint32_t code; /* Python: 1 + code id. 0: native; SNAP_FRAME_INTERRUPTED: native, `address` the instruction itself */
+    uint32_t
+        code; /* Python: 1 + code id. 0: native; SNAP_FRAME_INTERRUPTED: native, `address` the instruction itself */
 };
 #define SNAP_FRAME_INTERRUPTED 0x80000000u
 
@@ -219,9 +226,7 @@ static inline struct snap_site snap_site(uint32_t tag, uint32_t stack, uint32_t 
     uint64_t above = stack | (uint64_t)module << SNAP_SITE_STACK_BITS;
     return (struct snap_site){tag | above << SNAP_SITE_TAG_BITS};
 }
-static inline uint32_t snap_site_tag(struct snap_site site) {
-    return site.word & ((1u << SNAP_SITE_TAG_BITS) - 1);
-}
+static inline uint32_t snap_site_tag(struct snap_site site) { return site.word & ((1u << SNAP_SITE_TAG_BITS) - 1); }
 static inline uint32_t snap_site_stack(struct snap_site site) {
     return site.word >> SNAP_SITE_TAG_BITS & ((1u << SNAP_SITE_STACK_BITS) - 1);
 }
@@ -235,13 +240,26 @@ struct snap_counter {
     uint64_t alloc_bytes, alloc_blocks, free_bytes, free_blocks;
 };
 
+/* What one thread counted at each of so many sites: a word a site. It says all while it is little, and of blocks of one
+ * size: bits 0-31 are that size, 32-47 the number allocated, 48-62 the number freed. With SNAP_WIDE_BIT, the others are
+ * the address of a record in WIDE, which says it: where it is in the process. The first record of each WIDE section is
+ * no counter, but has its own address in alloc_bytes. A word becomes wide once, and changes as one. */
 enum { SNAP_CHUNK_SITES = 128 };
 struct snap_chunk {
     uint32_t thread; /* slot in THREAD, plus 1; 0: not in use yet */
     uint32_t index;  /* counts sites index * SNAP_CHUNK_SITES and on */
-    uint64_t pad[3];
-    struct snap_counter counters[SNAP_CHUNK_SITES];
+    uint64_t words[SNAP_CHUNK_SITES];
 };
+#define SNAP_WIDE_BIT ((uint64_t)1 << 63)
+
+static inline uint64_t snap_narrow(uint32_t size, uint32_t allocated, uint32_t freed) {
+    return size | (uint64_t)allocated << 32 | (uint64_t)freed << 48;
+}
+/* The counter that a word without SNAP_WIDE_BIT stands for. */
+static inline struct snap_counter snap_narrow_counter(uint64_t word) {
+    uint64_t size = (uint32_t)word, allocated = word >> 32 & 0xFFFF, freed = word >> 48;
+    return (struct snap_counter){size * allocated, allocated, size * freed, freed};
+}
 
 enum snap_thread_state { SNAP_THREAD_FREE = 0, SNAP_THREAD_LIVE = 1, SNAP_THREAD_ENDED = 2 };
 struct snap_thread {
@@ -266,7 +284,12 @@ struct snap_large {
     uint32_t thread;
 };
 
-enum snap_mapping_kind { SNAP_MAP_ANONYMOUS = 1, SNAP_MAP_FILE = 2, SNAP_MAP_RESERVED = 3 /* PROT_NONE */, SNAP_MAP_BRK = 4 };
+enum snap_mapping_kind {
+    SNAP_MAP_ANONYMOUS = 1,
+    SNAP_MAP_FILE = 2,
+    SNAP_MAP_RESERVED = 3 /* PROT_NONE */,
+    SNAP_MAP_BRK = 4
+};
 struct snap_mapping {
     uint32_t sequence; /* [live] odd while it is being written: read again */
     uint32_t kind;     /* enum snap_mapping_kind; only ANONYMOUS and BRK count as live */
@@ -274,14 +297,15 @@ struct snap_mapping {
     uint64_t birth_ns;
     uint64_t resident;
     uint64_t advice; /* bit n: madvise advice n was given to some part of it (n < 64) */
-    uint32_t site; /* as in snap_large */
+    uint32_t site;   /* as in snap_large */
     uint32_t tid;
     uint32_t shared;
     uint32_t pad;
 };
 
 /* A picture: for each site that held something then, in ascending order, three unsigned LEB128 numbers: its id minus
- * that of the site before it (0 before the first), bytes, blocks. Up to picture_length; then whatever was there before. */
+ * that of the site before it (0 before the first), bytes, blocks. Up to picture_length; then whatever was there before.
+ */
 
 /* Appends an unsigned LEB128 number, of at most SNAP_NUMBER_MAX bytes; returns its end. */
 enum { SNAP_NUMBER_MAX = 10 };
@@ -323,7 +347,7 @@ _Static_assert(sizeof(struct snap_code) == 16, "code");
 _Static_assert(sizeof(struct snap_site) == 8, "site");
 _Static_assert(SNAP_SITE_TAG_BITS + SNAP_SITE_STACK_BITS + SNAP_SITE_MODULE_BITS == 64, "a site is one word");
 _Static_assert(sizeof(struct snap_counter) == 32, "counter");
-_Static_assert(sizeof(struct snap_chunk) == 4128, "chunk");
+_Static_assert(sizeof(struct snap_chunk) == 1032, "chunk");
 _Static_assert(sizeof(struct snap_thread) == 128, "thread");
 _Static_assert(sizeof(struct snap_large) == 40, "large");
 _Static_assert(sizeof(struct snap_mapping) == 64, "mapping");

@@ -74,12 +74,67 @@ static int collect(const struct reader *reader, struct chunk_ref **refs, size_t 
     return 0;
 }
 
+static int keep_wide_section(struct reader *reader, const struct section *section) {
+    struct wide_counters *wide = &reader->wide;
+    if (wide->count == sizeof wide->sections / sizeof *wide->sections)
+        return reader_damaged(reader, section->data, "too many sections of counters");
+    struct snap_counter first = {0};
+    if (section->capacity && source_read(reader->source, section->data, &first, sizeof first) < 0)
+        return reader_damaged(reader, section->data, "counters cannot be read");
+    wide->sections[wide->count++] = (struct wide_section){*section, first.alloc_bytes};
+    return 0;
+}
+
+int counters_find_wide(struct reader *reader) {
+    for (size_t i = 0; i < reader->section_count; i++)
+        if (reader->sections[i].head.type == SNAP_WIDE && keep_wide_section(reader, &reader->sections[i]) < 0)
+            return -1;
+    return 0;
+}
+
+/* From the file of a process that is gone, window by window: neighbours were made one after the other. */
+static int read_window(struct reader *reader, uint64_t offset, uint64_t end, struct snap_counter *counter) {
+    struct wide_counters *wide = &reader->wide;
+    if (offset < wide->window || offset + sizeof *counter > wide->window + wide->window_length) {
+        size_t length = sizeof wide->window_bytes < end - offset ? sizeof wide->window_bytes : (size_t)(end - offset);
+        wide->window_length = 0;
+        if (source_read(reader->source, offset, wide->window_bytes, length) < 0) return -1;
+        wide->window = offset;
+        wide->window_length = length;
+    }
+    memcpy(counter, wide->window_bytes + (offset - wide->window), sizeof *counter);
+    return 0;
+}
+
+/* One that a running process made since the sections were read is not there: another try finds it. */
+static int read_wide(struct reader *reader, const struct chunk_ref *ref, uint64_t address,
+                     struct snap_counter *counter) {
+    *counter = (struct snap_counter){0};
+    for (size_t i = reader->wide.count; i-- > 0;) {
+        const struct section *section = &reader->wide.sections[i].section;
+        size_t stride = section->head.record_size;
+        uint64_t distance = address - reader->wide.sections[i].address, offset = section->data + distance;
+        if (!distance || distance / stride >= section->capacity) continue;
+        if (distance % stride) break;
+        int result = reader->live ? source_read(reader->source, offset, counter, sizeof *counter)
+                                  : read_window(reader, offset, section->data + section->capacity * stride, counter);
+        return result < 0 ? reader_damaged(reader, offset, "a counter cannot be read") : 0;
+    }
+    if (!reader->live) return reader_damaged(reader, ref->offset, "a counter that is not there");
+    reader->wide.missing = true;
+    return 0;
+}
+
 /* Some of the counters of a chunk, `count` from site `first` of it. */
-static int fetch(const struct reader *reader, const struct chunk_ref *ref, size_t first, size_t count,
+static int fetch(struct reader *reader, const struct chunk_ref *ref, size_t first, size_t count,
                  struct snap_counter *counters) {
-    uint64_t offset = ref->offset + offsetof(struct snap_chunk, counters) + first * sizeof *counters;
-    if (source_read(reader->source, offset, counters, count * sizeof *counters) < 0)
+    uint64_t words[SNAP_CHUNK_SITES], offset = ref->offset + offsetof(struct snap_chunk, words) + first * sizeof *words;
+    if (source_read(reader->source, offset, words, count * sizeof *words) < 0)
         return reader_damaged(reader, ref->offset, "counters cannot be read");
+    for (size_t i = 0; i < count; i++) {
+        counters[i] = snap_narrow_counter(words[i]);
+        if (words[i] & SNAP_WIDE_BIT && read_wide(reader, ref, words[i] ^ SNAP_WIDE_BIT, &counters[i]) < 0) return -1;
+    }
     return 0;
 }
 

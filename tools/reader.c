@@ -86,6 +86,7 @@ static size_t least_record(uint32_t type) {
         [SNAP_CODE] = sizeof(struct snap_code),
         [SNAP_SEGMENT] = sizeof(uint32_t),
         [SNAP_NODE] = sizeof(struct snap_node),
+        [SNAP_WIDE] = sizeof(struct snap_counter),
     };
     return type < sizeof sizes / sizeof *sizes ? sizes[type] : 0;
 }
@@ -337,11 +338,12 @@ static void mark_inexact(struct image *image) {
 }
 
 static int load_ledger(struct reader *reader, bool *steady) {
-    if (counters_tally(reader) < 0 || (reader->live && rescan(reader, steady) < 0)) return -1;
+    if (counters_find_wide(reader) < 0 || counters_tally(reader) < 0 || (reader->live && rescan(reader, steady) < 0))
+        return -1;
     if (counters_picture(reader) < 0 || counters_name_sites(reader) < 0 || load_tables(reader) < 0) return -1;
     counters_link_blocks(reader);
     if (counters_sum_threads(reader) < 0) return -1;
-    if (!folds_meanwhile(reader)) return 0;
+    if (!folds_meanwhile(reader) && !reader->wide.missing) return 0;
     mark_inexact(reader->image);
     *steady = false;
     return 0;

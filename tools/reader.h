@@ -20,6 +20,19 @@ struct section {
     uint64_t capacity; /* records that its length has room for */
 };
 
+/* counters.c: the sections that hold wide counters. */
+struct wide_counters {
+    struct wide_section {
+        struct section section;
+        uint64_t address; /* where it was in the process */
+    } sections[32];       /* each is twice as large as the one before */
+    size_t count;
+    bool missing;    /* there were more, in sections that are not known yet */
+    uint64_t window; /* of a process that is gone: offset of what was read last */
+    size_t window_length;
+    uint8_t window_bytes[4096];
+};
+
 struct reader {
     struct image *image;
     const struct source *source;
@@ -27,6 +40,7 @@ struct reader {
     struct section *sections;
     size_t section_count;
     uint32_t *site_of; /* ledger: site of each total */
+    struct wide_counters wide;
 };
 
 /* Says why, "damaged at OFFSET: …", and gives -1. */
@@ -39,8 +53,10 @@ int reader_table(struct reader *reader, uint32_t type, size_t record_size, void 
 /* Adds a total; 0 or -1. */
 int reader_add_total(struct reader *reader, const struct total *total);
 
-/* counters.c, for a ledger, in this order: totals by site; the picture of the peak; what the sites are; and, once the
- * tables are there, totals by thread, and a total (1 + index) in place of the site of each large block and mapping. */
+/* counters.c, for a ledger, in this order: where the wide counters are; totals by site; the picture of the peak; what
+ * the sites are; and, once the tables are there, totals by thread, and a total (1 + index) in place of the site of each
+ * large block and mapping. */
+int counters_find_wide(struct reader *reader);
 int counters_tally(struct reader *reader);
 int counters_picture(struct reader *reader);
 int counters_name_sites(struct reader *reader);

@@ -3,6 +3,8 @@ import struct
 
 STRINGS, PROCESS, MODULE, TAG, OWNER, SITE, THREAD, COUNTERS, LARGE, MAPPING, PEAK_0, REGION = range(1, 13)
 FRAME, CODE, SEGMENT, NODE = range(14, 18)
+WIDE = 19
+WIDE_AT = 0x7f0000000000 # where the process had its wide counters
 INTERRUPTED = 0x80000000
 RUNNING, EXITED, ABRUPT, EXECED = 1, 2, 3, 4
 MEMORY_ONLY, FORK_CHILD, RESIDENCY, FOREIGN = 1, 2, 4, 8
@@ -12,6 +14,14 @@ MIB = 1 << 20
 def leb128(number):
     groups = [number >> shift & 0x7f for shift in range(0, max(number.bit_length(), 1), 7)]
     return bytes([group | 0x80 for group in groups[:-1]] + groups[-1:])
+
+
+def narrow(allocated, allocated_blocks, freed, freed_blocks):
+    """The word for a counter of a few blocks of one size; None for another."""
+    size = allocated // allocated_blocks if allocated_blocks else freed // max(freed_blocks, 1)
+    if (allocated, freed) != (size * allocated_blocks, size * freed_blocks) or size >> 32 or allocated_blocks + freed_blocks > 15:
+        return None
+    return size | allocated_blocks << 32 | freed_blocks << 48
 
 
 class Ledger:
@@ -104,12 +114,16 @@ class Ledger:
                                         resident if anonymous is None else anonymous, self.string(path), flags))
 
     def chunks(self):
-        groups = {}
+        """Records of COUNTERS, and of WIDE."""
+        groups, wide = {}, [struct.pack("<Q24x", WIDE_AT)]
         for (thread, site), counter in self.counters.items():
-            groups.setdefault((thread, site // 128), {})[site % 128] = counter
-        for (thread, index), sites in groups.items():
-            yield struct.pack("<II24x", thread + 1, index) + b"".join(
-                struct.pack("<QQQQ", *sites.get(i, (0, 0, 0, 0))) for i in range(128))
+            word = narrow(*counter)
+            if word is None:
+                word = 1 << 63 | WIDE_AT + 32 * len(wide)
+                wide.append(struct.pack("<QQQQ", *counter))
+            groups.setdefault((thread, site // 128), {})[site % 128] = word
+        return [struct.pack("<II128Q", thread + 1, index, *(sites.get(i, 0) for i in range(128)))
+                for (thread, index), sites in groups.items()], wide
 
     def picture(self):
         """Site after site: its distance from the one before, bytes, and one block."""
@@ -117,12 +131,13 @@ class Ledger:
         return b"".join(leb128(number) for site, before in steps for number in (site - before, self.peaks[site], 1))
 
     def sections(self):
+        chunks, wide = self.chunks()
         tables = [(PROCESS, 8, self.facts), (MODULE, 64, self.modules), (OWNER, 16, self.owners),
                   (TAG, 16, [struct.pack("<IIII", *tag) for tag in self.tags]),
                   (SITE, 8, [struct.pack("<Q", site) for site in self.sites]),
                   (THREAD, 128, [struct.pack("<IIQQQQ16sII64x", tid, state, 0, 0, 0, 0, name.encode(), uses, 0)
                                  for tid, state, name, uses in self.threads]),
-                  (COUNTERS, 4128, list(self.chunks())), (LARGE, 40, self.large), (MAPPING, 64, self.mappings),
+                  (COUNTERS, 1032, chunks), (WIDE, 32, wide), (LARGE, 40, self.large), (MAPPING, 64, self.mappings),
                   (REGION, 40, self.regions), (FRAME, 16, self.frames), (CODE, 16, self.codes)]
         if len(self.nodes) > 1:
             tables.append((SEGMENT, 4, [struct.pack("<I", word) for word in self.words]))

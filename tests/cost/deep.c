@@ -65,26 +65,34 @@ static uint32_t add_nodes(struct builder *builder, const uint32_t *starts, uint3
 static void add_sites(struct builder *builder, uint32_t sites, uint32_t nodes) {
     struct snap_site *table = calloc(sites + SNAP_SITE_FIRST, sizeof *table);
     assert(table);
-    for (uint32_t i = 0; i < sites; i++)
-        table[SNAP_SITE_FIRST + i] = snap_site(0, nodes - sites + i, 1);
+    for (uint32_t i = 0; i < sites; i++) table[SNAP_SITE_FIRST + i] = snap_site(0, nodes - sites + i, 1);
     builder_section(builder, SNAP_SITE, sizeof *table, table, sites + SNAP_SITE_FIRST, 0);
     free(table);
 }
 
+/* Every fourth is wide. */
 static void add_counters(struct builder *builder, uint32_t sites) {
+    enum { ADDRESS = 1 << 30 };
     uint32_t count = (sites + SNAP_SITE_FIRST) / SNAP_CHUNK_SITES + 1;
     struct snap_chunk *chunks = calloc(count, sizeof *chunks);
-    assert(chunks);
+    struct snap_counter *wide = calloc(sites + 1, sizeof *wide);
+    assert(chunks && wide);
+    wide[0].alloc_bytes = ADDRESS;
     for (uint32_t i = 0; i < count; i++) {
         chunks[i].thread = SNAP_THREAD_FIRST + 1;
         chunks[i].index = i;
     }
     for (uint32_t i = 0; i < sites; i++) {
         uint32_t site = SNAP_SITE_FIRST + i, bytes = 16 + any(5000);
-        chunks[site / SNAP_CHUNK_SITES].counters[site % SNAP_CHUNK_SITES] =
-            (struct snap_counter){2 * (uint64_t)bytes, 2, bytes, 1};
+        uint64_t *word = &chunks[site / SNAP_CHUNK_SITES].words[site % SNAP_CHUNK_SITES];
+        *word = snap_narrow(bytes, 2, 1);
+        if (i % 4) continue;
+        wide[1 + i] = snap_narrow_counter(*word);
+        *word = SNAP_WIDE_BIT | (ADDRESS + (1 + i) * sizeof *wide);
     }
     builder_section(builder, SNAP_COUNTERS, sizeof *chunks, chunks, count, 0);
+    builder_section(builder, SNAP_WIDE, sizeof *wide, wide, sites + 1, 0);
+    free(wide);
     free(chunks);
 }
 

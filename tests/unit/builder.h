@@ -12,6 +12,7 @@
 struct builder {
     uint8_t *bytes;
     size_t size, room;
+    uint32_t wide; /* counters so far */
 };
 
 static inline struct snap_header *builder_header(struct builder *self) {
@@ -77,15 +78,24 @@ static inline void builder_modules(struct builder *self) {
     builder_section(self, SNAP_MODULE, sizeof modules[0], modules, 2, 0);
 }
 
-/* One chunk with one counter. `thread` is a slot. */
-static inline void builder_counter(struct builder *self, uint32_t thread, uint32_t site, struct snap_counter counter) {
+/* A chunk with one word. */
+static inline void builder_word(struct builder *self, uint32_t thread, uint32_t site, uint64_t word) {
     struct snap_chunk *chunk = calloc(1, sizeof *chunk);
     assert(chunk);
     chunk->thread = thread + 1;
     chunk->index = site / SNAP_CHUNK_SITES;
-    chunk->counters[site % SNAP_CHUNK_SITES] = counter;
+    chunk->words[site % SNAP_CHUNK_SITES] = word;
     builder_section(self, SNAP_COUNTERS, sizeof *chunk, chunk, 1, 0);
     free(chunk);
+}
+
+/* The same with a wide counter, in a section of its own. `thread` is a slot. */
+static inline void builder_counter(struct builder *self, uint32_t thread, uint32_t site, struct snap_counter counter) {
+    uint64_t address = 0x7f0000000000 + self->wide * sizeof counter;
+    struct snap_counter records[2] = {{.alloc_bytes = address}, counter};
+    builder_word(self, thread, site, SNAP_WIDE_BIT | (address + sizeof counter));
+    builder_section(self, SNAP_WIDE, sizeof counter, records, 2, self->wide);
+    self->wide += 2;
 }
 
 #endif

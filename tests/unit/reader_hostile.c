@@ -157,3 +157,20 @@ Test(reader_hostile, counters_of_an_impossible_site) {
     builder_section(&builder, SNAP_COUNTERS, sizeof chunk, &chunk, 1, 0);
     expect_error(&builder, "damaged");
 }
+
+static void expect_no_counter(uint64_t word) {
+    struct builder builder;
+    struct snap_counter records[2] = {{.alloc_bytes = 4096}, {5, 1, 0, 0}};
+    builder_begin(&builder, SNAP_LEDGER);
+    builder_word(&builder, 2, 2, SNAP_WIDE_BIT | word);
+    builder_section(&builder, SNAP_WIDE, sizeof records[0], records, 2, 0);
+    expect_error(&builder, "damaged at byte 4128: a counter that is not there");
+}
+
+Test(reader_hostile, counters_that_are_not_there) {
+    expect_no_counter(0);
+    expect_no_counter(4096); /* the first record is none */
+    expect_no_counter(4096 + 33);
+    expect_no_counter(4096 + 64);
+    expect_no_counter(~SNAP_WIDE_BIT);
+}

@@ -95,6 +95,41 @@ Test(reader_ledger, lays_the_picture_of_the_peak_over_the_totals) {
     builder_end(&builder);
 }
 
+Test(reader_ledger, a_word_counts_blocks_of_one_size) {
+    struct builder builder;
+    two_sites(&builder);
+    builder_word(&builder, 2, 2, snap_narrow(UINT32_MAX, 5, 2));
+    builder_word(&builder, 3, 2, snap_narrow(UINT32_MAX, 0, 1)); /* another thread freed it */
+    builder_word(&builder, 2, 3, snap_narrow(0, 1, 0));
+    struct image image = load(&builder);
+    cr_assert_eq(image.total_count, 2);
+    cr_expect_eq(image.totals[0].alloc_bytes, 5 * (uint64_t)UINT32_MAX);
+    cr_expect_eq(image.totals[0].free_bytes, 3 * (uint64_t)UINT32_MAX);
+    cr_expect_eq(image.totals[0].alloc_blocks, 5);
+    cr_expect_eq(image.totals[0].free_blocks, 3);
+    cr_expect_eq(image.totals[1].alloc_bytes, 0);
+    cr_expect_eq(image.totals[1].alloc_blocks, 1);
+    image_clear(&image);
+    builder_end(&builder);
+}
+
+/* The section was made after the sections were read; the image that comes of it says so. */
+Test(reader_ledger, a_running_process_may_have_newer_counters) {
+    struct builder builder;
+    struct source source;
+    struct image image;
+    two_sites(&builder);
+    builder_word(&builder, 2, 2, SNAP_WIDE_BIT | 4096);
+    builder_word(&builder, 2, 3, snap_narrow(24, 1, 0));
+    source_buffer(&source, builder.bytes, builder.size);
+    cr_assert_eq(reader_load(&image, &source, true), 0);
+    cr_assert_eq(image.total_count, 1);
+    cr_expect_eq(image.totals[0].alloc_bytes, 24);
+    cr_expect(image.totals[0].flags & TOTAL_INEXACT);
+    image_clear(&image);
+    builder_end(&builder);
+}
+
 /* As after a fold: site 2 was made free, and what thread 2 had counted there went to site 3, in the shared slot. */
 Test(reader_ledger, leaves_out_what_free_sites_counted) {
     struct builder builder;

@@ -170,9 +170,11 @@ Test(reader_stacks, numbers_that_lead_nowhere) {
     builder_end(&builder);
 }
 
-/* Ids that were free once are in no order: node 2 is the outermost, 1 and 4 lie inside it; 3 and 5 go round in a circle. */
+/* Ids that were free once are in no order: node 2 is the outermost, 1 and 4 lie inside it; 3 and 5 go round in a
+ * circle. */
 Test(reader_stacks, parents_may_have_higher_ids) {
-    static const struct snap_node unordered[] = {{0}, {2, 6, 0}, {0, 1, 0}, {5, 1, 0}, {2, 3, 0}, {3, 3, 0}, {99, 6, 0}};
+    static const struct snap_node unordered[] = {{0},       {2, 6, 0}, {0, 1, 0}, {5, 1, 0},
+                                                 {2, 3, 0}, {3, 3, 0}, {99, 6, 0}};
     struct builder builder;
     struct image image;
     struct snap_site sites[8] = {{0}, {0}};
@@ -180,7 +182,8 @@ Test(reader_stacks, parents_may_have_higher_ids) {
     for (uint32_t node = 1; node < 7; node++) sites[1 + node] = snap_site(0, node, 2);
     build(&builder, unordered, 7, words, 9, 0);
     builder_section(&builder, SNAP_SITE, sizeof sites[0], sites, 8, 0);
-    for (uint32_t node = 1; node < 7; node++) builder_counter(&builder, 2, 1 + node, (struct snap_counter){node, 1, 0, 0});
+    for (uint32_t node = 1; node < 7; node++)
+        builder_counter(&builder, 2, 1 + node, (struct snap_counter){node, 1, 0, 0});
     load(&image, &builder);
     cr_assert_eq(image.total_count, 6);
     for (uint32_t i = 1; i < image.node_count; i++) cr_expect_lt(image.nodes[i].parent, i);
