@@ -315,6 +315,19 @@ static inline uint8_t *snap_put_number(uint8_t *to, uint64_t number) {
     return to;
 }
 
+/* Reads such a number from [*at, end) and moves on; 0 when there is none: cut short, or of more than 64 bits. The last
+ * of ten groups of seven has room for one bit only. */
+static inline int snap_get_number(const uint8_t **at, const uint8_t *end, uint64_t *number) {
+    *number = 0;
+    for (unsigned shift = 0; shift < 7 * SNAP_NUMBER_MAX && *at < end; shift += 7) {
+        uint8_t byte = *(*at)++;
+        if (shift == 63 && byte > 1) return 0;
+        *number |= (uint64_t)(byte & 0x7f) << shift;
+        if (!(byte & 0x80)) return 1;
+    }
+    return 0;
+}
+
 enum snap_region_flag { SNAP_REGION_WRITE = 1, SNAP_REGION_EXEC = 2, SNAP_REGION_SHARED = 4 };
 struct snap_region {
     uint64_t start, end;

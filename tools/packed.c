@@ -11,29 +11,25 @@ struct stream {
     uint8_t window[65536];
 };
 
-static int stream_byte(struct stream *stream, uint8_t *byte) {
-    if (stream->position == stream->filled) {
-        uint64_t left = stream->end - stream->next;
-        stream->filled = left < sizeof stream->window ? (size_t)left : sizeof stream->window;
-        stream->position = 0;
-        if (!stream->filled || source_read(stream->reader->source, stream->next, stream->window, stream->filled) < 0)
-            return -1;
-        stream->next += stream->filled;
-    }
-    *byte = stream->window[stream->position++];
+static int stream_refill(struct stream *stream) {
+    size_t kept = stream->filled - stream->position, room = sizeof stream->window - kept;
+    uint64_t left = stream->end - stream->next;
+    size_t more = left < room ? (size_t)left : room;
+    memmove(stream->window, stream->window + stream->position, kept);
+    stream->position = 0;
+    stream->filled = kept + more;
+    if (more && source_read(stream->reader->source, stream->next, stream->window + kept, more) < 0) return -1;
+    stream->next += more;
     return 0;
 }
 
-/* 64 bits take ten groups of seven; the tenth has room for one bit only. */
 static int stream_number(struct stream *stream, uint64_t *number) {
-    *number = 0;
-    for (unsigned shift = 0; shift < 70; shift += 7) {
-        uint8_t byte;
-        if (stream_byte(stream, &byte) < 0 || (shift == 63 && byte > 1)) return -1;
-        *number |= (uint64_t)(byte & 0x7f) << shift;
-        if (!(byte & 0x80)) return 0;
-    }
-    return -1;
+    if (stream->filled - stream->position < SNAP_NUMBER_MAX && stream->next < stream->end && stream_refill(stream) < 0)
+        return -1;
+    const uint8_t *at = stream->window + stream->position;
+    if (!snap_get_number(&at, stream->window + stream->filled, number)) return -1;
+    stream->position = (size_t)(at - stream->window);
+    return 0;
 }
 
 static int stream_total(struct stream *stream, struct total *total) {

@@ -4,7 +4,7 @@
 
 #include "reader.h"
 
-enum { PACKED_MAX = SNAP_TOTALS_FIELDS * 10 };
+enum { PACKED_MAX = SNAP_TOTALS_FIELDS * SNAP_NUMBER_MAX };
 
 int packed_load(struct reader *reader);
 /* Bytes written. */

@@ -340,7 +340,7 @@ static void mark_inexact(struct image *image) {
 static int load_ledger(struct reader *reader, bool *steady) {
     if (counters_find_wide(reader) < 0 || counters_tally(reader) < 0 || (reader->live && rescan(reader, steady) < 0))
         return -1;
-    if (counters_picture(reader) < 0 || counters_name_sites(reader) < 0 || load_tables(reader) < 0) return -1;
+    if (picture_load(reader) < 0 || counters_name_sites(reader) < 0 || load_tables(reader) < 0) return -1;
     counters_link_blocks(reader);
     if (counters_sum_threads(reader) < 0) return -1;
     if (!folds_meanwhile(reader) && !reader->wide.missing) return 0;

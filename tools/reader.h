@@ -53,15 +53,16 @@ int reader_table(struct reader *reader, uint32_t type, size_t record_size, void 
 /* Adds a total; 0 or -1. */
 int reader_add_total(struct reader *reader, const struct total *total);
 
-/* counters.c, for a ledger, in this order: where the wide counters are; totals by site; the picture of the peak; what
- * the sites are; and, once the tables are there, totals by thread, and a total (1 + index) in place of the site of each
- * large block and mapping. */
+/* counters.c, for a ledger, in this order: where the wide counters are; totals by site; what the sites are; and, once
+ * the tables are there, totals by thread, and a total (1 + index) in place of the site of each large block and mapping. */
 int counters_find_wide(struct reader *reader);
 int counters_tally(struct reader *reader);
-int counters_picture(struct reader *reader);
 int counters_name_sites(struct reader *reader);
 int counters_sum_threads(struct reader *reader);
 void counters_link_blocks(struct reader *reader);
 uint64_t counters_chunks(const struct reader *reader);
+
+/* picture.c: once the totals are there, in the order of their sites. */
+int picture_load(struct reader *reader);
 
 #endif

@@ -20,7 +20,7 @@ bool site_memory_full(enum site_memory of) { return of != SITE_FRAMES; }
 void site_forget_stacks(void) { __atomic_fetch_add(&site_generation, 1, __ATOMIC_RELEASE); }
 
 static struct series frames = {
-    .type = SNAP_FRAME, .record_size = sizeof(struct snap_frame), .first_capacity = 512, .limit = 1 << 24};
+    .type = SNAP_FRAME, .record_size = sizeof(struct snap_frame), .first_bits = 9, .limit = 1 << 24};
 
 __attribute__((constructor)) static void begin(void) {
     static const struct ledger_identity identity = {.name = "probe", .exe = "", .command = ""};

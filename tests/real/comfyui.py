@@ -3,34 +3,12 @@
 # timeout: 400
 """A real ComfyUI under `memstow run`: it loads a diffusion model, runs a workflow three times, frees it, ends; asked while
 it runs and afterwards, the report adds up and explains the resident set."""
-import json, os, pathlib, shutil, signal
-
-import safetensors.torch
+import json, os, pathlib, signal
 
 import support
 from _report import check_report, check_residency
 from _tiny_model import tiny_wan
-
-
-def workflow(seed):
-    return {
-        "model": {"class_type": "UNETLoader", "inputs": {"unet_name": "tiny.safetensors", "weight_dtype": "default"}},
-        "words": {"class_type": "RandomConditioning", "inputs": {"seed": 1}},
-        "latent": {"class_type": "EmptyHunyuanLatentVideo",
-                   "inputs": {"width": 64, "height": 64, "length": 1, "batch_size": 1}},
-        "sample": {"class_type": "KSampler",
-                   "inputs": {"model": ["model", 0], "positive": ["words", 0], "negative": ["words", 0],
-                              "latent_image": ["latent", 0], "seed": seed, "steps": 2, "cfg": 1.0,
-                              "sampler_name": "euler", "scheduler": "simple", "denoise": 1.0}},
-        "save": {"class_type": "SaveLatent", "inputs": {"samples": ["sample", 0], "filename_prefix": "tiny"}},
-    }
-
-
-def run_workflow(port, seed):
-    prompt = support.http(port, "/prompt", {"prompt": workflow(seed)})
-    assert prompt and not prompt.get("node_errors"), prompt
-    done = support.wait_for(lambda: (support.http(port, "/history") or {}).get(prompt["prompt_id"]), 60, "the workflow")
-    assert done["status"]["status_str"] == "success", done["status"]
+from _workflow import prepare, run, sampling
 
 
 def child_of(process):
@@ -53,14 +31,13 @@ def check_seen(pid):
 
 port, folder = support.free_port(), support.HERE / "comfyui"
 command = support.comfyui_command(port, folder)
-safetensors.torch.save_file(tiny_wan(), folder / "models/diffusion_models/tiny.safetensors")
-shutil.copy(pathlib.Path(__file__).with_name("_tinywan.py"), folder / "custom_nodes/tinywan.py")
+prepare(folder)
 with open("log", "w") as log:
     server = support.start(support.MEMSTOW, "run", "--quiet", "-o", "out.mst", "--", *command, stdout=log, stderr=log)
 try:
     support.wait_for(lambda: server.poll() is not None or support.http(port, "/system_stats"), 120, "ComfyUI answering")
     for seed in range(3):
-        run_workflow(port, seed)
+        run(port, sampling(seed))
     pid = child_of(server)
     loaded = support.report(pid)
     check_residency(loaded)

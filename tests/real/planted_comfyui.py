@@ -11,6 +11,7 @@ import torch
 import support
 from _planted import check_planted, largest, line_of
 from _tiny_model import DIM, LAYERS, tiny_wan
+from _workflow import run
 
 NODES = pathlib.Path(__file__).with_name("_planting_nodes.py")
 PLANTED, FFN, CHECKPOINT = 30_000_019, 20_011, 7_000_003
@@ -26,13 +27,6 @@ def at(function, mark):
     return f"py {function} */custom_nodes/planting.py:{line}"
 
 
-def run_prompt(port):
-    prompt = support.http(port, "/prompt", {"prompt": PROMPT})
-    assert prompt and not prompt.get("node_errors"), prompt
-    done = support.wait_for(lambda: (support.http(port, "/history") or {}).get(prompt["prompt_id"]), 60, "the workflow")
-    assert done["status"]["status_str"] == "success", done["status"]
-
-
 port, folder = support.free_port(), support.HERE / "comfyui"
 command = support.comfyui_command(port, folder)
 safetensors.torch.save_file(tiny_wan(FFN), folder / "models/diffusion_models/tiny.safetensors")
@@ -42,7 +36,7 @@ with open("log", "w") as log:
     server = support.start(support.MEMSTOW, "run", "--quiet", "-o", "out.mst", "--", *command, stdout=log, stderr=log)
 try:
     support.wait_for(lambda: server.poll() is not None or support.http(port, "/system_stats"), 60, "ComfyUI answering")
-    run_prompt(port)
+    run(port, PROMPT)
     sites = largest("out.mst")
     server.terminate()
     server.wait(20)
