@@ -11,6 +11,7 @@
 #include "arena.h"
 #include "ids.h"
 #include "ledger.h"
+#include "lock.h"
 #include "peak.h"
 #include "sample.h"
 #include "site.h"
@@ -203,24 +204,35 @@ static void begin_here(struct thread *self) {
     sample_begin(self);
 }
 
-static struct thread *acquire(void) {
-    if (stage != FRESH) return account_self;
-    stage = MAKING;
+static struct thread *begin_thread(void) {
     uint32_t slot = take_used_slot();
     if (slot == SNAP_THREAD_SHARED) slot = take_new_slot();
-    if (slot == SNAP_THREAD_SHARED) {
-        stage = ENDED;
-        ledger_lost(SNAP_LOST_THREADS);
-        return account_self;
-    }
+    if (slot == SNAP_THREAD_SHARED) return NULL;
+    struct thread *self = thread_at(slot);
     begin_record(slot);
-    begin_quantum(thread_at(slot));
-    begin_here(thread_at(slot));
-    thread_at(slot)->pinned = 0; /* an earlier thread may have ended in the middle of a hook */
-    if (thread_at(slot)->stack) stack_inherit(thread_at(slot)->stack);
-    account_self = thread_at(slot);
-    stage = RUNNING;
-    if (end_key_made) pthread_setspecific(end_key, account_self); /* may allocate: by now it can */
+    begin_quantum(self);
+    begin_here(self);
+    self->pinned = 0; /* an earlier thread may have ended in the middle of a hook */
+    if (self->stack) stack_inherit(self->stack);
+    return self;
+}
+
+/* No signal handler may leave this in the middle; in a sandbox one may run. */
+static struct thread *acquire(void) {
+    uint64_t signals = 0;
+    if (stage != FRESH) return account_self;
+    bool blocked = lock_out_signals(&signals);
+    if (stage == FRESH) { /* a handler was not faster */
+        stage = MAKING;
+        struct thread *self = begin_thread();
+        if (self)
+            account_self = self;
+        else
+            ledger_lost(SNAP_LOST_THREADS);
+        stage = self ? RUNNING : ENDED;
+    }
+    if (blocked) lock_let_signals(signals);
+    if (stage == RUNNING && end_key_made) pthread_setspecific(end_key, account_self); /* may allocate: by now it can */
     return account_self;
 }
 

@@ -11,23 +11,23 @@
 #define BIT(number) ((uint64_t)1 << ((number)-1))
 static const uint64_t BLOCKED = ~(BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGILL) | BIT(SIGFPE) | BIT(SIGTRAP) | BIT(SIGSYS));
 
-static bool block(uint64_t *before) {
+bool lock_out_signals(uint64_t *before) {
     return !ledger_is_sealed() && os_call(SYS_rt_sigprocmask, SIG_BLOCK, &BLOCKED, before, sizeof *before) == 0;
 }
 
-static void restore(uint64_t before) { os_call(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, sizeof before); }
+void lock_let_signals(uint64_t before) { os_call(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, sizeof before); }
 
 bool lock_try(struct lock *self) {
     uint32_t idle = 0;
     uint64_t signals = 0;
     if (lock_is_held(self)) return false;
-    bool blocked = block(&signals);
+    bool blocked = lock_out_signals(&signals);
     if (__atomic_compare_exchange_n(&self->held, &idle, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
         self->blocked = blocked;
         self->signals = signals;
         return true;
     }
-    if (blocked) restore(signals);
+    if (blocked) lock_let_signals(signals);
     return false;
 }
 
@@ -41,5 +41,5 @@ void lock_let_go(struct lock *self) {
     bool blocked = self->blocked;
     uint64_t signals = self->signals;
     __atomic_store_n(&self->held, 0, __ATOMIC_RELEASE);
-    if (blocked) restore(signals);
+    if (blocked) lock_let_signals(signals);
 }

@@ -22,6 +22,10 @@ bool lock_try(struct lock *self);
 bool lock_wait(struct lock *self);
 void lock_let_go(struct lock *self);
 
+/* The same without a lock: no signal handler runs on the calling thread until lock_let_signals. False: they do. */
+bool lock_out_signals(uint64_t *before);
+void lock_let_signals(uint64_t before);
+
 static inline bool lock_is_held(const struct lock *self) { return __atomic_load_n(&self->held, __ATOMIC_ACQUIRE); }
 
 #pragma GCC visibility pop

@@ -8,6 +8,7 @@
 
 #include "account.h"
 #include "ledger.h"
+#include "lock.h"
 #include "os.h"
 
 enum { EVENTS = 1 << 15, RESERVED = 64, WAITS = 10000, WAIT_NS = 100000, PIECES = 1 << 16 };
@@ -28,10 +29,9 @@ static struct pool {
     uint64_t free;       /* index + 1 of the first event that came back (0: none), and a tag against ABA above it */
     uint32_t fresh, end; /* indices of events that were never given out */
 } common = {.end = EVENTS - RESERVED},
-  reserved = {.fresh = EVENTS - RESERVED,
-              .end = EVENTS}; /* reserved: for a signal handler that interrupted the holder, and cannot wait for it */
-static uint32_t queue_head;   /* index + 1 of the newest queued event */
-static uint32_t busy;         /* thread id of the holder */
+  reserved = {.fresh = EVENTS - RESERVED, .end = EVENTS}; /* reserved: for a sandbox, where nobody can wait */
+static uint32_t queue_head;                               /* index + 1 of the newest queued event */
+static struct lock busy;
 static uint32_t last_ticket;
 
 static struct series records = {
@@ -66,22 +66,18 @@ static struct event *try_take_event(struct pool *pool) {
     return NULL;
 }
 
-static uint32_t self_id(void) { return ledger_is_sealed() ? 1 : os_tid(); }
-
 /* The pool is empty when the holder of the table lost the processor in the middle of its work: wait for it, but not
  * for ever, and asleep, since on a busy machine giving way is not enough. */
 static struct event *take_event(void) {
     const struct timespec pause = {.tv_nsec = WAIT_NS};
-    for (int wait = 0; wait < WAITS; wait++) {
-        struct event *event = try_take_event(&common);
-        bool holder = !event && __atomic_load_n(&busy, __ATOMIC_RELAXED) == self_id();
-        if (holder) event = try_take_event(&reserved);
-        if (event) return event;
-        if (holder || ledger_is_sealed()) break;
+    struct event *event = try_take_event(&common);
+    if (!event && ledger_is_sealed()) event = try_take_event(&reserved);
+    for (int wait = 0; !event && wait < WAITS && !ledger_is_sealed(); wait++) {
         os_call(SYS_nanosleep, &pause, 0);
+        event = try_take_event(&common);
     }
-    ledger_lost(SNAP_LOST_MAPPINGS);
-    return NULL;
+    if (!event) ledger_lost(SNAP_LOST_MAPPINGS);
+    return event;
 }
 
 static void give_event_back(struct event *event) {
@@ -117,12 +113,10 @@ static void submit(struct event *event) {
     do set_next(event, head);
     while (!__atomic_compare_exchange_n(&queue_head, &head, (uint32_t)(event - events + 1), true, __ATOMIC_SEQ_CST,
                                         __ATOMIC_RELAXED));
-    while (__atomic_load_n(&queue_head, __ATOMIC_SEQ_CST)) {
-        uint32_t nobody = 0;
-        if (!__atomic_compare_exchange_n(&busy, &nobody, self_id(), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
-            return; /* the holder will look again */
+    while (__atomic_load_n(&queue_head, __ATOMIC_SEQ_CST) && lock_try(&busy)) { /* else the holder looks again */
         apply_queue();
-        __atomic_store_n(&busy, 0, __ATOMIC_SEQ_CST);
+        lock_let_go(&busy);
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
     }
 }
 
@@ -369,6 +363,8 @@ static void queue(struct event value) {
     submit(event);
 }
 
+static uint32_t self_id(void) { return ledger_is_sealed() ? 0 : os_tid(); }
+
 static uint64_t whole_pages(uint64_t length) { return os_round_up(length, OS_PAGE); }
 
 void mappings_add(uintptr_t address, uint64_t length, enum snap_mapping_kind kind, bool shared, uint32_t site) {
@@ -376,7 +372,7 @@ void mappings_add(uintptr_t address, uint64_t length, enum snap_mapping_kind kin
                          .kind = (uint8_t)kind,
                          .shared = shared,
                          .site = site,
-                         .tid = ledger_is_sealed() ? 0 : os_tid(),
+                         .tid = self_id(),
                          .address = address,
                          .length = kind == SNAP_MAP_BRK ? length : whole_pages(length),
                          .time = os_now()});
@@ -420,7 +416,8 @@ void mappings_advise(uintptr_t address, uint64_t length, int advice) {
 void mappings_abandon(void) {
     series_reset(&records);
     ordered_count = unused_count = taken_count = 0;
-    queue_head = busy = 0;
+    queue_head = 0;
+    busy = (struct lock){0};
     common = (struct pool){.end = EVENTS - RESERVED};
     reserved = (struct pool){.fresh = EVENTS - RESERVED, .end = EVENTS};
 }
