@@ -62,8 +62,12 @@ static inline bool account_move(struct thread *self, uint64_t bytes) {
 static inline struct snap_counter *account_counter(const struct thread *self, uint32_t site) {
     uint32_t index = site / SNAP_CHUNK_SITES;
     const uint64_t *words = likely(index < ACCOUNT_CHUNKS) ? self->chunks[index] : NULL;
-    uint64_t word = likely(words) ? os_load(&words[site % SNAP_CHUNK_SITES]) : 0;
-    return likely(word & SNAP_WIDE_BIT) ? (struct snap_counter *)(word ^ SNAP_WIDE_BIT) : NULL;
+    if (unlikely(!words)) return NULL;
+    uint64_t word = os_load(&words[site % SNAP_CHUNK_SITES]);
+    if (unlikely(!(word & SNAP_WIDE_BIT))) return NULL;
+    struct snap_counter *counter = (struct snap_counter *)(word & ~SNAP_WIDE_BIT);
+    if (!counter) __builtin_unreachable();
+    return counter;
 }
 
 /* Counts a block that now exists. True when account_flush is due. */

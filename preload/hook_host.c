@@ -310,10 +310,11 @@ __attribute__((noinline)) static void free_at_site(void *p) {
 }
 
 HOOK void free(void *p) {
+    uint32_t mark = process_page.mark_here;
+    if (!mark) return free_at_site(p);
     struct header *header = header_of(p);
     struct thread *self = account_self;
-    uint32_t mark = process_page.mark_here;
-    if (unlikely(on_page(p) || !mark || header->word != (mark | self->here_word)))
+    if (unlikely(on_page(p) || header->word != (mark | self->here_word)))
         free_at_site(p);
     else if (unlikely(account_free_at(self, self->here, header->size)))
         free_flushed(self, header);
