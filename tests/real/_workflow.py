@@ -1,27 +1,26 @@
-"""Workflows for a running ComfyUI, and what they need below its folder."""
-import pathlib, shutil
-
-import safetensors.torch
+"""Workflows for a running ComfyUI, and what they need below its folder: as a program, it puts that there."""
+import pathlib, shutil, sys
 
 import support
-from _tiny_model import tiny_wan
 
 
 def prepare(folder):
     """A small diffusion model, and the node that makes its conditioning."""
+    import safetensors.torch
+    from _tiny_model import tiny_wan
     safetensors.torch.save_file(tiny_wan(), folder / "models/diffusion_models/tiny.safetensors")
     shutil.copy(pathlib.Path(__file__).with_name("_tinywan.py"), folder / "custom_nodes/tinywan.py")
 
 
-def sampling(seed):
+def sampling(seed, size=64, steps=2):
     return {
         "model": {"class_type": "UNETLoader", "inputs": {"unet_name": "tiny.safetensors", "weight_dtype": "default"}},
         "words": {"class_type": "RandomConditioning", "inputs": {"seed": 1}},
         "latent": {"class_type": "EmptyHunyuanLatentVideo",
-                   "inputs": {"width": 64, "height": 64, "length": 1, "batch_size": 1}},
+                   "inputs": {"width": size, "height": size, "length": 1, "batch_size": 1}},
         "sample": {"class_type": "KSampler",
                    "inputs": {"model": ["model", 0], "positive": ["words", 0], "negative": ["words", 0],
-                              "latent_image": ["latent", 0], "seed": seed, "steps": 2, "cfg": 1.0,
+                              "latent_image": ["latent", 0], "seed": seed, "steps": steps, "cfg": 1.0,
                               "sampler_name": "euler", "scheduler": "simple", "denoise": 1.0}},
         "save": {"class_type": "SaveLatent", "inputs": {"samples": ["sample", 0], "filename_prefix": "tiny"}},
     }
@@ -33,3 +32,7 @@ def run(port, workflow, seconds=60):
     assert prompt and not prompt.get("node_errors"), prompt
     done = support.wait_for(lambda: (support.http(port, "/history") or {}).get(prompt["prompt_id"]), seconds, "the workflow")
     assert done["status"]["status_str"] == "success", done["status"]
+
+
+if __name__ == "__main__":
+    prepare(pathlib.Path(sys.argv[1]))
