@@ -22,6 +22,7 @@ struct split {
     uint64_t overhead; /* of the allocator for live blocks: an estimate */
     bool bss_here;     /* the .bss of a module may come next, at bss_at */
     uint64_t bss_at;
+    uint64_t arena_at; /* where a heap of glibc for threads goes on, whose regions madvise may have cut */
 };
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
@@ -43,11 +44,15 @@ static bool holds_large_block(const struct split *split, const struct snap_regio
     return low < split->image->large_count && split->large[low] < region->end;
 }
 
+static bool is_arena(const struct split *split, const struct snap_region *region) {
+    return region->start % ARENA_ALIGNMENT == 0 || region->start == split->arena_at;
+}
+
 /* Anonymous memory that no mapping of the program explains: a heap of glibc, or a mapping of the C library's own.
  * A fork child knows no block of its parent one by one, and other allocators arrange their heaps as they like; there
  * all of it is taken for heap. */
 static bool is_heap(const struct split *split, const struct snap_region *region) {
-    return region->start % ARENA_ALIGNMENT == 0 || holds_large_block(split, region) ||
+    return is_arena(split, region) || holds_large_block(split, region) ||
            (split->image->header.flags & SNAP_FORK_CHILD) || !overhead_is_glibc(split->image);
 }
 
@@ -112,7 +117,9 @@ static void split_region(struct split *split, const struct snap_region *region) 
         enum use use = ranges_use(&split->ranges, start, &range);
         add_piece(split, region, use, range, piece_of(region, start, end));
     }
-    bool file = *image_string(split->image, region->path) == '/';
+    const char *path = image_string(split->image, region->path);
+    bool file = *path == '/';
+    split->arena_at = !*path && is_arena(split, region) ? region->end : 0;
     split->bss_here = file && !(region->flags & SNAP_REGION_SHARED);
     split->bss_at = region->end;
 }
