@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -158,18 +159,30 @@ static void sum_up(struct snap_counter *sum, const struct snap_counter *more) {
     sum->free_blocks += more->free_blocks;
 }
 
-/* What the slot's earlier threads counted, so that the present one's share can be told. Slots with very many
- * sites are not summed: their figures cover all threads that had the slot. */
-static void note_earlier_threads(struct snap_thread *record, const struct thread *self) {
-    enum { SUM_AT_MOST = 64 };
-    bool too_many = self->chunk_limit > SUM_AT_MOST;
-    struct snap_counter sum = too_many ? (struct snap_counter){0} : record->total;
-    for (uint32_t i = 0; i < self->chunk_limit && !too_many; i++)
+static struct snap_counter sum_of_slot(const struct thread *self, struct snap_counter sum) {
+    for (uint32_t i = 0; i < self->chunk_limit; i++)
         for (int j = 0; self->chunks[i] && j < SNAP_CHUNK_SITES; j++) {
-            struct snap_counter counter = counted(self->chunks[i][j]);
+            struct snap_counter counter = counted(os_load(&self->chunks[i][j]));
             sum_up(&sum, &counter);
         }
-    record->before = sum;
+    return sum;
+}
+
+/* What the slot's earlier threads counted, so that the present one's share can be told. Should counters be moved to
+ * other sites meanwhile (fold.c), it is summed again. Slots with very many sites are not summed: their figures cover
+ * all threads that had the slot. */
+static void note_earlier_threads(struct snap_thread *record, const struct thread *self) {
+    enum { SUM_AT_MOST = 64 };
+    const uint32_t *sequence = &ledger_head->fold_sequence;
+    record->before = (struct snap_counter){0};
+    for (int turn = 0; self->chunk_limit <= SUM_AT_MOST; turn++) {
+        uint32_t before = __atomic_load_n(sequence, __ATOMIC_ACQUIRE);
+        struct snap_counter sum = sum_of_slot(self, record->total);
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        bool moved = before & 1 || __atomic_load_n(sequence, __ATOMIC_RELAXED) != before;
+        if (!moved) record->before = sum;
+        if (!moved || !ledger_wait(turn)) return;
+    }
 }
 
 static void note_name(struct snap_thread *record) {
@@ -491,16 +504,94 @@ struct account_live account_site_live(uint32_t site) {
 
 /* --- sites that become free --- */
 
-static uint32_t shared_pins; /* of threads without a slot */
 static uint32_t epoch;
-static bool shared_quiet; /* in this epoch */
+
+/* Threads without a slot that are pinned now: few, and most of them late in their death. Those that find no room here
+ * are counted. */
+enum { STRAYS = 32 };
+static struct stray {
+    uint32_t tid;   /* 0: free */
+    uint32_t quiet; /* as in struct thread */
+    uintptr_t pinned;
+} strays[STRAYS];
+static uint32_t more_strays, more_quiet;
+
+static struct stray *stray_with(uint32_t tid) {
+    for (int i = 0; i < STRAYS; i++)
+        if (__atomic_load_n(&strays[i].tid, __ATOMIC_RELAXED) == tid) return &strays[i];
+    return NULL;
+}
+
+static struct stray *new_stray(uint32_t tid) {
+    for (int i = 0; i < STRAYS; i++) {
+        uint32_t none = 0;
+        if (__atomic_compare_exchange_n(&strays[i].tid, &none, tid, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            return &strays[i];
+    }
+    return NULL;
+}
+
+/* As stack_has_left, for a thread that does not know its stack: a pin on the alternate stack is of a handler that is
+ * over once the thread is on another. */
+static bool stray_has_left(uintptr_t inner, uintptr_t slot) {
+    stack_t other;
+    if (os_call(SYS_sigaltstack, 0, &other) < 0 || other.ss_flags & SS_ONSTACK) return false;
+    return slot >= inner || inner - (uintptr_t)other.ss_sp < other.ss_size;
+}
+
+/* In a sandbox the kernel is asked nothing, and no site becomes free any more. */
+static enum account_pin pin_stray(uintptr_t slot) {
+    if (ledger_is_sealed()) return PIN_OUTER;
+    uint32_t tid = os_tid();
+    struct stray *self = stray_with(tid);
+    if (self && self->pinned && !stray_has_left(self->pinned, slot)) return PIN_OUTER;
+    if (!self) self = new_stray(tid);
+    if (!self) {
+        __atomic_fetch_add(&more_strays, 1, __ATOMIC_SEQ_CST);
+        return PIN_MORE;
+    }
+    __atomic_store_n(&self->pinned, slot, __ATOMIC_SEQ_CST);
+    return PIN_STRAY;
+}
+
+/* In a forked child there is nothing to do any more. */
+static void unpin_stray(void) {
+    struct stray *self = ledger_is_sealed() ? NULL : stray_with(os_tid());
+    if (!self) return;
+    __atomic_store_n(&self->pinned, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&self->tid, 0, __ATOMIC_RELEASE);
+}
+
+static void unpin_one_more(void) {
+    uint32_t seen = __atomic_load_n(&more_strays, __ATOMIC_RELAXED);
+    while (seen &&
+           !__atomic_compare_exchange_n(&more_strays, &seen, seen - 1, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+        ;
+}
+
+static bool has_died(uint32_t tid) { return os_call(SYS_tgkill, os_pid(), tid, 0) < 0; }
+
+static bool strays_quiet(uintptr_t slot) {
+    bool all = true;
+    for (int i = 0; i < STRAYS; i++) {
+        struct stray *stray = &strays[i];
+        uint32_t tid = __atomic_load_n(&stray->tid, __ATOMIC_ACQUIRE);
+        uintptr_t pinned = __atomic_load_n(&stray->pinned, __ATOMIC_SEQ_CST);
+        if (tid && pinned && pinned != slot && has_died(tid) &&
+            __atomic_compare_exchange_n(&stray->pinned, &pinned, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+            __atomic_store_n(&stray->tid, 0, __ATOMIC_RELEASE);
+            pinned = 0;
+        }
+        if (!pinned || pinned == slot) stray->quiet = epoch;
+        all = all && stray->quiet == epoch;
+    }
+    if (!__atomic_load_n(&more_strays, __ATOMIC_SEQ_CST)) more_quiet = epoch;
+    return all && more_quiet == epoch;
+}
 
 enum account_pin account_pin(uintptr_t slot) {
     struct thread *self = account_self == &account_nobody ? acquire() : account_self;
-    if (self == &account_nobody) {
-        __atomic_fetch_add(&shared_pins, 1, __ATOMIC_SEQ_CST);
-        return PIN_SHARED;
-    }
+    if (self == &account_nobody) return pin_stray(slot);
     if (self->pinned && !stack_has_left(self->pinned, slot)) return PIN_OUTER;
     __atomic_store_n(&self->pinned, slot, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -508,19 +599,18 @@ enum account_pin account_pin(uintptr_t slot) {
 }
 
 void account_unpin(enum account_pin pin) {
-    if (pin == PIN_SHARED)
-        __atomic_fetch_sub(&shared_pins, 1, __ATOMIC_SEQ_CST);
+    if (pin == PIN_STRAY)
+        unpin_stray();
+    else if (pin == PIN_MORE)
+        unpin_one_more();
     else if (pin == PIN_OWN && account_self != &account_nobody)
         __atomic_store_n(&account_self->pinned, 0, __ATOMIC_RELEASE);
 }
 
-void account_epoch(void) {
-    epoch++;
-    shared_quiet = false;
-}
+void account_epoch(void) { epoch++; }
 
 bool account_all_quiet(uintptr_t slot) {
-    bool all = shared_quiet = shared_quiet || !__atomic_load_n(&shared_pins, __ATOMIC_SEQ_CST);
+    bool all = strays_quiet(slot);
     for (uint32_t i = SNAP_THREAD_FIRST; i < account_slots(); i++) {
         struct thread *thread = thread_at(i);
         uintptr_t pinned = thread ? __atomic_load_n(&thread->pinned, __ATOMIC_ACQUIRE) : 0;
@@ -623,7 +713,8 @@ uint64_t account_abandon(void) {
     slots = SNAP_THREAD_FIRST;
     live_host = live_mapped = 0;
     inherited_freed = 0;
-    shared_pins = 0;
+    memset(strays, 0, sizeof strays);
+    more_strays = 0;
     series_reset(&records);
     series_reset(&chunks);
     series_reset(&wide);

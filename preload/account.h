@@ -116,7 +116,12 @@ uint64_t account_bytes(void);
 
 /* From looking a site up to having counted at it, a hook that may count at any site is pinned. `slot` is as in struct
  * caller. The fast path does the first case by itself; `pinned` of account_nobody is never 0. */
-enum account_pin { PIN_OWN, PIN_OUTER /* a hook further out, which a signal interrupted, is pinned */, PIN_SHARED };
+enum account_pin {
+    PIN_OWN,
+    PIN_OUTER /* a hook further out, which a signal interrupted, is pinned */,
+    PIN_STRAY /* of a thread without a slot */,
+    PIN_MORE /* of one more than there is a list for */
+};
 enum account_pin account_pin(uintptr_t slot);
 void account_unpin(enum account_pin pin);
 

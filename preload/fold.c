@@ -2,11 +2,12 @@
 #include "fold.h"
 
 #include <linux/membarrier.h>
-#include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include "account.h"
+#include "arena.h"
 #include "ids.h"
 #include "ledger.h"
 #include "lock.h"
@@ -14,29 +15,95 @@
 #include "site.h"
 #include "tree.h"
 
-enum { BUCKETS = 65, LEAST_SHARE = 8, REST = 10, CHUNK = SNAP_CHUNK_SITES };
+enum {
+    CHUNK = SNAP_CHUNK_SITES,
+    SLICE_NS = 500 * 1000,
+    WAIT_NS = 50 * 1000,
+    MUCH = 8,          /* one site in so many: then it is worth it in any case */
+    LITTLE = 64,       /* and so many are too few in any case */
+    PATIENCE = 16,     /* after too few, as many stacks that lack room as one site in so many */
+    RESERVE = 8,       /* at most so much is kept free */
+    TIME_SHARE = 32,   /* of the program's time, for what is worth less */
+    SOME_WANTS = 1024, /* until that is asked again */
+};
+
+/* Stacks that allocated least often go first: by the logarithm of how often. */
+enum { BUCKETS = 65, STAYS = UINT8_MAX };
 
 bool fold_wanted;
-
-enum stage { IDLE, FIRST_WAIT, SECOND_WAIT };
+uint64_t fold_wants, fold_wants_until, fold_losses_until = 1;
+uint32_t fold_reserve;
 
 static struct {
     struct lock busy;
-    enum stage stage;
-    struct ids *sites;    /* that are to go: hidden */
-    struct ids *pictured; /* sites that a picture of the peak shows */
-    struct ids *nodes;    /* of all stacks in use */
-    uint64_t began, not_before;
-    uint32_t worth, given; /* so many sites should become free; and did */
+    uint32_t step; /* 0: nothing is under way */
+    uint32_t at;   /* site or chunk, within the step */
+    struct tree_walk tree;
+    struct peak_walk picture;
+    uintptr_t slot;       /* of who does the slice */
+    uint64_t next, spent; /* the next slice not before; time that poor ones took */
+    uint64_t wants, lost; /* when it began */
+    uint8_t *buckets;     /* of each site, or STAYS */
+    uint32_t looked_at;   /* so many have one */
+    uint32_t in_bucket[BUCKETS];
+    unsigned last_bucket;  /* that goes */
+    uint32_t young, given; /* so many could go of those that were not there before; so many went */
+    bool poor;             /* it found less than it is worth in any case; or the last one did */
+    bool paid;             /* then it is worth it all the same */
+    struct ids *going;     /* sites: hidden */
+    struct ids *pictured;  /* sites that a picture of the peak shows */
+    struct ids *known;     /* sites that stay, with their stacks in use (tree_use): until all are looked at again */
 } fold;
+
+static enum progress done_if(bool done) { return done ? PROGRESS_DONE : PROGRESS_MORE; }
+
+static uint64_t lost_stacks(void) { return os_load(&ledger_head->lost[SNAP_LOST_STACKS]); }
+
+/* --- whether --- */
+
+static bool can_pay(void) { return fold.spent <= (os_now() - ledger_head->start_ns) / TIME_SHARE; }
+
+/* Until that much has changed. */
+static enum progress not_before(uint64_t stacks) {
+    __atomic_store_n(&fold_wants_until, os_load(&fold_wants) + stacks, __ATOMIC_RELAXED);
+    __atomic_store_n(&fold_losses_until, lost_stacks() + 1 + stacks, __ATOMIC_RELAXED);
+    return PROGRESS_OVER;
+}
+
+static bool register_barrier(void) {
+    return os_call(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+/* The kernel makes a program with threads wait for some milliseconds: better now. Where calls are filtered, only those
+ * are made that are needed. */
+void fold_begin(void) {
+    if (os_call(SYS_prctl, PR_GET_SECCOMP) == 0) register_barrier();
+}
+
+static bool make_ready(void) {
+    if (!fold.buckets) fold.buckets = arena_take(SITE_LIMIT);
+    return fold.buckets && ids_made(&fold.going) && ids_made(&fold.pictured) && ids_made(&fold.known) &&
+           site_make_ready() && tree_make_ready() && register_barrier();
+}
+
+static enum progress begin(void) {
+    fold.paid = can_pay();
+    if (fold.poor && !fold.paid) return not_before(SOME_WANTS);
+    if (!make_ready()) return not_before(UINT32_MAX);
+    fold.wants = os_load(&fold_wants);
+    fold.given = 0;
+    memset(fold.in_bucket, 0, sizeof fold.in_bucket);
+    ids_clear(fold.pictured);
+    return PROGRESS_DONE;
+}
 
 /* --- what may go --- */
 
 static void picture_shows(uint32_t site) { ids_mark(fold.pictured, site); }
 
-static void find_pictured(void) {
-    ids_clear(fold.pictured);
-    peak_sites(picture_shows);
+static enum progress find_pictured(void) {
+    enum peak_listed listed = peak_sites(picture_shows, &fold.picture);
+    return listed == PEAK_BUSY ? PROGRESS_LATER : done_if(listed == PEAK_ALL);
 }
 
 static bool is_dead(const struct snap_counter *sum) {
@@ -46,117 +113,111 @@ static bool is_dead(const struct snap_counter *sum) {
 /* The outermost stacks stay: they are few, and others are added to them. */
 static bool may_go(uint32_t site, const struct snap_counter *sum) {
     struct snap_site record = site_record(site);
-    return record.word != SNAP_SITE_FREE && !snap_site_tag(record) && is_dead(sum) && !ids_has(fold.pictured, site) &&
-           !site_is_of_mapping(site) && tree_at(snap_site_stack(record))->parent != TREE_ROOT;
+    return is_dead(sum) && record.word != SNAP_SITE_FREE && !snap_site_tag(record) && !ids_has(fold.pictured, site) &&
+           !site_is_of_mapping(site) && snap_site_stack(record) != TREE_ROOT &&
+           tree_at(snap_site_stack(record))->parent != TREE_ROOT;
 }
 
-/* Stacks that allocated least often go first. */
-static unsigned bucket_of(const struct snap_counter *sum) {
-    return sum->alloc_blocks ? 64u - (unsigned)__builtin_clzll(sum->alloc_blocks) : 0;
+static uint8_t bucket_of(const struct snap_counter *sum) {
+    return sum->alloc_blocks ? (uint8_t)(64 - __builtin_clzll(sum->alloc_blocks)) : 0;
 }
 
-static void each_that_may_go(void (*each)(uint32_t site, unsigned bucket)) {
+/* At the sites of one chunk that are known, or at those that are not. */
+static void look_at(uint32_t chunk, bool known) {
     struct snap_counter sums[CHUNK];
-    uint32_t count = site_count();
-    for (uint32_t first = 0; first < count; first += CHUNK) {
-        account_sum(first / CHUNK, sums);
-        for (uint32_t i = first ? 0 : SNAP_SITE_FIRST; i < CHUNK && first + i < count; i++)
-            if (may_go(first + i, &sums[i])) each(first + i, bucket_of(&sums[i]));
+    bool summed = false;
+    for (uint32_t i = 0, site = chunk * CHUNK; i < CHUNK; i++, site++) {
+        if (!known) fold.buckets[site] = STAYS;
+        if (ids_has(fold.known, site) != known || site < SNAP_SITE_FIRST || site >= site_count()) continue;
+        if (!summed) account_sum(chunk, sums);
+        summed = true;
+        if (may_go(site, &sums[i])) fold.in_bucket[fold.buckets[site] = bucket_of(&sums[i])]++;
     }
 }
 
-static uint32_t in_bucket[BUCKETS];
-static unsigned last_bucket;
-
-static void count_bucket(uint32_t site, unsigned bucket) {
-    (void)site;
-    in_bucket[bucket]++;
+/* How many could go: about half of all sites, if so many can. */
+static uint32_t choose_buckets(uint32_t all) {
+    uint32_t chosen = fold.in_bucket[fold.last_bucket = 0];
+    while (chosen < all / 2 && fold.last_bucket < BUCKETS - 1) chosen += fold.in_bucket[++fold.last_bucket];
+    return chosen;
 }
 
-/* About half of all sites, when so many are dead. False: hardly any. */
-static bool choose_buckets(void) {
-    uint32_t all = site_count() - (uint32_t)site_free_count(), chosen = 0;
-    fold.worth = all / LEAST_SHARE;
-    memset(in_bucket, 0, sizeof in_bucket);
-    each_that_may_go(count_bucket);
-    for (last_bucket = 0; last_bucket < BUCKETS - 1; last_bucket++) {
-        chosen += in_bucket[last_bucket];
-        if (chosen >= all / 2) break;
-    }
-    return chosen > fold.worth;
+static uint32_t sites_in_use(void) { return site_count() - (uint32_t)site_free_count(); }
+
+/* Most stacks that die are young: it may do to look at those that were not there at the last fold. */
+static enum progress look_at_young(void) {
+    uint32_t all = sites_in_use();
+    look_at(fold.at++, false);
+    fold.looked_at = fold.at * CHUNK;
+    if (fold.looked_at < site_count()) return PROGRESS_MORE;
+    fold.young = choose_buckets(all);
+    fold.poor = fold.young < all / MUCH;
+    return PROGRESS_DONE;
+}
+
+/* Where the old ones would not double what can go, they stay what they are. */
+static enum progress look_at_old(void) {
+    uint32_t all = sites_in_use(), chosen;
+    if (!fold.poor) return PROGRESS_DONE;
+    look_at(fold.at++, true);
+    if (fold.at * CHUNK < fold.looked_at) return PROGRESS_MORE;
+    chosen = choose_buckets(all);
+    fold.poor = chosen < all / MUCH;
+    if (fold.poor && (chosen < all / LITTLE || !fold.paid)) return not_before(all / PATIENCE);
+    if (chosen / 2 < fold.young) return PROGRESS_DONE;
+    ids_clear(fold.known);
+    tree_forget_uses();
+    return PROGRESS_DONE;
 }
 
 /* --- hiding --- */
 
 static uint32_t *site_of_stack(uint32_t site) { return &tree_at(snap_site_stack(site_record(site)))->site; }
 
-static void hide_site(uint32_t site, unsigned bucket) {
-    uint32_t seen = site;
-    if (bucket > last_bucket) return;
-    __atomic_compare_exchange_n(site_of_stack(site), &seen, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-    ids_mark(fold.sites, site);
+/* One that has come to life meanwhile will be shown again. */
+static enum progress hide_sites(void) {
+    enum { AT_A_TIME = 1024 };
+    for (uint32_t end = fold.at + AT_A_TIME; fold.at < end && fold.at < fold.looked_at; fold.at++) {
+        uint32_t site = fold.at, seen = site;
+        if (fold.buckets[site] > fold.last_bucket || ids_has(fold.known, site)) continue;
+        __atomic_compare_exchange_n(site_of_stack(site), &seen, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+        ids_mark(fold.going, site);
+    }
+    return done_if(fold.at >= fold.looked_at);
 }
+
+/* All sites that are there and not about to go are known from now on; those in the making will be the next time. */
+static enum progress know_sites(void) {
+    enum { AT_A_TIME = 256 };
+    uint32_t count = site_count();
+    for (uint32_t end = fold.at + AT_A_TIME; fold.at < end && fold.at < count; fold.at++) {
+        struct snap_site record = site_record(fold.at);
+        if (!record.word || record.word == SNAP_SITE_FREE || ids_has(fold.going, fold.at)) continue;
+        if (ids_mark(fold.known, fold.at)) tree_use(snap_site_stack(record));
+    }
+    return done_if(fold.at >= count);
+}
+
+static enum progress hide_stacks(void) { return tree_hide(&fold.tree); }
+
+/* Behind the barrier, whoever has not seen the new generation had its pin before. */
+static enum progress let_threads_forget(void) {
+    site_forget_stacks();
+    account_epoch();
+    bool done = !ledger_is_sealed() && os_call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
+    return done ? PROGRESS_DONE : PROGRESS_LATER;
+}
+
+static enum progress wait_for_all(void) { return account_all_quiet(fold.slot) ? PROGRESS_DONE : PROGRESS_LATER; }
+
+/* --- giving away --- */
 
 /* Unless its stack has got another one. */
 static void show_site(uint32_t site) {
     uint32_t none = 0;
     __atomic_compare_exchange_n(site_of_stack(site), &none, site, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-    ids_remove(fold.sites, site);
+    ids_remove(fold.going, site);
 }
-
-static void show_all_sites(void) {
-    for (uint32_t site = ids_next(fold.sites, 0); site != IDS_NONE; site = ids_next(fold.sites, site)) show_site(site);
-}
-
-/* Nodes of the stacks of all sites that are there and not about to go, and of the stacks around them. */
-static void find_nodes(void) {
-    ids_clear(fold.nodes);
-    for (uint32_t site = SNAP_SITE_FIRST; site < site_count(); site++) {
-        struct snap_site record = site_record(site);
-        if (record.word == SNAP_SITE_FREE || ids_has(fold.sites, site)) continue;
-        for (uint32_t node = snap_site_stack(record); node != TREE_ROOT; node = tree_at(node)->parent)
-            if (!ids_mark(fold.nodes, node)) break;
-    }
-}
-
-/* False: the system does not let us. */
-static bool make_ready(void) {
-    return ids_made(&fold.sites) && ids_made(&fold.pictured) && ids_made(&fold.nodes) &&
-           os_call(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
-}
-
-/* False: nothing is hidden. */
-static bool hide(void) {
-    find_pictured();
-    if (!choose_buckets()) return false;
-    each_that_may_go(hide_site);
-    find_nodes();
-    if (tree_hide(fold.nodes)) return true;
-    show_all_sites();
-    return false;
-}
-
-/* Most of the time the program has to itself, whatever it does. */
-static void rest(void) {
-    uint64_t now = os_now();
-    fold.not_before = now + REST * (now - fold.began);
-}
-
-/* Behind the barrier, whoever has not seen the new generation had its pin before. */
-static void begin(void) {
-    fold.began = os_now();
-    if (!peak_hold()) return;
-    bool hidden = make_ready() && hide();
-    peak_let_go();
-    rest();
-    if (!hidden) return;
-    site_forget_stacks();
-    account_epoch();
-    if (!ledger_is_sealed() && os_call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0)
-        fold.stage = FIRST_WAIT;
-}
-
-/* --- giving away --- */
 
 /* A site that was just being made was not hidden: its stack got it only then. And one may have got a mapping at which
  * nothing is ever counted. */
@@ -164,98 +225,154 @@ static bool is_used(uint32_t site, const struct snap_counter *sum) {
     return !is_dead(sum) || site_is_of_mapping(site) || __atomic_load_n(site_of_stack(site), __ATOMIC_RELAXED) == site;
 }
 
+/* The first chunk from where the step is that has sites which go. */
+static bool next_chunk(uint32_t *chunk) {
+    uint32_t site = ids_next(fold.going, fold.at);
+    if (site == IDS_NONE) return false;
+    *chunk = site / CHUNK;
+    fold.at = (*chunk + 1) * CHUNK;
+    return true;
+}
+
 /* A hidden site that is in use again was in a thread's hands. From here on none is: what lives keeps its site, and what
- * is dead stays dead, but for what a thread that is at work just now may do. */
-static void show_used_sites(void) {
+ * is dead stays dead, but for what a thread that is at work just now may do. So no picture of the peak that is taken
+ * from here on has it, either. */
+static enum progress show_used_sites(void) {
     struct snap_counter sums[CHUNK];
-    uint32_t chunk = UINT32_MAX;
-    for (uint32_t site = ids_next(fold.sites, 0); site != IDS_NONE; site = ids_next(fold.sites, site + 1)) {
-        if (chunk != site / CHUNK) account_sum(chunk = site / CHUNK, sums);
-        if (is_used(site, &sums[site % CHUNK])) show_site(site);
-    }
-}
-
-/* Of one chunk. */
-static void give_away(uint32_t chunk) {
-    struct snap_counter sums[CHUNK];
-    uint32_t to[CHUNK] = {0}, first = chunk * CHUNK;
-    account_sum(chunk, sums);
-    for (uint32_t i = 0; i < CHUNK; i++) {
-        if (!ids_has(fold.sites, first + i)) continue;
-        if (is_dead(&sums[i]) && !ids_has(fold.pictured, first + i))
-            to[i] = site_outer(snap_site_stack(site_record(first + i)));
-        if (!to[i])
-            show_site(first + i);
-        else
-            site_close(first + i);
-    }
-    account_move_sites(chunk, to);
-    for (uint32_t i = 0; i < CHUNK; i++) {
-        if (!to[i]) continue;
-        ids_remove(fold.sites, first + i);
-        site_free(first + i);
-        fold.given++;
-        ledger_lost(SNAP_LOST_FOLDED);
-    }
-}
-
-static void give_sites_away(void) {
-    find_pictured();
-    for (uint32_t site = ids_next(fold.sites, 0); site != IDS_NONE; site = ids_next(fold.sites, site))
-        give_away(site / CHUNK);
-}
-
-/* Readers of the ledger must not take the old stack of an id for its new one. */
-static void finish(void) {
-    if (!peak_hold()) return;
-    fold.began = os_now();
-    fold.given = 0;
-    __atomic_fetch_add(&ledger_head->fold_sequence, 1, __ATOMIC_SEQ_CST);
-    give_sites_away();
-    find_nodes();
-    bool given = tree_give_away(fold.nodes);
-    __atomic_fetch_add(&ledger_head->fold_sequence, 1, __ATOMIC_SEQ_CST);
-    peak_let_go();
-    if (!given) return;
-    if (fold.given >= fold.worth)
-        fold.not_before = 0;
-    else
-        rest();
-    site_forget_stacks(); /* who did without room tries again */
-    ledger_note_own_memory();
-    fold.stage = IDLE;
-    __atomic_store_n(&fold_wanted, false, __ATOMIC_RELAXED);
-}
-
-static bool is_due(uintptr_t slot) {
-    return fold.stage == IDLE ? os_now() >= fold.not_before : account_all_quiet(slot);
-}
-
-static void next_stage(void) {
-    switch (fold.stage) {
-    case IDLE:
-        begin();
-        break;
-    case FIRST_WAIT:
-        show_used_sites();
+    uint32_t chunk;
+    if (!next_chunk(&chunk)) {
         account_epoch();
-        fold.stage = SECOND_WAIT;
-        break;
-    case SECOND_WAIT:
-        finish();
-        break;
+        ids_clear(fold.pictured);
+        return PROGRESS_DONE;
     }
+    account_sum(chunk, sums);
+    for (uint32_t i = 0, site = chunk * CHUNK; i < CHUNK; i++, site++)
+        if (ids_has(fold.going, site) && is_used(site, &sums[i])) show_site(site);
+    return PROGRESS_MORE;
+}
+
+/* Where the totals of a site that goes will be counted; 0: it stays after all. That may be a new site of the same
+ * stack. */
+static uint32_t heir_of(uint32_t site, const struct snap_counter *sum) {
+    if (is_dead(sum) && !ids_has(fold.pictured, site)) return site_outer(snap_site_stack(site_record(site)));
+    return SNAP_SITE_UNKNOWN;
+}
+
+/* Of how many it is forgotten at which stack they were. */
+static uint64_t forgotten(const struct snap_counter *sum, uint32_t site, uint32_t heir) {
+    return sum->alloc_blocks && snap_site_stack(site_record(heir)) != snap_site_stack(site_record(site));
+}
+
+/* Readers of the ledger must not take the old stack of an id for its new one, nor see what was moved twice. */
+static void move_totals(uint32_t chunk, const uint32_t heirs[CHUNK]) {
+    __atomic_fetch_add(&ledger_head->fold_sequence, 1, __ATOMIC_SEQ_CST);
+    for (uint32_t i = 0; i < CHUNK; i++)
+        if (heirs[i]) site_close(chunk * CHUNK + i);
+    account_move_sites(chunk, heirs);
+    __atomic_fetch_add(&ledger_head->fold_sequence, 1, __ATOMIC_SEQ_CST);
+}
+
+static void free_sites(uint32_t chunk, const uint32_t heirs[CHUNK]) {
+    for (uint32_t i = 0; i < CHUNK; i += 64) {
+        uint64_t bits = 0;
+        for (uint32_t k = 0; k < 64; k++) bits |= (uint64_t)(heirs[i + k] != 0) << k;
+        ids_unmark_word(fold.going, (chunk * CHUNK + i) / 64, bits);
+        site_free(chunk * CHUNK + i, bits);
+        fold.given += (uint32_t)__builtin_popcountll(bits);
+    }
+}
+
+static enum progress give_sites_away(void) {
+    struct snap_counter sums[CHUNK];
+    uint32_t heirs[CHUNK] = {0}, chunk;
+    uint64_t folded = 0;
+    if (!next_chunk(&chunk)) return PROGRESS_DONE;
+    account_sum(chunk, sums);
+    for (uint32_t i = 0, site = chunk * CHUNK; i < CHUNK; i++, site++) {
+        if (!ids_has(fold.going, site)) continue;
+        heirs[i] = heir_of(site, &sums[i]);
+        if (heirs[i])
+            folded += forgotten(&sums[i], site, heirs[i]);
+        else
+            show_site(site);
+    }
+    move_totals(chunk, heirs);
+    free_sites(chunk, heirs);
+    __atomic_fetch_add(&ledger_head->lost[SNAP_LOST_FOLDED], folded, __ATOMIC_RELAXED);
+    return PROGRESS_MORE;
+}
+
+static enum progress give_stacks_away(void) { return tree_give_away(&fold.tree); }
+
+/* Who did without room tries again. */
+static enum progress end(void) {
+    uint64_t wants = os_load(&fold_wants) - fold.wants, lost = lost_stacks();
+    uint32_t all = sites_in_use();
+    if (lost != fold.lost) site_forget_stacks();
+    fold.lost = lost;
+    uint32_t most = site_count() / RESERVE;
+    __atomic_store_n(&fold_reserve, 2 * wants < most ? 2 * (uint32_t)wants : most, __ATOMIC_RELAXED);
+    ledger_note_own_memory();
+    return not_before(fold.given < all / MUCH ? all / PATIENCE : 0);
+}
+
+/* --- slices --- */
+
+static enum progress (*const steps[])(void) = {
+    begin,           find_pictured,   look_at_young,    look_at_old,
+    hide_sites,      know_sites,      hide_stacks,      let_threads_forget,
+    wait_for_all,    show_used_sites, wait_for_all,     find_pictured,
+    give_sites_away, know_sites,      give_stacks_away, end,
+};
+
+static void go_to(uint32_t step) {
+    fold.step = step;
+    fold.at = 0;
+    fold.tree = (struct tree_walk){0};
+    fold.picture = (struct peak_walk){0};
+}
+
+/* Part of a step. False: it is over, or cannot go on just now. */
+static bool work(void) {
+    enum progress progress = steps[fold.step]();
+    if (progress == PROGRESS_DONE) go_to(fold.step + 1);
+    if (progress != PROGRESS_OVER) return progress != PROGRESS_LATER;
+    go_to(0);
+    __atomic_store_n(&fold_wanted, false, __ATOMIC_RELAXED);
+    return false;
+}
+
+/* Stacks are being lost, or half of what was free when it began is gone. */
+static bool is_urgent(void) {
+    return lost_stacks() != fold.lost || !fold_is_short(2 * (os_load(&fold_wants) - fold.wants), site_count());
+}
+
+/* Else the program has as much time for itself between slices. */
+static void do_slice(void) {
+    uint64_t began = os_now(), now = began;
+    bool more = true;
+    while (more && now - began < SLICE_NS) {
+        more = work();
+        now = os_now();
+    }
+    if (fold.poor) fold.spent += now - began;
+    uint64_t pause = !more ? WAIT_NS : is_urgent() ? 0 : now - began;
+    __atomic_store_n(&fold.next, now + pause, __ATOMIC_RELAXED);
 }
 
 /* Neither the child that a signal handler forked out of the middle of a hook, and whose ledger is still its parent's,
  * nor one of vfork, which may be killed at any time. */
 void fold_step(uintptr_t slot) {
+    if (lock_is_held(&fold.busy) || os_now() < os_load(&fold.next)) return;
     if (ledger_is_sealed() || os_pid() != ledger_head->pid || !lock_try(&fold.busy)) return;
-    if (is_due(slot)) next_stage();
+    fold.slot = slot;
+    do_slice();
     lock_let_go(&fold.busy);
 }
 
 void fold_abandon(void) {
     memset(&fold, 0, sizeof fold);
     fold_wanted = false;
+    fold_wants = fold_wants_until = fold_reserve = 0;
+    fold_losses_until = 1;
 }

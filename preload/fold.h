@@ -3,25 +3,49 @@
  * so that totals stay exact; which inner stack it was is forgotten, and counted (SNAP_LOST_FOLDED).
  *
  * No thread waits. Ids that go are hidden first, so that nobody finds them any more; they are given away when every
- * thread has been seen twice without one in its hands (account_pin). docs/stacks.md says why twice. */
+ * thread has been seen twice without one in its hands (account_pin). docs/stacks.md says why twice. All of that is done
+ * in slices of half a millisecond, by whoever comes by with a stack that takes its time anyway. */
 #ifndef MEMSTOW_FOLD_H
 #define MEMSTOW_FOLD_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ledger.h"
+#include "os.h"
+
 #pragma GCC visibility push(hidden)
 
-/* There was no room for a stack, or soon will be none. */
 extern bool fold_wanted;
-static inline void fold_want(void) { __atomic_store_n(&fold_wanted, true, __ATOMIC_RELAXED); }
+/* How often a stack was new while there was little room; after how often it is worth looking for more; or after how
+ * many lost ones (SNAP_LOST_STACKS). */
+extern uint64_t fold_wants, fold_wants_until, fold_losses_until;
 
-/* Whether so few of all ids are free that it is time to look for more: finding them takes its time. */
-static inline bool fold_is_due(uint64_t free, uint64_t all) { return free < all / 8; }
+/* There was no room for a stack, or soon will be none. */
+static inline void fold_want(void) {
+    if (__atomic_add_fetch(&fold_wants, 1, __ATOMIC_RELAXED) >= os_load(&fold_wants_until))
+        __atomic_store_n(&fold_wanted, true, __ATOMIC_RELAXED);
+}
 
-/* Does the next step, if it can be done now. The caller has no ids in its hands, whatever its pin `slot` says. */
+/* Stacks whose outer part has found no room are lost one after the other without asking for any. */
+static inline void fold_note_losses(void) {
+    if (unlikely(os_load(&ledger_head->lost[SNAP_LOST_STACKS]) >= os_load(&fold_losses_until)))
+        __atomic_store_n(&fold_wanted, true, __ATOMIC_RELAXED);
+}
+
+/* So many ids will go while more are being looked for. */
+extern uint32_t fold_reserve;
+
+/* Whether so few of all ids are free that it is time to look for more. */
+static inline bool fold_is_short(uint64_t free, uint64_t all) {
+    return free < all / 64 + __atomic_load_n(&fold_reserve, __ATOMIC_RELAXED);
+}
+
+/* Does the next slice, if it can be done now. The caller has no ids in its hands, whatever its pin `slot` says. */
 void fold_step(uintptr_t slot);
 
+/* At the start. */
+void fold_begin(void);
 /* In a forked child. */
 void fold_abandon(void);
 

@@ -2,6 +2,8 @@
  * for a moment. */
 #include "ids.h"
 
+#include <string.h>
+
 #include "arena.h"
 #include "os.h"
 
@@ -22,11 +24,19 @@ struct ids *ids_made(struct ids **set) {
 
 static uint64_t bit(uint32_t n) { return (uint64_t)1 << n % 64; }
 
+static void note_lowest(struct ids *self, uint32_t word) {
+    uint32_t lowest = __atomic_load_n(&self->lowest, __ATOMIC_RELAXED);
+    while (word < lowest &&
+           !__atomic_compare_exchange_n(&self->lowest, &lowest, word, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
 bool ids_add(struct ids *self, uint32_t id) {
     uint32_t word = id / 64;
     if (__atomic_fetch_or(&self->words[word], bit(id), __ATOMIC_SEQ_CST) & bit(id)) return false;
     __atomic_fetch_or(&self->summary[word / 64], bit(word), __ATOMIC_SEQ_CST);
     __atomic_fetch_add(&self->count, 1, __ATOMIC_RELAXED);
+    note_lowest(self, word);
     return true;
 }
 
@@ -80,18 +90,53 @@ uint32_t ids_next(const struct ids *self, uint32_t from) {
     }
 }
 
+/* The lowest ones are given first: who looks from the start need not look at all that were given before. Should that
+ * overlook one, it is looked for from the start. */
 uint32_t ids_take(struct ids *self, uint32_t from) {
-    uint32_t id = ids_next(self, from);
+    if (!ids_count(self)) return IDS_NONE;
+    uint32_t lowest = __atomic_load_n(&self->lowest, __ATOMIC_RELAXED);
+    uint32_t id = ids_next(self, lowest > from / 64 ? lowest * 64 : from);
+    if (id == IDS_NONE) id = ids_next(self, from);
     while (id != IDS_NONE && !ids_remove(self, id)) id = ids_next(self, from);
+    if (id != IDS_NONE && lowest < id / 64 && from / 64 <= lowest)
+        __atomic_compare_exchange_n(&self->lowest, &lowest, id / 64, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     return id;
 }
 
 uint64_t ids_count(const struct ids *self) { return __atomic_load_n(&self->count, __ATOMIC_RELAXED); }
 
+void ids_add_word(struct ids *self, uint32_t word, uint64_t bits) {
+    __atomic_fetch_or(&self->words[word], bits, __ATOMIC_SEQ_CST);
+    __atomic_fetch_or(&self->summary[word / 64], bit(word), __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&self->count, (uint64_t)__builtin_popcountll(bits), __ATOMIC_RELAXED);
+    note_lowest(self, word);
+}
+
+void ids_unmark_word(struct ids *self, uint32_t word, uint64_t bits) { self->words[word] &= ~bits; }
+
+static void move_word(struct ids *self, const struct ids *stay, struct ids *to, uint32_t word) {
+    uint64_t bits = self->words[word] & ~stay->words[word];
+    if (!bits) return;
+    ids_unmark_word(self, word, bits);
+    ids_add_word(to, word, bits);
+}
+
+bool ids_move(struct ids *self, const struct ids *stay, struct ids *to, uint32_t *at) {
+    enum { WORDS_AT_A_TIME = 1024 };
+    for (uint32_t n = 0; n < WORDS_AT_A_TIME; n++, ++*at) {
+        *at = first_bit(self->summary, *at, IDS_LIMIT / 64);
+        if (*at == IDS_NONE) return true;
+        move_word(self, stay, to, *at);
+    }
+    return false;
+}
+
 void ids_clear(struct ids *self) {
-    for (uint32_t id = ids_next(self, 0); id != IDS_NONE; id = ids_next(self, id)) {
-        __atomic_store_n(&self->words[id / 64], 0, __ATOMIC_RELAXED);
-        clear_summary(self, id / 64);
+    for (uint32_t word = first_bit(self->summary, 0, IDS_LIMIT / 64); word != IDS_NONE;
+         word = first_bit(self->summary, word, IDS_LIMIT / 64)) {
+        memset(&self->words[word / 64 * 64], 0, 64 * sizeof *self->words);
+        self->summary[word / 64] = 0;
     }
     self->count = 0;
+    self->lowest = 0;
 }

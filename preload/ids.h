@@ -14,6 +14,7 @@ enum { IDS_LIMIT = 1 << 24, IDS_NONE = UINT32_MAX };
 struct ids {
     uint64_t words[IDS_LIMIT / 64], summary[IDS_LIMIT / 64 / 64]; /* of which only touched pages cost memory */
     uint64_t count;
+    uint32_t lowest; /* nothing is in words before this one, but for what was added just now */
 };
 
 /* From the arena, empty; NULL: no memory. */
@@ -38,6 +39,16 @@ uint32_t ids_next(const struct ids *self, uint32_t from);
 uint32_t ids_take(struct ids *self, uint32_t from);
 
 uint64_t ids_count(const struct ids *self);
+
+/* 64 at a time: those of word `word` whose bits are set. They are not there. */
+void ids_add_word(struct ids *self, uint32_t word, uint64_t bits);
+/* From a set that only one thread at a time knows. */
+void ids_unmark_word(struct ids *self, uint32_t word, uint64_t bits);
+
+/* From a set that only one thread at a time knows to another: all but those in `stay`, many at a time. `at` is where
+ * to go on, 0 at first. True when done. */
+bool ids_move(struct ids *self, const struct ids *stay, struct ids *to, uint32_t *at);
+/* While nobody else knows the set. */
 void ids_clear(struct ids *self);
 
 #pragma GCC visibility pop

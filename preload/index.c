@@ -157,40 +157,98 @@ uint32_t index_insert(struct index *self, uint32_t hash, const void *key, uint32
     return id;
 }
 
-/* --- taking records out --- */
+/* --- from end to end --- */
 
-/* Slots that are GONE and lead to nothing become empty. That is safe while others insert: whoever passes a slot that is
- * GONE on its way inserts there or before it, never behind. (Who passed it while it still held a record may insert
- * behind, and is not found there: that record gets a twin.) */
-static void sweep(struct index *self, uint32_t *table, uint32_t mask) {
-    for (uint32_t i = 2 * mask + 1; i-- > 0;) { /* twice around: the end leads to the beginning */
-        uint32_t gone = GONE;
-        if (__atomic_load_n(&table[i & mask], __ATOMIC_RELAXED) == GONE &&
-            __atomic_load_n(&table[(i + 1) & mask], __ATOMIC_ACQUIRE) == EMPTY &&
-            __atomic_compare_exchange_n(&table[i & mask], &gone, EMPTY, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-            __atomic_fetch_sub(&self->gone, 1, __ATOMIC_RELAXED);
-    }
-}
+enum { SLOTS_AT_A_TIME = 4096 };
 
-void index_prune(struct index *self, const struct ids *stay, struct ids *removed) {
-    uint32_t bits = bits_of(self), mask = (1u << bits) - 1, *table = table_of(self, bits);
-    for (uint32_t i = 0; i <= mask; i++) {
-        uint32_t slot = __atomic_load_n(&table[i], __ATOMIC_ACQUIRE);
-        if (!is_record(slot) || ids_has(stay, id_in(slot))) continue;
-        __atomic_store_n(&table[i], GONE, __ATOMIC_RELEASE);
-        __atomic_fetch_sub(&self->used, 1, __ATOMIC_RELAXED);
-        __atomic_fetch_add(&self->gone, 1, __ATOMIC_RELAXED);
-        ids_mark(removed, id_in(slot));
-    }
-    sweep(self, table, mask);
-}
-
-void index_each(const struct index *self, void (*each)(uint32_t id)) {
+/* A cluster is what lies between two empty slots. */
+static uint32_t *walk_on(const struct index *self, struct index_walk *walk) {
     uint32_t bits = bits_of(self), *table = table_of(self, bits);
-    for (uint32_t i = 0; i < 1u << bits; i++) {
-        uint32_t slot = __atomic_load_n(&table[i], __ATOMIC_ACQUIRE);
+    if (walk->bits == bits) return table;
+    *walk = (struct index_walk){.bits = bits, .dense = 2 * filled(self) > 1ull << bits};
+    while (__atomic_load_n(&table[walk->first], __ATOMIC_RELAXED) != EMPTY) walk->first++;
+    return table;
+}
+
+/* To the first slot from its place on that has no record any more. There it is found before it goes from here: who
+ * passed the one too early and the other too late inserts a twin. */
+static void move_up(const struct index *self, uint32_t *table, uint32_t i, struct index_walk *walk) {
+    uint32_t mask = (1u << walk->bits) - 1, slot = table[i];
+    for (uint32_t k = place_of(self->hash(id_in(slot)), walk->bits); k != i; k = (k + 1) & mask) {
+        uint32_t there = __atomic_load_n(&table[k], __ATOMIC_RELAXED);
+        if (is_record(there) ||
+            !__atomic_compare_exchange_n(&table[k], &there, slot, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            continue;
+        __atomic_store_n(&table[i], GONE, __ATOMIC_RELEASE);
+        walk->gone += there == EMPTY;
+        return;
+    }
+}
+
+/* Slots that are GONE and lead to nothing become empty: else probes would become longer with each time. That is safe
+ * while others insert: whoever passes a slot that is GONE on its way inserts there or before it, never behind. (Who
+ * passed it while it still held a record may insert behind, and is not found there: that record gets a twin, until it
+ * moves up itself.) */
+static void sweep(uint32_t *table, uint32_t from, uint32_t end, struct index_walk *walk) {
+    uint32_t mask = (1u << walk->bits) - 1;
+    while (end != from) {
+        uint32_t gone = GONE;
+        end = (end - 1) & mask;
+        if (__atomic_load_n(&table[end], __ATOMIC_RELAXED) == GONE &&
+            __atomic_compare_exchange_n(&table[end], &gone, EMPTY, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            walk->gone--;
+        else if (!walk->dense)
+            return;
+    }
+}
+
+/* In a dense table records that stay move up: then no slot that is GONE leads to anything. That takes their hashes.
+ * Returns how many slots it has passed. */
+static uint32_t prune_cluster(const struct index *self, uint32_t from, const struct ids *stay, struct ids *removed,
+                              struct index_walk *walk) {
+    uint32_t *table = table_of(self, walk->bits), mask = (1u << walk->bits) - 1, i = from, slot, passed = 1;
+    bool any_gone = false;
+    for (; (slot = __atomic_load_n(&table[i], __ATOMIC_ACQUIRE)) != EMPTY; i = (i + 1) & mask, passed++) {
+        if (walk->dense) fetch_ahead(self, table, walk->bits, i);
+        if (slot == GONE) {
+            any_gone = true;
+        } else if (!ids_has(stay, id_in(slot))) {
+            ids_mark(removed, id_in(slot));
+            __atomic_store_n(&table[i], GONE, __ATOMIC_RELEASE);
+            walk->removed++;
+            walk->gone++;
+            any_gone = true;
+        } else if (any_gone && walk->dense) {
+            move_up(self, table, i, walk);
+        }
+    }
+    if (any_gone) sweep(table, from, i, walk);
+    return passed;
+}
+
+bool index_prune(struct index *self, const struct ids *stay, struct ids *removed, struct index_walk *walk) {
+    walk_on(self, walk);
+    uint32_t mask = (1u << walk->bits) - 1;
+    walk->removed = 0;
+    walk->gone = 0;
+    for (uint32_t passed = 0; passed < SLOTS_AT_A_TIME && walk->done <= mask;) {
+        uint32_t length = prune_cluster(self, (walk->first + 1 + walk->done) & mask, stay, removed, walk);
+        walk->done += length;
+        passed += length;
+    }
+    __atomic_fetch_sub(&self->used, walk->removed, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&self->gone, walk->gone, __ATOMIC_RELAXED);
+    return walk->done > mask;
+}
+
+bool index_each(const struct index *self, void (*each)(uint32_t id), struct index_walk *walk) {
+    const uint32_t *table = walk_on(self, walk);
+    uint32_t all = 1u << walk->bits;
+    for (uint32_t n = 0; n < SLOTS_AT_A_TIME && walk->done < all; n++) {
+        uint32_t slot = __atomic_load_n(&table[walk->done++], __ATOMIC_ACQUIRE);
         if (is_record(slot)) each(id_in(slot));
     }
+    return walk->done >= all;
 }
 
 bool index_begin(struct index *self) {

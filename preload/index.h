@@ -43,11 +43,19 @@ uint32_t index_find(const struct index *self, uint32_t hash, const void *key);
 /* Inserts `id`, whose record equals the key, unless an equal one is there: gives the one that is. INDEX_NONE: no room.
  */
 uint32_t index_insert(struct index *self, uint32_t hash, const void *key, uint32_t id);
-/* Takes out all records that are not in `stay`, and says which. The caller holds the index, which does not grow
- * meanwhile. Who looked a record up before may still have it. */
-void index_prune(struct index *self, const struct ids *stay, struct ids *removed);
-/* Calls back for each record; the caller holds the index. */
-void index_each(const struct index *self, void (*each)(uint32_t id));
+
+/* What goes through the whole index does so a little at a time, and says when it is done. The caller holds the index,
+ * each time: it may grow in between, and then the walk begins anew. All zero: at the beginning. */
+struct index_walk {
+    uint32_t bits, first, done;
+    uint32_t removed;
+    int32_t gone; /* slots, more than before */
+    bool dense;
+};
+/* Takes out all records that are not in `stay`, and says which. Who looked a record up before may still have it. */
+bool index_prune(struct index *self, const struct ids *stay, struct ids *removed, struct index_walk *walk);
+/* Calls back for each record. */
+bool index_each(const struct index *self, void (*each)(uint32_t id), struct index_walk *walk);
 bool index_hold(struct index *self); /* false: it grows just now */
 void index_let_go(struct index *self);
 void index_reset(struct index *self);

@@ -3,6 +3,8 @@
  * making, which change places. */
 #include "peak.h"
 
+#include <string.h>
+
 #include "account.h"
 #include "ledger.h"
 #include "lock.h"
@@ -19,8 +21,9 @@ static struct {
     uint64_t peak; /* being copied; 0: none */
     uint64_t peak_ns;
     uint64_t bytes;
-    uint32_t buffer, length;
+    uint32_t buffer;
     uint32_t next_chunk, last_site; /* last_site: the last that is in it */
+    uint32_t begun[2], length[2];   /* of each buffer: how many pictures were begun there; bytes of the last */
 } picture;
 
 static void begin_copy(uint64_t peak) {
@@ -28,7 +31,9 @@ static void begin_copy(uint64_t peak) {
     picture.peak_ns = ledger_head->total_peak_ns;
     picture.buffer = ledger_head->picture_buffer == 0;
     picture.bytes = 0;
-    picture.length = picture.next_chunk = picture.last_site = 0;
+    picture.next_chunk = picture.last_site = 0;
+    picture.length[picture.buffer] = 0;
+    picture.begun[picture.buffer]++;
 }
 
 static void publish(void) {
@@ -37,7 +42,7 @@ static void publish(void) {
     head->picture_peak = picture.peak;
     head->picture_bytes = picture.bytes;
     head->picture_ns = picture.peak_ns;
-    head->picture_length = picture.length;
+    head->picture_length = picture.length[picture.buffer];
     __atomic_store_n(&head->picture_buffer, picture.buffer, __ATOMIC_RELEASE);
     picture.peak = 0;
 }
@@ -47,9 +52,10 @@ static void publish(void) {
 /* All of them, or none. */
 static bool append(const uint8_t *bytes, uint32_t count) {
     struct series *buffer = &buffers[picture.buffer];
-    if (!series_reserve(buffer, picture.length) || !series_reserve(buffer, picture.length + count)) return false;
-    for (uint32_t i = 0; i < count; i++) *(uint8_t *)series_at(buffer, picture.length + i) = bytes[i];
-    picture.length += count;
+    uint32_t *length = &picture.length[picture.buffer];
+    if (!series_reserve(buffer, *length) || !series_reserve(buffer, *length + count)) return false;
+    for (uint32_t i = 0; i < count; i++) *(uint8_t *)series_at(buffer, *length + i) = bytes[i];
+    *length += count;
     return true;
 }
 
@@ -61,16 +67,6 @@ static uint64_t number_at(const struct series *buffer, uint32_t *at) {
         if (!(*byte & 0x80)) break;
     }
     return number;
-}
-
-static void list(uint32_t buffer, uint32_t length, void (*each)(uint32_t site)) {
-    uint32_t site = 0;
-    for (uint32_t at = 0; at < length;) {
-        site += (uint32_t)number_at(&buffers[buffer], &at);
-        number_at(&buffers[buffer], &at);
-        number_at(&buffers[buffer], &at);
-        each(site);
-    }
 }
 
 /* --- taking one --- */
@@ -113,34 +109,55 @@ static void copy_slice(void) {
     if (picture.next_chunk >= chunks) publish();
 }
 
-bool peak_hold(void) { return lock_try(&picture.busy); }
-
-void peak_let_go(void) { lock_let_go(&picture.busy); }
-
 void peak_watch(uint64_t total) {
     struct snap_header *head = ledger_head;
     uint64_t peak = os_load(&head->total_peak), fall = peak / 100 > FALL_MIN ? peak / 100 : FALL_MIN;
     if (peak < fall || head->picture_peak == peak || (picture.peak != peak && total + fall > peak)) return;
-    if (!peak_hold()) return;
+    if (!lock_try(&picture.busy)) return;
     if (picture.peak != peak && head->picture_peak != peak) begin_copy(peak);
     if (picture.peak) copy_slice();
-    peak_let_go();
+    lock_let_go(&picture.busy);
 }
 
 void peak_finish(void) {
-    if (!picture.peak || !peak_hold()) return;
+    if (!picture.peak || !lock_try(&picture.busy)) return;
     while (picture.peak) copy_slice();
-    peak_let_go();
+    lock_let_go(&picture.busy);
 }
 
-void peak_sites(void (*each)(uint32_t site)) {
-    if (ledger_head->picture_buffer < 2) list(ledger_head->picture_buffer, (uint32_t)ledger_head->picture_length, each);
-    if (picture.peak) list(picture.buffer, picture.length, each);
+/* --- listing --- */
+
+static bool is_shown(uint32_t buffer) {
+    return ledger_head->picture_buffer == buffer || (picture.peak && picture.buffer == buffer);
+}
+
+/* True at the end of the buffer. */
+static bool list(void (*each)(uint32_t site), struct peak_walk *walk) {
+    enum { SITES_AT_A_TIME = 512 };
+    const struct series *buffer = &buffers[walk->buffer];
+    if (!is_shown(walk->buffer)) return true;
+    if (walk->begun != picture.begun[walk->buffer]) /* another picture is there */
+        *walk = (struct peak_walk){.buffer = walk->buffer, .begun = picture.begun[walk->buffer]};
+    for (int i = 0; i < SITES_AT_A_TIME && walk->at < picture.length[walk->buffer]; i++) {
+        walk->site += (uint32_t)number_at(buffer, &walk->at);
+        number_at(buffer, &walk->at);
+        number_at(buffer, &walk->at);
+        each(walk->site);
+    }
+    return walk->at >= picture.length[walk->buffer];
+}
+
+enum peak_listed peak_sites(void (*each)(uint32_t site), struct peak_walk *walk) {
+    if (!lock_try(&picture.busy)) return PEAK_BUSY;
+    if (list(each, walk)) *walk = (struct peak_walk){.buffer = walk->buffer + 1};
+    lock_let_go(&picture.busy);
+    return walk->buffer < 2 ? PEAK_MORE : PEAK_ALL;
 }
 
 void peak_abandon(void) {
     picture.busy = (struct lock){0};
     picture.peak = 0;
+    memset(picture.length, 0, sizeof picture.length);
     series_reset(&buffers[0]);
     series_reset(&buffers[1]);
 }

@@ -15,11 +15,13 @@ void peak_watch(uint64_t total);
 void peak_finish(void);
 void peak_abandon(void);
 
-/* Between these no picture changes. False: one is being made just now. */
-bool peak_hold(void);
-void peak_let_go(void);
-/* The sites that are in a picture, that in the making included. Some come twice. */
-void peak_sites(void (*each)(uint32_t site));
+/* Calls back for each site that is in a picture, that in the making included, a little at a time; some come twice. What
+ * is added meanwhile is listed, too. True when done. */
+struct peak_walk {
+    uint32_t buffer, begun, at, site;
+};
+enum peak_listed { PEAK_MORE, PEAK_ALL, PEAK_BUSY /* one is being made just now */ };
+enum peak_listed peak_sites(void (*each)(uint32_t site), struct peak_walk *walk);
 
 #pragma GCC visibility pop
 

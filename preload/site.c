@@ -31,7 +31,7 @@ static struct series modules = {
 static struct series tags = {
     .type = SNAP_TAG, .record_size = sizeof(struct snap_tag), .first_bits = 6, .limit = 1 << 20};
 static struct series sites = {
-    .type = SNAP_SITE, .record_size = sizeof(struct snap_site), .first_bits = 9, .limit = 1 << 21};
+    .type = SNAP_SITE, .record_size = sizeof(struct snap_site), .first_bits = 9, .limit = SITE_LIMIT};
 static struct ids *free_sites; /* NULL: there never were any */
 static struct ids mapping_sites;
 
@@ -132,7 +132,8 @@ bool site_memory_full(enum site_memory of) {
 static uint32_t new_id(void) {
     struct ids *free = ids_known(&free_sites);
     uint32_t id = free && ledger_is_ours() ? ids_take(free, SNAP_SITE_FIRST) : IDS_NONE;
-    if (id == IDS_NONE ? site_memory_full(SITE_SOON) : fold_is_due(ids_count(free), os_load(&sites.next))) fold_want();
+    bool few = id == IDS_NONE || fold_is_short(ids_count(free), os_load(&sites.next));
+    if (few && site_memory_full(SITE_SOON)) fold_want();
     return id == IDS_NONE ? series_take(&sites) : id;
 }
 
@@ -157,10 +158,9 @@ void site_close(uint32_t site) {
     __atomic_store_n(&record->word, SNAP_SITE_FREE, __ATOMIC_SEQ_CST);
 }
 
-bool site_free(uint32_t site) {
-    struct ids *free = ids_made(&free_sites);
-    return free && ids_add(free, site);
-}
+bool site_make_ready(void) { return ids_made(&free_sites) != NULL; }
+
+void site_free(uint32_t first, uint64_t bits) { ids_add_word(free_sites, first / 64, bits); }
 
 uint64_t site_free_count(void) {
     const struct ids *free = ids_known(&free_sites);
@@ -198,6 +198,7 @@ uint32_t site_outer(uint32_t node) {
 }
 
 uint32_t site_for_node(uint32_t node, uintptr_t address) {
+    fold_note_losses();
     uint32_t site = __atomic_load_n(&tree_at(node)->site, __ATOMIC_RELAXED);
     if (likely(site)) return site;
     if (likely(site_free_count() || !site_memory_full(SITE_STACKS))) return make_site(node, module_at(address));
@@ -229,6 +230,7 @@ void site_begin(uint32_t stacks, uint64_t memory, const char *program) {
         site_new(0, 0, 0); /* SNAP_SITE_UNKNOWN, SNAP_SITE_INHERITED */
     bool recorded = stacks != SNAP_STACKS_NONE && tree_begin() && rule_begin();
     if (!recorded) sample_bytes = 0;
+    if (recorded) fold_begin();
     account_here = recorded && !sample_bytes ? 0 : site_new(0, 0, 0); /* SNAP_SITE_NOT_SAMPLED */
 }
 

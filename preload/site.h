@@ -44,6 +44,11 @@ uint32_t site_module(uintptr_t address);
 enum site_memory { SITE_SOON, SITE_STACKS, SITE_SEGMENTS, SITE_FRAMES };
 bool site_memory_full(enum site_memory of);
 
+enum { SITE_LIMIT = 1 << 21 };
+
+/* False: there is no memory for free sites. */
+bool site_make_ready(void);
+
 /* A new site with a record in the ledger, or SNAP_SITE_UNKNOWN. */
 uint32_t site_new(uint32_t tag, uint32_t stack, uint32_t module);
 struct snap_site site_record(uint32_t site);
@@ -51,9 +56,10 @@ struct snap_site site_record(uint32_t site);
 /* The site of a stack, or of the nearest outer one that has one. When none has, the outermost gets one: of those there
  * are few. SNAP_SITE_UNKNOWN: no room even for that. */
 uint32_t site_outer(uint32_t node);
-/* Nothing counts there any more, whatever its counters say; and then, once they are empty, its id goes to another. */
+/* Nothing counts there any more, whatever its counters say; and then, once they are empty, ids go to others: those of
+ * 64 sites, from `first` on, whose bits are set. */
 void site_close(uint32_t site);
-bool site_free(uint32_t site);
+void site_free(uint32_t first, uint64_t bits);
 uint64_t site_free_count(void);
 
 uint32_t site_count(void);

@@ -66,43 +66,75 @@ static const void *node_record(uint32_t id) { return series_at(&nodes, id); }
 static struct index segment_index = {.equal = segment_equal, .hash = segment_hash, .record = segment_record};
 static struct index node_index = {.equal = node_equal, .hash = node_hash, .record = node_record};
 
+static bool segments_were_freed, segments_are_joined;
+static int64_t free_words; /* in segments that are free */
+
+static void count_free_words(int64_t more) { __atomic_fetch_add(&free_words, more, __ATOMIC_RELAXED); }
+
+static bool words_are_short(void) {
+    int64_t free = __atomic_load_n(&free_words, __ATOMIC_RELAXED);
+    return fold_is_short(free > 0 ? (uint64_t)free : 0, os_load(&words.next)) && site_memory_full(SITE_SOON);
+}
+
 /* Segments that are free, by their length: each has the id of the next in its first frame's place. The upper bits
- * count, so that a head which was taken and put back meanwhile is not taken for the same. */
-static uint64_t free_segments[TREE_SEGMENT_MAX + 1];
+ * count, so that a head which was taken and put back meanwhile is not taken for the same. From LONG on any length may
+ * be cut to any that is wanted. */
+enum { LONG = TREE_SEGMENT_MAX + 2, LONGEST = 256 };
+static uint64_t free_segments[LONG + 1];
 #define FREE_ID ((1u << INDEX_ID_BITS) - 1)
 
 static void put_free(uint32_t id) {
     uint32_t *segment = series_at(&words, id);
-    uint64_t *head = &free_segments[segment[0]], seen = os_load(head), now;
+    uint64_t *head = &free_segments[segment[0] < LONG ? segment[0] : LONG], seen = os_load(head), now;
+    count_free_words(1 + (int64_t)segment[0]);
     do {
         __atomic_store_n(&segment[1], (uint32_t)seen & FREE_ID, __ATOMIC_RELAXED);
         now = ((seen | FREE_ID) + 1) | id;
     } while (!__atomic_compare_exchange_n(head, &seen, now, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
 }
 
-/* One with room for so many frames, or TREE_NONE. */
-static uint32_t take_free_of(uint32_t count) {
-    uint64_t *head = &free_segments[count], seen = __atomic_load_n(head, __ATOMIC_ACQUIRE), now;
+/* One of that length, or TREE_NONE. */
+static uint32_t take_free_of(uint32_t length) {
+    uint64_t *head = &free_segments[length], seen = __atomic_load_n(head, __ATOMIC_ACQUIRE), now;
     do {
         if (!(seen & FREE_ID)) return TREE_NONE;
         const uint32_t *segment = series_at(&words, (uint32_t)seen & FREE_ID);
         now = ((seen | FREE_ID) + 1) | (__atomic_load_n(&segment[1], __ATOMIC_RELAXED) & FREE_ID);
     } while (!__atomic_compare_exchange_n(head, &seen, now, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+    count_free_words(-1 - (int64_t)*tree_segment((uint32_t)seen & FREE_ID));
     return (uint32_t)seen & FREE_ID;
 }
 
-static bool segments_were_freed;
+/* All of them: others find none there meanwhile. */
+static uint32_t take_all_of(uint32_t length) {
+    uint64_t *head = &free_segments[length], seen = __atomic_load_n(head, __ATOMIC_ACQUIRE), now;
+    do now = ((seen | FREE_ID) + 1);
+    while (!__atomic_compare_exchange_n(head, &seen, now, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+    return (uint32_t)seen & FREE_ID;
+}
 
 /* The same; of a longer one the rest, which must be long enough to be one, stays free. */
 static uint32_t take_free(uint32_t count) {
     if (!__atomic_load_n(&segments_were_freed, __ATOMIC_RELAXED) || !ledger_is_ours()) return TREE_NONE;
     uint32_t id = take_free_of(count);
-    for (uint32_t length = count + 2; id == TREE_NONE && length <= TREE_SEGMENT_MAX; length++) {
+    for (uint32_t length = count + 2; id == TREE_NONE && length <= LONG; length++) {
         id = take_free_of(length);
         if (id == TREE_NONE) continue;
-        *(uint32_t *)series_at(&words, id + 1 + count) = length - count - 1;
+        *(uint32_t *)series_at(&words, id + 1 + count) = *tree_segment(id) - count - 1;
         put_free(id + 1 + count);
     }
+    return id;
+}
+
+/* While those that are free are being joined, a few more than there is memory for may be made. */
+static bool no_more_segments(void) {
+    return site_memory_full(SITE_SEGMENTS) && !__atomic_load_n(&segments_are_joined, __ATOMIC_RELAXED);
+}
+
+static uint32_t new_segment(uint32_t count) {
+    uint32_t id = take_free(count);
+    if (id == TREE_NONE && !no_more_segments()) return series_take_run(&words, count + 1);
+    if (id == TREE_NONE || words_are_short()) fold_want();
     return id;
 }
 
@@ -110,13 +142,9 @@ static uint32_t segment_of(const uint32_t *frames, uint32_t count) {
     struct run run = {frames, count};
     uint32_t hash = hash_frames(frames, count), id = index_find(&segment_index, hash, &run);
     if (likely(id != INDEX_NONE)) return id;
-    id = take_free(count);
-    if (id == TREE_NONE && !site_memory_full(SITE_SEGMENTS)) id = series_take_run(&words, count + 1);
+    id = new_segment(count);
     uint32_t *segment = series_at(&words, id);
-    if (!segment) {
-        fold_want();
-        return TREE_NONE;
-    }
+    if (!segment) return TREE_NONE;
     segment[0] = count;
     for (uint32_t i = 0; i < count; i++)
         __atomic_store_n(&segment[1 + i], frames[i], __ATOMIC_RELAXED); /* take_free_of */
@@ -125,11 +153,15 @@ static uint32_t segment_of(const uint32_t *frames, uint32_t count) {
     return there;
 }
 
+static bool nodes_are_short(const struct ids *free) {
+    return fold_is_short(ids_count(free), os_load(&nodes.next)) && site_memory_full(SITE_SOON);
+}
+
 static uint32_t new_node(void) {
     struct ids *free = ids_known(&free_nodes);
     uint32_t id = free && ledger_is_ours() ? ids_take(free, TREE_ROOT + 1) : IDS_NONE;
     if (id == IDS_NONE && !site_memory_full(SITE_STACKS)) return series_take(&nodes);
-    if (id == IDS_NONE || fold_is_due(ids_count(free), os_load(&nodes.next))) fold_want();
+    if (id == IDS_NONE || nodes_are_short(free)) fold_want();
     return id == IDS_NONE ? TREE_NONE : id;
 }
 
@@ -156,71 +188,141 @@ const uint32_t *tree_segment(uint32_t segment) { return series_at(&words, segmen
 
 /* --- making room --- */
 
-static struct ids *hidden_nodes, *hidden_segments, *used_segments;
+static struct ids *used_nodes, *used_segments, *hidden_nodes, *hidden_segments;
 
-static bool make_sets(void) {
-    return ids_made(&free_nodes) && ids_made(&hidden_nodes) && ids_made(&hidden_segments) && ids_made(&used_segments);
+bool tree_make_ready(void) {
+    return ids_made(&free_nodes) && ids_made(&used_nodes) && ids_made(&used_segments) && ids_made(&hidden_nodes) &&
+           ids_made(&hidden_segments);
 }
 
-static bool hold(void) {
-    if (!index_hold(&node_index)) return false;
-    if (index_hold(&segment_index)) return true;
-    index_let_go(&node_index);
-    return false;
+void tree_use(uint32_t node) {
+    for (; node != TREE_ROOT && ids_mark(used_nodes, node); node = tree_at(node)->parent)
+        ids_mark(used_segments, tree_at(node)->segment);
 }
 
-static void let_go(void) {
-    index_let_go(&segment_index);
-    index_let_go(&node_index);
-}
-
-static void use_segment(uint32_t node) { ids_mark(used_segments, tree_at(node)->segment); }
-
-static void find_used_segments(const struct ids *nodes_in_use) {
+void tree_forget_uses(void) {
+    ids_clear(used_nodes);
     ids_clear(used_segments);
-    for (uint32_t node = ids_next(nodes_in_use, 0); node != IDS_NONE; node = ids_next(nodes_in_use, node + 1))
-        use_segment(node);
 }
 
-bool tree_hide(const struct ids *stay) {
-    if (!make_sets() || !hold()) return false;
-    index_prune(&node_index, stay, hidden_nodes);
-    find_used_segments(stay);
-    index_prune(&segment_index, used_segments, hidden_segments);
-    let_go();
-    return true;
+typedef enum progress step(struct tree_walk *walk);
+
+/* One after the other. */
+static enum progress steps(step *const each[], uint32_t count, struct tree_walk *walk) {
+    enum progress progress = each[walk->step](walk);
+    if (progress != PROGRESS_DONE) return progress;
+    *walk = (struct tree_walk){.step = walk->step + 1};
+    return walk->step < count ? PROGRESS_MORE : PROGRESS_DONE;
 }
 
-/* What has a twin by now stays hidden, and is made free by the next one who gives away after its last use. */
-static void show(struct index *index, struct series *records, struct ids *hidden) {
-    for (uint32_t id = ids_next(hidden, 0); id != IDS_NONE; id = ids_next(hidden, id + 1)) {
-        const uint32_t *segment = series_at(records, id);
-        struct run run = {segment + 1, segment[0]};
-        const void *key = index == &segment_index ? (const void *)&run : segment;
-        if (index_insert(index, index->hash(id), key, id) == id) ids_remove(hidden, id);
-    }
+static enum progress done_if(bool done) { return done ? PROGRESS_DONE : PROGRESS_MORE; }
+
+static enum progress hide(struct index *index, const struct ids *used, struct ids *hidden, struct tree_walk *walk) {
+    if (!index_hold(index)) return PROGRESS_LATER;
+    bool done = index_prune(index, used, hidden, &walk->index);
+    index_let_go(index);
+    return done_if(done);
+}
+
+static enum progress hide_nodes(struct tree_walk *walk) { return hide(&node_index, used_nodes, hidden_nodes, walk); }
+
+static enum progress hide_segments(struct tree_walk *walk) {
+    return hide(&segment_index, used_segments, hidden_segments, walk);
+}
+
+enum progress tree_hide(struct tree_walk *walk) {
+    static step *const each[] = {hide_nodes, hide_segments};
+    return steps(each, sizeof each / sizeof *each, walk);
+}
+
+static void use_segment(uint32_t node) {
+    if (!ids_has(used_nodes, node)) ids_mark(used_segments, tree_at(node)->segment);
 }
 
 /* A stack that was in the making when the others were hidden may have a segment that is hidden. */
-bool tree_give_away(const struct ids *stay) {
-    if (!hold()) return false;
-    find_used_segments(stay);
-    index_each(&node_index, use_segment);
-    for (uint32_t node = ids_next(hidden_nodes, 0); node != IDS_NONE; node = ids_next(hidden_nodes, node + 1))
-        if (!ids_has(stay, node)) {
-            ids_remove(hidden_nodes, node);
-            ids_add(free_nodes, node);
-        }
-    for (uint32_t id = ids_next(hidden_segments, 0); id != IDS_NONE; id = ids_next(hidden_segments, id + 1))
-        if (!ids_has(used_segments, id)) {
-            ids_remove(hidden_segments, id);
-            put_free(id);
-        }
+static enum progress use_segments(struct tree_walk *walk) {
+    if (!index_hold(&node_index)) return PROGRESS_LATER;
+    bool done = index_each(&node_index, use_segment, &walk->index);
+    index_let_go(&node_index);
+    return done_if(done);
+}
+
+static enum progress free_unused_nodes(struct tree_walk *walk) {
+    return done_if(ids_move(hidden_nodes, used_nodes, free_nodes, &walk->at));
+}
+
+enum { IDS_AT_A_TIME = 256 };
+
+static enum progress each_hidden(struct ids *hidden, void (*each)(uint32_t id), struct tree_walk *walk) {
+    for (int i = 0; i < IDS_AT_A_TIME; i++, walk->at++) {
+        walk->at = ids_next(hidden, walk->at);
+        if (walk->at == IDS_NONE) return PROGRESS_DONE;
+        each(walk->at);
+    }
+    return PROGRESS_MORE;
+}
+
+/* Those that are free already are looked at again, so that neighbours can be joined: without that, what long ones were
+ * cut into would never be a long one again. */
+static enum progress take_free_segments(struct tree_walk *walk) {
+    __atomic_store_n(&segments_are_joined, true, __ATOMIC_RELAXED);
+    for (int i = 0; i < IDS_AT_A_TIME; i++) {
+        while (!walk->at && walk->length < LONG) walk->at = take_all_of(++walk->length);
+        if (!walk->at) return PROGRESS_DONE;
+        const uint32_t *segment = tree_segment(walk->at);
+        ids_mark(hidden_segments, walk->at);
+        count_free_words(-1 - (int64_t)segment[0]);
+        walk->at = __atomic_load_n(&segment[1], __ATOMIC_RELAXED) & FREE_ID;
+    }
+    return PROGRESS_MORE;
+}
+
+static bool is_unused(uint32_t id) { return ids_has(hidden_segments, id) && !ids_has(used_segments, id); }
+
+static bool is_beside(uint32_t id, uint32_t next) {
+    return series_place(&words, id).segment == series_place(&words, next).segment;
+}
+
+/* Together with those that follow it in memory. */
+static void free_unused_segment(uint32_t id) {
+    uint32_t *segment = series_at(&words, id), next;
+    if (!is_unused(id)) return;
+    ids_remove(hidden_segments, id);
+    while (next = id + 1 + segment[0], is_unused(next) && is_beside(id, next)) {
+        uint32_t length = segment[0] + 1 + *tree_segment(next);
+        if (length > LONGEST) break;
+        ids_remove(hidden_segments, next);
+        segment[0] = length;
+    }
+    put_free(id);
+}
+
+static enum progress free_unused_segments(struct tree_walk *walk) {
+    enum progress progress = each_hidden(hidden_segments, free_unused_segment, walk);
     __atomic_store_n(&segments_were_freed, true, __ATOMIC_RELAXED);
-    let_go();
-    show(&node_index, &nodes, hidden_nodes);
-    show(&segment_index, &words, hidden_segments);
-    return true;
+    if (progress == PROGRESS_DONE) __atomic_store_n(&segments_are_joined, false, __ATOMIC_RELAXED);
+    return progress;
+}
+
+/* What has a twin by now stays hidden, and is made free by the next one who gives away after its last use. */
+static void show_node(uint32_t id) {
+    if (index_insert(&node_index, node_hash(id), tree_at(id), id) == id) ids_remove(hidden_nodes, id);
+}
+
+static void show_segment(uint32_t id) {
+    const uint32_t *segment = tree_segment(id);
+    struct run run = {segment + 1, segment[0]};
+    if (index_insert(&segment_index, segment_hash(id), &run, id) == id) ids_remove(hidden_segments, id);
+}
+
+static enum progress show_nodes(struct tree_walk *walk) { return each_hidden(hidden_nodes, show_node, walk); }
+
+static enum progress show_segments(struct tree_walk *walk) { return each_hidden(hidden_segments, show_segment, walk); }
+
+enum progress tree_give_away(struct tree_walk *walk) {
+    static step *const each[] = {use_segments,         free_unused_nodes, take_free_segments,
+                                 free_unused_segments, show_nodes,        show_segments};
+    return steps(each, sizeof each / sizeof *each, walk);
 }
 
 uint64_t tree_node_bytes(void) { return os_load(&nodes.next) * sizeof(struct snap_node) + index_bytes(&node_index); }
@@ -238,7 +340,8 @@ void tree_abandon(void) {
     series_reset(&words);
     index_reset(&segment_index);
     index_reset(&node_index);
-    free_nodes = hidden_nodes = hidden_segments = used_segments = NULL;
+    free_nodes = used_nodes = used_segments = hidden_nodes = hidden_segments = NULL;
     memset(free_segments, 0, sizeof free_segments);
-    segments_were_freed = false;
+    free_words = 0;
+    segments_were_freed = segments_are_joined = false;
 }

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "ids.h"
+#include "index.h"
 #include "snapshot.h"
 
 #pragma GCC visibility push(hidden)
@@ -35,12 +36,30 @@ const uint32_t *tree_segment(uint32_t segment);
 
 /* --- making room (fold.c) --- */
 
-/* Hides each node that is not in `stay`, and each segment that only such have: nobody finds them any more, but who has
- * them may go on using them. False: not now, nothing is hidden. */
-bool tree_hide(const struct ids *stay);
-/* Once nobody can have them any more: those that are in `stay` by now are shown again (unless they have a twin), and
- * the ids of all others go to other stacks. False: not now. */
-bool tree_give_away(const struct ids *stay);
+/* Work that is done a little at a time, so that no allocation waits for long. */
+enum progress {
+    PROGRESS_MORE,
+    PROGRESS_DONE,
+    PROGRESS_LATER /* not now: nothing was done */,
+    PROGRESS_OVER /* not at all */
+};
+
+/* How far it is: all zero at the beginning of each step. */
+struct tree_walk {
+    uint32_t step, at, length;
+    struct index_walk index;
+};
+
+/* False: there is no memory for it. */
+bool tree_make_ready(void);
+/* The node, all around it, and their segments are in use, until all uses are forgotten. */
+void tree_use(uint32_t node);
+void tree_forget_uses(void);
+/* Hides each node and segment that is not in use: nobody finds them any more, but who has them may go on using them. */
+enum progress tree_hide(struct tree_walk *walk);
+/* Once nobody can have them any more: those that are in use by now are shown again (unless they have a twin), and the
+ * ids of all others go to other stacks. */
+enum progress tree_give_away(struct tree_walk *walk);
 
 /* Memory in use by nodes, and by segments, with the tables that find them, bytes. */
 uint64_t tree_node_bytes(void);

@@ -12,6 +12,7 @@
 enum {
     SECTIONS_MAX = 1 << 20,
     LIVE_TRIES = 4,
+    FOLD_TRIES = 12,
     FOLD_WAITS = 100,
     FOLD_WAIT_NS = 10 * 1000 * 1000,
     WINDOW = 65536,
@@ -320,10 +321,16 @@ static uint32_t fold_sequence(const struct reader *reader) {
     return sequence;
 }
 
-/* Before it is worth reading anything; not for ever, because the process may be stopped. */
-static void wait_for_fold(const struct reader *reader, int *waits) {
+/* Before it is worth reading anything. Ids are given away many at a time, and when some were (since `seen`, unless that
+ * is odd) others will soon be: it waits until none are for a while. Not for ever, because the process may be stopped. */
+static void wait_for_fold(const struct reader *reader, uint32_t seen, int *waits) {
     const struct timespec pause = {.tv_nsec = FOLD_WAIT_NS};
-    while (fold_sequence(reader) & 1 && (*waits)++ < FOLD_WAITS) nanosleep(&pause, NULL);
+    uint32_t now = fold_sequence(reader);
+    if (seen & 1) seen = now;
+    for (; (now & 1 || now != seen) && (*waits)-- > 0; now = fold_sequence(reader)) {
+        seen = now;
+        nanosleep(&pause, NULL);
+    }
 }
 
 /* Sites that become others' while they are read would be taken for each other. */
@@ -371,20 +378,23 @@ static void keep_error_only(struct image *image) {
 }
 
 int reader_load(struct image *image, struct source *source, bool live) {
-    int waits = 0;
-    for (int try = 1;; try++) {
+    int tries = LIVE_TRIES, folds = FOLD_TRIES, waits = FOLD_WAITS;
+    uint32_t seen = 1;
+    for (;;) {
         memset(image, 0, sizeof *image);
         struct reader reader = {.image = image, .source = source, .live = live};
         bool steady = true;
-        if (live) wait_for_fold(&reader, &waits);
+        if (live) wait_for_fold(&reader, seen, &waits);
         int result = load_once(&reader, &steady);
+        int *left = folds_meanwhile(&reader) ? &folds : &tries;
         free(reader.sections);
         free(reader.site_of);
         if (result < 0) keep_error_only(image);
-        if (result < 0 || steady || try == LIVE_TRIES) {
+        if (result < 0 || steady || --*left == 0) {
             image->running = live && result == 0;
             return result;
         }
+        seen = image->header.fold_sequence;
         image_clear(image);
         if (source_refresh(source) < 0) return reader_damaged(&reader, 0, "it could not be mapped again");
     }

@@ -88,20 +88,29 @@ Test(tree, threads_agree) {
     cr_assert_leq(twins, 16, "a stack may have two nodes only where an index grew at that instant");
 }
 
+static void hide(void) {
+    struct tree_walk walk = {0};
+    for (enum progress progress = PROGRESS_MORE; progress != PROGRESS_DONE;) progress = tree_hide(&walk);
+}
+
+static void give_away(void) {
+    struct tree_walk walk = {0};
+    for (enum progress progress = PROGRESS_MORE; progress != PROGRESS_DONE;) progress = tree_give_away(&walk);
+}
+
 /* Of three stacks one stays: the others are no longer found, and their memory goes to new stacks. */
 Test(tree, gives_hidden_stacks_to_others) {
     static uint32_t nodes[STACKS];
     uint32_t frames[DEPTH + 1];
     begin(UINT64_MAX);
-    struct ids *stay = ids_new();
+    cr_assert(tree_make_ready());
     for (uint32_t i = 0; i < STACKS; i++) nodes[i] = insert(frames, stack(i, frames));
-    for (uint32_t i = 0; i < STACKS; i += 3)
-        for (uint32_t node = nodes[i]; node != TREE_ROOT; node = tree_at(node)->parent) ids_add(stay, node);
+    for (uint32_t i = 0; i < STACKS; i += 3) tree_use(nodes[i]);
     uint64_t bytes = tree_node_bytes() + tree_segment_bytes();
-    cr_assert(tree_hide(stay));
+    hide();
     for (uint32_t i = 0; i < STACKS; i++) expect(nodes[i], frames, stack(i, frames));
     for (uint32_t i = 0; i < STACKS; i += 3) cr_assert_eq(insert(frames, stack(i, frames)), nodes[i]);
-    cr_assert(tree_give_away(stay));
+    give_away();
     uint32_t made = 0;
     for (; made < STACKS && tree_node_bytes() + tree_segment_bytes() == bytes; made++) {
         uint32_t depth = stack(made, frames);
@@ -115,12 +124,50 @@ Test(tree, gives_hidden_stacks_to_others) {
     }
 }
 
+/* A frame that ends no segment. */
+static uint32_t any_frame(unsigned *seed) {
+    uint32_t frame = (uint32_t)rand_r(seed) % FRAMES;
+    return tree_cuts_after(frame, 1) ? any_frame(seed) : frame;
+}
+
+/* Short stacks take the place of long ones, and long ones that of short ones: as many fit after many lives as at first.
+ */
+Test(tree, fits_as_many_after_many_lives) {
+    enum { MEMORY = 2 << 20, LIVES = 60, STAY = 8 };
+    static uint32_t live[STACKS];
+    uint32_t frames[TREE_SEGMENT_MAX], count = 0, at_first = 0;
+    unsigned seed = 1;
+    begin(MEMORY);
+    cr_assert(tree_make_ready());
+    for (int life = 0; life < LIVES; life++) {
+        uint32_t node = TREE_ROOT, most = life % 2 ? 4 : TREE_SEGMENT_MAX, before = count;
+        while (count < STACKS && node != TREE_NONE) {
+            uint32_t depth = 1 + (uint32_t)rand_r(&seed) % most;
+            for (uint32_t k = 0; k < depth; k++) frames[k] = any_frame(&seed);
+            node = insert(frames, depth);
+            if (node != TREE_NONE) live[count++] = node;
+        }
+        if (life == 2) at_first = count - before;
+        if (life > 2 && life % 2 == 0)
+            cr_assert_gt(10 * (count - before), 9 * at_first, "%u of %u in life %d", count - before, at_first, life);
+        tree_forget_uses();
+        for (uint32_t i = 0; i < count;)
+            if (rand_r(&seed) % STAY == 0)
+                tree_use(live[i++]);
+            else
+                live[i] = live[--count];
+        hide();
+        give_away();
+    }
+}
+
 static uint32_t kept[STACKS];
 
 static void *keep_and_make(void *thread) {
     uint32_t frames[DEPTH];
     pthread_barrier_wait(&start);
-    for (uint32_t i = (uint32_t)(uintptr_t)thread; i < STACKS; i += THREADS - 1) kept[i] = insert(frames, stack(i, frames));
+    for (uint32_t i = (uint32_t)(uintptr_t)thread; i < STACKS; i += THREADS - 1)
+        kept[i] = insert(frames, stack(i, frames));
     return NULL;
 }
 
@@ -129,11 +176,11 @@ Test(tree, hides_while_threads_insert) {
     pthread_t threads[THREADS];
     uint32_t frames[DEPTH];
     begin(UINT64_MAX);
-    struct ids *none = ids_new();
+    cr_assert(tree_make_ready());
     pthread_barrier_init(&start, NULL, THREADS);
     for (uintptr_t t = 0; t < THREADS - 1; t++) pthread_create(&threads[t], NULL, keep_and_make, (void *)t);
     pthread_barrier_wait(&start);
-    for (int i = 0; i < 50; i++) tree_hide(none);
+    for (int i = 0; i < 50; i++) hide();
     for (int t = 0; t < THREADS - 1; t++) pthread_join(threads[t], NULL);
     for (uint32_t i = 0; i < STACKS; i++) expect(kept[i], frames, stack(i, frames));
 }

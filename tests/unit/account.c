@@ -1,0 +1,79 @@
+// Who has ids in its hands: a pin of a thread without a slot ends with the thread, with what it was for, or with a
+// fork.
+#include <criterion/criterion.h>
+#include <pthread.h>
+
+#include "account.h"
+#include "ledger.h"
+#include "site.h"
+
+static void begin(void) {
+    struct ledger_identity who = {.name = "unit", .exe = "unit", .command = "unit"};
+    cr_assert(ledger_begin(&who));
+    account_begin();
+    site_begin(SNAP_STACKS_NONE, 1 << 20, "unit");
+}
+
+static bool all_quiet(void) {
+    account_epoch();
+    return account_all_quiet(1);
+}
+
+static pthread_barrier_t step;
+
+/* As one late in its death does. */
+static void *pin_and_leave(void *again) {
+    uintptr_t inner = (uintptr_t)__builtin_frame_address(0) - 64, outer = inner + 64;
+    account_thread_slot();
+    account_thread_end();
+    cr_expect_eq(account_pin(inner), PIN_STRAY);
+    pthread_barrier_wait(&step);
+    pthread_barrier_wait(&step);
+    cr_expect_eq(account_pin(inner - 64), PIN_OUTER, "a signal handler is further in");
+    if (again) { /* the first hook was left for good */
+        enum account_pin pin = account_pin(outer);
+        cr_expect_eq(pin, PIN_STRAY);
+        account_unpin(pin);
+        pthread_barrier_wait(&step);
+        pthread_barrier_wait(&step);
+    }
+    return NULL;
+}
+
+Test(account, pins_end_where_their_hook_was_left) {
+    pthread_t thread;
+    begin();
+    pthread_barrier_init(&step, NULL, 2);
+    pthread_create(&thread, NULL, pin_and_leave, (void *)1);
+    pthread_barrier_wait(&step);
+    cr_expect_not(all_quiet());
+    pthread_barrier_wait(&step);
+    pthread_barrier_wait(&step);
+    cr_expect(all_quiet());
+    pthread_barrier_wait(&step);
+    pthread_join(thread, NULL);
+}
+
+Test(account, pins_end_with_their_thread) {
+    pthread_t thread;
+    begin();
+    pthread_barrier_init(&step, NULL, 2);
+    pthread_create(&thread, NULL, pin_and_leave, NULL);
+    pthread_barrier_wait(&step);
+    cr_expect_not(all_quiet());
+    pthread_barrier_wait(&step);
+    pthread_join(thread, NULL);
+    cr_expect(all_quiet());
+}
+
+Test(account, pins_end_with_a_fork) {
+    begin();
+    account_thread_slot();
+    account_thread_end();
+    enum account_pin pin = account_pin((uintptr_t)__builtin_frame_address(0));
+    cr_expect_eq(pin, PIN_STRAY);
+    cr_expect_not(all_quiet());
+    account_abandon();
+    account_unpin(pin);
+    cr_expect(all_quiet());
+}
