@@ -23,7 +23,7 @@ enum {
     LITTLE = 64,       /* and so many are too few in any case */
     PATIENCE = 16,     /* after too few, as many stacks that lack room as one site in so many */
     RESERVE = 8,       /* at most so much is kept free */
-    TIME_SHARE = 32,   /* of the program's time, for what is worth less */
+    TIME_SHARE = 25,   /* of the program's time, for what is worth less */
     SOME_WANTS = 1024, /* until that is asked again */
 };
 

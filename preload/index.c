@@ -27,7 +27,8 @@ static uint64_t filled(const struct index *self) {
 
 /* Many that are gone are no reason: they are used again. But probes end at empty ones. */
 static bool is_nearly_full(const struct index *self, uint32_t bits) {
-    return 4 * (uint64_t)__atomic_load_n(&self->used, __ATOMIC_RELAXED) > 3ull << bits ||
+    bool should_grow = 4 * (uint64_t)__atomic_load_n(&self->used, __ATOMIC_RELAXED) > 3ull << bits;
+    return (should_grow && (!self->may_grow || self->may_grow(sizeof(uint32_t) << bits))) ||
            16 * filled(self) >= 15ull << bits;
 }
 

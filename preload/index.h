@@ -31,6 +31,9 @@ struct index {
     uint32_t (*hash)(uint32_t id);
     /* Where the record of an id lies, for the processor to fetch it in time. */
     const void *(*record)(uint32_t id);
+    /* Whether there is so much more memory for a larger table; NULL: always. When not, it becomes fuller than it
+     * should. */
+    bool (*may_grow)(uint64_t bytes);
     uint32_t *tables[INDEX_LAST_BITS + 1]; /* by the logarithm of its size; the last one that is there is in use */
     uint32_t bits, used;
     int32_t gone;

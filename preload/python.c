@@ -230,7 +230,7 @@ static inline struct python_frame frame_at(const struct interpreter *self, uintp
 }
 
 static inline bool is_entry(const struct python_layout *at, uintptr_t frame) {
-    return python_byte(frame, at->frame_owner) >= at->entry_owner;
+    return !at->frame_is_entry && python_byte(frame, at->frame_owner) >= at->entry_owner;
 }
 
 /* The frame after this one in the same loop; 0: this was the last. */
@@ -324,28 +324,75 @@ size_t python_frames(struct python_walk *walk, uintptr_t slot, uintptr_t cfa, ui
     return count;
 }
 
-/* The loop's innermost frame: what its _PyCFrame says; from 3.13 what follows the inner loop's entry frame. */
-static inline uintptr_t first_frame(const struct interpreter *self, uintptr_t inner, uintptr_t anchor) {
-    if (has_cframes(self)) return python_word(python_plain(anchor), self->layout.cframe_frame);
+/* From 3.13: the loop's innermost frame, which is what follows the inner loop's entry frame. */
+static uintptr_t first_frame(const struct interpreter *self, uintptr_t inner, uintptr_t anchor) {
     bool same_interpreter = inner && !((inner ^ anchor) & PYTHON_INDEX_MASK);
     return same_interpreter ? python_word(python_plain(inner), self->layout.frame_previous) : chain_head(self, 0);
 }
 
-bool python_same(uintptr_t inner, uintptr_t anchor, const struct python_frame *frames, size_t count) {
-    if (!anchor) return count == 0;
-    const struct interpreter *self = &interpreters[anchor & PYTHON_INDEX_MASK];
+/* The frame that is expected, which is the chain's: told by another load than the chain's, so that the processor need
+ * not wait for each link before it reads the next frame. */
+static inline uintptr_t as_expected(const struct python_frame *expected) {
+    uintptr_t frame;
+    __asm__("movq %1, %0" : "=r"(frame) : "m"(expected->frame)); /* the compiler would take the one for the other */
+    return frame;
+}
+
+/* Whether the chain from `frame` on up to its loop's end, which is `entry` (0: not to be asked), holds these frames;
+ * with any layout, and where frames lie in between that are not shown. */
+static __attribute__((noinline)) bool same_at_length(const struct interpreter *self, uintptr_t frame,
+                                                     const struct python_frame *expected, size_t count,
+                                                     uintptr_t entry) {
     const struct python_layout *at = &self->layout;
-    uintptr_t frame = first_frame(self, inner, anchor);
-    size_t seen = 0;
+    const struct python_frame *last = expected + count;
     for (; frame && !is_entry(at, frame); frame = next_of(at, frame)) {
         struct python_frame found = frame_at(self, frame);
-        if (likely(seen < count && frames[seen].frame == frame && frames[seen].code == found.code &&
-                   frames[seen].instruction == found.instruction))
-            seen++;
+        if (expected < last && expected->frame == frame && expected->code == found.code &&
+            expected->instruction == found.instruction)
+            expected++;
         else if (is_shown(self, frame, python_plain(found.code), found.instruction))
             return false;
     }
-    return seen == count && (has_cframes(self) || frame == python_plain(anchor));
+    return expected == last && (!entry || frame == entry);
+}
+
+/* The same. `at` is known when this is compiled, where it can be. A frame that is what is expected is none of those at
+ * which a loop ends: they run other code. */
+static inline __attribute__((always_inline)) bool same_frames(const struct interpreter *self,
+                                                              const struct python_layout *at, uintptr_t index,
+                                                              uintptr_t frame, const struct python_frame *expected,
+                                                              size_t count, uintptr_t entry) {
+    for (; count; count--, expected++) {
+        if (unlikely(!frame || expected->frame != frame)) return same_at_length(self, frame, expected, count, entry);
+        __builtin_prefetch((const void *)(expected[PYTHON_AHEAD].frame + at->frame_code));
+        uintptr_t here = as_expected(expected), code = python_untagged(python_word(here, at->frame_code)) | index;
+        if (unlikely(code != expected->code || python_word(here, at->frame_instruction) != expected->instruction))
+            return same_at_length(self, frame, expected, count, entry);
+        frame = next_of(at, here);
+    }
+    if (likely(frame == entry || (!entry && is_entry(at, frame)))) return true;
+    return same_at_length(self, frame, expected, 0, entry);
+}
+
+static __attribute__((noinline)) bool same_from_313(const struct interpreter *self, uintptr_t inner, uintptr_t anchor,
+                                                    const struct python_frame *frames, size_t count) {
+    uintptr_t index = anchor & PYTHON_INDEX_MASK, first = first_frame(self, inner, anchor);
+    return same_frames(self, &self->layout, index, first, frames, count, python_plain(anchor));
+}
+
+bool python_same(uintptr_t inner, uintptr_t anchor, const struct python_frame *frames, size_t count) {
+    if (unlikely(!anchor)) return count == 0;
+    uintptr_t index = anchor & PYTHON_INDEX_MASK, variable = python_plain(anchor);
+    const struct interpreter *self = &interpreters[index];
+    if (likely(self->layout.fixed == 11)) {
+        uintptr_t first = python_word(variable, python_layout_311.cframe_frame);
+        return same_frames(self, &python_layout_311, index, first, frames, count, 0);
+    }
+    if (self->layout.fixed == 12) {
+        uintptr_t first = python_word(variable, python_layout_312.cframe_frame);
+        return same_frames(self, &python_layout_312, index, first, frames, count, 0);
+    }
+    return same_from_313(self, inner, anchor, frames, count);
 }
 
 uint32_t python_frame_record(const struct python_frame *frame) {

@@ -51,6 +51,9 @@ size_t python_frames(struct python_walk *walk, uintptr_t slot, uintptr_t cfa, ui
  * the same place: the words at their slots are the remembered ones, and so are all from the top of the stack up to
  * there. From the anchors on, the interpreter's present chain is followed. A frame that died, and whose memory may be
  * gone, is merely no longer in it. */
+/* So many frames behind the loop's are read of the array, and where they lie is prefetched: the caller will ask about
+ * them next. */
+enum { PYTHON_AHEAD = 6 };
 bool python_same(uintptr_t inner, uintptr_t anchor, const struct python_frame *frames, size_t count);
 
 /* The SNAP_FRAME record of a frame that this thread's present stack holds; made at first sight, with the function's

@@ -33,19 +33,22 @@ static int32_t line_step(struct bytes *in, unsigned kind) {
 
 /* An entry begins with a byte whose bit 7 is set, and only there: bits 3–6 are its kind, bits 0–2 the number of code
  * units that it is for, minus 1. Columns follow, which are of no interest here. */
-uint32_t python_line(const uint8_t *table, size_t length, uint32_t first_line, uint32_t unit) {
-    struct bytes in = {table, table + length};
-    int64_t line = first_line;
-    uint32_t covered = 0;
-    while (in.at < in.end) {
+uint32_t python_line_from(const uint8_t *table, size_t length, struct python_cursor *cursor, uint32_t unit) {
+    for (struct bytes in = {table + cursor->at, table + length}; in.at < in.end;) {
         uint8_t head = *in.at++;
         unsigned kind = head >> 3 & 15;
-        line += line_step(&in, kind);
-        covered += (head & 7u) + 1;
+        int64_t line = cursor->line + line_step(&in, kind);
+        uint32_t covered = cursor->covered + (head & 7u) + 1;
         if (unit < covered) return kind == NONE || line < 0 ? 0 : (uint32_t)line;
         while (in.at < in.end && !(*in.at & 128)) in.at++;
+        *cursor = (struct python_cursor){line, (size_t)(in.at - table), covered};
     }
     return 0;
+}
+
+uint32_t python_line(const uint8_t *table, size_t length, uint32_t first_line, uint32_t unit) {
+    struct python_cursor cursor = {.line = first_line};
+    return python_line_from(table, length, &cursor, unit);
 }
 
 /* --- text --- */

@@ -15,6 +15,15 @@
  * has none. Never reads behind `length`. */
 uint32_t python_line(const uint8_t *table, size_t length, uint32_t first_line, uint32_t unit);
 
+/* The same, going on from where an earlier question about the same table stopped: code that runs once, such as a
+ * module's, asks about its lines in their order. The cursor begins as {.line = first_line}. */
+struct python_cursor {
+    int64_t line;
+    size_t at;        /* the next entry */
+    uint32_t covered; /* code units that the entries before are for */
+};
+uint32_t python_line_from(const uint8_t *table, size_t length, struct python_cursor *cursor, uint32_t unit);
+
 /* `count` characters of `width` bytes (1, 2, 4) as UTF-8 with a NUL, cut between characters when `room` is too small.
  * Returns the length without the NUL. Bytes that were smuggled in as lone surrogates (file names) come out as they
  * were; a NUL character comes out as '?', since it would end the text. */

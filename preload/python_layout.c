@@ -1,66 +1,7 @@
-/* python_layout.c — see python_layout.h. The tables of 3.11 and 3.12 are offsetof() of CPython's own headers (3.11.2,
- * 3.11.7, 3.12.1; they are fixed within a minor version). tests/real/python_offsets.py compares them where the headers
- * are. */
+/* python_layout.c — see python_layout.h. */
 #include "python_layout.h"
 
 #include <string.h>
-
-static const struct python_layout layout_311 = {
-    .thread_head = 56,
-    .thread_id = 152,
-    .cframe_frame = 8,
-    .cframe_previous = 16,
-    .frame_code = 32,
-    .frame_previous = 48,
-    .frame_instruction = 56,
-    .frame_is_entry = 68,
-    .frame_owner = 69,
-    .code_file = 112,
-    .code_name = 128,
-    .code_first_line = 72,
-    .code_lines = 136,
-    .code_first_traceable = 168,
-    .code_start = 184,
-    .object_type = 8,
-    .object_size = 16,
-    .type_dealloc = 48,
-    .bytes_start = 32,
-    .text_length = 16,
-    .text_state = 32,
-    .text_ascii = 48,
-    .text_other = 72,
-    .text_kind_shift = 2,
-    .runtime_finalizing = 24,
-    .entry_owner = 3, /* does not occur */
-};
-
-static const struct python_layout layout_312 = {
-    .thread_head = 56,
-    .thread_id = 136,
-    .cframe_frame = 0,
-    .cframe_previous = 8,
-    .frame_code = 0,
-    .frame_previous = 8,
-    .frame_instruction = 56,
-    .frame_owner = 70,
-    .code_file = 112,
-    .code_name = 128,
-    .code_first_line = 68,
-    .code_lines = 136,
-    .code_first_traceable = 176,
-    .code_start = 192,
-    .object_type = 8,
-    .object_size = 16,
-    .type_dealloc = 48,
-    .bytes_start = 32,
-    .text_length = 16,
-    .text_state = 32,
-    .text_ascii = 40,
-    .text_other = 56,
-    .text_kind_shift = 2,
-    .runtime_finalizing = 24,
-    .entry_owner = 3, /* FRAME_OWNED_BY_CSTACK */
-};
 
 /* --- 3.13 and later: _Py_DebugOffsets, with which _PyRuntime begins. A cookie, then 64-bit words: version, whether it
  * is free-threaded, and groups of offsets, each begun by the size of the struct. Groups gain words between versions.
@@ -127,7 +68,7 @@ static bool from_runtime(uint32_t version, const void *runtime, struct python_la
 bool python_layout(uint32_t version, const void *runtime, struct python_layout *out) {
     uint32_t minor = version >> 16;
     if (minor == 0x030b || minor == 0x030c) {
-        *out = minor == 0x030b ? layout_311 : layout_312;
+        *out = minor == 0x030b ? python_layout_311 : python_layout_312;
         return true;
     }
     return minor > 0x030c && runtime && from_runtime(version, runtime, out);

@@ -32,6 +32,69 @@ struct python_layout {
     uint32_t text_kind_shift; /* in the state: width of a character (3 bits), then compact, then ASCII (1 bit each) */
     uint32_t runtime_finalizing;
     uint8_t entry_owner;
+    uint8_t fixed; /* the minor version if it is one of the tables below; else 0 */
+};
+
+/* Those of 3.11 and 3.12 are offsetof() of CPython's own headers (3.11.2, 3.11.7, 3.12.1; they are fixed within a minor
+ * version). tests/real/python_offsets.py compares them where the headers are. They stand here so that what is done with
+ * each stack can be compiled for them. */
+static const struct python_layout python_layout_311 = {
+    .thread_head = 56,
+    .thread_id = 152,
+    .cframe_frame = 8,
+    .cframe_previous = 16,
+    .frame_code = 32,
+    .frame_previous = 48,
+    .frame_instruction = 56,
+    .frame_is_entry = 68,
+    .frame_owner = 69,
+    .code_file = 112,
+    .code_name = 128,
+    .code_first_line = 72,
+    .code_lines = 136,
+    .code_first_traceable = 168,
+    .code_start = 184,
+    .object_type = 8,
+    .object_size = 16,
+    .type_dealloc = 48,
+    .bytes_start = 32,
+    .text_length = 16,
+    .text_state = 32,
+    .text_ascii = 48,
+    .text_other = 72,
+    .text_kind_shift = 2,
+    .runtime_finalizing = 24,
+    .entry_owner = 3, /* does not occur */
+    .fixed = 11,
+};
+
+static const struct python_layout python_layout_312 = {
+    .thread_head = 56,
+    .thread_id = 136,
+    .cframe_frame = 0,
+    .cframe_previous = 8,
+    .frame_code = 0,
+    .frame_previous = 8,
+    .frame_instruction = 56,
+    .frame_owner = 70,
+    .code_file = 112,
+    .code_name = 128,
+    .code_first_line = 68,
+    .code_lines = 136,
+    .code_first_traceable = 176,
+    .code_start = 192,
+    .object_type = 8,
+    .object_size = 16,
+    .type_dealloc = 48,
+    .bytes_start = 32,
+    .text_length = 16,
+    .text_state = 32,
+    .text_ascii = 40,
+    .text_other = 56,
+    .text_kind_shift = 2,
+    .runtime_finalizing = 24,
+    .entry_owner = 3, /* FRAME_OWNED_BY_CSTACK */
+    .fixed = 12,
 };
 
 enum { PYTHON_GENERATOR_OWNER = 1 }; /* in all versions */

@@ -104,16 +104,30 @@ static __attribute__((noinline)) uint32_t code_of_new(const struct python_layout
     return id;
 }
 
-static uint32_t line_of(const struct python_layout *layout, uintptr_t code, uint32_t offset) {
+/* Where the last question about a line stopped, and of which code (by content) it was; the writer's. */
+static struct {
+    uint32_t code;
+    struct python_cursor cursor;
+} last_line = {.code = WORDS_NONE};
+
+static uint32_t line_of(const struct python_layout *layout, uintptr_t code, uint32_t id, uint32_t offset, bool writer) {
     struct lines lines = lines_of(layout, code);
-    return python_line(lines.table, lines.length, lines.first, offset / 2);
+    uint32_t unit = offset / 2;
+    if (!writer) return python_line(lines.table, lines.length, lines.first, unit);
+    if (last_line.code != id || unit < last_line.cursor.covered || last_line.cursor.at > lines.length) {
+        last_line.cursor = (struct python_cursor){.line = lines.first};
+        last_line.code = id;
+    }
+    return python_line_from(lines.table, lines.length, &last_line.cursor, unit);
 }
 
-static uint32_t add_frame(const struct python_layout *layout, uintptr_t code, uint32_t id, uint32_t offset) {
+static uint32_t add_frame(const struct python_layout *layout, uintptr_t code, uint32_t id, uint32_t offset,
+                          bool writer) {
     uint32_t frame = site_memory_full(SITE_FRAMES) ? WORDS_NONE : series_take(frames);
     struct snap_frame *record = series_at(frames, frame);
     if (!record) return WORDS_NONE;
-    *record = (struct snap_frame){.address = offset, .line = line_of(layout, code, offset), .code = 1 + id};
+    uint32_t line = line_of(layout, code, id, offset, writer);
+    *record = (struct snap_frame){.address = offset, .line = line, .code = 1 + id};
     return frame;
 }
 
@@ -149,7 +163,7 @@ static __attribute__((noinline)) uint32_t record_new(const struct python_layout 
     uint32_t id = known_code(layout, code_key, writer), frame = WORDS_NONE;
     if (id != WORDS_NONE) frame = words_find(&frames_by_place, place_key(id, offset));
     if (id != WORDS_NONE && frame == WORDS_NONE) {
-        frame = add_frame(layout, python_plain(code_key), id, offset);
+        frame = add_frame(layout, python_plain(code_key), id, offset, writer);
         if (writer && frame != WORDS_NONE) words_put(&frames_by_place, place_key(id, offset), frame);
     }
     if (writer) lock_let_go(&writing);
@@ -178,6 +192,7 @@ void python_record_abandon(void) {
     words_clear(&files);
     words_clear(&frames_by_place);
     series_reset(&codes);
+    last_line.code = WORDS_NONE;
     frames = NULL;
     writing = (struct lock){0};
     unlisted = false;

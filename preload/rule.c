@@ -33,9 +33,9 @@ static struct rule packed(uint64_t place, const struct cfi_rule *from) {
     };
     bool fits = in_units(from->cfa, 32 - RULE_OFFSET_SHIFT) && (from->bp == CFI_SAME || in_units(from->bp, 16));
     uint16_t bp = (uint16_t)(from->bp == CFI_SAME || !fits ? RULE_NO_BP : from->bp / 8);
-    uint32_t how =
-        fits ? kinds[from->kind] | (from->bp_at_bp ? RULE_BP_AT_BP : 0) | (uint32_t)(from->cfa / 8) << RULE_OFFSET_SHIFT
-             : RULE_UNKNOWN;
+    bool needs_bp = from->kind == CFI_BP || from->kind == CFI_BP_DEREF || from->bp_at_bp;
+    uint32_t flags = (from->bp_at_bp ? RULE_BP_AT_BP : 0) | (needs_bp ? RULE_NEEDS_BP : 0);
+    uint32_t how = fits ? kinds[from->kind] | flags | (uint32_t)(from->cfa / 8) << RULE_OFFSET_SHIFT : RULE_UNKNOWN;
     return (struct rule){place | (uint64_t)bp << RULE_PLACE_BITS, how, RULE_NO_FRAME};
 }
 
@@ -104,7 +104,7 @@ static struct rule_table *twice(const struct rule_table *from) {
     for (uint32_t i = 0; i <= from->mask; i++) {
         struct rule rule = taken_from(&from->rules[i]);
         if (!rule.place) continue;
-        put(rule_slot(table, rule.place & (((uint64_t)1 << RULE_PLACE_BITS) - 1)), &rule);
+        put(rule_slot(table, rule_place(rule.place)), &rule);
         table->used++;
     }
     return table;

@@ -39,7 +39,8 @@ enum {
     RULE_BP_AT_BP = 1 << 3,   /* rbp is saved at rbp + its offset, not at CFA + its offset */
     RULE_EVAL_KNOWN = 1 << 4, /* it has been asked whether this is a Python evaluation loop: */
     RULE_EVAL = 1 << 5,
-    RULE_OFFSET_SHIFT = 6,
+    RULE_NEEDS_BP = 1 << 6, /* the way to the caller's frame depends on rbp */
+    RULE_OFFSET_SHIFT = 7,
     RULE_PLACE_BITS = 48,
     RULE_NO_BP = INT16_MIN, /* rbp is not saved: the caller's is the same */
 };
@@ -48,6 +49,7 @@ enum {
 
 static inline enum rule_kind rule_kind(uint32_t how) { return how & RULE_KIND_MASK; }
 static inline int64_t rule_cfa(uint32_t how) { return (int64_t)((int32_t)how >> RULE_OFFSET_SHIFT) * 8; }
+static inline uint64_t rule_place(uint64_t place) { return place & (((uint64_t)1 << RULE_PLACE_BITS) - 1); }
 static inline int32_t rule_bp(uint64_t place) { return (int16_t)(place >> RULE_PLACE_BITS); } /* or RULE_NO_BP */
 
 struct rule_table {

@@ -112,14 +112,17 @@ uint32_t site_module(uintptr_t address) {
 
 static uint64_t memory_limit;
 
+static uint64_t memory_used(void) {
+    return tree_segment_bytes() + rule_bytes() + tree_node_bytes() + account_bytes() +
+           os_load(&sites.next) * sizeof(struct snap_site);
+}
+
 /* What cannot become free again stops last, and of what others are made of there is always some. */
 bool site_memory_full(enum site_memory of) {
-    uint64_t segments = tree_segment_bytes(), rules = rule_bytes(), share = memory_limit / 16;
-    uint64_t used =
-        segments + rules + tree_node_bytes() + account_bytes() + os_load(&sites.next) * sizeof(struct snap_site);
+    uint64_t segments = tree_segment_bytes(), rules = rule_bytes(), share = memory_limit / 16, used = memory_used();
     switch (of) {
-    case SITE_SOON:
-        return used >= memory_limit - 3 * share;
+    case SITE_SOON: /* the first time it is not known how much will go while more is looked for */
+        return used >= memory_limit - 2 * share - (ids_known(&free_sites) ? share / 4 : share);
     case SITE_STACKS:
         return used >= memory_limit - 2 * share;
     case SITE_SEGMENTS:
@@ -128,6 +131,8 @@ bool site_memory_full(enum site_memory of) {
         return used >= memory_limit && rules >= share;
     }
 }
+
+bool site_has_memory(uint64_t bytes) { return memory_used() + bytes < memory_limit - memory_limit / 8; }
 
 static uint32_t new_id(void) {
     struct ids *free = ids_known(&free_sites);

@@ -43,6 +43,8 @@ uint32_t site_module(uintptr_t address);
  * them. SITE_SOON: it is time to look for old ones. */
 enum site_memory { SITE_SOON, SITE_STACKS, SITE_SEGMENTS, SITE_FRAMES };
 bool site_memory_full(enum site_memory of);
+/* Whether there will still be room for new stacks when so much more is taken. */
+bool site_has_memory(uint64_t bytes);
 
 enum { SITE_LIMIT = 1 << 21 };
 

@@ -63,8 +63,10 @@ static struct ids *free_nodes; /* NULL: there never were any */
 static const void *segment_record(uint32_t id) { return series_at(&words, id); }
 static const void *node_record(uint32_t id) { return series_at(&nodes, id); }
 
-static struct index segment_index = {.equal = segment_equal, .hash = segment_hash, .record = segment_record};
-static struct index node_index = {.equal = node_equal, .hash = node_hash, .record = node_record};
+static struct index segment_index = {
+    .equal = segment_equal, .hash = segment_hash, .record = segment_record, .may_grow = site_has_memory};
+static struct index node_index = {
+    .equal = node_equal, .hash = node_hash, .record = node_record, .may_grow = site_has_memory};
 
 static bool segments_were_freed, segments_are_joined;
 static int64_t free_words; /* in segments that are free */

@@ -56,7 +56,7 @@ struct stack {
         uintptr_t anchor;
         size_t first, count;
     } eval[EVALS];
-    struct python_frame frame[FRAMES + 1];
+    struct python_frame frame[FRAMES + 1 + PYTHON_AHEAD];
 };
 
 static void take_stack(struct stack *out) {

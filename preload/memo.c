@@ -1,0 +1,263 @@
+/* memo.c — see memo.h. */
+#include "memo.h"
+
+#include <string.h>
+
+#include "cfi.h"
+#include "ledger.h"
+#include "room.h"
+#include "rule.h"
+#include "tree.h"
+
+enum {
+    WORDS_A_FRAME = 3,
+    AT_ONCE = 256, /* steps that room is made for together */
+};
+#define FULL UINT32_MAX /* `since` of a stack whose inner part has no room in the tree */
+
+/* --- is it still so? --- */
+
+/* How many of the first `count` elements still are as they were: all their words hold. All of them can be read. */
+static uint32_t words_hold(const struct memo *self, uint32_t count) {
+    const struct word *word = self->words, *end = word + memo_words(self, count);
+    for (; word + 4 <= end; word += 4)
+        if (unlikely((*word[0].at ^ word[0].value) | (*word[1].at ^ word[1].value) | (*word[2].at ^ word[2].value) |
+                     (*word[3].at ^ word[3].value)))
+            break;
+    while (word < end && *word->at == word->value) word++;
+    if (likely(word >= end)) return count;
+    uint32_t k = count, index = (uint32_t)(word - self->words);
+    while (memo_words(self, k - 1) > index) k--;
+    return k - 1;
+}
+
+/* The same of another stack, all of which may not be there any more: each word is read only when those further in hold.
+ * Then it is in a frame that the program will itself return from. The elements outside of the first one that does not
+ * hold are not looked at. */
+static uint32_t words_hold_from_inside(const struct memo *self, uint32_t count) {
+    for (uint32_t k = count; k; k--) {
+        const struct word *word = self->words + memo_words(self, k - 1), *end = self->words + memo_words(self, k);
+        while (word < end && *word->at == word->value) word++;
+        if (unlikely(word < end)) return k - 1;
+    }
+    return count;
+}
+
+/* The anchor of the next loop further in than one of `end`, the innermost of which has `inner` further in. */
+static uintptr_t next_anchor(const struct memo *self, uint32_t index, uint32_t end, uintptr_t inner) {
+    while (++index < end)
+        if (self->evals[index].anchor) return self->evals[index].anchor;
+    return inner;
+}
+
+/* The same of the Python frames of the loops [first, end), once the words hold. */
+static uint32_t python_holds(const struct memo *self, uint32_t count, uint32_t first, uint32_t end, uintptr_t inner) {
+    uint32_t python = first ? self->evals[first - 1].python : 0;
+    for (uint32_t i = first; i < end; i++) {
+        const struct eval *eval = &self->evals[i];
+        uintptr_t next = next_anchor(self, i, end, inner);
+        if (unlikely(!python_same(next, eval->anchor, self->python + python, eval->python - python)))
+            return eval->element;
+        python = eval->python;
+    }
+    return count;
+}
+
+/* What was found out before is good for fewer elements, too, but for the innermost loop's frames: which they are
+ * depends on the next loop further in. */
+bool memo_holds(struct memo *self, uint32_t count, uintptr_t inner, bool own) {
+    uint32_t good = count;
+    if (likely(!(self->found & MEMO_WORDS))) {
+        good = likely(own) ? words_hold(self, count) : words_hold_from_inside(self, count);
+        if (own || good == count) self->found |= MEMO_WORDS;
+    }
+    uint32_t evals = memo_evals(self, count);
+    if (good == count && evals) {
+        good = python_holds(self, count, self->found & MEMO_PYTHON ? evals - 1 : 0, evals, inner);
+        self->found |= MEMO_PYTHON;
+    }
+    if (likely(good == count)) return true;
+    memo_cut(self, good);
+    return false;
+}
+
+/* --- remembering --- */
+
+/* As in wyhash: both halves of a product. */
+static inline uint64_t mixed(uint64_t h, uint64_t a, uint64_t b) {
+    __uint128_t product = (__uint128_t)(h ^ a) * (b ^ 0x9E3779B97F4A7C15u);
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* The frames of a loop that is the element `inside`. They are part of the path: the same loop may have run others when
+ * a leaf was filled that joins it. Their code is alive as long as any stack with that path is known (python.h). */
+static uint64_t push_loop(struct memo *self, uint32_t inside, uint32_t index, uint64_t path, const struct loop *loop,
+                          const struct python_frame *found) {
+    uint32_t end = index ? self->evals[index - 1].python : 0;
+    const struct python_frame *from = found + loop->first;
+    for (uint32_t i = 0; i < loop->count; i++) {
+        self->python[end++] = from[i];
+        path = mixed(path, from[i].code, from[i].instruction);
+    }
+    self->evals[index] = (struct eval){loop->anchor, inside, end};
+    return mixed(path, loop->anchor, loop->count);
+}
+
+/* The words of a step that has another kind of rule than most, or none outside of it. */
+__attribute__((noinline)) static struct word *add_odd_words(struct word *word, const struct step *step,
+                                                            const struct state *outer, const uint64_t *end) {
+    uintptr_t context = step->slot + sizeof(uint64_t);
+    const uint64_t *address_at = outer->slot ? (const uint64_t *)outer->slot : end;
+    switch (rule_kind(step->how)) {
+    case RULE_SIGNAL:
+        if (!outer->slot) break;
+        *word++ = (struct word){(const uint64_t *)(context + CFI_SIGNAL_SP), outer->slot + sizeof(uint64_t)};
+        *word++ = (struct word){(const uint64_t *)(context + CFI_SIGNAL_PC), outer->place & ~RULE_INTERRUPTED};
+        break;
+    case RULE_BP_DEREF:
+        if (!address_at) break;
+        *word++ =
+            (struct word){(const uint64_t *)(step->rbp + (uintptr_t)rule_cfa(step->how)), (uintptr_t)(address_at + 1)};
+        *word++ = (struct word){address_at, outer->place};
+        break;
+    default:
+        if (address_at) *word++ = (struct word){address_at, outer->place};
+    }
+    return word;
+}
+
+/* Where the caller's rbp is saved; NULL: it is still in rbp. */
+static inline const uint64_t *saved_rbp(const struct step *step, uintptr_t outer_slot) {
+    int32_t bp = rule_bp(step->place);
+    if (unlikely(rule_kind(step->how) == RULE_SIGNAL))
+        return (const uint64_t *)(step->slot + sizeof(uint64_t) + CFI_SIGNAL_BP);
+    if (bp == RULE_NO_BP) return NULL;
+    uintptr_t base = step->how & RULE_BP_AT_BP ? step->rbp : outer_slot + sizeof(uint64_t);
+    return (const uint64_t *)(base + (uintptr_t)((int64_t)bp * 8));
+}
+
+/* Steps [first, end), of which the outermost comes last. The words that others are found by come first. */
+static void push(struct memo *self, const struct steps *from, uint32_t first, uint32_t end, uint32_t *loops,
+                 uint64_t seed) {
+    struct element *element = self->elements + self->count;
+    struct state outer = {0, 0, 0};
+    struct word *word = self->words;
+    uint64_t path = (seed + 1) * 0xD6E8FEB86659FD93u;
+    uint32_t evals = 0;
+    bool needs = false;
+    if (self->count) {
+        outer = element[-1].state;
+        word += element[-1].words;
+        path = element[-1].path;
+        evals = element[-1].evals;
+        needs = element[-1].needs_rbp;
+    }
+    for (const struct step *step = from->steps + end, *last = from->steps + first; step-- > last; element++) {
+        uint32_t kind = rule_kind(step->how);
+        if (likely((kind == RULE_SP || kind == RULE_BP) && outer.slot))
+            *word++ = (struct word){(const uint64_t *)outer.slot, outer.place};
+        else
+            word = add_odd_words(word, step, &(struct state){outer.slot, outer.place, outer.rbp}, from->end);
+        if (needs) {
+            const uint64_t *saved = saved_rbp(step, outer.slot);
+            if (saved) *word++ = (struct word){saved, outer.rbp};
+            needs = !saved;
+        }
+        needs |= (step->how & RULE_NEEDS_BP) != 0;
+        outer = (struct state){step->slot, rule_place(step->place), needs ? step->rbp : 0};
+        path = mixed(path, outer.slot, outer.place);
+        if (needs) path = mixed(path, outer.rbp, 0);
+        if (unlikely(step->how & RULE_EVAL)) {
+            uint32_t inside = (uint32_t)(element - self->elements);
+            path = push_loop(self, inside, evals++, path, &from->loops[--*loops], from->python);
+        }
+        element->state = outer;
+        element->path = path;
+        element->words = (uint32_t)(word - self->words);
+        element->evals = evals;
+        element->frame = step->frame;
+        element->needs_rbp = needs;
+    }
+    self->count += end - first;
+}
+
+/* Room for so many more steps. */
+static bool make_room(struct memo *self, const struct steps *from, uint32_t more) {
+    uint32_t evals = memo_evals(self, self->count), python = evals ? self->evals[evals - 1].python : 0;
+    return ROOM_FOR(self, elements, depth, self->count + more) &&
+           ROOM_FOR(self, words, words_room, memo_words(self, self->count) + WORDS_A_FRAME * more) &&
+           ROOM_FOR(self, evals, evals_room, evals + from->loop_count) &&
+           ROOM_FOR(self, python, python_room, python + from->python_count + PYTHON_AHEAD);
+}
+
+bool memo_push(struct memo *self, const struct steps *steps, uint64_t seed) {
+    uint32_t loops = steps->loop_count;
+    for (uint32_t left = steps->count, more; left; left -= more) {
+        more = left < AT_ONCE ? left : AT_ONCE;
+        if (!make_room(self, steps, more)) return false;
+        push(self, steps, left - more, left, &loops, seed);
+    }
+    return true;
+}
+
+/* --- the tree --- */
+
+/* Ends the segment behind the element's last frame. */
+static void cut(const struct memo *self, struct element *element) {
+    uint32_t node = tree_node(element->node, self->frames + element->since, element->frames - element->since);
+    if (node == TREE_NONE) {
+        element->since = FULL;
+    } else {
+        element->node = node;
+        element->since = element->frames;
+    }
+}
+
+static void add_frame(const struct memo *self, struct element *element, uint32_t frame) {
+    if (frame == RULE_NO_FRAME) element->since = FULL;
+    if (element->since == FULL) return;
+    self->frames[element->frames++] = frame;
+    if (tree_cuts_after(frame, element->frames - element->since)) cut(self, element);
+}
+
+/* In place of the interpreter's own frame: the Python frames that it runs. */
+static void place(const struct memo *self, struct element *element, uint32_t evals_before) {
+    uint32_t end = 0, first = 0;
+    if (element->evals != evals_before) {
+        end = self->evals[evals_before].python;
+        first = evals_before ? self->evals[evals_before - 1].python : 0;
+    }
+    if (first == end) add_frame(self, element, element->frame);
+    while (end > first) add_frame(self, element, python_frame_record(&self->python[--end]));
+}
+
+static bool make_room_for_frames(struct memo *self, uint32_t frames) {
+    uint32_t evals = memo_evals(self, self->count), evals_placed = memo_evals(self, self->placed);
+    uint32_t python = evals ? self->evals[evals - 1].python : 0;
+    uint32_t python_placed = evals_placed ? self->evals[evals_placed - 1].python : 0;
+    return ROOM_FOR(self, frames, frames_room, frames + self->count - self->placed + python - python_placed);
+}
+
+/* Looks up those elements that have not been yet. */
+static void place_all(struct memo *self) {
+    static const struct element outermost = {.node = TREE_ROOT};
+    const struct element *outer = self->placed ? &self->elements[self->placed - 1] : &outermost;
+    bool has_room = make_room_for_frames(self, outer->frames);
+    for (; self->placed < self->count; self->placed++) {
+        struct element *element = &self->elements[self->placed];
+        element->frames = outer->frames;
+        element->since = has_room ? outer->since : FULL;
+        element->node = outer->node;
+        place(self, element, outer->evals);
+        outer = element;
+    }
+}
+
+uint32_t memo_node(struct memo *self) {
+    if (!self->count) return TREE_ROOT;
+    place_all(self);
+    struct element end = self->elements[self->count - 1];
+    if (end.since != FULL && end.since != end.frames) cut(self, &end);
+    if (end.since == FULL) ledger_lost(SNAP_LOST_STACKS);
+    return end.node;
+}
