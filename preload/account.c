@@ -650,15 +650,17 @@ static void add_counter(struct snap_counter *to, const struct snap_counter *from
 static void take_out(uint32_t slot, uint64_t *words, const uint32_t to[SNAP_CHUNK_SITES],
                      struct snap_counter sums[SNAP_CHUNK_SITES]) {
     struct snap_thread *record = series_at(&records, slot);
+    struct snap_counter taken = {0};
     for (int i = 0; i < SNAP_CHUNK_SITES; i++) {
         uint64_t word = to[i] ? os_load(&words[i]) : 0;
         if (!word) continue;
         struct snap_counter counter = counted(word);
         sum_up(&sums[i], &counter);
-        if (record) add_counter(&record->total, &counter);
+        sum_up(&taken, &counter);
         __atomic_store_n(&words[i], 0, __ATOMIC_RELEASE);
         if (word & SNAP_WIDE_BIT) put_wide(wide_of(word));
     }
+    if (record) add_counter(&record->total, &taken);
 }
 
 /* Of the shared slot; where there is no room, that of SNAP_SITE_UNKNOWN. */
@@ -677,14 +679,15 @@ void account_move_sites(uint32_t chunk, const uint32_t to[SNAP_CHUNK_SITES]) {
         const struct thread *thread = thread_at(slot);
         if (thread && thread->chunks[chunk]) take_out(slot, thread->chunks[chunk], to, sums);
     }
+    struct snap_counter moved = {0};
     for (int i = 0; i < SNAP_CHUNK_SITES; i++) {
-        struct snap_counter less = {-sums[i].alloc_bytes, -sums[i].alloc_blocks, -sums[i].free_bytes,
-                                    -sums[i].free_blocks};
-        if (!to[i]) continue;
-        struct snap_counter *into = shared_counter(to[i]);
-        if (into) add_counter(into, &sums[i]);
-        if (into && record) add_counter(&record->total, &less);
+        struct snap_counter *into = to[i] ? shared_counter(to[i]) : NULL;
+        if (!into) continue;
+        add_counter(into, &sums[i]);
+        sum_up(&moved, &sums[i]);
     }
+    const struct snap_counter less = {-moved.alloc_bytes, -moved.alloc_blocks, -moved.free_bytes, -moved.free_blocks};
+    if (record) add_counter(&record->total, &less);
 }
 
 void account_begin(void) {

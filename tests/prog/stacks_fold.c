@@ -4,18 +4,11 @@
 // run:
 // timeout: 300
 #include "expect.h"
+#include "random_stacks.h"
 
 #include <pthread.h>
-#include <stdint.h>
 
-enum { THREADS = 3, ROUNDS = 150000, SLOTS = 512, WAYS = 8, DEPTH = 7, SENTINEL = 100000 };
-
-struct walk {
-    uint64_t state;
-    int depth;
-    size_t size;
-    void *block;
-};
+enum { THREADS = 3, ROUNDS = 150000, SLOTS = 512, SENTINEL = 100000 };
 
 static struct {
     void *block;
@@ -24,52 +17,20 @@ static struct {
 } slots[SLOTS];
 static uint64_t allocated;
 
-static uint64_t next_random(uint64_t *state) {
-    *state ^= *state << 13, *state ^= *state >> 7, *state ^= *state << 17;
-    return *state;
-}
-
-typedef void step(struct walk *walk);
-static step *const ways[WAYS];
-
-__attribute__((noinline)) static void leaf(struct walk *walk) {
-    walk->block = malloc(walk->size);
-    __asm__ volatile("" ::: "memory");
-}
-
-static void onward(struct walk *walk) {
-    if (walk->depth-- > 0)
-        ways[next_random(&walk->state) % WAYS](walk);
-    else
-        leaf(walk);
-    __asm__ volatile("" ::: "memory");
-}
-
-#define WAY(n)                                                                                                         \
-    __attribute__((noinline)) static void way##n(struct walk *walk) {                                                  \
-        onward(walk);                                                                                                  \
-        __asm__ volatile("" ::"i"(n) : "memory");                                                                      \
-    }
-WAY(0) WAY(1) WAY(2) WAY(3) WAY(4) WAY(5) WAY(6) WAY(7)
-static step *const ways[WAYS] = {way0, way1, way2, way3, way4, way5, way6, way7};
-
-static void *allocate(uint64_t *state, size_t size) {
-    struct walk walk = {*state, DEPTH, size, NULL};
-    ways[next_random(&walk.state) % WAYS](&walk);
-    *state = walk.state;
+static void *allocate_one(uint64_t *state, size_t size) {
     __atomic_fetch_add(&allocated, 1, __ATOMIC_RELAXED);
-    return walk.block;
+    return allocate(state, size);
 }
 
 /* Whoever holds a slot's flag owns its block: blocks wander between threads. */
 static void *work(void *seed) {
-    uint64_t state = (uint64_t)(uintptr_t)seed * 0x9E3779B97F4A7C15u + 1;
+    uint64_t state = first_state((uintptr_t)seed);
     for (long i = 0; i < ROUNDS; i++) {
         size_t at = next_random(&state) % SLOTS;
         if (__atomic_exchange_n(&slots[at].held, 1, __ATOMIC_ACQUIRE)) continue;
         free(slots[at].block);
         slots[at].size = 1 + next_random(&state) % 300;
-        slots[at].block = allocate(&state, slots[at].size);
+        slots[at].block = allocate_one(&state, slots[at].size);
         __atomic_store_n(&slots[at].held, 0, __ATOMIC_RELEASE);
     }
     return NULL;
@@ -97,11 +58,11 @@ int main(void) {
     for (long i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, work, (void *)(i + 1));
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
     uint64_t state = 1;
-    for (int i = 0; i < ROUNDS / 10; i++) free(allocate(&state, 1)); /* until there is room again */
+    for (int i = 0; i < ROUNDS / 10; i++) free(allocate_one(&state, 1)); /* until there is room again */
     kept[1] = after_all(SENTINEL + 1);
     for (int i = 0; i < SLOTS; i++) {
         free(slots[i].block);
-        slots[i].block = allocate(&state, slots[i].size = 1 + (size_t)i);
+        slots[i].block = allocate_one(&state, slots[i].size = 1 + (size_t)i);
     }
     MUST(kept[0] && kept[1]);
     size_t live = 2 * SENTINEL + 1, blocks = 2;
