@@ -109,41 +109,13 @@ void account_thread_end(void);
 /* At the end of the process: adds what threads still hold back, notes their names. */
 void account_finish(void);
 
-/* Memory that counters take. */
-uint64_t account_bytes(void);
+/* --- for counters.c and pin.c --- */
 
-/* --- sites that may be made free for others: fold.c --- */
-
-/* From looking a site up to having counted at it, a hook that may count at any site is pinned. `slot` is as in struct
- * caller. The fast path does the first case by itself; `pinned` of account_nobody is never 0. */
-enum account_pin {
-    PIN_OWN,
-    PIN_OUTER /* a hook further out, which a signal interrupted, is pinned */,
-    PIN_STRAY /* of a thread without a slot */,
-    PIN_MORE /* of one more than there is a list for */
-};
-enum account_pin account_pin(uintptr_t slot);
-void account_unpin(enum account_pin pin);
-
-/* A new epoch begins. True as soon as every thread has been seen without a pin since then, but for the caller, whose
- * pin is `slot`: to be asked again until it is. */
-void account_epoch(void);
-bool account_all_quiet(uintptr_t slot);
-
-/* Sums over all slots for SNAP_CHUNK_SITES sites. What was freed is read first: where it is all that was allocated,
- * nothing is live, or was in between. */
-void account_sum(uint32_t chunk, struct snap_counter sums[SNAP_CHUNK_SITES]);
-
-/* Adds what all slots counted at site i of the chunk, at which nobody counts any more, to site to[i], and leaves
- * nothing there; where to[i] is 0, it stays. What each thread counted in all stays known. */
-void account_move_sites(uint32_t chunk, const uint32_t to[SNAP_CHUNK_SITES]);
-
-/* For the picture of the peak: live bytes and blocks of a site over all slots, as of about now. */
-struct account_live {
-    uint64_t bytes, blocks;
-};
-struct account_live account_site_live(uint32_t site);
+/* Slots are numbered from 0; NULL: this one is just being made. */
 uint32_t account_slots(void);
+struct thread *account_at(uint32_t slot);
+struct snap_thread *account_record(uint32_t slot);
+bool account_has_ended(uint32_t slot); /* its thread; nobody has the slot now */
 
 #pragma GCC visibility pop
 

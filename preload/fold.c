@@ -7,6 +7,8 @@
 #include <sys/syscall.h>
 
 #include "account.h"
+#include "counters.h"
+#include "pin.h"
 #include "arena.h"
 #include "ids.h"
 #include "ledger.h"
@@ -129,7 +131,7 @@ static void look_at(uint32_t chunk, bool known) {
     for (uint32_t i = 0, site = chunk * CHUNK; i < CHUNK; i++, site++) {
         if (!known) fold.buckets[site] = STAYS;
         if (ids_has(fold.known, site) != known || site < SNAP_SITE_FIRST || site >= site_count()) continue;
-        if (!summed) account_sum(chunk, sums);
+        if (!summed) counters_sum(chunk, sums);
         summed = true;
         if (may_go(site, &sums[i])) fold.in_bucket[fold.buckets[site] = bucket_of(&sums[i])]++;
     }
@@ -203,12 +205,12 @@ static enum progress hide_stacks(void) { return tree_hide(&fold.tree); }
 /* Behind the barrier, whoever has not seen the new generation had its pin before. */
 static enum progress let_threads_forget(void) {
     site_forget_stacks();
-    account_epoch();
+    pin_epoch();
     bool done = !ledger_is_sealed() && os_call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
     return done ? PROGRESS_DONE : PROGRESS_LATER;
 }
 
-static enum progress wait_for_all(void) { return account_all_quiet(fold.slot) ? PROGRESS_DONE : PROGRESS_LATER; }
+static enum progress wait_for_all(void) { return pin_all_quiet(fold.slot) ? PROGRESS_DONE : PROGRESS_LATER; }
 
 /* --- giving away --- */
 
@@ -241,11 +243,11 @@ static enum progress show_used_sites(void) {
     struct snap_counter sums[CHUNK];
     uint32_t chunk;
     if (!next_chunk(&chunk)) {
-        account_epoch();
+        pin_epoch();
         ids_clear(fold.pictured);
         return PROGRESS_DONE;
     }
-    account_sum(chunk, sums);
+    counters_sum(chunk, sums);
     for (uint32_t i = 0, site = chunk * CHUNK; i < CHUNK; i++, site++)
         if (ids_has(fold.going, site) && is_used(site, &sums[i])) show_site(site);
     return PROGRESS_MORE;
@@ -268,7 +270,7 @@ static void move_totals(uint32_t chunk, const uint32_t heirs[CHUNK]) {
     __atomic_fetch_add(&ledger_head->fold_sequence, 1, __ATOMIC_SEQ_CST);
     for (uint32_t i = 0; i < CHUNK; i++)
         if (heirs[i]) site_close(chunk * CHUNK + i);
-    account_move_sites(chunk, heirs);
+    counters_move(chunk, heirs);
     __atomic_fetch_add(&ledger_head->fold_sequence, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -287,7 +289,7 @@ static enum progress give_sites_away(void) {
     uint32_t heirs[CHUNK] = {0}, chunk;
     uint64_t folded = 0;
     if (!next_chunk(&chunk)) return PROGRESS_DONE;
-    account_sum(chunk, sums);
+    counters_sum(chunk, sums);
     for (uint32_t i = 0, site = chunk * CHUNK; i < CHUNK; i++, site++) {
         if (!ids_has(fold.going, site)) continue;
         heirs[i] = heir_of(site, &sums[i]);

@@ -3,7 +3,7 @@
  * so that totals stay exact; which inner stack it was is forgotten, and counted (SNAP_LOST_FOLDED).
  *
  * No thread waits. Ids that go are hidden first, so that nobody finds them any more; they are given away when every
- * thread has been seen twice without one in its hands (account_pin). docs/stacks.md says why twice. All of that is done
+ * thread has been seen twice without one in its hands (pin_begin). docs/stacks.md says why twice. All of that is done
  * in slices of half a millisecond, by whoever comes by with a stack that takes its time anyway. */
 #ifndef MEMSTOW_FOLD_H
 #define MEMSTOW_FOLD_H

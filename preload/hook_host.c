@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "account.h"
+#include "pin.h"
 #include "blocks.h"
 #include "header.h"
 #include "ledger.h"
@@ -107,9 +108,9 @@ static void *no_memory(void) {
  * forked while the allocator was at work, and this be the child, whose counters are still those of its parent. */
 static uint32_t site_counted(struct caller caller, uint64_t size) {
     if (!process_tracked()) return SNAP_SITE_UNKNOWN;
-    enum account_pin pin = account_pin(caller.slot);
+    enum pin pin = pin_begin(caller.slot);
     uint32_t site = account_alloc(site_of(caller, size), size);
-    account_unpin(pin);
+    pin_end(pin);
     return site;
 }
 
@@ -197,7 +198,7 @@ __attribute__((noinline)) static void *stamp_slow(struct header *header, size_t 
 /* The site's counter is new to this thread, which is pinned. */
 __attribute__((noinline)) static void *stamp_at(struct header *header, size_t size, uint32_t site) {
     site = process_tracked() ? account_alloc(site, size) : SNAP_SITE_UNKNOWN;
-    account_unpin(PIN_OWN);
+    pin_end(PIN_OWN);
     write_header(header + 1, size, process_mark, site);
     return header + 1;
 }

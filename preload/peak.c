@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "account.h"
+#include "counters.h"
 #include "ledger.h"
 #include "lock.h"
 #include "site.h"
@@ -71,7 +72,7 @@ static uint64_t number_at(const struct series *buffer, uint32_t *at) {
 
 /* --- taking one --- */
 
-static void copy_site(uint32_t site, struct account_live live) {
+static void copy_site(uint32_t site, struct live live) {
     uint8_t bytes[3 * SNAP_NUMBER_MAX], *end = bytes;
     end = snap_put_number(end, site - picture.last_site);
     end = snap_put_number(end, live.bytes);
@@ -85,19 +86,19 @@ static void copy_site(uint32_t site, struct account_live live) {
 }
 
 /* A site at which something was freed meanwhile is looked at by itself. */
-static struct account_live live_of(uint32_t site, const struct snap_counter *sum, const struct snap_counter *again) {
-    if (sum->free_bytes != again->free_bytes || sum->free_blocks != again->free_blocks) return account_site_live(site);
-    if (sum->alloc_bytes < sum->free_bytes || sum->alloc_blocks < sum->free_blocks) return (struct account_live){0};
-    return (struct account_live){sum->alloc_bytes - sum->free_bytes, sum->alloc_blocks - sum->free_blocks};
+static struct live live_of(uint32_t site, const struct snap_counter *sum, const struct snap_counter *again) {
+    if (sum->free_bytes != again->free_bytes || sum->free_blocks != again->free_blocks) return counters_site_live(site);
+    if (sum->alloc_bytes < sum->free_bytes || sum->alloc_blocks < sum->free_blocks) return (struct live){0};
+    return (struct live){sum->alloc_bytes - sum->free_bytes, sum->alloc_blocks - sum->free_blocks};
 }
 
 static void copy_chunk(uint32_t chunk, uint32_t sites) {
     struct snap_counter sums[SNAP_CHUNK_SITES], again[SNAP_CHUNK_SITES];
-    account_sum(chunk, sums);
-    account_sum(chunk, again);
+    counters_sum(chunk, sums);
+    counters_sum(chunk, again);
     for (uint32_t i = 0; i < SNAP_CHUNK_SITES && chunk * SNAP_CHUNK_SITES + i < sites; i++) {
         uint32_t site = chunk * SNAP_CHUNK_SITES + i;
-        struct account_live live = live_of(site, &sums[i], &again[i]);
+        struct live live = live_of(site, &sums[i], &again[i]);
         if (live.bytes | live.blocks) copy_site(site, live);
     }
 }

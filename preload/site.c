@@ -10,6 +10,8 @@
 
 #include "fold.h"
 #include "ids.h"
+#include "pin.h"
+#include "counters.h"
 #include "ledger.h"
 #include "rule.h"
 #include "tree.h"
@@ -113,7 +115,7 @@ uint32_t site_module(uintptr_t address) {
 static uint64_t memory_limit;
 
 static uint64_t memory_used(void) {
-    return tree_segment_bytes() + rule_bytes() + tree_node_bytes() + account_bytes() +
+    return tree_segment_bytes() + rule_bytes() + tree_node_bytes() + counters_bytes() +
            os_load(&sites.next) * sizeof(struct snap_site);
 }
 
@@ -214,11 +216,11 @@ uint32_t site_for_node(uint32_t node, uintptr_t address) {
 
 /* A mapping's record may refer to its site although nothing is counted there: reserved and file mappings. */
 uint32_t site_of_mapping(struct caller caller) {
-    enum account_pin pin = account_pin(caller.slot);
+    enum pin pin = pin_begin(caller.slot);
     bool here = account_here && !sample_bytes;
     uint32_t site = here ? account_here : stack_site(caller.slot, caller.address, caller.rbp);
     ids_add(&mapping_sites, site);
-    account_unpin(pin);
+    pin_end(pin);
     return site;
 }
 

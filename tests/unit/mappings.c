@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "account.h"
+#include "counters.h"
 #include "ledger.h"
 #include "mappings.h"
 #include "site.h"
@@ -11,9 +12,7 @@
 enum { PAGE = 4096, PAGES = 300, SITES = 4, OPERATIONS = 20000 };
 static const uintptr_t BASE = 0x7f0000000000;
 
-static struct model_page {
-    uint8_t kind, site; /* kind 0: not mapped */
-} model[PAGES], found[PAGES];
+static struct model_page { uint8_t kind, site; /* kind 0: not mapped */ } model[PAGES], found[PAGES];
 static uint64_t records[SITES], overlaps;
 
 static void begin(void) {
@@ -33,14 +32,12 @@ static void draw_record(struct snap_mapping *record, void *context) {
         overlaps += found[first + i].kind != 0;
         found[first + i] = (struct model_page){(uint8_t)record->kind, (uint8_t)record->site};
     }
-    if (record->kind == SNAP_MAP_ANONYMOUS || record->kind == SNAP_MAP_BRK)
-        records[record->site - SNAP_SITE_FIRST]++;
+    if (record->kind == SNAP_MAP_ANONYMOUS || record->kind == SNAP_MAP_BRK) records[record->site - SNAP_SITE_FIRST]++;
 }
 
 static uint64_t bytes_of(uint8_t kind, uint8_t site) {
     uint64_t bytes = 0;
-    for (int i = 0; i < PAGES; i++)
-        bytes += model[i].kind == kind && (!site || model[i].site == site) ? PAGE : 0;
+    for (int i = 0; i < PAGES; i++) bytes += model[i].kind == kind && (!site || model[i].site == site) ? PAGE : 0;
     return bytes;
 }
 
@@ -56,34 +53,31 @@ static void check(uint32_t operation) {
     uint64_t live = bytes_of(SNAP_MAP_ANONYMOUS, 0) + bytes_of(SNAP_MAP_BRK, 0);
     cr_assert_eq((uint64_t)ledger_head->mapped_live, live, "operation %u", operation);
     for (uint8_t i = 0; i < SITES; i++) {
-        struct account_live site = account_site_live(SNAP_SITE_FIRST + i);
-        cr_assert_eq(site.bytes, bytes_of(SNAP_MAP_ANONYMOUS, SNAP_SITE_FIRST + i) +
-                                     bytes_of(SNAP_MAP_BRK, SNAP_SITE_FIRST + i), "operation %u", operation);
+        struct live site = counters_site_live(SNAP_SITE_FIRST + i);
+        cr_assert_eq(site.bytes,
+                     bytes_of(SNAP_MAP_ANONYMOUS, SNAP_SITE_FIRST + i) + bytes_of(SNAP_MAP_BRK, SNAP_SITE_FIRST + i),
+                     "operation %u", operation);
         cr_assert_eq(site.blocks, records[i], "operation %u", operation);
     }
 }
 
 static void model_set(uint32_t page, uint32_t count, struct model_page value) {
-    for (uint32_t i = 0; i < count; i++)
-        model[page + i] = value;
+    for (uint32_t i = 0; i < count; i++) model[page + i] = value;
 }
 
 static bool all_mapped(uint32_t page, uint32_t count) {
     for (uint32_t i = 0; i < count; i++)
-        if (!model[page + i].kind)
-            return false;
+        if (!model[page + i].kind) return false;
     return true;
 }
 
 static void move(uint32_t page, uint32_t count, unsigned *seed) {
     uint32_t grown = 1 + (uint32_t)rand_r(seed) % (2 * count), to = (uint32_t)rand_r(seed) % (PAGES - grown);
-    if (!all_mapped(page, count) || (to < page + count && page < to + grown))
-        return; /* the kernel refuses both */
+    if (!all_mapped(page, count) || (to < page + count && page < to + grown)) return; /* the kernel refuses both */
     struct model_page old[PAGES];
     memcpy(old, model + page, count * sizeof *old);
     model_set(page, count, (struct model_page){0});
-    for (uint32_t i = 0; i < grown; i++)
-        model[to + i] = old[i < count ? i : count - 1];
+    for (uint32_t i = 0; i < grown; i++) model[to + i] = old[i < count ? i : count - 1];
     mappings_put(mappings_take(at(page), count * PAGE), at(to), grown * PAGE);
 }
 
@@ -107,19 +101,29 @@ static void random_operations(unsigned seed, uint32_t longest) {
         uint32_t page = (uint32_t)rand_r(&seed) % (PAGES - longest), count = 1 + (uint32_t)rand_r(&seed) % longest;
         switch (rand_r(&seed) % 8) {
         case 0:
-        case 1: add(page, count, &seed); break;
+        case 1:
+            add(page, count, &seed);
+            break;
         case 2:
             model_set(page, count, (struct model_page){0});
             mappings_drop(mappings_take(at(page), count * PAGE));
             break;
-        case 3: mappings_restore(mappings_take(at(page), count * PAGE)); break;
-        case 4: move(page, count, &seed); break;
-        case 5: protect(page, count, false); break;
-        case 6: protect(page, count, true); break;
-        default: mappings_advise(at(page), count * PAGE, rand_r(&seed) % 20);
+        case 3:
+            mappings_restore(mappings_take(at(page), count * PAGE));
+            break;
+        case 4:
+            move(page, count, &seed);
+            break;
+        case 5:
+            protect(page, count, false);
+            break;
+        case 6:
+            protect(page, count, true);
+            break;
+        default:
+            mappings_advise(at(page), count * PAGE, rand_r(&seed) % 20);
         }
-        if (i % 16 == 0)
-            check(i);
+        if (i % 16 == 0) check(i);
     }
     mappings_drop(mappings_take(at(0), PAGES * PAGE));
     memset(model, 0, sizeof model);
@@ -152,8 +156,7 @@ Test(mappings, restored_is_as_it_was, .init = begin) {
 }
 
 Test(mappings, the_break_moves_by_bytes, .init = begin) {
-    for (int i = 0; i < 10; i++)
-        mappings_add(BASE + 100 * (uintptr_t)i, 100, SNAP_MAP_BRK, false, SNAP_SITE_FIRST);
+    for (int i = 0; i < 10; i++) mappings_add(BASE + 100 * (uintptr_t)i, 100, SNAP_MAP_BRK, false, SNAP_SITE_FIRST);
     cr_assert_eq(ledger_head->mapped_live, 1000);
     mappings_drop(mappings_take(BASE + 750, 250));
     cr_assert_eq(ledger_head->mapped_live, 750);
@@ -187,10 +190,8 @@ static void *work(void *argument) {
 
 Test(mappings, threads, .init = begin) {
     pthread_t threads[THREADS];
-    for (uintptr_t t = 0; t < THREADS; t++)
-        pthread_create(&threads[t], NULL, work, (void *)t);
-    for (int t = 0; t < THREADS; t++)
-        pthread_join(threads[t], NULL);
+    for (uintptr_t t = 0; t < THREADS; t++) pthread_create(&threads[t], NULL, work, (void *)t);
+    for (int t = 0; t < THREADS; t++) pthread_join(threads[t], NULL);
     for (uint32_t t = 0; t < THREADS; t++)
         model_set(t * 50, 2, (struct model_page){SNAP_MAP_ANONYMOUS, (uint8_t)(SNAP_SITE_FIRST + t % SITES)});
     cr_assert_eq(ledger_head->lost[SNAP_LOST_MAPPINGS], 0);

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "account.h"
+#include "pin.h"
 #include "ledger.h"
 #include "site.h"
 
@@ -15,8 +16,8 @@ static void begin(void) {
 }
 
 static bool all_quiet(void) {
-    account_epoch();
-    return account_all_quiet(1);
+    pin_epoch();
+    return pin_all_quiet(1);
 }
 
 static pthread_barrier_t step;
@@ -26,21 +27,21 @@ static void *pin_and_leave(void *again) {
     uintptr_t inner = (uintptr_t)__builtin_frame_address(0) - 64, outer = inner + 64;
     account_thread_slot();
     account_thread_end();
-    cr_expect_eq(account_pin(inner), PIN_STRAY);
+    cr_expect_eq(pin_begin(inner), PIN_STRAY);
     pthread_barrier_wait(&step);
     pthread_barrier_wait(&step);
-    cr_expect_eq(account_pin(inner - 64), PIN_OUTER, "a signal handler is further in");
+    cr_expect_eq(pin_begin(inner - 64), PIN_OUTER, "a signal handler is further in");
     if (again) { /* the first hook was left for good */
-        enum account_pin pin = account_pin(outer);
+        enum pin pin = pin_begin(outer);
         cr_expect_eq(pin, PIN_STRAY);
-        account_unpin(pin);
+        pin_end(pin);
         pthread_barrier_wait(&step);
         pthread_barrier_wait(&step);
     }
     return NULL;
 }
 
-Test(account, pins_end_where_their_hook_was_left) {
+Test(pin, pins_end_where_their_hook_was_left) {
     pthread_t thread;
     begin();
     pthread_barrier_init(&step, NULL, 2);
@@ -54,7 +55,7 @@ Test(account, pins_end_where_their_hook_was_left) {
     pthread_join(thread, NULL);
 }
 
-Test(account, pins_end_with_their_thread) {
+Test(pin, pins_end_with_their_thread) {
     pthread_t thread;
     begin();
     pthread_barrier_init(&step, NULL, 2);
@@ -66,14 +67,14 @@ Test(account, pins_end_with_their_thread) {
     cr_expect(all_quiet());
 }
 
-Test(account, pins_end_with_a_fork) {
+Test(pin, pins_end_with_a_fork) {
     begin();
     account_thread_slot();
     account_thread_end();
-    enum account_pin pin = account_pin((uintptr_t)__builtin_frame_address(0));
+    enum pin pin = pin_begin((uintptr_t)__builtin_frame_address(0));
     cr_expect_eq(pin, PIN_STRAY);
     cr_expect_not(all_quiet());
     account_abandon();
-    account_unpin(pin);
+    pin_end(pin);
     cr_expect(all_quiet());
 }

@@ -1,0 +1,33 @@
+/* pin.h — who has the id of a site in its hands, so that ids can be given to others when nobody has (fold.c).
+ * In: hooks that look a site up. Out: whether every thread has been seen without one. Never waits; any thread, any
+ * signal handler. A thread that left a hook for good, by longjmp or by its death, is not pinned for long. */
+#ifndef MEMSTOW_PIN_H
+#define MEMSTOW_PIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+/* From looking a site up to having counted at it, a hook that may count at any site is pinned. `slot` is as in struct
+ * caller. The fast path does the first case by itself; `pinned` of account_nobody is never 0. */
+enum pin {
+    PIN_OWN,
+    PIN_OUTER /* a hook further out, which a signal interrupted, is pinned */,
+    PIN_STRAY /* of a thread without a slot */,
+    PIN_MORE /* of one more than there is a list for */
+};
+enum pin pin_begin(uintptr_t slot);
+void pin_end(enum pin pin);
+
+/* A new epoch begins. True as soon as every thread has been seen without a pin since then, but for the caller, whose
+ * pin is `slot`: to be asked again until it is. */
+void pin_epoch(void);
+bool pin_all_quiet(uintptr_t slot);
+
+/* In a forked child. */
+void pin_abandon(void);
+
+#pragma GCC visibility pop
+
+#endif
