@@ -32,6 +32,6 @@ def visit(number):
 for picture_number in range(PICTURES):
     visit(picture_number)
 kept = sum(map(len, thumbnails.values()))
-print(f"{PICTURES} pictures of {WIDTH * HEIGHT} bytes seen and dropped, {len(thumbnails)} thumbnails of {kept} bytes kept",
-      flush=True)
+print(f"{PICTURES} pictures of {WIDTH * HEIGHT:,} bytes each seen and dropped; {len(thumbnails)} thumbnails kept, "
+      f"{kept:,} bytes in all", flush=True)
 os._exit(0) # as a server that is stopped: nothing is tidied up, and the ledger has it all the same

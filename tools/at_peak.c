@@ -1,9 +1,14 @@
 /* at_peak.c — which figures show what was live at the peak; see at_peak.h. */
 #include "at_peak.h"
+#include "text.h"
 
-enum { NEAR_MIN = 1 << 20 };
+#include <stdio.h>
+
+enum { NEAR_MIN = 1 << 20, NEAR_LIVE = 4 /* part of the peak that what is live may be off, and still be called it */ };
 
 static uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
+
+static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static uint64_t live_bytes(const struct image *image) { return image->host.live_bytes + image->mapped.live_bytes; }
 
@@ -16,13 +21,12 @@ static void show_live(struct image *image) {
     image->header.picture_bytes = live_bytes(image);
     image->header.picture_peak = image_peak(image);
     image->header.picture_ns = image_now(image);
-    image->picture_is_live = true;
+    image->has_picture = image->picture_is_live = true;
 }
 
 void at_peak_choose(struct image *image) {
-    uint64_t peak = image_peak(image);
-    if (image->has_picture && distance(peak, live_bytes(image)) < distance(peak, image->header.picture_bytes))
-        show_live(image);
+    uint64_t peak = image_peak(image), picture = image->has_picture ? image->header.picture_bytes : 0;
+    if (distance(peak, live_bytes(image)) < distance(peak, picture)) show_live(image);
 }
 
 int64_t at_peak_distance(const struct image *image) {
@@ -30,6 +34,37 @@ int64_t at_peak_distance(const struct image *image) {
 }
 
 bool at_peak_of_highest(const struct image *image) {
-    uint64_t peak = image_peak(image), near = peak / 100 > NEAR_MIN ? peak / 100 : NEAR_MIN;
-    return image->picture_is_live || distance(peak, image->header.picture_peak) <= near;
+    uint64_t peak = image_peak(image), near = most(peak / 100, NEAR_MIN);
+    if (image->picture_is_live) return distance(peak, image->header.picture_bytes) <= most(near, peak / NEAR_LIVE);
+    return !image->has_picture || distance(peak, image->header.picture_peak) <= near;
+}
+
+bool at_peak_since_freed(const struct image *image) {
+    uint64_t peak = image_peak(image);
+    return image->header.state == SNAP_EXITED && image->has_picture && !image->picture_is_live &&
+           peak - live_bytes(image) > most(NEAR_MIN, peak / 2);
+}
+
+static const char *live_when(const struct image *image) {
+    if (image->header.kind == SNAP_SNAPSHOT) return "was live when this snapshot was taken";
+    return image->running ? "is live now" : "was live at the end";
+}
+
+void at_peak_words(const struct image *image, char *text, size_t size) {
+    const struct snap_header *header = &image->header;
+    int64_t off = at_peak_distance(image);
+    struct text distance = text_size((uint64_t)(off < 0 ? -off : off));
+    uint64_t after = header->picture_ns > header->start_ns ? header->picture_ns - header->start_ns : 0;
+    if (image->picture_is_live && !off)
+        snprintf(text, size, "what %s: that is the peak.", live_when(image));
+    else if (image->picture_is_live)
+        snprintf(text, size, "what %s: no picture of the ledger is nearer to the peak. It is %s off.", live_when(image),
+                 distance.s);
+    else if (at_peak_of_highest(image))
+        snprintf(text, size, "the ledger at %s, %s after the start, %s off the peak.",
+                 text_size(header->picture_bytes).s, text_duration(after).s, distance.s);
+    else
+        snprintf(text, size,
+                 "the ledger %s after the start. The peak came later and was %s higher: there is no picture of it.",
+                 text_duration(after).s, distance.s);
 }

@@ -5,12 +5,20 @@
 
 #include "image.h"
 
-/* A picture is taken when the total has fallen. That of a program which grows shows an earlier, lower peak: when what
- * is live is nearer to the highest total, it is the picture from now on, and image->picture_is_live. */
+/* A picture is taken when the total has fallen. A program that only grows has none, and one that grows again has one of
+ * an earlier, lower peak: when what is live is nearer to the highest total, it is the picture from now on, and
+ * image->picture_is_live. No picture is left where nothing is live and none was taken. */
 void at_peak_choose(struct image *image);
 /* How far the figures are from the highest total. */
 int64_t at_peak_distance(const struct image *image);
 /* False when the picture is of an earlier peak than the highest, and nothing nearer is known. */
 bool at_peak_of_highest(const struct image *image);
+
+/* Which figures they are, as the rest of a sentence: "the ledger at 7.0 MiB, ..." */
+void at_peak_words(const struct image *image, char *text, size_t size);
+
+/* It ended in order, as an interpreter does that frees all it holds, and most of its peak was gone by then: the figures
+ * of the peak say more than those of the end. */
+bool at_peak_since_freed(const struct image *image);
 
 #endif

@@ -44,7 +44,7 @@ struct parts {
     size_t count, capacity;
 };
 
-static int parts_add(struct parts *parts, uint32_t frame, uint32_t node, uint32_t position) {
+static int parts_add(struct parts *parts, uint32_t frame, uint32_t level, uint32_t node, uint32_t position) {
     if (parts->count == parts->capacity) {
         size_t capacity = parts->capacity ? 2 * parts->capacity : 16;
         struct calltree_part *grown = realloc(parts->list, capacity * sizeof *grown);
@@ -52,7 +52,7 @@ static int parts_add(struct parts *parts, uint32_t frame, uint32_t node, uint32_
         parts->list = grown;
         parts->capacity = capacity;
     }
-    parts->list[parts->count++] = (struct calltree_part){frame, node, position};
+    parts->list[parts->count++] = (struct calltree_part){{frame, level}, node, position, level & INT32_MAX, false};
     return 0;
 }
 
@@ -62,7 +62,7 @@ static int add_children(const struct calltree *tree, uint32_t top, struct parts 
     const struct image *image = tree->image;
     for (uint32_t node = tree->child[top]; node;) {
         struct segment segment = stack_segment(image, node);
-        if (segment.count && parts_add(parts, segment.frames[0], node, 0) < 0) return -1;
+        if (segment.count && parts_add(parts, segment.frames[0], 0, node, 0) < 0) return -1;
         if (!segment.count && tree->child[node]) {
             node = tree->child[node];
             continue;
@@ -75,39 +75,71 @@ static int add_children(const struct calltree *tree, uint32_t top, struct parts 
 
 static int add_next(const struct calltree *tree, const struct calltree_part *part, struct parts *parts) {
     struct segment segment = stack_segment(tree->image, part->node);
-    uint32_t next = part->position + 1;
-    if (next < segment.count) return parts_add(parts, segment.frames[next], part->node, next);
+    uint32_t at = part->position, next = at + 1;
+    if (part->more) return parts_add(parts, segment.frames[at], part->level + 1, part->node, at);
+    if (next < segment.count) return parts_add(parts, segment.frames[next], 0, part->node, next);
     return add_children(tree, part->node, parts);
 }
 
-static int by_frame(const void *left, const void *right) {
+static int compare_lines(struct calltree_line a, struct calltree_line b) {
+    if (a.frame != b.frame) return a.frame < b.frame ? -1 : 1;
+    return a.level < b.level ? -1 : a.level > b.level;
+}
+
+static int by_line(const void *left, const void *right) {
     const struct calltree_part *a = left, *b = right;
-    if (a->frame != b->frame) return a->frame < b->frame ? -1 : 1;
+    int order = compare_lines(a->line, b->line);
+    if (order) return order;
     return a->node < b->node ? -1 : a->node > b->node;
 }
 
 static int by_bytes(const void *left, const void *right) {
     const struct branch *a = left, *b = right;
     if (a->bytes != b->bytes) return a->bytes > b->bytes ? -1 : 1;
-    return a->frame < b->frame ? -1 : a->frame > b->frame;
+    return compare_lines(a->line, b->line);
 }
 
-static bool sorted(const struct parts *parts) {
+static void sort_parts(struct parts *parts) {
     for (size_t i = 1; i < parts->count; i++)
-        if (parts->list[i - 1].frame > parts->list[i].frame) return false;
-    return true;
+        if (compare_lines(parts->list[i - 1].line, parts->list[i].line) > 0) {
+            qsort(parts->list, parts->count, sizeof *parts->list, by_line);
+            return;
+        }
+}
+
+/* Parts belong together by their lines: those that read the same get one. */
+static void unite(const struct calltree *tree, struct parts *parts) {
+    for (size_t first = 0, next; first < parts->count; first = next) {
+        struct calltree_line line = parts->list[first].line;
+        uint64_t bytes = 0;
+        bool more = false;
+        for (next = first; next < parts->count && compare_lines(parts->list[next].line, line) == 0; next++)
+            bytes += tree->bytes[parts->list[next].node];
+        if (bytes <= tree->line_from) continue;
+        line = tree->line(tree->line_context, line, &more);
+        for (size_t i = first; i < next; i++) {
+            parts->list[i].line = line;
+            parts->list[i].more = more;
+        }
+    }
+    sort_parts(parts);
+}
+
+static bool begins_branch(const struct parts *parts, size_t i) {
+    return i == 0 || compare_lines(parts->list[i].line, parts->list[i - 1].line) != 0;
 }
 
 static int make_branches(const struct calltree *tree, struct parts *parts, struct branches *branches) {
-    if (!sorted(parts)) qsort(parts->list, parts->count, sizeof *parts->list, by_frame);
     size_t count = 0;
-    for (size_t i = 0; i < parts->count; i++) count += i == 0 || parts->list[i].frame != parts->list[i - 1].frame;
+    sort_parts(parts);
+    if (tree->line) unite(tree, parts);
+    for (size_t i = 0; i < parts->count; i++) count += begins_branch(parts, i);
     branches->list = calloc(count + 1, sizeof *branches->list);
     if (!branches->list) return -1;
     for (size_t i = 0; i < parts->count; i++) {
         const struct calltree_part *part = &parts->list[i];
-        if (i == 0 || part->frame != part[-1].frame)
-            branches->list[branches->count++] = (struct branch){.frame = part->frame, .parts = part};
+        if (begins_branch(parts, i))
+            branches->list[branches->count++] = (struct branch){.line = part->line, .parts = part};
         struct branch *branch = &branches->list[branches->count - 1];
         branch->bytes += tree->bytes[part->node];
         if (tree->variances) branch->variance += tree->variances[part->node];

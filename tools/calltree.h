@@ -6,20 +6,32 @@
 
 #include "image.h"
 
+/* A line of the tree: a function of a frame. Where others are inlined in it, level 0 is the outermost one. */
+struct calltree_line {
+    uint32_t frame, level;
+};
+
 struct calltree {
     const struct image *image;
     uint64_t *bytes;           /* per node: of it and all below it */
     double *variances;         /* the same, of estimates; NULL: they are exact */
     uint32_t *child, *sibling; /* per node: first child and next sibling with any bytes, or 0 */
-    uint64_t steps_left;       /* what a file can make us do has an end: then nothing more is called */
+    /* Names what is shown: which line stands for all that read the same as this one. Asked for what holds more than
+     * `line_from` bytes only; NULL: each frame is a line of its own. */
+    struct calltree_line (*line)(void *context, struct calltree_line line, bool *more);
+    void *line_context;
+    uint64_t line_from;
+    uint64_t steps_left; /* what a file can make us do has an end: then nothing more is called */
 };
 
-/* A frame in its place in the tree. The same place may be reached in several segments: one part each. */
+/* A line in its place in the tree. The same place may be reached in several segments: one part each. */
 struct calltree_part {
-    uint32_t frame, node, position; /* frame is the one at this position of the node's segment */
+    struct calltree_line line; /* what it counts as; the frame itself is at this position of the node's segment */
+    uint32_t node, position;
+    uint32_t level : 31, more : 1; /* of the frame itself, and whether it has a level further in */
 };
 struct branch {
-    uint32_t frame;
+    struct calltree_line line;
     uint64_t bytes;
     double variance;
     const struct calltree_part *parts;

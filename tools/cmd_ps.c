@@ -13,11 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { COLUMNS = 80, BEFORE_FILE = 64, WHOLE_NAME = 1000 };
+enum { BEFORE_FILE = 64, WHOLE_NAME = 1000 };
 
 struct tracked {
     pid_t pid;
@@ -93,26 +92,18 @@ static int collect(struct tracked_list *list) {
     return result;
 }
 
-/* A line fits a terminal; into a pipe goes the whole name. */
-static int file_columns(void) {
-    struct winsize size = {0};
-    if (!isatty(STDOUT_FILENO)) return WHOLE_NAME;
-    bool wide = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > COLUMNS;
-    return (wide ? size.ws_col : COLUMNS) - BEFORE_FILE;
-}
-
 static void print_text(const struct tracked_list *list) {
     if (!list->count) {
         puts("no process is tracked by memstow now");
         return;
     }
-    int room = file_columns();
+    int room = isatty(STDOUT_FILENO) ? text_width() - BEFORE_FILE : WHOLE_NAME; /* a pipe gets the whole name */
     printf("%8s %-16s %12s %11s %11s  %s\n", "pid", "name", "elapsed", "live", "peak", "file");
     for (size_t i = 0; i < list->count; i++) {
         const struct tracked *tracked = &list->items[i];
         printf("%8d %s %12s %11s %11s  %s\n", (int)tracked->pid, text_left(tracked->name, 16).s,
                text_duration(tracked->elapsed_ns).s, text_estimate(tracked->live).s, text_estimate(tracked->peak).s,
-               text_fit(*tracked->path ? tracked->path : "(in memory)", room).s);
+               text_fit_path(*tracked->path ? tracked->path : "(in memory)", room).s);
     }
 }
 

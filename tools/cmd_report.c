@@ -2,27 +2,19 @@
 #include "at_peak.h"
 #include "commands.h"
 #include "estimate.h"
+#include "innermost.h"
 #include "report.h"
 #include "stacks.h"
 #include "text.h"
+#include "top.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum {
-    OPTION_BY = 256,
-    OPTION_TOP,
-    OPTION_MATCH,
-    OPTION_PEAK,
-    OPTION_CHURN,
-    OPTION_FORM,
-    TOP_DEFAULT = 10,
-    TOP_SITES_JSON = 1000
-};
+enum { OPTION_BY = 256, OPTION_TOP, OPTION_MATCH, OPTION_PEAK, OPTION_CHURN, OPTION_FORM, TOP_SITES_JSON = 1000 };
 
 struct choice {
     enum view view;
@@ -58,13 +50,12 @@ static int help(void) {
     return finish_output(EXIT_FINE);
 }
 
-static bool parse_top(const char *string, size_t *top) {
-    char *end;
-    errno = 0;
-    unsigned long value = strtoul(string, &end, 10);
-    if (errno || *end || string[0] < '0' || string[0] > '9') return false;
-    *top = value;
-    return true;
+/* By frame: what the report leaves out of its stacks does not match either. */
+static uint8_t *match(const struct report *report, const char *text) {
+    uint8_t *marks = symbols_match(report->symbols, text);
+    for (size_t i = 0; marks && i < report->image->frame_count; i++)
+        if (innermost_is_import(report->image, (uint32_t)i)) marks[i] = 0;
+    return marks;
 }
 
 static int write_report(struct report *report, const struct choice *choice) {
@@ -72,11 +63,12 @@ static int write_report(struct report *report, const struct choice *choice) {
     int result = -1;
     report->symbols = symbols_begin(report->image, report->subject->pid);
     if (report->symbols && choice->match) {
-        marks = symbols_match(report->symbols, choice->match);
+        marks = match(report, choice->match);
         kept = marks ? stack_marked(report->image, marks) : NULL;
         report->kept = kept;
     }
     if (report->symbols && (kept || !choice->match)) result = choice->write(report);
+    if (result == 0 && choice->form) report_tell_match(report);
     symbols_end(report->symbols);
     free(marks);
     free(kept);
@@ -97,9 +89,10 @@ static int show(const char *argument, const struct choice *choice) {
                                    : choice->form    ? SIZE_MAX
                                                      : TOP_DEFAULT,
                             .top_sites = choice->top_given ? choice->top : TOP_SITES_JSON};
-    if (choice->measure == MEASURE_PEAK && !subject.image.has_picture)
-        complain("%s has no picture of its peak: --peak shows nothing", TEXT_SAFE(argument));
     at_peak_choose(&subject.image);
+    if (choice->measure == MEASURE_PEAK && !subject.image.has_picture)
+        complain("%s: nothing is live, and no picture of its peak was taken: --peak shows nothing",
+                 TEXT_SAFE(argument));
     int result = resident_split(&report.resident, &subject.image);
     if (result == 0) result = estimate_stacks(&subject.image);
     if (result == 0) result = write_report(&report, choice);
@@ -124,12 +117,12 @@ static int take_option(struct choice *choice, int option, char **argv) {
         choice->view_given = true;
         return 0;
     case OPTION_TOP:
-        if (!parse_top(optarg, &choice->top)) return usage_error("report", "--top=%s: not a number", TEXT_SAFE(optarg));
+        if (!top_parse(optarg, &choice->top)) return usage_error("report", "--top=%s: not a number", TEXT_SAFE(optarg));
         choice->top_given = true;
         return 0;
     case OPTION_MATCH:
         choice->match = optarg;
-        return 0;
+        return *optarg ? 0 : usage_error("report", "--match= matches everything: give it a text");
     case OPTION_PEAK:
     case OPTION_CHURN:
         if (choice->measure != MEASURE_LIVE) return usage_error("report", "--peak and --churn exclude each other");

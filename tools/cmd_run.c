@@ -25,6 +25,7 @@
 
 enum { OPTION_STACKS = 256, OPTION_ALLOCATOR, OPTION_FOLLOW, OPTION_PYTHON_OBJECTS, OPTION_STACK_MEMORY, OPTION_QUIET };
 enum { NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
+enum { STACK_MEMORY_LEAST = 64 << 10 };
 
 struct run {
     const char *output, *stacks, *allocator, *follow;
@@ -54,13 +55,15 @@ static int help(void) {
          "                          of one in BYTES allocated (default 512K), which costs\n"
          "                          little; totals are exact all the same\n"
          "  --stack-memory=SIZE     memory that call stacks, sites and counters of each\n"
-         "                          process may take: 500M, 1G, ... (default: 64 million\n"
-         "                          bytes)\n"
+         "                          process may take: 500M, 1G, ..., 64K at least\n"
+         "                          (default: 64 million bytes)\n"
          "  --allocator=keep|mimalloc\n"
          "                          who serves the memory: the program's own allocator, or\n"
          "                          mimalloc\n"
          "  --follow=all|none|NAME,...\n"
-         "                          which children to track (default: all)\n"
+         "                          which children to track (default: all); a NAME is what\n"
+         "                          a program was called by, without directories; a\n"
+         "                          script goes by its interpreter\n"
          "  --python-objects        count each Python object by itself: sets\n"
          "                          PYTHONMALLOC=malloc, unless you have set it\n"
          "  --quiet                 no status line and no summary\n"
@@ -70,11 +73,11 @@ static int help(void) {
     return finish_output(EXIT_FINE);
 }
 
-/* The same sizes as --fail-over takes, from 1 to `most`. */
-static bool valid_size(const char *value, uint64_t most, uint64_t *bytes) {
-    struct limits limits;
+/* The same sizes as --fail-over takes, from `least` to `most`. */
+static bool valid_size(const char *value, uint64_t least, uint64_t most, uint64_t *bytes) {
+    struct limits limits = {.count = 0};
     if (!limits_parse(&limits, value) || limits.count != 1 || limits.list[0].kind != LIMIT_BYTES) return false;
-    if (limits.list[0].value < 1 || limits.list[0].value > (double)most) return false;
+    if (limits.list[0].value < (double)least || limits.list[0].value > (double)most) return false;
     *bytes = (uint64_t)limits.list[0].value;
     return true;
 }
@@ -85,7 +88,7 @@ static bool take_stacks(struct run *run, const char *value) {
     run->stacks = value;
     if (strncmp(value, "sample:", 7) != 0)
         return strcmp(value, "full") == 0 || strcmp(value, "none") == 0 || strcmp(value, "sample") == 0;
-    if (!valid_size(value + 7, SNAP_SAMPLE_MOST, &bytes)) return false;
+    if (!valid_size(value + 7, 1, SNAP_SAMPLE_MOST, &bytes)) return false;
     snprintf(run->sample, sizeof run->sample, "sample:%llu", (unsigned long long)bytes);
     run->stacks = run->sample;
     return true;
@@ -163,7 +166,7 @@ static int check_output(const struct run *run) {
 }
 
 static int look_at_program(struct run *run) {
-    char path[4096], note[128];
+    char path[4096], note[256];
     int error = program_find(run->argv[0], path, sizeof path);
     if (error == ENOENT) {
         complain("%s: not found", TEXT_SAFE(run->argv[0]));
@@ -174,6 +177,10 @@ static int look_at_program(struct run *run) {
         return NOT_EXECUTABLE;
     }
     run->verdict = program_look(path, note, sizeof note);
+    if (run->verdict == PROGRAM_NO_INTERPRETER) {
+        complain("%s: its interpreter %s: not found", TEXT_SAFE(run->argv[0]), TEXT_SAFE(note));
+        return NOT_FOUND;
+    }
     run->untrackable = run->verdict != PROGRAM_FINE;
     if (run->untrackable) complain("%s %s", TEXT_SAFE(run->argv[0]), note);
     return EXIT_FINE;
@@ -208,7 +215,10 @@ static void sum_up(const struct run *run, const struct launch *launch) {
     if (!template_directory(&run->template, base_name(run->argv[0]), launch->pid, directory, sizeof directory)) return;
     struct summary summary = {
         .command = run->argv[0], .directory = directory, .launch = launch, .expected_none = run->untrackable};
-    if (run->template.named) summary.file = base_name(run->output);
+    if (run->template.named) {
+        summary.given = run->output;
+        summary.file = base_name(run->output);
+    }
     memcpy(summary.run_id, run->run_id, sizeof summary.run_id);
     summary_print(&summary);
 }
@@ -249,7 +259,7 @@ int cmd_run(int argc, char **argv) {
             run.output = optarg;
         else if (option == OPTION_STACKS && take_stacks(&run, optarg))
             continue;
-        else if (option == OPTION_STACK_MEMORY && valid_size(optarg, INT64_MAX, &run.stack_memory))
+        else if (option == OPTION_STACK_MEMORY && valid_size(optarg, STACK_MEMORY_LEAST, INT64_MAX, &run.stack_memory))
             continue;
         else if (option == OPTION_ALLOCATOR && valid_allocator(optarg))
             run.allocator = optarg;
@@ -262,7 +272,7 @@ int cmd_run(int argc, char **argv) {
         else if (option == OPTION_STACKS)
             return usage_error("run", "--stacks=%s: not full, none or sample[:BYTES], 1 to 1T", TEXT_SAFE(optarg));
         else if (option == OPTION_STACK_MEMORY)
-            return usage_error("run", "--stack-memory=%s: not a size like 64M or 1G", TEXT_SAFE(optarg));
+            return usage_error("run", "--stack-memory=%s: not a size like 64M or 1G, 64K at least", TEXT_SAFE(optarg));
         else if (option == OPTION_ALLOCATOR)
             return usage_error("run", "--allocator=%s: not keep or mimalloc", TEXT_SAFE(optarg));
         else if (option == OPTION_FOLLOW)

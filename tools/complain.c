@@ -40,6 +40,11 @@ int option_error(const char *command, int result, char **argv) {
 int finish_output(int code) {
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout)) return code;
+    if (!errno) { /* it failed on the way here: what fails again says why */
+        clearerr(stdout);
+        putchar('\n');
+        fflush(stdout);
+    }
     if (errno != EPIPE) complain("the output could not be written: %s", errno ? strerror(errno) : "write error");
     return EXIT_UNREADABLE;
 }

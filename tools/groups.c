@@ -169,8 +169,9 @@ static int add_totals(struct groups *groups, const struct image *image, const st
         struct row *row = find_row(groups, &key);
         if (!row) return -1;
         if (by_stack) row->variance += (float)image_variance(image, total, groups->measure);
-        row->side[side].live_bytes += total_live_bytes(total);
-        row->side[side].live_blocks += total_live_blocks(total);
+        enum measure measure = groups->sides == 1 ? MEASURE_LIVE : groups->measure;
+        row->side[side].live_bytes += total_measure(total, measure);
+        row->side[side].live_blocks += total_measure_blocks(total, measure);
         row->stack_node = node & INT32_MAX; /* there are not that many */
         row->stack_side = side & 1;
         if (groups->sides == 1) {

@@ -11,7 +11,8 @@
 
 enum view { BY_MODEL, BY_NODE, BY_RUN, BY_SITE, BY_MODULE, BY_THREAD, VIEWS };
 
-/* A thread may have freed more than it allocated, and estimates may be more than there is: live_* of rows of threads
+/* Of two that are compared, what the measure of the groups says, which is what is live or was at the peak.
+ * A thread may have freed more than it allocated, and estimates may be more than there is: live_* of rows of threads
  * and of the remainder may be negative numbers. */
 struct row_side {
     uint64_t live_bytes, live_blocks;
@@ -36,7 +37,7 @@ struct groups {
     enum view view;
     int sides;
     bool tids;            /* threads of the same name are told apart; else they are one row */
-    enum measure measure; /* that variances are of */
+    enum measure measure; /* that variances are of; of two that are compared the figures, too */
     bool estimated;       /* some rows are of estimates. When two are compared, a row more has what the others lack */
     const uint8_t *kept;  /* by node of the image that is added: totals elsewhere are left out. NULL: all count */
     struct row *rows;

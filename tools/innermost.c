@@ -4,12 +4,21 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
+
+static const struct snap_code *code_of(const struct image *image, uint32_t id) {
+    const struct snap_frame *frame = stack_frame(image, id);
+    return frame ? frame_code(image, frame) : NULL;
+}
+
+bool innermost_is_import(const struct image *image, uint32_t id) {
+    static const char import[] = "<frozen importlib";
+    const struct snap_code *code = code_of(image, id);
+    return code && strncmp(image_string(image, code->file), import, sizeof import - 1) == 0;
+}
 
 bool innermost_is_python(const struct image *image, uint32_t id) {
-    static const char import[] = "<frozen importlib";
-    const struct snap_frame *frame = stack_frame(image, id);
-    const struct snap_code *code = frame ? frame_code(image, frame) : NULL;
-    return code && strncmp(image_string(image, code->file), import, sizeof import - 1) != 0;
+    return code_of(image, id) && !innermost_is_import(image, id);
 }
 
 struct stack {
@@ -29,27 +38,77 @@ static size_t find_python(const struct stack *stack, size_t from) {
 static size_t add(struct innermost *innermost, const struct stack *stack, size_t next, size_t end, size_t most) {
     for (; next < end && innermost->count < most; next++) {
         const struct named_frame *frame = symbols_frame(stack->symbols, stack->frames[next]);
-        for (uint32_t i = 0; i < frame->count && innermost->count < most; i++)
-            innermost->lines[innermost->count++] = (struct innermost_line){frame, &frame->symbols[i], 0};
+        for (uint32_t i = 0; i < frame->count && innermost->count < most; i++) {
+            struct innermost_line *line = &innermost->lines[innermost->count++];
+            *line = (struct innermost_line){frame, &frame->symbols[i], line->skipped};
+        }
     }
     return next;
+}
+
+/* What lies between the innermost frames and the first Python line: one frame takes the line that would say so. */
+static size_t skip_to_python(struct innermost *innermost, const struct stack *stack, size_t next, size_t python) {
+    size_t skipped = python - next;
+    if (skipped == 1) return add(innermost, stack, next, python, INNERMOST_LINES);
+    innermost->lines[innermost->count].skipped = skipped;
+    return python;
 }
 
 void innermost_of(struct innermost *innermost, const struct image *image, struct symbols *symbols, uint32_t node) {
     static uint32_t frames[STACK_FRAMES_MAX];
     struct stack stack = {image, symbols, frames, stack_frames(image, node, frames, STACK_FRAMES_MAX)};
-    innermost->count = 0;
+    *innermost = (struct innermost){.count = 0};
     size_t python = find_python(&stack, 0);
     size_t native = python < stack.count ? INNERMOST_BELOW_PYTHON : INNERMOST_NATIVE;
     size_t next = add(innermost, &stack, 0, python, native);
-    size_t most = innermost->count + INNERMOST_PYTHON;
-    for (size_t line = innermost->count; python < stack.count && innermost->count < most; line = INNERMOST_LINES) {
-        size_t skipped = python - next;
+    if (python < stack.count) next = skip_to_python(innermost, &stack, next, python);
+    size_t most =
+        innermost->count + INNERMOST_PYTHON < INNERMOST_LINES ? innermost->count + INNERMOST_PYTHON : INNERMOST_LINES;
+    for (; python < stack.count && innermost->count < most; python = find_python(&stack, next))
         next = add(innermost, &stack, python, python + 1, most);
-        if (line < innermost->count) innermost->lines[line].skipped = skipped;
-        python = find_python(&stack, next);
-    }
+    if (stack.count - next == 1) next = add(innermost, &stack, next, stack.count, INNERMOST_LINES);
     innermost->more = stack.count - next;
+}
+
+static bool begins(const char *name, const char *with) { return strncmp(name, with, strlen(with)) == 0; }
+
+static bool ends(const char *name, const char *with) {
+    size_t length = strlen(name), end = strlen(with);
+    return length >= end && strcasecmp(name + length - end, with) == 0;
+}
+
+/* Functions that take memory for others: operator new, the C++ library, and whatever is called like malloc. */
+static bool is_allocator(const char *function) {
+    return function && (begins(function, "operator new") || begins(function, "std::") ||
+                        begins(function, "__gnu_cxx::") || ends(function, "malloc") || ends(function, "calloc") ||
+                        ends(function, "realloc") || ends(function, "memalign"));
+}
+
+static bool find_caller(const struct stack *stack, struct innermost_line *line) {
+    for (size_t i = 0; i < stack->count; i++) {
+        const struct named_frame *frame = symbols_frame(stack->symbols, stack->frames[i]);
+        for (uint32_t k = 0; k < frame->count; k++) {
+            *line = (struct innermost_line){frame, &frame->symbols[k], 0};
+            if (!is_allocator(frame->symbols[k].function)) return true;
+        }
+    }
+    return false;
+}
+
+bool innermost_caller(struct innermost_line *line, const struct image *image, struct symbols *symbols, uint32_t node) {
+    static uint32_t frames[STACK_FRAMES_MAX];
+    struct stack stack = {image, symbols, frames, stack_frames(image, node, frames, STACK_FRAMES_MAX)};
+    size_t python = find_python(&stack, 0);
+    if (!stack.count) return false;
+    if (python < stack.count) {
+        stack.frames += python;
+        stack.count = 1;
+    }
+    if (!find_caller(&stack, line)) {
+        const struct named_frame *frame = symbols_frame(symbols, stack.frames[0]);
+        *line = (struct innermost_line){frame, &frame->symbols[0], 0};
+    }
+    return true;
 }
 
 struct text_line innermost_text(const struct innermost_line *line, int width) {

@@ -11,7 +11,8 @@ enum {
     INNERMOST_NATIVE = 4,       /* lines of a stack without Python further out */
     INNERMOST_BELOW_PYTHON = 2, /* lines inside the innermost Python frame */
     INNERMOST_PYTHON = 3,
-    INNERMOST_LINES = INNERMOST_BELOW_PYTHON + INNERMOST_PYTHON
+    INNERMOST_LINES =
+        16 /* and one frame between two of them, or behind the last, where it would be the only one left out */
 };
 
 struct innermost {
@@ -27,7 +28,13 @@ struct innermost {
 /* No line for a stack that the image does not have. */
 void innermost_of(struct innermost *innermost, const struct image *image, struct symbols *symbols, uint32_t node);
 
-/* A Python frame of more than the import machinery, which Python leaves out of its own tracebacks, too. */
+/* One line for the whole stack: the innermost Python line; without Python the first function that is not the
+ * allocator's, or C++'s own. False for a stack that the image does not have. */
+bool innermost_caller(struct innermost_line *line, const struct image *image, struct symbols *symbols, uint32_t node);
+
+/* A Python frame of the import machinery, which Python leaves out of its own tracebacks. */
+bool innermost_is_import(const struct image *image, uint32_t frame);
+/* A Python frame of more than that. */
 bool innermost_is_python(const struct image *image, uint32_t frame);
 
 /* "py function  file:line", or three blanks in front where it is not Python; `width` columns at most. */

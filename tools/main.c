@@ -31,17 +31,23 @@ static const struct command *find(const char *name) {
     return NULL;
 }
 
+static const char usage[] = "usage: memstow COMMAND [ARGUMENT...]\n"
+                            "       memstow help [COMMAND]\n"
+                            "       memstow --version\n";
+
 static int help(void) {
-    puts("usage: memstow COMMAND [ARGUMENT...]\n"
-         "       memstow help [COMMAND]\n"
-         "       memstow --version\n"
-         "\n"
-         "An exact ledger of a program's memory.\n");
+    printf("%s\nAn exact ledger of a program's memory.\n\n", usage);
     for (int i = 0; i < COMMANDS; i++) printf("  %-10s %s\n", commands[i].name, commands[i].summary);
     puts("\n'memstow COMMAND --help' tells more. Start with:\n"
          "\n"
          "  memstow run -- python3 train.py");
     return finish_output(EXIT_FINE);
+}
+
+static int no_command(void) {
+    complain("no command given (see 'memstow --help')");
+    fputs(usage, stderr);
+    return EXIT_USAGE;
 }
 
 /* memstow help COMMAND is memstow COMMAND --help. */
@@ -52,10 +58,7 @@ static int help_on(char *name) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 2) {
-        complain("no command given (see 'memstow --help')");
-        return EXIT_USAGE;
-    }
+    if (argc < 2) return no_command();
     if (strcmp(argv[1], "help") == 0 && argc > 2) return help_on(argv[2]);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) return help();
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {

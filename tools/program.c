@@ -91,6 +91,15 @@ static char *interpreter_of(char *line) {
     return line;
 }
 
+static enum program_verdict look(const char *path, char *note, size_t size, int depth);
+
+static enum program_verdict look_interpreter(char *line, char *note, size_t size, int depth) {
+    const char *path = interpreter_of(line);
+    if (!*path || executable(path) != ENOENT) return look(path, note, size, depth);
+    snprintf(note, size, "%s", path);
+    return PROGRAM_NO_INTERPRETER;
+}
+
 static enum program_verdict look(const char *path, char *note, size_t size, int depth) {
     char start[256] = "";
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -105,7 +114,7 @@ static enum program_verdict look(const char *path, char *note, size_t size, int 
     if (pread(fd, start, sizeof start - 1, 0) >= SELFMAG && memcmp(start, ELFMAG, SELFMAG) == 0)
         verdict = look_elf(fd, path, note, size);
     else if (memcmp(start, "#!", 2) == 0 && depth < SCRIPT_DEPTH)
-        verdict = look(interpreter_of(start), note, size, depth + 1);
+        verdict = look_interpreter(start, note, size, depth + 1);
     close(fd);
     return verdict;
 }

@@ -37,6 +37,8 @@ bool report_shows_table(const struct report *report, enum view *view);
 /* Of the text: the sites that hold the most, and the call tree. */
 int text_sites(const struct report *report);
 int text_tree(const struct report *report);
+/* "live", "allocated" or "at peak": of what the stacks are shown. */
+struct text report_measure_words(const struct report *report);
 /* "By SITE", and what --match leaves of it. */
 void text_view(const struct report *report, enum view view);
 void text_without_lines(const struct report *report);
@@ -62,6 +64,8 @@ bool report_shows_peak(const struct report *report);
 struct text report_peak_label(const struct image *image);
 /* The sentence that says what they show. */
 void report_text_peak(const struct report *report);
+/* That a program which tidied up at its end held more before, and how to see it. */
+void report_text_since_freed(const struct report *report);
 /* Where the stacks or the table are estimates: that they are, and what they lack. */
 void report_text_estimates(const struct report *report);
 /* The same on standard error, beside a form that has no place for it. */
@@ -70,13 +74,19 @@ void report_tell_estimates(const struct report *report);
 void report_text_thread_notes(const struct groups *groups, size_t shown);
 void report_text_residency(const struct report *report); /* the part of the text that tells where the RSS is */
 
+int report_text_blocks(const struct report *report); /* and that which lists the largest blocks; 0, or -1: no memory */
+/* Of --match: what is left, and its part of all. Whether there is anything; without --match nothing is said. */
+bool report_text_match(const struct report *report);
+/* The same beside a form that has no place for it: only that there is nothing. */
+void report_tell_match(const struct report *report);
+
 /* Rows that both list: large blocks and mappings, the biggest first. */
 struct listed {
     uint64_t address, size, birth_ns, resident;
     uint32_t site, thread;
     const struct snap_mapping *mapping; /* NULL for a large block */
 };
-struct listed *report_listed(const struct image *image, bool large, bool mappings, size_t *count);
+struct listed *report_listed(const struct report *report, bool large, bool mappings, size_t *count);
 
 /* "exited", "still running" … */
 const char *report_state(const struct image *image);

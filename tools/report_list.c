@@ -11,17 +11,26 @@ static int by_size(const void *left, const void *right) {
     return a->address < b->address ? -1 : a->address > b->address;
 }
 
-struct listed *report_listed(const struct image *image, bool large, bool mappings, size_t *count) {
+/* Of what --match leaves out no block is listed, nor one of which no site is known. */
+static bool lists(const struct report *report, uint32_t site) {
+    const struct total *total = image_total(report->image, site);
+    return !report->kept || (total && report_keeps(report, total));
+}
+
+struct listed *report_listed(const struct report *report, bool large, bool mappings, size_t *count) {
+    const struct image *image = report->image;
     struct listed *list = calloc(image->large_count + image->mapping_count + 1, sizeof *list);
     *count = 0;
     if (!list) return NULL;
     for (size_t i = 0; large && i < image->large_count; i++) {
         const struct snap_large *block = &image->large[i];
+        if (!lists(report, block->site)) continue;
         list[(*count)++] = (struct listed){block->address, block->size, block->birth_ns, block->resident, block->site,
                                            block->thread,  NULL};
     }
     for (size_t i = 0; mappings && i < image->mapping_count; i++) {
         const struct snap_mapping *mapping = &image->mappings[i];
+        if (!lists(report, mapping->site)) continue;
         list[(*count)++] =
             (struct listed){mapping->address, mapping->length, mapping->birth_ns, mapping->resident, mapping->site,
                             mapping->tid,     mapping};
@@ -90,7 +99,7 @@ const char *report_state(const struct image *image) {
     case SNAP_RUNNING:
         if (image->running) return "running";
         return image->header.kind == SNAP_SNAPSHOT ? "was running when this snapshot was taken"
-                                                   : "ended without saying so (killed?)";
+                                                   : "was killed (or left by a raw exit)";
     case SNAP_EXITED:
         return "exited";
     case SNAP_ABRUPT_EXIT:

@@ -6,20 +6,24 @@
 
 enum { FILES_SHOWN = 5, HEADERS_SHOWN_FROM = 32 }; /* one part in so many of the RSS */
 
+/* Names take what a wide terminal has to spare. */
+static int wider(int columns) { return columns + text_width() - 80; }
+
 static void part(const char *name, uint64_t bytes, uint64_t rss) {
     if (bytes)
-        printf("  %-44s %12s %5.1f %%\n", name, text_size(bytes).s, rss ? 100.0 * (double)bytes / (double)rss : 0.0);
+        printf("  %-*s %12s %5.1f %%\n", wider(44), name, text_size(bytes).s,
+               rss ? 100.0 * (double)bytes / (double)rss : 0.0);
 }
 
 static void part_of_part(const char *name, uint64_t bytes) {
-    printf("    %s %12s\n", text_left(name, 42).s, text_size(bytes).s);
+    printf("    %s %12s\n", text_left(name, wider(42)).s, text_size(bytes).s);
 }
 
 static const char *why_not_measured(const struct image *image) {
     if (image->header.state == SNAP_EXECED) return "the process went on as another program (exec)";
     if (image->header.state == SNAP_RUNNING && image->running) return "you may not look at the pages of this process";
     if (image->header.state == SNAP_RUNNING && image->header.kind == SNAP_LEDGER)
-        return "the process ended without its last word (killed)";
+        return "the process was killed (or left by a raw exit)";
     return "the process could not look at its own pages";
 }
 

@@ -1,6 +1,5 @@
-/* report_text.c — a report for people, in 80 columns; see report.h. */
+/* report_text.c — a report for people, in 80 columns or those of a wider terminal; see report.h. */
 #include "estimate.h"
-#include "innermost.h"
 #include "lost.h"
 #include "report.h"
 #include "text.h"
@@ -24,7 +23,7 @@ static void text_head(const struct report *report) {
     uint64_t now = image_now(image);
     printf("%s (pid %u), %s\n", TEXT_SAFE(header->name), header->pid, report_state(image));
     if (*image_fact(image, SNAP_FACT_COMMAND))
-        printf("  command    %s\n", text_fit(image_fact(image, SNAP_FACT_COMMAND), 66).s);
+        printf("  command    %s\n", text_fit(image_fact(image, SNAP_FACT_COMMAND), text_width() - 14).s);
     printf("  started    %s", text_when(header->start_wall_ns).s);
     bool killed = header->state == SNAP_RUNNING && header->kind == SNAP_LEDGER && !image->running;
     if (!killed && now > header->start_ns) printf(", tracked for %s", text_duration(now - header->start_ns).s);
@@ -67,10 +66,11 @@ static void text_totals(const struct report *report) {
 }
 
 static void thread_rows(const struct groups *groups, size_t shown) {
-    printf("  %-38s %12s %12s\n", "", "allocated", "net");
+    int width = text_width() - 42;
+    printf("  %-*s %12s %12s\n", width, "", "allocated", "net");
     for (size_t i = 0; i < shown; i++) {
         const struct row *row = groups_row(groups, i);
-        printf("  %s %12s %12s\n", text_left(groups_place(groups, row), 38).s, text_size(row->alloc_bytes).s,
+        printf("  %s %12s %12s\n", text_left(groups_place(groups, row), width).s, text_size(row->alloc_bytes).s,
                text_size_change((int64_t)row->side[0].live_bytes).s);
     }
     report_text_thread_notes(groups, shown);
@@ -83,7 +83,7 @@ static void print_error(double variance) { printf("%*s", ERROR_WIDTH, text_size(
 static void live_rows(const struct report *report, const struct groups *groups, size_t shown) {
     bool churn = report->measure == MEASURE_ALLOCATED, third = churn || report->image->has_picture;
     bool of_live = groups->estimated && report->measure == MEASURE_LIVE, of_third = groups->estimated && !of_live;
-    int width = (third ? 38 : 50) - (groups->estimated ? ERROR_WIDTH : 0);
+    int width = text_width() - (third ? 42 : 30) - (groups->estimated ? ERROR_WIDTH : 0);
     printf("  %-*s %12s%s %11s", width, "", "live", of_live ? "     ± of live" : "", "blocks");
     if (third) printf(" %12s", churn ? "allocated" : report_peak_label(report->image).s);
     puts(of_third ? "       ± of it" : "");
@@ -112,7 +112,7 @@ static size_t drop_empty(struct groups *groups) {
 
 void text_view(const struct report *report, enum view view) {
     printf("\nBy %s", view_name(view));
-    if (report->match) printf(", of call stacks with \"%s\"", text_fit(report->match, 40).s);
+    if (report->match && view != BY_THREAD) printf(", of call stacks with \"%s\"", text_fit(report->match, 40).s);
     putchar('\n');
 }
 
@@ -162,35 +162,6 @@ static int text_views(const struct report *report) {
     return report_shows_table(report, &view) ? text_groups(report, view) : 0;
 }
 
-/* The innermost frame of the site, or the module. */
-static struct text_line place_of(const struct report *report, uint32_t site, int width) {
-    const struct total *total = image_total(report->image, site);
-    struct innermost stack = {.count = 0};
-    if (total) innermost_of(&stack, report->image, report->symbols, total->stack);
-    if (stack.count) return symbol_text(stack.lines[0].frame, stack.lines[0].symbol, width);
-    if (total && total->flags & TOTAL_REMAINDER) return text_fit("(not sampled)", width);
-    return text_fit(image_module_name(report->image, total ? total->module : 0), width);
-}
-
-static int text_blocks(const struct report *report) {
-    size_t count;
-    struct listed *list = report_listed(report->image, true, true, &count);
-    if (!list) return -1;
-    size_t shown = count < report->top ? count : report->top;
-    if (count) {
-        printf("\nLargest blocks and mappings (%s of %s)\n", text_count(shown).s, text_count(count).s);
-        printf("  %12s %14s  %-9s  %s\n", "size", "age", "kind", "from");
-    }
-    for (size_t i = 0; i < shown; i++) {
-        const struct listed *item = &list[i];
-        printf("  %12s %14s  %-9s  %s\n", text_size(item->size).s,
-               text_duration(age_ns(report->image, item->birth_ns)).s,
-               item->mapping ? mapping_kind_name(item->mapping->kind) : "block", place_of(report, item->site, 37).s);
-    }
-    free(list);
-    return 0;
-}
-
 static void text_lost(const struct image *image) {
     if (!lost_any(image)) return;
     puts("\nLost");
@@ -206,9 +177,10 @@ static void text_lost(const struct image *image) {
 int report_text(const struct report *report) {
     text_head(report);
     text_totals(report);
+    report_text_since_freed(report);
     report_text_peak(report);
     report_text_estimates(report);
-    if (text_views(report) < 0 || text_blocks(report) < 0) return -1;
+    if (report_text_match(report) && (text_views(report) < 0 || report_text_blocks(report) < 0)) return -1;
     report_text_residency(report);
     text_lost(report->image);
     return 0;

@@ -5,8 +5,11 @@
 #include "text.h"
 
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { USUAL_WIDTH = 80 };
 
 static uint64_t now_ns(void) {
     struct timespec now;
@@ -38,23 +41,38 @@ static uint64_t not_negative(int64_t value) { return value > 0 ? (uint64_t)value
 /* In the background the terminal belongs to somebody else. */
 static bool in_foreground(void) { return tcgetpgrp(STDERR_FILENO) == getpgrp(); }
 
+static int terminal_width(void) {
+    struct winsize size;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : USUAL_WIDTH;
+}
+
+/* Saves the cursor, goes to a column from the right, writes, and comes back. The last column stays free: terminals
+ * differ in what they do there. */
+static void draw(const char *text, int width, int erased) {
+    int columns = terminal_width();
+    int column = columns - (width > erased ? width : erased);
+    fprintf(stderr, "\0337\033[%dG\033[K\033[%dG%s\0338", column > 1 ? column : 1,
+            columns - width > 1 ? columns - width : 1, text);
+    fflush(stderr);
+}
+
 void status_tick(void *context) {
     struct status *status = context;
     struct snap_header header;
+    char text[128];
     if (!in_foreground() || !look(status, &header)) return;
     uint64_t live = not_negative(header.host_live) + not_negative(header.mapped_live);
     uint64_t peak = header.total_peak > live ? header.total_peak : live;
-    fprintf(stderr, "\r\033[Kmemstow: %s, %s live, peak %s", text_duration(now_ns() - status->start_ns).s,
-            text_estimate(live).s, text_estimate(peak).s);
-    fflush(stderr);
-    status->shown = true;
+    snprintf(text, sizeof text, "memstow: %s, %s live, peak %s", text_duration(now_ns() - status->start_ns).s,
+             text_estimate(live).s, text_estimate(peak).s);
+    struct text_line fitted = text_fit(text, terminal_width() - 1);
+    int width = text_columns(fitted.s);
+    draw(fitted.s, width, status->width);
+    status->width = width;
 }
 
 void status_end(struct status *status) {
     forget(status);
-    if (status->shown && in_foreground()) {
-        fputs("\r\033[K", stderr);
-        fflush(stderr);
-    }
-    status->shown = false;
+    if (status->width && in_foreground()) draw("", 0, status->width);
+    status->width = 0;
 }

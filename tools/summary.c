@@ -1,6 +1,7 @@
 /* summary.c — what `memstow run` says at the end; see summary.h.
  * The files of a run are known by its run id; those of the first process are one for each program it became. */
 #include "summary.h"
+#include "at_peak.h"
 #include "image.h"
 #include "lost.h"
 #include "proc.h"
@@ -8,6 +9,7 @@
 #include "text.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,13 +121,25 @@ static void print_totals(const struct image *image) {
     print_figure("allocated", host->alloc_bytes + mapped->alloc_bytes, host->alloc_blocks + mapped->alloc_blocks);
 }
 
-/* The command that reports on a file of the run: a number would be taken for a pid. */
-static void print_command(const struct summary *summary, const char *file) {
+/* The directory in front of a file of the run, with its slash: as it was typed, where it was. */
+static void print_directory(const struct summary *summary, const char *file) {
     char cwd[4096];
-    bool here = getcwd(cwd, sizeof cwd) && strcmp(cwd, summary->directory) == 0;
-    const char *directory = !here ? summary->directory : process_parse(file) ? "." : "";
-    fprintf(stderr, "memstow report %s%s%s\n", directory, *directory && strcmp(directory, "/") != 0 ? "/" : "",
-            TEXT_SAFE(file));
+    const char *directory = summary->directory;
+    bool here = getcwd(cwd, sizeof cwd) && strcmp(cwd, directory) == 0;
+    if (summary->given && strchr(summary->given, '/'))
+        fprintf(stderr, "%.*s", (int)(summary->file - summary->given), text_fit(summary->given, 1000).s);
+    else if (summary->given || here)
+        fputs(process_parse(file) ? "./" : "", stderr); /* a number would be taken for a pid */
+    else
+        fprintf(stderr, "%s%s", TEXT_SAFE(directory), strcmp(directory, "/") != 0 ? "/" : "");
+}
+
+/* The command that reports on a file of the run, called as this one was. */
+static void print_command(const struct summary *summary, const char *option, const char *file) {
+    bool by_path = strchr(program_invocation_name, '/');
+    fprintf(stderr, "%s report %s", by_path ? TEXT_SAFE(program_invocation_name) : "memstow", option);
+    print_directory(summary, file);
+    fprintf(stderr, "%s\n", TEXT_SAFE(file));
 }
 
 static void print_tree(const struct summary *summary, const struct tree *tree) {
@@ -133,10 +147,18 @@ static void print_tree(const struct summary *summary, const struct tree *tree) {
     if (tree->files <= 1) return;
     fprintf(stderr, "  all %zu programs: %s live at end, %s allocated\n", tree->files, text_size(tree->live_bytes).s,
             text_size(tree->allocated_bytes).s);
+    fprintf(stderr, "  more files     %zu", tree->files - 1);
+    if (summary->file) fprintf(stderr, ": %s.*", text_fit(summary->file, 50).s);
+    fputc('\n', stderr);
     if (!biggest->live_bytes || strcmp(biggest->file, tree->main_file) == 0) return;
     fprintf(stderr, "  most live      %12s in %s (pid %u):\n%17s", text_size(biggest->live_bytes).s,
             text_fit(biggest->name, 24).s, biggest->pid, "");
-    print_command(summary, biggest->file);
+    print_command(summary, "", biggest->file);
+}
+
+static void print_sentence(const char *name, const char *text) {
+    fprintf(stderr, "  %-14s ", name);
+    text_wrap(stderr, text, 17, 17);
 }
 
 static void print_stepped_aside(const struct summary *summary, const struct tree *tree) {
@@ -144,15 +166,25 @@ static void print_stepped_aside(const struct summary *summary, const struct tree
     if (!summary->file || strcmp(summary->file, tree->main_file) == 0) return;
     snprintf(text, sizeof text, "another process was writing %s: the ledger of this one is %s",
              text_fit(summary->file, 200).s, text_fit(tree->main_file, 200).s);
-    fputs("  note           ", stderr);
-    text_wrap(stderr, text, 17, 17);
+    print_sentence("note", text);
+}
+
+/* The last program of the first process is the one that ended, unless it went on as one without a ledger. */
+static void print_gone_on(const struct image *image) {
+    if (image->header.state == SNAP_EXECED)
+        print_sentence("note", "it went on as another program (exec) that is not tracked: the figures are from before");
+}
+
+static void print_since_freed(const struct summary *summary, struct tree *tree) {
+    at_peak_choose(&tree->main);
+    if (!at_peak_since_freed(&tree->main)) return;
+    fputs("  since freed    what it held at its peak:\n                 ", stderr);
+    print_command(summary, "--peak ", tree->main_file);
 }
 
 static void print_note(const struct image *image) {
     const char *note = image_fact(image, SNAP_FACT_NOTE);
-    if (!*note) return;
-    fputs("  note           ", stderr);
-    text_wrap(stderr, note, 17, 17);
+    if (*note) print_sentence("note", note);
 }
 
 static void print_lost(const struct image *image) {
@@ -163,17 +195,19 @@ static void print_lost(const struct image *image) {
         }
 }
 
-static void print_main(const struct summary *summary, const struct tree *tree) {
+static void print_main(const struct summary *summary, struct tree *tree) {
     print_totals(&tree->main);
     print_tree(summary, tree);
     print_stepped_aside(summary, tree);
+    print_gone_on(&tree->main);
     print_note(&tree->main);
     print_lost(&tree->main);
     if (tree->unreadable)
         fprintf(stderr, "  %zu file%s of this run cannot be read\n", tree->unreadable,
                 tree->unreadable == 1 ? "" : "s");
+    print_since_freed(summary, tree);
     fputs("  next           ", stderr);
-    print_command(summary, tree->main_file);
+    print_command(summary, "", tree->main_file);
 }
 
 void summary_print(const struct summary *summary) {

@@ -10,7 +10,8 @@
 struct summary {
     const char *command;   /* as typed */
     const char *directory; /* where the files of the run are */
-    const char *file;      /* the name asked for with -o, in the directory; NULL when it has conversions */
+    const char *given;     /* what was asked for with -o, NULL when it has conversions, or nothing was; */
+    const char *file;      /* and its last name */
     uint8_t run_id[16];
     bool expected_none; /* it was said before that this program cannot be tracked */
     const struct launch *launch;

@@ -13,6 +13,7 @@
 
 struct interned {
     UT_hash_handle hh;
+    struct symbol_line line; /* of the words of a line: the first one that has them, its frame plus 1 */
     char text[];
 };
 
@@ -71,18 +72,24 @@ static const char *short_path(const char *path) {
     return parent;
 }
 
-/* One copy of a text; NULL for "" and when there is no memory. */
-static const char *intern(struct symbols *symbols, const char *text) {
+/* NULL when there is no memory. */
+static struct interned *intern_text(struct symbols *symbols, const char *text) {
     struct interned *string;
     size_t length = strlen(text);
-    if (!length) return NULL;
     HASH_FIND(hh, symbols->strings, text, length, string);
-    if (string) return string->text;
+    if (string) return string;
     string = malloc(sizeof *string + length + 1);
     if (!string) return NULL;
     memcpy(string->text, text, length + 1);
+    string->line = (struct symbol_line){0};
     HASH_ADD(hh, symbols->strings, text, length, string);
-    return string->text;
+    return string;
+}
+
+/* One copy of a text; NULL for "" and when there is no memory. */
+static const char *intern(struct symbols *symbols, const char *text) {
+    struct interned *string = *text ? intern_text(symbols, text) : NULL;
+    return string ? string->text : NULL;
 }
 
 static struct named_frame *new_frame(size_t count) {
@@ -183,6 +190,18 @@ const struct named_frame *symbols_frame(struct symbols *symbols, uint32_t id) {
     return symbols->frames[id];
 }
 
+struct symbol_line symbols_alike(struct symbols *symbols, struct symbol_line line) {
+    const struct named_frame *named = symbols_frame(symbols, line.frame);
+    const struct symbol *symbol = &named->symbols[line.symbol < named->count ? line.symbol : 0];
+    char words[80]; /* names are interned: equal ones are one */
+    snprintf(words, sizeof words, "%p %p %p %u", (const void *)named->module, (const void *)symbol->function,
+             (const void *)symbol->file, symbol->line);
+    struct interned *same = symbol->function ? intern_text(symbols, words) : NULL;
+    if (!same) return line;
+    if (!same->line.frame) same->line = (struct symbol_line){line.frame + 1, line.symbol};
+    return (struct symbol_line){same->line.frame - 1, same->line.symbol};
+}
+
 size_t symbols_without_lines(const struct symbols *symbols, const char **names, size_t most) {
     size_t count = 0;
     for (size_t i = 0; i < symbols->image->module_count; i++) {
@@ -225,7 +244,8 @@ struct text_line symbol_text(const struct named_frame *frame, const struct symbo
     char name[512], place[512];
     struct text_line line;
     describe(frame, symbol, name, place, sizeof name);
-    struct text_line right = text_fit(place, width / 2);
+    int rest = width - 2 - text_columns(name); /* what a short name leaves */
+    struct text_line right = text_fit(place, rest > width / 2 ? rest : width / 2);
     int taken = *place ? text_columns(right.s) + 2 : 0;
     snprintf(line.s, sizeof line.s, "%.500s%s%.400s", text_fit(name, width - taken).s, *place ? "  " : "", right.s);
     return line;

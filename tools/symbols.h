@@ -31,6 +31,13 @@ void symbols_end(struct symbols *symbols);
 /* Never NULL. */
 const struct named_frame *symbols_frame(struct symbols *symbols, uint32_t frame);
 
+/* One function of a frame, as it is shown on a line of its own. */
+struct symbol_line {
+    uint32_t frame, symbol;
+};
+/* The line that was asked for first of those that read the same as this one: function, file and line. */
+struct symbol_line symbols_alike(struct symbols *symbols, struct symbol_line line);
+
 /* Modules of which functions are known but no lines, as far as frames were looked up: names of some, and their number.
  */
 size_t symbols_without_lines(const struct symbols *symbols, const char **names, size_t most);

@@ -6,9 +6,12 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
+#include <unistd.h>
 
-enum { WRAP_COLUMNS = 78 };
+#define ELLIPSIS "…"
+enum { WRAP_COLUMNS = 78, WIDTH_LEAST = 80, WIDTH_MOST = 240 };
 
 struct text text_size(uint64_t bytes) {
     static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
@@ -135,36 +138,50 @@ const char *text_base_name(const char *path) {
     return slash && slash[1] ? slash + 1 : path;
 }
 
-/* Where the last whole names of a path begin that fit into width columns; NULL when not even one does. */
+/* Where the last whole names of a path begin, with the slash, that fit into width columns; NULL when not even one does.
+ */
 static const char *last_names(const char *path, int width) {
     for (const char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/'))
         if (text_columns(at) <= width) return at;
     return NULL;
 }
 
-struct text_line text_fit(const char *string, int width) {
+static struct text_line cut(const char *string, int width, bool path) {
     struct text_line line = {""};
     size_t used = 0;
-    int have = text_columns(string);
-    if (have <= width || width < 5) {
+    int have = text_columns(string), room = width - 1;
+    if (have <= width || width < 3) {
         append(&line, &used, string, width);
         return line;
     }
-    const char *names = string[0] == '/' && !strchr(string, ' ') ? last_names(string, width - 3) : NULL;
-    if (names) {
-        append(&line, &used, "...", 3);
-        append(&line, &used, names, width - 3);
-        return line;
-    }
-    int head = (width - 3) / 3, tail = width - 3 - head; /* the end of a path tells more than its beginning */
+    const char *names = path ? last_names(string, room) : NULL;
+    int head = names ? 0 : room / 3, tail = room - head; /* the end of a name tells more than its beginning */
     append(&line, &used, string, head);
-    append(&line, &used, "...", 3);
-    append(&line, &used, skip_columns(string, have - tail), tail);
+    append(&line, &used, ELLIPSIS, 1);
+    append(&line, &used, names ? names : skip_columns(string, have - tail), tail);
     return line;
 }
 
+struct text_line text_fit(const char *string, int width) {
+    return cut(string, width, string[0] == '/' && !strchr(string, ' '));
+}
+
+struct text_line text_fit_path(const char *path, int width) {
+    return cut(path, width, *path);
+}
+
+int text_width(void) {
+    static int width;
+    struct winsize size;
+    if (width) return width;
+    width = WIDTH_LEAST;
+    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > width)
+        width = size.ws_col < WIDTH_MOST ? size.ws_col : WIDTH_MOST;
+    return width;
+}
+
 struct text_line text_left(const char *string, int width) {
-    struct text_line line = text_fit(string, width);
+    struct text_line line = cut(string, width, string[0] == '/'); /* a name, and no command with arguments */
     size_t used = strlen(line.s);
     for (int have = text_columns(line.s); have < width && used + 1 < sizeof line.s; have++) line.s[used++] = ' ';
     line.s[used] = 0;

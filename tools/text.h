@@ -23,11 +23,16 @@ struct text text_block_count(uint64_t count); /* 1 block, 12,345 blocks */
 struct text text_count_change(int64_t count); /* +12,345 */
 struct text text_duration(uint64_t ns);       /* 12.3 s, 3 min 20 s */
 struct text text_when(uint64_t wall_ns);      /* 2026-11-21 11:28:08, local time */
-/* Safe, within width columns: a path loses its first names, other text its middle. */
+/* Safe, within width columns: a path loses its first names, other text its middle. text_fit goes by how it looks; what
+ * is known to be a path keeps its last name as long as that fits. */
 struct text_line text_fit(const char *string, int width);
+struct text_line text_fit_path(const char *path, int width);
 int text_columns(const char *s);                           /* that it takes on a terminal */
 const char *text_base_name(const char *path);              /* its last name */
 struct text_line text_left(const char *string, int width); /* the same, and padded with blanks to width */
+
+/* Columns of a line on standard output: those of the terminal when it is wider than 80. */
+int text_width(void);
 
 /* Writes text, made safe and broken between words into lines of at most 78 columns. The caller has written `column`
  * columns of the first line; the others begin with `indent` blanks. */

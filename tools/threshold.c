@@ -7,7 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* Digits with at most one point; strtod alone would take "inf", "0x1p3" and blanks. */
+/* Digits with at most one point; strtod alone would take "inf", "0x1p3" and blanks. No zeros lead: of 1,000 the second
+ * part would be a limit of nothing. */
 static const char *parse_value(const char *string, double *value) {
     const char *end = string;
     int points = 0, digits = 0;
@@ -15,6 +16,7 @@ static const char *parse_value(const char *string, double *value) {
         points += *end == '.';
         digits += *end != '.';
     }
+    if (string[0] == '0' && isdigit((unsigned char)string[1])) return NULL;
     if (digits == 0 || digits > 15 || points > 1) return NULL;
     *value = 0;
     double scale = 1;
@@ -50,7 +52,7 @@ static bool parse_one(struct limit *limit, const char *string) {
     if (!unit) return false;
     if (strcmp(unit, "%") == 0)
         limit->kind = LIMIT_PERCENT;
-    else if (strcmp(unit, "x") == 0)
+    else if (strcasecmp(unit, "x") == 0)
         limit->kind = LIMIT_BLOCKS;
     else if (parse_unit(unit, &factor)) {
         limit->kind = LIMIT_BYTES;
@@ -61,7 +63,6 @@ static bool parse_one(struct limit *limit, const char *string) {
 }
 
 bool limits_parse(struct limits *limits, const char *string) {
-    limits->count = 0;
     for (const char *next = string; next; next = *next ? next + 1 : NULL) {
         char one[32];
         size_t length = strcspn(next, ",");

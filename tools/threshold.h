@@ -21,7 +21,7 @@ struct limits {
     size_t count;
 };
 
-/* False when malformed. */
+/* Adds to the limits that are there. False when malformed, or when they are too many. */
 bool limits_parse(struct limits *limits, const char *string);
 /* The first limit passed, or NULL. before: live bytes of the first file. */
 const struct limit *limits_passed(const struct limits *limits, int64_t grown_bytes, int64_t grown_blocks,

@@ -2,7 +2,17 @@
  */
 #include "top.h"
 
+#include <errno.h>
 #include <stdlib.h>
+
+bool top_parse(const char *string, size_t *most) {
+    char *end;
+    errno = 0;
+    unsigned long value = strtoul(string, &end, 10);
+    if (errno || *end || string[0] < '0' || string[0] > '9') return false;
+    *most = value;
+    return true;
+}
 
 struct heap {
     char *base;

@@ -1,6 +1,6 @@
 """diff matches by name, never by id, in a stable order."""
 import json
-from _ledger import Ledger
+from _ledger import MIB, Ledger
 from support import memstow
 
 
@@ -30,3 +30,46 @@ total                                          +948 B            0       7.1 KiB
 document = json.loads(memstow("diff", "a.mst", "b.mst", "--json").stdout)
 assert (document["format"], document["growth_bytes"], document["growth_blocks"]) == ("memstow-diff", 948, 0)
 assert [row["name"] for row in document["rows"]] == ["/lib/a", "/lib/new1", "/lib/new2", "/lib/gone", "/lib/b"]
+assert document["measure"] == "live" and document["rows_omitted"] == {"rows": 0, "growth_bytes": 0, "growth_blocks": 0}
+
+# The first rows only; in JSON what is left out is added up.
+shown = memstow("diff", "a.mst", "b.mst", "--top=1").stdout.split("\n")
+assert shown[4].startswith("/lib/a ") and shown[5] == "… and 4 more (--top=N shows N)" and shown[6].startswith("total "), shown
+document = json.loads(memstow("diff", "a.mst", "b.mst", "--json", "--top=2").stdout)
+assert len(document["rows"]) == 2 and document["rows_omitted"] == {"rows": 3, "growth_bytes": -1200, "growth_blocks": -3}
+many = ledger({f"/lib/{number}": (number + 1, 1) for number in range(1200)})
+many.save("many.mst")
+assert len(json.loads(memstow("diff", "a.mst", "many.mst", "--json").stdout)["rows"]) == 1000
+assert len(json.loads(memstow("diff", "a.mst", "many.mst", "--json", "--by=module").stdout)["rows"]) == 1204
+assert memstow("diff", "a.mst", "many.mst").stdout.count("\n") == 3 + 10 + 3
+memstow("diff", "a.mst", "b.mst", "--top=x", status=2)
+
+# What was held at the peaks.
+for name, peak, held in (("a", 64, 20), ("b", 96, 50)):
+    made = Ledger(total_peak=peak * MIB, host_peak=peak * MIB, picture=(peak * MIB, peak * MIB - MIB, 2 * 10**9))
+    made.count(made.site(made.module("/lib/tidy"), peak=held * MIB), alloc=(peak * MIB, 40), free=(peak * MIB, 40))
+    made.count(made.site(made.module("/lib/same"), peak=9 * MIB), alloc=(MIB, 1))
+    made.save(f"{name}.mst")
+assert memstow("diff", "a.mst", "b.mst").stdout.split()[-6:] == ["total", "0", "B", "0", "1.0", "MiB"]
+assert memstow("diff", "a.mst", "b.mst", "--peak").stdout == """\
+A  a.mst (program, pid 1000): 64.0 MiB at peak
+B  b.mst (program, pid 1000): 96.0 MiB at peak
+
+module                                        grew by       blocks     peak in B
+/lib/tidy                                   +30.0 MiB            0      50.0 MiB
+total                                       +32.0 MiB            0      96.0 MiB
+
+The total compares the peaks; the rows compare the ledgers near them.
+Of A they show the ledger at 63.0 MiB, 1.0 s after the start, 1.0 MiB off the
+peak.
+Of B they show the ledger at 95.0 MiB, 1.0 s after the start, 1.0 MiB off the
+peak.
+""", memstow("diff", "a.mst", "b.mst", "--peak").stdout
+done = memstow("diff", "a.mst", "b.mst", "--peak", "--fail-over=10%", "--json", status=1)
+assert done.stderr == "memstow: the peak grew by 32.0 MiB and 0 blocks: over the limit of 10%\n", done.stderr
+document = json.loads(done.stdout)
+assert (document["measure"], document["growth_bytes"], document["growth_blocks"]) == ("peak", 32 * MIB, 0)
+assert document["rows"] == [{"name": "/lib/tidy", "growth_bytes": 30 * MIB, "growth_blocks": 0, "a_peak_bytes": 20 * MIB,
+                             "a_peak_blocks": 1, "b_peak_bytes": 50 * MIB, "b_peak_blocks": 1}], document["rows"]
+assert memstow("diff", "a.mst", "b.mst", "--peak", "--by=thread", status=2).stderr.startswith(
+    "memstow: the peak is not known by thread ")

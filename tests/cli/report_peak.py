@@ -1,13 +1,15 @@
-"""What is shown as "at peak" is what is nearest to the highest total, and its distance is told against that."""
+"""What is shown as "at peak" is what is nearest to the highest total, and its distance is told against that: a picture, or what
+is live where that is nearer or there is no picture."""
 from _ledger import MIB, Ledger
 from support import memstow, report
 
 
-def ledger(live, peak, picture):
+def ledger(live, peak, picture, **header):
     """Two modules: the picture shows them in equal parts, live memory is of the first."""
-    made = Ledger(total_peak=peak, host_peak=peak, picture=(picture, picture - MIB // 2, 2 * 10**9))
-    made.count(made.site(made.module("/opt/program"), peak=picture // 2 - MIB // 2), alloc=(peak, 40), free=(peak - live, 10))
-    made.count(made.site(made.module("/lib/x.so"), peak=picture // 2), alloc=(MIB, 1), free=(MIB, 1))
+    made = Ledger(total_peak=peak, host_peak=peak, picture=picture and (picture, picture - MIB // 2, 2 * 10**9), **header)
+    parts = (picture // 2 - MIB // 2, picture // 2) if picture else (None, None)
+    made.count(made.site(made.module("/opt/program"), peak=parts[0]), alloc=(peak, 40), free=(peak - live, 10))
+    made.count(made.site(made.module("/lib/x.so"), peak=parts[1]), alloc=(MIB, 1), free=(MIB, 1))
     return made.save("x.mst")
 
 
@@ -45,3 +47,27 @@ assert column("   at 9.5 MiB") == ('The column "at 9.5 MiB" shows the ledger 1.0
 found = report("x.mst")["peak"]
 assert (found["picture_of_bytes"], found["distance_bytes"]) == (10 * MIB, 64 * MIB - 10 * MIB + MIB // 2), found
 assert "The column" not in memstow("report", "x.mst", "--by=thread").stdout
+
+# A program that only grows has no picture: what is live is its peak.
+ledger(live=64 * MIB, peak=64 * MIB, picture=0)
+assert column("      at peak") == ('The column "at peak" shows what was live at the end: that is the peak.',
+                                   [["64.0", "MiB"]]), column("at peak")
+done = memstow("report", "x.mst", "--peak")
+assert not done.stderr and "at 0 B" not in done.stdout and "     64.0 MiB          30     64.0 MiB\n" in done.stdout, done
+document = report("x.mst", "--peak")
+assert document["peak"]["from"] == "live" and document["peak"]["distance_bytes"] == 0, document["peak"]
+assert [site["peak_bytes"] for site in document["sites"]] == [64 * MIB]
+ledger(live=10 * MIB, peak=64 * MIB, picture=0)
+assert column("  at 10.0 MiB") == ('The column "at 10.0 MiB" shows what was live at the end: no picture of the ledger '
+                                   'is nearer to the peak. It is 54.0 MiB off.', [["10.0", "MiB"]]), column("MiB")
+ledger(live=0, peak=64 * MIB, picture=0)
+done = memstow("report", "x.mst", "--peak")
+assert done.stderr == "memstow: x.mst: nothing is live, and no picture of its peak was taken: --peak shows nothing\n", done
+assert report("x.mst")["peak"] is None
+
+# What an orderly end freed is pointed to; of a leak, of a growing program and of what was killed it is not said.
+HINT = "\nMost of the peak was freed before the end: --peak shows what was held then.\n"
+for live, picture, state, said in ((3, 64, 2, True), (3, 64, 1, False), (3, 64, 3, False), (40, 64, 2, False), (64, 0, 2, False)):
+    ledger(live * MIB, 64 * MIB, picture * MIB, state=state)
+    assert (HINT in memstow("report", "x.mst").stdout) == said, (live, picture, state)
+    assert HINT not in memstow("report", "x.mst", "--peak").stdout

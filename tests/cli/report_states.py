@@ -3,7 +3,7 @@ from _ledger import ABRUPT, EXECED, EXITED, RUNNING, FORK_CHILD, simple
 from support import memstow, report
 
 for state, words, key in ((EXITED, "exited", "exited"), (ABRUPT, "ended by _exit", "abrupt_exit"),
-                          (RUNNING, "ended without saying so (killed?)", "killed"),
+                          (RUNNING, "was killed (or left by a raw exit)", "killed"),
                           (EXECED, "replaced itself by another program (exec)", "execed"),
                           (99, "in an unknown state", "unknown")):
     simple(state=state).save("x.mst")

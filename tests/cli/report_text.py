@@ -26,18 +26,18 @@ program (pid 1000), exited
   total             5.0 MiB             32      8.0 MiB      7.0 MiB
   besides: 5.0 MiB of files mapped, 0 B of addresses reserved
 
-The column "at peak" shows the ledger at 7.0 MiB, 1.0 s after the start,
-1.0 MiB off the peak.
+The column "at peak" shows the ledger at 7.0 MiB, 1.0 s after the start, 1.0
+MiB off the peak.
 
 By module
                                                  live      blocks      at peak
   /opt/program                                4.0 MiB          31      6.0 MiB
-  .../libexample.so.1                         1.0 MiB           1      1.0 MiB
+  …/libexample.so.1                           1.0 MiB           1      1.0 MiB
 
-Largest blocks and mappings (2 of 2)
-          size            age  kind       from
-       2.0 MiB          1.0 s  block      /opt/program
-       1.0 MiB          1.0 s  anonymous  /opt/program
+Largest blocks of 64 KiB and more, and mappings (2 of 2)
+               size           age  kind       from
+            2.0 MiB         1.0 s  block      /opt/program
+            1.0 MiB         1.0 s  anonymous  /opt/program
 
 Resident memory was not measured: the process could not look at its own pages.
 """, text

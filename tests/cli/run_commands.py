@@ -10,5 +10,5 @@ assert memstow("run", "./plain", status=126).stderr == "memstow: ./plain: not ex
 assert memstow("run", "/", status=126).stderr == "memstow: /: not executable\n"
 pathlib.Path("bad").write_text("#!/no/such/interpreter\n")
 os.chmod("bad", 0o755)
-memstow("run", "./bad", status=127)
+assert memstow("run", "./bad", status=127).stderr == "memstow: ./bad: its interpreter /no/such/interpreter: not found\n"
 assert not list(pathlib.Path(".").glob("*.mst"))

@@ -52,7 +52,7 @@ for option, value, wanted, said in (((), None, None, ""), ((), "debug", "debug",
 
 # What is not given leaves what is there.
 for option, there, wanted in (((), None, None), ((), "123", "123"), (("--stack-memory=64M",), "123", str(64 << 20)),
-                              (("--stack-memory=1000",), None, "1000"), (("--stack-memory=1.5GiB",), None, str(3 << 29))):
+                              (("--stack-memory=65536",), None, "65536"), (("--stack-memory=1.5GiB",), None, str(3 << 29))):
     done = memstow("run", "--quiet", "-o", "s.mst", *option, "--", "sh", "-c", "env; true",
                    env={**os.environ, **({"MEMSTOW_STACK_MEMORY": there} if there else {})})
     env = dict(line.split("=", 1) for line in done.stdout.split("\n") if "=" in line)
@@ -61,8 +61,8 @@ for option, there, wanted in (((), None, None), ((), "123", "123"), (("--stack-m
 # With next to no room every block is counted all the same, and what could not be told apart is said.
 program = [sys.executable, "-S", "-c", "import json, argparse"]
 blocks = {}
-for size in ("64M", "1"):
+for size in ("64M", "64K"):
     memstow("run", "--quiet", "-o", "room.mst", f"--stack-memory={size}", "--stacks=full", "--", *program)
     blocks[size] = report("room.mst")
-assert blocks["64M"]["lost"]["stacks"] == 0 < blocks["1"]["lost"]["stacks"], [b["lost"] for b in blocks.values()]
-assert blocks["1"]["totals"]["allocated_blocks"] > 1000, blocks["1"]["totals"]
+assert blocks["64M"]["lost"]["stacks"] == 0 < blocks["64K"]["lost"]["stacks"], [b["lost"] for b in blocks.values()]
+assert blocks["64K"]["totals"]["allocated_blocks"] > 1000, blocks["64K"]["totals"]

@@ -1,6 +1,6 @@
 """The summary: figures of one scope that add up, the program that holds the most, and a next step that can be typed."""
-import pathlib, re
-from support import PYTHON, memstow, report
+import os, pathlib, re, subprocess
+from support import HERE, MEMSTOW, PYTHON, memstow, report
 
 UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
@@ -21,11 +21,28 @@ assert found["live at end"][1] == found["of it heap"][1] + found["of it mapped"]
 assert found["peak"][0] >= found["live at end"][0] * 0.98 and found["allocated"][1] == totals["allocated_blocks"], done.stderr
 assert "most live" not in done.stderr
 done = memstow("run", "-o", "tree.mst", "sh", "-c", '"$0" -Sc "$1"; true', PYTHON, hold)
-line = re.search(r"\n  most live +([\d.]+) MiB in (python\S*) \(pid (\d+)\):\n +memstow report (tree.mst.\d+)\n", done.stderr)
+line = re.search(r"\n  most live +([\d.]+) MiB in (python\S*) \(pid (\d+)\):\n +\S*/memstow report (tree.mst.\d+)\n", done.stderr)
 assert line and report(line[4])["totals"]["live_bytes"] >= 8 << 20 and line[4].endswith(line[3]), done.stderr
-assert done.stderr.endswith("\n  next           memstow report tree.mst\n"), done.stderr
+assert done.stderr.endswith(f"\n  next           {MEMSTOW} report tree.mst\n"), done.stderr
+assert "\n  more files     1: tree.mst.*\n" in done.stderr, done.stderr
 
 # A number would be taken for a pid.
 done = memstow("run", "-o", "12345", "true")
-assert done.stderr.endswith("memstow report ./12345\n") and pathlib.Path("12345").exists(), done.stderr
+assert done.stderr.endswith("/memstow report ./12345\n") and pathlib.Path("12345").exists(), done.stderr
 memstow("report", "./12345")
+
+# The command is called as this one was, and the file by the name that was given.
+os.mkdir("d")
+for given, shown in (("./x.mst", "./x.mst"), ("d/x.mst", "d/x.mst"), (f"{HERE}/x.mst", f"{HERE}/x.mst"), ("d/../7", "d/../7"),
+                     ("%n.mst", "true.mst"), ("d/%n.mst", f"{HERE}/d/true.mst")):
+    assert memstow("run", "-o", given, "true").stderr.endswith(f"{MEMSTOW} report {shown}\n"), (given, shown)
+found = subprocess.run(["memstow", "run", "-o", "x.mst", "true"], stderr=subprocess.PIPE, text=True,
+                       env={**os.environ, "PATH": f"{pathlib.Path(MEMSTOW).parent}:{os.environ['PATH']}"}).stderr
+assert found.endswith("  next           memstow report x.mst\n"), found
+
+# What an interpreter frees as it ends is pointed to; a program that went on untracked is named as such.
+done = memstow("run", "-o", "tidy.mst", PYTHON, "-Sc", "a = [bytearray(1 << 20) for i in range(60)]")
+assert f"\n  since freed    what it held at its peak:\n                 {MEMSTOW} report --peak tidy.mst\n" in done.stderr, done.stderr
+assert "since freed" not in memstow("run", "-o", "one.mst", PYTHON, "-Sc", hold).stderr
+done = memstow("run", "-o", "gone.mst", "env", "-i", "/bin/true")
+assert "went on as another program (exec) that is not" in done.stderr, done.stderr

@@ -22,12 +22,24 @@ def ledger(bias, order, live, **header):
 
 ledger(0, ["left", "right", "load"], {"left": (100, 1), "right": (4096, 4), "load": (50, 5)}).save("a.mst")
 ledger(0x7f0000000000, ["load", "right", "left"], {"load": (50 + 2048, 7), "right": (4096, 4), "left": (100, 1)}).save("b.mst")
-assert memstow("diff", "a.mst", "b.mst", "--by=site").stdout.split("\n", 3)[3] == """\
-site                                          grew by       blocks     live in B
-   [program]+0x200                           +2.0 KiB           +2       2.0 KiB
-    py load  load.py:7
-total                                        +2.0 KiB           +2       6.1 KiB
-""", memstow("diff", "a.mst", "b.mst", "--by=site").stdout
+shown = memstow("diff", "a.mst", "b.mst", "--by=site").stdout
+assert shown.split("\n", 3)[3] == """\
+    grew by     blocks   live in B  call stack, innermost first
+   +2.0 KiB         +2     2.0 KiB     [program]+0x200
+                                    py load  load.py:7
+                                       [program]+0x100
+   +2.0 KiB         +2     6.1 KiB  total
+""", shown
+
+# By site unless asked for another view, and by module where one of the files has no stacks.
+assert memstow("diff", "a.mst", "b.mst").stdout == shown
+plain = Ledger()
+plain.count(plain.site(plain.module("/lib/x")), alloc=(10, 1))
+plain.save("plain.mst")
+for pair in (("plain.mst", "a.mst"), ("a.mst", "plain.mst"), ("plain.mst", "plain.mst")):
+    assert "\nmodule  " in memstow("diff", *pair).stdout, pair
+    assert json.loads(memstow("diff", *pair, "--json").stdout)["by"] == "module"
+assert json.loads(memstow("diff", "a.mst", "b.mst", "--json").stdout)["by"] == "site"
 
 # What is gone is shown by the file that had it.
 ledger(0, ["left"], {"left": (100, 1)}).save("c.mst")

@@ -4,7 +4,6 @@ from support import memstow
 
 simple().save("x.mst")
 for words, message in (
-        ((), "no command given"),
         (("help", "frobnicate"), "unknown command 'frobnicate'"),
         (("run", "-o", "-", "true"), "-o -: a ledger is a file, it cannot go to standard output"),
         (("run", "-o", "", "true"), "-o '': not a file name"),
@@ -32,13 +31,16 @@ for words, message in (
         (("run", "--allocator=mine", "true"), "--allocator=mine: not keep or mimalloc"),
         (("run", "--follow=a,,b", "true"), "--follow=a,,b: not all, none or names"),
         *((("run", f"--stack-memory={size}", "true"), f"--stack-memory={size}: not a size like 64M or 1G")
-          for size in ("0", "-1", "64X", "5%", "5x", "M", "1M,2M", "inf", "0.5", "9" * 15 + "T")),
+          for size in ("0", "1", "63K", "65535", "064M", "-1", "64X", "5%", "5x", "M", "1M,2M", "inf", "0.5", "9" * 15 + "T")),
         (("run", "--stack-memory=", "true"), "--stack-memory=: not a size"),
         (("run", "--stack-memory"), "--stack-memory needs a value"),
         (("run", "--python-objects=yes", "true"), "--python-objects takes no value"),
         (("run", "-o", "%z.mst", "true"), "-o %z.mst: only %n, %p, %x and %% are known")):
     done = memstow(*words, status=2)
     assert done.stderr.startswith("memstow: ") and message in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, (words, done.stderr)
+alone, help = memstow(status=2), memstow("--help").stdout
+assert not alone.stdout and alone.stderr.startswith("memstow: no command given (see 'memstow --help')\nusage: memstow COMMAND ")
+assert help.startswith(alone.stderr.split("\n", 1)[1]), alone.stderr
 for command in ("", "run", "report", "diff", "snapshot", "ps"):
     text = memstow(*command.split(), "--help").stdout
     assert text.startswith("usage: memstow") and max(map(len, text.split("\n"))) <= 80, command

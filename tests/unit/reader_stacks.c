@@ -129,12 +129,58 @@ Test(reader_stacks, a_tree_of_frames) {
     cr_expect_eq(roots.list[0].bytes, 321);
     cr_assert_eq(calltree_expand(&tree, &roots.list[0], &below), 0);
     cr_assert_eq(below.count, 1);
-    cr_expect_eq(below.list[0].frame, 1);
+    cr_expect_eq(below.list[0].line.frame, 1);
     cr_expect_eq(below.list[0].bytes, 320);
     cr_assert_eq(calltree_expand(&tree, &below.list[0], &last), 0);
     cr_assert_eq(last.count, 1);
-    cr_expect_eq(last.list[0].frame, 2);
+    cr_expect_eq(last.list[0].line.frame, 2);
     cr_expect_eq(last.list[0].bytes, 20);
+    branches_clear(&roots);
+    branches_clear(&below);
+    branches_clear(&last);
+    calltree_end(&tree);
+    image_clear(&image);
+    builder_end(&builder);
+}
+
+/* Frames 1 and 2 begin with the same line, and in frame 1 another function is inlined. */
+static struct calltree_line name_line(void *asked, struct calltree_line line, bool *more) {
+    ++*(size_t *)asked;
+    *more = line.frame == 1 && line.level == 0;
+    return line.frame == 2 ? (struct calltree_line){1, 0} : line;
+}
+
+Test(reader_stacks, a_tree_of_lines) {
+    static const struct snap_node pair[] = {{0, 0, 0}, {0, 1, 0}, {1, 3, 0}, {1, 5, 0}};
+    static const uint32_t pair_words[] = {0, 1, 0, 1, 1, 1, 2};
+    struct builder builder;
+    struct image image;
+    struct calltree tree;
+    struct branches roots, below, last;
+    size_t asked = 0;
+    build(&builder, pair, 4, pair_words, 7, 0);
+    load(&image, &builder);
+    uint64_t *bytes = calloc(4, sizeof *bytes);
+    bytes[2] = 20, bytes[3] = 300;
+    cr_assert_eq(calltree_begin(&tree, &image, bytes, NULL), 0);
+    tree.line = name_line;
+    tree.line_context = &asked;
+    tree.line_from = 10;
+    cr_assert_eq(calltree_expand(&tree, NULL, &roots), 0);
+    cr_assert_eq(calltree_expand(&tree, &roots.list[0], &below), 0);
+    cr_assert_eq(below.count, 1);
+    cr_expect_eq(below.list[0].bytes, 320);
+    cr_expect_eq(below.list[0].line.frame, 1);
+    cr_assert_eq(calltree_expand(&tree, &below.list[0], &last), 0);
+    cr_assert_eq(last.count, 1, "frame 2 ends where frame 1 goes on");
+    cr_expect_eq(last.list[0].bytes, 20);
+    cr_expect_eq(last.list[0].line.frame, 1);
+    cr_expect_eq(last.list[0].line.level, 1);
+    cr_expect_eq(asked, 4);
+    tree.line_from = 1000;
+    branches_clear(&below);
+    cr_assert_eq(calltree_expand(&tree, &roots.list[0], &below), 0);
+    cr_expect_eq(below.count, 2, "what holds little is not asked for");
     branches_clear(&roots);
     branches_clear(&below);
     branches_clear(&last);

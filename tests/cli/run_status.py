@@ -1,0 +1,69 @@
+"""The status on a terminal leaves the program's output whole, half lines too, and is cut to the terminal's width."""
+import fcntl, os, pty, re, struct, sys, termios
+from support import MEMSTOW, PYTHON, skip
+
+try:
+    [os.close(end) for end in pty.openpty()]
+except OSError as error:
+    skip(f"no pseudo terminal: {error}")
+
+
+def shown(columns, script):
+    """What a run writes to a terminal of so many columns."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        os.execv(MEMSTOW, [MEMSTOW, "run", "-o", f"{columns}.mst", "--", PYTHON, "-Sc", script])
+    written = b""
+    try:
+        while data := os.read(terminal, 4096):
+            written += data
+    except OSError: # the terminal has no writer any more
+        pass
+    os.waitpid(pid, 0)
+    return written.decode()
+
+
+def screen(written, columns):
+    """The lines that it leaves on a screen."""
+    lines, row, column, saved = [[]], 0, 0, (0, 0)
+    for number, code, single, char in re.findall(r"\x1b\[(\d*)([GK])|\x1b([78])|([^\x1b])", written):
+        line = lines[row]
+        if code == "G":
+            column = int(number) - 1
+        elif code == "K":
+            del line[column:]
+        elif single == "7":
+            saved = row, column
+        elif single == "8":
+            row, column = saved
+        elif char == "\r":
+            column = 0
+        elif char == "\n":
+            row += 1
+            lines += [[]] if row == len(lines) else []
+        else:
+            line.extend(" " * (column + 1 - len(line)))
+            line[column] = char
+            column += 1
+            assert column <= columns, (written, columns)
+    return ["".join(line).rstrip() for line in lines]
+
+
+script = """
+import sys, time
+sys.stdout.write('ask: ')
+sys.stdout.flush()
+time.sleep(1.4)
+print('answer')
+"""
+for columns in (80, 20):
+    written = shown(columns, script)
+    ticks = re.findall(r"\x1b7\x1b\[\d+G\x1b\[K\x1b\[\d+G(.*?)\x1b8", written)
+    assert len(ticks) >= 3 and ticks[0].startswith("mem") and ticks[-1] == "", written
+    assert all(len(tick) < columns for tick in ticks), ticks
+    if columns == 80:
+        assert re.fullmatch(r"memstow: [\d.]+ s, .+ live, peak .+", ticks[0]), ticks
+        lines = screen(written.split("memstow: python")[0].split("memstow: /")[0], columns)
+        assert re.fullmatch("ask: answer {20,}memstow: .*", lines[0]) and len(lines[0]) == 79, lines
+        assert lines[1] == "", lines # and nothing is left where it ended

@@ -1,0 +1,70 @@
+"""The call tree spends its lines on the largest branches; what reads the same is one branch; and what --top leaves out is
+said."""
+import re
+from _ledger import MIB, Ledger
+from support import memstow
+
+ledger = Ledger()
+program = ledger.module("[program]")
+
+
+def call(line, parent=0, name="work", file="/opt/app.py"):
+    """A new frame each time, as of another instruction of the same line."""
+    return ledger.node([ledger.python(name, file, line)], parent)
+
+
+def hold(node, size):
+    ledger.count(ledger.site(program, stack=node), alloc=(size, 1))
+
+
+# 26 imports of 2.1 % each; and at the other end of it, behind divisions of their own, the leak.
+main = call(1, name="main", file="/opt/main.py")
+imports = call(2, main, "import")
+for number in range(26):
+    hold(call(200 + number, call(100 + number, imports, "module"), "constant"), 21 * MIB)
+deep = main
+for number in range(4):
+    hold(call(10 + number, deep, "small"), 25 * MIB)
+    deep = call(20 + number, deep, "serve")
+for cause in (7, 7, 8):
+    hold(call(30, call(cause, deep, "cache"), "leak"), 100 * MIB)
+ledger.save("x.mst")
+
+
+def tree(*options):
+    text = memstow("report", "x.mst", "--by=site", *options).stdout
+    assert all(len(line) <= 80 for line in text.split("\n")), text
+    return text[text.index("\nCall tree"):text.index("\nResident")].strip().split("\n")[1:]
+
+
+def functions(lines):
+    return [re.sub(" +", " ", re.sub(r"^[ \d.]*(?:MiB +[\d.]+ %)?", "", line)).strip() for line in lines]
+
+
+whole = functions(tree("--top=1000"))
+assert whole.count("py leak app.py:30") == 2 and whole.count("py cache app.py:7") == 1, whole
+assert sum(line.startswith("py constant") for line in whole) == 26 and not any("more" in line for line in whole), whole
+
+# Few lines: nothing is left out while something smaller is shown.
+few = functions(tree("--top=1"))
+assert few == ["py main main.py:1", "py import app.py:2", "… 26 more, one 2.2 % (--top=N shows more)", "py serve app.py:20",
+               "py serve app.py:21", "py serve app.py:22", "py serve app.py:23", "py cache app.py:7",
+               "py leak app.py:30", "… 1 more, one 10.6 % (--top=N shows more)",
+               *["… 1 more, one 2.6 % (--top=N shows more)"] * 4], few
+usual = tree("--top=5")
+assert "py leak app.py:30" in functions(usual) and len(usual) <= 60, usual
+assert any(re.search(r" … \d+ more, one 2\.\d % \(--top=N shows more\)$", line) for line in usual), usual
+
+# A frame left out of the middle of a chain takes the line that would say so.
+ledger = Ledger()
+program = ledger.module("[program]")
+native = [ledger.frame(0x1000 * i, program) for i in range(1, 10)]
+hold(ledger.node(native[:1] + [ledger.python("a", "/a.py", 1)] + native[1:2] + [ledger.python("b", "/b.py", 1)] + native[2:]), MIB)
+ledger.save("x.mst")
+assert functions(tree()) == ["[program]+0x1000", "py a a.py:1", "[program]+0x2000", "py b b.py:1", "… 4 frames",
+                             "[program]+0x7000", "[program]+0x8000", "[program]+0x9000"], tree()
+
+# So it is in the list of sites.
+sites = memstow("report", "x.mst", "--by=site").stdout.split("\nCall tree")[0].split("innermost first\n")[1]
+assert functions(sites.strip("\n").split("\n")) == [
+    "MiB 1 [program]+0x9000", "[program]+0x8000", "… 5 frames", "py b b.py:1", "py a a.py:1", "[program]+0x1000"], sites

@@ -1,0 +1,42 @@
+/* diff.h — the two faces of a comparison; cmd_diff.c makes it.
+ * In: rows of both files, and what is known of each file. Out: text or JSON on stdout. */
+#ifndef MEMSTOW_DIFF_H
+#define MEMSTOW_DIFF_H
+
+#include "groups.h"
+#include "json_stack.h"
+#include "subject.h"
+#include "threshold.h"
+
+struct side_total {
+    char name[32];
+    uint32_t pid;
+    uint64_t live_bytes, live_blocks, peak_bytes, allocated_bytes, sample_bytes;
+    uint64_t bytes, blocks; /* of the measure */
+    char peak_words[256];   /* at_peak.h; "" unless the peaks are compared */
+};
+
+struct diff {
+    const char *argument[2];
+    struct subject subject[2]; /* loaded: what call stacks are read from; gone: it was, and cannot be read again */
+    struct symbols *symbols[2];
+    struct json_stacks *stacks[2];
+    bool loaded[2], gone[2];
+    struct side_total total[2];
+    struct groups groups;
+    struct limits limits;
+    enum view view;
+    bool view_given, peak, json;
+    size_t top; /* rows shown; SIZE_MAX: all */
+};
+
+void diff_text(struct diff *diff);
+void diff_json(struct diff *diff, const struct limit *over);
+
+int64_t diff_grown_bytes(const struct diff *diff);
+int64_t diff_grown_blocks(const struct diff *diff);
+/* What the call stack of a row is read from, with its names; NULL when there is none, or it cannot be read (again). Ids
+ * of stacks stay what they were. */
+const struct image *diff_stacks(struct diff *diff, const struct row *row);
+
+#endif

@@ -1,0 +1,125 @@
+/* diff_text.c — a comparison for people; see diff.h. By site it reads as the report does: figures in the margin, the
+ * call stack beside them. */
+#include "diff.h"
+#include "estimate.h"
+#include "site_lines.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    SITE_INDENT = 36,
+    GROWTH = 11,
+    BLOCKS = 10,
+    FIGURES = 40, /* columns of a row behind its name, */
+    ERROR = 12    /* and those of its error */
+};
+
+static const char *what(const struct diff *diff) { return diff->peak ? "at peak" : "live"; }
+
+/* What a thread holds is negative when it freed more than it allocated. */
+static struct text held_text(const struct row *row) {
+    int64_t held = (int64_t)row->side[1].live_bytes;
+    return held < 0 ? text_size_change(held) : text_size((uint64_t)held);
+}
+
+static struct text error_text(const struct row *row) {
+    return row->variance ? text_size(estimate_error(row->variance)) : (struct text){""};
+}
+
+/* ---- by site */
+
+/* Behind the name of an owner in the groups stands what else tells it apart. */
+static const char *owner_name(const struct groups *groups, uint32_t name, struct text_line *copy) {
+    const char *text = groups_owner(groups, name);
+    if (!text) return NULL;
+    snprintf(copy->s, sizeof copy->s, "%.*s", (int)strcspn(text, "\x1f"), text);
+    return copy->s;
+}
+
+static void print_site(struct diff *diff, const struct row *row) {
+    const struct groups *groups = &diff->groups;
+    struct margin margin = {.width = SITE_INDENT};
+    struct innermost stack = {.count = 0};
+    struct text_line model, node, run;
+    struct text error = error_text(row);
+    const struct image *image = diff_stacks(diff, row);
+    if (image) innermost_of(&stack, image, diff->symbols[row->stack_side], row->stack_node);
+    margin_add(&margin, "%*s %*s %*s", GROWTH, text_size_change(row_growth(row)).s, BLOCKS,
+               text_count_change(row_growth_blocks(row)).s, GROWTH, held_text(row).s);
+    if (*error.s) margin_add(&margin, "%*s± %s", GROWTH - 2 - (int)strlen(error.s), "", error.s);
+    site_owners(&margin, owner_name(groups, row->model, &model), owner_name(groups, row->node, &node),
+                owner_name(groups, row->run, &run));
+    const char *place = groups_place(groups, row);
+    site_lines(&margin, &stack, *place ? place : "(call stack unknown)");
+}
+
+static void print_sites(struct diff *diff, size_t shown) {
+    printf("%*s %*s %*s  call stack, innermost first\n", GROWTH, "grew by", BLOCKS, "blocks", GROWTH,
+           diff->peak ? "peak in B" : "live in B");
+    for (size_t i = 0; i < shown; i++) print_site(diff, groups_row(&diff->groups, i));
+}
+
+/* ---- by all else */
+
+static int name_width(const struct diff *diff) { return text_width() - FIGURES - (diff->groups.estimated ? ERROR : 0); }
+
+static void print_row(const struct diff *diff, const struct row *row) {
+    char label[2048];
+    groups_label(&diff->groups, row, label, sizeof label);
+    printf("%s %12s", text_left(label, name_width(diff)).s, text_size_change(row_growth(row)).s);
+    if (diff->groups.estimated) printf(" %11s", error_text(row).s);
+    printf(" %12s %13s\n", text_count_change(row_growth_blocks(row)).s, held_text(row).s);
+}
+
+static void print_rows(const struct diff *diff, size_t shown) {
+    printf("%-*s %12s%s %12s %13s\n", name_width(diff), view_name(diff->groups.view), "grew by",
+           diff->groups.estimated ? "           ±" : "", "blocks", diff->peak ? "peak in B" : "live in B");
+    for (size_t i = 0; i < shown; i++) print_row(diff, groups_row(&diff->groups, i));
+}
+
+/* ---- */
+
+static void print_total(const struct diff *diff) {
+    struct text bytes = text_size_change(diff_grown_bytes(diff)), blocks = text_count_change(diff_grown_blocks(diff));
+    struct text held = text_size(diff->total[1].bytes);
+    if (diff->groups.view == BY_SITE)
+        printf("%*s %*s %*s  total\n", GROWTH, bytes.s, BLOCKS, blocks.s, GROWTH, held.s);
+    else
+        printf("%-*s %12s%*s %12s %13s\n", name_width(diff), "total", bytes.s, diff->groups.estimated ? ERROR : 0, "",
+               blocks.s, held.s);
+}
+
+static void print_side(const struct diff *diff, int side) {
+    const struct side_total *total = &diff->total[side];
+    printf("%c  %s (%s, pid %u): %s %s\n", 'A' + side, text_fit_path(diff->argument[side], text_width() - 40).s,
+           text_fit(total->name, 16).s, total->pid, text_size(total->bytes).s, what(diff));
+}
+
+static void print_notes(const struct diff *diff) {
+    char sentence[320];
+    if (diff->groups.estimated)
+        puts("\nRows with ± are estimates from samples, and that is the standard error of their\ngrowth. The total is "
+             "exact, and the remainder what the estimates lack.");
+    if (!diff->peak) return;
+    puts("\nThe total compares the peaks; the rows compare the ledgers near them.");
+    for (int side = 0; side < 2; side++) {
+        snprintf(sentence, sizeof sentence, "Of %c they show %s", 'A' + side, diff->total[side].peak_words);
+        text_wrap(stdout, sentence, 0, 0);
+    }
+}
+
+void diff_text(struct diff *diff) {
+    const struct groups *groups = &diff->groups;
+    size_t shown = groups->ordered < diff->top ? groups->ordered : diff->top;
+    print_side(diff, 0);
+    print_side(diff, 1);
+    putchar('\n');
+    if (groups->view == BY_SITE)
+        print_sites(diff, shown);
+    else
+        print_rows(diff, shown);
+    if (shown < groups->ordered) printf("… and %s more (--top=N shows N)\n", text_count(groups->ordered - shown).s);
+    print_total(diff);
+    print_notes(diff);
+}
