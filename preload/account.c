@@ -219,8 +219,8 @@ static struct thread *acquire(void) {
             ledger_lost(SNAP_LOST_THREADS);
         stage = self ? RUNNING : ENDED;
     }
-    if (blocked) lock_let_signals(signals);
     if (stage == RUNNING && end_key_made) pthread_setspecific(end_key, account_self); /* may allocate: by now it can */
+    if (blocked) lock_let_signals(signals);
     return account_self;
 }
 

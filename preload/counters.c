@@ -10,8 +10,11 @@
 
 enum { NARROW_EVENTS = 15 }; /* a site where more happens is worth a wide counter, which is faster to count at */
 
-static struct series wide = {
-    .type = SNAP_WIDE, .record_size = sizeof(struct snap_counter), .first_bits = 7, .limit = IDS_LIMIT};
+static struct series wide = {.type = SNAP_WIDE,
+                             .record_size = sizeof(struct snap_counter),
+                             .first_bits = 7,
+                             .limit = IDS_LIMIT,
+                             .anchored = true};
 static struct ids *free_wide; /* NULL: there never were any */
 static struct series chunks = {
     .type = SNAP_COUNTERS, .record_size = sizeof(struct snap_chunk), .first_bits = 3, .limit = 1u << 30};
@@ -72,14 +75,12 @@ static uint64_t *word_of(struct thread *self, uint32_t site) {
     return words ? words + site % SNAP_CHUNK_SITES : NULL;
 }
 
-/* A new one, unless it is the first of its section, which tells readers where the section is. */
+/* The first of a section is none. */
 static struct snap_counter *new_wide(void) {
-    for (;;) {
-        uint32_t id = series_take(&wide);
-        struct snap_counter *counter = series_at(&wide, id);
-        if (!counter || series_place(&wide, id).record != 0) return counter;
-        counter->alloc_bytes = (uintptr_t)counter;
-    }
+    uint32_t id;
+    do id = series_take(&wide);
+    while (id != SERIES_NONE && series_place(&wide, id).record == 0);
+    return series_at(&wide, id);
 }
 
 static struct snap_counter *take_wide(void) {
@@ -207,10 +208,10 @@ void counters_sum(uint32_t chunk, struct snap_counter sums[SNAP_CHUNK_SITES]) {
 }
 
 static void add_counter(struct snap_counter *to, const struct snap_counter *from) {
+    atomic_add(&to->free_bytes, from->free_bytes); /* first: killed in between, nothing looks live that is not */
+    atomic_add(&to->free_blocks, from->free_blocks);
     atomic_add(&to->alloc_bytes, from->alloc_bytes);
     atomic_add(&to->alloc_blocks, from->alloc_blocks);
-    atomic_add(&to->free_bytes, from->free_bytes);
-    atomic_add(&to->free_blocks, from->free_blocks);
 }
 
 /* Out of one slot's words. What it has too little from then on stands in its record. */

@@ -7,13 +7,13 @@
 #include <sys/syscall.h>
 
 #include "account.h"
-#include "counters.h"
-#include "pin.h"
 #include "arena.h"
+#include "counters.h"
 #include "ids.h"
 #include "ledger.h"
 #include "lock.h"
 #include "peak.h"
+#include "pin.h"
 #include "site.h"
 #include "tree.h"
 

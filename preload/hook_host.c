@@ -10,11 +10,11 @@
 #include <string.h>
 
 #include "account.h"
-#include "pin.h"
 #include "blocks.h"
 #include "header.h"
 #include "ledger.h"
 #include "next.h"
+#include "pin.h"
 #include "process.h"
 #include "site.h"
 

@@ -37,7 +37,7 @@ __attribute__((noinline)) bool leaf_joins(const struct leaf *leaf, struct memo *
 /* Goes on with the hash along frame pointers, in code that has them; it need not, to be right. */
 __attribute__((noinline)) static uint64_t hash_of_chain(uint64_t h, uintptr_t rbp, uintptr_t slot, uintptr_t end,
                                                         uint64_t count) {
-    for (; count && rbp > slot && rbp + sizeof(uint64_t) < end && rbp % sizeof(uint64_t) == 0; count--) {
+    for (; count && rbp > slot && rbp < end - sizeof(uint64_t) && rbp % sizeof(uint64_t) == 0; count--) {
         const uint64_t *frame = (const uint64_t *)rbp;
         h = (h << 7 | h >> 57) ^ frame[1];
         slot = rbp;
@@ -81,6 +81,7 @@ static bool begin(struct leaves *self, uint32_t bits) {
     struct leaf *leaves = arena_take((sizeof *leaves * LEAF_WAYS) << bits);
     if (!leaves) return false;
     self->leaves = leaves;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* a handler may leave here: never more sets than there are */
     self->shift = 64 - bits;
     self->patience = (LEAF_WAYS << bits) / PERIOD;
     return true;

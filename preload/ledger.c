@@ -378,6 +378,7 @@ static bool make_segment(struct series *self, uint32_t k) {
             carve(self->type, self->record_size, (uint64_t)1 << (self->first_bits + k), segment_first(self, k));
         if (section) {
             self->sections[k] = section;
+            if (self->anchored) *(uint64_t *)(void *)(section + 1) = (uintptr_t)(section + 1);
             __atomic_store_n(&self->segments[k], (char *)(section + 1), __ATOMIC_RELEASE);
         }
     }

@@ -74,6 +74,7 @@ struct series {
     uint32_t record_size;
     uint32_t first_bits; /* binary logarithm of how many the first section holds */
     uint32_t limit;      /* ids at and above are refused */
+    bool anchored;       /* the first record of each section is none, but begins with its own address */
     uint64_t next;       /* next id to give */
     char *segments[SERIES_SEGMENTS];
     struct snap_section *sections[SERIES_SEGMENTS];

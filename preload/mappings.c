@@ -31,7 +31,7 @@ static struct pool {
 } common = {.end = EVENTS - RESERVED},
   reserved = {.fresh = EVENTS - RESERVED, .end = EVENTS}; /* reserved: for a sandbox, where nobody can wait */
 static uint32_t queue_head;                               /* index + 1 of the newest queued event */
-static struct lock busy;
+static uint32_t busy;
 static uint32_t last_ticket;
 
 static struct series records = {
@@ -108,16 +108,24 @@ static void apply_queue(void) {
     }
 }
 
+/* False: another thread has it, and will look at the queue again. */
+static bool take_table(void) {
+    uint32_t nobody = 0;
+    return __atomic_compare_exchange_n(&busy, &nobody, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
 static void submit(struct event *event) {
     uint32_t head = __atomic_load_n(&queue_head, __ATOMIC_RELAXED);
     do set_next(event, head);
     while (!__atomic_compare_exchange_n(&queue_head, &head, (uint32_t)(event - events + 1), true, __ATOMIC_SEQ_CST,
                                         __ATOMIC_RELAXED));
-    while (__atomic_load_n(&queue_head, __ATOMIC_SEQ_CST) && lock_try(&busy)) { /* else the holder looks again */
+    uint64_t signals = 0;
+    bool blocked = lock_out_signals(&signals); /* until it has looked again: others rely on that */
+    while (__atomic_load_n(&queue_head, __ATOMIC_SEQ_CST) && take_table()) {
         apply_queue();
-        lock_let_go(&busy);
-        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        __atomic_store_n(&busy, 0, __ATOMIC_SEQ_CST);
     }
+    if (blocked) lock_let_signals(signals);
 }
 
 /* --- records --- */
@@ -416,8 +424,7 @@ void mappings_advise(uintptr_t address, uint64_t length, int advice) {
 void mappings_abandon(void) {
     series_reset(&records);
     ordered_count = unused_count = taken_count = 0;
-    queue_head = 0;
-    busy = (struct lock){0};
+    queue_head = busy = 0;
     common = (struct pool){.end = EVENTS - RESERVED};
     reserved = (struct pool){.fresh = EVENTS - RESERVED, .end = EVENTS};
 }

@@ -19,10 +19,10 @@ void mappings_copy(uintptr_t source, uintptr_t address, uint64_t length, uint32_
 
 /* Before memory is given back or moved: takes the range out of the table, so that nobody else's new mapping at
  * the same address is mistaken for it. Ends with exactly one of: */
-uint32_t mappings_take(uintptr_t address, uint64_t length); /* not rounded */
-void mappings_drop(uint32_t ticket);                                      /* it is gone */
-void mappings_put(uint32_t ticket, uintptr_t address, uint64_t length);   /* it is here now */
-void mappings_restore(uint32_t ticket);                                   /* it was refused: all is as it was */
+uint32_t mappings_take(uintptr_t address, uint64_t length);             /* not rounded */
+void mappings_drop(uint32_t ticket);                                    /* it is gone */
+void mappings_put(uint32_t ticket, uintptr_t address, uint64_t length); /* it is here now */
+void mappings_restore(uint32_t ticket);                                 /* it was refused: all is as it was */
 
 /* Access to the range was given or withdrawn: address space without access is not live memory. */
 void mappings_protect(uintptr_t address, uint64_t length, bool accessible);

@@ -63,8 +63,15 @@ static uint32_t python_holds(const struct memo *self, uint32_t count, uint32_t f
     return count;
 }
 
-/* What was found out before is good for fewer elements, too, but for the innermost loop's frames: which they are
- * depends on the next loop further in. */
+/* Of loops that were found to hold, the first whose frames may be others now: the innermost one that can be told. Which
+ * its frames are depends on the next loop further in. */
+static uint32_t first_in_doubt(const struct memo *self, uint32_t evals) {
+    uint32_t first = evals - 1;
+    while (first && !self->evals[first].anchor) first--;
+    return first;
+}
+
+/* What was found out before is good for fewer elements, too, but for the innermost loop's frames. */
 bool memo_holds(struct memo *self, uint32_t count, uintptr_t inner, bool own) {
     uint32_t good = count;
     if (likely(!(self->found & MEMO_WORDS))) {
@@ -73,7 +80,7 @@ bool memo_holds(struct memo *self, uint32_t count, uintptr_t inner, bool own) {
     }
     uint32_t evals = memo_evals(self, count);
     if (good == count && evals) {
-        good = python_holds(self, count, self->found & MEMO_PYTHON ? evals - 1 : 0, evals, inner);
+        good = python_holds(self, count, self->found & MEMO_PYTHON ? first_in_doubt(self, evals) : 0, evals, inner);
         self->found |= MEMO_PYTHON;
     }
     if (likely(good == count)) return true;

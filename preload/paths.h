@@ -18,26 +18,33 @@ struct known_path {
 
 enum { PATHS_WAYS = 4 }; /* a cache line */
 
-struct paths {
-    struct known_path *known; /* sets of PATHS_WAYS; NULL: none yet */
-    uint32_t bits;            /* that choose the set */
-    uint32_t missed;          /* since it has its size */
+struct paths_table {
+    uint32_t bits; /* that choose the set */
+    struct known_path known[] __attribute__((aligned(64)));
 };
 
-static inline struct known_path *paths_set(const struct paths *self, uint64_t path) {
-    return self->known + (path >> (64 - self->bits)) * PATHS_WAYS;
+struct paths {
+    struct paths_table *table; /* NULL: none yet */
+    uint32_t missed;           /* since it has its size */
+};
+
+static inline struct known_path *paths_set(struct paths_table *table, uint64_t path) {
+    return table->known + (path >> (64 - table->bits)) * PATHS_WAYS;
 }
 
 /* 0 when it is not known. */
 static inline uint32_t paths_find(const struct paths *self, uint64_t path) {
-    if (unlikely(!self->known)) return 0;
-    const struct known_path *set = paths_set(self, path);
+    if (unlikely(!self->table)) return 0;
+    const struct known_path *set = paths_set(self->table, path);
     for (int i = 0; i < PATHS_WAYS; i++)
         if (set[i].path == path) return set[i].site;
     return 0;
 }
 
 void paths_add(struct paths *self, uint64_t path, uint32_t site);
+
+/* What was being added when a signal handler left for good may be half there. */
+void paths_forget(struct paths *self);
 
 #pragma GCC visibility pop
 

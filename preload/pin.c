@@ -115,16 +115,24 @@ void pin_end(enum pin pin) {
 
 void pin_epoch(void) { epoch++; }
 
+/* A thread that a signal handler ended in the middle of a hook never comes back; that is asked now and then. */
+static bool is_dead(uint32_t slot) {
+    enum { ONE_IN = 64 };
+    static uint32_t asked;
+    const struct snap_thread *record = account_record(slot);
+    return record && ++asked % ONE_IN == 0 && has_died(__atomic_load_n(&record->tid, __ATOMIC_RELAXED));
+}
+
 bool pin_all_quiet(uintptr_t slot) {
     bool all = strays_quiet(slot);
     for (uint32_t i = SNAP_THREAD_FIRST; i < account_slots(); i++) {
         struct thread *thread = account_at(i);
         uintptr_t pinned = thread ? __atomic_load_n(&thread->pinned, __ATOMIC_ACQUIRE) : 0;
-        if (!pinned || (thread == account_self && pinned == slot) || account_has_ended(i)) {
-            if (thread) thread->quiet = epoch;
-        } else if (thread->quiet != epoch) {
+        if (!thread || thread->quiet == epoch) continue;
+        if (!pinned || (thread == account_self && pinned == slot) || account_has_ended(i) || is_dead(i))
+            thread->quiet = epoch;
+        else
             all = false;
-        }
     }
     return all;
 }

@@ -15,6 +15,7 @@ bool room_grow(void *items, uint32_t *room, uint32_t need, size_t each) {
     if (!memory) return false;
     if (*room) memcpy(memory, before, *room * each);
     *(void **)items = memory;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* a handler may leave here: never more room than there is */
     *room = larger;
     ledger_note_own_memory();
     return true;

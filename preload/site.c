@@ -8,11 +8,11 @@
 #include <link.h>
 #include <string.h>
 
+#include "counters.h"
 #include "fold.h"
 #include "ids.h"
-#include "pin.h"
-#include "counters.h"
 #include "ledger.h"
+#include "pin.h"
 #include "rule.h"
 #include "tree.h"
 

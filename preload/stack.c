@@ -64,6 +64,12 @@ static void forget(struct stack *self) {
     leaf_forget(&self->leaves);
 }
 
+/* What a signal handler left for good in the middle of a change. */
+__attribute__((noinline)) static void forget_half_done(struct stack *self) {
+    forget(self);
+    paths_forget(&self->paths);
+}
+
 /* --- the whole stack --- */
 
 /* The site of the remembered stack. */
@@ -238,7 +244,7 @@ static uint32_t find_site(struct stack *self, const struct caller *caller) {
 
 static uint32_t site_with(struct stack *self, const struct caller *caller) {
     uint32_t generation = __atomic_load_n(&site_generation, __ATOMIC_ACQUIRE);
-    if (unlikely(self->busy)) forget(self); /* it was left in the middle */
+    if (unlikely(self->busy)) forget_half_done(self); /* it was left in the middle */
     begin_work(self, caller->slot);
     if (unlikely(self->generation != generation)) {
         forget(self);
@@ -290,7 +296,7 @@ static bool is_left_behind(const struct stack *self, const struct stack *by, uin
 static void free_those_left(struct stack *self, const struct stack *by, uintptr_t slot) {
     for (; self != by; self = self->spare)
         if (is_left_behind(self, by, slot)) {
-            forget(self);
+            forget_half_done(self);
             self->busy = 0;
         }
 }

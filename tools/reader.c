@@ -333,10 +333,11 @@ static void wait_for_fold(const struct reader *reader, uint32_t seen, int *waits
     }
 }
 
-/* Sites that become others' while they are read would be taken for each other. */
+/* Sites that become others' while they are read would be taken for each other. Killed in the middle of that, a process
+ * leaves totals of dead sites behind that are in no site, or in the wrong one. */
 static bool folds_meanwhile(const struct reader *reader) {
     uint32_t before = reader->image->header.fold_sequence;
-    return reader->live && (before & 1 || fold_sequence(reader) != before);
+    return before & 1 || (reader->live && fold_sequence(reader) != before);
 }
 
 /* Should it be so each time, what is shown says that it may be wrong. */
@@ -352,7 +353,7 @@ static int load_ledger(struct reader *reader, bool *steady) {
     if (counters_sum_threads(reader) < 0) return -1;
     if (!folds_meanwhile(reader) && !reader->wide.missing) return 0;
     mark_inexact(reader->image);
-    *steady = false;
+    *steady = !reader->live;
     return 0;
 }
 

@@ -63,11 +63,18 @@ static bool same(uint64_t frame, void **theirs, size_t *j, size_t m) {
     return loops > 0;
 }
 
-/* Whether ours is an outer part of theirs. */
+static bool equal(size_t n, void **theirs, size_t m, size_t *i, size_t *j) {
+    for (*i = *j = 0; *i < n && *j < m; ++*i)
+        if (!same(ours[*i], theirs, j, m)) return false;
+    return *i == n && *j == m;
+}
+
+/* Whether ours is an outer part of theirs, or none. */
 static bool is_outer(size_t n, void **theirs, size_t m) {
-    if (n >= m) return false;
-    while (n && ours[n - 1] == (uint64_t)theirs[m - 1]) n--, m--;
-    return n == 0;
+    size_t i, j;
+    for (size_t inner = 1; inner < m; inner++)
+        if (equal(n, theirs + inner, m - inner, &i, &j)) return true;
+    return !n;
 }
 
 static void say(const char *what, size_t n, void **theirs, size_t m) {
@@ -104,16 +111,14 @@ enum verdict { EQUAL, SHORT, OUTER, WRONG, TOO_DEEP };
 
 /* n frames of ours, and all of theirs, which begin inside the library. *first, *m: those that are to be compared. */
 static enum verdict judge(const struct caller *caller, size_t n, int all, size_t *first, size_t *m) {
-    size_t i = 0, j = 0;
+    size_t i, j;
     *first = 0;
     *m = all > 0 ? (size_t)all : 0;
     while (*first < *m && (uintptr_t)all_theirs[*first] != caller->address) ++*first;
     *m -= *first;
     while (*m && !all_theirs[*first + *m - 1]) --*m;
     if (n >= DEPTH || *m + *first >= DEPTH) return TOO_DEEP;
-    for (; i < n && j < *m; i++)
-        if (!same(ours[i], all_theirs + *first, &j, *m)) break;
-    if (i == n && j == *m) return EQUAL;
+    if (equal(n, all_theirs + *first, *m, &i, &j)) return EQUAL;
     if (__atomic_load_n(&ledger_head->lost[SNAP_LOST_STACKS], __ATOMIC_RELAXED) && is_outer(n, all_theirs + *first, *m))
         return OUTER;
     return i == n || j == *m ? SHORT : WRONG;
