@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 900
-"""A real ComfyUI starts and runs a workflow with the library that compares each call stack with libunwind's."""
+"""A real ComfyUI starts and runs a workflow with the library that compares each call stack with libunwind's. Some libraries
+of NVIDIA's have code without unwind data, where libunwind guesses: there ours may end early, if the report says so."""
 import os, pathlib, signal, struct
 
 import support
@@ -28,5 +29,7 @@ except BaseException:
     raise
 figures = [struct.unpack("<3Q", file.read_bytes()[:24]) for file in counts.iterdir()]
 compared, wrong, short = (sum(column) for column in zip(*figures))
-print(f"{compared} stacks, {wrong} wrong, {short} short")
-assert compared > 1_000_000 and wrong == short == 0, pathlib.Path("log").read_text()[-4000:]
+ended_early = sum(support.report(ledger)["lost"]["frames"] for ledger in support.HERE.glob("python*.mst"))
+print(f"{compared} stacks, {wrong} wrong, {short} short; {ended_early} times a caller was said to be unknown")
+assert compared > 1_000_000 and wrong == 0, pathlib.Path("log").read_text()[-4000:]
+assert not short or ended_early, "stacks end early, and nothing says so"
