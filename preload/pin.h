@@ -1,6 +1,7 @@
 /* pin.h — who has the id of a site in its hands, so that ids can be given to others when nobody has (fold.c).
  * In: hooks that look a site up. Out: whether every thread has been seen without one. Never waits; any thread, any
- * signal handler. A thread that left a hook for good, by longjmp or by its death, is not pinned for long. */
+ * signal handler. A thread that died in a hook is not waited for; one that left it by longjmp is pinned until it
+ * allocates or ends. */
 #ifndef MEMSTOW_PIN_H
 #define MEMSTOW_PIN_H
 

@@ -48,7 +48,8 @@ enum snap_lost {
     SNAP_LOST_BLOCKS,   /* blocks served without being counted */
     SNAP_LOST_FILE,     /* failures to create or grow the file */
     SNAP_LOST_PEAK,     /* sites missing from the picture of the peak */
-    SNAP_LOST_STACKS,   /* allocations counted at an outer part of their stack, or at none: no room for more */
+    SNAP_LOST_STACKS,   /* look-ups that ended at an outer part of the stack, or at none: no room for more. What a
+                                 thread remembers is not looked up again; one look-up may count twice */
     SNAP_LOST_FRAMES,   /* stacks that end early, at code whose caller cannot be found */
     SNAP_LOST_PYTHON,   /* evaluation loops on stacks whose Python functions could not be told */
     SNAP_LOST_FOLDED,   /* stacks of which nothing lived, whose totals went to an outer one to make room */

@@ -273,8 +273,7 @@ void counters_link_blocks(struct reader *reader) {
         image->mappings[i].site = find_total(reader, image->mappings[i].site, SNAP_MAPPED);
 }
 
-/* What a killed process was about to move from a site that it had closed is not lost by much: nothing of it was live.
- */
+/* What a killed process was about to move from a site that it had closed is no great loss: nothing of it was live. */
 int counters_name_sites(struct reader *reader) {
     struct image *image = reader->image;
     struct snap_site *sites;

@@ -1,11 +1,9 @@
 """ps: a terminal gets lines of 80 columns, a pipe whole names; less than the resolution is not called nothing."""
-import os, pty, sys
-from support import MEMSTOW, memstow, skip, start, wait_for
+import os, pty
+from _terminal import need
+from support import MEMSTOW, memstow, start, wait_for
 
-try:
-    [os.close(end) for end in pty.openpty()]
-except OSError as error:
-    skip(f"no pseudo terminal: {error}")
+need()
 
 folder = "a-folder-with-a-long-name" * 4
 os.mkdir(folder)

@@ -1,12 +1,9 @@
 """A terminal that is wider than 80 columns is used; what is cut keeps its last name, and has one ellipsis."""
-import fcntl, os, pty, struct, termios
 from _ledger import MIB, Ledger
-from support import MEMSTOW, memstow, skip
+from _terminal import need, shown
+from support import MEMSTOW, memstow
 
-try:
-    [os.close(end) for end in pty.openpty()]
-except OSError as error:
-    skip(f"no pseudo terminal: {error}")
+need()
 
 LONG = "load_state_dict_with_a_name_that_is_longer_than_any_line_of_80_columns"
 FOLDER = "/opt/a folder with blanks in its name, which is also a long one/lib/python3"
@@ -17,18 +14,7 @@ ledger.save("x.mst")
 
 
 def on_terminal(columns, *words):
-    pid, terminal = pty.fork()
-    if pid == 0:
-        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        os.execv(MEMSTOW, [MEMSTOW, *words])
-    written = b""
-    try:
-        while data := os.read(terminal, 4096):
-            written += data
-    except OSError: # the terminal has no writer any more
-        pass
-    os.waitpid(pid, 0)
-    return written.decode().replace("\r", "").split("\n")
+    return shown(columns, MEMSTOW, *words).replace("\r", "").split("\n")
 
 
 for columns, cut in ((200, False), (81, True), (80, True), (40, True), (0, True)):

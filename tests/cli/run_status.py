@@ -1,27 +1,14 @@
 """The status on a terminal leaves the program's output whole, half lines too, and is cut to the terminal's width."""
-import fcntl, os, pty, re, struct, sys, termios
-from support import MEMSTOW, PYTHON, skip
+import re
+import _terminal
+from support import MEMSTOW, PYTHON
 
-try:
-    [os.close(end) for end in pty.openpty()]
-except OSError as error:
-    skip(f"no pseudo terminal: {error}")
+_terminal.need()
 
 
 def shown(columns, script):
     """What a run writes to a terminal of so many columns."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        os.execv(MEMSTOW, [MEMSTOW, "run", "-o", f"{columns}.mst", "--", PYTHON, "-Sc", script])
-    written = b""
-    try:
-        while data := os.read(terminal, 4096):
-            written += data
-    except OSError: # the terminal has no writer any more
-        pass
-    os.waitpid(pid, 0)
-    return written.decode()
+    return _terminal.shown(columns, MEMSTOW, "run", "-o", f"{columns}.mst", "--", PYTHON, "-Sc", script)
 
 
 def screen(written, columns):

@@ -130,6 +130,22 @@ Test(reader_ledger, a_running_process_may_have_newer_counters) {
     builder_end(&builder);
 }
 
+/* Killed while totals of dead sites were moved, it left a file that need not add up. */
+Test(reader_ledger, killed_in_the_middle_of_a_fold_is_inexact) {
+    struct builder builder;
+    two_sites(&builder);
+    builder_word(&builder, 2, 2, snap_narrow(24, 1, 0));
+    struct image whole = load(&builder);
+    cr_expect_not(whole.totals[0].flags & TOTAL_INEXACT);
+    builder_header(&builder)->fold_sequence = 1;
+    struct image halfway = load(&builder);
+    cr_expect(halfway.totals[0].flags & TOTAL_INEXACT);
+    cr_expect_eq(halfway.totals[0].alloc_bytes, 24);
+    image_clear(&whole);
+    image_clear(&halfway);
+    builder_end(&builder);
+}
+
 /* As after a fold: site 2 was made free, and what thread 2 had counted there went to site 3, in the shared slot. */
 Test(reader_ledger, leaves_out_what_free_sites_counted) {
     struct builder builder;
