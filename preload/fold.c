@@ -53,8 +53,9 @@ static struct {
     bool poor;             /* it found less than it is worth in any case; or the last one did */
     bool paid;             /* then it is worth it all the same */
     struct ids *going;     /* sites: hidden */
-    struct ids *pictured;  /* sites that a picture of the peak shows */
-    struct ids *known;     /* sites that stay, with their stacks in use (tree_use): until all are looked at again */
+    struct site_outer_found outer;
+    struct ids *pictured; /* sites that a picture of the peak shows */
+    struct ids *known;    /* sites that stay, with their stacks in use (tree_use): until all are looked at again */
 } fold;
 
 static enum progress done_if(bool done) { return done ? PROGRESS_DONE : PROGRESS_MORE; }
@@ -113,11 +114,16 @@ static bool is_dead(const struct snap_counter *sum) {
 }
 
 /* The outermost stacks stay: they are few, and others are added to them. */
+static bool is_outermost(uint32_t stack) {
+    if (stack == TREE_ROOT) return true;
+    uint32_t place = tree_frame(stack) == SNAP_RUN_FRAME ? tree_outer(stack) : stack;
+    return place == TREE_ROOT || tree_outer(place) == TREE_ROOT;
+}
+
 static bool may_go(uint32_t site, const struct snap_counter *sum) {
     struct snap_site record = site_record(site);
     return is_dead(sum) && record.word != SNAP_SITE_FREE && !snap_site_tag(record) && !ids_has(fold.pictured, site) &&
-           !site_is_of_mapping(site) && snap_site_stack(record) != TREE_ROOT &&
-           tree_at(snap_site_stack(record))->parent != TREE_ROOT;
+           !site_is_of_mapping(site) && !is_outermost(snap_site_stack(record));
 }
 
 static uint8_t bucket_of(const struct snap_counter *sum) {
@@ -174,7 +180,7 @@ static enum progress look_at_old(void) {
 
 /* --- hiding --- */
 
-static uint32_t *site_of_stack(uint32_t site) { return &tree_at(snap_site_stack(site_record(site)))->site; }
+static uint32_t *site_of_stack(uint32_t site) { return tree_site(snap_site_stack(site_record(site))); }
 
 /* One that has come to life meanwhile will be shown again. */
 static enum progress hide_sites(void) {
@@ -245,6 +251,7 @@ static enum progress show_used_sites(void) {
     if (!next_chunk(&chunk)) {
         pin_epoch();
         ids_clear(fold.pictured);
+        memset(&fold.outer, 0, sizeof fold.outer);
         return PROGRESS_DONE;
     }
     counters_sum(chunk, sums);
@@ -256,7 +263,8 @@ static enum progress show_used_sites(void) {
 /* Where the totals of a site that goes will be counted; 0: it stays after all. That may be a new site of the same
  * stack. */
 static uint32_t heir_of(uint32_t site, const struct snap_counter *sum) {
-    if (is_dead(sum) && !ids_has(fold.pictured, site)) return site_outer(snap_site_stack(site_record(site)));
+    if (is_dead(sum) && !ids_has(fold.pictured, site))
+        return site_outer(snap_site_stack(site_record(site)), &fold.outer);
     return SNAP_SITE_UNKNOWN;
 }
 

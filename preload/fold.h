@@ -1,5 +1,5 @@
 /* fold.h — room for new call stacks when there is none: stacks of which nothing lives give up their ids.
- * In: the wish for room. Out: free ids of sites and nodes. What was ever counted at such a stack goes to an outer one,
+ * In: the wish for room. Out: free ids of sites, and free words of stacks. What was ever counted at such a stack goes to an outer one,
  * so that totals stay exact; which inner stack it was is forgotten, and counted (SNAP_LOST_FOLDED).
  *
  * No thread waits. Ids that go are hidden first, so that nobody finds them any more; they are given away when every

@@ -114,23 +114,6 @@ void ids_add_word(struct ids *self, uint32_t word, uint64_t bits) {
 
 void ids_unmark_word(struct ids *self, uint32_t word, uint64_t bits) { self->words[word] &= ~bits; }
 
-static void move_word(struct ids *self, const struct ids *stay, struct ids *to, uint32_t word) {
-    uint64_t bits = self->words[word] & ~stay->words[word];
-    if (!bits) return;
-    ids_unmark_word(self, word, bits);
-    ids_add_word(to, word, bits);
-}
-
-bool ids_move(struct ids *self, const struct ids *stay, struct ids *to, uint32_t *at) {
-    enum { WORDS_AT_A_TIME = 1024 };
-    for (uint32_t n = 0; n < WORDS_AT_A_TIME; n++, ++*at) {
-        *at = first_bit(self->summary, *at, IDS_LIMIT / 64);
-        if (*at == IDS_NONE) return true;
-        move_word(self, stay, to, *at);
-    }
-    return false;
-}
-
 void ids_clear(struct ids *self) {
     for (uint32_t word = first_bit(self->summary, 0, IDS_LIMIT / 64); word != IDS_NONE;
          word = first_bit(self->summary, word, IDS_LIMIT / 64)) {

@@ -45,9 +45,6 @@ void ids_add_word(struct ids *self, uint32_t word, uint64_t bits);
 /* From a set that only one thread at a time knows. */
 void ids_unmark_word(struct ids *self, uint32_t word, uint64_t bits);
 
-/* From a set that only one thread at a time knows to another: all but those in `stay`, many at a time. `at` is where
- * to go on, 0 at first. True when done. */
-bool ids_move(struct ids *self, const struct ids *stay, struct ids *to, uint32_t *at);
 /* While nobody else knows the set. */
 void ids_clear(struct ids *self);
 

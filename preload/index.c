@@ -163,12 +163,11 @@ uint32_t index_insert(struct index *self, uint32_t hash, const void *key, uint32
 enum { SLOTS_AT_A_TIME = 4096 };
 
 /* A cluster is what lies between two empty slots. */
-static uint32_t *walk_on(const struct index *self, struct index_walk *walk) {
+static void walk_on(const struct index *self, struct index_walk *walk) {
     uint32_t bits = bits_of(self), *table = table_of(self, bits);
-    if (walk->bits == bits) return table;
+    if (walk->bits == bits) return;
     *walk = (struct index_walk){.bits = bits, .dense = 2 * filled(self) > 1ull << bits};
     while (__atomic_load_n(&table[walk->first], __ATOMIC_RELAXED) != EMPTY) walk->first++;
-    return table;
 }
 
 /* To the first slot from its place on that has no record any more. There it is found before it goes from here: who
@@ -240,16 +239,6 @@ bool index_prune(struct index *self, const struct ids *stay, struct ids *removed
     __atomic_fetch_sub(&self->used, walk->removed, __ATOMIC_RELAXED);
     __atomic_fetch_add(&self->gone, walk->gone, __ATOMIC_RELAXED);
     return walk->done > mask;
-}
-
-bool index_each(const struct index *self, void (*each)(uint32_t id), struct index_walk *walk) {
-    const uint32_t *table = walk_on(self, walk);
-    uint32_t all = 1u << walk->bits;
-    for (uint32_t n = 0; n < SLOTS_AT_A_TIME && walk->done < all; n++) {
-        uint32_t slot = __atomic_load_n(&table[walk->done++], __ATOMIC_ACQUIRE);
-        if (is_record(slot)) each(id_in(slot));
-    }
-    return walk->done >= all;
 }
 
 bool index_begin(struct index *self) {

@@ -57,8 +57,6 @@ struct index_walk {
 };
 /* Takes out all records that are not in `stay`, and says which. Who looked a record up before may still have it. */
 bool index_prune(struct index *self, const struct ids *stay, struct ids *removed, struct index_walk *walk);
-/* Calls back for each record. */
-bool index_each(const struct index *self, void (*each)(uint32_t id), struct index_walk *walk);
 bool index_hold(struct index *self); /* false: it grows just now */
 void index_let_go(struct index *self);
 void index_reset(struct index *self);

@@ -13,7 +13,6 @@ enum {
     WORDS_A_FRAME = 3,
     AT_ONCE = 256, /* steps that room is made for together */
 };
-#define FULL UINT32_MAX /* `since` of a stack whose inner part has no room in the tree */
 
 /* --- is it still so? --- */
 
@@ -209,33 +208,17 @@ bool memo_push(struct memo *self, const struct steps *steps, uint64_t seed) {
 
 /* --- the tree --- */
 
-/* Ends the segment behind the element's last frame. */
-static void cut(const struct memo *self, struct element *element) {
-    uint32_t node = tree_node(element->node, self->frames + element->since, element->frames - element->since);
-    if (node == TREE_NONE) {
-        element->since = FULL;
-    } else {
-        element->node = node;
-        element->since = element->frames;
-    }
-}
-
-static void add_frame(const struct memo *self, struct element *element, uint32_t frame) {
-    if (frame == RULE_NO_FRAME) element->since = FULL;
-    if (element->since == FULL) return;
-    self->frames[element->frames++] = frame;
-    if (tree_cuts_after(frame, element->frames - element->since)) cut(self, element);
-}
-
 /* In place of the interpreter's own frame: the Python frames that it runs. */
-static void place(const struct memo *self, struct element *element, uint32_t evals_before) {
-    uint32_t end = 0, first = 0;
+static uint32_t add_frames(const struct memo *self, const struct element *element, uint32_t evals_before,
+                           uint32_t end) {
+    uint32_t python = 0, first = 0;
     if (element->evals != evals_before) {
-        end = self->evals[evals_before].python;
+        python = self->evals[evals_before].python;
         first = evals_before ? self->evals[evals_before - 1].python : 0;
     }
-    if (first == end) add_frame(self, element, element->frame);
-    while (end > first) add_frame(self, element, python_frame_record(&self->python[--end]));
+    if (first == python) self->frames[end++] = element->frame;
+    while (python > first) self->frames[end++] = python_frame_record(&self->python[--python]);
+    return end;
 }
 
 static bool make_room_for_frames(struct memo *self, uint32_t frames) {
@@ -245,26 +228,50 @@ static bool make_room_for_frames(struct memo *self, uint32_t frames) {
     return ROOM_FOR(self, frames, frames_room, frames + self->count - self->placed + python - python_placed);
 }
 
+/* The frames of those elements that have not been looked up yet. Returns their end; behind one that has no record in
+ * the ledger, none counts. */
+static uint32_t list_frames(struct memo *self, const struct element *outer) {
+    uint32_t end = outer->frames, evals = outer->evals;
+    for (uint32_t i = self->placed; i < self->count; i++) {
+        struct element *element = &self->elements[i];
+        element->frames = end = add_frames(self, element, evals, end);
+        evals = element->evals;
+    }
+    for (uint32_t i = outer->frames; i < end; i++)
+        if (unlikely(self->frames[i] == RULE_NO_FRAME)) return i;
+    return end;
+}
+
 /* Looks up those elements that have not been yet. */
 static void place_all(struct memo *self) {
-    static const struct element outermost = {.node = TREE_ROOT};
+    static const struct element outermost = {.place = TREE_ROOT};
     const struct element *outer = self->placed ? &self->elements[self->placed - 1] : &outermost;
     bool has_room = make_room_for_frames(self, outer->frames);
+    uint32_t place = outer->place, i = outer->frames, end = has_room ? list_frames(self, outer) : 0;
     for (; self->placed < self->count; self->placed++) {
         struct element *element = &self->elements[self->placed];
-        element->frames = outer->frames;
-        element->since = has_room ? outer->since : FULL;
-        element->node = outer->node;
-        place(self, element, outer->evals);
-        outer = element;
+        if (!has_room) element->frames = i;
+        for (; i < element->frames && place != TREE_NONE; i++)
+            place = i < end ? tree_step(place, self->frames + i, end - i) : TREE_NONE;
+        i = element->frames;
+        element->place = has_room ? place : TREE_NONE;
     }
 }
 
-uint32_t memo_node(struct memo *self) {
+/* For want of room, an outer one that is there. */
+__attribute__((noinline)) static uint32_t known_outer(const struct memo *self) {
+    uint32_t count = self->count, place = TREE_ROOT, stack;
+    ledger_lost(SNAP_LOST_STACKS);
+    while (count && self->elements[count - 1].place == TREE_NONE) count--;
+    if (count) place = self->elements[count - 1].place;
+    while ((stack = tree_stack_known(place)) == TREE_NONE) place = tree_outer(place);
+    return stack;
+}
+
+uint32_t memo_stack(struct memo *self) {
     if (!self->count) return TREE_ROOT;
     place_all(self);
-    struct element end = self->elements[self->count - 1];
-    if (end.since != FULL && end.since != end.frames) cut(self, &end);
-    if (end.since == FULL) ledger_lost(SNAP_LOST_STACKS);
-    return end.node;
+    uint32_t place = self->elements[self->count - 1].place;
+    uint32_t stack = place == TREE_NONE ? TREE_NONE : tree_stack(place);
+    return likely(stack != TREE_NONE) ? stack : known_outer(self);
 }

@@ -1,6 +1,6 @@
 /* memo.h — what a thread remembers of a stack, so as not to unwind all of it again.
- * In: steps, as they are unwound. Out: whether a later stack goes on as the remembered one does, and the node of it
- * (tree.h). Everything belongs to one thread; it reads the program's stack, and writes nothing there.
+ * In: steps, as they are unwound. Out: whether a later stack goes on as the remembered one does, and its place in the
+ * tree (tree.h). Everything belongs to one thread; it reads the program's stack, and writes nothing there.
  *
  * A memo is a list of elements, outermost first: the state of each frame, and the words of memory that the way from it
  * to the next outer one was read from. Where a state is met that is remembered, and the words from there outwards are
@@ -64,8 +64,7 @@ struct element {
     bool needs_rbp;
     /* Once it is `placed` in the tree: */
     uint32_t frames; /* end of its frames */
-    uint32_t since;  /* where the frames since the last cut begin */
-    uint32_t node;   /* the stack up to there */
+    uint32_t place;  /* of the innermost of them; TREE_NONE: there is no room for it */
 };
 
 /* A remembered evaluation loop: it is `element`, and its frames, innermost first, end at `python`. */
@@ -124,9 +123,9 @@ static inline void memo_begin(struct memo *self) { self->found = 0; }
  * False: the innermost steps were left out, for want of room. */
 bool memo_push(struct memo *self, const struct steps *steps, uint64_t seed);
 
-/* The node of the stack that ends with the innermost element, which is the thread's present one. The tree is only asked
+/* The stack (tree.h) that ends with the innermost element, which is the thread's present one. The tree is only asked
  * for it here, because most stacks are known by their path. */
-uint32_t memo_node(struct memo *self);
+uint32_t memo_stack(struct memo *self);
 
 #pragma GCC visibility pop
 

@@ -18,7 +18,7 @@ struct rule_table *rule_table;
 
 static struct lock replacing;
 static struct series frames = {
-    .type = SNAP_FRAME, .record_size = sizeof(struct snap_frame), .first_bits = 10, .limit = 1 << 24};
+    .type = SNAP_FRAME, .record_size = sizeof(struct snap_frame), .first_bits = 10, .limit = SNAP_RUN_FRAME};
 
 /* --- one rule --- */
 

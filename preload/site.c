@@ -113,25 +113,29 @@ uint32_t site_module(uintptr_t address) {
 }
 
 static uint64_t memory_limit;
+static uint32_t memory_looks, memory_full; /* for which (enum site_memory), at the last look that counted */
 
 static uint64_t memory_used(void) {
-    return tree_segment_bytes() + rule_bytes() + tree_node_bytes() + counters_bytes() +
-           os_load(&sites.next) * sizeof(struct snap_site);
+    return tree_bytes() + rule_bytes() + counters_bytes() + os_load(&sites.next) * sizeof(struct snap_site);
 }
 
-/* What cannot become free again stops last, and of what others are made of there is always some. */
+/* What cannot become free again stops last, and of frames there are always some. */
+static uint32_t full_for(void) {
+    uint64_t share = memory_limit / 32, rules = rule_bytes(), used = memory_used();
+    /* The first time it is not known how much will go while more is looked for. */
+    bool soon = used >= memory_limit - 3 * share - (ids_known(&free_sites) ? share / 2 : 2 * share);
+    return (uint32_t)soon << SITE_SOON | (uint32_t)(used >= memory_limit - 3 * share) << SITE_STACKS |
+           (uint32_t)(used >= memory_limit - 2 * share) << SITE_ENDS |
+           (uint32_t)(used >= memory_limit && rules >= 2 * share) << SITE_FRAMES;
+}
+
+/* It is added up now and then only: in between, some KiB more may be taken. */
 bool site_memory_full(enum site_memory of) {
-    uint64_t segments = tree_segment_bytes(), rules = rule_bytes(), share = memory_limit / 16, used = memory_used();
-    switch (of) {
-    case SITE_SOON: /* the first time it is not known how much will go while more is looked for */
-        return used >= memory_limit - 2 * share - (ids_known(&free_sites) ? share / 4 : share);
-    case SITE_STACKS:
-        return used >= memory_limit - 2 * share;
-    case SITE_SEGMENTS:
-        return used >= memory_limit - share && segments >= share;
-    default:
-        return used >= memory_limit && rules >= share;
-    }
+    enum { LOOKS = 32 };
+    uint32_t n = __atomic_load_n(&memory_looks, __ATOMIC_RELAXED);
+    __atomic_store_n(&memory_looks, n + 1, __ATOMIC_RELAXED);
+    if (n % LOOKS == 0) __atomic_store_n(&memory_full, full_for(), __ATOMIC_RELAXED);
+    return __atomic_load_n(&memory_full, __ATOMIC_RELAXED) >> of & 1;
 }
 
 bool site_has_memory(uint64_t bytes) { return memory_used() + bytes < memory_limit - memory_limit / 8; }
@@ -180,38 +184,64 @@ static uint32_t module_at(uintptr_t address) {
     return rule.frame == RULE_NO_FRAME ? site_module(address) : rule_frame(rule.frame)->module;
 }
 
-static uint32_t make_site(uint32_t node, uint32_t module) {
-    uint32_t *known = &tree_at(node)->site, none = 0, site = site_new(0, node, module);
+static uint32_t make_site(uint32_t stack, uint32_t module) {
+    uint32_t *known = tree_site(stack), none = 0, site = site_new(0, stack, module);
     if (site == SNAP_SITE_UNKNOWN) return site;
     if (__atomic_compare_exchange_n(known, &none, site, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return site;
     return none; /* another thread was faster: its site it is. fold.c may know ours already, and makes it free */
 }
 
-/* Of the frame that calls on from a stack, whose code may be gone; 0 where it is Python code. */
-static uint32_t module_of(uint32_t node) {
-    const uint32_t *segment = tree_segment(tree_at(node)->segment);
-    const struct snap_frame *frame = segment[0] ? rule_frame(segment[segment[0]]) : NULL;
+/* Of the frame that calls on from a place, whose code may be gone; 0 where it is Python code. */
+static uint32_t module_of(uint32_t place) {
+    const struct snap_frame *frame = rule_frame(tree_frame(place));
     return frame && !(frame->code & ~SNAP_FRAME_INTERRUPTED) ? frame->module : 0;
 }
 
-uint32_t site_outer(uint32_t node) {
-    uint32_t outermost = node;
-    for (; node != TREE_ROOT; node = tree_at(node)->parent) {
-        uint32_t site = __atomic_load_n(&tree_at(node)->site, __ATOMIC_RELAXED);
-        if (site) return site;
-        outermost = node;
-    }
-    return make_site(outermost, module_of(outermost));
+static uint32_t site_at(uint32_t place) {
+    uint32_t stack = tree_stack_known(place);
+    return stack == TREE_NONE ? 0 : __atomic_load_n(tree_site(stack), __ATOMIC_RELAXED);
 }
 
-uint32_t site_for_node(uint32_t node, uintptr_t address) {
+static uint32_t make_outer(uint32_t place) {
+    uint32_t stack = tree_stack(place);
+    if (stack == TREE_NONE) stack = place = TREE_ROOT;
+    uint32_t site = __atomic_load_n(tree_site(stack), __ATOMIC_RELAXED);
+    return site ? site : make_site(stack, module_of(place));
+}
+
+/* From a place outwards to the beginning of its run; 0: there is none. */
+static uint32_t site_in_run(uint32_t place) {
+    uint32_t site = 0;
+    for (uint32_t first = tree_first(place); !site && place >= first; place--) site = site_at(place);
+    return site;
+}
+
+/* Many come the same way. */
+uint32_t site_outer(uint32_t place, struct site_outer_found *found) {
+    enum { WAY = 16 };
+    uint32_t way[WAY], length = 0, outermost = TREE_ROOT, site = 0;
+    for (; place != TREE_ROOT && !site; place = tree_outside(place)) {
+        uint32_t i = place % SITE_OUTER_FOUND;
+        site = found && found->at[i].place == place ? found->at[i].site : site_in_run(place);
+        if (length < WAY) way[length++] = place;
+        outermost = place;
+    }
+    if (!site) site = make_outer(outermost == TREE_ROOT ? TREE_ROOT : tree_first(outermost));
+    for (uint32_t i = 0; found && i < length; i++) {
+        found->at[way[i] % SITE_OUTER_FOUND].place = way[i];
+        found->at[way[i] % SITE_OUTER_FOUND].site = site;
+    }
+    return site;
+}
+
+uint32_t site_for_stack(uint32_t stack, uintptr_t address) {
     fold_note_losses();
-    uint32_t site = __atomic_load_n(&tree_at(node)->site, __ATOMIC_RELAXED);
+    uint32_t site = __atomic_load_n(tree_site(stack), __ATOMIC_RELAXED);
     if (likely(site)) return site;
-    if (likely(site_free_count() || !site_memory_full(SITE_STACKS))) return make_site(node, module_at(address));
+    if (likely(site_free_count() || !site_memory_full(SITE_STACKS))) return make_site(stack, module_at(address));
     fold_want();
     ledger_lost(SNAP_LOST_STACKS);
-    return site_outer(node);
+    return site_outer(stack, NULL);
 }
 
 /* A mapping's record may refer to its site although nothing is counted there: reserved and file mappings. */
@@ -248,6 +278,7 @@ void site_abandon(void) {
     series_reset(&tags);
     series_reset(&sites);
     free_sites = NULL;
+    memory_looks = memory_full = 0;
     ids_clear(&mapping_sites);
     fold_abandon();
     account_here = 0;

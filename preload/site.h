@@ -32,16 +32,16 @@ uint32_t site_of_mapping(struct caller caller);
 bool site_is_of_mapping(uint32_t site);
 
 /* The site of an untagged stack (tree.h) that ends with a call from `address`. */
-uint32_t site_for_node(uint32_t node, uintptr_t address);
+uint32_t site_for_stack(uint32_t stack, uintptr_t address);
 
 /* 1 + id of the module that holds the code; 0 when no file is mapped there. */
 uint32_t site_module(uintptr_t address);
 
 /* Whether call stacks, sites and counters together have all the memory that they may take. First there are no new
  * stacks but in place of old ones (fold.h), an event counts at the nearest outer stack that is there, and threads get
- * no more counters of their own; then no new segments but in place of old ones; at last no frames, and stacks lack
- * them. SITE_SOON: it is time to look for old ones. */
-enum site_memory { SITE_SOON, SITE_STACKS, SITE_SEGMENTS, SITE_FRAMES };
+ * no more counters of their own; then outer stacks that nothing was counted at get no site; at last there are no
+ * frames, and stacks lack them. SITE_SOON: it is time to look for old ones. */
+enum site_memory { SITE_SOON, SITE_STACKS, SITE_ENDS, SITE_FRAMES };
 bool site_memory_full(enum site_memory of);
 /* Whether there will still be room for new stacks when so much more is taken. */
 bool site_has_memory(uint64_t bytes);
@@ -55,9 +55,18 @@ bool site_make_ready(void);
 uint32_t site_new(uint32_t tag, uint32_t stack, uint32_t module);
 struct snap_site site_record(uint32_t site);
 
-/* The site of a stack, or of the nearest outer one that has one. When none has, the outermost gets one: of those there
- * are few. SNAP_SITE_UNKNOWN: no room even for that. */
-uint32_t site_outer(uint32_t node);
+/* What was found lately, for one thread at a time, and only as long as no further site is hidden. All zero: nothing. */
+enum { SITE_OUTER_FOUND = 512 };
+struct site_outer_found {
+    struct {
+        uint32_t place, site;
+    } at[SITE_OUTER_FOUND];
+};
+
+/* The site of the stack that ends at a place (tree.h), or of the nearest outer one that has one. When none has, that of
+ * the outermost frame alone gets one: of those there are few. SNAP_SITE_UNKNOWN: no room even for that. `found`: or
+ * NULL. */
+uint32_t site_outer(uint32_t place, struct site_outer_found *found);
 /* Nothing counts there any more, whatever its counters say; and then, once they are empty, ids go to others: those of
  * 64 sites, from `first` on, whose bits are set. */
 void site_close(uint32_t site);

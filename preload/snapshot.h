@@ -17,7 +17,7 @@
 #define SNAP_MAGIC "MEMSTOW\n"
 enum {
     SNAP_MAJOR = 1, /* a reader refuses a file of another major version */
-    SNAP_MINOR = 1, /* a newer minor adds sections and fields; an older reader ignores them */
+    SNAP_MINOR = 2, /* a newer minor adds sections and fields; an older reader ignores them */
     SNAP_HEADER_SIZE = 4096,
     SNAP_BYTE_ORDER = 0x01020304,
 };
@@ -141,10 +141,11 @@ enum snap_type {
     SNAP_TOTALS,      /* packed (below): snapshot only, instead of SITE, COUNTERS, WIDE, PEAK_0 and PEAK_1 */
     SNAP_FRAME,       /* snap_frame */
     SNAP_CODE,        /* snap_code: Python functions */
-    SNAP_SEGMENT,     /* uint32_t words: pieces of stacks (below) */
+    SNAP_SEGMENT,     /* uint32_t words: pieces of stacks (below); snapshot only, as is NODE */
     SNAP_NODE,        /* snap_node: stacks; ids from 0, which is the empty stack */
     SNAP_PEAK_1,
     SNAP_WIDE, /* snap_counter: those of words that are wide; ledger only */
+    SNAP_RUN,  /* uint32_t words: stacks (below); ledger only, instead of SEGMENT and NODE */
 };
 
 struct snap_section {
@@ -189,13 +190,28 @@ struct snap_owner {
     uint32_t name, origin; /* strings */
 };
 
-/* A stack is a chain of segments: that of its node, inside that of the node's parent, and so on to node 0. A segment
- * is a word n and the n frame ids that follow it, outermost first, and is named by the id of word n. The same piece of
- * a stack is one segment wherever it occurs. */
+/* In a ledger a stack is named by a place: the id of the word of its innermost frame. Words are in runs. A run is a
+ * head, and up to SNAP_RUN_MOST frames that follow each other inwards: so the place outside of a frame is the word
+ * before, or, for the first frame of a run, the place that the head says. Place 0 is the empty stack. */
+enum {
+    SNAP_RUN_OUTER, /* words of a head: that place; */
+    SNAP_RUN_SITE,  /* the site of the run's last place, untagged; 0: none */
+    SNAP_RUN_HEAD,  /* how many words */
+    SNAP_RUN_MOST = 64,
+};
+/* The word of a frame is its id and flags. */
+#define SNAP_RUN_FIRST ((uint32_t)1 << 31)
+#define SNAP_RUN_LAST ((uint32_t)1 << 30)
+#define SNAP_RUN_END ((uint32_t)1 << 29) /* there is, or was, a run without a frame inside of it */
+/* The bits of the id. All of them: no frame, the stack ends with the place outside. */
+enum { SNAP_RUN_FRAME = (1 << 24) - 1 };
+
+/* In a snapshot a stack is a chain of segments: that of its node, inside that of the node's parent, and so on to node
+ * 0. A segment is a word n and the n frame ids that follow it, outermost first, and is named by the id of word n. */
 struct snap_node {
     uint32_t parent;
     uint32_t segment;
-    uint32_t site; /* of this stack untagged; 0: none */
+    uint32_t reserved;
 };
 
 /* One place that calls on: in native code, or a line of a Python function. */
@@ -215,7 +231,7 @@ struct snap_code {
     uint32_t first_line, flags;
 };
 
-/* One word: from the lowest bit on, tag id (0: untagged), node id (0: none recorded), and 1 + module id of the caller
+/* One word: from the lowest bit on, tag id (0: untagged), stack (0: none recorded), and 1 + module id of the caller
  * (0: none recorded). [live] SNAP_SITE_FREE: nothing is counted here, whatever the counters say. */
 struct snap_site {
     uint64_t word;

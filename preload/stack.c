@@ -78,7 +78,7 @@ static uint32_t site_of_memo(struct stack *self, struct memo *memo, uintptr_t ad
     uint32_t site = paths_find(&self->paths, path);
     self->returned = site != 0;
     if (site) return site;
-    site = site_for_node(memo_node(memo), address);
+    site = site_for_stack(memo_stack(memo), address);
     if (self->remembers && memo->count) paths_add(&self->paths, path, site);
     return site;
 }
@@ -259,8 +259,9 @@ static uint32_t site_with(struct stack *self, const struct caller *caller) {
 static uint32_t site_of_place(const struct caller *caller) {
     struct rule rule = rule_of(caller->address);
     ledger_lost(SNAP_LOST_FRAMES);
-    uint32_t node = rule.frame == RULE_NO_FRAME ? TREE_NONE : tree_node(TREE_ROOT, &rule.frame, 1);
-    return site_for_node(node == TREE_NONE ? TREE_ROOT : node, caller->address);
+    uint32_t place = rule.frame == RULE_NO_FRAME ? TREE_NONE : tree_step(TREE_ROOT, &rule.frame, 1);
+    uint32_t stack = place == TREE_NONE ? TREE_NONE : tree_stack(place);
+    return site_for_stack(stack == TREE_NONE ? TREE_ROOT : stack, caller->address);
 }
 
 /* A thread late in its death has nothing to remember with: all such share one, one at a time. */

@@ -1,10 +1,10 @@
 /* tree.h — call stacks ↔ ids.
- * In: frame ids, outermost first. Out: the node of each stack, in the ledger (SNAP_NODE, SNAP_SEGMENT). The same stack
- * has the same node, but for two threads that come with a new one at the same instant: readers join such.
+ * In: frame ids, outermost first. Out: the place of each stack, in the ledger (SNAP_RUN). The same stack has the same
+ * place, but for two threads that come with a new one at the same instant: readers join such.
  * No lock; any thread, any signal handler.
  *
- * A stack is cut into segments at frames that their own id chooses (content-defined chunking), so that a piece that
- * occurs in many stacks is cut in the same places, and stored once. */
+ * A stack that is new leaves a known one at some place, and all its frames from there inwards become one run. So most
+ * steps inwards are to the next word of memory; only where stacks part is there something to look up. */
 #ifndef MEMSTOW_TREE_H
 #define MEMSTOW_TREE_H
 
@@ -19,20 +19,26 @@
 
 enum { TREE_ROOT = 0, TREE_NONE = UINT32_MAX };
 
-/* A segment ends after a frame for which this holds, or is as long as it may be. */
-enum { TREE_SEGMENT_MAX = 32, TREE_CUT_BITS = 2 };
-static inline bool tree_cuts_after(uint32_t frame, uint32_t length) {
-    return frame * 0x9E3779B1u >> (32 - TREE_CUT_BITS) == 0 || length >= TREE_SEGMENT_MAX;
-}
+/* The place of the first of these frames inside of the place `at`. If there is none, it is made, and so is that of some
+ * that follow: all at once, when they fit. `count` > 0. TREE_NONE: there is no room. */
+uint32_t tree_step(uint32_t at, const uint32_t *frames, uint32_t count);
 
-/* The node of `parent` followed by these frames (1 to TREE_SEGMENT_MAX); TREE_NONE when there is no room. */
-uint32_t tree_node(uint32_t parent, const uint32_t *frames, uint32_t count);
+/* The stack that ends at a place: another place, unless it is the last of its run, because only such have a site.
+ * TREE_NONE: there is no room. */
+uint32_t tree_stack(uint32_t place);
+/* The same if it is there already, else TREE_NONE. */
+uint32_t tree_stack_known(uint32_t place);
 
-/* Of a node that tree_node gave. */
-struct snap_node *tree_at(uint32_t node);
+/* The site of a stack that tree_stack gave, untagged; 0: it has none yet. */
+uint32_t *tree_site(uint32_t stack);
 
-/* Of a segment that a node names: its length, and so many frame ids, outermost first. */
-const uint32_t *tree_segment(uint32_t segment);
+/* From a place outwards; it is not the root. */
+uint32_t tree_outer(uint32_t place);
+/* The first place of the same run, and the place that the run lies inside of. */
+uint32_t tree_first(uint32_t place);
+uint32_t tree_outside(uint32_t place);
+/* SNAP_RUN_FRAME: none. */
+uint32_t tree_frame(uint32_t place);
 
 /* --- making room (fold.c) --- */
 
@@ -52,18 +58,17 @@ struct tree_walk {
 
 /* False: there is no memory for it. */
 bool tree_make_ready(void);
-/* The node, all around it, and their segments are in use, until all uses are forgotten. */
-void tree_use(uint32_t node);
+/* The runs of the stack are in use, until all uses are forgotten. */
+void tree_use(uint32_t stack);
 void tree_forget_uses(void);
-/* Hides each node and segment that is not in use: nobody finds them any more, but who has them may go on using them. */
+/* Hides each run that is not in use: nobody finds it any more, but who has a place of it may go on using it. */
 enum progress tree_hide(struct tree_walk *walk);
 /* Once nobody can have them any more: those that are in use by now are shown again (unless they have a twin), and the
- * ids of all others go to other stacks. */
+ * words of all others go to other stacks. */
 enum progress tree_give_away(struct tree_walk *walk);
 
-/* Memory in use by nodes, and by segments, with the tables that find them, bytes. */
-uint64_t tree_node_bytes(void);
-uint64_t tree_segment_bytes(void);
+/* Memory in use, with the table that finds runs, bytes. */
+uint64_t tree_bytes(void);
 
 /* False: there is no room even for an empty tree. */
 bool tree_begin(void);

@@ -1,4 +1,4 @@
-/* order.c — see order.h. Ids that were free once and went to other stacks are in no order; most files have none. */
+/* order.c — see order.h. What this version writes is in order. */
 #include "order.h"
 
 #include <stdlib.h>

@@ -6,9 +6,7 @@
 
 #include "image.h"
 
-/* 0, or -1: no memory. Nodes without a way to node 0 become empty stacks: a hostile file has such, and a ledger that
- * grows may have nodes whose parents came after these were counted. No total has one of those, because a site is
- * counted at after all of its stack is there. */
+/* 0, or -1: no memory. Nodes without a way to node 0 become empty stacks: a hostile file has such. */
 int order_nodes(struct image *image);
 
 #endif

@@ -2,6 +2,7 @@
 #include "packed.h"
 #include "reader.h"
 #include "order.h"
+#include "runs.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -88,6 +89,7 @@ static size_t least_record(uint32_t type) {
         [SNAP_SEGMENT] = sizeof(uint32_t),
         [SNAP_NODE] = sizeof(struct snap_node),
         [SNAP_WIDE] = sizeof(struct snap_counter),
+        [SNAP_RUN] = sizeof(uint32_t),
     };
     return type < sizeof sizes / sizeof *sizes ? sizes[type] : 0;
 }
@@ -278,10 +280,16 @@ static int load_slots(struct reader *reader) {
                  &(reader)->image->count)
 
 static int load_stacks(struct reader *reader) {
-    if (TABLE(reader, SNAP_NODE, nodes, node_count) < 0 || TABLE(reader, SNAP_SEGMENT, words, word_count) < 0 ||
-        TABLE(reader, SNAP_FRAME, frames, frame_count) < 0 || TABLE(reader, SNAP_CODE, codes, code_count) < 0)
+    struct image *image = reader->image;
+    if (TABLE(reader, SNAP_FRAME, frames, frame_count) < 0 || TABLE(reader, SNAP_CODE, codes, code_count) < 0 ||
+        TABLE(reader, SNAP_RUN, words, word_count) < 0)
         return -1;
-    return order_nodes(reader->image) < 0 ? reader_memory(reader) : 0;
+    if (image->word_count) return runs_unfold(image) < 0 ? reader_memory(reader) : 0;
+    free(image->words);
+    image->words = NULL;
+    if (TABLE(reader, SNAP_NODE, nodes, node_count) < 0 || TABLE(reader, SNAP_SEGMENT, words, word_count) < 0)
+        return -1;
+    return order_nodes(image) < 0 ? reader_memory(reader) : 0;
 }
 
 static int load_tables(struct reader *reader) {
@@ -322,7 +330,8 @@ static uint32_t fold_sequence(const struct reader *reader) {
 }
 
 /* Before it is worth reading anything. Ids are given away many at a time, and when some were (since `seen`, unless that
- * is odd) others will soon be: it waits until none are for a while. Not for ever, because the process may be stopped. */
+ * is odd) others will soon be: it waits until none are for a while. Not for ever, because the process may be stopped.
+ */
 static void wait_for_fold(const struct reader *reader, uint32_t seen, int *waits) {
     const struct timespec pause = {.tv_nsec = FOLD_WAIT_NS};
     uint32_t now = fold_sequence(reader);
@@ -387,15 +396,16 @@ int reader_load(struct image *image, struct source *source, bool live) {
         bool steady = true;
         if (live) wait_for_fold(&reader, seen, &waits);
         int result = load_once(&reader, &steady);
+        bool grew = live && image->header.size > source->size; /* since it was mapped */
         int *left = folds_meanwhile(&reader) ? &folds : &tries;
         free(reader.sections);
         free(reader.site_of);
+        seen = image->header.fold_sequence;
         if (result < 0) keep_error_only(image);
-        if (result < 0 || steady || --*left == 0) {
+        if ((result < 0 && !grew) || (result == 0 && steady) || --*left == 0) {
             image->running = live && result == 0;
             return result;
         }
-        seen = image->header.fold_sequence;
         image_clear(image);
         if (source_refresh(source) < 0) return reader_damaged(&reader, 0, "it could not be mapped again");
     }

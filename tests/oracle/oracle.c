@@ -40,16 +40,14 @@ static __thread void *all_theirs[DEPTH];
 /* The native frames that were recorded, innermost first. */
 static size_t recorded(uint32_t site, uint64_t *out) {
     size_t n = 0;
-    for (uint32_t node = snap_site_stack(site_record(site)); node != TREE_ROOT; node = tree_at(node)->parent) {
-        const uint32_t *segment = tree_segment(tree_at(node)->segment);
-        for (uint32_t i = segment[0]; i > 0 && n < DEPTH; i--) {
-            const struct snap_frame *frame = rule_frame(segment[i]);
-            bool python = frame->code && !(frame->code & SNAP_FRAME_INTERRUPTED);
-            if (!python)
-                out[n++] = frame->address;
-            else if (!n || out[n - 1] != PYTHON)
-                out[n++] = PYTHON;
-        }
+    for (uint32_t at = snap_site_stack(site_record(site)); at != TREE_ROOT && n < DEPTH; at = tree_outer(at)) {
+        const struct snap_frame *frame = rule_frame(tree_frame(at));
+        if (!frame) continue;
+        bool python = frame->code && !(frame->code & SNAP_FRAME_INTERRUPTED);
+        if (!python)
+            out[n++] = frame->address;
+        else if (!n || out[n - 1] != PYTHON)
+            out[n++] = PYTHON;
     }
     return n;
 }
@@ -92,7 +90,7 @@ static void say(const char *what, size_t n, void **theirs, size_t m) {
 }
 
 /* The slow way of libunwind, which has no memory of code that has gone; the fast way remembers for each thread how to
- * get on from an address, and cannot be told to forget it. */
+ * get on from an address, cannot be told to forget it, and then reads anywhere. */
 static int step_by_step(void **out) {
     unw_context_t context;
     unw_cursor_t cursor;
@@ -102,6 +100,7 @@ static int step_by_step(void **out) {
     do {
         unw_word_t address;
         unw_get_reg(&cursor, UNW_REG_IP, &address);
+        if (!address) break; /* the end, behind which it goes on */
         out[n++] = (void *)address;
     } while (n < DEPTH && unw_step(&cursor) > 0);
     return n;
@@ -126,8 +125,8 @@ static enum verdict judge(const struct caller *caller, size_t n, int all, size_t
 
 static void compare(const struct caller *caller, uint32_t site) {
     size_t first, m, n = recorded(site, ours);
-    enum verdict verdict = judge(caller, n, unw_backtrace(all_theirs, DEPTH), &first, &m);
-    if (verdict != EQUAL && generation) verdict = judge(caller, n, step_by_step(all_theirs), &first, &m);
+    int all = generation ? step_by_step(all_theirs) : unw_backtrace(all_theirs, DEPTH);
+    enum verdict verdict = judge(caller, n, all, &first, &m);
     if (verdict == TOO_DEEP) return;
     __atomic_fetch_add(&counts->compared, 1, __ATOMIC_RELAXED);
     if (verdict == OUTER) __atomic_fetch_add(&counts->outer, 1, __ATOMIC_RELAXED);

@@ -150,6 +150,15 @@ Test(reader_hostile, strings_without_an_end) {
     builder_end(&builder);
 }
 
+/* What was read before the error is given back once. */
+Test(reader_hostile, stacks_with_a_gap) {
+    struct builder builder;
+    struct snap_node node = {0};
+    builder_begin(&builder, SNAP_SNAPSHOT);
+    builder_section(&builder, SNAP_NODE, sizeof node, &node, 1, 5);
+    expect_error(&builder, "damaged");
+}
+
 Test(reader_hostile, counters_of_an_impossible_site) {
     struct builder builder;
     struct snap_chunk chunk = {.thread = 1, .index = UINT32_MAX};

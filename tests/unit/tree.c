@@ -1,4 +1,4 @@
-// Call stacks ↔ nodes: what was put in comes out again, the same stack is the same node, from many threads at once,
+// Call stacks ↔ places: what was put in comes out again, the same stack is the same place, from many threads at once,
 // while the tables behind it grow; and there is an end to the memory that it takes.
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -26,40 +26,34 @@ static uint32_t stack(uint32_t i, uint32_t *frames) {
     return depth;
 }
 
-/* As stack.c does it: cut where the frames say so, and at the end. */
+/* As memo.c does it. */
 static uint32_t insert(const uint32_t *frames, uint32_t depth) {
-    uint32_t node = TREE_ROOT, since = 0;
-    for (uint32_t k = 0; k < depth && node != TREE_NONE; k++)
-        if (tree_cuts_after(frames[k], k + 1 - since) || k + 1 == depth) {
-            node = tree_node(node, frames + since, k + 1 - since);
-            since = k + 1;
-        }
-    return node;
+    uint32_t place = TREE_ROOT;
+    for (uint32_t k = 0; k < depth && place != TREE_NONE; k++) place = tree_step(place, frames + k, depth - k);
+    return place == TREE_NONE ? TREE_NONE : tree_stack(place);
 }
 
-static void expect(uint32_t node, const uint32_t *frames, uint32_t depth) {
-    while (node != TREE_ROOT) {
-        const struct snap_node *at = tree_at(node);
-        const uint32_t *segment = tree_segment(at->segment);
-        cr_assert(segment[0] > 0 && segment[0] <= depth && segment[0] <= TREE_SEGMENT_MAX);
-        for (uint32_t i = segment[0]; i > 0; i--) cr_assert_eq(segment[i], frames[--depth]);
-        node = at->parent;
+static void expect(uint32_t stack, const uint32_t *frames, uint32_t depth) {
+    for (uint32_t place = stack; place != TREE_ROOT; place = tree_outer(place)) {
+        if (place == stack && tree_frame(place) == SNAP_RUN_FRAME) continue;
+        cr_assert_gt(depth, 0);
+        cr_assert_eq(tree_frame(place), frames[--depth]);
     }
     cr_assert_eq(depth, 0);
 }
 
 Test(tree, gives_back_what_was_put_in) {
-    static uint32_t nodes[STACKS];
+    static uint32_t places[STACKS];
     uint32_t frames[DEPTH];
     begin(UINT64_MAX);
-    for (uint32_t i = 0; i < STACKS; i++) nodes[i] = insert(frames, stack(i, frames));
-    uint64_t bytes = (tree_node_bytes() + tree_segment_bytes());
+    for (uint32_t i = 0; i < STACKS; i++) places[i] = insert(frames, stack(i, frames));
+    uint64_t bytes = tree_bytes();
     for (uint32_t i = 0; i < STACKS; i++) {
         uint32_t depth = stack(i, frames);
-        expect(nodes[i], frames, depth);
-        cr_assert_eq(insert(frames, depth), nodes[i], "stack %u has a node", i);
+        expect(places[i], frames, depth);
+        cr_assert_eq(insert(frames, depth), places[i], "stack %u has a place", i);
     }
-    cr_assert_eq((tree_node_bytes() + tree_segment_bytes()), bytes, "known stacks take nothing");
+    cr_assert_eq(tree_bytes(), bytes, "known stacks take nothing");
 }
 
 static uint32_t found[THREADS][STACKS];
@@ -85,7 +79,7 @@ Test(tree, threads_agree) {
             expect(found[t][i], frames, stack(i, frames));
             twins += found[t][i] != found[0][i];
         }
-    cr_assert_leq(twins, 16, "a stack may have two nodes only where an index grew at that instant");
+    cr_assert_leq(twins, 16, "a stack may have two places only where an index grew at that instant");
 }
 
 static void hide(void) {
@@ -100,52 +94,48 @@ static void give_away(void) {
 
 /* Of three stacks one stays: the others are no longer found, and their memory goes to new stacks. */
 Test(tree, gives_hidden_stacks_to_others) {
-    static uint32_t nodes[STACKS];
+    static uint32_t places[STACKS];
     uint32_t frames[DEPTH + 1];
     begin(UINT64_MAX);
     cr_assert(tree_make_ready());
-    for (uint32_t i = 0; i < STACKS; i++) nodes[i] = insert(frames, stack(i, frames));
-    for (uint32_t i = 0; i < STACKS; i += 3) tree_use(nodes[i]);
-    uint64_t bytes = tree_node_bytes() + tree_segment_bytes();
+    for (uint32_t i = 0; i < STACKS; i++) places[i] = insert(frames, stack(i, frames));
+    for (uint32_t i = 0; i < STACKS; i += 3) tree_use(places[i]);
+    uint64_t bytes = tree_bytes();
     hide();
-    for (uint32_t i = 0; i < STACKS; i++) expect(nodes[i], frames, stack(i, frames));
-    for (uint32_t i = 0; i < STACKS; i += 3) cr_assert_eq(insert(frames, stack(i, frames)), nodes[i]);
+    for (uint32_t i = 0; i < STACKS; i++) expect(places[i], frames, stack(i, frames));
+    for (uint32_t i = 0; i < STACKS; i += 3) cr_assert_eq(insert(frames, stack(i, frames)), places[i]);
     give_away();
     uint32_t made = 0;
-    for (; made < STACKS && tree_node_bytes() + tree_segment_bytes() == bytes; made++) {
+    for (; made < STACKS && tree_bytes() == bytes; made++) {
         uint32_t depth = stack(made, frames);
         frames[depth++] = FRAMES + made % 7;
         expect(insert(frames, depth), frames, depth);
     }
     cr_assert_gt(made, STACKS / 10, "new stacks take the place of old ones");
     for (uint32_t i = 0; i < STACKS; i += 3) {
-        expect(nodes[i], frames, stack(i, frames));
-        cr_assert_eq(insert(frames, stack(i, frames)), nodes[i]);
+        expect(places[i], frames, stack(i, frames));
+        cr_assert_eq(insert(frames, stack(i, frames)), places[i]);
     }
 }
 
-/* A frame that ends no segment. */
-static uint32_t any_frame(unsigned *seed) {
-    uint32_t frame = (uint32_t)rand_r(seed) % FRAMES;
-    return tree_cuts_after(frame, 1) ? any_frame(seed) : frame;
-}
+static uint32_t any_frame(unsigned *seed) { return (uint32_t)rand_r(seed) % FRAMES; }
 
 /* Short stacks take the place of long ones, and long ones that of short ones: as many fit after many lives as at first.
  */
 Test(tree, fits_as_many_after_many_lives) {
     enum { MEMORY = 2 << 20, LIVES = 60, STAY = 8 };
     static uint32_t live[STACKS];
-    uint32_t frames[TREE_SEGMENT_MAX], count = 0, at_first = 0;
+    uint32_t frames[SNAP_RUN_MOST], count = 0, at_first = 0;
     unsigned seed = 1;
     begin(MEMORY);
     cr_assert(tree_make_ready());
     for (int life = 0; life < LIVES; life++) {
-        uint32_t node = TREE_ROOT, most = life % 2 ? 4 : TREE_SEGMENT_MAX, before = count;
-        while (count < STACKS && node != TREE_NONE) {
+        uint32_t place = TREE_ROOT, most = life % 2 ? 4 : SNAP_RUN_MOST, before = count;
+        while (count < STACKS && place != TREE_NONE) {
             uint32_t depth = 1 + (uint32_t)rand_r(&seed) % most;
             for (uint32_t k = 0; k < depth; k++) frames[k] = any_frame(&seed);
-            node = insert(frames, depth);
-            if (node != TREE_NONE) live[count++] = node;
+            place = insert(frames, depth);
+            if (place != TREE_NONE) live[count++] = place;
         }
         if (life == 2) at_first = count - before;
         if (life > 2 && life % 2 == 0)
@@ -159,6 +149,26 @@ Test(tree, fits_as_many_after_many_lives) {
         hide();
         give_away();
     }
+}
+
+/* Of words that short stacks gave away, runs of any length can be made. */
+Test(tree, joins_what_is_free) {
+    enum { MEMORY = 2 << 20, SHORT = 4, LEAST = 1000 };
+    uint32_t frames[SNAP_RUN_MOST], made = 0;
+    begin(MEMORY);
+    cr_assert(tree_make_ready());
+    for (uint32_t i = 0; i < MEMORY; i++) {
+        for (uint32_t k = 0; k < SHORT; k++) frames[k] = i + k;
+        insert(frames, SHORT);
+    }
+    hide();
+    give_away();
+    for (uint32_t i = 0; i < MEMORY; i++) {
+        for (uint32_t k = 0; k < SNAP_RUN_MOST; k++) frames[k] = MEMORY + i + k;
+        made += insert(frames, SNAP_RUN_MOST) != TREE_NONE;
+        if (made == LEAST) break;
+    }
+    cr_assert_eq(made, LEAST, "%u of the greatest length", made);
 }
 
 static uint32_t kept[STACKS];
@@ -195,5 +205,5 @@ Test(tree, ends_at_its_memory) {
         refused += insert(frames, depth) == TREE_NONE;
     }
     cr_assert_gt(refused, STACKS);
-    cr_assert_leq((tree_node_bytes() + tree_segment_bytes()), MEMORY + MEMORY / 4);
+    cr_assert_leq(tree_bytes(), MEMORY + MEMORY / 4);
 }
