@@ -59,7 +59,9 @@ static void count_free_words(int64_t more) { __atomic_fetch_add(&free_words, mor
 
 static bool words_are_short(void) {
     int64_t free = __atomic_load_n(&free_words, __ATOMIC_RELAXED);
-    return fold_is_short(free > 0 ? (uint64_t)free : 0, os_load(&words.next)) && site_memory_full(SITE_SOON);
+    enum { A_STACK = 8 }; /* words that one takes, about */
+    bool few = fold_is_short(free > 0 ? (uint64_t)free / A_STACK : 0, os_load(&words.next) / A_STACK);
+    return few && site_memory_full(SITE_SOON);
 }
 
 /* What is free has its length in place of the first word of a head, and in place of the second the id of another that

@@ -5,7 +5,8 @@
 remembered one, and never seen before; counted by callgrind: the same on a loud machine and a quiet one.
 
 Each is the difference of a long and a short run, so that starting up does not count. It may not grow by more than 5 % over
-tests/cost/budget.json. `RECORD_COST=1 tests/check cost` writes what it counts there."""
+tests/cost/budget.json. `RECORD_COST=1 tests/check cost` writes what it counts there. The leaf cache adapts to the stacks
+that it sees, so that joined ones take one of two numbers, 12 % apart: the larger one is to be recorded."""
 import json, os, pathlib, platform, re, shutil, subprocess, tempfile
 
 import support
