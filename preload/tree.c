@@ -17,6 +17,9 @@ static struct series words = {.type = SNAP_RUN,
 
 static uint32_t *word_at(uint32_t id) { return series_at(&words, id); }
 
+/* Of a frame: SNAP_RUN_END may come to it at any time. */
+static inline uint32_t frame_word(const uint32_t *word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }
+
 /* --- where stacks part --- */
 
 /* A run is found by the place that it lies inside of, and its first frame. */
@@ -26,7 +29,7 @@ struct way {
 
 static struct way way_of(uint32_t run) {
     const uint32_t *word = word_at(run);
-    return (struct way){word[SNAP_RUN_OUTER], word[SNAP_RUN_HEAD] & SNAP_RUN_FRAME};
+    return (struct way){word[SNAP_RUN_OUTER], frame_word(&word[SNAP_RUN_HEAD]) & SNAP_RUN_FRAME};
 }
 
 static bool run_equal(uint32_t run, const void *key) {
@@ -161,17 +164,16 @@ static uint32_t first_place(uint32_t run) { return run == INDEX_NONE ? TREE_NONE
 
 uint32_t tree_step(uint32_t at, const uint32_t *frames, uint32_t count) {
     const uint32_t *word = word_at(at);
-    if (!(word[0] & SNAP_RUN_LAST) && (word[1] & SNAP_RUN_FRAME) == frames[0]) return at + 1;
+    if (!(frame_word(word) & SNAP_RUN_LAST) && (frame_word(word + 1) & SNAP_RUN_FRAME) == frames[0]) return at + 1;
     struct way way = {at, frames[0]};
     uint32_t hash = hash_way(&way), run = index_find(&ways, hash, &way);
-    if (run == INDEX_NONE)
-        run = add_frames(&way, hash, frames, count);
+    if (run == INDEX_NONE) run = add_frames(&way, hash, frames, count);
     return first_place(run);
 }
 
 uint32_t tree_stack_known(uint32_t place) {
     const struct way way = {place, SNAP_RUN_FRAME};
-    uint32_t word = __atomic_load_n(word_at(place), __ATOMIC_RELAXED);
+    uint32_t word = frame_word(word_at(place));
     if (!(word & (SNAP_RUN_LAST | SNAP_RUN_END))) return TREE_NONE;
     if (word & SNAP_RUN_LAST) return place;
     return first_place(index_find(&ways, hash_way(&way), &way));
@@ -187,11 +189,11 @@ uint32_t tree_stack(uint32_t place) {
     return stack;
 }
 
-uint32_t tree_frame(uint32_t place) { return *word_at(place) & SNAP_RUN_FRAME; }
+uint32_t tree_frame(uint32_t place) { return frame_word(word_at(place)) & SNAP_RUN_FRAME; }
 
 /* The id of a run that has the place; it is not the root. */
 static uint32_t run_of(uint32_t place) {
-    for (const uint32_t *word = word_at(place); !(*word & SNAP_RUN_FIRST); word--) place--;
+    for (const uint32_t *word = word_at(place); !(frame_word(word) & SNAP_RUN_FIRST); word--) place--;
     return place - SNAP_RUN_HEAD;
 }
 
@@ -201,7 +203,7 @@ uint32_t tree_outside(uint32_t place) { return word_at(run_of(place))[SNAP_RUN_O
 
 uint32_t tree_outer(uint32_t place) {
     const uint32_t *word = word_at(place);
-    return *word & SNAP_RUN_FIRST ? word_at(place - SNAP_RUN_HEAD)[SNAP_RUN_OUTER] : place - 1;
+    return frame_word(word) & SNAP_RUN_FIRST ? word_at(place - SNAP_RUN_HEAD)[SNAP_RUN_OUTER] : place - 1;
 }
 
 /* The word behind the root's is its site. */
@@ -271,7 +273,7 @@ static uint32_t length_of(uint32_t id) {
     const uint32_t *word = word_at(id);
     uint32_t length = SNAP_RUN_HEAD;
     if (word[0] & IS_FREE) return free_length(word);
-    while (!(word[length++] & SNAP_RUN_LAST))
+    while (!(frame_word(&word[length++]) & SNAP_RUN_LAST))
         ;
     return length;
 }
