@@ -53,9 +53,9 @@ static struct {
     bool poor;             /* it found less than it is worth in any case; or the last one did */
     bool paid;             /* then it is worth it all the same */
     struct ids *going;     /* sites: hidden */
-    struct site_outer_found outer;
-    struct ids *pictured; /* sites that a picture of the peak shows */
-    struct ids *known;    /* sites that stay, with their stacks in use (tree_use): until all are looked at again */
+    struct site_outer_found outer; /* while sites are given away */
+    struct ids *pictured;          /* sites that a picture of the peak shows */
+    struct ids *known; /* sites that stay, with their stacks in use (tree_use): until all are looked at again */
 } fold;
 
 static enum progress done_if(bool done) { return done ? PROGRESS_DONE : PROGRESS_MORE; }

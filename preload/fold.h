@@ -1,6 +1,6 @@
 /* fold.h — room for new call stacks when there is none: stacks of which nothing lives give up their ids.
- * In: the wish for room. Out: free ids of sites, and free words of stacks. What was ever counted at such a stack goes to an outer one,
- * so that totals stay exact; which inner stack it was is forgotten, and counted (SNAP_LOST_FOLDED).
+ * In: the wish for room. Out: free ids of sites, and free words of stacks. What was ever counted at such a stack goes
+ * to an outer one, so that totals stay exact; which inner stack it was is forgotten, and counted (SNAP_LOST_FOLDED).
  *
  * No thread waits. Ids that go are hidden first, so that nobody finds them any more; they are given away when every
  * thread has been seen twice without one in its hands (pin_begin). docs/stacks.md says why twice. All of that is done

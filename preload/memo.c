@@ -247,14 +247,15 @@ static void place_all(struct memo *self) {
     static const struct element outermost = {.place = TREE_ROOT};
     const struct element *outer = self->placed ? &self->elements[self->placed - 1] : &outermost;
     bool has_room = make_room_for_frames(self, outer->frames);
-    uint32_t place = outer->place, i = outer->frames, end = has_room ? list_frames(self, outer) : 0;
+    uint32_t place = has_room ? outer->place : TREE_NONE, i = outer->frames;
+    uint32_t end = has_room ? list_frames(self, outer) : i;
     for (; self->placed < self->count; self->placed++) {
         struct element *element = &self->elements[self->placed];
         if (!has_room) element->frames = i;
         for (; i < element->frames && place != TREE_NONE; i++)
             place = i < end ? tree_step(place, self->frames + i, end - i) : TREE_NONE;
         i = element->frames;
-        element->place = has_room ? place : TREE_NONE;
+        element->place = place;
     }
 }
 
