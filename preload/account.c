@@ -296,6 +296,29 @@ void account_free(uint32_t site, uint64_t bytes) {
     move_host(self, -bytes);
 }
 
+static void shift(struct snap_counter *counter, uint64_t bytes, uint64_t blocks, bool freed) {
+    __atomic_fetch_add(freed ? &counter->free_bytes : &counter->alloc_bytes, bytes, __ATOMIC_RELAXED);
+    __atomic_fetch_add(freed ? &counter->free_blocks : &counter->alloc_blocks, blocks, __ATOMIC_RELAXED);
+}
+
+/* What one slot counted may become less than nothing: the sum over all of them does not. */
+static bool shift_in(struct thread *self, uint32_t from, uint32_t to, uint64_t bytes, uint64_t blocks, bool freed) {
+    struct snap_counter *less = counters_wide(self, from), *more = counters_wide(self, to);
+    if (!less || !more) return false;
+    shift(more, bytes, blocks, freed);
+    shift(less, -bytes, -blocks, freed);
+    return true;
+}
+
+bool account_shift(uint32_t from, uint32_t to, uint64_t bytes, uint64_t blocks, bool freed) {
+    struct thread *self = account_self == &account_nobody ? acquire() : account_self;
+    return shift_in(self == &account_nobody ? &shared : self, from, to, bytes, blocks, freed);
+}
+
+bool account_shift_mapped(uint32_t from, uint32_t to, uint64_t bytes, uint64_t blocks) {
+    return shift_in(&mapped, from, to, bytes, blocks, false);
+}
+
 void account_free_inherited(uint64_t bytes) {
     counters_add(account_self == &account_nobody ? acquire() : account_self, SNAP_SITE_INHERITED, bytes, true);
     __atomic_fetch_add(&inherited_freed, bytes, __ATOMIC_RELAXED);

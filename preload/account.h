@@ -33,7 +33,8 @@ struct thread {
      * (sample.h). Else 0. What a signal handler takes off may be forgotten; but as it is loaded and stored once, it
      * never falls below 1. */
     uint64_t until;
-    struct stack *stack; /* stack.h; NULL until it is needed */
+    struct stack *stack;   /* stack.h; NULL until it is needed */
+    struct tagged *tagged; /* tags.c; the same */
     /* While a hook has a site that it has not counted at yet: the slot (stack.h) of the outermost such hook. */
     uintptr_t pinned;
     uint32_t quiet; /* the last epoch in which it was seen without */
@@ -90,12 +91,17 @@ uint32_t account_alloc(uint32_t site, uint64_t bytes);
 void account_free(uint32_t site, uint64_t bytes);
 void account_flush(struct thread *self);
 
+/* Of what was counted at `from`, as allocated or as freed, so much is counted at `to` instead. False: no memory; then
+ * nothing has changed. The caller is pinned. */
+bool account_shift(uint32_t from, uint32_t to, uint64_t bytes, uint64_t blocks, bool freed);
+
 /* A block that existed before this process was forked off is freed (or, by realloc, taken over). */
 void account_free_inherited(uint64_t bytes);
 
 /* Mapped memory: counted in a slot of its own by whoever holds the table of mappings, one thread at a time. */
 void account_map(uint32_t site, uint64_t bytes, uint64_t blocks);
 void account_unmap(uint32_t site, uint64_t bytes, uint64_t blocks);
+bool account_shift_mapped(uint32_t from, uint32_t to, uint64_t bytes, uint64_t blocks);
 
 /* After ledger_begin. */
 void account_begin(void);

@@ -167,6 +167,27 @@ bool blocks_find(uintptr_t address, struct block *out) {
     return true;
 }
 
+bool blocks_change(uintptr_t address, const struct block *block) {
+    struct place at;
+    if (!find(address, &at)) return false;
+    at.bucket->blocks[at.slot] = *block;
+    struct snap_large *records = __atomic_load_n(&at.level->records, __ATOMIC_ACQUIRE);
+    if (records) records[(at.bucket - at.level->buckets) * WIDTH + at.slot].site = block->site;
+    return true;
+}
+
+uintptr_t blocks_around(uintptr_t address, struct block *out) {
+    uint32_t count = __atomic_load_n(&level_count, __ATOMIC_ACQUIRE);
+    for (uint32_t k = 0; k < count; k++)
+        for (uint64_t i = 0; i < buckets_in(k) * WIDTH; i++) {
+            const struct bucket *bucket = &levels[k].buckets[i / WIDTH];
+            uintptr_t start = os_load(&bucket->addresses[i % WIDTH]);
+            *out = bucket->blocks[i % WIDTH];
+            if (start > 1 && !(start & 1) && address >= start && address - start < out->size) return start;
+        }
+    return 0;
+}
+
 bool blocks_take(uintptr_t address, struct block *out) {
     struct place at;
     if (!find(address, &at)) return false;

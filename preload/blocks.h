@@ -23,6 +23,10 @@ bool blocks_add(uintptr_t address, const struct block *block, uint32_t thread);
 /* Takes the entry out; false when there is none. Of two racing calls for one address one gets it. */
 bool blocks_take(uintptr_t address, struct block *out);
 bool blocks_find(uintptr_t address, struct block *out);
+/* Another site or mark for an entry whose block nobody frees meanwhile; false when there is none. */
+bool blocks_change(uintptr_t address, const struct block *block);
+/* The block that an address lies in, by looking at all of them; 0: in none. */
+uintptr_t blocks_around(uintptr_t address, struct block *out);
 
 /* After ledger_begin: gives every level its section in the new ledger. */
 void blocks_open_ledger(void);

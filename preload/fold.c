@@ -48,11 +48,11 @@ static struct {
     uint8_t *buckets;     /* of each site, or STAYS */
     uint32_t looked_at;   /* so many have one */
     uint32_t in_bucket[BUCKETS];
-    unsigned last_bucket;  /* that goes */
-    uint32_t young, given; /* so many could go of those that were not there before; so many went */
-    bool poor;             /* it found less than it is worth in any case; or the last one did */
-    bool paid;             /* then it is worth it all the same */
-    struct ids *going;     /* sites: hidden */
+    unsigned last_bucket;          /* that goes */
+    uint32_t young, given;         /* so many could go of those that were not there before; so many went */
+    bool poor;                     /* it found less than it is worth in any case; or the last one did */
+    bool paid;                     /* then it is worth it all the same */
+    struct ids *going;             /* sites: hidden */
     struct site_outer_found outer; /* while sites are given away */
     struct ids *pictured;          /* sites that a picture of the peak shows */
     struct ids *known; /* sites that stay, with their stacks in use (tree_use): until all are looked at again */
@@ -122,7 +122,7 @@ static bool is_outermost(uint32_t stack) {
 
 static bool may_go(uint32_t site, const struct snap_counter *sum) {
     struct snap_site record = site_record(site);
-    return is_dead(sum) && record.word != SNAP_SITE_FREE && !snap_site_tag(record) && !ids_has(fold.pictured, site) &&
+    return is_dead(sum) && record.word != SNAP_SITE_FREE && !ids_has(fold.pictured, site) &&
            !site_is_of_mapping(site) && !is_outermost(snap_site_stack(record));
 }
 
@@ -182,13 +182,16 @@ static enum progress look_at_old(void) {
 
 static uint32_t *site_of_stack(uint32_t site) { return tree_site(snap_site_stack(site_record(site))); }
 
+static bool is_tagged(uint32_t site) { return snap_site_tag(site_record(site)) != 0; }
+
 /* One that has come to life meanwhile will be shown again. */
 static enum progress hide_sites(void) {
     enum { AT_A_TIME = 1024 };
     for (uint32_t end = fold.at + AT_A_TIME; fold.at < end && fold.at < fold.looked_at; fold.at++) {
         uint32_t site = fold.at, seen = site;
         if (fold.buckets[site] > fold.last_bucket || ids_has(fold.known, site)) continue;
-        __atomic_compare_exchange_n(site_of_stack(site), &seen, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+        if (!is_tagged(site))
+            __atomic_compare_exchange_n(site_of_stack(site), &seen, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
         ids_mark(fold.going, site);
     }
     return done_if(fold.at >= fold.looked_at);
@@ -205,6 +208,9 @@ static enum progress know_sites(void) {
     }
     return done_if(fold.at >= count);
 }
+
+/* Those that were made meanwhile are hidden, too, and shown again if they are in use. */
+static enum progress hide_tagged(void) { return done_if(site_hide_tagged(fold.known, fold.going, &fold.tree.index)); }
 
 static enum progress hide_stacks(void) { return tree_hide(&fold.tree); }
 
@@ -223,14 +229,22 @@ static enum progress wait_for_all(void) { return pin_all_quiet(fold.slot) ? PROG
 /* Unless its stack has got another one. */
 static void show_site(uint32_t site) {
     uint32_t none = 0;
-    __atomic_compare_exchange_n(site_of_stack(site), &none, site, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    if (is_tagged(site))
+        site_show_tagged(site);
+    else
+        __atomic_compare_exchange_n(site_of_stack(site), &none, site, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     ids_remove(fold.going, site);
 }
 
 /* A site that was just being made was not hidden: its stack got it only then. And one may have got a mapping at which
  * nothing is ever counted. */
+static bool is_shown(uint32_t site) {
+    if (is_tagged(site)) return site_known_tagged(site_record(site)) == site;
+    return __atomic_load_n(site_of_stack(site), __ATOMIC_RELAXED) == site;
+}
+
 static bool is_used(uint32_t site, const struct snap_counter *sum) {
-    return !is_dead(sum) || site_is_of_mapping(site) || __atomic_load_n(site_of_stack(site), __ATOMIC_RELAXED) == site;
+    return !is_dead(sum) || site_is_of_mapping(site) || is_shown(site);
 }
 
 /* The first chunk from where the step is that has sites which go. */
@@ -261,11 +275,12 @@ static enum progress show_used_sites(void) {
 }
 
 /* Where the totals of a site that goes will be counted; 0: it stays after all. That may be a new site of the same
- * stack. */
+ * stack. What was an owner's stays the owner's, without a stack. */
 static uint32_t heir_of(uint32_t site, const struct snap_counter *sum) {
-    if (is_dead(sum) && !ids_has(fold.pictured, site))
-        return site_outer(snap_site_stack(site_record(site)), &fold.outer);
-    return SNAP_SITE_UNKNOWN;
+    struct snap_site record = site_record(site);
+    if (!is_dead(sum) || ids_has(fold.pictured, site)) return SNAP_SITE_UNKNOWN;
+    if (snap_site_tag(record)) return site_tagged(SNAP_SITE_UNKNOWN, snap_site_tag(record));
+    return site_outer(snap_site_stack(record), &fold.outer);
 }
 
 /* Of how many it is forgotten at which stack they were. */
@@ -329,10 +344,9 @@ static enum progress end(void) {
 /* --- slices --- */
 
 static enum progress (*const steps[])(void) = {
-    begin,           find_pictured,   look_at_young,    look_at_old,
-    hide_sites,      know_sites,      hide_stacks,      let_threads_forget,
-    wait_for_all,    show_used_sites, wait_for_all,     find_pictured,
-    give_sites_away, know_sites,      give_stacks_away, end,
+    begin,       find_pictured,      look_at_young, look_at_old,     hide_sites,   know_sites,    hide_tagged,
+    hide_stacks, let_threads_forget, wait_for_all,  show_used_sites, wait_for_all, find_pictured, give_sites_away,
+    know_sites,  give_stacks_away,   end,
 };
 
 static void go_to(uint32_t step) {

@@ -22,11 +22,13 @@ struct header {
 };
 _Static_assert(sizeof(struct header) == 16, "malloc's alignment is kept");
 
-/* mark: magic (8 bits), generation of the process (8), distance to the raw block in 16-byte units (12), bit 3,
- * and three bits for special blocks. */
+/* mark: magic (6 bits), two bits for special blocks, generation of the process (8), distance to the raw block in
+ * 16-byte units (12), bit 3, and three more bits for special blocks. */
 enum {
-    HEADER_MAGIC = (int)0xA7000008,
-    HEADER_MAGIC_MASK = (int)0xFF000008,
+    HEADER_MAGIC = (int)0xA4000008,
+    HEADER_MAGIC_MASK = (int)0xFC000008,
+    HEADER_PARTS = 1 << 25,  /* parts of it are somebody else's (parts.h): never on the fast path */
+    HEADER_MAPPED = 1 << 24, /* it is a mapping of its own (heaps.h): the same */
     HEADER_GENERATION_SHIFT = 16,
     HEADER_DISTANCE_SHIFT = 4,
     HEADER_EARLY = 1 << 0,  /* from glibc, before tracking began; not counted */

@@ -10,8 +10,10 @@
 #include <string.h>
 
 #include "account.h"
+#include "assign.h"
 #include "blocks.h"
 #include "header.h"
+#include "host.h"
 #include "ledger.h"
 #include "next.h"
 #include "pin.h"
@@ -89,12 +91,50 @@ static bool is_inherited(const struct known *block) {
     return header_generation(block->mark) != header_generation(process_mark);
 }
 
-static void count_out(const struct known *block) {
+static void count_out(const void *p, const struct known *block) {
     if (!is_counted(block)) return;
-    if (is_inherited(block))
+    if (is_inherited(block)) {
         account_free_inherited(block->size);
-    else
+    } else {
         account_free(block->site, block->size);
+        if (unlikely(block->mark & HEADER_PARTS)) assign_end_parts((uintptr_t)p, block->site);
+    }
+}
+
+/* Of a pointer that may be no block, nor lead to any memory. */
+static bool may_look_at(uintptr_t address) {
+    struct header header;
+    if (address % BEFORE) return false;
+    return on_page((void *)address) || ledger_is_sealed() ||
+           os_peek(&header, (void *)(address - BEFORE), sizeof header);
+}
+
+static bool find_listed_around(uintptr_t address, uintptr_t *start, struct block *entry) {
+    *start = blocks_around(address, entry);
+    return *start != 0;
+}
+
+bool host_find(uintptr_t address, struct host_block *out) {
+    struct block entry;
+    struct known block = may_look_at(address) ? look_at((void *)address) : (struct known){0};
+    if (!block.ours && find_listed_around(address, &address, &entry)) block = in_table((void *)address, &entry);
+    *out = (struct host_block){address, block.size, block.site, (block.mark & HEADER_PARTS) != 0};
+    return block.ours && is_counted(&block) && !is_inherited(&block);
+}
+
+void host_change(const struct host_block *block) {
+    struct block entry;
+    struct header *header = header_of((void *)block->start);
+    bool listed = blocks_find(block->start, &entry), bare = listed && entry.mark & BLOCK_BARE;
+    uint32_t parts = block->parts ? HEADER_PARTS : 0;
+    if (!bare) {
+        header->site = block->site;
+        header->mark = (header->mark & ~(uint32_t)HEADER_PARTS) | parts;
+    }
+    if (!listed) return;
+    entry.site = block->site;
+    entry.mark = (entry.mark & ~(uint32_t)HEADER_PARTS) | parts;
+    blocks_change(block->start, &entry);
 }
 
 /* --- allocating --- */
@@ -235,6 +275,7 @@ __attribute__((noinline)) static void *stamp_by_stack(struct header *header, siz
     self->pinned = slot;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     uint32_t site = stack_site(slot, address, rbp);
+    if (unlikely(tags_used)) site = tags_site(site);
     struct snap_counter *counter = account_counter(self, site);
     mark = process_page.mark;
     if (unlikely(!counter || !mark)) return stamp_at(header, size, site);
@@ -275,7 +316,7 @@ __attribute__((noinline)) static void host_free(void *p) {
     struct block entry;
     if (block.in_table && !blocks_take((uintptr_t)p, &entry) && block.mark & BLOCK_BARE)
         return; /* freed twice, by two threads at once: the other one gives it back */
-    count_out(&block);
+    count_out(p, &block);
     if (block.ours && !(block.mark & BLOCK_BARE))
         header_of(p)->mark = 0; /* freed again, it is nobody's, and the allocator says so as it does without us */
     allocator_of(&block)->free(block.raw);
@@ -335,7 +376,7 @@ static void *resize_whole(void *p, const struct known *block, size_t size, struc
         if (entered) blocks_add((uintptr_t)p, &entry, account_thread_slot());
         return NULL;
     }
-    count_out(block);
+    count_out(p, block);
     char *moved = raw + BEFORE;
     uint32_t site = site_counted(caller, size);
     describe(moved, size, process_mark, site);
@@ -364,7 +405,8 @@ __attribute__((noinline)) static void *host_realloc(void *p, size_t size, struct
         return NULL;
     }
     if (size > PTRDIFF_MAX - BEFORE) return no_memory();
-    if (is_counted(&block) && (char *)p - (char *)block.raw == BEFORE) return resize_whole(p, &block, size, caller);
+    bool whole = (char *)p - (char *)block.raw == BEFORE && !(block.mark & HEADER_PARTS);
+    if (is_counted(&block) && whole) return resize_whole(p, &block, size, caller);
     return resize_by_copy(p, &block, size, caller);
 }
 

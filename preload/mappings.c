@@ -10,10 +10,11 @@
 #include "ledger.h"
 #include "lock.h"
 #include "os.h"
+#include "site.h"
 
 enum { EVENTS = 1 << 15, RESERVED = 64, WAITS = 10000, WAIT_NS = 100000, PIECES = 1 << 16 };
 
-enum operation { ADD, TAKE, DROP, PUT, RESTORE, PROTECT, ADVISE };
+enum operation { ADD, TAKE, DROP, PUT, RESTORE, PROTECT, ADVISE, ASSIGN };
 
 struct event {
     uint32_t next; /* in the queue or the pool; the first field: see queue() */
@@ -354,10 +355,23 @@ static void apply_advise(const struct event *event) {
     }
 }
 
+/* What was counted stays counted once. `site` is a model here. */
+static void apply_assign(const struct event *event) {
+    uint32_t position, end = isolate(event->address, event->length, &position);
+    for (; position < end; position++) {
+        struct snap_mapping record = *piece(position);
+        uint32_t to = site_of_model(record.site, event->site);
+        bool counted = record.kind != SNAP_MAP_FILE && record.kind != SNAP_MAP_RESERVED;
+        if (counted && !account_shift_mapped(record.site, to, record.length, 1)) continue;
+        record.site = to;
+        write_record(ordered[position], &record);
+    }
+}
+
 static void apply(const struct event *event) {
     static void (*const operations[])(const struct event *) = {
         [ADD] = apply_add,         [TAKE] = apply_take,       [DROP] = apply_drop,     [PUT] = apply_put,
-        [RESTORE] = apply_restore, [PROTECT] = apply_protect, [ADVISE] = apply_advise,
+        [RESTORE] = apply_restore, [PROTECT] = apply_protect, [ADVISE] = apply_advise, [ASSIGN] = apply_assign,
     };
     operations[event->operation](event);
 }
@@ -414,6 +428,22 @@ void mappings_restore(uint32_t ticket) { queue((struct event){.operation = RESTO
 void mappings_protect(uintptr_t address, uint64_t length, bool accessible) {
     queue((struct event){
         .operation = PROTECT, .address = address, .length = whole_pages(length), .accessible = accessible});
+}
+
+/* Records are looked at as they are: whoever assigns has mapped it before, and does not unmap it meanwhile. */
+static bool is_mapped(uint64_t address, uint64_t end) {
+    for (uint64_t id = 0, n = os_load(&records.next); id < n; id++) {
+        const struct snap_mapping *record = record_at((uint32_t)id);
+        if (!record || !record->length || address < record->address || address >= end_of(record)) continue;
+        return end <= end_of(record) || is_mapped(end_of(record), end);
+    }
+    return false;
+}
+
+bool mappings_assign(uintptr_t address, uint64_t length, uint32_t model) {
+    if (!is_mapped(address, address + length)) return false;
+    queue((struct event){.operation = ASSIGN, .address = address, .length = length, .site = model});
+    return true;
 }
 
 void mappings_advise(uintptr_t address, uint64_t length, int advice) {

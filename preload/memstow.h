@@ -1,8 +1,8 @@
 /* memstow.h — the registration ABI of libmemstow.so: who owns memory, and what is to become of it.
  *
  * A program that runs under `memstow run` finds these functions by dlsym(RTLD_DEFAULT, …) or, from Python, by
- * ctypes.CDLL(None). Without memstow they are not there: look before you call. docs/abi.md is the prose, with a runnable
- * example in C and one in Python.
+ * ctypes.CDLL(None). Without memstow they are not there: look before you call. docs/abi.md is the prose, with a
+ * runnable example in C and one in Python.
  *
  * Every function may be called from any thread at any time, before and after fork, with any argument, and keeps errno.
  * What fails returns -errno and changes nothing; memstow_error() then says why. Common to all: -ENODEV, the process
@@ -38,8 +38,8 @@ enum memstow_kind { MEMSTOW_MODEL = 1, MEMSTOW_NODE = 2, MEMSTOW_RUN = 3, MEMSTO
 
 /* The id, above 0, of the owner of this kind (not MEMSTOW_RUN: memstow_run_begin) with these two keys, which the
  * program chooses: addresses of its objects, say. Among owners that are not retired the same keys are the same owner,
- * whose name and origin stay what they were first; keys 0, 0 are always a new one. Two ledgers are compared by kind, name
- * and origin. Ids are never given twice. -ENOSPC: there are 2^20 already. */
+ * whose name and origin stay what they were first; keys 0, 0 are always a new one. Two ledgers are compared by kind,
+ * name and origin. Ids are never given twice. -ENOSPC: there are 2^20 already. */
 int64_t memstow_owner_open(uint32_t kind, const char *name, const char *origin, uint64_t key1, uint64_t key2);
 
 /* All that `provisional` has, or will get, is `owner`'s; `provisional` is retired. Both are models or customs; a model
@@ -52,19 +52,19 @@ int32_t memstow_owner_retire(uint32_t owner);
 
 enum memstow_policy { MEMSTOW_NO_POLICY = 0, MEMSTOW_KEEP = 1, MEMSTOW_STOW = 2, MEMSTOW_FREE = 3 };
 
-/* What a trigger does with a model or custom owner; MEMSTOW_NO_POLICY, as at first, counts as keep. Under pressure, owners
- * of lower priority go first; 0 at first. */
+/* What a trigger does with a model or custom owner; MEMSTOW_NO_POLICY, as at first, counts as keep. Under pressure,
+ * owners of lower priority go first; 0 at first. */
 int32_t memstow_owner_policy(uint32_t owner, uint32_t policy, int32_t priority);
 
-/* 1: nobody reads or writes what the owner has until this is called with 0. Where the kernel cannot move pages atomically
- * only idle owners are stowed. */
+/* 1: nobody reads or writes what the owner has until this is called with 0. Where the kernel cannot move pages
+ * atomically only idle owners are stowed. */
 int32_t memstow_owner_idle(uint32_t owner, uint32_t idle);
 
 struct memstow_figures {
     uint32_t size;
     uint32_t kind, policy; /* enum memstow_kind, memstow_policy */
     int32_t priority;
-    uint32_t retired, adopted_by; /* 0 or 1; 0 or the owner that has all of it now */
+    uint32_t retired, adopted_by;                      /* 0 or 1; 0 or the owner that has all of it now */
     uint64_t live_bytes, live_blocks, allocated_bytes; /* host and mapped together */
     uint64_t host_bytes, mapped_bytes, cuda_bytes;     /* of live_bytes; cuda beside them */
     uint64_t resident_bytes; /* of what can be stowed: blocks and ranges of whole pages; UINT64_MAX: cannot be told */
@@ -77,8 +77,8 @@ int32_t memstow_owner_figures(uint32_t owner, struct memstow_figures *out);
 
 /* --- scopes: what a thread allocates is whose --- */
 
-/* Until it is left, what this thread allocates is the owner's: one model or custom and one node at a time, the innermost
- * scope of each. A scope of an owner that is retired meanwhile goes on. -ENOSPC: MEMSTOW_SCOPES are open. */
+/* Until it is left, what this thread allocates is the owner's: one model or custom and one node at a time, the
+ * innermost scope of each. A scope of an owner that is retired meanwhile goes on. -ENOSPC: MEMSTOW_SCOPES are open. */
 int32_t memstow_scope_enter(uint32_t owner);
 
 /* Leaves the thread's innermost scope of the owner's kind (model and custom are one), which must be the owner's: else
@@ -101,9 +101,9 @@ int32_t memstow_scope_save(struct memstow_scopes *out);
 /* --- ranges: memory that exists becomes an owner's --- */
 
 /* `length` bytes at `start` are the model's or custom's from now on: a block, or part of one, or of a mapping of the
- * program. `start` is that of a block, or lies in a block of at least 64 KiB or in a mapping. The stack, node and run of
- * the block stay what they were; each byte is counted once. The caller sees to it that nobody frees the block meanwhile.
- * -ENXIO: it is no such memory. */
+ * program. `start` is that of a block, or lies in a block of at least 64 KiB or in a mapping. The stack, node and run
+ * of the block stay what they were; each byte is counted once. The caller sees to it that nobody frees the block
+ * meanwhile. -ENXIO: it is no such memory. */
 int32_t memstow_assign(uint32_t owner, const void *start, uint64_t length);
 
 /* The same with no owner. */
@@ -122,13 +122,14 @@ int32_t memstow_run_end(uint32_t run, uint32_t outcome);
 
 /* Moves what the owner has, as far as it can be moved, out to files in the stow directory; addresses stay, and whoever
  * uses it brings it back page by page. Returns the bytes that left; what could not be moved, and why, is in the trace.
- * -EBUSY: it is moving; -ENOTSUP: the kernel cannot move it atomically, and the owner is not idle; -ENOSPC, -EIO: of the
- * disk. Nothing is lost in any case. */
+ * -EBUSY: it is moving; -ENOTSUP: the kernel cannot move it atomically, and the owner is not idle; -ENOSPC, -EIO: of
+ * the disk. Nothing is lost in any case. */
 int64_t memstow_stow(uint32_t owner);
 /* Brings all of it back into memory that is backed by no file. Returns the bytes; -EIO: it cannot be read, and stays
  * stowed. */
 int64_t memstow_restore(uint32_t owner);
-/* Gives back what the system can have without losing anything: free memory of the owner's heap, clean pages of files. */
+/* Gives back what the system can have without losing anything: free memory of the owner's heap, clean pages of files.
+ */
 int64_t memstow_release(uint32_t owner);
 
 /* --- triggers and the trace of decisions --- */
@@ -158,10 +159,10 @@ enum memstow_why {
     MEMSTOW_WHY_NOT_NEEDED = 7, /* pressure was over before its turn */
 };
 
-/* Begins a trigger and decides, in the order in which it is to be done: a program whose own objects hold memory looks at
- * the list, drops what it is to free, and calls memstow_trigger_end. Writes at most `room` decisions to `out`, each of
- * `size` bytes as sizeof(struct memstow_decision); returns how many there are. `needed`: bytes to be given back, under
- * MEMSTOW_PRESSURE; else 0. -EBUSY: a trigger is on. */
+/* Begins a trigger and decides, in the order in which it is to be done: a program whose own objects hold memory looks
+ * at the list, drops what it is to free, and calls memstow_trigger_end. Writes at most `room` decisions to `out`, each
+ * of `size` bytes as sizeof(struct memstow_decision); returns how many there are. `needed`: bytes to be given back,
+ * under MEMSTOW_PRESSURE; else 0. -EBUSY: a trigger is on. */
 int64_t memstow_trigger_begin(uint32_t reason, const char *text, uint64_t needed, struct memstow_decision *out,
                               uint32_t room, uint32_t size);
 /* Does what is left to do: stows, gives back free memory, and notes in the trace what remains. The bytes given back. */
@@ -186,7 +187,12 @@ struct memstow_request {
     uint32_t reserved;
     char text[256];
 };
-enum memstow_request_kind { MEMSTOW_ASK_TRIGGER = 1, MEMSTOW_ASK_STOW = 2, MEMSTOW_ASK_RESTORE = 3, MEMSTOW_ASK_RELEASE = 4 };
+enum memstow_request_kind {
+    MEMSTOW_ASK_TRIGGER = 1,
+    MEMSTOW_ASK_STOW = 2,
+    MEMSTOW_ASK_RESTORE = 3,
+    MEMSTOW_ASK_RELEASE = 4
+};
 
 /* The next request, after waiting for at most so long: 1, or 0 when none came. From its first call on, requests are the
  * program's to answer; until then memstow answers by itself. */
@@ -196,8 +202,8 @@ int32_t memstow_request_done(uint64_t ticket, int64_t result, const char *text);
 
 /* --- snapshots --- */
 
-/* Writes a snapshot of this process, as `memstow snapshot` does; it runs that command, and waits for it. -EEXIST: the file
- * is no snapshot of this user's; -ECHILD: the command could not be run. */
+/* Writes a snapshot of this process, as `memstow snapshot` does; it runs that command, and waits for it. -EEXIST: the
+ * file is no snapshot of this user's; -ECHILD: the command could not be run. */
 int32_t memstow_snapshot(const char *path);
 
 #ifdef __cplusplus

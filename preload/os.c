@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 
 long os_call6(long number, long a, long b, long c, long d, long e, long f) {
@@ -36,6 +37,18 @@ long os_map_file(void *at, size_t length, int fd, uint64_t offset) {
 }
 
 void os_unmap(void *start, size_t length) { os_call(SYS_munmap, start, length); }
+
+static bool copy(long call, const struct iovec *here, const struct iovec *there) {
+    return os_call(call, os_pid(), here, 1, there, 1) == (long)here->iov_len;
+}
+
+bool os_peek(void *to, const void *from, size_t length) {
+    return copy(SYS_process_vm_readv, &(struct iovec){to, length}, &(struct iovec){(void *)from, length});
+}
+
+bool os_poke(void *to, const void *from, size_t length) {
+    return copy(SYS_process_vm_writev, &(struct iovec){(void *)from, length}, &(struct iovec){to, length});
+}
 
 int os_open(const char *path, int flags, int mode) {
     long fd;

@@ -36,6 +36,9 @@ void os_close(int fd);
 long os_read(int fd, void *to, size_t length); /* until full or end of file; restarts after a signal */
 long os_pread(int fd, void *to, size_t length, uint64_t offset);
 long os_write(int fd, const void *from, size_t length); /* all, or -errno; restarts after a signal */
+/* Copies from or to memory that may not be there: false, and part of it may have been copied. */
+bool os_peek(void *to, const void *from, size_t length);
+bool os_poke(void *to, const void *from, size_t length);
 int os_stat_fd(int fd, struct stat *out);
 
 uint64_t os_now(void);      /* CLOCK_MONOTONIC, ns */
@@ -71,6 +74,8 @@ void os_copy(char *to, size_t room, const char *from);
 char *os_decimal(char *to, uint64_t n);
 
 static inline uint64_t os_load(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }
+
+static inline uint32_t os_load32(const uint32_t *word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }
 
 static inline void os_store(uint64_t *word, uint64_t value) { __atomic_store_n(word, value, __ATOMIC_RELAXED); }
 

@@ -16,10 +16,12 @@
 #include "header.h"
 #include "ledger.h"
 #include "mappings.h"
+#include "owners.h"
 #include "peak.h"
 #include "sample.h"
 #include "site.h"
 #include "stack.h"
+#include "tags.h"
 
 #define EXEC_VARIABLE "MEMSTOW_EXEC"
 
@@ -222,6 +224,7 @@ static uint64_t leave_parent(void) {
     exec_generation = 0;
     uint64_t inherited = account_abandon();
     site_abandon();
+    owners_abandon();
     peak_abandon();
     mappings_abandon();
     blocks_close_ledger();
@@ -290,8 +293,10 @@ static enum process_stage begin(void) {
     return PROCESS_TRACKED;
 }
 
-static void allow_fast_path(void) {
-    process_page.mark_here = account_here ? process_mark : 0;
+/* Under tags each event is looked up. */
+void process_allow_fast_path(void) {
+    if (process_next == NEXT_FOREIGN) return;
+    process_page.mark_here = account_here && !tags_used ? process_mark : 0;
     __atomic_store_n(&process_page.mark, process_mark, __ATOMIC_RELEASE);
     __atomic_store_n(&process_page.small, SNAP_LARGE_BYTES, __ATOMIC_RELEASE);
 }
@@ -308,7 +313,7 @@ bool process_begin(void) {
                                      __ATOMIC_ACQUIRE))
         return unset == PROCESS_TRACKED;
     enum process_stage stage = begin();
-    if (stage == PROCESS_TRACKED && process_next != NEXT_FOREIGN) allow_fast_path();
+    if (stage == PROCESS_TRACKED) process_allow_fast_path();
     __atomic_store_n(&process_page.stage, stage, __ATOMIC_RELEASE);
     return stage == PROCESS_TRACKED;
 }

@@ -35,6 +35,9 @@ bool process_begin(void);
 
 static inline bool process_tracked(void) { return likely(process_page.stage == PROCESS_TRACKED) || process_begin(); }
 
+/* Once tracking has begun, and again when tags come into use (tags.h). */
+void process_allow_fast_path(void);
+
 /* The end of the process, or of this image of it. Does nothing in a vfork child and the second time. */
 void process_end(enum snap_state state);
 

@@ -1,10 +1,194 @@
-/* register.c — the entry points of memstow.h. */
+/* register.c — the entry points of memstow.h that say who owns what.
+ * In: the program's calls, with any argument. Out: the same to owners.c, tags.c and assign.c, once the arguments have
+ * been looked at. Every call keeps errno, and notes why it failed for memstow_error. */
 #include "memstow.h"
 
+#include <errno.h>
+#include <string.h>
+
+#include "assign.h"
+#include "entry.h"
+#include "ledger.h"
+#include "owners.h"
 #include "process.h"
+#include "tags.h"
 
-#define EXPORT __attribute__((visibility("default")))
+enum { TEXT_ROOM = 1024 };
 
-EXPORT uint32_t memstow_abi_version(void) { return MEMSTOW_ABI_VERSION; }
+ENTRY uint32_t memstow_abi_version(void) { return MEMSTOW_ABI_VERSION; }
 
-EXPORT int32_t memstow_is_tracking(void) { return process_tracked(); }
+ENTRY int32_t memstow_is_tracking(void) { return process_tracked(); }
+
+/* --- owners --- */
+
+ENTRY int64_t memstow_owner_open(uint32_t kind, const char *name, const char *origin, uint64_t key1, uint64_t key2) {
+    char texts[2][TEXT_ROOM];
+    if (!process_tracked()) return entry_fails(-ENODEV, "the process keeps no ledger");
+    if (kind != MEMSTOW_MODEL && kind != MEMSTOW_NODE && kind != MEMSTOW_CUSTOM)
+        return entry_fails(-EINVAL, "an owner is opened as a model, a node or a custom");
+    if (!entry_text(texts[0], TEXT_ROOM, name) || !entry_text(texts[1], TEXT_ROOM, origin))
+        return entry_fails(-EFAULT, "name or origin cannot be read");
+    return entry_result(owners_open(kind, texts[0], texts[1], (const uint64_t[2]){key1, key2}));
+}
+
+ENTRY int32_t memstow_owner_adopt(uint32_t owner, uint32_t provisional) {
+    int result = owners_adopt(owner, provisional);
+    if (result == -EINVAL)
+        return (int32_t)entry_fails(result, "only a model or custom that nobody adopted is adopted, by another");
+    return (int32_t)entry_result(result);
+}
+
+ENTRY int32_t memstow_owner_retire(uint32_t owner) {
+    int result = owners_retire(owner);
+    if (result == -EINVAL) return (int32_t)entry_fails(result, "a run is ended, not retired");
+    return (int32_t)entry_result(result);
+}
+
+ENTRY int32_t memstow_owner_policy(uint32_t owner, uint32_t policy, int32_t priority) {
+    if (policy > MEMSTOW_FREE) return (int32_t)entry_fails(-EINVAL, "no such policy");
+    int result = owners_policy(owner, policy, priority);
+    if (result == -EINVAL) return (int32_t)entry_fails(result, "only models and customs have a policy");
+    return (int32_t)entry_result(result);
+}
+
+ENTRY int32_t memstow_owner_idle(uint32_t owner, uint32_t idle) {
+    if (idle > 1) return (int32_t)entry_fails(-EINVAL, "idle is 0 or 1");
+    int result = owners_idle(owner, idle);
+    if (result == -EINVAL) return (int32_t)entry_fails(result, "only models and customs are idle");
+    return (int32_t)entry_result(result);
+}
+
+ENTRY int32_t memstow_owner_figures(uint32_t owner, struct memstow_figures *out) {
+    struct memstow_figures figures;
+    if (!process_tracked()) return (int32_t)entry_fails(-ENODEV, "the process keeps no ledger");
+    uint32_t size = entry_size(out, sizeof figures);
+    if (!size) return (int32_t)entry_fails(-EFAULT, "no room for the figures: size says how large it is");
+    int result = owners_figures(owner, &figures);
+    if (result < 0) return (int32_t)entry_result(result);
+    figures.size = size;
+    return entry_out(out, &figures, size) ? 0 : (int32_t)entry_fails(-EFAULT, "the figures cannot be written there");
+}
+
+/* --- scopes --- */
+
+static bool is_node(uint32_t owner) { return owners_kind(owner) == MEMSTOW_NODE; }
+
+/* Those of a signal handler come and go in between. */
+static void changed(struct scopes *scopes) {
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    scopes->epoch = 0;
+}
+
+ENTRY int32_t memstow_scope_enter(uint32_t owner) {
+    struct scopes *scopes = &tags_scopes;
+    uint32_t kind = owners_kind(owner);
+    if (unlikely(!kind)) return (int32_t)entry_result(-ENOENT);
+    if (unlikely(kind == MEMSTOW_RUN)) return (int32_t)entry_fails(-EINVAL, "a run has no scope: it is begun");
+    if (unlikely(scopes->count == MEMSTOW_SCOPES))
+        return (int32_t)entry_fails(-ENOSPC, "too many scopes in each other");
+    scopes->owners[scopes->count] = owner;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    scopes->count++;
+    owners_scope(owner, 1);
+    changed(scopes);
+    return 0;
+}
+
+ENTRY int32_t memstow_scope_leave(uint32_t owner) {
+    struct scopes *scopes = &tags_scopes;
+    uint32_t i = scopes->count;
+    if (unlikely(!owners_kind(owner))) return (int32_t)entry_result(-ENOENT);
+    while (i > 0 && scopes->owners[i - 1] != owner && is_node(scopes->owners[i - 1]) != is_node(owner)) i--;
+    if (unlikely(!i || scopes->owners[i - 1] != owner))
+        return (int32_t)entry_fails(-EPERM, "it is not the innermost scope of its kind on this thread");
+    for (; i < scopes->count; i++) scopes->owners[i - 1] = scopes->owners[i];
+    scopes->count--;
+    owners_scope(owner, -1);
+    changed(scopes);
+    return 0;
+}
+
+static void copy_scopes(struct memstow_scopes *to, uint32_t size) {
+    const struct scopes *from = &tags_scopes;
+    *to = (struct memstow_scopes){.size = size, .count = from->count};
+    memcpy(to->owners, from->owners, from->count * sizeof *from->owners);
+}
+
+static bool may_enter_all(const struct memstow_scopes *scopes) {
+    for (uint32_t i = 0; i < scopes->count; i++) {
+        uint32_t kind = owners_kind(scopes->owners[i]);
+        if (!kind || kind == MEMSTOW_RUN) return false;
+    }
+    return true;
+}
+
+static void replace_scopes(const struct memstow_scopes *now) {
+    struct scopes *scopes = &tags_scopes;
+    for (uint32_t i = 0; i < now->count; i++) owners_scope(now->owners[i], 1);
+    for (uint32_t i = scopes->count; i-- > 0;) owners_scope(scopes->owners[i], -1);
+    scopes->count = 0;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    memcpy(scopes->owners, now->owners, now->count * sizeof *now->owners);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    scopes->count = now->count;
+    changed(scopes);
+}
+
+ENTRY int32_t memstow_scope_swap(const struct memstow_scopes *now, struct memstow_scopes *before) {
+    struct memstow_scopes wanted = {0}, had;
+    uint32_t size = before ? entry_size(before, sizeof had) : 0;
+    if (now && (entry_size(now, sizeof wanted) != sizeof wanted || !entry_in(&wanted, now, sizeof wanted)))
+        return (int32_t)entry_fails(-EFAULT, "the scopes cannot be read, or their size is wrong");
+    if (before && size != sizeof had) return (int32_t)entry_fails(-EFAULT, "no room for the scopes before");
+    if (wanted.count > MEMSTOW_SCOPES) return (int32_t)entry_fails(-EINVAL, "too many scopes");
+    if (!may_enter_all(&wanted)) return (int32_t)entry_fails(-ENOENT, "one of the scopes is of no owner");
+    copy_scopes(&had, sizeof had);
+    if (before && !entry_out(before, &had, sizeof had))
+        return (int32_t)entry_fails(-EFAULT, "the scopes before cannot be written there");
+    replace_scopes(&wanted);
+    return 0;
+}
+
+ENTRY int32_t memstow_scope_save(struct memstow_scopes *out) {
+    struct memstow_scopes have;
+    if (entry_size(out, sizeof have) != sizeof have)
+        return (int32_t)entry_fails(-EFAULT, "no room for the scopes: size says how large it is");
+    copy_scopes(&have, sizeof have);
+    return entry_out(out, &have, sizeof have) ? 0 : (int32_t)entry_fails(-EFAULT, "the scopes cannot be written there");
+}
+
+/* --- ranges --- */
+
+static int32_t assign(uint32_t owner, const void *start, uint64_t length) {
+    if (!process_tracked()) return (int32_t)entry_fails(-ENODEV, "the process keeps no ledger");
+    if (!length || (uintptr_t)start + length < (uintptr_t)start) return (int32_t)entry_fails(-EINVAL, "no such range");
+    int result = assign_range((uintptr_t)start, length, owner);
+    if (result == -ENXIO) return (int32_t)entry_fails(result, "it is no block, large block or mapping of the program");
+    return (int32_t)entry_result(result);
+}
+
+ENTRY int32_t memstow_assign(uint32_t owner, const void *start, uint64_t length) {
+    uint32_t model = owners_final(owner), kind = owners_kind(model);
+    if (!kind) return (int32_t)entry_result(-ENOENT);
+    if (kind != MEMSTOW_MODEL && kind != MEMSTOW_CUSTOM)
+        return (int32_t)entry_fails(-EINVAL, "memory is assigned to models and customs");
+    return assign(model, start, length);
+}
+
+ENTRY int32_t memstow_release_range(const void *start, uint64_t length) { return assign(0, start, length); }
+
+/* --- runs --- */
+
+ENTRY int64_t memstow_run_begin(const char *name) {
+    char text[TEXT_ROOM];
+    if (!process_tracked()) return entry_fails(-ENODEV, "the process keeps no ledger");
+    if (!entry_text(text, TEXT_ROOM, name)) return entry_fails(-EFAULT, "the name cannot be read");
+    int64_t run = owners_begin_run(text);
+    return run == -EBUSY ? entry_fails(run, "a run is on") : entry_result(run);
+}
+
+ENTRY int32_t memstow_run_end(uint32_t run, uint32_t outcome) {
+    if (outcome > MEMSTOW_OUT_OF_MEMORY) return (int32_t)entry_fails(-EINVAL, "no such outcome");
+    int result = owners_end_run(run, outcome);
+    return result == -ENOENT ? (int32_t)entry_fails(result, "that run is not on") : (int32_t)entry_result(result);
+}

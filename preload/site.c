@@ -10,9 +10,9 @@
 
 #include "counters.h"
 #include "fold.h"
-#include "ids.h"
 #include "ledger.h"
 #include "pin.h"
+#include "lock.h"
 #include "rule.h"
 #include "tree.h"
 
@@ -30,12 +30,19 @@ static const char *program_path = "";
 
 static struct series modules = {
     .type = SNAP_MODULE, .record_size = sizeof(struct snap_module), .first_bits = 7, .limit = 1 << 16};
-static struct series tags = {
-    .type = SNAP_TAG, .record_size = sizeof(struct snap_tag), .first_bits = 6, .limit = 1 << 20};
 static struct series sites = {
     .type = SNAP_SITE, .record_size = sizeof(struct snap_site), .first_bits = 9, .limit = SITE_LIMIT};
 static struct ids *free_sites; /* NULL: there never were any */
 static struct ids mapping_sites;
+
+/* Sites with a tag, by tag and stack. */
+static bool tagged_equal(uint32_t site, const void *key);
+static uint32_t tagged_hash(uint32_t site);
+static const void *tagged_record(uint32_t site);
+static struct index tagged = {
+    .equal = tagged_equal, .hash = tagged_hash, .record = tagged_record, .may_grow = site_has_memory};
+static bool tagged_ready;
+static struct lock readying;
 
 /* What a module id was given for, to find it again without reading strings in the ledger. */
 static struct module_key {
@@ -116,7 +123,8 @@ static uint64_t memory_limit;
 static uint32_t memory_looks, memory_full; /* for which (enum site_memory), at the last look that counted */
 
 static uint64_t memory_used(void) {
-    return tree_bytes() + rule_bytes() + counters_bytes() + os_load(&sites.next) * sizeof(struct snap_site);
+    return tree_bytes() + rule_bytes() + counters_bytes() + os_load(&sites.next) * sizeof(struct snap_site) +
+           index_bytes(&tagged);
 }
 
 /* What cannot become free again stops last, and of frames there are always some. */
@@ -244,11 +252,96 @@ uint32_t site_for_stack(uint32_t stack, uintptr_t address) {
     return site_outer(stack, NULL);
 }
 
+/* --- under a tag --- */
+
+enum { KEY_BITS = SNAP_SITE_TAG_BITS + SNAP_SITE_STACK_BITS };
+
+/* Tag and stack of a site: all of its word but the module, which follows from the stack. */
+static uint64_t key_in(uint64_t word) { return word & (((uint64_t)1 << KEY_BITS) - 1); }
+static uint32_t hash_of_key(uint64_t key) { return (uint32_t)((key ^ key >> 32) * 0x9E3779B97F4A7C15u >> 32); }
+
+static bool tagged_equal(uint32_t site, const void *key) {
+    return key_in(site_record(site).word) == *(const uint64_t *)key;
+}
+static uint32_t tagged_hash(uint32_t site) { return hash_of_key(key_in(site_record(site).word)); }
+static const void *tagged_record(uint32_t site) { return series_at(&sites, site); }
+
+static bool make_tagged_ready(void) {
+    if (likely(__atomic_load_n(&tagged_ready, __ATOMIC_ACQUIRE))) return true;
+    if (!lock_wait(&readying)) return false;
+    if (!tagged_ready) __atomic_store_n(&tagged_ready, index_begin(&tagged), __ATOMIC_RELEASE);
+    lock_let_go(&readying);
+    return tagged_ready;
+}
+
+/* Of two threads that make one at once, the site of one is never used: fold.c finds it empty. */
+static uint32_t find_tagged(uint32_t tag, uint32_t stack, uint32_t module, bool make) {
+    uint64_t key = snap_site(tag, stack, 0).word;
+    uint32_t site = index_find(&tagged, hash_of_key(key), &key);
+    if (site != INDEX_NONE || !make) return site;
+    site = site_new(tag, stack, module);
+    return site == SNAP_SITE_UNKNOWN ? INDEX_NONE : index_insert(&tagged, hash_of_key(key), &key, site);
+}
+
+/* Where there is no room for the stack, it is the owner's all the same. */
+uint32_t site_tagged(uint32_t site, uint32_t tag) {
+    struct snap_site record = site_record(site);
+    uint32_t stack = snap_site_stack(record), found = INDEX_NONE;
+    if (!make_tagged_ready()) return site;
+    if (record.word != SNAP_SITE_FREE) {
+        bool room = site_free_count() || !site_memory_full(SITE_STACKS);
+        found = find_tagged(tag, stack, snap_site_module(record), room);
+        if (found == INDEX_NONE && !room) {
+            fold_want();
+            ledger_lost(SNAP_LOST_STACKS);
+        }
+    }
+    if (found == INDEX_NONE) found = find_tagged(tag, TREE_ROOT, 0, true);
+    return found == INDEX_NONE ? site : found;
+}
+
+static uint32_t site_untagged(struct snap_site record) {
+    uint32_t stack = snap_site_stack(record);
+    if (account_here && !stack) return account_here;
+    uint32_t site = __atomic_load_n(tree_site(stack), __ATOMIC_RELAXED);
+    return site ? site : make_site(stack, snap_site_module(record));
+}
+
+uint32_t site_of_model(uint32_t site, uint32_t model) {
+    struct snap_site record = site_record(site);
+    struct snap_tag tag = tags_at(snap_site_tag(record));
+    tag.model = model;
+    uint32_t number = tags_number(tag);
+    uint32_t other = number ? site_tagged(site, number) : site_untagged(record);
+    if (site_is_of_mapping(site)) ids_add(&mapping_sites, other);
+    return other;
+}
+
+uint32_t site_known_tagged(struct snap_site record) {
+    uint64_t key = key_in(record.word);
+    uint32_t site = tagged_ready ? index_find(&tagged, hash_of_key(key), &key) : INDEX_NONE;
+    return site == INDEX_NONE ? 0 : site;
+}
+
+void site_show_tagged(uint32_t site) {
+    uint64_t key = key_in(site_record(site).word);
+    index_insert(&tagged, hash_of_key(key), &key, site);
+}
+
+bool site_hide_tagged(const struct ids *stay, struct ids *hidden, struct index_walk *walk) {
+    if (!tagged_ready) return true;
+    if (!index_hold(&tagged)) return false;
+    bool done = index_prune(&tagged, stay, hidden, walk);
+    index_let_go(&tagged);
+    return done;
+}
+
 /* A mapping's record may refer to its site although nothing is counted there: reserved and file mappings. */
 uint32_t site_of_mapping(struct caller caller) {
     enum pin pin = pin_begin(caller.slot);
     bool here = account_here && !sample_bytes;
     uint32_t site = here ? account_here : stack_site(caller.slot, caller.address, caller.rbp);
+    if (unlikely(tags_used)) site = tags_site(site);
     ids_add(&mapping_sites, site);
     pin_end(pin);
     return site;
@@ -261,8 +354,7 @@ uint32_t site_count(void) { return (uint32_t)os_load(&sites.next); }
 void site_begin(uint32_t stacks, uint64_t memory, const char *program) {
     memory_limit = memory;
     program_path = program;
-    struct snap_tag *untagged = series_at(&tags, series_take(&tags));
-    if (untagged) *untagged = (struct snap_tag){0};
+    tags_begin();
     for (int fixed = 0; fixed < SNAP_SITE_FIRST; fixed++)
         site_new(0, 0, 0); /* SNAP_SITE_UNKNOWN, SNAP_SITE_INHERITED */
     bool recorded = stacks != SNAP_STACKS_NONE && tree_begin() && rule_begin();
@@ -275,7 +367,9 @@ void site_abandon(void) {
     uint64_t known = os_load(&modules.next);
     memset(keys, 0, known * sizeof *keys);
     series_reset(&modules);
-    series_reset(&tags);
+    tags_abandon();
+    index_reset(&tagged);
+    tagged_ready = false;
     series_reset(&sites);
     free_sites = NULL;
     memory_looks = memory_full = 0;

@@ -7,8 +7,11 @@
 #include <stdint.h>
 
 #include "account.h"
+#include "ids.h"
+#include "index.h"
 #include "sample.h"
 #include "stack.h"
+#include "tags.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -23,8 +26,9 @@ void site_forget_stacks(void);
 
 /* The site of a new block. */
 static inline uint32_t site_of(struct caller caller, uint64_t size) {
-    if (account_here && !(sample_bytes && sample_takes(size))) return account_here;
-    return stack_site(caller.slot, caller.address, caller.rbp);
+    bool here = account_here && !(sample_bytes && sample_takes(size));
+    uint32_t site = here ? account_here : stack_site(caller.slot, caller.address, caller.rbp);
+    return unlikely(tags_used) ? tags_site(site) : site;
 }
 
 /* The same for an event that makes a mapping: they are few, so that all are samples, and such sites stay. */
@@ -33,6 +37,18 @@ bool site_is_of_mapping(uint32_t site);
 
 /* The site of an untagged stack (tree.h) that ends with a call from `address`. */
 uint32_t site_for_stack(uint32_t stack, uintptr_t address);
+
+/* The site of the same stack under a tag other than 0; that of the owner without a stack when there is no room, and at
+ * last the site as it is. */
+uint32_t site_tagged(uint32_t site, uint32_t tag);
+/* The site of the same stack, node and run with another model or custom, or none (0). It is a mapping's, and stays, or
+ * the caller is pinned. */
+uint32_t site_of_model(uint32_t site, uint32_t model);
+/* For fold.c. The one that is found by a record's tag and stack, 0: none; makes one found again; makes all that are not
+ * in `stay` not found, a little at a time: true when it is done. */
+uint32_t site_known_tagged(struct snap_site record);
+void site_show_tagged(uint32_t site);
+bool site_hide_tagged(const struct ids *stay, struct ids *hidden, struct index_walk *walk);
 
 /* 1 + id of the module that holds the code; 0 when no file is mapped there. */
 uint32_t site_module(uintptr_t address);

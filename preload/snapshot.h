@@ -17,7 +17,7 @@
 #define SNAP_MAGIC "MEMSTOW\n"
 enum {
     SNAP_MAJOR = 1, /* a reader refuses a file of another major version */
-    SNAP_MINOR = 2, /* a newer minor adds sections and fields; an older reader ignores them */
+    SNAP_MINOR = 3, /* a newer minor adds sections and fields; an older reader ignores them */
     SNAP_HEADER_SIZE = 4096,
     SNAP_BYTE_ORDER = 0x01020304,
 };
@@ -53,6 +53,7 @@ enum snap_lost {
     SNAP_LOST_FRAMES,   /* stacks that end early, at code whose caller cannot be found */
     SNAP_LOST_PYTHON,   /* evaluation loops on stacks whose Python functions could not be told */
     SNAP_LOST_FOLDED,   /* stacks of which nothing lived, whose totals went to an outer one to make room */
+    SNAP_LOST_TAGS,     /* owners that a thread could not be told to allocate for: counted as untagged */
     SNAP_LOST_KINDS = 16
 };
 
@@ -184,10 +185,21 @@ struct snap_tag {
 };
 
 enum snap_owner_kind { SNAP_OWNER_MODEL = 1, SNAP_OWNER_NODE, SNAP_OWNER_RUN, SNAP_OWNER_CUSTOM };
+enum snap_owner_state { SNAP_OWNER_LIVE = 1, SNAP_OWNER_RETIRED = 2 /* of a run: it has ended */ };
+/* Numbers of policies and outcomes are those of memstow.h. */
 struct snap_owner {
     uint32_t id;
     uint32_t kind;         /* enum snap_owner_kind */
     uint32_t name, origin; /* strings */
+    uint32_t policy;       /* [live] 0: nothing was said */
+    int32_t priority;      /* [live] */
+    uint32_t state;        /* [live] enum snap_owner_state */
+    uint32_t adopted_by;   /* [live] the owner that has all of it now; 0: none */
+    uint64_t keys[2];      /* as the program gave them */
+    uint64_t begin_ns, end_ns;
+    uint32_t outcome; /* of a run that has ended */
+    uint32_t pad;
+    uint64_t stowed_bytes; /* [live] */
 };
 
 /* In a ledger a stack is named by a place: the id of the word of its innermost frame. Words are in runs. A run is a
@@ -374,6 +386,7 @@ _Static_assert(sizeof(struct snap_module) == 64, "module");
 _Static_assert(sizeof(struct snap_node) == 12, "node");
 _Static_assert(sizeof(struct snap_frame) == 16, "frame");
 _Static_assert(sizeof(struct snap_code) == 16, "code");
+_Static_assert(sizeof(struct snap_owner) == 80, "owner");
 _Static_assert(sizeof(struct snap_site) == 8, "site");
 _Static_assert(SNAP_SITE_TAG_BITS + SNAP_SITE_STACK_BITS + SNAP_SITE_MODULE_BITS == 64, "a site is one word");
 _Static_assert(sizeof(struct snap_counter) == 32, "counter");

@@ -287,6 +287,8 @@ int counters_name_sites(struct reader *reader) {
         total.tag = snap_site_tag(site);
         total.stack = snap_site_stack(site);
         total.module = snap_site_module(site);
+        bool sampled = image->header.sample_bytes && total.class == SNAP_HOST;
+        if (sampled && total.tag && !total.stack) total.flags |= TOTAL_NOT_SAMPLED;
         reader->site_of[kept] = reader->site_of[i];
         image->totals[kept++] = total;
     }

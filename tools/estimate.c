@@ -51,16 +51,44 @@ static void scale(struct image *image, size_t index) {
     if (!mixed) total->peak_blocks = peak.blocks;
 }
 
+/* What each tag has of blocks that are no samples; 1 + index of the total by tag. */
+struct rests {
+    size_t *by_tag, tags;
+};
+
+static size_t tag_of(const struct rests *rests, const struct total *total) {
+    return total->tag < rests->tags ? total->tag : 0;
+}
+
+static bool add_rest(struct image *image, struct rests *rests, uint32_t tag) {
+    if (image->total_count == image->total_capacity) {
+        size_t capacity = 2 * image->total_capacity + 16;
+        struct total *grown = realloc(image->totals, capacity * sizeof *grown);
+        if (!grown) return false;
+        image->totals = grown;
+        image->total_capacity = capacity;
+    }
+    image->totals[image->total_count++] = (struct total){.class = SNAP_HOST, .tag = tag, .flags = TOTAL_NOT_SAMPLED};
+    rests->by_tag[tag] = image->total_count;
+    return true;
+}
+
 /* Of blocks that are no samples there may be none, and then no total. */
-static struct total *not_sampled(struct image *image) {
-    for (size_t i = 0; i < image->total_count; i++)
-        if (image->totals[i].flags & TOTAL_NOT_SAMPLED) return &image->totals[i];
-    struct total *grown = realloc(image->totals, (image->total_count + 1) * sizeof *grown);
-    if (!grown) return NULL;
-    image->totals = grown;
-    image->total_capacity = image->total_count + 1;
-    grown[image->total_count] = (struct total){.class = SNAP_HOST, .flags = TOTAL_NOT_SAMPLED};
-    return &grown[image->total_count++];
+static bool find_rests(struct image *image, struct rests *rests) {
+    size_t count = image->total_count;
+    rests->tags = image->tag_count ? image->tag_count : 1;
+    rests->by_tag = calloc(rests->tags, sizeof *rests->by_tag);
+    if (!rests->by_tag) return false;
+    for (size_t i = 0; i < count; i++) {
+        const struct total *total = &image->totals[i];
+        if (total->flags & TOTAL_NOT_SAMPLED && total->tag < rests->tags) rests->by_tag[total->tag] = i + 1;
+    }
+    if (!rests->by_tag[0] && !add_rest(image, rests, 0)) return false;
+    for (size_t i = 0; i < count; i++) {
+        size_t tag = tag_of(rests, &image->totals[i]);
+        if (!rests->by_tag[tag] && !add_rest(image, rests, (uint32_t)tag)) return false;
+    }
+    return true;
 }
 
 /* Adds what the total held to the remainder, or takes it away. */
@@ -74,22 +102,34 @@ static void give(struct total *rest, const struct total *total, int sign) {
     rest->peak_blocks += one * total->peak_blocks;
 }
 
-int estimate_stacks(struct image *image) {
-    if (!image->header.sample_bytes) return 0;
-    struct total *rest = not_sampled(image);
-    image->variances = calloc(image->total_count, sizeof *image->variances);
-    if (!rest || !image->variances) return -1;
+static void begin_rest(struct total *rest) {
     rest->free_bytes = rest->alloc_bytes - total_live_bytes(rest);
     rest->free_blocks = rest->alloc_blocks - total_live_blocks(rest);
     rest->flags = TOTAL_REMAINDER;
+}
+
+static void scale_all(struct image *image, const struct rests *rests) {
+    for (size_t tag = 0; tag < rests->tags; tag++)
+        if (rests->by_tag[tag]) begin_rest(&image->totals[rests->by_tag[tag] - 1]);
     for (size_t i = 0; i < image->total_count; i++) {
         struct total *total = &image->totals[i];
-        if (total == rest || total->class != SNAP_HOST || total->flags & TOTAL_INHERITED) continue;
+        if (total->class != SNAP_HOST || total->flags & (TOTAL_INHERITED | TOTAL_REMAINDER)) continue;
+        struct total *rest = &image->totals[rests->by_tag[tag_of(rests, total)] - 1];
         give(rest, total, 1);
         scale(image, i);
         give(rest, total, -1);
     }
-    return 0;
+}
+
+int estimate_stacks(struct image *image) {
+    struct rests rests = {0};
+    if (!image->header.sample_bytes) return 0;
+    bool found = find_rests(image, &rests);
+    if (found) image->variances = calloc(image->total_count, sizeof *image->variances);
+    found = found && image->variances;
+    if (found) scale_all(image, &rests);
+    free(rests.by_tag);
+    return found ? 0 : -1;
 }
 
 struct estimate estimate_sum(const struct image *image, enum measure measure) {
@@ -100,8 +140,8 @@ struct estimate estimate_sum(const struct image *image, enum measure measure) {
         if (total->flags & TOTAL_INHERITED) continue;
         variance += image_variance(image, total, measure);
         if (total->flags & TOTAL_REMAINDER) {
-            sum.remainder = (int64_t)total_measure(total, measure);
-            sum.remainder_blocks = (int64_t)total_measure_blocks(total, measure);
+            sum.remainder += (int64_t)total_measure(total, measure);
+            sum.remainder_blocks += (int64_t)total_measure_blocks(total, measure);
         } else {
             sum.bytes += total_measure(total, measure);
             sum.blocks += total_measure_blocks(total, measure);

@@ -1,6 +1,7 @@
 /* estimate.h — what the samples of a ledger whose call stacks are sampled stand for.
- * In: an image as it was read: at each call stack the sums of its samples, and one total of all other blocks. Out: the
- * same with estimates in place of those sums, how far off each may be, and a remainder. What is known of the process as
+ * In: an image as it was read: at each call stack the sums of its samples, and for each tag one total of all other
+ * blocks. Out: the same with estimates in place of those sums, how far off each may be, and remainders, so that what an
+ * owner has is exact. What is known of the process as
  * a whole, and of mappings, stays as it is: exact. docs/stacks.md has the reasons. */
 #ifndef MEMSTOW_ESTIMATE_H
 #define MEMSTOW_ESTIMATE_H

@@ -152,7 +152,7 @@ static int cache_fill(struct groups *groups, const struct image *image, struct c
     return 0;
 }
 
-/* Owners have the remainder among what is untagged: so they are exact. */
+/* Each tag has a remainder of its own: so owners are exact. */
 static int add_totals(struct groups *groups, const struct image *image, const struct cache *cache, int side) {
     bool by_stack = groups->view == BY_SITE || groups->view == BY_MODULE || groups->kept;
     groups->estimated |= by_stack && image->variances;
@@ -165,7 +165,10 @@ static int add_totals(struct groups *groups, const struct image *image, const st
         if (groups->kept && !groups->kept[node]) continue;
         key.place = cache->modules[total->module <= image->module_count ? total->module : 0];
         if (cache->stacks && cache->stacks[node]) key.place = 0, key.stack = cache->stacks[node];
-        if (rest && by_stack && intern(groups, GROUPS_REMAINDER, &key.place) < 0) return -1;
+        if (rest && by_stack) {
+            key = (struct row){0};
+            if (intern(groups, GROUPS_REMAINDER, &key.place) < 0) return -1;
+        }
         struct row *row = find_row(groups, &key);
         if (!row) return -1;
         if (by_stack) row->variance += (float)image_variance(image, total, groups->measure);

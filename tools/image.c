@@ -143,6 +143,20 @@ const struct snap_owner *image_owner(const struct image *image, uint32_t id) {
     return bsearch(&key, image->owners, image->owner_count, sizeof key, by_id);
 }
 
+/* At most as many steps as there are owners: a damaged file may have a circle. */
+static uint32_t final_owner(const struct image *image, uint32_t id) {
+    for (size_t steps = 0; steps <= image->owner_count; steps++) {
+        const struct snap_owner *owner = image_owner(image, id);
+        if (!owner || !owner->adopted_by) break;
+        id = owner->adopted_by;
+    }
+    return id;
+}
+
+void image_adopt(struct image *image) {
+    for (size_t i = 0; i < image->tag_count; i++) image->tags[i].model = final_owner(image, image->tags[i].model);
+}
+
 bool image_has_tags(const struct image *image) {
     for (size_t i = 0; i < image->tag_count; i++)
         if (image->tags[i].model || image->tags[i].node || image->tags[i].run) return true;

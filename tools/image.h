@@ -96,6 +96,8 @@ const struct total *image_total(const struct image *image, uint32_t site);
 const struct snap_tag *image_tag(const struct image *image, uint32_t tag);
 /* Owners are kept in the order of their ids. */
 void image_sort_owners(struct image *image);
+/* What an adopted owner has is from now on that of who adopted it. */
+void image_adopt(struct image *image);
 /* NULL for untagged. */
 const struct snap_owner *image_owner(const struct image *image, uint32_t id);
 bool image_has_tags(const struct image *image);

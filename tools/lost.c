@@ -12,6 +12,7 @@ static const struct lost_kind kinds[] = {
     [SNAP_LOST_PEAK] = {"peak_sites", "sites missing from the picture of the peak"},
     [SNAP_LOST_STACKS] = {"stacks", "new call stacks counted at an outer one, for want of room"},
     [SNAP_LOST_FRAMES] = {"frames", "call stacks that end early, at code whose caller cannot be found"},
+    [SNAP_LOST_TAGS] = {"tags", "times that memory could not be told to be an owner's: counted as untagged"},
     [SNAP_LOST_FOLDED] = {"folded", "dead call stacks counted at an outer one, to make room"},
     [SNAP_LOST_PYTHON] = {"python", "times that the Python functions on a call stack could not be told"},
 };

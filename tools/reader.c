@@ -302,6 +302,7 @@ static int load_tables(struct reader *reader) {
         TABLE(reader, SNAP_THREAD, threads, thread_count) < 0 || TABLE(reader, SNAP_REGION, regions, region_count) < 0)
         return -1;
     image_sort_owners(reader->image);
+    image_adopt(reader->image);
     for (size_t i = 0; i < reader->image->thread_count; i++)
         reader->image->threads[i].name[sizeof reader->image->threads[i].name - 1] = 0;
     return load_slots(reader);

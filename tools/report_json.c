@@ -197,6 +197,12 @@ static const char *owner_kind(uint32_t kind) {
     return kind < sizeof kinds / sizeof *kinds ? kinds[kind] : "custom";
 }
 
+/* NULL: nothing was said. */
+static const char *owner_policy(uint32_t policy) {
+    static const char *const policies[] = {NULL, "keep", "stow", "free"};
+    return policy < sizeof policies / sizeof *policies ? policies[policy] : NULL;
+}
+
 struct owner_sum {
     uint64_t live_bytes, live_blocks, peak_bytes;
 };
@@ -228,12 +234,12 @@ static void json_owner(struct json *json, const struct image *image, const struc
     json_string(json, "kind", owner ? owner_kind(owner->kind) : "custom");
     json_string(json, "name", owner ? image_string(image, owner->name) : "untagged");
     json_string(json, "origin", owner ? image_string(image, owner->origin) : NULL);
-    json_null(json, "policy");
+    json_string(json, "policy", owner ? owner_policy(owner->policy) : NULL);
     json_number(json, "live_bytes", sum->live_bytes);
     json_number(json, "live_blocks", sum->live_blocks);
     json_number(json, "peak_bytes", sum->peak_bytes);
     json_null(json, "resident_bytes"); /* owners share pages */
-    json_number(json, "stowed_bytes", 0);
+    json_number(json, "stowed_bytes", owner ? owner->stowed_bytes : 0);
     json_end_object(json);
 }
 

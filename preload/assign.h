@@ -1,0 +1,19 @@
+/* assign.h — memory that exists becomes an owner's.
+ * In: a range, as the program says. Out: what was counted at its site is counted at the same stack, node and run with
+ * another model. The caller of the ABI promises that nobody frees the block meanwhile. */
+#ifndef MEMSTOW_ASSIGN_H
+#define MEMSTOW_ASSIGN_H
+
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+/* model: 0 for nobody's. 0, -ENXIO: it is no memory of the program's that could be found; -ENOMEM. */
+int assign_range(uintptr_t start, uint64_t length, uint32_t model);
+
+/* A block with parts is freed, and has been counted out whole at its site: parts are where they were counted. */
+void assign_end_parts(uintptr_t block, uint32_t site);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,29 @@
+/* entry.h — what all entry points of memstow.h share: looking at arguments, and saying why one failed.
+ * In: pointers that may lead nowhere. Out: copies, or a refusal. Everything belongs to the calling thread. */
+#ifndef MEMSTOW_ENTRY_H
+#define MEMSTOW_ENTRY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+#define ENTRY __attribute__((visibility("default")))
+
+/* Notes the reason, for memstow_error, and returns the code. `why` lives on. */
+int64_t entry_fails(int64_t code, const char *why);
+/* The result as it is; of one that is -errno the reason is noted. */
+int64_t entry_result(int64_t result);
+
+/* A text of the program, cut to the room. NULL is "". False: it cannot be read. */
+bool entry_text(char *to, size_t room, const char *from);
+bool entry_in(void *to, const void *from, size_t length);
+bool entry_out(void *to, const void *from, size_t length);
+/* What a structure of the program's has room for, as its first field says, and at most `most`; 0: it cannot be read, or
+ * it has not even the fields of the first version. */
+uint32_t entry_size(const void *structure, uint32_t most);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,141 @@
+/* owned.c — see owned.h. */
+#include "owned.h"
+
+#include <sys/syscall.h>
+
+#include "account.h"
+#include "blocks.h"
+#include "counters.h"
+#include "mappings.h"
+#include "os.h"
+#include "owners.h"
+#include "site.h"
+#include "tags.h"
+
+/* The owners of a site, adoption done. */
+static struct snap_tag tag_of(uint32_t site) {
+    struct snap_site record = site_record(site);
+    struct snap_tag tag = record.word == SNAP_SITE_FREE ? (struct snap_tag){0} : tags_at(snap_site_tag(record));
+    tag.model = owners_final(tag.model);
+    return tag;
+}
+
+/* Whole pages: what lies between the first and the last border. */
+static uint64_t whole_pages(uint64_t start, uint64_t length, uintptr_t *first) {
+    uint64_t end = (start + length) & ~(uint64_t)(OS_PAGE - 1);
+    *first = os_round_up(start, OS_PAGE);
+    return end > *first ? end - *first : 0;
+}
+
+/* --- by site --- */
+
+struct sums {
+    struct owned *all;
+    uint32_t count;
+};
+
+static void add(const struct sums *sums, uint32_t owner, const struct snap_counter *sum) {
+    if (!owner || owner >= sums->count) return;
+    struct owned *has = &sums->all[owner];
+    has->allocated_bytes += sum->alloc_bytes;
+    has->live_bytes += sum->alloc_bytes - sum->free_bytes;
+    has->live_blocks += sum->alloc_blocks - sum->free_blocks;
+}
+
+/* Most chunks have no site with a tag: those are not summed. */
+static void add_chunk(const struct sums *sums, uint32_t chunk) {
+    struct snap_counter counters[SNAP_CHUNK_SITES];
+    bool summed = false;
+    for (uint32_t i = 0, site = chunk * SNAP_CHUNK_SITES; i < SNAP_CHUNK_SITES; i++, site++) {
+        struct snap_tag tag = tag_of(site);
+        if (!(tag.model | tag.node | tag.run)) continue;
+        if (!summed) counters_sum(chunk, counters);
+        summed = true;
+        add(sums, tag.model, &counters[i]);
+        add(sums, tag.node, &counters[i]);
+        add(sums, tag.run, &counters[i]);
+    }
+}
+
+static void add_block(struct snap_large *record, void *context) {
+    const struct sums *sums = context;
+    uintptr_t first;
+    uint32_t model = tag_of(record->site).model;
+    if (model && model < sums->count)
+        sums->all[model].movable_bytes += whole_pages(record->address, record->size, &first);
+}
+
+static void add_mapping(struct snap_mapping *record, void *context) {
+    const struct sums *sums = context;
+    struct snap_tag tag = tag_of(record->site);
+    if (record->kind != SNAP_MAP_ANONYMOUS) return;
+    if (tag.model && tag.model < sums->count) sums->all[tag.model].movable_bytes += record->length;
+    const uint32_t owners[] = {tag.model, tag.node, tag.run};
+    for (int i = 0; i < 3; i++)
+        if (owners[i] && owners[i] < sums->count) sums->all[owners[i]].mapped_bytes += record->length;
+}
+
+static size_t bytes_for(uint32_t count) { return os_round_up(count * sizeof(struct owned), OS_PAGE); }
+
+struct owned *owned_of_all(uint32_t count) {
+    struct sums sums = {os_map(bytes_for(count)), count};
+    if (!sums.all) return NULL;
+    for (uint32_t chunk = 0; chunk * SNAP_CHUNK_SITES < site_count(); chunk++) add_chunk(&sums, chunk);
+    blocks_visit_records(add_block, &sums);
+    mappings_visit_records(add_mapping, &sums);
+    return sums.all;
+}
+
+void owned_let_go(struct owned *all, uint32_t count) {
+    if (all) os_unmap(all, bytes_for(count));
+}
+
+/* --- by piece --- */
+
+struct search {
+    uint32_t owner;
+    owned_visit *visit;
+    void *context;
+    bool over;
+};
+
+static void visit_piece(struct search *search, uint32_t site, uintptr_t start, uint64_t length) {
+    if (search->over || !length || tag_of(site).model != search->owner) return;
+    search->over = !search->visit(start, length, search->context);
+}
+
+static void visit_block(struct snap_large *record, void *context) {
+    uintptr_t first;
+    uint64_t length = whole_pages(record->address, record->size, &first);
+    visit_piece(context, record->site, first, length);
+}
+
+static void visit_mapping(struct snap_mapping *record, void *context) {
+    if (record->kind == SNAP_MAP_ANONYMOUS) visit_piece(context, record->site, record->address, record->length);
+}
+
+void owned_visit_pieces(uint32_t owner, owned_visit *visit, void *context) {
+    struct search search = {owner, visit, context, false};
+    blocks_visit_records(visit_block, &search);
+    mappings_visit_records(visit_mapping, &search);
+}
+
+/* --- what is present --- */
+
+static bool add_resident(uintptr_t start, uint64_t length, void *context) {
+    enum { PAGES = 4096 };
+    uint64_t *sum = context;
+    uint8_t present[PAGES];
+    for (uint64_t at = 0; at < length; at += PAGES * OS_PAGE) {
+        uint64_t part = length - at < PAGES * OS_PAGE ? length - at : PAGES * OS_PAGE;
+        if (os_call(SYS_mincore, start + at, part, present) < 0) continue; /* it has gone meanwhile */
+        for (uint64_t i = 0; i < part / OS_PAGE; i++) *sum += present[i] & 1 ? OS_PAGE : 0;
+    }
+    return true;
+}
+
+uint64_t owned_resident(uint32_t owner) {
+    uint64_t sum = 0;
+    owned_visit_pieces(owner, add_resident, &sum);
+    return sum;
+}

@@ -1,0 +1,33 @@
+/* owned.h — what owners have: sums over sites, large blocks and mappings.
+ * In: the ledger's own tables, as of about now: threads go on allocating meanwhile. Out: figures by owner; of an owner,
+ * the pieces of memory that could be moved. Outside of hooks only; milliseconds where there are a million sites. */
+#ifndef MEMSTOW_OWNED_H
+#define MEMSTOW_OWNED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+struct owned {
+    uint64_t live_bytes, live_blocks, allocated_bytes;
+    uint64_t mapped_bytes;                /* of live_bytes */
+    uint64_t movable_bytes, stowed_bytes; /* whole pages of large blocks and of mappings */
+};
+
+/* Of owners 0 to `count` - 1: 0 is what is nobody's. Of adopted ones who adopted them has it. NULL: no memory. */
+struct owned *owned_of_all(uint32_t count);
+void owned_let_go(struct owned *all, uint32_t count);
+
+/* Bytes of memory in large blocks and mappings of the owner that is present now; UINT64_MAX: the kernel does not say.
+ */
+uint64_t owned_resident(uint32_t owner);
+
+/* Calls visit for each run of whole pages within a large block or an anonymous mapping of the model or custom. False
+ * from it ends the visit. */
+typedef bool owned_visit(uintptr_t start, uint64_t length, void *context);
+void owned_visit_pieces(uint32_t owner, owned_visit *visit, void *context);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,393 @@
+/* owners.c — see owners.h. Owners are kept in slabs that never move, found by a hash of kind and keys. What readers
+ * need without a lock is written once, or is one word. */
+#include "owners.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "account.h"
+#include "arena.h"
+#include "ledger.h"
+#include "lock.h"
+#include "os.h"
+#include "owned.h"
+#include "process.h"
+#include "tags.h"
+#include "words.h"
+
+enum { SLABS = 15, FIRST_BITS = 6, TEXT_MAX = 1024 };
+
+struct owner {
+    uint32_t kind; /* 0: there is none (yet) */
+    uint32_t policy, state, adopted_by;
+    int32_t priority;
+    uint32_t record;     /* 1 + id in the present ledger; 0: it has none */
+    uint32_t next;       /* owner with the same hash of keys; 0: the last */
+    uint32_t scopes;     /* open, of all threads */
+    uint32_t used, idle; /* used: since it was last asked */
+    uint32_t outcome;
+    uint64_t keys[2], begin_ns, end_ns, last_use_ns;
+    const char *name, *origin;
+};
+
+static struct owner *slabs[SLABS]; /* slab k: 1 << (FIRST_BITS + k) owners */
+static uint32_t count = 1;         /* id 0 is none */
+static struct words by_keys;       /* of owners that are not retired */
+static struct lock registry;
+static struct series records = {
+    .type = SNAP_OWNER, .record_size = sizeof(struct snap_owner), .first_bits = 6, .limit = OWNERS_LIMIT};
+
+/* --- by id --- */
+
+static uint32_t slab_of(uint32_t id) { return 31u - (uint32_t)__builtin_clz((id >> FIRST_BITS) + 1); }
+
+static struct owner *owner_at(uint32_t id) {
+    uint32_t k = slab_of(id), first = ((1u << k) - 1) << FIRST_BITS;
+    struct owner *slab = k < SLABS ? __atomic_load_n(&slabs[k], __ATOMIC_ACQUIRE) : NULL;
+    return slab ? slab + (id - first) : NULL;
+}
+
+static struct owner *known(uint32_t id) {
+    struct owner *owner = id && id < owners_count() ? owner_at(id) : NULL;
+    return owner && __atomic_load_n(&owner->kind, __ATOMIC_ACQUIRE) ? owner : NULL;
+}
+
+uint32_t owners_count(void) { return __atomic_load_n(&count, __ATOMIC_ACQUIRE); }
+
+uint32_t owners_kind(uint32_t id) {
+    const struct owner *owner = known(id);
+    return owner ? owner->kind : 0;
+}
+
+/* Who adopts is not adopted by one of its own: chains end. */
+uint32_t owners_final(uint32_t id) {
+    for (const struct owner *owner = known(id); owner; owner = known(id)) {
+        uint32_t by = __atomic_load_n(&owner->adopted_by, __ATOMIC_ACQUIRE);
+        if (!by) break;
+        id = by;
+    }
+    return id;
+}
+
+bool owners_is_retired(uint32_t id) {
+    const struct owner *owner = known(id);
+    return !owner || __atomic_load_n(&owner->state, __ATOMIC_ACQUIRE) != SNAP_OWNER_LIVE;
+}
+
+const char *owners_name(uint32_t id) {
+    const struct owner *owner = known(id);
+    return owner ? owner->name : "";
+}
+
+/* --- records --- */
+
+static struct snap_owner *record_of(const struct owner *owner) {
+    return owner->record ? series_at(&records, owner->record - 1) : NULL;
+}
+
+/* What may change while it is there. */
+static void note_state(const struct owner *owner) {
+    struct snap_owner *record = record_of(owner);
+    if (!record) return;
+    record->policy = owner->policy;
+    record->priority = owner->priority;
+    record->outcome = owner->outcome;
+    record->end_ns = owner->end_ns;
+    record->adopted_by = owner->adopted_by;
+    __atomic_store_n(&record->state, owner->state, __ATOMIC_RELEASE);
+}
+
+static void make_record(uint32_t id) {
+    struct owner *owner = known(id);
+    if (!owner || owner->record) return;
+    uint32_t at = series_take(&records);
+    struct snap_owner *record = series_at(&records, at);
+    if (!record) {
+        ledger_lost(SNAP_LOST_TAGS);
+        return;
+    }
+    record->kind = owner->kind;
+    record->name = ledger_string(owner->name);
+    record->origin = ledger_string(owner->origin);
+    memcpy(record->keys, owner->keys, sizeof record->keys);
+    record->begin_ns = owner->begin_ns;
+    owner->record = at + 1;
+    note_state(owner);
+    __atomic_store_n(&record->id, id, __ATOMIC_RELEASE);
+}
+
+void owners_note(struct snap_tag tag) {
+    const uint32_t ids[] = {tag.model, tag.node, tag.run};
+    for (int i = 0; i < 3; i++) {
+        const struct owner *owner = known(ids[i]);
+        if (!owner || __atomic_load_n(&owner->record, __ATOMIC_ACQUIRE) || !lock_wait(&registry)) continue;
+        make_record(ids[i]);
+        lock_let_go(&registry);
+    }
+}
+
+/* --- by keys --- */
+
+static uint64_t hash_of(uint32_t kind, const uint64_t keys[2]) {
+    uint64_t h = (keys[0] ^ kind) * 0x9E3779B97F4A7C15u;
+    h = (h ^ h >> 32 ^ keys[1]) * 0xD6E8FEB86659FD93u;
+    return (h ^ h >> 32) | 2; /* 0 and 1 are no words */
+}
+
+static bool has_keys(const struct owner *owner) { return owner->keys[0] || owner->keys[1]; }
+
+static bool is_same(const struct owner *owner, uint32_t kind, const uint64_t keys[2]) {
+    return owner->kind == kind && owner->keys[0] == keys[0] && owner->keys[1] == keys[1];
+}
+
+static uint32_t find(uint32_t kind, const uint64_t keys[2]) {
+    if (!keys[0] && !keys[1]) return 0;
+    uint32_t id = words_find(&by_keys, hash_of(kind, keys));
+    if (id == WORDS_NONE) return 0;
+    while (id && !is_same(owner_at(id), kind, keys)) id = owner_at(id)->next;
+    return id;
+}
+
+static bool enter_keys(uint32_t id, struct owner *owner) {
+    if (!has_keys(owner)) return true;
+    uint64_t hash = hash_of(owner->kind, owner->keys);
+    uint32_t first = words_find(&by_keys, hash);
+    if (first == WORDS_NONE) return words_put(&by_keys, hash, id);
+    owner->next = owner_at(first)->next;
+    owner_at(first)->next = id;
+    return true;
+}
+
+static void leave_keys(uint32_t id, struct owner *owner) {
+    if (!has_keys(owner)) return;
+    uint64_t hash = hash_of(owner->kind, owner->keys);
+    uint32_t first = words_find(&by_keys, hash);
+    if (first == id) {
+        words_take_out(&by_keys, hash);
+        if (owner->next) words_put(&by_keys, hash, owner->next);
+    } else {
+        for (struct owner *at = owner_at(first); at; at = owner_at(at->next))
+            if (at->next == id) {
+                at->next = owner->next;
+                break;
+            }
+    }
+    owner->next = 0;
+}
+
+/* --- new ones --- */
+
+/* NULL: no memory. */
+static const char *copy_of(const char *text) {
+    size_t length = strnlen(text, TEXT_MAX - 1);
+    while (text[length] && length && ((unsigned char)text[length] & 0xC0) == 0x80) length--; /* whole characters */
+    if (!length) return "";
+    char *copy = arena_take(length + 1);
+    if (copy) memcpy(copy, text, length);
+    return copy;
+}
+
+static struct owner *make_room(uint32_t id) {
+    uint32_t k = slab_of(id);
+    if (id < OWNERS_LIMIT && !slabs[k]) {
+        struct owner *slab = arena_take(sizeof(struct owner) << (FIRST_BITS + k));
+        __atomic_store_n(&slabs[k], slab, __ATOMIC_RELEASE);
+    }
+    return id < OWNERS_LIMIT ? owner_at(id) : NULL;
+}
+
+/* The registry is held. */
+static int64_t make(uint32_t kind, const char *name, const char *origin, const uint64_t keys[2]) {
+    uint32_t id = count;
+    struct owner *owner = make_room(id);
+    if (!owner) return id < OWNERS_LIMIT ? -ENOMEM : -ENOSPC;
+    *owner = (struct owner){.state = SNAP_OWNER_LIVE, .keys = {keys[0], keys[1]}, .begin_ns = os_now()};
+    owner->last_use_ns = owner->begin_ns;
+    owner->name = copy_of(name);
+    owner->origin = copy_of(origin);
+    if (!owner->name || !owner->origin) return -ENOMEM;
+    owner->kind = kind;
+    if (!enter_keys(id, owner)) {
+        owner->kind = 0;
+        return -ENOMEM;
+    }
+    __atomic_store_n(&count, id + 1, __ATOMIC_RELEASE);
+    make_record(id);
+    if (!tags_used) {
+        tags_use();
+        process_allow_fast_path();
+    }
+    return id;
+}
+
+int64_t owners_open(uint32_t kind, const char *name, const char *origin, const uint64_t keys[2]) {
+    if (!lock_wait(&registry)) return -EBUSY;
+    int64_t id = find(kind, keys);
+    if (!id) id = make(kind, name, origin, keys);
+    lock_let_go(&registry);
+    return id;
+}
+
+int64_t owners_begin_run(const char *name) {
+    static const uint64_t no_keys[2];
+    if (!lock_wait(&registry)) return -EBUSY;
+    int64_t id = tags_run() ? -EBUSY : make(MEMSTOW_RUN, name, "", no_keys);
+    if (id > 0) tags_set_run((uint32_t)id);
+    lock_let_go(&registry);
+    return id;
+}
+
+/* --- changes --- */
+
+static void retire(uint32_t id, struct owner *owner) {
+    leave_keys(id, owner);
+    owner->end_ns = os_now();
+    __atomic_store_n(&owner->state, SNAP_OWNER_RETIRED, __ATOMIC_RELEASE);
+    note_state(owner);
+}
+
+int owners_end_run(uint32_t run, uint32_t outcome) {
+    if (!lock_wait(&registry)) return -EBUSY;
+    struct owner *owner = run && tags_run() == run ? known(run) : NULL;
+    if (owner) {
+        tags_set_run(0);
+        owner->outcome = outcome;
+        retire(run, owner);
+    }
+    lock_let_go(&registry);
+    return owner ? 0 : -ENOENT;
+}
+
+static bool may_own(const struct owner *owner) {
+    return owner && (owner->kind == MEMSTOW_MODEL || owner->kind == MEMSTOW_CUSTOM);
+}
+
+int owners_adopt(uint32_t id, uint32_t provisional) {
+    struct owner *to = known(id), *from = known(provisional);
+    if (!to || !from) return -ENOENT;
+    if (!may_own(to) || !may_own(from) || owners_final(id) == owners_final(provisional)) return -EINVAL;
+    if (!lock_wait(&registry)) return -EBUSY;
+    bool free = !from->adopted_by;
+    if (free) {
+        make_record(id);
+        __atomic_store_n(&from->adopted_by, owners_final(id), __ATOMIC_RELEASE);
+        if (from->state == SNAP_OWNER_LIVE)
+            retire(provisional, from);
+        else
+            note_state(from);
+        tags_change();
+    }
+    lock_let_go(&registry);
+    return free ? 0 : -EINVAL;
+}
+
+int owners_retire(uint32_t id) {
+    struct owner *owner = known(id);
+    if (!owner) return -ENOENT;
+    if (owner->kind == MEMSTOW_RUN) return -EINVAL;
+    if (!lock_wait(&registry)) return -EBUSY;
+    if (owner->state == SNAP_OWNER_LIVE) retire(id, owner);
+    lock_let_go(&registry);
+    return 0;
+}
+
+int owners_policy(uint32_t id, uint32_t policy, int32_t priority) {
+    struct owner *owner = known(owners_final(id));
+    if (!owner) return -ENOENT;
+    if (!may_own(owner)) return -EINVAL;
+    if (!lock_wait(&registry)) return -EBUSY;
+    owner->policy = policy;
+    owner->priority = priority;
+    note_state(owner);
+    lock_let_go(&registry);
+    return 0;
+}
+
+int owners_idle(uint32_t id, bool idle) {
+    struct owner *owner = known(owners_final(id));
+    if (!owner) return -ENOENT;
+    if (!may_own(owner)) return -EINVAL;
+    __atomic_store_n(&owner->idle, idle, __ATOMIC_RELEASE);
+    return 0;
+}
+
+void owners_scope(uint32_t id, int change) {
+    struct owner *owner = known(id);
+    if (!owner) return;
+    __atomic_fetch_add(&owner->scopes, (uint32_t)change, __ATOMIC_RELAXED);
+    if (!os_load32(&owner->used)) __atomic_store_n(&owner->used, 1, __ATOMIC_RELAXED);
+}
+
+/* --- what they have --- */
+
+/* When it was last used is known no better than by when it was last asked. */
+static struct owner_state state_of(uint32_t id, struct owner *owner, const struct owned *has) {
+    if (__atomic_exchange_n(&owner->used, 0, __ATOMIC_RELAXED) || os_load32(&owner->scopes))
+        owner->last_use_ns = os_now();
+    return (struct owner_state){
+        .id = id,
+        .kind = owner->kind,
+        .policy = owner->policy,
+        .adopted_by = owner->adopted_by,
+        .priority = owner->priority,
+        .retired = owner->state != SNAP_OWNER_LIVE,
+        .scope_open = os_load32(&owner->scopes) != 0,
+        .idle = os_load32(&owner->idle),
+        .live_bytes = has->live_bytes,
+        .live_blocks = has->live_blocks,
+        .movable_bytes = has->movable_bytes,
+        .stowed_bytes = has->stowed_bytes,
+        .last_use_ns = owner->last_use_ns,
+    };
+}
+
+static bool is_listed(const struct owner *owner, const struct owned *has) {
+    return may_own(owner) && !owner->adopted_by && (owner->state == SNAP_OWNER_LIVE || has->live_bytes);
+}
+
+uint32_t owners_list(struct owner_state *out, uint32_t room) {
+    uint32_t all = owners_count(), listed = 0;
+    struct owned *has = owned_of_all(all);
+    for (uint32_t id = 1; has && id < all; id++) {
+        struct owner *owner = known(id);
+        if (!owner || !is_listed(owner, &has[id])) continue;
+        if (listed < room) out[listed] = state_of(id, owner, &has[id]);
+        listed++;
+    }
+    owned_let_go(has, all);
+    return listed;
+}
+
+int owners_figures(uint32_t id, struct memstow_figures *out) {
+    const struct owner *owner = known(id);
+    if (!owner) return -ENOENT;
+    uint32_t all = owners_count();
+    struct owned *sums = owned_of_all(all);
+    if (!sums) return -ENOMEM;
+    const struct owned *has = &sums[id];
+    *out = (struct memstow_figures){
+        .size = out->size,
+        .kind = owner->kind,
+        .policy = owner->policy,
+        .priority = owner->priority,
+        .retired = owner->state != SNAP_OWNER_LIVE,
+        .adopted_by = owner->adopted_by,
+        .live_bytes = has->live_bytes,
+        .live_blocks = has->live_blocks,
+        .allocated_bytes = has->allocated_bytes,
+        .host_bytes = has->live_bytes - has->mapped_bytes,
+        .mapped_bytes = has->mapped_bytes,
+        .resident_bytes = owned_resident(id),
+        .stowed_bytes = has->stowed_bytes,
+        .movable_bytes = has->movable_bytes,
+    };
+    owned_let_go(sums, all);
+    return 0;
+}
+
+void owners_abandon(void) {
+    series_reset(&records);
+    registry = (struct lock){0};
+    for (uint32_t id = 1; id < count; id++)
+        if (owner_at(id)) owner_at(id)->record = 0;
+}

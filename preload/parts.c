@@ -1,0 +1,96 @@
+/* parts.c — see parts.h. One array, by block and start: blocks with parts are few. */
+#include "parts.h"
+
+#include <string.h>
+
+#include "lock.h"
+#include "room.h"
+
+static struct part *parts;
+static uint32_t count, room;
+static struct lock busy;
+
+static uint64_t end_of(const struct part *part) { return part->start + part->length; }
+
+/* The first part of the block that ends behind `start`, or what comes behind the block's. */
+static uint32_t position_of(uintptr_t block, uint64_t start) {
+    uint32_t low = 0, high = count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        const struct part *part = &parts[middle];
+        if (part->block > block || (part->block == block && end_of(part) > start))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static void insert(uint32_t at, const struct part *part) {
+    memmove(parts + at + 1, parts + at, (count - at) * sizeof *parts);
+    parts[at] = *part;
+    count++;
+}
+
+static void remove_at(uint32_t at, uint32_t n) {
+    memmove(parts + at, parts + at + n, (count - at - n) * sizeof *parts);
+    count -= n;
+}
+
+/* The part at a position gives up what lies in [start, end); what is left of it stays, as one or two. Returns the
+ * position behind. */
+static uint32_t cut_out(uint32_t at, uint64_t start, uint64_t end) {
+    struct part before = parts[at], behind = before;
+    remove_at(at, 1);
+    if (before.start < start) {
+        before.length = start - before.start;
+        insert(at++, &before);
+    }
+    if (end_of(&behind) > end) {
+        behind.length = end_of(&behind) - end;
+        behind.start = end;
+        insert(at, &behind);
+    }
+    return at;
+}
+
+static uint64_t overlap(const struct part *part, uint64_t start, uint64_t end) {
+    uint64_t from = part->start > start ? part->start : start, to = end_of(part) < end ? end_of(part) : end;
+    return to > from ? to - from : 0;
+}
+
+static bool add(const struct part *part, uint32_t rest, parts_change *change) {
+    uint64_t start = part->start, end = end_of(part), fresh = part->length;
+    uint32_t at = position_of(part->block, start);
+    while (at < count && parts[at].block == part->block && parts[at].start < end) {
+        uint64_t bytes = overlap(&parts[at], start, end);
+        if (!change(parts[at].site, part->site, bytes)) return false;
+        fresh -= bytes;
+        at = cut_out(at, start, end);
+    }
+    if (fresh && !change(rest, part->site, fresh)) return false;
+    if (part->site != rest) insert(position_of(part->block, start), part);
+    return true;
+}
+
+/* One that is cut in two, and the new one. */
+bool parts_add(const struct part *part, uint32_t rest, parts_change *change) {
+    if (!lock_wait(&busy)) return false;
+    bool done = (count + 2 <= room || room_grow(&parts, &room, count + 2, sizeof *parts)) && add(part, rest, change);
+    lock_let_go(&busy);
+    return done;
+}
+
+void parts_take(uintptr_t block, void (*visit)(const struct part *part, void *context), void *context) {
+    if (!lock_wait(&busy)) return;
+    uint32_t first = position_of(block, 0), n = 0;
+    for (; first + n < count && parts[first + n].block == block; n++) visit(&parts[first + n], context);
+    remove_at(first, n);
+    lock_let_go(&busy);
+}
+
+void parts_visit(void (*visit)(const struct part *part, void *context), void *context) {
+    if (!lock_wait(&busy)) return;
+    for (uint32_t i = 0; i < count; i++) visit(&parts[i], context);
+    lock_let_go(&busy);
+}

@@ -1,0 +1,31 @@
+/* parts.h — parts of blocks that are somebody else's than the rest: what `memstow_assign` gave away of a block.
+ * In: part by part, and the end of a block. Out: what each part was counted at. Blocks that have parts carry a mark
+ * (HEADER_PARTS), so that no other is ever looked for here. One thread at a time; a lock that is held for microseconds.
+ */
+#ifndef MEMSTOW_PARTS_H
+#define MEMSTOW_PARTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+struct part {
+    uintptr_t block;
+    uint64_t start, length; /* start: from the block's */
+    uint32_t site;
+};
+
+/* What of the range has been given away before is taken back first: `change` is called for it with its site and the new
+ * one's, and for all that is new with `rest`, the site of the block. False: no memory, or the lock is not to be had. */
+typedef bool parts_change(uint32_t from, uint32_t to, uint64_t bytes);
+bool parts_add(const struct part *part, uint32_t rest, parts_change *change);
+
+/* The block ends, or is one whole again: takes its parts out, and calls visit for each. */
+void parts_take(uintptr_t block, void (*visit)(const struct part *part, void *context), void *context);
+
+void parts_visit(void (*visit)(const struct part *part, void *context), void *context);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,47 @@
+// abi.h — the registration ABI as a program finds it: by dlsym, or not at all. `has_memstow` says which.
+#ifndef ABI_H
+#define ABI_H
+
+#include "../../preload/memstow.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+
+// X(type of the result, name, parameters)
+#define ABI(X)                                                                                                         \
+    X(uint32_t, memstow_abi_version, (void))                                                                           \
+    X(int32_t, memstow_is_tracking, (void))                                                                            \
+    X(const char *, memstow_error, (void))                                                                             \
+    X(int64_t, memstow_owner_open, (uint32_t, const char *, const char *, uint64_t, uint64_t))                         \
+    X(int32_t, memstow_owner_adopt, (uint32_t, uint32_t))                                                              \
+    X(int32_t, memstow_owner_retire, (uint32_t))                                                                       \
+    X(int32_t, memstow_owner_policy, (uint32_t, uint32_t, int32_t))                                                    \
+    X(int32_t, memstow_owner_idle, (uint32_t, uint32_t))                                                               \
+    X(int32_t, memstow_owner_figures, (uint32_t, struct memstow_figures *))                                            \
+    X(int32_t, memstow_scope_enter, (uint32_t))                                                                        \
+    X(int32_t, memstow_scope_leave, (uint32_t))                                                                        \
+    X(int32_t, memstow_scope_swap, (const struct memstow_scopes *, struct memstow_scopes *))                           \
+    X(int32_t, memstow_scope_save, (struct memstow_scopes *))                                                          \
+    X(int32_t, memstow_assign, (uint32_t, const void *, uint64_t))                                                     \
+    X(int32_t, memstow_release_range, (const void *, uint64_t))                                                        \
+    X(int64_t, memstow_run_begin, (const char *))                                                                      \
+    X(int32_t, memstow_run_end, (uint32_t, uint32_t))
+
+#define ABI_POINTER(type, name, parameters) static type(*abi_##name) parameters __attribute__((unused));
+ABI(ABI_POINTER)
+
+static bool has_memstow;
+
+#define ABI_FIND(type, name, parameters)                                                                               \
+    abi_##name = (type(*) parameters)dlsym(RTLD_DEFAULT, #name);                                                       \
+    has_memstow = has_memstow && abi_##name;
+
+__attribute__((unused)) static void abi_find(void) {
+    has_memstow = true;
+    ABI(ABI_FIND)
+}
+
+// The call's result with memstow, and what it ought to be without.
+#define CALL(otherwise, name, ...) (has_memstow ? abi_##name(__VA_ARGS__) : (otherwise))
+
+#endif

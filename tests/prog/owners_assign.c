@@ -1,0 +1,86 @@
+// Memory that exists becomes an owner's: a block, part of one, part of a mapping; again somebody else's; and is freed.
+// run: --stacks=full
+// run: --stacks=none
+#include "abi.h"
+#include "expect.h"
+
+#include <sys/mman.h>
+
+enum { SMALL = 48, LARGE = 1 << 20, PART = 1000, PAGE = 4096, MAPPED = 16 * PAGE };
+
+static uint32_t unet, vae;
+
+static void assign(uint32_t owner, void *start, uint64_t length) {
+    MUST(CALL(0, memstow_assign, owner, start, length) == 0);
+}
+
+static uint64_t live(uint32_t owner) {
+    struct memstow_figures figures = {.size = sizeof figures};
+    MUST(abi_memstow_owner_figures(owner, &figures) == 0);
+    return figures.live_bytes;
+}
+
+static void *parts(void) {
+    char *block = malloc(LARGE);
+    uint64_t before[2] = {has_memstow ? live(unet) : 0, has_memstow ? live(vae) : 0};
+    MUST(block);
+    assign(unet, block + PART, 3 * PART);
+    assign(vae, block + 2 * PART, PART); /* out of the middle of it */
+    assign(unet, block + 2 * PART + 10, 10); /* and back */
+    MUST(!has_memstow || (live(unet) == before[0] + 2 * PART + 10 && live(vae) == before[1] + PART - 10));
+    return block;
+}
+
+int main(void) {
+    abi_find();
+    unet = (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_MODEL, "unet", "", 1, 0);
+    vae = (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_CUSTOM, "vae", "", 2, 0);
+    char *block = parts();
+    char *copy = realloc(block, 2 * LARGE); /* what is resized is one whole again */
+    MUST(copy && (!has_memstow || (live(unet) == 0 && live(vae) == 0)));
+    free(copy);
+    block = parts();
+    assign(vae, block, LARGE); /* as is what is assigned whole */
+    MUST(!has_memstow || (live(unet) == 0 && live(vae) == LARGE));
+    free(block);
+    block = parts();
+    free(block);
+    MUST(!has_memstow || (live(unet) == 0 && live(vae) == 0));
+
+    char *aligned = NULL, *small = malloc(SMALL);
+    MUST(posix_memalign((void **)&aligned, 64, SMALL) == 0);
+    assign(unet, small, SMALL);
+    assign(vae, aligned, SMALL);
+    assign(unet, aligned, SMALL);
+    MUST(CALL(0, memstow_release_range, small, SMALL) == 0);
+    char *bare = aligned_alloc(PAGE, 2 * PAGE); /* without a header */
+    assign(unet, bare, 2 * PAGE);
+    char *whole = malloc(LARGE);
+    assign(unet, whole, LARGE);
+    free(whole);
+    char *map = mmap(NULL, MAPPED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    MUST(map != MAP_FAILED);
+    assign(vae, map + PAGE, 3 * PAGE);
+    munmap(map + 2 * PAGE, PAGE);
+    char *kept = parts();
+    MUST(kept);
+    if (has_memstow) {
+        int inside;
+        MUST(abi_memstow_assign(unet, NULL, 1) < 0);
+        MUST(abi_memstow_assign(unet, &inside, 1) < 0); /* a stack */
+        MUST(abi_memstow_assign(unet, (void *)0x7fff12345670, 16) < 0);
+        MUST(abi_memstow_assign(unet, small, SMALL + 1) < 0);
+        MUST(abi_memstow_assign(unet, map + PAGE, 3 * PAGE) < 0); /* there is a hole in it */
+        MUST(abi_memstow_assign(9999, small, SMALL) < 0);
+        MUST(*abi_memstow_error());
+        struct memstow_figures figures = {.size = sizeof figures};
+        MUST(abi_memstow_owner_figures(vae, &figures) == 0);
+        MUST(figures.mapped_bytes == 2 * PAGE && figures.host_bytes == PART - 10);
+    }
+    EXPECT("owners[name=unet].live_bytes", SMALL + 2 * PAGE + 2 * PART + 10);
+    EXPECT("owners[name=unet].live_blocks", 2);
+    EXPECT("sites[model=unet].live_bytes", SMALL + 2 * PAGE + 2 * PART + 10);
+    EXPECT("owners[name=vae].live_bytes", 2 * PAGE + PART - 10);
+    EXPECT("owners[name=untagged].live_bytes", SMALL + LARGE - 3 * PART + MAPPED - 3 * PAGE);
+    return 0;
+}

@@ -1,0 +1,44 @@
+// Owners, scopes and the run go on in a forked child, whose ledger knows those that it needs.
+#include "abi.h"
+#include "expect.h"
+
+#include <sys/wait.h>
+
+enum { PARENTS = 1000, CHILDS = 333, LATER = 50 };
+
+static void *kept[4];
+
+static void *allocate(size_t size) {
+    void *p = malloc(size);
+    MUST(p);
+    memset(p, 1, size);
+    return p;
+}
+
+int main(void) {
+    abi_find();
+    uint32_t model = (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_MODEL, "model", "", 1, 0);
+    MUST(CALL(1, memstow_run_begin, "run") > 0);
+    MUST(CALL(0, memstow_scope_enter, model) == 0);
+    kept[0] = allocate(PARENTS);
+    pid_t child = fork();
+    MUST(child >= 0);
+    if (!child) {
+        kept[1] = allocate(CHILDS);
+        MUST(CALL(0, memstow_scope_leave, model) == 0);
+        uint32_t late = (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_CUSTOM, "late", "", 2, 0);
+        MUST(!has_memstow || (late != model && (uint32_t)abi_memstow_owner_open(MEMSTOW_MODEL, "", "", 1, 0) == model));
+        MUST(CALL(0, memstow_scope_enter, late) == 0);
+        kept[2] = allocate(LATER);
+        free(kept[0]);
+        _exit(0);
+    }
+    int status;
+    MUST(waitpid(child, &status, 0) == child && status == 0);
+    say("expect owners[name=model].live_bytes == %d", PARENTS);
+    say("expect owners[name=run].live_bytes == %d", PARENTS);
+    say("expect@%d owners[name=model].live_bytes == %d", (int)child, CHILDS);
+    say("expect@%d owners[name=run].live_bytes == %d", (int)child, CHILDS + LATER);
+    say("expect@%d owners[name=late].live_bytes == %d", (int)child, LATER);
+    return 0;
+}

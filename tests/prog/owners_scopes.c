@@ -1,0 +1,99 @@
+// Who a block belongs to: scopes of models and nodes on several threads, the run, what is adopted, and what happens to
+// blocks that another thread frees or resizes.
+// run: --stacks=full
+// run: --stacks=none
+// run: --stacks=sample:4096
+// run: --stacks=full --allocator=mimalloc
+// needs: mimalloc
+#include "abi.h"
+#include "expect.h"
+
+#include <pthread.h>
+
+enum { MODEL = 1000, NODE = 300, BOTH = 70, RUN = 11, THREAD = 5000, ADOPTED = 777, RESIZED = 64 };
+
+static uint32_t unet, clip, sampler, provisional;
+static void *kept[16];
+
+static void *allocate(size_t size) {
+    void *p = malloc(size);
+    MUST(p);
+    memset(p, 1, size);
+    return p;
+}
+
+static uint32_t open_owner(uint32_t kind, const char *name, uint64_t key) {
+    return (uint32_t)CALL(1, memstow_owner_open, kind, name, "test", key, 0);
+}
+
+static void enter(uint32_t owner) { MUST(CALL(0, memstow_scope_enter, owner) == 0); }
+static void leave(uint32_t owner) { MUST(CALL(0, memstow_scope_leave, owner) == 0); }
+
+static void *elsewhere(void *scopes) {
+    void *theirs = allocate(THREAD); /* no scope of another thread is ours */
+    MUST(CALL(0, memstow_scope_swap, scopes, NULL) == 0);
+    kept[8] = allocate(THREAD);
+    MUST(CALL(0, memstow_scope_swap, NULL, NULL) == 0);
+    free(kept[9]); /* the main thread's */
+    return theirs;
+}
+
+int main(void) {
+    abi_find();
+    unet = open_owner(MEMSTOW_MODEL, "unet", 1);
+    clip = open_owner(MEMSTOW_MODEL, "clip", 2);
+    sampler = open_owner(MEMSTOW_NODE, "sampler", 3);
+    provisional = open_owner(MEMSTOW_MODEL, "loading", 4);
+    MUST(open_owner(MEMSTOW_MODEL, "other name", 1) == unet);
+
+    enter(unet);
+    kept[0] = allocate(MODEL);
+    enter(sampler);
+    kept[1] = allocate(BOTH);
+    leave(unet); /* kinds are left in any order */
+    kept[2] = allocate(NODE);
+    leave(sampler);
+
+    uint32_t run = (uint32_t)CALL(9, memstow_run_begin, "first-run");
+    MUST(!has_memstow || abi_memstow_run_begin("another") < 0);
+    kept[3] = allocate(RUN);
+    MUST(CALL(0, memstow_run_end, run, MEMSTOW_FAILED) == 0);
+    kept[4] = allocate(RUN);
+
+    enter(provisional);
+    kept[5] = allocate(ADOPTED);
+    MUST(CALL(0, memstow_owner_adopt, clip, provisional) == 0);
+    kept[6] = allocate(ADOPTED); /* what is loaded later is, too */
+    leave(provisional);
+
+    struct memstow_scopes scopes = {.size = sizeof scopes};
+    enter(unet);
+    enter(sampler);
+    kept[9] = allocate(RESIZED);
+    kept[10] = allocate(RESIZED);
+    MUST(CALL(0, memstow_scope_save, &scopes) == 0);
+    leave(sampler);
+    leave(unet);
+    enter(clip);
+    kept[10] = realloc(kept[10], 4 * RESIZED); /* it is whose scope it is resized in */
+    leave(clip);
+    pthread_t thread;
+    MUST(pthread_create(&thread, NULL, elsewhere, &scopes) == 0);
+    MUST(pthread_join(thread, &kept[7]) == 0);
+
+    EXPECT("owners[name=unet].live_bytes", MODEL + BOTH + THREAD);
+    EXPECT("owners[name=unet].live_blocks", 3);
+    EXPECT("owners[name=sampler].live_bytes", NODE + BOTH + THREAD);
+    EXPECT("owners[name=clip].live_bytes", 2 * ADOPTED + 4 * RESIZED);
+    EXPECT("owners[name=loading].live_bytes", 0);
+    EXPECT("owners[name=first-run].live_bytes", RUN);
+    struct memstow_figures figures = {.size = sizeof figures};
+    MUST(CALL(0, memstow_owner_figures, unet, &figures) == 0);
+    MUST(!has_memstow || figures.live_bytes == MODEL + BOTH + THREAD);
+    MUST(!has_memstow || figures.allocated_bytes == MODEL + BOTH + THREAD + 2 * RESIZED);
+    MUST(CALL(0, memstow_owner_figures, clip, &figures) == 0);
+    MUST(!has_memstow || (figures.live_bytes == 2 * ADOPTED + 4 * RESIZED && figures.live_blocks == 3));
+    MUST(CALL(0, memstow_owner_figures, provisional, &figures) == 0);
+    MUST(!has_memstow || (figures.live_bytes == 0 && figures.adopted_by == clip && figures.retired));
+    return 0;
+}
