@@ -1,6 +1,6 @@
 # mimalloc 3.4, linked into libmemstow.so as one object of which only the mi_* names are global: its malloc, free and
-# operator new must not meet ours, and memstow.map keeps the rest inside the library. Its constructors go: it sets itself
-# up at its first allocation, and a process that does not use it must not pay for it. Without it the build goes on and
+# operator new must not meet ours, and memstow.map keeps the rest inside the library. Its constructors go: a process that
+# does not use it must not pay for it. Who uses it calls what they call, or each of its pages is a mapping of its own. Without it the build goes on and
 # the library says that it has no mimalloc.
 file(GLOB mimalloc_archive ${MIMALLOC_ROOT}/lib/mimalloc-3.*/libmimalloc.a)
 file(GLOB mimalloc_include ${MIMALLOC_ROOT}/include/mimalloc-3.*)
@@ -10,7 +10,7 @@ if(mimalloc_archive AND mimalloc_include)
     set(mimalloc_object ${CMAKE_BINARY_DIR}/mimalloc.o)
     add_custom_command(OUTPUT ${mimalloc_object}
         COMMAND ${CMAKE_LINKER} -r --whole-archive ${mimalloc_archive} -o ${mimalloc_object}
-        COMMAND ${CMAKE_OBJCOPY} --wildcard --keep-global-symbol=mi_*
+        COMMAND ${CMAKE_OBJCOPY} --wildcard --keep-global-symbol=mi_* --keep-global-symbol=_mi_auto_process_init
             --remove-section=.init_array --remove-section=.fini_array ${mimalloc_object}
         DEPENDS ${mimalloc_archive} VERBATIM COMMENT "One object of mimalloc, only mi_* global")
     message(STATUS "mimalloc: ${mimalloc_archive}")

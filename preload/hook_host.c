@@ -8,11 +8,14 @@
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include "account.h"
 #include "assign.h"
 #include "blocks.h"
 #include "header.h"
+#include "heaps.h"
 #include "host.h"
 #include "ledger.h"
 #include "next.h"
@@ -104,9 +107,10 @@ static void count_out(const void *p, const struct known *block) {
 /* Of a pointer that may be no block, nor lead to any memory. */
 static bool may_look_at(uintptr_t address) {
     struct header header;
-    if (address % BEFORE) return false;
-    return on_page((void *)address) || ledger_is_sealed() ||
-           os_peek(&header, (void *)(address - BEFORE), sizeof header);
+    struct block entry;
+    if (!address || address % BEFORE) return false;
+    if (on_page((void *)address) && blocks_find(address, &entry)) return true;
+    return ledger_is_sealed() || os_peek(&header, (void *)(address - BEFORE), sizeof header);
 }
 
 static bool find_listed_around(uintptr_t address, uintptr_t *start, struct block *entry) {
@@ -210,11 +214,34 @@ static void *bare_alloc(size_t alignment, size_t size, struct caller caller) {
     return p;
 }
 
+/* --- mappings of their own: large blocks in the scope of a model or custom --- */
+
+/* The header lies at the end of a page in front of the block, which is then whole pages that can be moved. */
+static uint64_t mapped_length(uint64_t size) { return OS_PAGE + os_round_up(size, OS_PAGE); }
+
+static bool wants_mapping(size_t alignment, size_t size) {
+    return unlikely(tags_used) && size >= HEAPS_MAPPED && alignment <= OS_PAGE && tags_present()->model;
+}
+
+static void *mapped_alloc(size_t size, struct caller caller) {
+    char *raw = os_map(mapped_length(size));
+    if (!raw) return no_memory();
+    uint32_t site = site_counted(caller, size);
+    describe(raw + OS_PAGE, size, header_mark(header_generation(process_mark), OS_PAGE) | HEADER_MAPPED, site);
+    return raw + OS_PAGE;
+}
+
+static void *mapped_resize(const struct known *block, size_t size) {
+    long raw = os_call(SYS_mremap, block->raw, mapped_length(block->size), mapped_length(size), MREMAP_MAYMOVE);
+    return raw < 0 && raw > -OS_PAGE ? no_memory() : (void *)raw;
+}
+
 static void *host_alloc(size_t alignment, size_t size, bool zero, struct caller caller) {
     if (unlikely(size > PTRDIFF_MAX - alignment)) return no_memory();
     if (unlikely(!process_tracked()))
         return process_page.stage == PROCESS_UNTRACKED ? untracked_alloc(alignment, size, zero)
                                                        : early_alloc(alignment, size, zero);
+    if (wants_mapping(alignment, size)) return mapped_alloc(size, caller);
     if (alignment >= OS_PAGE) return bare_alloc(alignment, size, caller);
     char *raw = zero ? next.calloc(1, size + BEFORE) : next.malloc(size + alignment);
     if (unlikely(!raw)) return NULL;
@@ -319,7 +346,10 @@ __attribute__((noinline)) static void host_free(void *p) {
     count_out(p, &block);
     if (block.ours && !(block.mark & BLOCK_BARE))
         header_of(p)->mark = 0; /* freed again, it is nobody's, and the allocator says so as it does without us */
-    allocator_of(&block)->free(block.raw);
+    if (block.ours && block.mark & HEADER_MAPPED)
+        os_unmap(block.raw, mapped_length(block.size));
+    else
+        allocator_of(&block)->free(block.raw);
     if (block.in_table) stack_note_unmapping(); /* that may have been all of a mapping */
 }
 
@@ -371,20 +401,22 @@ HOOK void free(void *p) {
 static void *resize_whole(void *p, const struct known *block, size_t size, struct caller caller) {
     struct block entry;
     bool entered = block->in_table && blocks_take((uintptr_t)p, &entry);
-    char *raw = next.realloc(block->raw, size + BEFORE);
+    uint32_t mapped = block->mark & HEADER_MAPPED, distance = header_distance(block->mark);
+    char *raw = mapped ? mapped_resize(block, size) : next.realloc(block->raw, size + BEFORE);
     if (!raw) {
         if (entered) blocks_add((uintptr_t)p, &entry, account_thread_slot());
         return NULL;
     }
     count_out(p, block);
-    char *moved = raw + BEFORE;
+    char *moved = raw + distance;
     uint32_t site = site_counted(caller, size);
-    describe(moved, size, process_mark, site);
+    describe(moved, size, header_mark(header_generation(process_mark), distance) | mapped, site);
     return moved;
 }
 
 /* All that the program may have written to: every usable byte, not only those it asked for. */
 static size_t usable_in(const void *p, const struct known *block) {
+    if (block->ours && block->mark & HEADER_MAPPED) return os_round_up(block->size, OS_PAGE);
     return allocator_of(block)->usable(block->raw) - (size_t)((const char *)p - (const char *)block->raw);
 }
 
@@ -405,7 +437,8 @@ __attribute__((noinline)) static void *host_realloc(void *p, size_t size, struct
         return NULL;
     }
     if (size > PTRDIFF_MAX - BEFORE) return no_memory();
-    bool whole = (char *)p - (char *)block.raw == BEFORE && !(block.mark & HEADER_PARTS);
+    bool mapped = block.mark & HEADER_MAPPED && size >= HEAPS_MAPPED && !is_inherited(&block);
+    bool whole = (mapped || (char *)p - (char *)block.raw == BEFORE) && !(block.mark & HEADER_PARTS);
     if (is_counted(&block) && whole) return resize_whole(p, &block, size, caller);
     return resize_by_copy(p, &block, size, caller);
 }

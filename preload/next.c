@@ -55,11 +55,20 @@ static void *mi_memalign_like_libc(size_t alignment, size_t size) { return mi_ma
 
 static size_t mi_usable(void *p) { return mi_usable_size(p); }
 
+void _mi_auto_process_init(void);
+void next_begin_mimalloc(void) {
+    static bool begun;
+    if (!begun) _mi_auto_process_init();
+    begun = true;
+}
+
 static bool use_mimalloc(void) {
+    next_begin_mimalloc();
     next = (struct next_allocator){mi_malloc, mi_free, mi_calloc, mi_realloc, mi_memalign_like_libc, mi_usable};
     return true;
 }
 #else
+void next_begin_mimalloc(void) {}
 static bool use_mimalloc(void) { return false; }
 #endif
 

@@ -30,6 +30,9 @@ enum next_kind { NEXT_GLIBC, NEXT_FOREIGN, NEXT_MIMALLOC };
 /* Chooses; may call our own malloc (dlsym does). Falls back to glibc when mimalloc is wanted but not built in. */
 enum next_kind next_find(bool want_mimalloc);
 
+/* Before the first use of mimalloc, by one thread at a time: what its constructor, which was taken out, would do. */
+void next_begin_mimalloc(void);
+
 /* For alignments that are no powers of two: what the program's own aligned_alloc does. */
 void *next_aligned_alloc(size_t alignment, size_t size);
 

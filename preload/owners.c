@@ -7,6 +7,7 @@
 
 #include "account.h"
 #include "arena.h"
+#include "heaps.h"
 #include "ledger.h"
 #include "lock.h"
 #include "os.h"
@@ -34,6 +35,7 @@ static struct owner *slabs[SLABS]; /* slab k: 1 << (FIRST_BITS + k) owners */
 static uint32_t count = 1;         /* id 0 is none */
 static struct words by_keys;       /* of owners that are not retired */
 static struct lock registry;
+static bool heaps_used;
 static struct series records = {
     .type = SNAP_OWNER, .record_size = sizeof(struct snap_owner), .first_bits = 6, .limit = OWNERS_LIMIT};
 
@@ -196,6 +198,10 @@ static struct owner *make_room(uint32_t id) {
     return id < OWNERS_LIMIT ? owner_at(id) : NULL;
 }
 
+static bool may_own(const struct owner *owner) {
+    return owner && (owner->kind == MEMSTOW_MODEL || owner->kind == MEMSTOW_CUSTOM);
+}
+
 /* The registry is held. */
 static int64_t make(uint32_t kind, const char *name, const char *origin, const uint64_t keys[2]) {
     uint32_t id = count;
@@ -216,6 +222,10 @@ static int64_t make(uint32_t kind, const char *name, const char *origin, const u
     if (!tags_used) {
         tags_use();
         process_allow_fast_path();
+    }
+    if (may_own(owner) && !heaps_used) {
+        heaps_used = true;
+        heaps_begin();
     }
     return id;
 }
@@ -258,10 +268,6 @@ int owners_end_run(uint32_t run, uint32_t outcome) {
     return owner ? 0 : -ENOENT;
 }
 
-static bool may_own(const struct owner *owner) {
-    return owner && (owner->kind == MEMSTOW_MODEL || owner->kind == MEMSTOW_CUSTOM);
-}
-
 int owners_adopt(uint32_t id, uint32_t provisional) {
     struct owner *to = known(id), *from = known(provisional);
     if (!to || !from) return -ENOENT;
@@ -278,6 +284,7 @@ int owners_adopt(uint32_t id, uint32_t provisional) {
         tags_change();
     }
     lock_let_go(&registry);
+    if (free) heaps_retire(provisional);
     return free ? 0 : -EINVAL;
 }
 
@@ -287,7 +294,9 @@ int owners_retire(uint32_t id) {
     if (owner->kind == MEMSTOW_RUN) return -EINVAL;
     if (!lock_wait(&registry)) return -EBUSY;
     if (owner->state == SNAP_OWNER_LIVE) retire(id, owner);
+    tags_change();
     lock_let_go(&registry);
+    heaps_retire(id);
     return 0;
 }
 

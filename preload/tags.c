@@ -5,6 +5,7 @@
 
 #include "account.h"
 #include "arena.h"
+#include "heaps.h"
 #include "ledger.h"
 #include "lock.h"
 #include "owners.h"
@@ -93,7 +94,8 @@ void tags_refresh(void) {
         uint32_t owner = self->owners[i], *part = owners_kind(owner) == MEMSTOW_NODE ? &tag.node : &tag.model;
         if (!*part) *part = owner;
     }
-    self->model = tag.model;
+    self->model = tag.model = owners_final(tag.model);
+    self->heap = heaps_of(tag.model);
     self->tag = tags_number(tag);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     self->epoch = epoch;

@@ -23,7 +23,8 @@ extern uint32_t tags_epoch;
 struct scopes {
     uint32_t epoch; /* tags_epoch when the next two were worked out; 0: they must be */
     uint32_t tag;
-    uint32_t model; /* the owner of kind model or custom; 0: none */
+    uint32_t model;    /* the owner of kind model or custom; 0: none */
+    struct heap *heap; /* of that owner (heaps.h); NULL: none */
     uint32_t count;
     uint32_t owners[MEMSTOW_SCOPES]; /* innermost last */
 };

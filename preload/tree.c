@@ -154,8 +154,7 @@ static uint32_t add_run(const struct way *way, uint32_t hash, const uint32_t *fr
 static uint32_t add_frames(const struct way *way, uint32_t hash, const uint32_t *frames, uint32_t count) {
     enum { FEW = 8 };
     uint32_t most = count < SNAP_RUN_MOST ? count : SNAP_RUN_MOST, run;
-    do
-        run = add_run(way, hash, frames, most, SITE_STACKS);
+    do run = add_run(way, hash, frames, most, SITE_STACKS);
     while (unlikely(run == INDEX_NONE) && most > FEW && (most /= 2));
     return run;
 }

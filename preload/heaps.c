@@ -1,0 +1,196 @@
+/* heaps.c — see heaps.h. A heap's blocks are counted in one word with what has become of it, so that exactly one
+ * thread, the one that frees the last block of a retired one, destroys it. */
+#include "heaps.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "arena.h"
+#include "lock.h"
+#include "next.h"
+#include "os.h"
+#include "owners.h"
+#include "process.h"
+#include "tags.h"
+#include "words.h"
+
+struct heap *heaps_present(void) {
+    return likely(process_page.stage == PROCESS_TRACKED) ? tags_present()->heap : NULL;
+}
+
+#ifdef MEMSTOW_MIMALLOC
+#include <mimalloc.h>
+
+/* `state`: how many blocks it has, and two bits. */
+enum { RETIRED = 1, DESTROYED = 2, BLOCK = 4 };
+struct heap {
+    mi_heap_t *heap;
+    uint64_t state;
+};
+
+static struct next_allocator base; /* what was there */
+static struct words by_owner;      /* numbers: in heaps[] */
+static struct words by_heap;       /* by address of the mi_heap_t */
+enum { SLAB = 64, SLABS = OWNERS_LIMIT / SLAB };
+static struct heap *slabs[SLABS];
+static uint32_t count;
+static struct lock making;
+
+static struct heap *heap_at(uint32_t number) { return &slabs[number / SLAB][number % SLAB]; }
+
+static struct heap *find(const struct words *by, uint64_t word) {
+    uint32_t number = words_find(by, word);
+    return number == WORDS_NONE ? NULL : heap_at(number);
+}
+
+static struct heap *make(uint32_t owner) {
+    struct heap *heap = find(&by_owner, owner + 2);
+    if (heap) return heap;
+    if (!slabs[count / SLAB]) slabs[count / SLAB] = arena_take(SLAB * sizeof *heap);
+    mi_heap_t *made = slabs[count / SLAB] ? mi_heap_new() : NULL;
+    if (!made) return NULL;
+    heap = heap_at(count);
+    *heap = (struct heap){.heap = made};
+    if (!words_put(&by_heap, (uintptr_t)made, count) || !words_put(&by_owner, owner + 2, count)) return NULL;
+    count++;
+    return heap;
+}
+
+struct heap *heaps_of(uint32_t owner) {
+    if (!owner || owners_is_retired(owner)) return NULL;
+    struct heap *heap = find(&by_owner, owner + 2);
+    if (heap || !base.malloc || !lock_wait(&making)) return heap;
+    heap = make(owner);
+    lock_let_go(&making);
+    return heap;
+}
+
+/* --- blocks --- */
+
+/* What it had lies in pages that nobody else has: they go back now. The address may be another heap's soon. */
+static void destroy(struct heap *self) {
+    words_take_out(&by_heap, (uintptr_t)self->heap);
+    mi_heap_destroy(self->heap);
+    mi_collect(true);
+}
+
+static void destroy_if_over(struct heap *self) {
+    uint64_t over = RETIRED;
+    if (__atomic_compare_exchange_n(&self->state, &over, DESTROYED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        destroy(self);
+}
+
+/* A block is counted before it is there, so that nobody destroys the heap meanwhile. */
+static bool take(struct heap *self) {
+    uint64_t before = __atomic_fetch_add(&self->state, BLOCK, __ATOMIC_ACQ_REL);
+    if (likely(!(before & (RETIRED | DESTROYED)))) return true;
+    __atomic_fetch_sub(&self->state, BLOCK, __ATOMIC_ACQ_REL);
+    destroy_if_over(self);
+    return false;
+}
+
+static void let_go(struct heap *self) {
+    if (unlikely(__atomic_sub_fetch(&self->state, BLOCK, __ATOMIC_ACQ_REL) == RETIRED)) destroy_if_over(self);
+}
+
+/* What the heap gives, or NULL: then what was there serves. */
+#define FROM_HEAP(call)                                                                                                \
+    struct heap *self = heaps_present();                                                                               \
+    if (self && take(self)) {                                                                                          \
+        void *p = call;                                                                                                \
+        if (likely(p)) return p;                                                                                       \
+        let_go(self);                                                                                                  \
+    }
+
+static void *heap_malloc(size_t size) {
+    FROM_HEAP(mi_heap_malloc(self->heap, size))
+    return base.malloc(size);
+}
+
+static void *heap_calloc(size_t n, size_t each) {
+    FROM_HEAP(mi_heap_calloc(self->heap, n, each))
+    return base.calloc(n, each);
+}
+
+static void *heap_memalign(size_t alignment, size_t size) {
+    FROM_HEAP(mi_heap_malloc_aligned(self->heap, size, alignment))
+    return base.memalign(alignment, size);
+}
+
+/* The heap that a block is of; NULL: it is none of ours. */
+static struct heap *heap_of(const void *p) {
+    mi_heap_t *heap = mi_heap_of(p);
+    return likely(!heap) ? NULL : find(&by_heap, (uintptr_t)heap);
+}
+
+static void heap_free(void *p) {
+    struct heap *self = heap_of(p);
+    if (likely(!self)) {
+        base.free(p);
+        return;
+    }
+    mi_free(p);
+    let_go(self);
+}
+
+static size_t heap_usable(void *p) { return heap_of(p) ? mi_usable_size(p) : base.usable(p); }
+
+/* It stays where it is from, unless the scope is another: then it moves there. */
+static void *heap_realloc(void *p, size_t size) {
+    struct heap *from = heap_of(p), *to = heaps_present();
+    if (!from && !to) return base.realloc(p, size);
+    if (from == to) return mi_heap_realloc(from->heap, p, size);
+    void *moved = heap_malloc(size);
+    size_t had = heap_usable(p);
+    if (!moved) return NULL;
+    __builtin_memcpy(moved, p, had < size ? had : size);
+    heap_free(p);
+    return moved;
+}
+
+/* --- */
+
+/* Mimalloc keeps freed pages for a while, and what is scheduled is not all given back even when it is asked to: a heap
+ * of 200 MB that two threads had freed kept 80 of them. Large pages make each heap several MB larger.
+ *
+ * `malloc` last: who gets a block of a heap finds the `free` for it. */
+void heaps_begin(void) {
+    next_begin_mimalloc();
+    mi_option_set(mi_option_purge_delay, 0);
+    mi_option_set(mi_option_allow_thp, 0);
+    base = next;
+    __atomic_store_n(&next.free, heap_free, __ATOMIC_RELEASE);
+    __atomic_store_n(&next.usable, heap_usable, __ATOMIC_RELEASE);
+    __atomic_store_n(&next.realloc, heap_realloc, __ATOMIC_RELEASE);
+    __atomic_store_n(&next.memalign, heap_memalign, __ATOMIC_RELEASE);
+    __atomic_store_n(&next.calloc, heap_calloc, __ATOMIC_RELEASE);
+    __atomic_store_n(&next.malloc, heap_malloc, __ATOMIC_RELEASE);
+}
+
+void heaps_retire(uint32_t owner) {
+    struct heap *heap = find(&by_owner, owner + 2);
+    if (!heap) return;
+    words_take_out(&by_owner, owner + 2);
+    __atomic_fetch_or(&heap->state, RETIRED, __ATOMIC_ACQ_REL);
+    destroy_if_over(heap);
+}
+
+uint64_t heaps_collect(uint32_t owner) {
+    struct heap *heap = find(&by_owner, owner + 2);
+    if (!heap || !take(heap)) return 0;
+    mi_heap_collect(heap->heap, true);
+    let_go(heap);
+    return 0;
+}
+#else
+struct heap *heaps_of(uint32_t owner) {
+    (void)owner;
+    return NULL;
+}
+void heaps_begin(void) {}
+void heaps_retire(uint32_t owner) { (void)owner; }
+uint64_t heaps_collect(uint32_t owner) {
+    (void)owner;
+    return 0;
+}
+#endif

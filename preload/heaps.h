@@ -1,0 +1,35 @@
+/* heaps.h — memory of an owner's own, so that it can go back to the system when the owner is gone.
+ * In: what a thread allocates in the scope of a model or custom. Out: small blocks from that owner's mimalloc heap,
+ * large ones as mappings of their own. Everything else is still served by the allocator that was there (next.h), in
+ * front of which this one is put when the first such owner is entered; frees are told apart by address. Without
+ * mimalloc built in there are only the mappings.
+ *
+ * Any thread frees. When the last block of a retired owner's heap is freed, the heap goes back as a whole, at once. */
+#ifndef MEMSTOW_HEAPS_H
+#define MEMSTOW_HEAPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+enum { HEAPS_MAPPED = 256 * 1024 }; /* blocks of as much are mappings of their own */
+
+/* The heap of the owner in whose scope the thread is; NULL: in none, or of one that is retired. */
+struct heap;
+struct heap *heaps_present(void);
+
+/* The owner's heap, made if need be; NULL: no memory, or it is retired. For tags.c. */
+struct heap *heaps_of(uint32_t owner);
+/* The owner is gone: what is left of its heap is freed, if at all, by who has it. */
+void heaps_retire(uint32_t owner);
+/* Gives back what the heap has free. Returns the bytes, as far as mimalloc knows. */
+uint64_t heaps_collect(uint32_t owner);
+
+/* Puts itself in front of `next`. Once; the caller is the only one. */
+void heaps_begin(void);
+
+#pragma GCC visibility pop
+
+#endif
