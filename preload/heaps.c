@@ -6,16 +6,17 @@
 #include <sys/syscall.h>
 
 #include "arena.h"
+#include "ledger.h"
 #include "lock.h"
 #include "next.h"
 #include "os.h"
 #include "owners.h"
-#include "process.h"
 #include "tags.h"
 #include "words.h"
 
+/* Blocks of a process that keeps no ledger have no header, and are taken for glibc's. */
 struct heap *heaps_present(void) {
-    return likely(process_page.stage == PROCESS_TRACKED) ? tags_present()->heap : NULL;
+    return likely(ledger_head->pid && ledger_is_ours()) ? tags_present()->heap : NULL;
 }
 
 #ifdef MEMSTOW_MIMALLOC
@@ -155,6 +156,7 @@ static void *heap_realloc(void *p, size_t size) {
  *
  * `malloc` last: who gets a block of a heap finds the `free` for it. */
 void heaps_begin(void) {
+    if (base.malloc) return;
     next_begin_mimalloc();
     mi_option_set(mi_option_purge_delay, 0);
     mi_option_set(mi_option_allow_thp, 0);

@@ -27,7 +27,7 @@ void heaps_retire(uint32_t owner);
 /* Gives back what the heap has free. Returns the bytes, as far as mimalloc knows. */
 uint64_t heaps_collect(uint32_t owner);
 
-/* Puts itself in front of `next`. Once; the caller is the only one. */
+/* Puts itself in front of `next`, the first time. One thread at a time. */
 void heaps_begin(void);
 
 #pragma GCC visibility pop

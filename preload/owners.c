@@ -12,7 +12,6 @@
 #include "lock.h"
 #include "os.h"
 #include "owned.h"
-#include "process.h"
 #include "tags.h"
 #include "words.h"
 
@@ -35,7 +34,6 @@ static struct owner *slabs[SLABS]; /* slab k: 1 << (FIRST_BITS + k) owners */
 static uint32_t count = 1;         /* id 0 is none */
 static struct words by_keys;       /* of owners that are not retired */
 static struct lock registry;
-static bool heaps_used;
 static struct series records = {
     .type = SNAP_OWNER, .record_size = sizeof(struct snap_owner), .first_bits = 6, .limit = OWNERS_LIMIT};
 
@@ -219,14 +217,8 @@ static int64_t make(uint32_t kind, const char *name, const char *origin, const u
     }
     __atomic_store_n(&count, id + 1, __ATOMIC_RELEASE);
     make_record(id);
-    if (!tags_used) {
-        tags_use();
-        process_allow_fast_path();
-    }
-    if (may_own(owner) && !heaps_used) {
-        heaps_used = true;
-        heaps_begin();
-    }
+    tags_use();
+    if (may_own(owner)) heaps_begin();
     return id;
 }
 

@@ -21,6 +21,12 @@ ENTRY int32_t memstow_is_tracking(void) { return process_tracked(); }
 
 /* --- owners --- */
 
+/* With the first owner tags come into use. */
+static int64_t opened(int64_t id) {
+    if (id > 0) process_allow_fast_path();
+    return entry_result(id);
+}
+
 ENTRY int64_t memstow_owner_open(uint32_t kind, const char *name, const char *origin, uint64_t key1, uint64_t key2) {
     char texts[2][TEXT_ROOM];
     if (!process_tracked()) return entry_fails(-ENODEV, "the process keeps no ledger");
@@ -28,7 +34,7 @@ ENTRY int64_t memstow_owner_open(uint32_t kind, const char *name, const char *or
         return entry_fails(-EINVAL, "an owner is opened as a model, a node or a custom");
     if (!entry_text(texts[0], TEXT_ROOM, name) || !entry_text(texts[1], TEXT_ROOM, origin))
         return entry_fails(-EFAULT, "name or origin cannot be read");
-    return entry_result(owners_open(kind, texts[0], texts[1], (const uint64_t[2]){key1, key2}));
+    return opened(owners_open(kind, texts[0], texts[1], (const uint64_t[2]){key1, key2}));
 }
 
 ENTRY int32_t memstow_owner_adopt(uint32_t owner, uint32_t provisional) {
@@ -184,7 +190,7 @@ ENTRY int64_t memstow_run_begin(const char *name) {
     if (!process_tracked()) return entry_fails(-ENODEV, "the process keeps no ledger");
     if (!entry_text(text, TEXT_ROOM, name)) return entry_fails(-EFAULT, "the name cannot be read");
     int64_t run = owners_begin_run(text);
-    return run == -EBUSY ? entry_fails(run, "a run is on") : entry_result(run);
+    return run == -EBUSY ? entry_fails(run, "a run is on") : opened(run);
 }
 
 ENTRY int32_t memstow_run_end(uint32_t run, uint32_t outcome) {

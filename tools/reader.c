@@ -74,7 +74,7 @@ static size_t least_record(uint32_t type) {
         [SNAP_PROCESS] = sizeof(struct snap_fact),
         [SNAP_MODULE] = sizeof(struct snap_module),
         [SNAP_TAG] = sizeof(struct snap_tag),
-        [SNAP_OWNER] = sizeof(struct snap_owner),
+        [SNAP_OWNER] = offsetof(struct snap_owner, policy), /* before 1.3: the rest is 0 */
         [SNAP_SITE] = sizeof(struct snap_site),
         [SNAP_THREAD] = sizeof(struct snap_thread),
         [SNAP_COUNTERS] = sizeof(struct snap_chunk),
@@ -158,7 +158,8 @@ static int copy_records(const struct reader *reader, const struct section *secti
     size_t stride = section->head.record_size;
     if (stride == size) return source_read(reader->source, section->data, to, count * size);
     for (uint64_t i = 0; i < count; i++)
-        if (source_read(reader->source, section->data + i * stride, to + i * size, size) < 0) return -1;
+        if (source_read(reader->source, section->data + i * stride, to + i * size, stride < size ? stride : size) < 0)
+            return -1;
     return 0;
 }
 
