@@ -1,0 +1,32 @@
+#!/usr/bin/env python3
+# needs: cc
+"""Hundreds of runs on two threads, each of which leaves something for some time, at call stacks that are new each time: dead
+stacks make room, and what each owner has is exact. Many runs take no more memory than few."""
+import json, pathlib
+
+import support
+from support import memstow
+
+program = support.compile(pathlib.Path(__file__).with_name("runs.c"),
+                          flags=("-O1", "-g", "-pthread", "-fno-optimize-sibling-calls"))
+
+
+def measured(runs, *options):
+    ledger = support.HERE / f"{runs}.mst"
+    said = memstow("run", "--quiet", "-o", ledger, "--stack-memory=4M", *options, "--", program, runs, 2).stdout
+    expected = {line.split()[0]: int(line.split()[1]) for line in said.splitlines()}
+    report = json.loads(memstow("report", "--json", "--top=1", ledger).stdout)
+    owners = {owner["name"]: owner["live_bytes"] for owner in report["owners"] if owner["kind"] != "run"}
+    assert {name: owners[name] for name in expected} == expected, (expected, owners)
+    runs_live = sum(owner["live_bytes"] for owner in report["owners"] if owner["kind"] == "run")
+    assert runs_live == sum(expected[name] for name in expected if name.startswith("model")), (runs_live, expected)
+    assert report["lost"]["tags"] == 0, report["lost"]
+    return report, ledger.stat().st_size
+
+
+few, size_of_few = measured(40)
+many, size_of_many = measured(800)
+assert many["lost"]["folded"] > 100_000, many["lost"]
+assert size_of_many < size_of_few + (4 << 20), (size_of_few, size_of_many)
+measured(40, "--stacks=none")
+measured(40, "--stacks=sample:4096")
