@@ -293,18 +293,10 @@ __attribute__((noinline)) static void *stamp_unless_sampled(struct header *heade
     return stamp_here(self, mark, header, size);
 }
 
-/* While call stacks are recorded, or samples of them. */
-__attribute__((noinline)) static void *stamp_by_stack(struct header *header, size_t size, uintptr_t slot,
-                                                      uintptr_t address, uintptr_t rbp) {
-    struct thread *self = account_self;
-    uint32_t mark = process_page.mark;
-    if (unlikely(account_here || !mark || self->pinned)) return stamp_unless_sampled(header, size, slot, address, rbp);
-    self->pinned = slot;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    uint32_t site = stack_site(slot, address, rbp);
-    if (unlikely(tags_used)) site = tags_site(site);
+/* Counts the block at a site, and lets go of the pin that was taken for it. */
+static inline void *stamp_pinned(struct thread *self, struct header *header, size_t size, uint32_t site) {
     struct snap_counter *counter = account_counter(self, site);
-    mark = process_page.mark;
+    uint32_t mark = process_page.mark;
     if (unlikely(!counter || !mark)) return stamp_at(header, size, site);
     header->size = size;
     header->word = mark | (uint64_t)site << 32;
@@ -312,6 +304,33 @@ __attribute__((noinline)) static void *stamp_by_stack(struct header *header, siz
     __atomic_store_n(&self->pinned, 0, __ATOMIC_RELEASE);
     if (unlikely(due)) return flushed(self, header + 1);
     return header + 1;
+}
+
+/* While owners are in use, and this block's stack is not recorded, but who it belongs to. */
+__attribute__((noinline)) static void *stamp_tagged(struct header *header, size_t size, uintptr_t slot,
+                                                    uintptr_t address, uintptr_t rbp) {
+    struct thread *self = account_self;
+    uint64_t until = os_load(&self->until);
+    if (unlikely(!process_page.mark || self->pinned || (sample_bytes && size >= until)))
+        return stamp_slow(header, size, (struct caller){slot, address, rbp});
+    self->pinned = slot;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (sample_bytes) os_store(&self->until, until - size);
+    return stamp_pinned(self, header, size, tags_site(account_here));
+}
+
+/* While call stacks are recorded, or samples of them, or owners are in use. */
+__attribute__((noinline)) static void *stamp_by_stack(struct header *header, size_t size, uintptr_t slot,
+                                                      uintptr_t address, uintptr_t rbp) {
+    struct thread *self = account_self;
+    uint32_t mark = process_page.mark;
+    if (unlikely(account_here && tags_used)) return stamp_tagged(header, size, slot, address, rbp);
+    if (unlikely(account_here || !mark || self->pinned)) return stamp_unless_sampled(header, size, slot, address, rbp);
+    self->pinned = slot;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    uint32_t site = stack_site(slot, address, rbp);
+    if (unlikely(tags_used)) site = tags_site(site);
+    return stamp_pinned(self, header, size, site);
 }
 
 static inline void *stamp(struct header *header, size_t size, struct caller caller) {

@@ -15,7 +15,7 @@
 #include "tags.h"
 #include "words.h"
 
-enum { SLABS = 15, FIRST_BITS = 6, TEXT_MAX = 1024 };
+enum { SLAB = 1024, SLABS = OWNERS_LIMIT / SLAB, TEXT_MAX = 1024 };
 
 struct owner {
     uint32_t kind; /* 0: there is none (yet) */
@@ -30,7 +30,7 @@ struct owner {
     const char *name, *origin;
 };
 
-static struct owner *slabs[SLABS]; /* slab k: 1 << (FIRST_BITS + k) owners */
+static struct owner *slabs[SLABS]; /* of SLAB owners each */
 static uint32_t count = 1;         /* id 0 is none */
 static struct words by_keys;       /* of owners that are not retired */
 static struct lock registry;
@@ -39,12 +39,9 @@ static struct series records = {
 
 /* --- by id --- */
 
-static uint32_t slab_of(uint32_t id) { return 31u - (uint32_t)__builtin_clz((id >> FIRST_BITS) + 1); }
-
 static struct owner *owner_at(uint32_t id) {
-    uint32_t k = slab_of(id), first = ((1u << k) - 1) << FIRST_BITS;
-    struct owner *slab = k < SLABS ? __atomic_load_n(&slabs[k], __ATOMIC_ACQUIRE) : NULL;
-    return slab ? slab + (id - first) : NULL;
+    struct owner *slab = __atomic_load_n(&slabs[id / SLAB], __ATOMIC_ACQUIRE);
+    return slab ? slab + id % SLAB : NULL;
 }
 
 static struct owner *known(uint32_t id) {
@@ -188,12 +185,10 @@ static const char *copy_of(const char *text) {
 }
 
 static struct owner *make_room(uint32_t id) {
-    uint32_t k = slab_of(id);
-    if (id < OWNERS_LIMIT && !slabs[k]) {
-        struct owner *slab = arena_take(sizeof(struct owner) << (FIRST_BITS + k));
-        __atomic_store_n(&slabs[k], slab, __ATOMIC_RELEASE);
-    }
-    return id < OWNERS_LIMIT ? owner_at(id) : NULL;
+    if (id >= OWNERS_LIMIT) return NULL;
+    if (!slabs[id / SLAB])
+        __atomic_store_n(&slabs[id / SLAB], arena_take(SLAB * sizeof(struct owner)), __ATOMIC_RELEASE);
+    return owner_at(id);
 }
 
 static bool may_own(const struct owner *owner) {
@@ -312,11 +307,12 @@ int owners_idle(uint32_t id, bool idle) {
     return 0;
 }
 
-void owners_scope(uint32_t id, int change) {
+uint32_t owners_scope(uint32_t id, int change) {
     struct owner *owner = known(id);
-    if (!owner) return;
+    if (unlikely(!owner || owner->kind == MEMSTOW_RUN)) return owner ? owner->kind : 0;
     __atomic_fetch_add(&owner->scopes, (uint32_t)change, __ATOMIC_RELAXED);
     if (!os_load32(&owner->used)) __atomic_store_n(&owner->used, 1, __ATOMIC_RELAXED);
+    return owner->kind;
 }
 
 /* --- what they have --- */

@@ -36,8 +36,8 @@ bool owners_is_retired(uint32_t owner);
 const char *owners_name(uint32_t owner);
 uint32_t owners_count(void); /* ids are below */
 
-/* A scope of it was opened (1) or left (-1). */
-void owners_scope(uint32_t owner, int change);
+/* A scope of it was opened (1) or left (-1). Its kind; 0: there is no such owner. A run has no scopes. */
+uint32_t owners_scope(uint32_t owner, int change);
 
 /* The tag is about to be used: its owners have records. */
 void owners_note(struct snap_tag tag);

@@ -85,30 +85,42 @@ static void changed(struct scopes *scopes) {
     scopes->epoch = 0;
 }
 
+static int32_t refuse_scope(uint32_t kind) {
+    return (int32_t)(kind ? entry_fails(-EINVAL, "a run has no scope: it is begun") : entry_result(-ENOENT));
+}
+
 ENTRY int32_t memstow_scope_enter(uint32_t owner) {
     struct scopes *scopes = &tags_scopes;
-    uint32_t kind = owners_kind(owner);
-    if (unlikely(!kind)) return (int32_t)entry_result(-ENOENT);
-    if (unlikely(kind == MEMSTOW_RUN)) return (int32_t)entry_fails(-EINVAL, "a run has no scope: it is begun");
     if (unlikely(scopes->count == MEMSTOW_SCOPES))
         return (int32_t)entry_fails(-ENOSPC, "too many scopes in each other");
+    uint32_t kind = owners_scope(owner, 1);
+    if (unlikely(!kind || kind == MEMSTOW_RUN)) return refuse_scope(kind);
     scopes->owners[scopes->count] = owner;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     scopes->count++;
-    owners_scope(owner, 1);
     changed(scopes);
     return 0;
 }
 
+/* Where the innermost scope of the owner's kind is, if that is the owner's. */
+static bool find_scope(const struct scopes *scopes, uint32_t owner, uint32_t *at) {
+    for (uint32_t i = scopes->count; i-- > 0;) {
+        *at = i;
+        if (likely(scopes->owners[i] == owner)) return true;
+        if (is_node(scopes->owners[i]) == is_node(owner)) return false;
+    }
+    return false;
+}
+
 ENTRY int32_t memstow_scope_leave(uint32_t owner) {
     struct scopes *scopes = &tags_scopes;
-    uint32_t i = scopes->count;
-    if (unlikely(!owners_kind(owner))) return (int32_t)entry_result(-ENOENT);
-    while (i > 0 && scopes->owners[i - 1] != owner && is_node(scopes->owners[i - 1]) != is_node(owner)) i--;
-    if (unlikely(!i || scopes->owners[i - 1] != owner))
-        return (int32_t)entry_fails(-EPERM, "it is not the innermost scope of its kind on this thread");
-    for (; i < scopes->count; i++) scopes->owners[i - 1] = scopes->owners[i];
+    uint32_t at;
+    if (unlikely(!find_scope(scopes, owner, &at)))
+        return (int32_t)(owners_kind(owner)
+                             ? entry_fails(-EPERM, "it is not the innermost scope of its kind on this thread")
+                             : entry_result(-ENOENT));
     scopes->count--;
+    for (; at < scopes->count; at++) scopes->owners[at] = scopes->owners[at + 1];
     owners_scope(owner, -1);
     changed(scopes);
     return 0;
