@@ -392,6 +392,7 @@ __attribute__((noinline)) static void free_at_site(void *p) {
         return;
     }
     struct snap_counter *counter = account_counter(self, header->site);
+    header->mark = 0; /* later it may lie within another block, and nobody is to find it there (host_find) */
     if (!counter)
         free_counted(header);
     else if (unlikely(account_free_at(self, counter, header->size)))
@@ -421,8 +422,10 @@ static void *resize_whole(void *p, const struct known *block, size_t size, struc
     struct block entry;
     bool entered = block->in_table && blocks_take((uintptr_t)p, &entry);
     uint32_t mapped = block->mark & HEADER_MAPPED, distance = header_distance(block->mark);
+    header_of(p)->mark = 0; /* as in free_at_site */
     char *raw = mapped ? mapped_resize(block, size) : next.realloc(block->raw, size + BEFORE);
     if (!raw) {
+        header_of(p)->mark = block->mark;
         if (entered) blocks_add((uintptr_t)p, &entry, account_thread_slot());
         return NULL;
     }
@@ -468,9 +471,13 @@ static inline void *any_realloc(void *p, size_t size, struct caller caller) {
     if (unlikely(on_page(p) || !is_plain(size) || size == 0 || header->mark != process_page.mark))
         return host_realloc(p, size, caller);
     uint64_t before = header->size;
-    uint32_t site = header->site;
+    uint32_t site = header->site, mark = header->mark;
+    header->mark = 0; /* as in free_at_site */
     header = next.realloc(header, size + BEFORE);
-    if (unlikely(!header)) return NULL;
+    if (unlikely(!header)) {
+        header_of(p)->mark = mark;
+        return NULL;
+    }
     if (likely(process_page.mark))
         account_free(site, before);
     else if (process_tracked()) /* a child: see site_counted */

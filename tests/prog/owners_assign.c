@@ -25,7 +25,7 @@ static void *parts(void) {
     uint64_t before[2] = {has_memstow ? live(unet) : 0, has_memstow ? live(vae) : 0};
     MUST(block);
     assign(unet, block + PART, 3 * PART);
-    assign(vae, block + 2 * PART, PART); /* out of the middle of it */
+    assign(vae, block + 2 * PART, PART);     /* out of the middle of it */
     assign(unet, block + 2 * PART + 10, 10); /* and back */
     MUST(!has_memstow || (live(unet) == before[0] + 2 * PART + 10 && live(vae) == before[1] + PART - 10));
     return block;

@@ -6,7 +6,8 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-static void *const bad[] = {NULL, (void *)1, (void *)0x10, (void *)-1, (void *)0xdead00000000beef, (void *)0x7fff00000008};
+static void *const bad[] = {
+    NULL, (void *)1, (void *)0x10, (void *)-1, (void *)0xdead00000000beef, (void *)0x7fff00000008};
 
 static void refuse(int64_t result) {
     MUST(result < 0);
@@ -90,7 +91,8 @@ int main(void) {
         uint32_t other = (uint32_t)abi_memstow_owner_open(MEMSTOW_MODEL, "other", "", 2, 1);
         uint32_t node = (uint32_t)abi_memstow_owner_open(MEMSTOW_NODE, "node", "", 1, 1);
         MUST(model && other && node && model != node);
-        MUST(abi_memstow_owner_open(MEMSTOW_MODEL, "", "", 0, 0) != abi_memstow_owner_open(MEMSTOW_MODEL, "", "", 0, 0));
+        MUST(abi_memstow_owner_open(MEMSTOW_MODEL, "", "", 0, 0) !=
+             abi_memstow_owner_open(MEMSTOW_MODEL, "", "", 0, 0));
         owners(model, node);
         scopes(model, other, node);
         texts_at_the_border();

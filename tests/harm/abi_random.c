@@ -1,0 +1,272 @@
+/* abi_random.c — threads that call the registration ABI in random order, with arguments that are good, wrong, or
+ * garbage, and allocate, resize, assign and free meanwhile. Each knows whose its blocks are; at the end the sums must
+ * be those of memstow. Arguments: seed, threads, seconds. */
+#include "../prog/abi.h"
+#include "../prog/expect.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <time.h>
+
+enum { THREADS = 8, OWNERS = 4096, BLOCKS = 512, MOST = 3000, HUGE = 600000, DEPTH = 8 };
+
+static uint32_t owners[OWNERS]; /* that were ever opened, of any kind */
+static uint8_t kinds[OWNERS];
+static uint32_t owner_count = 1;
+static uint64_t live[OWNERS]; /* by place in owners[]; [0] is nobody's */
+static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
+static time_t end_time;
+
+struct block {
+    char *start;
+    size_t size;
+    uint32_t model, node; /* places in owners[] */
+};
+
+struct worker {
+    uint64_t random;
+    struct block blocks[BLOCKS];
+    uint32_t scopes[DEPTH], depth; /* places in owners[] */
+};
+
+static uint32_t next_random(struct worker *self, uint32_t below) {
+    self->random = self->random * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(self->random >> 33) % below;
+}
+
+static uint32_t any_owner(struct worker *self) {
+    return next_random(self, __atomic_load_n(&owner_count, __ATOMIC_ACQUIRE));
+}
+
+static bool owns(uint32_t place) { return kinds[place] == MEMSTOW_MODEL || kinds[place] == MEMSTOW_CUSTOM; }
+
+static uint32_t innermost(const struct worker *self, bool node) {
+    for (uint32_t i = self->depth; i-- > 0;)
+        if ((kinds[self->scopes[i]] == MEMSTOW_NODE) == node) return self->scopes[i];
+    return 0;
+}
+
+static void count(const struct block *block, int sign) {
+    uint64_t bytes = sign < 0 ? -(uint64_t)block->size : block->size;
+    __atomic_fetch_add(&live[block->model], bytes, __ATOMIC_RELAXED);
+    if (block->node) __atomic_fetch_add(&live[block->node], bytes, __ATOMIC_RELAXED);
+}
+
+static size_t any_size(struct worker *self) {
+    return next_random(self, 50) ? 1 + next_random(self, MOST) : 1 + next_random(self, HUGE);
+}
+
+static void put(struct worker *self, struct block *block, char *start, size_t size) {
+    *block = (struct block){start, size, innermost(self, false), innermost(self, true)};
+    MUST(start);
+    start[0] = start[size - 1] = (char)size;
+    count(block, 1);
+}
+
+static void verify(const struct block *block) {
+    MUST(block->start[0] == (char)block->size && block->start[block->size - 1] == (char)block->size);
+}
+
+static void change_block(struct worker *self) {
+    struct block *block = &self->blocks[next_random(self, BLOCKS)];
+    size_t size = any_size(self);
+    if (!block->start) {
+        put(self, block, next_random(self, 8) ? malloc(size) : aligned_alloc(256, (size + 255) & ~(size_t)255), size);
+        if ((uintptr_t)block->start % 256 == 0) { /* it may be the aligned one */
+            count(block, -1);
+            free(block->start);
+            block->start = NULL;
+        }
+        return;
+    }
+    verify(block);
+    count(block, -1);
+    if (next_random(self, 4)) {
+        free(block->start);
+        block->start = NULL;
+    } else {
+        put(self, block, realloc(block->start, size), size);
+    }
+}
+
+/* All of a block, or it and back. */
+static void assign_block(struct worker *self) {
+    struct block *block = &self->blocks[next_random(self, BLOCKS)];
+    uint32_t owner = any_owner(self);
+    if (!block->start) return;
+    verify(block);
+    if (next_random(self, 4) == 0) {
+        MUST(abi_memstow_release_range(block->start, block->size) == 0);
+        owner = 0;
+    } else if (!owns(owner)) {
+        MUST(abi_memstow_assign(owners[owner], block->start, block->size) < 0);
+        return;
+    } else if (next_random(self, 3) == 0 && block->size > 8) { /* part of it, and then all */
+        uint32_t from = next_random(self, (uint32_t)block->size - 4);
+        int32_t done = abi_memstow_assign(owners[owner], block->start + from, 4);
+        MUST(done == 0 || (from && block->size < 65536)); /* the inside of a small block is found by nobody */
+        MUST(abi_memstow_assign(owners[owner], block->start, block->size) == 0);
+    } else {
+        MUST(abi_memstow_assign(owners[owner], block->start, block->size) == 0);
+    }
+    count(block, -1);
+    block->model = owner;
+    count(block, 1);
+}
+
+static void enter_or_leave(struct worker *self) {
+    uint32_t owner = any_owner(self);
+    if (self->depth < DEPTH && next_random(self, 2)) {
+        int32_t done = abi_memstow_scope_enter(owners[owner]);
+        MUST((done == 0) == (owner != 0));
+        if (owner) self->scopes[self->depth++] = owner;
+    } else if (self->depth) {
+        uint32_t innermost_one = self->scopes[self->depth - 1];
+        MUST(abi_memstow_scope_leave(owners[innermost_one]) == 0);
+        self->depth--;
+    }
+}
+
+static void go_elsewhere(struct worker *self) {
+    struct memstow_scopes away = {.size = sizeof away};
+    MUST(abi_memstow_scope_swap(NULL, &away) == 0 && away.count == self->depth);
+    struct block block = {malloc(10), 10, 0, 0};
+    MUST(block.start);
+    free(block.start);
+    MUST(abi_memstow_scope_swap(&away, NULL) == 0);
+}
+
+static void open_one(struct worker *self) {
+    static const uint32_t choice[] = {MEMSTOW_MODEL, MEMSTOW_NODE, MEMSTOW_CUSTOM};
+    uint32_t kind = choice[next_random(self, 3)];
+    pthread_mutex_lock(&opening);
+    if (owner_count < OWNERS) {
+        int64_t id = abi_memstow_owner_open(kind, "name", "origin", 0, 0);
+        MUST(id > 0);
+        owners[owner_count] = (uint32_t)id;
+        kinds[owner_count] = (uint8_t)kind;
+        __atomic_store_n(&owner_count, owner_count + 1, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&opening);
+}
+
+static void garbage(struct worker *self) {
+    uint32_t number = next_random(self, 2) ? next_random(self, UINT32_MAX) : 1u << 20 | next_random(self, 100);
+    const void *pointer =
+        (const void *)(uintptr_t)((uint64_t)next_random(self, UINT32_MAX) << next_random(self, 33) & ~15ull);
+    struct memstow_scopes wrong = {.size = next_random(self, 300), .count = 63 + next_random(self, UINT32_MAX - 63)};
+    struct memstow_figures figures = {.size = next_random(self, 200)};
+    abi_memstow_owner_open(next_random(self, 2) ? 5 + number % 100 : 0, "x", "y", number, number);
+    abi_memstow_owner_policy(number | 1u << 21, next_random(self, 6), (int32_t)number);
+    abi_memstow_owner_figures(number | 1u << 21, &figures);
+    abi_memstow_scope_swap(&wrong, NULL);
+    abi_memstow_scope_leave(number | 1u << 21);
+    abi_memstow_run_end(number | 1u << 21, number);
+    abi_memstow_assign(owners[any_owner(self)], pointer, 1 + number % 64);
+    abi_memstow_release_range(pointer, (uint64_t)number << 32);
+    abi_memstow_owner_open(MEMSTOW_MODEL, pointer, pointer, 0, number);
+}
+
+/* Policies, idleness and figures of owners that are, were, or never are anybody's. */
+static void others(struct worker *self) {
+    uint32_t owner = any_owner(self), other = any_owner(self);
+    struct memstow_figures figures = {.size = sizeof figures};
+    switch (next_random(self, 40)) {
+    case 0:
+        abi_memstow_owner_retire(owners[owner]);
+        break;
+    case 1:
+        abi_memstow_owner_adopt(owners[owner], owners[other]);
+        break;
+    case 2:
+        if (next_random(self, 20) == 0) abi_memstow_owner_figures(owners[owner], &figures);
+        break;
+    default:
+        abi_memstow_owner_policy(owners[owner], next_random(self, 4), (int32_t)other);
+        abi_memstow_owner_idle(owners[owner], next_random(self, 2));
+    }
+}
+
+static void *work(void *argument) {
+    struct worker *self = argument;
+    uint32_t run = 0;
+    while (time(NULL) < end_time)
+        for (int i = 0; i < 1000; i++) {
+            uint32_t what = next_random(self, 100);
+            if (what < 60)
+                change_block(self);
+            else if (what < 75)
+                assign_block(self);
+            else if (what < 90)
+                enter_or_leave(self);
+            else if (what < 92)
+                go_elsewhere(self);
+            else if (what < 93 && next_random(self, 20) == 0)
+                open_one(self);
+            else if (what < 95)
+                garbage(self);
+            else if (what < 96) {
+                if (run) abi_memstow_run_end(run, next_random(self, 4));
+                int64_t begun = abi_memstow_run_begin("run");
+                run = begun > 0 ? (uint32_t)begun : 0;
+            } else
+                others(self);
+        }
+    if (run) abi_memstow_run_end(run, 0);
+    while (self->depth) MUST(abi_memstow_scope_leave(owners[self->scopes[--self->depth]]) == 0);
+    return NULL;
+}
+
+/* Who has it in the end; the sums of those that were adopted go there. */
+static uint32_t final_place(uint32_t place) {
+    struct memstow_figures figures = {.size = sizeof figures};
+    MUST(abi_memstow_owner_figures(owners[place], &figures) == 0);
+    if (!figures.adopted_by) return place;
+    for (uint32_t i = 1; i < owner_count; i++)
+        if (owners[i] == figures.adopted_by) return final_place(i);
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    static struct worker workers[THREADS];
+    pthread_t threads[THREADS];
+    MUST(argc == 4);
+    abi_find();
+    MUST(has_memstow);
+    int thread_count = atoi(argv[2]);
+    end_time = time(NULL) + atoi(argv[3]);
+    workers[0].random = strtoull(argv[1], NULL, 10);
+    for (int i = 0; i < 24; i++) open_one(&workers[0]);
+    for (int i = 1; i < thread_count; i++) workers[i].random = workers[0].random * 31 + (uint64_t)i;
+    for (int i = 0; i < thread_count; i++) MUST(pthread_create(&threads[i], NULL, work, &workers[i]) == 0);
+    for (int i = 0; i < thread_count; i++) pthread_join(threads[i], NULL);
+    for (uint32_t i = 1; i < owner_count; i++) {
+        uint32_t final = final_place(i);
+        if (final == i) continue;
+        live[final] += live[i];
+        live[i] = 0;
+    }
+    uint64_t blocks = 0;
+    for (uint32_t i = 1; i < owner_count; i++) {
+        struct memstow_figures figures = {.size = sizeof figures};
+        MUST(abi_memstow_owner_figures(owners[i], &figures) == 0);
+        if (figures.live_bytes != live[i])
+            say("owner %u (kind %u, retired %u): %llu bytes, not %llu", owners[i], kinds[i], figures.retired,
+                (unsigned long long)figures.live_bytes, (unsigned long long)live[i]);
+        MUST(figures.live_bytes == live[i]);
+        blocks += figures.live_blocks;
+    }
+    say("owners %u blocks %llu", owner_count - 1, (unsigned long long)blocks);
+    for (int i = 0; i < thread_count; i++)
+        for (int k = 0; k < BLOCKS; k++)
+            if (workers[i].blocks[k].start) {
+                verify(&workers[i].blocks[k]);
+                free(workers[i].blocks[k].start);
+            }
+    for (uint32_t i = 1; i < owner_count; i++) {
+        struct memstow_figures figures = {.size = sizeof figures};
+        MUST(abi_memstow_owner_figures(owners[i], &figures) == 0 && figures.live_bytes == 0 &&
+             figures.live_blocks == 0);
+    }
+    return 0;
+}
