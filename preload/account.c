@@ -301,9 +301,15 @@ static void shift(struct snap_counter *counter, uint64_t bytes, uint64_t blocks,
     __atomic_fetch_add(freed ? &counter->free_blocks : &counter->alloc_blocks, blocks, __ATOMIC_RELAXED);
 }
 
+/* For the shared slot there is memory when for others there is none. */
+static struct snap_counter *counter_to_shift(struct thread *self, uint32_t site) {
+    struct snap_counter *counter = counters_wide(self, site);
+    return counter ? counter : counters_wide(&shared, site);
+}
+
 /* What one slot counted may become less than nothing: the sum over all of them does not. */
 static bool shift_in(struct thread *self, uint32_t from, uint32_t to, uint64_t bytes, uint64_t blocks, bool freed) {
-    struct snap_counter *less = counters_wide(self, from), *more = counters_wide(self, to);
+    struct snap_counter *less = counter_to_shift(self, from), *more = counter_to_shift(self, to);
     if (!less || !more) return false;
     shift(more, bytes, blocks, freed);
     shift(less, -bytes, -blocks, freed);
