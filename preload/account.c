@@ -17,6 +17,7 @@
 #include "sample.h"
 #include "site.h"
 #include "stack.h"
+#include "tags.h"
 
 enum { SLABS = 16, FIRST_SLAB = 4, SCAN_FROM = 64 };
 
@@ -239,6 +240,7 @@ void account_thread_end(void) {
 
 static void thread_end(void *self) {
     (void)self;
+    tags_end_thread();
     account_thread_end();
 }
 

@@ -101,6 +101,12 @@ void tags_refresh(void) {
     self->epoch = epoch;
 }
 
+void tags_end_thread(void) {
+    struct scopes *self = &tags_scopes;
+    while (self->count) owners_scope(self->owners[--self->count], -1);
+    self->epoch = 0;
+}
+
 static struct tagged *known_of(struct thread *self) {
     if (unlikely(!self->tagged) && self != &account_nobody) self->tagged = arena_take(sizeof *self->tagged);
     return self->tagged;

@@ -38,6 +38,9 @@ void tags_change(void);
 void tags_set_run(uint32_t run);
 uint32_t tags_run(void);
 
+/* The calling thread ends: it leaves what it is in. */
+void tags_end_thread(void);
+
 /* Works the thread's tag out, if need be. */
 void tags_refresh(void);
 static inline const struct scopes *tags_present(void) {
