@@ -157,12 +157,14 @@ enum memstow_why {
     MEMSTOW_WHY_EMPTY = 5,      /* it has nothing */
     MEMSTOW_WHY_RETIRED = 6,    /* who had it is gone: only what it left is looked at */
     MEMSTOW_WHY_NOT_NEEDED = 7, /* pressure was over before its turn */
+    MEMSTOW_WHY_CANNOT = 8,     /* to be stowed, but it cannot be moved: see memstow_stow */
+    MEMSTOW_WHY_RECENT = 9,     /* used too lately for MEMSTOW_IDLE */
 };
 
 /* Begins a trigger and decides, in the order in which it is to be done: a program whose own objects hold memory looks
  * at the list, drops what it is to free, and calls memstow_trigger_end. Writes at most `room` decisions to `out`, each
  * of `size` bytes as sizeof(struct memstow_decision); returns how many there are. `needed`: bytes to be given back,
- * under MEMSTOW_PRESSURE; else 0. -EBUSY: a trigger is on. */
+ * under MEMSTOW_PRESSURE (0: as much as can be had); else 0. -EBUSY: a trigger is on. */
 int64_t memstow_trigger_begin(uint32_t reason, const char *text, uint64_t needed, struct memstow_decision *out,
                               uint32_t room, uint32_t size);
 /* Does what is left to do: stows, gives back free memory, and notes in the trace what remains. The bytes given back. */
