@@ -54,6 +54,7 @@ enum snap_lost {
     SNAP_LOST_PYTHON,   /* evaluation loops on stacks whose Python functions could not be told */
     SNAP_LOST_FOLDED,   /* stacks of which nothing lived, whose totals went to an outer one to make room */
     SNAP_LOST_TAGS,     /* owners that a thread could not be told to allocate for: counted as untagged */
+    SNAP_LOST_TRACE,    /* lines of the trace of decisions that could not be written */
     SNAP_LOST_KINDS = 16
 };
 
@@ -147,6 +148,7 @@ enum snap_type {
     SNAP_PEAK_1,
     SNAP_WIDE, /* snap_counter: those of words that are wide; ledger only */
     SNAP_RUN,  /* uint32_t words: stacks (below); ledger only, instead of SEGMENT and NODE */
+    SNAP_TRACE, /* one snap_ring, and its bytes: the trace of decisions */
 };
 
 struct snap_section {
@@ -357,6 +359,31 @@ static inline int snap_get_number(const uint8_t **at, const uint8_t *end, uint64
     return 0;
 }
 
+/* The trace of decisions: `room` bytes follow, a ring of lines. Positions count all bytes that were ever written to it; that
+ * of a byte modulo `room` is its place. Lines are whole from `start` on, and up to `end`: `start` moves before the oldest are
+ * written over, `end` when a new one is there. Who reads while the process runs reads both, then the bytes, then `start` once
+ * more, and leaves out what is before it by then. */
+struct snap_ring {
+    uint64_t room;       /* a multiple of 8 */
+    uint64_t start, end; /* [live] */
+    uint64_t next;       /* [live] number of the next line; the first was 1 */
+};
+/* Before each line; the next begins behind its text at a multiple of 8. */
+struct snap_line {
+    uint32_t length; /* of the text: a JSON object */
+    uint32_t check;  /* of number and text: snap_line_check */
+    uint64_t number;
+};
+enum { SNAP_LINE_MOST = 4096 };
+
+/* FNV-1a. */
+static inline uint32_t snap_line_check(uint64_t number, const char *text, size_t length) {
+    uint32_t check = 2166136261u;
+    for (int i = 0; i < 8; i++) check = (check ^ (uint8_t)(number >> 8 * i)) * 16777619u;
+    for (size_t i = 0; i < length; i++) check = (check ^ (uint8_t)text[i]) * 16777619u;
+    return check;
+}
+
 enum snap_region_flag { SNAP_REGION_WRITE = 1, SNAP_REGION_EXEC = 2, SNAP_REGION_SHARED = 4 };
 struct snap_region {
     uint64_t start, end;
@@ -395,5 +422,7 @@ _Static_assert(sizeof(struct snap_thread) == 128, "thread");
 _Static_assert(sizeof(struct snap_large) == 40, "large");
 _Static_assert(sizeof(struct snap_mapping) == 64, "mapping");
 _Static_assert(sizeof(struct snap_region) == 40, "region");
+_Static_assert(sizeof(struct snap_ring) == 32, "ring");
+_Static_assert(sizeof(struct snap_line) == 16, "line");
 
 #endif

@@ -19,6 +19,7 @@ void image_clear(struct image *image) {
     free(image->words);
     free(image->frames);
     free(image->codes);
+    free(image->trace);
     free(image->totals);
     free(image->variances);
     memset(image, 0, sizeof *image);

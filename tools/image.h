@@ -48,9 +48,11 @@ struct image {
     uint32_t *words;
     struct snap_frame *frames;
     struct snap_code *codes;
+    uint8_t *trace; /* a snap_ring and its lines: trace_lines.h reads them */
     struct total *totals;
     size_t fact_count, module_count, tag_count, owner_count, thread_count, large_count, mapping_count;
     size_t region_count, node_count, word_count, frame_count, code_count, total_count, total_capacity;
+    size_t trace_size; /* 0: there is none */
     /* Of the bytes of each total, where they are estimates (estimate.h); NULL: none are. */
     double (*variances)[MEASURES];
 

@@ -14,6 +14,7 @@ static const struct lost_kind kinds[] = {
     [SNAP_LOST_FRAMES] = {"frames", "call stacks that end early, at code whose caller cannot be found"},
     [SNAP_LOST_TAGS] = {"tags", "times that memory could not be told to be an owner's: counted as untagged"},
     [SNAP_LOST_FOLDED] = {"folded", "dead call stacks counted at an outer one, to make room"},
+    [SNAP_LOST_TRACE] = {"trace", "lines of the trace of decisions that could not be written"},
     [SNAP_LOST_PYTHON] = {"python", "times that the Python functions on a call stack could not be told"},
 };
 

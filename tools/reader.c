@@ -3,6 +3,7 @@
 #include "reader.h"
 #include "order.h"
 #include "runs.h"
+#include "trace_lines.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -90,6 +91,7 @@ static size_t least_record(uint32_t type) {
         [SNAP_NODE] = sizeof(struct snap_node),
         [SNAP_WIDE] = sizeof(struct snap_counter),
         [SNAP_RUN] = sizeof(uint32_t),
+        [SNAP_TRACE] = 1,
     };
     return type < sizeof sizes / sizeof *sizes ? sizes[type] : 0;
 }
@@ -99,7 +101,7 @@ static int check_section(const struct reader *reader, struct section *section) {
     struct snap_section *head = &section->head;
     size_t least = least_record(head->type);
     uint64_t offset = section->data - sizeof *head, room = head->length - sizeof *head;
-    bool bytes = head->type == SNAP_PEAK_0 || head->type == SNAP_PEAK_1;
+    bool bytes = head->type == SNAP_PEAK_0 || head->type == SNAP_PEAK_1 || head->type == SNAP_TRACE;
     if (head->type == SNAP_STRINGS || head->type == SNAP_TOTALS || bytes)
         head->record_size = (uint16_t)least; /* bytes, and entries of varying length */
     if (head->record_size < least) return reader_damaged(reader, offset, "records are too small");
@@ -306,6 +308,7 @@ static int load_tables(struct reader *reader) {
     image_adopt(reader->image);
     for (size_t i = 0; i < reader->image->thread_count; i++)
         reader->image->threads[i].name[sizeof reader->image->threads[i].name - 1] = 0;
+    if (trace_lines_load(reader) < 0) return -1;
     return load_slots(reader);
 }
 

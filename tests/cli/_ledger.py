@@ -1,9 +1,10 @@
 """Synthetic ledgers, so that tests of the command need no library: preload/snapshot.h in Python."""
-import struct
+import json, struct
 
 STRINGS, PROCESS, MODULE, TAG, OWNER, SITE, THREAD, COUNTERS, LARGE, MAPPING, PEAK_0, REGION = range(1, 13)
 FRAME, CODE, SEGMENT, NODE = range(14, 18)
 WIDE = 19
+TRACE = 21
 WIDE_AT = 0x7f0000000000 # where the process had its wide counters
 INTERRUPTED = 0x80000000
 RUNNING, EXITED, ABRUPT, EXECED = 1, 2, 3, 4
@@ -14,6 +15,13 @@ MIB = 1 << 20
 def leb128(number):
     groups = [number >> shift & 0x7f for shift in range(0, max(number.bit_length(), 1), 7)]
     return bytes([group | 0x80 for group in groups[:-1]] + groups[-1:])
+
+
+def fnv1a(data):
+    check = 2166136261
+    for byte in data:
+        check = (check ^ byte) * 16777619 & 0xffffffff
+    return check
 
 
 def narrow(allocated, allocated_blocks, freed, freed_blocks):
@@ -38,6 +46,7 @@ class Ledger:
         self.modules, self.facts, self.counters, self.large, self.mappings, self.regions = [], [], {}, [], [], []
         self.sites, self.peaks, self.tags, self.owners = [0] * 2, {}, [(0, 0, 0, 0)], []
         self.frames, self.codes, self.words, self.nodes, self.segments = [], [], [0], [(0, 0, 0)], {}
+        self.lines, self.ring = [], bytearray()
         self.threads = [(0, 1, "", 1)] * 2 + [(1000, 1, "program", 1)]
 
     def string(self, text):
@@ -113,6 +122,20 @@ class Ledger:
         self.regions.append(struct.pack("<QQQQII", start, start + length, resident,
                                         resident if anonymous is None else anonymous, self.string(path), flags))
 
+    def line(self, number=None, **members):
+        """The next line of the trace of decisions, which gets a number, and a time of a second later than the one before."""
+        self.lines.append(number or (self.lines[-1] + 1 if self.lines else 1))
+        text = json.dumps({"n": self.lines[-1], "t": (1 + len(self.lines)) * 10**9, **members}, ensure_ascii=False)
+        self.raw_line(self.lines[-1], text.encode())
+
+    def raw_line(self, number, text, check=None):
+        self.ring += struct.pack("<IIQ", len(text), fnv1a(struct.pack("<Q", number) + text) if check is None else check, number)
+        self.ring += text + bytes(-len(text) % 8)
+
+    def trace(self):
+        """The section: a ring that is just full."""
+        return struct.pack("<QQQQ", len(self.ring), 0, len(self.ring), len(self.lines) + 1) + self.ring
+
     def chunks(self):
         """Records of COUNTERS, and of WIDE."""
         groups, wide = {}, [struct.pack("<Q24x", WIDE_AT)]
@@ -144,6 +167,8 @@ class Ledger:
             tables.append((NODE, 12, [struct.pack("<III", *node) for node in self.nodes]))
         if self.header["picture"]:
             tables.append((PEAK_0, 1, [bytes([byte]) for byte in self.picture()]))
+        if self.ring:
+            tables.append((TRACE, 1, [bytes([byte]) for byte in self.trace()]))
         yield STRINGS, 1, len(self.pool), bytes(self.pool)
         for kind, size, records in tables:
             if records:

@@ -3,6 +3,7 @@
 
 #include "builder.h"
 #include "reader.h"
+#include "trace_lines.h"
 
 static void expect_error(struct builder *builder, const char *start) {
     struct image image;
@@ -165,6 +166,71 @@ Test(reader_hostile, counters_of_an_impossible_site) {
     builder_begin(&builder, SNAP_LEDGER);
     builder_section(&builder, SNAP_COUNTERS, sizeof chunk, &chunk, 1, 0);
     expect_error(&builder, "damaged");
+}
+
+/* A ring with one line of `length` bytes, made wrong by `ring`. */
+static void trace_with(struct builder *builder, struct snap_ring ring, uint32_t length) {
+    static uint8_t bytes[sizeof ring + 128];
+    struct snap_line head = {.length = length, .number = 1, .check = snap_line_check(1, "{\"n\":1}", 7)};
+    memcpy(bytes, &ring, sizeof ring);
+    memcpy(bytes + sizeof ring, &head, sizeof head);
+    memcpy(bytes + sizeof ring + sizeof head, "{\"n\":1}", 7);
+    builder_begin(builder, SNAP_LEDGER);
+    builder_section(builder, SNAP_TRACE, 1, bytes, sizeof bytes, 0);
+}
+
+Test(reader_hostile, traces_that_do_not_add_up) {
+    static const struct snap_ring rings[] = {
+        {.room = 129, .end = 24},
+        {.room = 136, .end = 24},
+        {.room = UINT64_MAX - 7, .end = 24},
+        {.room = 120, .end = 128},
+        {.room = 128, .start = 32, .end = 24},
+        {.room = 128, .start = 1, .end = 25},
+        {.room = 128, .start = UINT64_MAX - 7, .end = 16},
+        {.room = 128, .end = 23},
+    };
+    for (size_t i = 0; i < sizeof rings / sizeof *rings; i++) {
+        struct builder builder;
+        trace_with(&builder, rings[i], 7);
+        expect_error(&builder, "damaged at byte 4128: a trace that does not add up");
+    }
+}
+
+static size_t lines_of(struct builder *builder) {
+    struct image image;
+    struct source source;
+    struct trace_line line;
+    size_t at = 0, count = 0;
+    source_buffer(&source, builder->bytes, builder->size);
+    cr_assert_eq(reader_load(&image, &source, false), 0, "%s", image.error);
+    while (trace_lines_next(&image, &at, &line)) count++;
+    image_clear(&image);
+    builder_end(builder);
+    return count;
+}
+
+Test(reader_hostile, lines_that_are_not_whole) {
+    static const uint32_t lengths[] = {0, 6, 8, SNAP_LINE_MOST + 1, UINT32_MAX, UINT32_MAX - 15};
+    static const struct snap_ring ring = {.room = 128, .end = 24};
+    struct builder builder;
+    trace_with(&builder, ring, 7);
+    cr_expect_eq(lines_of(&builder), 1);
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        trace_with(&builder, ring, lengths[i]);
+        cr_expect_eq(lines_of(&builder), 0, "%u", lengths[i]);
+    }
+    for (int i = 0; i < 23; i++) { /* of each byte one bit, but for the padding */
+        trace_with(&builder, ring, 7);
+        builder.bytes[SNAP_HEADER_SIZE + sizeof(struct snap_section) + sizeof ring + (size_t)i] ^= 1;
+        cr_expect_eq(lines_of(&builder), 0, "byte %d", i);
+    }
+    trace_with(&builder, (struct snap_ring){.room = 128, .end = 16}, 7);
+    cr_expect_eq(lines_of(&builder), 0);
+    trace_with(&builder, (struct snap_ring){.room = 128, .start = 128, .end = 152}, 7);
+    cr_expect_eq(lines_of(&builder), 1, "a place is a position modulo the room");
+    trace_with(&builder, (struct snap_ring){0}, 7);
+    cr_expect_eq(lines_of(&builder), 0, "not begun yet");
 }
 
 static void expect_no_counter(uint64_t word) {

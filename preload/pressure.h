@@ -1,0 +1,52 @@
+/* pressure.h — is memory short? What the user set, and what the kernel says of the cgroup and the machine.
+ * In: MEMSTOW_PRESSURE and MEMSTOW_IDLE; files of /proc and /sys, each read anew. Out: bytes that ought to be given
+ * back. No descriptor stays open. What takes texts and numbers is pure, and the command reads the settings with it,
+ * too. */
+#ifndef MEMSTOW_PRESSURE_H
+#define MEMSTOW_PRESSURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+struct pressure_wishes {
+    bool any;              /* one of the next three is set */
+    uint32_t most_used;    /* percent of the memory; 0: not set */
+    uint64_t least_left;   /* bytes; 0: not set */
+    uint32_t most_stalled; /* hundredths of a percent of the time; 0: not set */
+    bool take_kept;
+    uint64_t idle_ns; /* 0: not set */
+};
+
+/* "90%", "4G", "psi:20%", "kept", and several of them with commas. False, and nothing set, when it is anything else. */
+bool pressure_parse(const char *text, struct pressure_wishes *wishes);
+/* Seconds, above 0. */
+bool pressure_parse_idle(const char *text, struct pressure_wishes *wishes);
+
+/* Takes over what the environment says; "" is not set, and so is what cannot be read. */
+void pressure_wish(const char *pressure, const char *idle);
+const struct pressure_wishes *pressure_wishes(void);
+
+/* Bytes to be given back now, and what is the matter; 0: nothing. */
+uint64_t pressure_needed(const char **text);
+
+/* --- the texts of the kernel --- */
+
+#define PRESSURE_NO_LIMIT UINT64_MAX
+/* A file with one number, or "max": PRESSURE_NO_LIMIT, as is what version 1 has for it. False: neither. */
+bool pressure_number(const char *text, uint64_t *number);
+/* "KEY NUMBER" or "KEY: NUMBER kB", each on a line, in bytes. False: it is not there. */
+bool pressure_field(const char *text, const char *key, uint64_t *bytes);
+/* "some avg10=" of a file of PSI, in hundredths of a percent; 0: not there. */
+uint32_t pressure_stalled(const char *text);
+/* From /proc/self/cgroup, the path of the cgroup that limits memory, below its mount; false: none. */
+bool pressure_cgroup(const char *text, char *path, size_t room, bool *version1);
+
+/* What is missing where so much of so much is in use. */
+uint64_t pressure_missing(const struct pressure_wishes *wishes, uint64_t limit, uint64_t used);
+
+#pragma GCC visibility pop
+
+#endif
