@@ -8,7 +8,7 @@
 
 enum exit_code {
     EXIT_FINE = 0,
-    EXIT_OVER = 1,       /* over a threshold */
+    EXIT_OVER = 1,       /* over a threshold, or a fault found */
     EXIT_USAGE = 2,      /* wrong usage */
     EXIT_UNREADABLE = 3, /* input unreadable or damaged; or output that could not be written */
 };
@@ -18,6 +18,7 @@ int cmd_report(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
 int cmd_snapshot(int argc, char **argv);
 int cmd_ps(int argc, char **argv);
+int cmd_decisions(int argc, char **argv);
 
 /* "memstow: …" on stderr. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));

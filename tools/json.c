@@ -167,6 +167,11 @@ void json_string(struct json *json, const char *key, const char *value) {
     put_quoted(json, value);
 }
 
+void json_value(struct json *json, const char *key, const char *value, size_t length) {
+    member(json, key);
+    put(json, value, length);
+}
+
 void json_begin(struct json *json, FILE *out, const char *format) {
     json->out = out;
     json->depth = 0;

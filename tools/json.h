@@ -28,6 +28,8 @@ void json_real(struct json *json, const char *key, double value);
 void json_bool(struct json *json, const char *key, bool value);
 void json_null(struct json *json, const char *key);
 void json_string(struct json *json, const char *key, const char *value); /* NULL gives null */
+/* A value that is JSON already. */
+void json_value(struct json *json, const char *key, const char *value, size_t length);
 /* Members that another struct json of the same depth wrote, without the comma in front. */
 void json_raw(struct json *json, const char *members, size_t length);
 void json_flush(struct json *json);                                /* writes out what is buffered */

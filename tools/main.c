@@ -15,6 +15,7 @@ static const struct command commands[] = {
     {"run", cmd_run, "run a program and keep a ledger of its memory"},
     {"report", cmd_report, "what a process holds, and what is left of it"},
     {"diff", cmd_diff, "what grew from one file to another"},
+    {"decisions", cmd_decisions, "why models were kept, put away or freed"},
     {"snapshot", cmd_snapshot, "copy the ledger of a running process"},
     {"ps", cmd_ps, "which processes are tracked now"},
 };

@@ -1,7 +1,9 @@
-"""Seeds for the reader: a finished ledger, a snapshot of a running program, and ledgers with call stacks, all and sampled."""
-import os, pathlib, subprocess, sys
+"""Seeds for the reader: a finished ledger, a snapshot of a running program, and ledgers with call stacks, all and sampled,
+and with a trace of decisions."""
+import os, pathlib, struct, subprocess, sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
+import _decisions
 from _ledger import Ledger
 
 MEMSTOW = os.environ["MEMSTOW"]
@@ -24,3 +26,9 @@ for number, node in enumerate([outer, stacks.node([inner], outer), stacks.node([
 stacks.save("stacks.ledger")
 stacks.header["sample_bytes"] = 4096
 stacks.save("sampled.ledger")
+
+decisions = _decisions.clean()
+decisions.save("decisions.ledger")
+ring = decisions.trace()
+decisions.trace = lambda: struct.pack("<QQQQ", len(ring) - 32, 8 * 5, 8 * 5 + len(ring) - 32, 99) + ring[-8 * 5:] + ring[32:-8 * 5]
+decisions.save("round.ledger")

@@ -1,9 +1,10 @@
-/* reader.c — fuzz target: whatever the bytes, the reader, the split of resident memory, the groups, the call stacks and
- * the writer end without harm. */
+/* reader.c — fuzz target: whatever the bytes, the reader, the split of resident memory, the groups, the call stacks,
+ * the decisions and the writer end without harm. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "calltree.h"
+#include "decisions.h"
 #include "estimate.h"
 #include "groups.h"
 #include "reader.h"
@@ -49,6 +50,12 @@ static void use_stacks(const struct image *image) {
     use_tree(image);
 }
 
+static void use_decisions(const struct image *image, FILE *nowhere) {
+    struct decisions decisions;
+    if (decisions_load(&decisions, image) == 0) decisions_print(&decisions, image, nowhere);
+    decisions_clear(&decisions);
+}
+
 static void use(struct image *image) {
     struct resident resident;
     if (resident_split(&resident, image) == 0) resident_clear(&resident);
@@ -64,6 +71,7 @@ static void use(struct image *image) {
     use_stacks(image);
     FILE *nowhere = fopen("/dev/null", "w");
     if (nowhere) {
+        use_decisions(image, nowhere);
         writer_snapshot(image, nowhere);
         fclose(nowhere);
     }

@@ -1,0 +1,106 @@
+"""memstow decisions: the trace as text and as JSON, from a ledger and from a snapshot of one; a trace without a fault passes
+--check."""
+import json
+import struct
+
+import _decisions
+from _ledger import MIB, Ledger, simple
+from support import memstow
+
+simple().save("none.mst")
+assert memstow("decisions", "none.mst").stdout == "no decisions: no policy was set, and no trigger tripped\n"
+memstow("decisions", "none.mst", "--check")
+assert json.loads(memstow("decisions", "none.mst", "--json").stdout)["lines"] == []
+
+_decisions.clean().save("x.mst")
+text = memstow("decisions", "x.mst", "--check").stdout
+assert max(map(len, text.split("\n"))) <= 80, text
+expected = """\
+Set  unet.safetensors (model 1): policy free
+Set  unet.safetensors (model 1): policy free, set by comfyui on patcher 101 of
+     inner model 201
+Set  clip.safetensors (model 2): policy keep
+Set  clip.safetensors (model 2): policy keep, set by comfyui on patcher 102 of
+     inner model 202
+Set  feature cache (custom 5): policy free, set by comfyui of inner model 205
+Set  feature cache (custom 5): policy stow
+
+Trigger 1: run ended (ok), 11.0 s after the start
+  unet.safetensors (model 1)
+    freed, 512.0 MiB before, 1.0 MiB left
+    policy free, found by parent
+    something in the program still has it
+  feature cache (custom 5)
+    stowed, 128.0 MiB, 127.0 MiB in files
+    policy free, found by inner, stow instead: unknown cache class
+  clip.safetensors (model 2)
+    kept, 256.0 MiB
+    policy keep, found by patcher
+  vae.safetensors (model 3)
+    kept, 256.0 MiB
+    policy keep, found by default; no policy was set, which counts as keep
+  an old model (model 4)
+    blocked, 48.0 MiB
+    policy free; whose it was is gone: this is what it left
+      held by node cache: node 4
+      held by list in module planted_nodes: KEEP
+  idle (model 6)
+    empty
+    policy keep; it has nothing
+  2 kept, 1 stowed, 1 freed, 1 blocked; 5 models before, 4 after; 1.2 GiB
+  before, 689.0 MiB after; 638.0 MiB given back in 1.2 s
+
+Set  clip.safetensors (model 2): policy none, set by comfyui on patcher 102 of
+     inner model 202
+Set  clip.safetensors (model 2): policy free, set by comfyui of inner model
+     202
+Set  clip.safetensors (model 2): policy free
+
+Trigger 2: pressure (too much memory is in use), 33.0 s after the start
+  clip.safetensors (model 2)
+    blocked, 256.0 MiB
+    policy free, found by inner; not now: it is in use, a scope of it is open
+  0 kept, 0 stowed, 0 freed, 1 blocked; 1 models before, 1 after; 256.0 MiB
+  before, 256.0 MiB after; 0 B given back in 0.000 s
+
+No fault in 38 lines.
+"""
+assert text == expected, text
+document = json.loads(memstow("decisions", "x.mst", "--json").stdout)
+assert (document["format"], document["version"], document["faults"]) == ("memstow-decisions", 1, []), document
+assert document["lines"] == [{"n": n + 1, "t": (n + 2) * 10**9, **line} for n, line in enumerate(_decisions.LINES)]
+assert document["owners"][4] == {"id": 5, "kind": "custom", "name": "feature cache", "origin": "loader"}
+assert document["process"] == {"pid": 1000, "name": "program", "start_ns": 10**9, "start_wall_ns": 10**18}
+assert (document["lines_before"], document["lines_lost"]) == (0, 0)
+
+# A ring that has gone round: the lines before are gone, and said to be, and what was set in them is not missed.
+ledger = _decisions.clean(_decisions.LINES[6:], first=2000)
+whole, half = ledger.trace(), 8 * 60
+ledger.trace = lambda: struct.pack("<QQQQ", len(whole) - 32, half, half + len(whole) - 32, 9) + whole[-half:] + whole[32:-half]
+ledger.save("round.mst")
+done = memstow("decisions", "round.mst", "--check")
+assert done.stdout.startswith("1,999 earlier lines are gone: the trace keeps 1 MiB\n"), done.stdout
+assert len(json.loads(memstow("decisions", "round.mst", "--json").stdout)["lines"]) == len(_decisions.LINES) - 6
+
+# A trigger that was not finished, a loss of lines, kinds that are not known, text of any kind.
+ledger = _decisions.clean(_decisions.LINES[:15])
+ledger.header["lost"] = {13: 3}
+ledger.line(kind="NEW", note="x" * 200 + " \x1b[31m\n")
+ledger.line()
+ledger.save("begun.mst")
+text = memstow("decisions", "begun.mst", "--check").stdout
+assert text.startswith("3 lines could not be written\n") and "\n  It was not finished.\n" in text, text
+assert "\n    to be done: free, 512.0 MiB\n" in text and "\nAlso {" in text and "\x1b" not in text, text
+assert max(map(len, text.split("\n"))) <= 80, text
+assert json.loads(memstow("decisions", "begun.mst", "--json").stdout)["lines_lost"] == 3
+assert memstow("report", "begun.mst").stdout.endswith("  lines of the trace of decisions that could not be written: 3\n")
+
+# Names are those that were registered; without one, and without a list of owners, that of the last SET.
+ledger = Ledger()
+for line in _decisions.LINES[:1] + _decisions.LINES[10:11]:
+    ledger.line(**line)
+ledger.line(kind="DECISION", trigger=1, owner=1, policy="free", action="free", why="policy", bytes=5)
+ledger.line(kind="DECISION", trigger=1, owner=77, policy="free", action="free", why="policy", bytes=5)
+ledger.save("names.mst")
+text = memstow("decisions", "names.mst").stdout
+assert "\n  unet.safetensors (model 1)\n" in text and "\n  (owner 77)\n" in text, text

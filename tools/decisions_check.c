@@ -1,0 +1,418 @@
+/* decisions_check.c — the five faults that a trace can show; see decisions.h and docs/decisions.md. */
+#include "decisions.h"
+
+#include "../preload/memstow.h"
+#include "../preload/policy.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *decisions_fault_name(enum fault_kind kind) {
+    static const char *const names[] = {"ids_differ", "policy_not_found", "wrong_category", "kept_model_gone",
+                                        "counts"};
+    return names[kind];
+}
+
+/* --- what is looked up --- */
+
+/* Events of a few kinds in the order of kind, trigger, owner and line. */
+struct order {
+    struct decisions *decisions;
+    const struct event **list;
+    size_t count;
+    bool short_of_memory;
+};
+
+struct range {
+    const struct event **first;
+    size_t count;
+};
+
+static int by_key(const struct event *a, const struct event *b) {
+    if (a->kind != b->kind) return a->kind < b->kind ? -1 : 1;
+    if (a->trigger != b->trigger) return a->trigger < b->trigger ? -1 : 1;
+    uint64_t left = a->numbers[NUMBER_OWNER], right = b->numbers[NUMBER_OWNER];
+    return left < right ? -1 : left > right;
+}
+
+static int by_key_and_line(const void *left, const void *right) {
+    const struct event *a = *(const struct event *const *)left, *b = *(const struct event *const *)right;
+    int order = by_key(a, b);
+    return order ? order : a < b ? -1 : a > b; /* of one array */
+}
+
+static size_t lower(const struct order *order, const struct event *key, bool beyond) {
+    size_t low = 0, high = order->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int compared = by_key(order->list[middle], key);
+        if (compared < 0 || (beyond && compared == 0))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static struct range find(const struct order *order, enum event_kind kind, size_t trigger, uint64_t owner) {
+    struct event key = {.kind = kind, .trigger = trigger};
+    key.numbers[NUMBER_OWNER] = owner;
+    size_t first = lower(order, &key, false);
+    return (struct range){order->list + first, lower(order, &key, true) - first};
+}
+
+static int put_in_order(struct order *order) {
+    struct decisions *self = order->decisions;
+    order->list = calloc(self->event_count + 1, sizeof *order->list);
+    if (!order->list) return -1;
+    for (size_t i = 0; i < self->event_count; i++) {
+        const struct event *event = &self->events[i];
+        bool wanted = event->kind == EVENT_SET || event->kind == EVENT_READ ||
+                      (event->trigger && (event->kind == EVENT_DECISION || event->kind == EVENT_CATEGORY));
+        if (wanted) order->list[order->count++] = event;
+    }
+    qsort(order->list, order->count, sizeof *order->list, by_key_and_line);
+    return 0;
+}
+
+/* --- faults --- */
+
+enum { FAULTS_MOST = 1000 };
+
+static uint64_t trigger_number(const struct decisions *self, const struct event *event) {
+    return event->trigger ? self->events[self->triggers[event->trigger - 1].event].numbers[NUMBER_TRIGGER] : 0;
+}
+
+__attribute__((format(printf, 4, 5))) static void fault(struct order *order, enum fault_kind kind,
+                                                        const struct event *event, const char *format, ...) {
+    struct decisions *self = order->decisions;
+    if (self->fault_count >= FAULTS_MOST) return;
+    if (self->fault_count == self->fault_room) {
+        size_t room = self->fault_room ? 2 * self->fault_room : 16;
+        struct fault *grown = realloc(self->faults, room * sizeof *grown);
+        if (!grown) {
+            order->short_of_memory = true;
+            return;
+        }
+        self->faults = grown;
+        self->fault_room = room;
+    }
+    struct fault *found = &self->faults[self->fault_count++];
+    *found = (struct fault){
+        .kind = kind, .n = event->n, .trigger = trigger_number(self, event), .owner = event->numbers[NUMBER_OWNER]};
+    va_list list;
+    va_start(list, format);
+    vsnprintf(found->text, sizeof found->text, format, list);
+    va_end(list);
+}
+
+static const char *policy_name(uint8_t policy) {
+    static const char *const names[] = {"none", "keep", "stow", "free"};
+    return policy < 4 ? names[policy] : "unknown";
+}
+
+/* --- SET and READ --- */
+
+static bool same_ids(const struct event *a, const struct event *b) {
+    return a->numbers[NUMBER_PATCHER] == b->numbers[NUMBER_PATCHER] &&
+           a->numbers[NUMBER_INNER] == b->numbers[NUMBER_INNER];
+}
+
+static bool has_ids(const struct event *event) {
+    return event->foreign && (event->numbers[NUMBER_PATCHER] || event->numbers[NUMBER_INNER]);
+}
+
+/* Whether a SET, at `i` of its owner's, still holds at `until`: no later one says another thing of the same ids. */
+static bool holds(struct range sets, size_t i, const struct event *until) {
+    if (!has_ids(sets.first[i]) || sets.first[i] > until || sets.first[i]->words[WORD_POLICY] == MEMSTOW_NO_POLICY)
+        return false;
+    for (size_t later = i + 1; later < sets.count && sets.first[later] < until; later++)
+        if (has_ids(sets.first[later]) && same_ids(sets.first[later], sets.first[i])) return false;
+    return true;
+}
+
+/* The latest SET that holds at `read` and has that patcher, or, for 0, that inner model. */
+static const struct event *set_with(struct range sets, const struct event *read, uint64_t patcher, uint64_t inner) {
+    for (size_t i = sets.count; i-- > 0;) {
+        const uint64_t *numbers = sets.first[i]->numbers;
+        bool match = patcher ? numbers[NUMBER_PATCHER] == patcher : inner && numbers[NUMBER_INNER] == inner;
+        if (match && holds(sets, i, read)) return sets.first[i];
+    }
+    return NULL;
+}
+
+static const struct event *set_of_parent(struct range sets, const struct event *read) {
+    struct jsontext parents, value;
+    uint64_t patcher;
+    if (!jsontext_member(read->line, "parents", &parents) || *parents.at != '[') return NULL;
+    for (size_t next = 0; jsontext_next(parents, &next, NULL, &value);) {
+        const struct event *set = jsontext_number(value, &patcher) && patcher ? set_with(sets, read, patcher, 0) : NULL;
+        if (set) return set;
+    }
+    return NULL;
+}
+
+static const struct event *set_by(struct range sets, const struct event *read, uint8_t rule) {
+    uint64_t patcher = read->numbers[NUMBER_PATCHER];
+    if (rule == RULE_PATCHER) return patcher ? set_with(sets, read, patcher, 0) : NULL;
+    if (rule == RULE_PARENT) return set_of_parent(sets, read);
+    return rule == RULE_INNER ? set_with(sets, read, 0, read->numbers[NUMBER_INNER]) : NULL;
+}
+
+/* The SET that the ids of a READ lead to, by the rules in their order; NULL: none. */
+static const struct event *set_for(struct range sets, const struct event *read, uint8_t *rule) {
+    const struct event *set = NULL;
+    for (*rule = RULE_PATCHER; *rule < RULE_DEFAULT; ++*rule)
+        if ((set = set_by(sets, read, *rule))) break;
+    return set;
+}
+
+static bool any_holds(struct range sets, const struct event *read) {
+    for (size_t i = 0; i < sets.count; i++)
+        if (holds(sets, i, read)) return true;
+    return false;
+}
+
+/* A SET that is not in the trace may have been in the part that is gone. */
+static bool begins_at_first(const struct decisions *self) { return self->event_count && self->events[0].n == 1; }
+
+static const char *const rule_names[] = {"its patcher", "a parent", "its inner model"};
+
+/* It found none. */
+static void check_not_found(struct order *order, struct range sets, const struct event *read) {
+    uint8_t rule;
+    const struct event *set = set_for(sets, read, &rule);
+    if (set)
+        fault(order, FAULT_POLICY, read, "no policy was found, but line %" PRIu64 " set %s on %s", set->n,
+              policy_name(set->words[WORD_POLICY]), rule_names[rule]);
+    else if (any_holds(sets, read))
+        fault(order, FAULT_IDS, read, "no policy was found: one was set for this owner, on other ids");
+}
+
+/* Ids are used again: where two rules lead to one policy, either may be what it was found by. */
+static void check_found(struct order *order, struct range sets, const struct event *read) {
+    uint8_t said = read->words[WORD_RULE], rule;
+    const struct event *set = set_by(sets, read, said), *right = set_for(sets, read, &rule);
+    if (!set && (any_holds(sets, read) || begins_at_first(order->decisions)))
+        fault(order, FAULT_IDS, read, "a policy was found by %s, but none was set on that", rule_names[said]);
+    else if (set && read->words[WORD_POLICY] != right->words[WORD_POLICY])
+        fault(order, FAULT_POLICY, read, "%s was found, but line %" PRIu64 " set %s on %s",
+              policy_name(read->words[WORD_POLICY]), right->n, policy_name(right->words[WORD_POLICY]),
+              rule_names[rule]);
+}
+
+/* A flag, or the options of a run, leave no SET. */
+static void check_read(struct order *order, const struct event *read) {
+    struct range sets = find(order, EVENT_SET, 0, read->numbers[NUMBER_OWNER]);
+    if (read->words[WORD_RULE] == RULE_DEFAULT)
+        check_not_found(order, sets, read);
+    else if (read->words[WORD_RULE] < RULE_DEFAULT)
+        check_found(order, sets, read);
+}
+
+/* --- DECISION --- */
+
+static bool action_fits(const struct event *decision) {
+    uint8_t policy = decision->words[WORD_POLICY], action = decision->words[WORD_ACTION];
+    switch (decision->words[WORD_WHY]) {
+    case MEMSTOW_WHY_POLICY:
+        return action == policy && policy >= MEMSTOW_KEEP && policy <= MEMSTOW_FREE;
+    case MEMSTOW_WHY_NOTHING_SAID:
+        return policy == MEMSTOW_KEEP && action == MEMSTOW_KEEP;
+    case MEMSTOW_WHY_PRESSURE:
+        return policy == MEMSTOW_KEEP && action == MEMSTOW_STOW;
+    case WORD_NONE:
+        return false;
+    default:
+        return action == MEMSTOW_KEEP;
+    }
+}
+
+/* The last that memstow itself noted of the owner's policy before the trigger. */
+static const struct event *last_set(struct range sets, const struct event *before) {
+    const struct event *last = NULL;
+    for (size_t i = 0; i < sets.count && sets.first[i] < before; i++)
+        if (!sets.first[i]->foreign) last = sets.first[i];
+    return last;
+}
+
+static uint8_t counts_as(uint8_t policy) { return policy == MEMSTOW_NO_POLICY ? MEMSTOW_KEEP : policy; }
+
+static void check_policy(struct order *order, const struct event *decision) {
+    uint64_t owner = decision->numbers[NUMBER_OWNER];
+    uint8_t policy = decision->words[WORD_POLICY];
+    const struct event *begin = &order->decisions->events[order->decisions->triggers[decision->trigger - 1].event];
+    const struct event *set = last_set(find(order, EVENT_SET, 0, owner), begin);
+    struct range reads = find(order, EVENT_READ, decision->trigger, owner);
+    if (set && begin->numbers[NUMBER_BEGAN] && set->t >= begin->numbers[NUMBER_BEGAN]) return; /* set meanwhile */
+    bool unsaid = decision->words[WORD_WHY] == MEMSTOW_WHY_NOTHING_SAID;
+    if (set &&
+        (counts_as(set->words[WORD_POLICY]) != policy || (unsaid && set->words[WORD_POLICY] != MEMSTOW_NO_POLICY))) {
+        fault(order, FAULT_POLICY, decision, "%s%s was decided by, but line %" PRIu64 " set %s", policy_name(policy),
+              unsaid ? " (nothing said)" : "", set->n, policy_name(set->words[WORD_POLICY]));
+        return;
+    }
+    for (size_t i = 0; i < reads.count; i++) {
+        const struct event *read = reads.first[i];
+        uint8_t instead = read->words[WORD_INSTEAD], wanted = instead == WORD_NONE ? read->words[WORD_POLICY] : instead;
+        if (counts_as(wanted) == policy) return;
+        if (i + 1 == reads.count)
+            fault(order, FAULT_POLICY, decision, "%s was decided by, but line %" PRIu64 " found %s",
+                  policy_name(policy), read->n, policy_name(wanted));
+    }
+}
+
+static void check_decision(struct order *order, const struct event *decision) {
+    if (!action_fits(decision))
+        fault(order, FAULT_CATEGORY, decision, "policy %s, to be done %s: not what the reason gives",
+              policy_name(decision->words[WORD_POLICY]), policy_name(decision->words[WORD_ACTION]));
+    if (decision->words[WORD_WHY] != MEMSTOW_WHY_RETIRED) check_policy(order, decision);
+}
+
+/* --- CATEGORY --- */
+
+static void check_category(struct order *order, const struct event *category) {
+    static const char *const names[] = {"kept", "stowed", "freed", "blocked"};
+    const uint64_t *numbers = category->numbers;
+    uint8_t said = category->words[WORD_CATEGORY];
+    struct range decisions = find(order, EVENT_DECISION, category->trigger, numbers[NUMBER_OWNER]);
+    if (!decisions.count) {
+        fault(order, FAULT_CATEGORY, category, "a category without a decision");
+        return;
+    }
+    const struct event *decision = decisions.first[0];
+    enum policy_category right = policy_category(decision->words[WORD_ACTION], decision->words[WORD_WHY],
+                                                 numbers[NUMBER_BEFORE], numbers[NUMBER_AFTER], numbers[NUMBER_STOWED]);
+    if (said != right)
+        fault(order, FAULT_CATEGORY, category, "%s, but it was %s", said < POLICY_CATEGORIES ? names[said] : "unknown",
+              names[right]);
+    if (numbers[NUMBER_BEFORE] != decision->numbers[NUMBER_BYTES])
+        fault(order, FAULT_COUNTS, category, "%" PRIu64 " bytes before, but %" PRIu64 " when it was decided",
+              numbers[NUMBER_BEFORE], decision->numbers[NUMBER_BYTES]);
+    if (said == POLICY_KEPT && numbers[NUMBER_BEFORE] && !numbers[NUMBER_AFTER])
+        fault(order, FAULT_GONE, category, "kept, but nothing of it is left");
+}
+
+/* --- counts of one trigger --- */
+
+struct tally {
+    uint64_t decisions, decided_bytes, categories[POLICY_CATEGORIES], count, before, after, remaining;
+};
+
+static void add(uint64_t *sum, uint64_t n) { *sum = policy_sum(*sum, n); }
+
+static void tally_event(struct tally *tally, const struct event *event) {
+    const uint64_t *numbers = event->numbers;
+    if (event->kind == EVENT_DECISION) {
+        tally->decisions++;
+        add(&tally->decided_bytes, numbers[NUMBER_BYTES]);
+    } else if (event->kind == EVENT_CATEGORY) {
+        tally->count++;
+        if (event->words[WORD_CATEGORY] < POLICY_CATEGORIES) tally->categories[event->words[WORD_CATEGORY]]++;
+        add(&tally->before, numbers[NUMBER_BEFORE]);
+        add(&tally->after, numbers[NUMBER_AFTER]);
+    } else if (event->kind == EVENT_REMAINING) {
+        add(&tally->remaining, numbers[NUMBER_BYTES]);
+    }
+}
+
+static void expect(struct order *order, const struct event *event, const char *what, uint64_t said, uint64_t counted) {
+    if (said != counted)
+        fault(order, FAULT_COUNTS, event, "%s: %" PRIu64 " is said, %" PRIu64 " is what the lines add up to", what,
+              said, counted);
+}
+
+static void check_counts(struct order *order, size_t index, const struct tally *tally) {
+    static const char *const names[] = {"kept", "stowed", "freed", "blocked"};
+    const struct decisions *self = order->decisions;
+    const struct event *begin = &self->events[self->triggers[index].event],
+                       *act = &self->events[self->triggers[index].act];
+    expect(order, begin, "owners", begin->numbers[NUMBER_OWNERS], tally->decisions);
+    expect(order, begin, "before_bytes", begin->numbers[NUMBER_BEFORE], tally->decided_bytes);
+    for (int i = 0; i < POLICY_CATEGORIES; i++)
+        expect(order, act, names[i], act->numbers[NUMBER_COUNT_KEPT + i], tally->categories[i]);
+    expect(order, act, "models_before", act->numbers[NUMBER_MODELS_BEFORE], tally->count);
+    expect(order, act, "models_after", act->numbers[NUMBER_MODELS_AFTER],
+           tally->count - tally->categories[POLICY_FREED]);
+    expect(order, act, "before_bytes", act->numbers[NUMBER_BEFORE], tally->before);
+    expect(order, act, "after_bytes", act->numbers[NUMBER_AFTER], tally->after);
+    expect(order, act, "bytes of what remains", act->numbers[NUMBER_AFTER], tally->remaining);
+}
+
+/* Of a trigger that was finished: each decision has a category, and none is there twice. */
+static void check_pairs(struct order *order, const struct event *decision) {
+    struct range categories = find(order, EVENT_CATEGORY, decision->trigger, decision->numbers[NUMBER_OWNER]);
+    if (decision->words[WORD_WHY] == MEMSTOW_WHY_EMPTY) {
+        if (categories.count) fault(order, FAULT_CATEGORY, decision, "it had nothing, and yet a category");
+    } else if (!categories.count) {
+        fault(order, FAULT_CATEGORY, decision, "a decision without a category");
+    }
+}
+
+static void check_twice(struct order *order) {
+    for (size_t i = 1; i < order->count; i++) {
+        const struct event *event = order->list[i];
+        bool once = event->kind == EVENT_DECISION || event->kind == EVENT_CATEGORY;
+        if (once && by_key(order->list[i - 1], event) == 0)
+            fault(order, FAULT_COUNTS, event, "owner %" PRIu64 " is there twice", event->numbers[NUMBER_OWNER]);
+    }
+}
+
+/* --- LOST --- */
+
+static void check_lost(struct order *order, const struct event *lost) {
+    const struct event *last = NULL;
+    for (size_t trigger = lost->trigger; trigger && !last; trigger--) {
+        struct range decisions = find(order, EVENT_DECISION, trigger, lost->numbers[NUMBER_OWNER]);
+        if (decisions.count) last = decisions.first[0];
+    }
+    if (!last || last->words[WORD_ACTION] != MEMSTOW_FREE)
+        fault(order, FAULT_GONE, lost, "%s, and gone", last ? "it was to be kept" : "nothing was decided of it");
+}
+
+/* --- all of it --- */
+
+static void check_event(struct order *order, size_t i) {
+    const struct decisions *self = order->decisions;
+    const struct event *event = &self->events[i];
+    bool finished = event->trigger && self->triggers[event->trigger - 1].act;
+    if (i && event->n != event[-1].n + 1)
+        fault(order, FAULT_COUNTS, event, "lines between %" PRIu64 " and %" PRIu64 " are missing", event[-1].n,
+              event->n);
+    if (event->kind == EVENT_READ) check_read(order, event);
+    if (event->kind == EVENT_LOST) check_lost(order, event);
+    if (event->kind == EVENT_DECISION && event->trigger) check_decision(order, event);
+    if (event->kind == EVENT_DECISION && finished) check_pairs(order, event);
+    if (event->kind == EVENT_CATEGORY && finished) check_category(order, event);
+}
+
+static void check_triggers(struct order *order) {
+    const struct decisions *self = order->decisions;
+    size_t i = 0;
+    for (size_t index = 0; index < self->trigger_count; index++) {
+        struct tally tally = {0};
+        size_t end = index + 1 < self->trigger_count ? self->triggers[index + 1].event : self->event_count;
+        for (i = self->triggers[index].event; i < end; i++)
+            if (self->events[i].trigger == index + 1) tally_event(&tally, &self->events[i]);
+        if (self->triggers[index].act) check_counts(order, index, &tally);
+    }
+}
+
+static int by_line(const void *left, const void *right) {
+    const struct fault *a = left, *b = right;
+    return a->n < b->n ? -1 : a->n > b->n;
+}
+
+int decisions_check(struct decisions *self) {
+    struct order order = {.decisions = self};
+    if (put_in_order(&order) < 0) return -1;
+    for (size_t i = 0; i < self->event_count; i++) check_event(&order, i);
+    check_triggers(&order);
+    check_twice(&order);
+    free(order.list);
+    if (self->fault_count) qsort(self->faults, self->fault_count, sizeof *self->faults, by_line);
+    return order.short_of_memory ? -1 : 0;
+}
