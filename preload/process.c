@@ -18,10 +18,13 @@
 #include "mappings.h"
 #include "owners.h"
 #include "peak.h"
+#include "pressure.h"
 #include "sample.h"
 #include "site.h"
 #include "stack.h"
 #include "tags.h"
+#include "trace.h"
+#include "trigger.h"
 
 #define EXEC_VARIABLE "MEMSTOW_EXEC"
 
@@ -117,6 +120,7 @@ static void read_wishes(void) {
     wish.stack_memory = decimal(variable("MEMSTOW_STACK_MEMORY"));
     if (!wish.stack_memory) wish.stack_memory = DEFAULT_STACK_MEMORY;
     wish.mimalloc = !strcmp(variable("MEMSTOW_ALLOCATOR"), "mimalloc");
+    pressure_wish(variable("MEMSTOW_PRESSURE"), variable("MEMSTOW_IDLE"));
     read_run_id(variable("MEMSTOW_RUN"));
     exec_generation = earlier_images();
 }
@@ -227,6 +231,8 @@ static uint64_t leave_parent(void) {
     owners_abandon();
     peak_abandon();
     mappings_abandon();
+    trace_abandon();
+    trigger_abandon();
     blocks_close_ledger();
     ledger_abandon();
     ended = false;

@@ -11,6 +11,7 @@
 #include "template.h"
 #include "text.h"
 
+#include "../preload/pressure.h"
 #include "../preload/snapshot.h"
 
 #include <ctype.h>
@@ -23,12 +24,21 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-enum { OPTION_STACKS = 256, OPTION_ALLOCATOR, OPTION_FOLLOW, OPTION_PYTHON_OBJECTS, OPTION_STACK_MEMORY, OPTION_QUIET };
+enum {
+    OPTION_STACKS = 256,
+    OPTION_ALLOCATOR,
+    OPTION_FOLLOW,
+    OPTION_PYTHON_OBJECTS,
+    OPTION_STACK_MEMORY,
+    OPTION_PRESSURE,
+    OPTION_IDLE,
+    OPTION_QUIET
+};
 enum { NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
 enum { STACK_MEMORY_LEAST = 64 << 10 };
 
 struct run {
-    const char *output, *stacks, *allocator, *follow;
+    const char *output, *stacks, *allocator, *follow, *pressure, *idle;
     uint64_t stack_memory; /* 0: not given */
     enum program_verdict verdict;
     bool quiet, untrackable, python_objects;
@@ -66,6 +76,11 @@ static int help(void) {
          "                          script goes by its interpreter\n"
          "  --python-objects        count each Python object by itself: sets\n"
          "                          PYTHONMALLOC=malloc, unless you have set it\n"
+         "  --pressure=LIMIT,...    put away what may be (policy stow or free) when memory\n"
+         "                          is short: more than 90% in use, less than 4G left,\n"
+         "                          psi:20% of the time spent waiting for it; with 'kept'\n"
+         "                          also stow what is kept\n"
+         "  --idle=SECONDS          and what was not used for so long\n"
          "  --quiet                 no status line and no summary\n"
          "\n"
          "Exit code: that of CMD; 128+N when signal N killed it; 127 not found;\n"
@@ -95,6 +110,10 @@ static bool take_stacks(struct run *run, const char *value) {
 }
 
 static bool valid_allocator(const char *value) { return strcmp(value, "keep") == 0 || strcmp(value, "mimalloc") == 0; }
+
+static bool valid_pressure(const char *value) { return pressure_parse(value, &(struct pressure_wishes){0}); }
+
+static bool valid_idle(const char *value) { return pressure_parse_idle(value, &(struct pressure_wishes){0}); }
 
 static bool valid_follow(const char *value) {
     size_t length = strlen(value);
@@ -143,6 +162,8 @@ static void set_environment(void *context) {
     if (run->stack_memory) set_number("MEMSTOW_STACK_MEMORY", run->stack_memory);
     set_or_unset("MEMSTOW_ALLOCATOR", run->allocator);
     set_or_unset("MEMSTOW_FOLLOW", run->follow);
+    if (run->pressure) setenv("MEMSTOW_PRESSURE", run->pressure, 1);
+    if (run->idle) setenv("MEMSTOW_IDLE", run->idle, 1);
     if (run->python_objects) setenv("PYTHONMALLOC", "malloc", 1);
 }
 
@@ -246,6 +267,8 @@ int cmd_run(int argc, char **argv) {
                                             {"allocator", required_argument, NULL, OPTION_ALLOCATOR},
                                             {"follow", required_argument, NULL, OPTION_FOLLOW},
                                             {"python-objects", no_argument, NULL, OPTION_PYTHON_OBJECTS},
+                                            {"pressure", required_argument, NULL, OPTION_PRESSURE},
+                                            {"idle", required_argument, NULL, OPTION_IDLE},
                                             {"quiet", no_argument, NULL, OPTION_QUIET},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
@@ -265,6 +288,10 @@ int cmd_run(int argc, char **argv) {
             run.allocator = optarg;
         else if (option == OPTION_FOLLOW && valid_follow(optarg))
             run.follow = optarg;
+        else if (option == OPTION_PRESSURE && valid_pressure(optarg))
+            run.pressure = optarg;
+        else if (option == OPTION_IDLE && valid_idle(optarg))
+            run.idle = optarg;
         else if (option == OPTION_PYTHON_OBJECTS)
             run.python_objects = true;
         else if (option == OPTION_QUIET)
@@ -277,6 +304,11 @@ int cmd_run(int argc, char **argv) {
             return usage_error("run", "--allocator=%s: not keep or mimalloc", TEXT_SAFE(optarg));
         else if (option == OPTION_FOLLOW)
             return usage_error("run", "--follow=%s: not all, none or names, separated by commas", TEXT_SAFE(optarg));
+        else if (option == OPTION_PRESSURE)
+            return usage_error("run", "--pressure=%s: not 90%%, 4G, psi:20%% or some of them with commas, and 'kept'",
+                               TEXT_SAFE(optarg));
+        else if (option == OPTION_IDLE)
+            return usage_error("run", "--idle=%s: not a number of seconds", TEXT_SAFE(optarg));
         else
             return option_error("run", option, argv);
     }

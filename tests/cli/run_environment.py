@@ -25,11 +25,13 @@ assert plain.returncode == 0 and plain.stdout == ours.stdout, (plain, ours)
 assert ours.returncode == 0
 
 done = memstow("run", "--quiet", "-o", "100%%/%n.%p.mst".replace("100%%/", ""), "--stacks=sample:64K", "--follow=a,b",
+               "--pressure=90%,4G,kept", "--idle=300",
                "--allocator=keep", "env", env={**os.environ, "LD_PRELOAD": ""})
 env = dict(line.split("=", 1) for line in done.stdout.split("\n") if "=" in line)
 assert env["MEMSTOW_OUT"] == os.getcwd() + "/%n.%p.mst" and "MEMSTOW_OUT_NAMED" not in env
 assert env["LD_PRELOAD"].endswith("/libmemstow.so")
 assert re.fullmatch("[0-9a-f]{32}", env["MEMSTOW_RUN"]) and env["MEMSTOW_MAIN"].isdigit()
+assert (env["MEMSTOW_PRESSURE"], env["MEMSTOW_IDLE"]) == ("90%,4G,kept", "300")
 assert (env["MEMSTOW_STACKS"], env["MEMSTOW_FOLLOW"], env["MEMSTOW_ALLOCATOR"]) == ("sample:65536", "a,b", "keep")
 os.mkdir("50%n")
 done = memstow("run", "--quiet", "-o", "x.mst", "env", cwd="50%n")

@@ -23,6 +23,10 @@ for words, message in (
         (("diff", "x.mst"), "two files or PIDs are needed"),
         (("diff", "--fail-over=5MiBs", "x.mst", "x.mst"), "--fail-over=5MiBs: not SIZE, PCT% or COUNTx"),
         (("snapshot", "x.mst"), "x.mst is not a PID"),
+        (("decisions",), "one FILE or PID is needed"),
+        (("decisions", "x.mst", "x.mst"), "one FILE or PID is needed"),
+        (("decisions", "x.mst", "--by=model"), "unknown option --by"),
+        (("decisions", "x.mst", "--check=all"), "--check takes no value"),
         (("ps", "x"), "no argument is needed"),
         (("run",), "no command given"),
         (("run", "--stacks=some", "true"), "--stacks=some: not full, none or sample[:BYTES], 1 to 1T"),
@@ -35,13 +39,17 @@ for words, message in (
         (("run", "--stack-memory=", "true"), "--stack-memory=: not a size"),
         (("run", "--stack-memory"), "--stack-memory needs a value"),
         (("run", "--python-objects=yes", "true"), "--python-objects takes no value"),
+        *((("run", f"--pressure={limit}", "true"), f"--pressure={limit}: not 90%, 4G, psi:20% or some of them")
+          for limit in ("", "kept", "0", "101%", "90%,", "psi:20", "4GB", "1.5G", "most")),
+        *((("run", f"--idle={seconds}", "true"), f"--idle={seconds}: not a number of seconds")
+          for seconds in ("", "0", "-1", "5m", "1.5", "9" * 12)),
         (("run", "-o", "%z.mst", "true"), "-o %z.mst: only %n, %p, %x and %% are known")):
     done = memstow(*words, status=2)
     assert done.stderr.startswith("memstow: ") and message in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, (words, done.stderr)
 alone, help = memstow(status=2), memstow("--help").stdout
 assert not alone.stdout and alone.stderr.startswith("memstow: no command given (see 'memstow --help')\nusage: memstow COMMAND ")
 assert help.startswith(alone.stderr.split("\n", 1)[1]), alone.stderr
-for command in ("", "run", "report", "diff", "snapshot", "ps"):
+for command in ("", "run", "report", "diff", "decisions", "snapshot", "ps"):
     text = memstow(*command.split(), "--help").stdout
     assert text.startswith("usage: memstow") and max(map(len, text.split("\n"))) <= 80, command
     if command:

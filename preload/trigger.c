@@ -1,0 +1,392 @@
+/* trigger.c — see trigger.h. */
+#include "trigger.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "ledger.h"
+#include "line.h"
+#include "os.h"
+#include "policy.h"
+#include "pressure.h"
+#include "room.h"
+
+/* What is known of each decision in the end. */
+struct result {
+    int64_t moved, released; /* bytes, or -errno */
+    uint64_t after, stowed;
+    enum policy_category category;
+};
+
+static struct {
+    uint32_t stage; /* enum stage: who has moved it on owns the rest */
+    uint64_t number, began_ns;
+    struct memstow_decision *decisions;
+    struct result *results;
+    struct owner_state *owners;
+    uint32_t decision_room, result_room, owner_room, count;
+} trigger;
+enum stage { STAGE_NONE, STAGE_DECIDING, STAGE_DECIDED };
+
+bool trigger_can_stow, trigger_can_in_use;
+
+static bool move_on(enum stage from, enum stage to) {
+    uint32_t expected = from;
+    return __atomic_compare_exchange_n(&trigger.stage, &expected, to, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+static void finish(enum stage stage) { __atomic_store_n(&trigger.stage, stage, __ATOMIC_RELEASE); }
+
+/* --- words of the trace --- */
+
+static const char *policy_word(uint32_t policy) {
+    static const char *const words[] = {"none", "keep", "stow", "free"};
+    return policy < sizeof words / sizeof *words ? words[policy] : "none";
+}
+
+static const char *kind_word(uint32_t kind) {
+    static const char *const words[] = {"", "model", "node", "run", "custom"};
+    return kind < sizeof words / sizeof *words ? words[kind] : "";
+}
+
+static const char *reason_word(uint32_t reason) {
+    static const char *const words[] = {"", "run_ended", "request", "pressure", "idle"};
+    return words[reason];
+}
+
+static const char *why_word(uint32_t why) {
+    static const char *const words[] = {"",      "nothing_said", "policy",     "in_use", "pressure",
+                                        "empty", "retired",      "not_needed", "cannot", "recent"};
+    return words[why];
+}
+
+static const char *category_word(enum policy_category category) {
+    static const char *const words[] = {"kept", "stowed", "freed", "blocked"};
+    return words[category];
+}
+
+/* Of errors that moving and giving back have; NULL: another one. */
+static const char *error_word(int64_t error) {
+    static const struct {
+        int number;
+        const char *word;
+    } words[] = {{EBUSY, "EBUSY"},   {ENOTSUP, "ENOTSUP"}, {ENOSPC, "ENOSPC"},      {EIO, "EIO"},
+                 {ENOENT, "ENOENT"}, {ENOMEM, "ENOMEM"},   {EINVAL, "EINVAL"},      {EPERM, "EPERM"},
+                 {EFBIG, "EFBIG"},   {EROFS, "EROFS"},     {EDQUOT, "EDQUOT"},      {EACCES, "EACCES"},
+                 {ENODEV, "ENODEV"}, {EINTR, "EINTR"},     {ECANCELED, "ECANCELED"}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (error == -words[i].number) return words[i].word;
+    return NULL;
+}
+
+void trigger_note_policy(uint32_t owner, uint32_t kind, const char *name, const uint64_t keys[2], uint32_t policy,
+                         int32_t priority) {
+    struct line line;
+    line_begin(&line, "SET");
+    line_number(&line, "owner", owner);
+    line_string(&line, "owner_kind", kind_word(kind));
+    line_string(&line, "name", name);
+    line_pair(&line, "keys", keys[0], keys[1]);
+    line_string(&line, "policy", policy_word(policy));
+    line_signed(&line, "priority", priority);
+    line_end(&line);
+}
+
+static void begin_line(struct line *line, const char *kind) {
+    line_begin(line, kind);
+    line_number(line, "trigger", trigger.number);
+}
+
+static void trace_begin(uint32_t reason, const char *text, uint64_t needed) {
+    struct line line;
+    uint64_t before = 0;
+    for (uint32_t i = 0; i < trigger.count; i++) before = policy_sum(before, trigger.decisions[i].live_bytes);
+    begin_line(&line, "TRIGGER");
+    line_string(&line, "reason", reason_word(reason));
+    line_string(&line, "text", text);
+    line_number(&line, "needed", needed);
+    line_number(&line, "owners", trigger.count);
+    line_number(&line, "before_bytes", before);
+    line_number(&line, "began_ns", trigger.began_ns);
+    line_end(&line);
+}
+
+static void trace_decision(const struct memstow_decision *decision) {
+    struct line line;
+    begin_line(&line, "DECISION");
+    line_number(&line, "owner", decision->owner);
+    line_string(&line, "policy", policy_word(decision->policy));
+    line_string(&line, "action", policy_word(decision->action));
+    line_string(&line, "why", why_word(decision->why));
+    line_number(&line, "bytes", decision->live_bytes);
+    line_end(&line);
+}
+
+static void trace_category(const struct memstow_decision *decision, const struct result *result) {
+    struct line line;
+    int64_t error = result->moved < 0 ? result->moved : result->released;
+    begin_line(&line, "CATEGORY");
+    line_number(&line, "owner", decision->owner);
+    line_string(&line, "category", category_word(result->category));
+    line_number(&line, "before_bytes", decision->live_bytes);
+    line_number(&line, "after_bytes", result->after);
+    line_number(&line, "stowed_bytes", result->stowed);
+    if (error < 0) line_string(&line, "error", error_word(error) ? error_word(error) : "other");
+    line_end(&line);
+}
+
+/* Why what is left of an owner is there. */
+static const char *remains_why(const struct memstow_decision *decision, const struct result *result) {
+    if (result->category == POLICY_STOWED) return "stowed";
+    if (decision->action == MEMSTOW_FREE) return "alive";
+    if (decision->action == MEMSTOW_STOW) return "refused";
+    return why_word(decision->why);
+}
+
+static void trace_remaining(const struct memstow_decision *decision, const struct result *result) {
+    struct line line;
+    begin_line(&line, "REMAINING");
+    line_number(&line, "owner", decision->owner);
+    line_number(&line, "bytes", result->after);
+    line_number(&line, "stowed_bytes", result->stowed);
+    line_string(&line, "why", remains_why(decision, result));
+    line_end(&line);
+}
+
+/* --- begin --- */
+
+/* All owners, in memory of ours: their number may grow while it is made larger. */
+static bool list_owners(struct owner_state **owners, uint32_t *room, uint32_t *count) {
+    *count = owners_list(*owners, *room);
+    while (*count > *room) {
+        if (!room_grow(owners, room, *count, sizeof **owners)) return false;
+        *count = owners_list(*owners, *room);
+    }
+    return true;
+}
+
+static bool decide(uint32_t reason, uint64_t needed, bool drops) {
+    uint32_t owners;
+    trigger.began_ns = os_now();
+    struct policy_question question = {.reason = reason,
+                                       .can_stow = trigger_can_stow,
+                                       .can_in_use = trigger_can_in_use,
+                                       .drops = drops,
+                                       .take_kept = pressure_wishes()->take_kept,
+                                       .needed = needed,
+                                       .now_ns = trigger.began_ns,
+                                       .idle_ns = pressure_wishes()->idle_ns};
+    if (!list_owners(&trigger.owners, &trigger.owner_room, &owners) ||
+        !ROOM_FOR(&trigger, decisions, decision_room, owners) || !ROOM_FOR(&trigger, results, result_room, owners))
+        return false;
+    trigger.count = policy_decide(trigger.owners, owners, &question, trigger.decisions);
+    return true;
+}
+
+int64_t trigger_begin(uint32_t reason, const char *text, uint64_t needed, bool drops,
+                      const struct memstow_decision **decisions) {
+    if (reason < MEMSTOW_RUN_ENDED || reason > MEMSTOW_IDLE) return -EINVAL;
+    if (!move_on(STAGE_NONE, STAGE_DECIDING)) return -EBUSY;
+    if (!decide(reason, needed, drops)) {
+        finish(STAGE_NONE);
+        return -ENOMEM;
+    }
+    trigger.number++;
+    trace_begin(reason, text, needed);
+    for (uint32_t i = 0; i < trigger.count; i++) trace_decision(&trigger.decisions[i]);
+    *decisions = trigger.decisions;
+    uint32_t count = trigger.count;
+    finish(STAGE_DECIDED);
+    return count;
+}
+
+/* --- end --- */
+
+static struct result act(const struct memstow_decision *decision) {
+    struct result result = {0};
+    if (decision->action == MEMSTOW_STOW) result.moved = owners_stow(decision->owner);
+    if (decision->action != MEMSTOW_KEEP || decision->why == MEMSTOW_WHY_RETIRED)
+        result.released = owners_release(decision->owner);
+    return result;
+}
+
+static const struct owner_state *state_of(uint32_t owner, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        if (trigger.owners[i].id == owner) return &trigger.owners[i];
+    return NULL;
+}
+
+/* Owners that are not in the list any more have nothing. */
+static void see_what_came_of_it(void) {
+    uint32_t owners;
+    if (!list_owners(&trigger.owners, &trigger.owner_room, &owners)) owners = trigger.owner_room;
+    for (uint32_t i = 0; i < trigger.count; i++) {
+        const struct memstow_decision *decision = &trigger.decisions[i];
+        const struct owner_state *state = state_of(decision->owner, owners);
+        struct result *result = &trigger.results[i];
+        result->after = state ? state->live_bytes : 0;
+        result->stowed = state ? state->stowed_bytes : 0;
+        result->category =
+            policy_category(decision->action, decision->why, decision->live_bytes, result->after, result->stowed);
+    }
+}
+
+struct sums {
+    uint64_t categories[POLICY_CATEGORIES], models, before, after, moved, released, given;
+};
+
+static uint64_t not_negative(int64_t n) { return n > 0 ? (uint64_t)n : 0; }
+
+/* What was dropped, and what its heap gave back, may be the same memory: the larger of the two counts. */
+static uint64_t given_by(const struct memstow_decision *decision, const struct result *result) {
+    uint64_t released = not_negative(result->released);
+    uint64_t dropped = decision->live_bytes > result->after ? decision->live_bytes - result->after : 0;
+    if (decision->action == MEMSTOW_KEEP && decision->why != MEMSTOW_WHY_RETIRED) return 0;
+    return policy_sum(not_negative(result->moved), dropped > released ? dropped : released);
+}
+
+static void add(struct sums *sums, const struct memstow_decision *decision, const struct result *result) {
+    sums->moved = policy_sum(sums->moved, not_negative(result->moved));
+    sums->released = policy_sum(sums->released, not_negative(result->released));
+    sums->given = policy_sum(sums->given, given_by(decision, result));
+    if (decision->why == MEMSTOW_WHY_EMPTY) return;
+    sums->categories[result->category]++;
+    sums->models++;
+    sums->before = policy_sum(sums->before, decision->live_bytes);
+    sums->after = policy_sum(sums->after, result->after);
+}
+
+static void trace_act(const struct sums *sums) {
+    struct line line;
+    begin_line(&line, "ACT");
+    for (int i = 0; i < POLICY_CATEGORIES; i++)
+        line_number(&line, category_word((enum policy_category)i), sums->categories[i]);
+    line_number(&line, "models_before", sums->models);
+    line_number(&line, "models_after", sums->models - sums->categories[POLICY_FREED]);
+    line_number(&line, "before_bytes", sums->before);
+    line_number(&line, "after_bytes", sums->after);
+    line_number(&line, "moved_bytes", sums->moved);
+    line_number(&line, "released_bytes", sums->released);
+    line_number(&line, "given_bytes", sums->given);
+    line_number(&line, "took_ns", os_now() - trigger.began_ns);
+    line_end(&line);
+}
+
+static uint64_t trace_end(void) {
+    struct sums sums = {0};
+    for (uint32_t i = 0; i < trigger.count; i++) {
+        add(&sums, &trigger.decisions[i], &trigger.results[i]);
+        if (trigger.decisions[i].why != MEMSTOW_WHY_EMPTY) trace_category(&trigger.decisions[i], &trigger.results[i]);
+    }
+    for (uint32_t i = 0; i < trigger.count; i++)
+        if (trigger.decisions[i].why != MEMSTOW_WHY_EMPTY && trigger.results[i].after)
+            trace_remaining(&trigger.decisions[i], &trigger.results[i]);
+    trace_act(&sums); /* the last: a trigger without it was not finished */
+    return sums.given;
+}
+
+int64_t trigger_end(void) {
+    if (!move_on(STAGE_DECIDED, STAGE_DECIDING)) return -ENOENT;
+    for (uint32_t i = 0; i < trigger.count; i++) trigger.results[i] = act(&trigger.decisions[i]);
+    see_what_came_of_it();
+    uint64_t given = trace_end();
+    finish(STAGE_NONE);
+    return given > INT64_MAX ? INT64_MAX : (int64_t)given;
+}
+
+void trigger_cancel(void) {
+    if (move_on(STAGE_DECIDED, STAGE_DECIDING)) finish(STAGE_NONE);
+}
+
+int64_t trigger_run(uint32_t reason, const char *text, uint64_t needed) {
+    const struct memstow_decision *decisions;
+    int64_t count = trigger_begin(reason, text, needed, false, &decisions);
+    return count < 0 ? count : trigger_end();
+}
+
+/* --- without being asked --- */
+
+enum { PRESSURE_WAIT_S = 10, PRESSURE_WAIT_MOST_S = 300 };
+static const uint64_t SECOND = 1000000000;
+
+/* Of the one thread that polls. */
+static struct {
+    uint64_t idle_since_ns; /* who became idle before this has been seen to */
+    uint64_t idle_next_ns;  /* not looked for before this */
+    uint64_t pressure_ns;   /* not before this */
+    uint64_t wait_s;
+    struct owner_state *owners;
+    uint32_t owner_room;
+} watch;
+
+bool trigger_polls(void) {
+    const struct pressure_wishes *wishes = pressure_wishes();
+    return wishes->any || wishes->idle_ns;
+}
+
+/* Waits longer each time that a trigger gave little. Whoever is asked does it later: what came of it is not known
+ * here, and counts as nothing. */
+static void wait_after(uint64_t now_ns, bool gave) {
+    watch.wait_s = gave || !watch.wait_s ? PRESSURE_WAIT_S : 2 * watch.wait_s;
+    if (watch.wait_s > PRESSURE_WAIT_MOST_S) watch.wait_s = PRESSURE_WAIT_MOST_S;
+    watch.pressure_ns = now_ns + watch.wait_s * SECOND;
+}
+
+typedef bool ask_function(uint32_t reason, const char *text, uint64_t needed);
+
+/* Whether it was done or passed on; *gave: whether that was worth it, a tenth of what was needed. */
+static bool do_or_ask(uint32_t reason, const char *text, uint64_t needed, ask_function *ask, bool *gave) {
+    *gave = false;
+    if (ask && ask(reason, text, needed)) return true;
+    int64_t given = trigger_run(reason, text, needed);
+    *gave = given > 0 && (uint64_t)given >= needed / 10;
+    return given != -EBUSY;
+}
+
+static bool poll_pressure(uint64_t now_ns, ask_function *ask) {
+    const char *text;
+    bool gave;
+    if (!pressure_wishes()->any || now_ns < watch.pressure_ns) return false;
+    uint64_t needed = pressure_needed(&text);
+    if (!needed) watch.wait_s = 0;
+    if (!needed || !do_or_ask(MEMSTOW_PRESSURE, text, needed, ask, &gave)) return false;
+    wait_after(now_ns, gave);
+    return true;
+}
+
+static bool somebody_became_idle(uint64_t now_ns) {
+    struct policy_question question = {.reason = MEMSTOW_IDLE,
+                                       .can_stow = trigger_can_stow,
+                                       .can_in_use = trigger_can_in_use,
+                                       .now_ns = now_ns,
+                                       .idle_ns = pressure_wishes()->idle_ns};
+    uint32_t count;
+    if (!list_owners(&watch.owners, &watch.owner_room, &count)) return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (policy_became_idle(&watch.owners[i], &question, watch.idle_since_ns)) return true;
+    return false;
+}
+
+/* What all owners have is the sum over all threads and sites: milliseconds in a large program. So not each second. */
+static bool poll_idle(uint64_t now_ns, ask_function *ask) {
+    uint64_t idle_ns = pressure_wishes()->idle_ns;
+    bool gave;
+    if (!idle_ns || now_ns < watch.idle_next_ns) return false;
+    watch.idle_next_ns = now_ns + idle_ns / 10;
+    if (!somebody_became_idle(now_ns)) return false;
+    if (!do_or_ask(MEMSTOW_IDLE, "not used for long", 0, ask, &gave)) return false;
+    watch.idle_since_ns = now_ns;
+    return true;
+}
+
+uint32_t trigger_poll(uint64_t now_ns, ask_function *ask) {
+    if (ledger_is_sealed()) return 0;
+    if (poll_pressure(now_ns, ask)) return MEMSTOW_PRESSURE;
+    return poll_idle(now_ns, ask) ? MEMSTOW_IDLE : 0;
+}
+
+void trigger_abandon(void) {
+    finish(STAGE_NONE);
+    trigger.number = 0;
+    watch.pressure_ns = watch.wait_s = watch.idle_since_ns = watch.idle_next_ns = 0;
+}
