@@ -13,6 +13,7 @@
 #include "os.h"
 #include "owned.h"
 #include "tags.h"
+#include "trigger.h"
 #include "words.h"
 
 enum { SLAB = 1024, SLABS = OWNERS_LIMIT / SLAB, TEXT_MAX = 1024 };
@@ -292,10 +293,12 @@ int owners_policy(uint32_t id, uint32_t policy, int32_t priority) {
     if (!owner) return -ENOENT;
     if (!may_own(owner)) return -EINVAL;
     if (!lock_wait(&registry)) return -EBUSY;
+    bool news = owner->policy != policy || owner->priority != priority;
     owner->policy = policy;
     owner->priority = priority;
     note_state(owner);
     lock_let_go(&registry);
+    if (news) trigger_note_policy(owners_final(id), owner->kind, owner->name, owner->keys, policy, priority);
     return 0;
 }
 
