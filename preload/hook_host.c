@@ -22,6 +22,7 @@
 #include "pin.h"
 #include "process.h"
 #include "site.h"
+#include "stow.h"
 
 #define HOOK __attribute__((visibility("default")))
 
@@ -356,6 +357,23 @@ HOOK void *calloc(size_t count, size_t each) {
 
 /* --- freeing --- */
 
+/* What is stowed of it is not read back. */
+static void give_back(void *p, const struct known *block) {
+    if (!block->in_table) {
+        allocator_of(block)->free(block->raw);
+        return;
+    }
+    bool mapped = block->mark & HEADER_MAPPED;
+    uint32_t pass = stow_pass_begin();
+    if (stow_pass_watched(pass)) (mapped ? stow_note_unmap : stow_note_free)((uintptr_t)p, block->size);
+    if (mapped)
+        os_unmap(block->raw, mapped_length(block->size));
+    else
+        allocator_of(block)->free(block->raw);
+    stow_pass_end(pass);
+    stack_note_unmapping(); /* that may have been all of a mapping */
+}
+
 __attribute__((noinline)) static void host_free(void *p) {
     if (!p) return;
     struct known block = look_at(p);
@@ -365,11 +383,7 @@ __attribute__((noinline)) static void host_free(void *p) {
     count_out(p, &block);
     if (block.ours && !(block.mark & BLOCK_BARE))
         header_of(p)->mark = 0; /* freed again, it is nobody's, and the allocator says so as it does without us */
-    if (block.ours && block.mark & HEADER_MAPPED)
-        os_unmap(block.raw, mapped_length(block.size));
-    else
-        allocator_of(&block)->free(block.raw);
-    if (block.in_table) stack_note_unmapping(); /* that may have been all of a mapping */
+    give_back(p, &block);
 }
 
 __attribute__((noinline)) static void free_flushed(struct thread *self, struct header *header) {
@@ -416,6 +430,16 @@ HOOK void free(void *p) {
 
 /* --- resizing --- */
 
+/* What the allocator copies, or moves as pages, must be plain memory. */
+static void *resize_large(void *p, const struct known *block, size_t size) {
+    void *raw = NULL;
+    uint32_t pass = stow_pass_begin();
+    if (!stow_pass_watched(pass) || !stow_note_whole((uintptr_t)p, block->size, true))
+        raw = block->mark & HEADER_MAPPED ? mapped_resize(block, size) : next.realloc(block->raw, size + BEFORE);
+    stow_pass_end(pass);
+    return raw ? raw : no_memory();
+}
+
 /* In place or moved by the next allocator, header and all. What is known by address is taken out before, and put
  * back on failure; the counters follow the header, so they change afterwards. */
 static void *resize_whole(void *p, const struct known *block, size_t size, struct caller caller) {
@@ -423,7 +447,7 @@ static void *resize_whole(void *p, const struct known *block, size_t size, struc
     bool entered = block->in_table && blocks_take((uintptr_t)p, &entry);
     uint32_t mapped = block->mark & HEADER_MAPPED, distance = header_distance(block->mark);
     header_of(p)->mark = 0; /* as in free_at_site */
-    char *raw = mapped ? mapped_resize(block, size) : next.realloc(block->raw, size + BEFORE);
+    char *raw = entered ? resize_large(p, block, size) : next.realloc(block->raw, size + BEFORE);
     if (!raw) {
         header_of(p)->mark = block->mark;
         if (entered) blocks_add((uintptr_t)p, &entry, account_thread_slot());

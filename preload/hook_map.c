@@ -12,6 +12,7 @@
 #include "mappings.h"
 #include "process.h"
 #include "site.h"
+#include "stow.h"
 
 #define HOOK __attribute__((visibility("default")))
 
@@ -20,6 +21,9 @@ static bool counts(struct caller caller) { return process_tracked() && !next_is_
 /* The next definition of a name, looked up once. */
 #define NEXT(name) ((__typeof__(&name))find_next(#name, &next_##name))
 static void *next_mmap, *next_munmap, *next_mremap, *next_madvise, *next_mprotect, *next_brk, *next_sbrk;
+static void *next_mlock, *next_mlock2, *next_mlockall;
+
+enum { ADVICE_DONTNEED_LOCKED = 24 }; /* glibc 2.36 has no name for it */
 
 static void *find_next(const char *name, void **known) {
     void *found = __atomic_load_n(known, __ATOMIC_RELAXED);
@@ -36,7 +40,10 @@ static enum snap_mapping_kind kind_of(int protection, int flags) {
 }
 
 static void *map(void *hint, size_t length, int protection, int flags, int fd, off_t offset, struct caller caller) {
+    uint32_t pass = stow_pass_begin();
+    if (stow_pass_watched(pass) && flags & MAP_FIXED) stow_note_unmap((uintptr_t)hint, length);
     void *p = NEXT(mmap)(hint, length, protection, flags, fd, offset);
+    stow_pass_end(pass);
     if (flags & MAP_FIXED) stack_note_unmapping();
     if (p != MAP_FAILED && counts(caller))
         mappings_add((uintptr_t)p, length, kind_of(protection, flags), (flags & MAP_TYPE) != MAP_PRIVATE,
@@ -56,7 +63,10 @@ HOOK void *mmap64(void *hint, size_t length, int protection, int flags, int fd, 
 static bool is_range(const void *start, size_t length) { return (uintptr_t)start % OS_PAGE == 0 && length; }
 
 static int unmap(void *start, size_t length) {
+    uint32_t pass = stow_pass_begin();
+    if (stow_pass_watched(pass) && is_range(start, length)) stow_note_unmap((uintptr_t)start, length);
     int result = NEXT(munmap)(start, length);
+    stow_pass_end(pass);
     stack_note_unmapping();
     return result;
 }
@@ -72,8 +82,20 @@ HOOK int munmap(void *start, size_t length) {
     return result;
 }
 
+/* What a file backs would grow beyond the file's end. */
+static bool make_whole(void *start, size_t length, void *over, size_t over_length) {
+    int error = is_range(start, length) ? stow_note_whole((uintptr_t)start, length, false) : 0;
+    if (over) stow_note_unmap((uintptr_t)over, over_length);
+    if (error) errno = ENOMEM;
+    return !error;
+}
+
 static void *remap(void *old, size_t old_length, size_t length, int flags, void *hint) {
-    void *p = NEXT(mremap)(old, old_length, length, flags, hint);
+    uint32_t pass = stow_pass_begin();
+    void *p = MAP_FAILED;
+    if (!stow_pass_watched(pass) || make_whole(old, old_length, flags & MREMAP_FIXED ? hint : NULL, length))
+        p = NEXT(mremap)(old, old_length, length, flags, hint);
+    stow_pass_end(pass);
     stack_note_unmapping();
     return p;
 }
@@ -106,16 +128,62 @@ HOOK void *mremap(void *old, size_t old_length, size_t length, int flags, ...) {
     return p;
 }
 
+/* Some advice means something else to memory that a file backs, or is refused there. */
+static void prepare_advice(void *start, size_t length, int advice) {
+    if (!is_range(start, length)) return;
+    if (advice == MADV_DONTNEED || advice == MADV_FREE || advice == ADVICE_DONTNEED_LOCKED)
+        stow_note_discard((uintptr_t)start, length);
+    else if (advice == MADV_WIPEONFORK || advice == MADV_DONTFORK || advice == MADV_MERGEABLE || advice == MADV_REMOVE)
+        stow_note_whole((uintptr_t)start, length, false);
+}
+
 HOOK int madvise(void *start, size_t length, int advice) {
+    uint32_t pass = stow_pass_begin();
+    if (stow_pass_watched(pass)) prepare_advice(start, length, advice);
     int result = NEXT(madvise)(start, length, advice);
+    stow_pass_end(pass);
     if (!result && counts(CALLER)) mappings_advise((uintptr_t)start, length, advice);
     return result;
 }
 
 HOOK int mprotect(void *start, size_t length, int protection) {
+    uint32_t pass = stow_pass_begin();
+    if (stow_pass_watched(pass) && is_range(start, length)) stow_note_change((uintptr_t)start, length);
     int result = NEXT(mprotect)(start, length, protection);
+    stow_pass_end(pass);
     if (!(protection & PROT_READ)) stack_note_unmapping();
     if (!result && counts(CALLER)) mappings_protect((uintptr_t)start, length, protection != PROT_NONE);
+    return result;
+}
+
+/* Who locks memory wants it to be there: whole, and not on its way. */
+static bool make_whole_to_lock(uint32_t pass, const void *start, size_t length) {
+    uintptr_t first = (uintptr_t)start & ~(uintptr_t)(OS_PAGE - 1);
+    if (!stow_pass_watched(pass) || !stow_note_whole(first, length + ((uintptr_t)start - first), false)) return true;
+    errno = ENOMEM;
+    return false;
+}
+
+HOOK int mlock(const void *start, size_t length) {
+    uint32_t pass = stow_pass_begin();
+    int result = make_whole_to_lock(pass, start, length) ? NEXT(mlock)(start, length) : -1;
+    stow_pass_end(pass);
+    return result;
+}
+
+HOOK int mlock2(const void *start, size_t length, unsigned flags) {
+    uint32_t pass = stow_pass_begin();
+    int result = make_whole_to_lock(pass, start, length) ? NEXT(mlock2)(start, length, flags) : -1;
+    stow_pass_end(pass);
+    return result;
+}
+
+/* What is stowed is then read back by the kernel; nothing more leaves. */
+HOOK int mlockall(int flags) {
+    uint32_t pass = stow_pass_begin();
+    if (stow_pass_watched(pass)) stow_note_change(0, (size_t)1 << 47);
+    int result = NEXT(mlockall)(flags);
+    stow_pass_end(pass);
     return result;
 }
 

@@ -3,7 +3,9 @@
  * hook: the child notices by itself (process.h). */
 #include <alloca.h>
 #include <dlfcn.h>
+#include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +16,7 @@
 #include "ledger.h"
 #include "process.h"
 #include "site.h"
+#include "stow.h"
 
 #define HOOK __attribute__((visibility("default")))
 
@@ -122,6 +125,64 @@ HOOK int execle(const char *path, const char *first, ...) {
     return execve(path, arguments, environment);
 }
 
+/* --- forks that glibc does not announce (fork is announced by pthread_atfork) --- */
+
+/* What a child is to have of memory is there: no chunk is on its way while it is made. */
+struct forking {
+    uint32_t pass;
+    bool held;
+};
+
+static struct forking fork_begins(void) {
+    struct forking self = {.pass = stow_pass_begin()};
+    self.held = stow_pass_watched(self.pass);
+    if (self.held) stow_fork_begin();
+    return self;
+}
+
+static void fork_ends(struct forking self, bool in_child) {
+    if (self.held) stow_fork_end(in_child);
+    if (!in_child) stow_pass_end(self.pass);
+}
+
+HOOK pid_t _Fork(void) {
+    struct forking forking = fork_begins();
+    pid_t pid = NEXT(_Fork)();
+    fork_ends(forking, pid == 0);
+    return pid;
+}
+
+struct clone_start {
+    int (*start)(void *);
+    void *argument;
+    struct forking forking;
+};
+
+static int clone_begins(void *context) {
+    struct clone_start *self = context; /* on the stack of the parent, of which the child has a copy */
+    fork_ends(self->forking, true);
+    return self->start(self->argument);
+}
+
+HOOK int clone(int (*start)(void *), void *stack, int flags, void *argument, ...) {
+    va_list list;
+    va_start(list, argument);
+    pid_t *parent = va_arg(list, pid_t *);
+    void *local = va_arg(list, void *);
+    pid_t *child = va_arg(list, pid_t *);
+    va_end(list);
+    if (flags & CLONE_VM) return NEXT(clone)(start, stack, flags, argument, parent, local, child);
+    struct clone_start begin = {start, argument, fork_begins()};
+    int pid = NEXT(clone)(clone_begins, stack, flags, &begin, parent, local, child);
+    fork_ends(begin.forking, false);
+    return pid;
+}
+
+static bool is_fork(long number, unsigned long first) {
+    if (number == SYS_clone3) return first && !(((const struct clone_args *)first)->flags & CLONE_VM);
+    return number == SYS_fork || (number == SYS_clone && !(first & CLONE_VM));
+}
+
 /* --- the ends that run no destructor --- */
 
 HOOK __attribute__((noreturn)) void _exit(int status) {
@@ -215,5 +276,9 @@ HOOK long syscall(long number, ...) {
     va_end(list);
     if (unlikely(!found)) __atomic_store_n(&known, found = NEXT(syscall), __ATOMIC_RELAXED);
     look_for_sandbox(number, (unsigned long)a);
-    return found(number, a, b, c, d, e, f);
+    if (likely(!is_fork(number, (unsigned long)a))) return found(number, a, b, c, d, e, f);
+    struct forking forking = fork_begins();
+    long result = found(number, a, b, c, d, e, f);
+    fork_ends(forking, result == 0);
+    return result;
 }

@@ -22,6 +22,7 @@
 #include "sample.h"
 #include "site.h"
 #include "stack.h"
+#include "stow.h"
 #include "tags.h"
 #include "trace.h"
 #include "trigger.h"
@@ -233,6 +234,7 @@ static uint64_t leave_parent(void) {
     mappings_abandon();
     trace_abandon();
     trigger_abandon();
+    stow_abandon();
     blocks_close_ledger();
     ledger_abandon();
     ended = false;

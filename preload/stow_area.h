@@ -1,0 +1,53 @@
+/* stow_area.h — what kind of memory lies where, by /proc/self/smaps, maps and pagemap.
+ * In: addresses. Out: areas with what forbids to move them, and which of their pages are in memory. It uses its
+ * caller's memory only, and never touches the areas. */
+#ifndef MEMSTOW_STOW_AREA_H
+#define MEMSTOW_STOW_AREA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+/* One mapping, as a line of maps has it; the second part from smaps. */
+struct stow_area {
+    uint64_t start, end, offset;
+    uint64_t inode;
+    bool read, write, execute, shared, file, stack;
+    char path[512]; /* of a file; cut where it is longer, which then names none */
+
+    uint64_t anonymous; /* bytes of private pages */
+    bool locked, sealed, fork_advice, faults_taken, special, key;
+};
+
+enum { STOW_AREA_TEXT = 65536 };
+
+/* Visits the process's mappings in address order until it returns false; `detail`: with the second part, which takes
+ * the kernel about 10 ms for each GiB in memory. `text` is STOW_AREA_TEXT bytes to work in. Returns how many, or
+ * -errno. */
+int64_t stow_areas(bool detail, char *text, bool (*visit)(void *context, const struct stow_area *area), void *context);
+
+/* The mapping with that address; false: there is none. */
+bool stow_area_at(uint64_t address, char *text, struct stow_area *out);
+
+/* Why the pages of a private mapping of memory may not move: enum stow_refusal. */
+uint32_t stow_area_refusal(const struct stow_area *area);
+
+/* --- pages --- */
+
+enum stow_page { STOW_PAGE_ABSENT, STOW_PAGE_FILE, STOW_PAGE_OWN };
+
+int stow_pages_open(void); /* of pagemap, or -errno */
+
+/* The first run of pages in memory (own: of private ones only) at or after *start and before `end`; gaps of less than
+ * `gap` pages are part of it. False when there is none; also when pagemap cannot be read. *pages is how many of the run
+ * are in memory. */
+bool stow_pages_run(int pagemap, uint64_t *start, uint64_t end, bool own, uint64_t gap, uint64_t *run_end,
+                    uint64_t *pages);
+/* Bytes of it in memory. */
+uint64_t stow_pages_count(int pagemap, uint64_t start, uint64_t end, bool own);
+
+#pragma GCC visibility pop
+
+#endif

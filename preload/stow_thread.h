@@ -1,0 +1,23 @@
+/* stow_thread.h — a thread of our own for as long as a move takes, with descriptors of its own: what the program closes
+ * and opens meanwhile cannot be ours, and ours cannot be what it means. Not by pthread_create, which allocates and
+ * makes the program one with threads for good. It runs on its maker's thread-local storage, so that nothing in it may
+ * use any, and with its maker's signal mask, which must let no handler run. */
+#ifndef MEMSTOW_STOW_THREAD_H
+#define MEMSTOW_STOW_THREAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+struct stow_thread;
+
+/* NULL: there can be none. `own_files`: its descriptors are its own, of which it has none at first (before Linux 5.9
+ * they are its maker's). */
+struct stow_thread *thread_start(void (*work)(void *context), void *context, bool own_files);
+/* Waits for its end. */
+void thread_join(struct stow_thread *self);
+
+#pragma GCC visibility pop
+
+#endif

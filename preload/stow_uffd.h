@@ -1,0 +1,32 @@
+/* stow_uffd.h — userfaultfd, as far as moving memory needs it: threads that touch a missing page of a registered range
+ * wait until it is there. In: ranges. Out: 0 or -errno. It never touches the ranges itself. */
+#ifndef MEMSTOW_STOW_UFFD_H
+#define MEMSTOW_STOW_UFFD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+enum {
+    UFFD_MOVES = 1 << 0,   /* pages can be moved one by one (Linux 6.8) */
+    UFFD_FOLLOWS = 1 << 1, /* a registered range that is moved by mremap stays registered; somebody must read events */
+};
+
+/* A descriptor that also handles faults inside system calls, with those of the wanted features that there are in
+ * *features; or -errno. */
+int uffd_open(uint32_t wanted, uint32_t *features);
+long uffd_register(int fd, uint64_t start, uint64_t length);
+void uffd_unregister(int fd, uint64_t start, uint64_t length); /* wakes, too */
+void uffd_wake(int fd, uint64_t start, uint64_t length);
+/* Moves all pages that there are; both ranges lie in one mapping each. *done: how far it came. -EBUSY: the page there
+ * is pinned, or shared with a forked process; -EEXIST: there is one already where it should go. */
+long uffd_move(int fd, uint64_t to, uint64_t from, uint64_t length, uint64_t *done);
+/* Whether a result says that the descriptor is none any more: somebody closed its number. All that was registered is
+ * plain memory then, and nobody waits. */
+bool uffd_is_lost(long result);
+long uffd_copy(int fd, uint64_t to, uint64_t from, uint64_t length);
+
+#pragma GCC visibility pop
+
+#endif

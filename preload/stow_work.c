@@ -1,0 +1,202 @@
+/* stow_work.c — see stow_work.h. */
+#include "stow_work.h"
+
+#include <errno.h>
+
+#include "lock.h"
+#include "os.h"
+#include "stow_table.h"
+#include "stow_thread.h"
+
+uint32_t stow_watch, stow_epoch, stow_passing[2];
+struct stow_current work_current;
+
+enum { HUGE = 2 << 20, LOCKED_MOST = 4096 };
+
+static const char *const TEXTS[STOW_REFUSALS] = {
+    [STOW_DONE] = "it moved",
+    [STOW_EMPTY] = "no whole page of it is in memory",
+    [STOW_GONE] = "it was freed, unmapped or changed meanwhile",
+    [STOW_CANCELLED] = "the move was cancelled",
+    [STOW_NOT_PRIVATE] = "it is shared with other processes",
+    [STOW_NO_ACCESS] = "it is not readable and writable, or it is code",
+    [STOW_LOCKED] = "it is locked in memory (mlock)",
+    [STOW_LOCKS_FUTURE] = "all that is mapped is locked in memory (mlockall)",
+    [STOW_PINNED] = "a device or a system call in flight holds its pages",
+    [STOW_REGISTERED] = "a device was told where it is",
+    [STOW_MEMORY_POLICY] = "it has a NUMA memory policy",
+    [STOW_KEY] = "it has a protection key",
+    [STOW_SEALED] = "it is sealed (mseal)",
+    [STOW_FORK_ADVICE] = "it is kept from forked processes (MADV_DONTFORK, MADV_WIPEONFORK)",
+    [STOW_FAULTS_TAKEN] = "the program handles its page faults itself (userfaultfd)",
+    [STOW_SPECIAL] = "it is a device's memory, or on huge pages of its own",
+    [STOW_NAMELESS_FILE] = "its file has no name any more, and may be in memory itself",
+    [STOW_STACK] = "it is a stack",
+    [STOW_NOT_IDLE] = "the kernel cannot move it in one step, and its owner is not idle",
+    [STOW_IN_USE] = "its owner was called idle, and it was written to",
+    [STOW_MAPPINGS] = "the process is near vm.max_map_count",
+    [STOW_ADDRESS_SPACE] = "there is no address space or memory to move it through",
+    [STOW_NO_DIRECTORY] = "there is no stow directory that can be written to",
+    [STOW_MEMORY_TARGET] = "the stow directory is in memory (tmpfs)",
+    [STOW_UNSAFE_TARGET] = "the stow directory is on FUSE, a network or an unknown file system",
+    [STOW_FILE_LIMIT] = "the limit of file sizes (RLIMIT_FSIZE)",
+    [STOW_DISK_FULL] = "the disk is full",
+    [STOW_DISK_ERROR] = "the disk answered with an error",
+    [STOW_NO_DESCRIPTOR] = "no descriptor is left, or it was closed (RLIMIT_NOFILE)",
+    [STOW_SANDBOX] = "the process is in a sandbox",
+    [STOW_NO_KERNEL_HELP] = "the kernel lacks or forbids what this takes",
+};
+
+const char *stow_refusal_text(uint32_t refusal) { return refusal < STOW_REFUSALS ? TEXTS[refusal] : "?"; }
+
+uint32_t stow_watch, stow_epoch, stow_passing[2];
+
+static struct { uint64_t start, end; } locked[LOCKED_MOST];
+static uint32_t locked_count;
+
+void work_update_watch(void) {
+    __atomic_store_n(&stow_watch, table_count() + __atomic_load_n(&work_current.held, __ATOMIC_RELAXED),
+                     __ATOMIC_SEQ_CST);
+}
+
+void stow_cancel(void) { __atomic_store_n(&work_current.cancelled, true, __ATOMIC_RELAXED); }
+
+static bool is_cancelled(void) { return __atomic_load_n(&work_current.cancelled, __ATOMIC_RELAXED); }
+
+struct stow_progress stow_progress(void) {
+    return (struct stow_progress){os_load(&work_current.moved), os_load(&work_current.wanted),
+                                  __atomic_load_n(&work_current.held, __ATOMIC_RELAXED) != 0};
+}
+
+void work_refuse(struct work *work, uint32_t refusal) {
+    if (!work->piece.refusal) work->piece.refusal = refusal;
+}
+
+int work_error(uint32_t refusal) {
+    switch (refusal) {
+    case STOW_DONE:
+    case STOW_EMPTY:
+        return 0;
+    case STOW_CANCELLED:
+        return -ECANCELED;
+    case STOW_DISK_FULL:
+    case STOW_FILE_LIMIT:
+        return -ENOSPC;
+    case STOW_DISK_ERROR:
+        return -EIO;
+    case STOW_MAPPINGS:
+    case STOW_ADDRESS_SPACE:
+    case STOW_NO_DESCRIPTOR:
+        return -ENOMEM;
+    case STOW_SANDBOX:
+        return -EPERM;
+    default:
+        return -ENOTSUP;
+    }
+}
+
+bool work_is_registered(uint64_t start, uint64_t end) {
+    for (uint32_t i = 0; i < locked_count; i++)
+        if (start < locked[i].end && locked[i].start < end) return true;
+    return false;
+}
+
+bool work_register(uint64_t start, uint64_t end) {
+    if (locked_count == LOCKED_MOST) return false;
+    locked[locked_count].start = start;
+    locked[locked_count++].end = end;
+    return true;
+}
+
+void work_unregister(uint64_t start, uint64_t end) {
+    for (uint32_t i = 0; i < locked_count; i++)
+        if (locked[i].start == start && locked[i].end == end) {
+            locked[i] = locked[--locked_count];
+            return;
+        }
+}
+
+/* --- chunks --- */
+
+/* A part of the segment whose turn it is; false, and why, when it is not to be moved any more. */
+bool work_begin(struct work *work, uint64_t start, uint64_t end) {
+    if (is_cancelled() && !work->asked_by_hook) {
+        work_refuse(work, STOW_CANCELLED);
+        return false;
+    }
+    table_lock();
+    table_begin(start, end);
+    bool gone = !work->asked_by_hook && (work->gone || work_is_registered(start, end));
+    if (gone) table_end();
+    table_unlock();
+    if (gone) work_refuse(work, STOW_GONE);
+    return !gone;
+}
+
+void work_end(struct work *work, uint64_t bytes) {
+    table_end();
+    work_update_watch();
+    table_unlock();
+    work->piece.moved += bytes;
+    os_store(&work_current.moved, os_load(&work_current.moved) + bytes);
+}
+
+/* Chunks end where huge pages do. */
+uint64_t work_chunk_end(uint64_t start, uint64_t stop, uint64_t most) {
+    if (stop - start <= most) return stop;
+    uint64_t end = (start + most) & ~(uint64_t)(HUGE - 1);
+    return end > start ? end : start + most;
+}
+
+/* --- back --- */
+
+/* Back into memory, chunk by chunk; *end receives how far. */
+uint32_t work_bring_back(struct work *work, struct stow_back *back, uint64_t start, uint64_t stop, bool counts) {
+    struct stow_region region;
+    for (;;) {
+        table_lock();
+        bool any = table_first(start, stop, &region);
+        table_unlock();
+        if (!any) return STOW_DONE;
+        uint64_t end = work_chunk_end(region.start, region.end, BACK_CHUNK), done;
+        uint64_t ahead = stop - region.start < 3 * BACK_CHUNK ? stop - region.start : 3 * BACK_CHUNK;
+        back_expect(back, region.start, ahead);
+        if (!work_begin(work, region.start, end)) return work->piece.refusal;
+        uint32_t refusal = back_in(back, region.start, end - region.start, &done);
+        table_lock();
+        if (done) table_take(region.start, region.start + done);
+        work_end(work, counts ? done : 0);
+        if (refusal) return refusal;
+        start = region.start + done;
+    }
+}
+
+uint64_t work_stowed_in(uint64_t start, uint64_t end) {
+    struct stow_region region = {.end = start};
+    uint64_t sum = 0;
+    table_lock();
+    while (table_first(region.end, end, &region)) sum += region.end - region.start;
+    table_unlock();
+    return sum;
+}
+
+/* --- on a thread of its own --- */
+
+/* Where there can be no thread, on the caller's. */
+void work_apart(void (*work)(void *context), void *context) {
+    uint64_t signals = 0;
+    bool blocked = lock_out_signals(&signals);
+    struct stow_thread *thread = blocked ? thread_start(work, context, true) : NULL;
+    if (thread)
+        thread_join(thread);
+    else
+        work(context);
+    if (blocked) lock_let_signals(signals);
+}
+
+void work_abandon(void) {
+    work_current.held = 0;
+    work_current.work = NULL, work_current.count = 0;
+    stow_passing[0] = stow_passing[1] = 0;
+    work_update_watch();
+}

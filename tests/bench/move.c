@@ -1,0 +1,35 @@
+/* move.c — seconds that so many MiB take out, back in use, and, after once more out, back while idle: move MIB. */
+#include "../stow/moving.h"
+
+#include <time.h>
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static double timed(int64_t (*move)(void *, size_t, const struct stow_options *), void *p, size_t length,
+                    const struct stow_options *options) {
+    double start = now();
+    MUST(move(p, length, options) == (int64_t)length);
+    return now() - start;
+}
+
+static int64_t out_(void *p, size_t length, const struct stow_options *options) {
+    return out(p, length, options, NULL);
+}
+
+int main(int argc, char **argv) {
+    size_t length = (argc > 1 ? strtoul(argv[1], NULL, 10) : 256) * MIB;
+    const struct stow_options idle = {.idle = true};
+    find_engine();
+    char *p = map_memory(length);
+    fill(p, length, 1);
+    double out_seconds = timed(out_, p, length, &idle), back_in_use = timed(in, p, length, NULL);
+    MUST(out_(p, length, &idle) == (int64_t)length);
+    double back_idle = timed(in, p, length, &idle);
+    MUST(holds(p, length, 1));
+    printf("%f %f %f\n", out_seconds, back_in_use, back_idle);
+    return 0;
+}

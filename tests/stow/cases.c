@@ -1,0 +1,560 @@
+/* cases.c — one case of moving memory, named on the command line. */
+#include "moving.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+
+enum { LENGTH = 24 * MIB };
+
+static const struct stow_options by_move = {.way = STOW_BY_MOVE}, by_remap = {.way = STOW_BY_REMAP, .idle = true},
+                                 by_comparing = {.way = STOW_BY_COMPARING, .idle = true}, idle = {.idle = true};
+
+static void need_userfaultfd(void) {
+    if (!has_userfaultfd()) skip("this process may not use userfaultfd");
+}
+
+/* Only what can leave without the owner's help does so; elsewhere the case says that it is idle. */
+static const struct stow_options *usual(void) { return has_userfaultfd() ? &by_move : &idle; }
+
+/* --- there and back --- */
+
+static void there_and_back(const struct stow_options *options) {
+    char *p = map_memory(LENGTH);
+    fill(p, LENGTH, 1);
+    size_t before = rss();
+    MUST_BE(out(p, LENGTH, options, NULL), LENGTH);
+    MUST(before - rss() >= LENGTH / 100 * 95);
+    MUST_BE(pages_in(p, LENGTH, false), 0);
+    MUST_BE(stow_state_(p), STOW_STOWED);
+    MUST_BE(stow_bytes_(1, NULL), LENGTH);
+    MUST_BE(stow_bytes_(2, NULL), 0);
+    MUST(holds(p, LENGTH, 1)); /* by use */
+    p[5 * MIB] ^= 1;
+    MUST_BE(in(p, LENGTH, options), LENGTH);
+    MUST_BE(stow_state_(p), STOW_RESIDENT);
+    MUST(!is_file_backed(p) && !is_file_backed(p + LENGTH - 1));
+    MUST_BE(pages_in(p, LENGTH, true), LENGTH / PAGE);
+    p[5 * MIB] ^= 1;
+    MUST(holds(p, LENGTH, 1));
+    MUST_BE(out(p, LENGTH, options, NULL), LENGTH);
+    MUST_BE(in(p, LENGTH, options), LENGTH); /* without use */
+    MUST(holds(p, LENGTH, 1));
+    MUST_BE(stow_bytes_(0, NULL), 0);
+    MUST_BE(munmap(p, LENGTH), 0);
+}
+
+static void round_trip_by_move(void) {
+    uint32_t why;
+    char *p = map_memory(PAGE);
+    *p = 1;
+    if (out(p, PAGE, &by_move, &why) < 0 && why == STOW_NOT_IDLE) skip("the kernel has no UFFDIO_MOVE, or forbids it");
+    munmap(p, PAGE);
+    there_and_back(&by_move);
+}
+
+static void round_trip_by_remap(void) {
+    need_userfaultfd();
+    there_and_back(&by_remap);
+}
+
+static void round_trip_by_comparing(void) { there_and_back(&by_comparing); }
+
+/* Restored in use: the file's pages are taken over by one thread while nobody says that they are idle. */
+static void written_since_and_moved_again(void) {
+    char *p = map_memory(LENGTH);
+    fill(p, LENGTH, 1);
+    MUST_BE(out(p, LENGTH, usual(), NULL), LENGTH);
+    fill(p + 3 * MIB, MIB, 2);
+    p[20 * MIB] = 77;
+    MUST(holds(p, 3 * MIB, 1));
+    size_t before = rss();
+    MUST(out(p, LENGTH, usual(), NULL) > 0);
+    MUST(before - rss() >= 3 * MIB);
+    MUST_BE(pages_in(p, LENGTH, false), 0);
+    MUST(holds(p, 3 * MIB, 1) && holds(p + 3 * MIB, MIB, 2) && p[20 * MIB] == 77);
+    MUST_BE(in(p, LENGTH, usual()), LENGTH);
+    MUST(holds(p, 3 * MIB, 1) && holds(p + 3 * MIB, MIB, 2) && p[20 * MIB] == 77);
+    MUST(!is_file_backed(p + 3 * MIB));
+}
+
+static void holes_stay_holes(void) {
+    char *p = map_memory(LENGTH);
+    fill(p + MIB, MIB, 1);
+    p[20 * MIB] = 9;
+    int64_t moved = out(p, LENGTH, usual(), NULL);
+    MUST_BE(moved, MIB + PAGE);
+    MUST_BE(pages_in(p, LENGTH, false), 0);
+    MUST(holds(p + MIB, MIB, 1) && p[20 * MIB] == 9 && p[0] == 0 && p[12 * MIB] == 0 && p[20 * MIB + PAGE] == 0);
+    uint32_t why;
+    char *empty = map_memory(MIB);
+    MUST_BE(out(empty, MIB, usual(), &why), 0);
+    MUST_BE(why, STOW_EMPTY);
+}
+
+static void huge_pages(void) {
+    char *p = map_memory(64 * MIB);
+    madvise(p, 64 * MIB, MADV_HUGEPAGE);
+    fill(p, 64 * MIB, 3);
+    MUST_BE(out(p, 64 * MIB, usual(), NULL), 64 * MIB);
+    MUST(holds(p, 64 * MIB, 3));
+    MUST_BE(in(p, 64 * MIB, usual()), 64 * MIB);
+    MUST(holds(p, 64 * MIB, 3));
+}
+
+/* --- what the program does to what is stowed --- */
+
+static char *stowed(size_t length, uint64_t seed) {
+    char *p = map_memory(length);
+    fill(p, length, seed);
+    MUST_BE(out(p, length, usual(), NULL), length);
+    return p;
+}
+
+static void free_reads_nothing(void) {
+    char *p = malloc(LENGTH);
+    fill(p, LENGTH, 1);
+    MUST(out(p, LENGTH, usual(), NULL) >= LENGTH - 2 * PAGE);
+    size_t before = rss();
+    uint64_t faults, after;
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage), faults = (uint64_t)(usage.ru_majflt + usage.ru_minflt);
+    free(p);
+    getrusage(RUSAGE_SELF, &usage), after = (uint64_t)(usage.ru_majflt + usage.ru_minflt);
+    MUST(rss() < before + MIB && after - faults < 100);
+    MUST_BE(stow_bytes_(0, NULL), 0);
+}
+
+/* Blocks inside the allocator's own heap: what it gets back is plain memory. */
+static void free_inside_a_heap(void) {
+    enum { BLOCKS = 64, SIZE = 100 * 1000 };
+    char *blocks[BLOCKS];
+    for (int i = 0; i < BLOCKS; i++) {
+        blocks[i] = malloc(SIZE);
+        fill(blocks[i], SIZE, (uint64_t)i);
+        MUST(out(blocks[i], SIZE, usual(), NULL) > SIZE - 3 * PAGE);
+    }
+    for (int i = 0; i < BLOCKS; i += 2) free(blocks[i]);
+    for (int i = 1; i < BLOCKS; i += 2) MUST(holds(blocks[i], SIZE, (uint64_t)i));
+    for (int i = 0; i < BLOCKS; i += 2) MUST(!is_file_backed(blocks[i] + 2 * PAGE));
+    for (int i = 0; i < BLOCKS; i += 2) {
+        char *p = calloc(1, SIZE);
+        for (int k = 0; k < SIZE; k++) MUST(p[k] == 0);
+    }
+    for (int i = 1; i < BLOCKS; i += 2) free(blocks[i]);
+    MUST_BE(stow_bytes_(0, NULL), 0);
+}
+
+static void realloc_keeps_content(void) {
+    for (int i = 0; i < 2; i++) {
+        size_t size = i ? 100 * 1000 : LENGTH;
+        char *p = malloc(size);
+        fill(p, size, 1);
+        MUST(out(p, size, usual(), NULL) > 0);
+        p = realloc(p, 3 * size);
+        MUST(p && holds(p, size, 1));
+        memset(p + size, 1, 2 * size);
+        MUST(out(p, 3 * size, usual(), NULL) > 0);
+        p = realloc(p, size / 2);
+        MUST(p && holds(p, size / 2, 1));
+        free(p);
+    }
+    MUST_BE(stow_bytes_(0, NULL), 0);
+}
+
+static void munmap_in_part(void) {
+    char *p = stowed(LENGTH, 1);
+    MUST_BE(munmap(p + 4 * MIB, MIB), 0);
+    MUST_BE(stow_bytes_(0, NULL), LENGTH - MIB);
+    MUST(mmap(p + 4 * MIB, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == p + 4 * MIB);
+    MUST(p[4 * MIB] == 0 && p[4 * MIB - 8] == (char)word_at((4 * MIB - 8) / 8, 1));
+    fill(p + 4 * MIB, MIB, 2);
+    MUST_BE(in(p, LENGTH, usual()), LENGTH - MIB);
+    MUST(holds(p, 4 * MIB, 1) && holds(p + 4 * MIB, MIB, 2));
+    MUST_BE(munmap(p, LENGTH), 0);
+}
+
+static void mapped_over(void) {
+    char *p = stowed(LENGTH, 1);
+    MUST(mmap(p, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == p);
+    MUST_BE(stow_bytes_(0, NULL), LENGTH - MIB);
+    MUST(p[0] == 0);
+}
+
+/* Trap: what grows over the end of the file is SIGBUS. */
+static void mremap_grows(void) {
+    char *p = stowed(LENGTH, 1);
+    char *q = mremap(p, LENGTH, 2 * LENGTH, MREMAP_MAYMOVE);
+    MUST(q != MAP_FAILED && holds(q, LENGTH, 1));
+    memset(q + LENGTH, 5, LENGTH);
+    MUST(!is_file_backed(q));
+    MUST_BE(stow_bytes_(0, NULL), 0);
+}
+
+/* Trap: MADV_DONTNEED on a file's mapping brings the file's bytes back. */
+static void dontneed_means_zeros(void) {
+    char *p = stowed(LENGTH, 1);
+    MUST_BE(madvise(p + MIB, MIB, MADV_DONTNEED), 0);
+    for (int i = 0; i < MIB; i++) MUST(p[MIB + i] == 0);
+    MUST(!is_file_backed(p + MIB) && is_file_backed(p));
+    MUST_BE(madvise(p + 2 * MIB, MIB, MADV_FREE), 0);
+    fill(p + 2 * MIB, MIB, 4);
+    MUST(holds(p, MIB, 1) && holds(p + 2 * MIB, MIB, 4));
+    MUST_BE(mprotect(p + 6 * MIB, MIB, PROT_READ), 0);
+    MUST_BE(madvise(p + 6 * MIB, MIB, MADV_DONTNEED), 0);
+    MUST(p[6 * MIB] == 0);
+    char value = 1;
+    int fds[2];
+    MUST_BE(pipe(fds), 0);
+    MUST(write(fds[1], &value, 1) == 1);
+    MUST(read(fds[0], p + 6 * MIB, 1) == -1 && errno == EFAULT); /* still read-only */
+}
+
+static void wipeonfork_is_taken(void) {
+    char *p = stowed(LENGTH, 1);
+    MUST_BE(madvise(p, MIB, MADV_WIPEONFORK), 0);
+    pid_t pid = fork();
+    if (!pid) _exit(p[0] == 0 && holds(p + MIB, 8, 0) == false ? 0 : 3);
+    int status;
+    MUST(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+static void protect_while_stowed(void) {
+    char *p = stowed(LENGTH, 1);
+    MUST_BE(mprotect(p, LENGTH, PROT_READ), 0);
+    MUST(holds(p, LENGTH, 1));
+    uint32_t why;
+    struct stow_piece piece = {.start = (uint64_t)p, .length = LENGTH};
+    MUST(stow_in_(&piece, 1, usual()) == -ENOTSUP && piece.refusal == STOW_NO_ACCESS);
+    MUST_BE(mprotect(p, LENGTH, PROT_READ | PROT_WRITE), 0);
+    MUST_BE(in(p, LENGTH, usual()), LENGTH);
+    MUST(holds(p, LENGTH, 1));
+    MUST_BE(mprotect(p, LENGTH, PROT_READ), 0);
+    MUST(out(p, LENGTH, usual(), &why) == -ENOTSUP && why == STOW_NO_ACCESS);
+}
+
+static void mlock_brings_back(void) {
+    char *p = stowed(MIB, 1);
+    if (mlock(p, MIB)) skip("RLIMIT_MEMLOCK is too low");
+    MUST(!is_file_backed(p) && pages_in(p, MIB, true) == MIB / PAGE);
+    MUST(holds(p, MIB, 1));
+}
+
+static void kernel_writes_into_it(void) {
+    char *p = stowed(LENGTH, 1);
+    int fd = open("/proc/self/exe", O_RDONLY);
+    char head[PAGE];
+    MUST(pread(fd, head, PAGE, 0) == PAGE && pread(fd, p + MIB, PAGE, 0) == PAGE);
+    MUST(!memcmp(head, p + MIB, PAGE));
+    MUST_BE(in(p, LENGTH, usual()), LENGTH);
+    MUST(!memcmp(head, p + MIB, PAGE) && holds(p, MIB, 1));
+}
+
+static void exec_is_unmoved(void) {
+    char *p = stowed(LENGTH, 1);
+    (void)p;
+    execl("/bin/true", "true", NULL);
+    MUST(!"exec");
+}
+
+/* --- fork --- */
+
+static void forked_child_reads(void) {
+    char *p = stowed(LENGTH, 1);
+    pid_t pid = fork();
+    if (!pid) {
+        if (!holds(p, LENGTH, 1)) _exit(3);
+        fill(p, MIB, 2);
+        if (in(p, LENGTH, usual()) != LENGTH || !holds(p, MIB, 2)) _exit(4);
+        if (out(p, LENGTH, usual(), NULL) != LENGTH || !holds(p, MIB, 2)) _exit(5);
+        _exit(0);
+    }
+    int status;
+    MUST(waitpid(pid, &status, 0) == pid);
+    MUST_BE(status, 0);
+    MUST(holds(p, LENGTH, 1));
+    MUST_BE(in(p, LENGTH, usual()), LENGTH);
+    MUST(holds(p, LENGTH, 1));
+}
+
+/* Pages that a child shares do not move as they are (UFFDIO_MOVE: EBUSY). */
+static void shared_with_a_child(void) {
+    char *p = map_memory(LENGTH);
+    int fds[2];
+    fill(p, LENGTH, 1);
+    MUST_BE(pipe(fds), 0);
+    pid_t pid = fork();
+    if (!pid) {
+        char c;
+        close(fds[1]);
+        MUST(read(fds[0], &c, 1) == 0);
+        _exit(holds(p, LENGTH, 1) ? 0 : 3);
+    }
+    MUST_BE(out(p, LENGTH, usual(), NULL), LENGTH);
+    MUST(holds(p, LENGTH, 1));
+    close(fds[1]);
+    int status;
+    MUST(waitpid(pid, &status, 0) == pid && status == 0);
+    pid = fork(); /* a child that is gone leaves them marked as shared, too */
+    if (!pid) _exit(0);
+    MUST(waitpid(pid, &status, 0) == pid);
+    MUST_BE(in(p, LENGTH, usual()), LENGTH);
+    MUST_BE(out(p, LENGTH, usual(), NULL), LENGTH);
+    MUST(holds(p, LENGTH, 1));
+}
+
+static volatile bool stop;
+
+static void *move_all_the_time(void *p) {
+    while (!stop) {
+        MUST_BE(out(p, LENGTH, usual(), NULL), LENGTH);
+        MUST_BE(in(p, LENGTH, usual()), LENGTH);
+    }
+    return NULL;
+}
+
+static int by_clone(void *p) { _exit(holds(p, LENGTH, 1) ? 0 : 3); }
+
+static pid_t fork_somehow(int way, char *p) {
+    static char stack[256 * 1024] __attribute__((aligned(16)));
+    switch (way % 4) {
+    case 0:
+        return fork();
+    case 1:
+        return _Fork();
+    case 2:
+        return (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    default:
+        return clone(by_clone, stack + sizeof stack, SIGCHLD, p);
+    }
+}
+
+/* Trap: a child that is made in the middle of a move reads zeros. */
+static void fork_in_the_middle(void) {
+    char *p = map_memory(LENGTH);
+    fill(p, LENGTH, 1);
+    pthread_t mover;
+    MUST_BE(pthread_create(&mover, NULL, move_all_the_time, p), 0);
+    for (int i = 0; i < 40; i++) {
+        usleep((useconds_t)(i * 1700 % 23000));
+        pid_t pid = fork_somehow(i, p);
+        MUST(pid >= 0);
+        if (!pid) _exit(holds(p, LENGTH, 1) ? 0 : 3);
+        int status;
+        MUST(waitpid(pid, &status, 0) == pid);
+        MUST_BE(status, 0);
+    }
+    stop = true;
+    pthread_join(mover, NULL);
+    MUST(holds(p, LENGTH, 1));
+}
+
+/* A forked child is not at what its parent was at. */
+static void child_moves_by_itself(void) {
+    char *p = map_memory(LENGTH), *q = map_memory(LENGTH);
+    fill(p, LENGTH, 1), fill(q, LENGTH, 2);
+    pthread_t mover;
+    MUST_BE(pthread_create(&mover, NULL, move_all_the_time, p), 0);
+    for (int i = 0; i < 10; i++) {
+        usleep((useconds_t)(i * 2300 % 17000));
+        pid_t pid = fork();
+        if (!pid) {
+            alarm(30);
+            if (out(q, LENGTH, usual(), NULL) != LENGTH || !holds(q, LENGTH, 2)) _exit(3);
+            _exit(in(q, LENGTH, usual()) == LENGTH && holds(q, LENGTH, 2) ? 0 : 4);
+        }
+        int status;
+        MUST(waitpid(pid, &status, 0) == pid);
+        MUST_BE(status, 0);
+    }
+    stop = true;
+    pthread_join(mover, NULL);
+}
+
+/* --- while it moves --- */
+
+struct moved_blocks {
+    struct stow_piece *pieces;
+    uint32_t count;
+};
+
+static void *move_blocks(void *context) {
+    struct moved_blocks *self = context;
+    stow_out_(self->pieces, self->count, usual());
+    return NULL;
+}
+
+/* Blocks are freed, and their addresses given out again, while an engine that was told of them moves them. */
+static void freed_while_moving(void) {
+    enum { BLOCKS = 16 };
+    need_userfaultfd();
+    unsigned seed = 1;
+    for (int turn = 0; turn < 30; turn++) {
+        struct stow_piece pieces[BLOCKS];
+        char *blocks[BLOCKS];
+        for (int i = 0; i < BLOCKS; i++) {
+            blocks[i] = malloc(2 * MIB);
+            fill(blocks[i], 2 * MIB, (uint64_t)i);
+            pieces[i] = (struct stow_piece){.start = (uint64_t)blocks[i], .length = 2 * MIB};
+        }
+        struct moved_blocks moved = {pieces, BLOCKS};
+        pthread_t thread;
+        MUST_BE(pthread_create(&thread, NULL, move_blocks, &moved), 0);
+        usleep((useconds_t)(rand_r(&seed) % 20000));
+        for (int i = 0; i < BLOCKS; i++) {
+            int k = (i * 7) % BLOCKS;
+            MUST(holds(blocks[k], 2 * MIB, (uint64_t)k));
+            free(blocks[k]);
+            blocks[k] = malloc(2 * MIB);
+            fill(blocks[k], 2 * MIB, (uint64_t)k + 100);
+        }
+        pthread_join(thread, NULL);
+        for (int i = 0; i < BLOCKS; i++) {
+            MUST(holds(blocks[i], 2 * MIB, (uint64_t)i + 100));
+            free(blocks[i]);
+        }
+        MUST_BE(stow_bytes_(0, NULL), 0);
+    }
+}
+
+static void *cancel_soon(void *unused) {
+    (void)unused;
+    struct stow_progress progress;
+    do progress = stow_progress_();
+    while (!progress.moved && !stop);
+    MUST(stop || (progress.at_work && progress.wanted == 512 * (uint64_t)MIB));
+    stow_cancel_();
+    return NULL;
+}
+
+static void cancelled(void) {
+    size_t length = (size_t)512 * MIB;
+    char *p = map_memory(length);
+    memset(p, 3, length);
+    pthread_t thread;
+    uint32_t why;
+    MUST_BE(pthread_create(&thread, NULL, cancel_soon, NULL), 0);
+    int64_t moved = out(p, length, usual(), &why);
+    stop = true;
+    pthread_join(thread, NULL);
+    MUST(moved > 0 && moved < (int64_t)length);
+    MUST_BE(why, STOW_CANCELLED);
+    MUST_BE(stow_bytes_(0, NULL), moved);
+    MUST(!stow_progress_().at_work);
+    for (size_t i = 0; i < length; i += PAGE) MUST(p[i] == 3);
+    MUST(in(p, length, usual()) == moved); /* the wish to stop is over */
+}
+
+static int descriptors(void) {
+    int count = 0;
+    for (int fd = 0; fd < 256; fd++) count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+static void leaves_no_descriptor(void) {
+    int before = descriptors();
+    char *p = stowed(LENGTH, 1);
+    MUST_BE(descriptors(), before);
+    MUST_BE(in(p, LENGTH, usual()), LENGTH);
+    MUST_BE(descriptors(), before);
+    mlock(p, PAGE);
+    out(p, LENGTH, usual(), NULL);
+    MUST_BE(descriptors(), before);
+}
+
+static void *close_all(void *unused) {
+    (void)unused;
+    while (!stop) {
+        for (int fd = 3; fd < 40; fd++) close(fd);
+        int mine = open("user.txt", O_RDWR);
+        (void)mine;
+    }
+    return NULL;
+}
+
+/* Trap: a number that is closed and reused would be written to. */
+static void descriptors_closed_meanwhile(void) {
+    int fd = open("user.txt", O_RDWR | O_CREAT | O_TRUNC, 0600);
+    MUST(write(fd, "mine", 4) == 4);
+    close(fd);
+    char *p = map_memory(LENGTH);
+    fill(p, LENGTH, 1);
+    pthread_t thread;
+    MUST_BE(pthread_create(&thread, NULL, close_all, NULL), 0);
+    for (int i = 0; i < 30; i++) {
+        out(p, LENGTH, usual(), NULL);
+        in(p, LENGTH, usual());
+        MUST(holds(p, LENGTH, 1));
+    }
+    stop = true;
+    pthread_join(thread, NULL);
+    struct stat status;
+    MUST(stat("user.txt", &status) == 0);
+    MUST_BE(status.st_size, 4);
+}
+
+/* What is called idle and is not: found by comparing. */
+static void *increment(void *p) {
+    while (!stop)
+        for (size_t i = 0; i < LENGTH; i += 16 * PAGE)
+            __atomic_fetch_add((uint64_t *)((char *)p + i), 1, __ATOMIC_RELAXED);
+    return NULL;
+}
+
+static void comparing_finds_writers(void) {
+    char *p = map_memory(LENGTH);
+    pthread_t thread;
+    uint32_t why;
+    MUST_BE(pthread_create(&thread, NULL, increment, p), 0);
+    while (!*(volatile uint64_t *)p) sched_yield();
+    for (int i = 0; i < 10; i++) {
+        MUST(out(p, LENGTH, &by_comparing, &why) <= 0);
+        MUST_BE(why, STOW_IN_USE);
+    }
+    stop = true;
+    pthread_join(thread, NULL);
+    uint64_t first = *(uint64_t *)p;
+    for (size_t i = 0; i < LENGTH; i += 16 * PAGE) {
+        uint64_t n = *(uint64_t *)(p + i);
+        MUST(n == first || n + 1 == first);
+    }
+}
+
+static const struct test_case CASES[] = {
+    {"round_trip_by_move", round_trip_by_move},
+    {"round_trip_by_remap", round_trip_by_remap},
+    {"round_trip_by_comparing", round_trip_by_comparing},
+    {"written_since_and_moved_again", written_since_and_moved_again},
+    {"holes_stay_holes", holes_stay_holes},
+    {"huge_pages", huge_pages},
+    {"free_reads_nothing", free_reads_nothing},
+    {"free_inside_a_heap", free_inside_a_heap},
+    {"realloc_keeps_content", realloc_keeps_content},
+    {"munmap_in_part", munmap_in_part},
+    {"mapped_over", mapped_over},
+    {"mremap_grows", mremap_grows},
+    {"dontneed_means_zeros", dontneed_means_zeros},
+    {"wipeonfork_is_taken", wipeonfork_is_taken},
+    {"protect_while_stowed", protect_while_stowed},
+    {"mlock_brings_back", mlock_brings_back},
+    {"kernel_writes_into_it", kernel_writes_into_it},
+    {"exec_is_unmoved", exec_is_unmoved},
+    {"forked_child_reads", forked_child_reads},
+    {"shared_with_a_child", shared_with_a_child},
+    {"fork_in_the_middle", fork_in_the_middle},
+    {"child_moves_by_itself", child_moves_by_itself},
+    {"freed_while_moving", freed_while_moving},
+    {"cancelled", cancelled},
+    {"leaves_no_descriptor", leaves_no_descriptor},
+    {"descriptors_closed_meanwhile", descriptors_closed_meanwhile},
+    {"comparing_finds_writers", comparing_finds_writers},
+};
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) puts(CASES[i].name);
+        return 0;
+    }
+    alarm(100);
+    return run_case(CASES, sizeof CASES / sizeof *CASES, argv[1]);
+}

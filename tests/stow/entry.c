@@ -1,0 +1,39 @@
+/* entry.c — the stow engine for the tests of it: what memstow.h's functions will call, exported. */
+#include "stow.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+int64_t memstow_test_out(struct stow_piece *pieces, uint32_t count, const struct stow_options *options);
+int64_t memstow_test_in(struct stow_piece *pieces, uint32_t count, const struct stow_options *options);
+int memstow_test_state(const void *address);
+uint64_t memstow_test_bytes(uint32_t owner, uint64_t *back);
+void memstow_test_cancel(void);
+struct stow_progress memstow_test_progress(void);
+int memstow_test_lock(const void *start, uint64_t length);
+void memstow_test_unlock(const void *start, uint64_t length);
+const char *memstow_test_text(uint32_t refusal);
+void memstow_test_change_owner(uint32_t from, uint32_t to);
+
+EXPORT int64_t memstow_test_out(struct stow_piece *pieces, uint32_t count, const struct stow_options *options) {
+    return stow_out(pieces, count, options);
+}
+
+EXPORT int64_t memstow_test_in(struct stow_piece *pieces, uint32_t count, const struct stow_options *options) {
+    return stow_in(pieces, count, options);
+}
+
+EXPORT int memstow_test_state(const void *address) { return (int)stow_state_of((uint64_t)address); }
+
+EXPORT uint64_t memstow_test_bytes(uint32_t owner, uint64_t *back) { return stow_bytes(owner, back); }
+
+EXPORT void memstow_test_cancel(void) { stow_cancel(); }
+
+EXPORT struct stow_progress memstow_test_progress(void) { return stow_progress(); }
+
+EXPORT int memstow_test_lock(const void *start, uint64_t length) { return stow_lock_range((uint64_t)start, length); }
+
+EXPORT void memstow_test_unlock(const void *start, uint64_t length) { stow_unlock_range((uint64_t)start, length); }
+
+EXPORT const char *memstow_test_text(uint32_t refusal) { return stow_refusal_text(refusal); }
+
+EXPORT void memstow_test_change_owner(uint32_t from, uint32_t to) { stow_change_owner(from, to); }

@@ -1,0 +1,81 @@
+/* writes.c — threads write all over memory that is moved out and back meanwhile: writes MODE WRITES THREADS. Every
+ * write is counted by who made it; in the end the memory must have them all. */
+#include "moving.h"
+
+#include <pthread.h>
+
+enum { LENGTH = 12 * MIB, WORDS = LENGTH / 8, MOST = 16 };
+
+static uint64_t *memory;
+static uint64_t each;
+static uint32_t running;
+static uint64_t cycles, moved_bytes;
+
+static void *count_up(void *context) {
+    uint64_t state = (uint64_t)(uintptr_t)context * 0x9E3779B97F4A7C15u + 1;
+    for (uint64_t i = 0; i < each; i++) {
+        state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+        __atomic_fetch_add(&memory[state % (WORDS - PAGE / 8)], 1, __ATOMIC_RELAXED);
+    }
+    __atomic_fetch_sub(&running, 1, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+/* The kernel writes, too: into the last page, what it is then found to hold. */
+static void *read_into(void *unused) {
+    (void)unused;
+    int ends[2];
+    uint64_t *word = memory + WORDS - 1, n = 0;
+    MUST(pipe(ends) == 0);
+    while (__atomic_load_n(&running, __ATOMIC_ACQUIRE)) {
+        uint64_t next = n + 1;
+        MUST(write(ends[1], &next, 8) == 8);
+        MUST(__atomic_load_n(word, __ATOMIC_RELAXED) == n);
+        MUST(read(ends[0], word, 8) == 8);
+        n = next;
+    }
+    MUST(*word == n);
+    *word = 0;
+    return NULL;
+}
+
+static void cycle(const struct stow_options *options, bool use) {
+    uint32_t why;
+    int64_t moved = out(memory, LENGTH, options, &why);
+    if (moved < 0) fprintf(stderr, "out: %ld, %s\n", (long)moved, stow_text_(why));
+    MUST(moved >= 0);
+    moved_bytes += (uint64_t)moved;
+    cycles++;
+    if (use && cycles % 3 == 0) return; /* once more out, without having been back whole */
+    moved = in(memory, LENGTH, NULL);
+    MUST(moved > 0);
+}
+
+int main(int argc, char **argv) {
+    MUST(argc == 4);
+    bool remap = !strcmp(argv[1], "remap");
+    struct stow_options options = {.way = remap ? STOW_BY_REMAP : STOW_BY_MOVE, .idle = remap};
+    uint32_t threads = (uint32_t)atoi(argv[3]), why;
+    pthread_t writers[MOST], reader;
+    find_engine();
+    memory = (uint64_t *)map_memory(LENGTH);
+    memory[0] = 0;
+    if (!has_userfaultfd()) skip("this process may not use userfaultfd");
+    char *probe = map_memory(PAGE);
+    *probe = 1;
+    if (out(probe, PAGE, &options, &why) < 0) skip("%s", stow_text_(why));
+    MUST(threads && threads <= MOST);
+    each = strtoull(argv[2], NULL, 10) / threads;
+    running = threads;
+    for (uint32_t i = 0; i < threads; i++)
+        MUST(pthread_create(&writers[i], NULL, count_up, (void *)(uintptr_t)(i + 1)) == 0);
+    MUST(pthread_create(&reader, NULL, read_into, NULL) == 0);
+    while (__atomic_load_n(&running, __ATOMIC_ACQUIRE)) cycle(&options, !remap);
+    for (uint32_t i = 0; i < threads; i++) pthread_join(writers[i], NULL);
+    pthread_join(reader, NULL);
+    uint64_t sum = 0;
+    for (size_t i = 0; i < WORDS; i++) sum += memory[i];
+    printf("%llu writes, %lld lost, in %llu cycles that moved %llu MiB\n", (unsigned long long)(each * threads),
+           (long long)(each * threads - sum), (unsigned long long)cycles, (unsigned long long)(moved_bytes / MIB));
+    return sum == each * threads && cycles > 2 ? 0 : 1;
+}

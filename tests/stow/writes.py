@@ -1,0 +1,22 @@
+# timeout: 300
+# alone
+"""No write is lost while memory is moved out and back: three million of three threads in each atomic way."""
+import _moving, support
+
+
+def main(writes, timeout=110):
+    program, folder, skipped = _moving.program("writes"), _moving.real_disk(), []
+    for mode in ("move", "remap"):
+        status, output = _moving.execute([program, mode, writes, 3], folder, timeout)
+        print(mode, output.strip())
+        if status == 77:
+            skipped.append(f"{mode}: {output.strip()}")
+        else:
+            assert status == 0, f"{mode}: exit status {status}\n{output}"
+    folder.rmdir()
+    if skipped:
+        support.skip("; ".join(skipped))
+
+
+if __name__ == "__main__":
+    main(3_000_000)
