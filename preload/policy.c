@@ -52,6 +52,7 @@ static bool is_listed(const struct owner_state *owner) {
 /* --- order --- */
 
 static int rank(const struct owner_state *owner, const struct policy_question *question) {
+    if (owner->retired) return 4;
     struct verdict verdict = verdict_of(owner, question);
     if (verdict.action == MEMSTOW_KEEP) return 3;
     if (verdict.why == MEMSTOW_WHY_PRESSURE) return 2;
@@ -63,6 +64,7 @@ static int compare(uint64_t a, uint64_t b) { return a < b ? -1 : a > b; }
 static bool comes_before(const struct owner_state *a, const struct owner_state *b,
                          const struct policy_question *question) {
     int order = rank(a, question) - rank(b, question);
+    if (!order && a->retired) order = compare(b->live_bytes, a->live_bytes);
     if (!order) order = (a->priority > b->priority) - (a->priority < b->priority);
     if (!order) order = compare(a->last_use_ns, b->last_use_ns);
     if (!order) order = compare(b->live_bytes, a->live_bytes);
@@ -103,11 +105,12 @@ uint32_t policy_decide(struct owner_state *owners, uint32_t count, const struct 
                        struct memstow_decision *out) {
     uint64_t needed = question->needed ? question->needed : UINT64_MAX;
     bool bounded = question->reason == MEMSTOW_PRESSURE && question->needed;
-    uint32_t listed = 0, decisions = 0;
+    uint32_t listed = 0, decisions = 0, retired = 0;
     for (uint32_t i = 0; i < count; i++)
         if (is_listed(&owners[i])) owners[listed++] = owners[i];
     sort(owners, listed, question);
     for (uint32_t i = 0; i < listed; i++) {
+        if (owners[i].retired && retired++ == POLICY_RETIRED_MOST) break; /* they are the last, the largest first */
         struct verdict verdict = verdict_of(&owners[i], question);
         if (bounded && !needed && verdict.action != MEMSTOW_KEEP)
             verdict = keep(verdict.policy, MEMSTOW_WHY_NOT_NEEDED);

@@ -23,6 +23,9 @@ struct policy_question {
     uint64_t idle_ns; /* not used for so long */
 };
 
+/* Every run may leave a retired owner with a little: of those, the list has so many. */
+enum { POLICY_RETIRED_MOST = 32 };
+
 /* Puts the owners in order, and writes a decision for each that is to have one; `out` has room for `count`. Returns how
  * many there are. */
 uint32_t policy_decide(struct owner_state *owners, uint32_t count, const struct policy_question *question,

@@ -93,6 +93,19 @@ Test(policy, what_a_retired_owner_left_is_only_reported) {
     expect_always(OWNER(1, .policy = STOW, .retired = true, .scope_open = true), STOW, KEEP, MEMSTOW_WHY_RETIRED);
 }
 
+Test(policy, of_retired_owners_the_largest_come_last) {
+    struct policy_question asked = question(MEMSTOW_RUN_ENDED);
+    struct owner_state owners[MOST];
+    struct memstow_decision found[MOST];
+    for (uint32_t i = 0; i < 50; i++)
+        owners[i] = OWNER(i + 1, .policy = FREE, .retired = i > 0, .live_bytes = i + 1, .priority = (int32_t)i % 7,
+                          .last_use_ns = i % 3);
+    cr_assert_eq(policy_decide(owners, 50, &asked, found), 1 + POLICY_RETIRED_MOST);
+    cr_expect(found[0].owner == 1 && found[0].action == FREE);
+    for (uint32_t i = 1; i <= POLICY_RETIRED_MOST; i++)
+        cr_expect(found[i].owner == 51 - i && found[i].why == MEMSTOW_WHY_RETIRED, "%u: %u", i, found[i].owner);
+}
+
 Test(policy, who_is_not_in_the_list) {
     struct owner_state owners[] = {
         OWNER(1, .policy = FREE, .kind = MEMSTOW_NODE),
