@@ -10,6 +10,7 @@
 #include "os.h"
 #include "owners.h"
 #include "site.h"
+#include "stow.h"
 #include "tags.h"
 
 /* The owners of a site, adoption done. */
@@ -83,6 +84,8 @@ struct owned *owned_of_all(uint32_t count) {
     for (uint32_t chunk = 0; chunk * SNAP_CHUNK_SITES < site_count(); chunk++) add_chunk(&sums, chunk);
     blocks_visit_records(add_block, &sums);
     mappings_visit_records(add_mapping, &sums);
+    for (uint32_t owner = 1; stow_watch && owner < count; owner++)
+        if (sums.all[owner].movable_bytes) sums.all[owner].stowed_bytes = stow_bytes(owner, NULL);
     return sums.all;
 }
 
@@ -118,6 +121,24 @@ void owned_visit_pieces(uint32_t owner, owned_visit *visit, void *context) {
     struct search search = {owner, visit, context, false};
     blocks_visit_records(visit_block, &search);
     mappings_visit_records(visit_mapping, &search);
+}
+
+struct wanted {
+    uintptr_t start;
+    uint64_t length;
+    bool found;
+};
+
+static bool is_wanted(uintptr_t start, uint64_t length, void *context) {
+    struct wanted *wanted = context;
+    wanted->found = start <= wanted->start && wanted->start + wanted->length <= start + length;
+    return !wanted->found;
+}
+
+bool owned_has_piece(uint32_t owner, uintptr_t start, uint64_t length) {
+    struct wanted wanted = {start, length, false};
+    owned_visit_pieces(owner, is_wanted, &wanted);
+    return wanted.found;
 }
 
 /* --- what is present --- */

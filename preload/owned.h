@@ -28,6 +28,9 @@ uint64_t owned_resident(uint32_t owner);
 typedef bool owned_visit(uintptr_t start, uint64_t length, void *context);
 void owned_visit_pieces(uint32_t owner, owned_visit *visit, void *context);
 
+/* Whether such a piece is the owner's now. */
+bool owned_has_piece(uint32_t owner, uintptr_t start, uint64_t length);
+
 #pragma GCC visibility pop
 
 #endif

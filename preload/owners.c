@@ -11,6 +11,7 @@
 #include "ledger.h"
 #include "lock.h"
 #include "os.h"
+#include "stow.h"
 #include "owned.h"
 #include "tags.h"
 #include "trigger.h"
@@ -70,6 +71,11 @@ uint32_t owners_final(uint32_t id) {
 bool owners_is_retired(uint32_t id) {
     const struct owner *owner = known(id);
     return !owner || __atomic_load_n(&owner->state, __ATOMIC_ACQUIRE) != SNAP_OWNER_LIVE;
+}
+
+bool owners_is_idle(uint32_t id) {
+    const struct owner *owner = known(id);
+    return owner && __atomic_load_n(&owner->idle, __ATOMIC_ACQUIRE);
 }
 
 const char *owners_name(uint32_t id) {
@@ -273,6 +279,7 @@ int owners_adopt(uint32_t id, uint32_t provisional) {
     }
     lock_let_go(&registry);
     if (free) heaps_retire(provisional);
+    if (free) stow_change_owner(provisional, owners_final(id));
     return free ? 0 : -EINVAL;
 }
 
@@ -356,6 +363,12 @@ uint32_t owners_list(struct owner_state *out, uint32_t room) {
     }
     owned_let_go(has, all);
     return listed;
+}
+
+void owners_note_stowed(uint32_t id, uint64_t bytes) {
+    const struct owner *owner = known(id);
+    struct snap_owner *record = owner ? record_of(owner) : NULL;
+    if (record) os_store(&record->stowed_bytes, bytes);
 }
 
 int owners_figures(uint32_t id, struct memstow_figures *out) {

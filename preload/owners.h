@@ -33,6 +33,7 @@ uint32_t owners_kind(uint32_t owner);
 /* Who has all of it: itself, or who adopted it. */
 uint32_t owners_final(uint32_t owner);
 bool owners_is_retired(uint32_t owner);
+bool owners_is_idle(uint32_t owner);
 const char *owners_name(uint32_t owner);
 uint32_t owners_count(void); /* ids are below */
 
@@ -52,6 +53,8 @@ struct owner_state {
 /* All models and customs that nobody adopted and that have, or may get, anything; returns how many there are, and
  * writes at most `room`. */
 uint32_t owners_list(struct owner_state *out, uint32_t room);
+/* So much of it lies in files now. */
+void owners_note_stowed(uint32_t owner, uint64_t bytes);
 int owners_figures(uint32_t owner, struct memstow_figures *out);
 
 /* In a forked child: no owner has a record. */

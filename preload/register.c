@@ -9,6 +9,7 @@
 #include "assign.h"
 #include "entry.h"
 #include "ledger.h"
+#include "moving.h"
 #include "owners.h"
 #include "process.h"
 #include "tags.h"
@@ -23,7 +24,10 @@ ENTRY int32_t memstow_is_tracking(void) { return process_tracked(); }
 
 /* With the first owner tags come into use. */
 static int64_t opened(int64_t id) {
-    if (id > 0) process_allow_fast_path();
+    if (id > 0) {
+        process_allow_fast_path();
+        moving_begin();
+    }
     return entry_result(id);
 }
 
@@ -194,6 +198,29 @@ ENTRY int32_t memstow_assign(uint32_t owner, const void *start, uint64_t length)
 }
 
 ENTRY int32_t memstow_release_range(const void *start, uint64_t length) { return assign(0, start, length); }
+
+/* --- moving --- */
+
+static int64_t moved(int64_t result) {
+    if (result == -EBUSY) return entry_fails(result, "memory is being moved already");
+    if (result == -ENOTSUP) return entry_fails(result, "it cannot be moved: the trace has the reasons");
+    if (result == -ENOSPC) return entry_fails(result, "the disk is full");
+    if (result == -EIO) return entry_fails(result, "the disk answered with an error");
+    if (result == -EINVAL) return entry_fails(result, "only what models and customs have is moved");
+    return entry_result(result);
+}
+
+ENTRY int64_t memstow_stow(uint32_t owner) {
+    return process_tracked() ? moved(owners_stow(owner)) : entry_fails(-ENODEV, "the process keeps no ledger");
+}
+
+ENTRY int64_t memstow_restore(uint32_t owner) {
+    return process_tracked() ? moved(owners_restore(owner)) : entry_fails(-ENODEV, "the process keeps no ledger");
+}
+
+ENTRY int64_t memstow_release(uint32_t owner) {
+    return process_tracked() ? moved(owners_release(owner)) : entry_fails(-ENODEV, "the process keeps no ledger");
+}
 
 /* --- runs --- */
 

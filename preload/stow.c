@@ -194,7 +194,7 @@ static void plan_area(struct plan *self, uint32_t index, const struct stow_area 
     }
     if (work_is_registered(start, end))
         refusal = STOW_REGISTERED;
-    else if (is_own_ground(area->start, area->end))
+    else if (is_own_ground(start, end))
         refusal = STOW_STACK;
     else
         refusal = area->file && area->shared ? STOW_NOT_PRIVATE : stow_area_refusal(area);

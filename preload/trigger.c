@@ -6,6 +6,7 @@
 
 #include "ledger.h"
 #include "line.h"
+#include "moving.h"
 #include "os.h"
 #include "policy.h"
 #include "pressure.h"

@@ -28,11 +28,6 @@ int64_t trigger_run(uint32_t reason, const char *text, uint64_t needed);
 void trigger_note_policy(uint32_t owner, uint32_t kind, const char *name, const uint64_t keys[2], uint32_t policy,
                          int32_t priority);
 
-/* What a trigger does to an owner, defined by who moves memory: bytes, or -errno; see memstow_stow and memstow_release.
- */
-int64_t owners_stow(uint32_t owner);
-int64_t owners_release(uint32_t owner);
-
 /* What can be moved, as whoever moves knows: at all; and without the owner being declared idle. */
 extern bool trigger_can_stow, trigger_can_in_use;
 

@@ -24,6 +24,9 @@
     X(int32_t, memstow_scope_save, (struct memstow_scopes *))                                                          \
     X(int32_t, memstow_assign, (uint32_t, const void *, uint64_t))                                                     \
     X(int32_t, memstow_release_range, (const void *, uint64_t))                                                        \
+    X(int64_t, memstow_stow, (uint32_t))                                                                               \
+    X(int64_t, memstow_restore, (uint32_t))                                                                            \
+    X(int64_t, memstow_release, (uint32_t))                                                                            \
     X(int64_t, memstow_run_begin, (const char *))                                                                      \
     X(int32_t, memstow_run_end, (uint32_t, uint32_t))
 

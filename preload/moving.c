@@ -1,0 +1,106 @@
+/* moving.c — see moving.h. stow.h moves; here is what, and whether it is still the owner's. */
+#include "moving.h"
+
+#include <errno.h>
+
+#include "heaps.h"
+#include "line.h"
+#include "os.h"
+#include "owned.h"
+#include "owners.h"
+#include "stow.h"
+#include "stow_uffd.h"
+#include "trigger.h"
+
+/* In a mapping of its own: large models have thousands of pieces. */
+struct list {
+    uint32_t owner, count, room;
+    struct stow_piece *pieces;
+};
+
+static bool count_piece(uintptr_t start, uint64_t length, void *context) {
+    (void)start, (void)length;
+    ((struct list *)context)->room++;
+    return true;
+}
+
+static bool add_piece(uintptr_t start, uint64_t length, void *context) {
+    struct list *list = context;
+    if (list->count == list->room) return false;
+    list->pieces[list->count++] = (struct stow_piece){.start = start, .length = length, .owner = list->owner};
+    return true;
+}
+
+static size_t bytes_of(const struct list *list) {
+    return os_round_up((list->room + 1) * sizeof *list->pieces, OS_PAGE);
+}
+
+static bool list_begin(struct list *list, uint32_t owner) {
+    *list = (struct list){.owner = owner};
+    owned_visit_pieces(owner, count_piece, list);
+    list->pieces = os_map(bytes_of(list));
+    if (list->pieces) owned_visit_pieces(owner, add_piece, list);
+    return list->pieces != NULL;
+}
+
+static void list_end(struct list *list) { os_unmap(list->pieces, bytes_of(list)); }
+
+/* A line for each reason, with all that it kept where it is. */
+static void note_refusals(const struct list *list, const char *kind) {
+    for (uint32_t refusal = STOW_DONE + 1; refusal < STOW_REFUSALS; refusal++) {
+        uint64_t bytes = 0, pieces = 0;
+        for (uint32_t i = 0; i < list->count; i++) {
+            if (list->pieces[i].refusal != refusal) continue;
+            bytes += list->pieces[i].length - list->pieces[i].moved;
+            pieces++;
+        }
+        if (!pieces || refusal == STOW_EMPTY) continue;
+        struct line line;
+        line_begin(&line, "REFUSED");
+        line_number(&line, "owner", list->owner);
+        line_string(&line, "move", kind);
+        line_string(&line, "because", stow_refusal_text(refusal));
+        line_number(&line, "bytes", bytes);
+        line_number(&line, "pieces", pieces);
+        line_end(&line);
+    }
+}
+
+static bool is_still_there(const struct stow_piece *piece, void *owner) {
+    return owned_has_piece(*(const uint32_t *)owner, piece->start, piece->length);
+}
+
+static int64_t move(uint32_t owner, bool out) {
+    struct list list;
+    uint32_t kind = owners_kind(owner = owners_final(owner));
+    if (!kind) return -ENOENT;
+    if (kind != MEMSTOW_MODEL && kind != MEMSTOW_CUSTOM) return -EINVAL;
+    if (!list_begin(&list, owner)) return -ENOMEM;
+    struct stow_options options = {.idle = owners_is_idle(owner), .is_there = is_still_there, .context = &owner};
+    int64_t moved = (out ? stow_out : stow_in)(list.pieces, list.count, &options);
+    note_refusals(&list, out ? "out" : "back");
+    owners_note_stowed(owner, stow_bytes(owner, NULL));
+    list_end(&list);
+    return moved;
+}
+
+int64_t owners_stow(uint32_t owner) { return move(owner, true); }
+
+int64_t owners_restore(uint32_t owner) { return move(owner, false); }
+
+/* What is free in the owner's heap. What a heap does not have is nobody's. */
+int64_t owners_release(uint32_t owner) {
+    owner = owners_final(owner);
+    return owners_kind(owner) ? (int64_t)heaps_collect(owner) : -ENOENT;
+}
+
+/* Before Linux 5.7 no memory stays mapped when it is moved away, and without userfaultfd nobody who uses it meanwhile can be
+ * made to wait. */
+void moving_begin(void) {
+    uint32_t features;
+    if (trigger_can_stow) return;
+    int fd = uffd_open(0, &features);
+    if (fd >= 0) os_close(fd);
+    trigger_can_in_use = fd >= 0;
+    trigger_can_stow = true;
+}

@@ -1,0 +1,21 @@
+/* moving.h — what an owner has is moved out, brought back, or given back.
+ * In: an owner, from the ABI, triggers and requests. Out: bytes, or -errno as memstow.h has it, and lines in the trace that
+ * say what could not be moved and why. Outside of hooks; one move at a time. */
+#ifndef MEMSTOW_MOVING_H
+#define MEMSTOW_MOVING_H
+
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+/* Owner 0: -ENOENT. What another owner adopted is moved with that one. */
+int64_t owners_stow(uint32_t owner);
+int64_t owners_restore(uint32_t owner);
+int64_t owners_release(uint32_t owner);
+
+/* Finds out how the kernel can help: with the first model or custom. */
+void moving_begin(void);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,98 @@
+// A model's memory is moved out and back: large blocks, mappings and assigned memory; small ones stay. What it holds is there
+// when it is used again, and what is freed or resized meanwhile is as if it had never been away.
+// run: --stacks=full
+// run: --stacks=none
+#include "abi.h"
+#include "expect.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+enum { MIB = 1 << 20, BLOCKS = 8, BLOCK = 5 * MIB + 123 };
+
+static uint32_t model, other;
+static unsigned char *blocks[BLOCKS], *mapping, *small;
+
+static void fill(unsigned char *p, size_t size, uint32_t seed) {
+    for (size_t i = 0; i < size; i += 64) memcpy(p + i, &(uint32_t){seed + (uint32_t)i}, size - i < 4 ? size - i : 4);
+}
+
+static bool holds(const unsigned char *p, size_t size, uint32_t seed) {
+    for (size_t i = 0; i < size; i += 64)
+        if (memcmp(p + i, &(uint32_t){seed + (uint32_t)i}, size - i < 4 ? size - i : 4)) return false;
+    return true;
+}
+
+static struct memstow_figures figures_of(uint32_t owner) {
+    struct memstow_figures figures = {.size = sizeof figures};
+    MUST(abi_memstow_owner_figures(owner, &figures) == 0);
+    return figures;
+}
+
+static void load(void) {
+    MUST(CALL(0, memstow_scope_enter, model) == 0);
+    for (int i = 0; i < BLOCKS; i++) {
+        blocks[i] = i % 2 ? malloc(BLOCK) : calloc(1, BLOCK);
+        MUST(blocks[i]);
+        fill(blocks[i], BLOCK, (uint32_t)i);
+    }
+    small = malloc(1000);
+    MUST(small);
+    fill(small, 1000, 77);
+    MUST(CALL(0, memstow_scope_leave, model) == 0);
+    mapping = mmap(NULL, 4 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    MUST(mapping != MAP_FAILED);
+    fill(mapping, 4 * MIB, 99);
+    MUST(CALL(0, memstow_assign, model, mapping, 4 * MIB) == 0);
+}
+
+static void all_is_there(void) {
+    for (int i = 0; i < BLOCKS; i++) MUST(!blocks[i] || holds(blocks[i], BLOCK, (uint32_t)i));
+    MUST(holds(mapping, 4 * MIB, 99) && holds(small, 1000, 77));
+}
+
+static void stow(void) {
+    struct memstow_figures before = figures_of(model);
+    int64_t left = abi_memstow_stow(model);
+    struct memstow_figures after = figures_of(model);
+    MUST(left == (int64_t)before.movable_bytes);
+    MUST(before.resident_bytes >= 40 * MIB && after.resident_bytes < MIB);
+    MUST(after.stowed_bytes == before.movable_bytes && after.live_bytes == before.live_bytes);
+}
+
+int main(void) {
+    abi_find();
+    model = (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_MODEL, "model", "", 1, 0);
+    other = (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_MODEL, "other", "", 2, 0);
+    load();
+    if (has_memstow) {
+        MUST(abi_memstow_stow(0) == -ENOENT && abi_memstow_stow(4711) == -ENOENT);
+        stow();
+        all_is_there(); /* brought back by use */
+        MUST(abi_memstow_restore(model) >= 0);
+        MUST(figures_of(model).stowed_bytes == 0);
+        all_is_there();
+        stow();
+        MUST(abi_memstow_owner_adopt(other, model) == 0);
+        MUST(figures_of(other).stowed_bytes > 40 * MIB);
+        model = other;
+    }
+    free(blocks[1]);
+    blocks[1] = NULL;
+    blocks[2] = realloc(blocks[2], 2 * BLOCK);
+    MUST(blocks[2] && holds(blocks[2], BLOCK, 2));
+    free(blocks[2]);
+    blocks[2] = NULL;
+    blocks[3][7] = 9; /* as it was, less a byte */
+    MUST(munmap(mapping + MIB, MIB) == 0);
+    MUST(madvise(mapping + 2 * MIB, MIB, MADV_DONTNEED) == 0);
+    MUST(mapping[2 * MIB] == 0 && mapping[3 * MIB - 1] == 0);
+    MUST(holds(mapping + 3 * MIB, MIB, 99 + 3 * MIB));
+    if (has_memstow) MUST(abi_memstow_restore(model) > 0);
+    MUST(blocks[3][7] == 9 && holds(blocks[4], BLOCK, 4) && holds(mapping, MIB, 99));
+    EXPECT("owners[name=other].live_bytes", 6 * BLOCK + 1000 + 3 * MIB);
+    EXPECT("owners[name=other].stowed_bytes", 0);
+    return 0;
+}
