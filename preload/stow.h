@@ -62,8 +62,8 @@ struct stow_options {
     bool idle;             /* nobody reads or writes the pieces until this returns */
     uint32_t way;          /* enum stow_way: no better one than this */
     const char *directory; /* NULL: MEMSTOW_STOW_DIR, or where caches go */
-    /* Asked once for each piece, after which whoever frees the piece is waited for: whether it is still the owner's.
-     * NULL: all are. It must not allocate from the program. */
+    /* Asked once for each piece, on the engine's thread, after which whoever frees or unmaps the piece is waited for:
+     * whether it is still the owner's. NULL: all are. It must not allocate from the program. */
     bool (*is_there)(const struct stow_piece *piece, void *context);
     void *context;
 };

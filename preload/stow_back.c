@@ -97,8 +97,11 @@ static uint32_t begin_in_use(struct stow_back *self) {
     return start_listener(self) ? STOW_DONE : STOW_NO_KERNEL_HELP;
 }
 
+/* In huge pages, where the program does not forbid them: taking fresh memory page by page is half of what this costs.
+ */
 static void begin_mine(struct stow_back *self) {
     uint32_t features = 0;
+    os_call(SYS_madvise, self->room, self->room_length, MADV_HUGEPAGE);
     self->uffd = uffd_open(UFFD_MOVES, &features);
     self->moves = self->uffd >= 0 && features & UFFD_MOVES;
 }

@@ -41,12 +41,13 @@ def execute(argv, directory, timeout=110, **options):
     return process.returncode, output
 
 
-def run_cases(name, only=None):
+def run_cases(name, only=None, **options):
     """Runs every case of a program that lists its cases, each in a process of its own. What is skipped in some is said."""
     tested, folder, skipped = program(name), real_disk(), []
+    folder.chmod(0o777)
     names = support.run(tested, env=environment(folder)).stdout.split()
     for case in names if only is None else [n for n in names if only(n)]:
-        status, output = execute([tested, case], folder)
+        status, output = execute([tested, case], folder, **options)
         if status == 77:
             skipped.append(f"{case}: {output.strip().splitlines()[-1]}")
         else:
