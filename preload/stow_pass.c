@@ -89,6 +89,8 @@ static void make_whole(void *context) {
     struct work work = {.asked_by_hook = true};
     struct stow_back back;
     self->refusal = back_begin(&back, self->mine);
+    /* Where nothing moves atomically, only what is idle has been stowed. */
+    if (self->refusal == STOW_NOT_IDLE) self->refusal = back_begin(&back, true);
     if (self->refusal) return;
     self->refusal = work_bring_back(&work, &back, self->start, self->end, false);
     back_end(&back);

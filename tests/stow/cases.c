@@ -191,6 +191,18 @@ static void mremap_grows(void) {
     MUST_BE(stow_bytes_(0, NULL), 0);
 }
 
+static void *wait_for_ever(void *unused) {
+    pause();
+    return unused;
+}
+
+static void mremap_grows_beside_a_thread(void) {
+    pthread_t thread;
+    MUST_BE(pthread_create(&thread, NULL, wait_for_ever, NULL), 0);
+    mremap_grows();
+    realloc_keeps_content();
+}
+
 /* Trap: MADV_DONTNEED on a file's mapping brings the file's bytes back. */
 static void dontneed_means_zeros(void) {
     char *p = stowed(LENGTH, 1);
@@ -533,6 +545,7 @@ static const struct test_case CASES[] = {
     {"munmap_in_part", munmap_in_part},
     {"mapped_over", mapped_over},
     {"mremap_grows", mremap_grows},
+    {"mremap_grows_beside_a_thread", mremap_grows_beside_a_thread},
     {"dontneed_means_zeros", dontneed_means_zeros},
     {"wipeonfork_is_taken", wipeonfork_is_taken},
     {"protect_while_stowed", protect_while_stowed},
