@@ -232,9 +232,10 @@ static void *mapped_alloc(size_t size, struct caller caller) {
     return raw + OS_PAGE;
 }
 
+/* NULL: also when part of it has been stowed and come back: then it is two mappings, which do not move as one. */
 static void *mapped_resize(const struct known *block, size_t size) {
     long raw = os_call(SYS_mremap, block->raw, mapped_length(block->size), mapped_length(size), MREMAP_MAYMOVE);
-    return raw < 0 && raw > -OS_PAGE ? no_memory() : (void *)raw;
+    return raw < 0 && raw > -OS_PAGE ? NULL : (void *)raw;
 }
 
 static void *host_alloc(size_t alignment, size_t size, bool zero, struct caller caller) {
@@ -437,27 +438,7 @@ static void *resize_large(void *p, const struct known *block, size_t size) {
     if (!stow_pass_watched(pass) || !stow_note_whole((uintptr_t)p, block->size, true))
         raw = block->mark & HEADER_MAPPED ? mapped_resize(block, size) : next.realloc(block->raw, size + BEFORE);
     stow_pass_end(pass);
-    return raw ? raw : no_memory();
-}
-
-/* In place or moved by the next allocator, header and all. What is known by address is taken out before, and put
- * back on failure; the counters follow the header, so they change afterwards. */
-static void *resize_whole(void *p, const struct known *block, size_t size, struct caller caller) {
-    struct block entry;
-    bool entered = block->in_table && blocks_take((uintptr_t)p, &entry);
-    uint32_t mapped = block->mark & HEADER_MAPPED, distance = header_distance(block->mark);
-    header_of(p)->mark = 0; /* as in free_at_site */
-    char *raw = entered ? resize_large(p, block, size) : next.realloc(block->raw, size + BEFORE);
-    if (!raw) {
-        header_of(p)->mark = block->mark;
-        if (entered) blocks_add((uintptr_t)p, &entry, account_thread_slot());
-        return NULL;
-    }
-    count_out(p, block);
-    char *moved = raw + distance;
-    uint32_t site = site_counted(caller, size);
-    describe(moved, size, header_mark(header_generation(process_mark), distance) | mapped, site);
-    return moved;
+    return raw;
 }
 
 /* All that the program may have written to: every usable byte, not only those it asked for. */
@@ -473,6 +454,26 @@ static void *resize_by_copy(void *p, const struct known *block, size_t size, str
     memcpy(copy, p, usable < size ? usable : size);
     host_free(p);
     return copy;
+}
+
+/* In place or moved by the next allocator, header and all. What is known by address is taken out before, and put
+ * back on failure; the counters follow the header, so they change afterwards. */
+static void *resize_whole(void *p, const struct known *block, size_t size, struct caller caller) {
+    struct block entry;
+    bool entered = block->in_table && blocks_take((uintptr_t)p, &entry);
+    uint32_t mapped = block->mark & HEADER_MAPPED, distance = header_distance(block->mark);
+    header_of(p)->mark = 0; /* as in free_at_site */
+    char *raw = entered ? resize_large(p, block, size) : next.realloc(block->raw, size + BEFORE);
+    if (!raw) {
+        header_of(p)->mark = block->mark;
+        if (entered) blocks_add((uintptr_t)p, &entry, account_thread_slot());
+        return mapped ? resize_by_copy(p, block, size, caller) : no_memory();
+    }
+    count_out(p, block);
+    char *moved = raw + distance;
+    uint32_t site = site_counted(caller, size);
+    describe(moved, size, header_mark(header_generation(process_mark), distance) | mapped, site);
+    return moved;
 }
 
 __attribute__((noinline)) static void *host_realloc(void *p, size_t size, struct caller caller) {
