@@ -1,4 +1,4 @@
-/* hook_process.c — exec, exit, unloading of code, and the way into a sandbox.
+/* hook_process.c — exec, exit (of the main thread, too), unloading of code, and the way into a sandbox.
  * In: the program's calls. Out: the same calls to the next definition, with the ledger told before. Fork needs no
  * hook: the child notices by itself (process.h). */
 #include <alloca.h>
@@ -6,13 +6,16 @@
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <sched.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <threads.h>
 #include <unistd.h>
 
+#include "control.h"
 #include "ledger.h"
 #include "process.h"
 #include "site.h"
@@ -192,6 +195,23 @@ HOOK __attribute__((noreturn)) void _exit(int status) {
 
 HOOK __attribute__((noreturn)) void _Exit(int status) { _exit(status); }
 
+/* A program whose main thread leaves ends with the last of the others, which must not be ours. */
+static void main_thread_leaves(void) {
+    if (os_tid() == os_pid()) control_stop();
+}
+
+HOOK __attribute__((noreturn)) void pthread_exit(void *value) {
+    main_thread_leaves();
+    NEXT(pthread_exit)(value);
+    __builtin_unreachable();
+}
+
+HOOK __attribute__((noreturn)) void thrd_exit(int value) {
+    main_thread_leaves();
+    NEXT(thrd_exit)(value);
+    __builtin_unreachable();
+}
+
 /* --- code that comes and goes --- */
 
 /* A library opened with RTLD_DEEPBIND calls libc's free, while libc's strdup and getline call our malloc: it would give
@@ -249,10 +269,16 @@ HOOK int dlclose(void *handle) {
 
 /* --- sandboxes: opening a file may kill the program from now on --- */
 
+/* A thread of ours would be in it, too, and is gone before. */
+static void seal(void) {
+    control_stop();
+    ledger_seal();
+}
+
 static void look_for_sandbox(long number, unsigned long first) {
     bool by_prctl = number == SYS_prctl && first == PR_SET_SECCOMP;
     if (by_prctl || (number == SYS_seccomp && first != SECCOMP_GET_ACTION_AVAIL && first != SECCOMP_GET_NOTIF_SIZES))
-        ledger_seal();
+        seal();
 }
 
 HOOK int prctl(int option, ...) {

@@ -128,6 +128,14 @@ char *os_decimal(char *to, uint64_t n) {
     return to;
 }
 
+const char *os_variable(const char *key) {
+    extern char **environ;
+    size_t length = strlen(key);
+    for (char **at = environ; at && *at; at++)
+        if (!strncmp(*at, key, length) && (*at)[length] == '=') return *at + length + 1;
+    return "";
+}
+
 static void stat_path(char out[40], uint32_t pid) {
     strcpy(out, "/proc/");
     strcpy(os_decimal(out + strlen(out), pid), "/stat");

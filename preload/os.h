@@ -73,6 +73,9 @@ static inline void os_raise(uint64_t *word, uint64_t value) {
 void os_copy(char *to, size_t room, const char *from);
 char *os_decimal(char *to, uint64_t n);
 
+/* The value of an environment variable, where it is now; "" when there is none. */
+const char *os_variable(const char *key);
+
 static inline uint64_t os_load(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }
 
 static inline uint32_t os_load32(const uint32_t *word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }

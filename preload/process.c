@@ -13,6 +13,7 @@
 #include "account.h"
 #include "blocks.h"
 #include "closing.h"
+#include "control.h"
 #include "header.h"
 #include "ledger.h"
 #include "mappings.h"
@@ -55,14 +56,6 @@ static char name[64], exe[4096], command[4096];
 
 /* --- the environment --- */
 
-static const char *variable(const char *key) {
-    extern char **environ;
-    size_t length = strlen(key);
-    for (char **at = environ; at && *at; at++)
-        if (!strncmp(*at, key, length) && (*at)[length] == '=') return *at + length + 1;
-    return "";
-}
-
 static uint64_t read_decimal(const char **text) {
     uint64_t n = 0;
     for (; **text >= '0' && **text <= '9'; (*text)++) n = n * 10 + (uint64_t)(**text - '0');
@@ -93,7 +86,7 @@ static void default_out(void) {
 /* How many images this process ran before this one. Its children find the variable, too: they have another pid, or,
  * much later, another start. */
 static uint32_t earlier_images(void) {
-    const char *text = variable(EXEC_VARIABLE);
+    const char *text = os_variable(EXEC_VARIABLE);
     if (read_decimal(&text) != os_pid() || *text++ != '.') return 0;
     if (read_decimal(&text) != os_start_ticks(0) || *text++ != '.') return 0;
     return (uint32_t)read_decimal(&text);
@@ -112,17 +105,17 @@ static void read_stacks(const char *mode) {
 }
 
 static void read_wishes(void) {
-    os_copy(wish.out, sizeof wish.out, variable("MEMSTOW_OUT"));
+    os_copy(wish.out, sizeof wish.out, os_variable("MEMSTOW_OUT"));
     if (!wish.out[0]) default_out();
-    wish.out_named = variable("MEMSTOW_OUT_NAMED")[0] == '1';
-    os_copy(wish.follow, sizeof wish.follow, variable("MEMSTOW_FOLLOW"));
-    wish.main_pid = (uint32_t)decimal(variable("MEMSTOW_MAIN"));
-    read_stacks(variable("MEMSTOW_STACKS"));
-    wish.stack_memory = decimal(variable("MEMSTOW_STACK_MEMORY"));
+    wish.out_named = os_variable("MEMSTOW_OUT_NAMED")[0] == '1';
+    os_copy(wish.follow, sizeof wish.follow, os_variable("MEMSTOW_FOLLOW"));
+    wish.main_pid = (uint32_t)decimal(os_variable("MEMSTOW_MAIN"));
+    read_stacks(os_variable("MEMSTOW_STACKS"));
+    wish.stack_memory = decimal(os_variable("MEMSTOW_STACK_MEMORY"));
     if (!wish.stack_memory) wish.stack_memory = DEFAULT_STACK_MEMORY;
-    wish.mimalloc = !strcmp(variable("MEMSTOW_ALLOCATOR"), "mimalloc");
-    pressure_wish(variable("MEMSTOW_PRESSURE"), variable("MEMSTOW_IDLE"));
-    read_run_id(variable("MEMSTOW_RUN"));
+    wish.mimalloc = !strcmp(os_variable("MEMSTOW_ALLOCATOR"), "mimalloc");
+    pressure_wish(os_variable("MEMSTOW_PRESSURE"), os_variable("MEMSTOW_IDLE"));
+    read_run_id(os_variable("MEMSTOW_RUN"));
     exec_generation = earlier_images();
 }
 
@@ -335,6 +328,7 @@ static bool is_ours_to_end(void) { return process_page.stage == PROCESS_TRACKED 
 
 void process_end(enum snap_state state) {
     if (!is_ours_to_end() || __atomic_exchange_n(&ended, true, __ATOMIC_ACQ_REL)) return;
+    control_end();
     closing_write();
     ledger_end(state);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "assign.h"
+#include "control.h"
 #include "entry.h"
 #include "ledger.h"
 #include "moving.h"
@@ -22,11 +23,12 @@ ENTRY int32_t memstow_is_tracking(void) { return process_tracked(); }
 
 /* --- owners --- */
 
-/* With the first owner tags come into use. */
+/* With the first owner tags come into use, and there is something to ask for from outside. */
 static int64_t opened(int64_t id) {
     if (id > 0) {
         process_allow_fast_path();
         moving_begin();
+        control_begin();
     }
     return entry_result(id);
 }

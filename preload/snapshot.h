@@ -168,7 +168,8 @@ enum snap_fact_key {
     SNAP_FACT_EXE = 1,
     SNAP_FACT_COMMAND /* arguments, space-separated */,
     SNAP_FACT_LIBRARY,
-    SNAP_FACT_NOTE
+    SNAP_FACT_NOTE,
+    SNAP_FACT_CONTROL /* where the control socket is, as the process sees it */
 };
 
 struct snap_module {

@@ -43,7 +43,7 @@ struct run {
     enum program_verdict verdict;
     bool quiet, untrackable, python_objects;
     char **argv;
-    char library[4096];
+    char library[4096], command[4096]; /* command: this one, for memstow_snapshot */
     struct template template;
     char sample[32];
     uint8_t run_id[16];
@@ -158,6 +158,7 @@ static void set_environment(void *context) {
     set_or_unset("MEMSTOW_OUT_NAMED", run->template.named ? "1" : NULL);
     set_number("MEMSTOW_MAIN", (uint64_t)getpid());
     setenv("MEMSTOW_RUN", run_id, 1);
+    set_or_unset("MEMSTOW_COMMAND", run->command[0] ? run->command : NULL);
     set_or_unset("MEMSTOW_STACKS", run->stacks);
     if (run->stack_memory) set_number("MEMSTOW_STACK_MEMORY", run->stack_memory);
     set_or_unset("MEMSTOW_ALLOCATOR", run->allocator);
@@ -226,6 +227,8 @@ static int prepare(struct run *run) {
         return EXIT_USAGE;
     }
     leave_python_malloc(run);
+    ssize_t length = readlink("/proc/self/exe", run->command, sizeof run->command - 1);
+    run->command[length > 0 ? length : 0] = 0;
     if (getrandom(run->run_id, sizeof run->run_id, 0) != sizeof run->run_id)
         memset(run->run_id, getpid() & 0xff, sizeof run->run_id);
     return EXIT_FINE;

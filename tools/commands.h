@@ -8,7 +8,7 @@
 
 enum exit_code {
     EXIT_FINE = 0,
-    EXIT_OVER = 1,       /* over a threshold, or a fault found */
+    EXIT_OVER = 1,       /* over a threshold, or a fault found; or a process did not do what it was asked for */
     EXIT_USAGE = 2,      /* wrong usage */
     EXIT_UNREADABLE = 3, /* input unreadable or damaged; or output that could not be written */
 };
@@ -19,6 +19,11 @@ int cmd_diff(int argc, char **argv);
 int cmd_snapshot(int argc, char **argv);
 int cmd_ps(int argc, char **argv);
 int cmd_decisions(int argc, char **argv);
+int cmd_owners(int argc, char **argv);
+int cmd_stow(int argc, char **argv);
+int cmd_restore(int argc, char **argv);
+int cmd_release(int argc, char **argv);
+int cmd_trigger(int argc, char **argv);
 
 /* "memstow: …" on stderr. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -18,6 +18,11 @@ static const struct command commands[] = {
     {"decisions", cmd_decisions, "why models were kept, put away or freed"},
     {"snapshot", cmd_snapshot, "copy the ledger of a running process"},
     {"ps", cmd_ps, "which processes are tracked now"},
+    {"owners", cmd_owners, "which models, nodes and runs are registered, and what each holds"},
+    {"stow", cmd_stow, "move what an owner has out to disk, in a running process"},
+    {"restore", cmd_restore, "bring what was stowed back into memory"},
+    {"release", cmd_release, "give back what an owner does not use"},
+    {"trigger", cmd_trigger, "have policies applied now"},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 

@@ -58,9 +58,10 @@ class Ledger:
     def fact(self, key, text):
         self.facts.append(struct.pack("<II", key, self.string(text)))
 
-    def owner(self, kind, name, origin=""):
-        """kind: 1 model, 2 node, 3 run. Returns the id."""
-        self.owners.append(struct.pack("<IIII", len(self.owners) + 1, kind, self.string(name), self.string(origin)))
+    def owner(self, kind, name, origin="", policy=0, priority=0, retired=0, adopted_by=0):
+        """kind: 1 model, 2 node, 3 run, 4 custom. Returns the id."""
+        self.owners.append(struct.pack("<IIIIIiIIQQQQIIQ", len(self.owners) + 1, kind, self.string(name), self.string(origin),
+                                       policy, priority, 1 + retired, adopted_by, 0, 0, 0, 0, 0, 0, 0))
         return len(self.owners)
 
     def tag(self, model=0, node=0, run=0):
@@ -155,7 +156,7 @@ class Ledger:
 
     def sections(self):
         chunks, wide = self.chunks()
-        tables = [(PROCESS, 8, self.facts), (MODULE, 64, self.modules), (OWNER, 16, self.owners),
+        tables = [(PROCESS, 8, self.facts), (MODULE, 64, self.modules), (OWNER, 80, self.owners),
                   (TAG, 16, [struct.pack("<IIII", *tag) for tag in self.tags]),
                   (SITE, 8, [struct.pack("<Q", site) for site in self.sites]),
                   (THREAD, 128, [struct.pack("<IIQQQQ16sII64x", tid, state, 0, 0, 0, 0, name.encode(), uses, 0)

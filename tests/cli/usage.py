@@ -28,6 +28,20 @@ for words, message in (
         (("decisions", "x.mst", "--by=model"), "unknown option --by"),
         (("decisions", "x.mst", "--check=all"), "--check takes no value"),
         (("ps", "x"), "no argument is needed"),
+        (("owners",), "one FILE or PID is needed"),
+        (("owners", "--by=model", "x.mst"), "unknown option --by"),
+        (("stow", "1"), "a PID and an OWNER are needed"),
+        (("restore", "x.mst", "1"), "x.mst is not a PID"),
+        (("release", "1", "2", "3"), "a PID and an OWNER are needed"),
+        (("stow", "--reason=x", "1", "2"), "unknown option --reason"),
+        (("trigger",), "one PID is needed"),
+        (("trigger", "1", "2"), "one PID is needed"),
+        (("trigger", "0"), "0 is not a PID"),
+        (("trigger", "--reason=a\nb", "1"), "--reason: not a line of text of at most 255 bytes"),
+        (("trigger", "--reason=" + "x" * 256, "1"), "--reason: not a line of text of at most 255 bytes"),
+        *((("trigger", f"--timeout={seconds}", "1"), f"--timeout={seconds}: not a number of seconds above 0")
+          for seconds in ("0", "-1", "x", "5s", "inf", "nan", "1e999", " 1")),
+        (("trigger", "--timeout"), "--timeout needs a value"),
         (("run",), "no command given"),
         (("run", "--stacks=some", "true"), "--stacks=some: not full, none or sample[:BYTES], 1 to 1T"),
         *((("run", f"--stacks=sample{size}", "true"), f"--stacks=sample{size}: not full, none or sample[:BYTES], 1 to 1T")
@@ -49,7 +63,7 @@ for words, message in (
 alone, help = memstow(status=2), memstow("--help").stdout
 assert not alone.stdout and alone.stderr.startswith("memstow: no command given (see 'memstow --help')\nusage: memstow COMMAND ")
 assert help.startswith(alone.stderr.split("\n", 1)[1]), alone.stderr
-for command in ("", "run", "report", "diff", "decisions", "snapshot", "ps"):
+for command in ("", "run", "report", "diff", "decisions", "snapshot", "ps", "owners", "stow", "restore", "release", "trigger"):
     text = memstow(*command.split(), "--help").stdout
     assert text.startswith("usage: memstow") and max(map(len, text.split("\n"))) <= 80, command
     if command:
@@ -57,5 +71,5 @@ for command in ("", "run", "report", "diff", "decisions", "snapshot", "ps"):
 assert memstow("--version").stdout == memstow("-V").stdout and memstow("-V").stdout.startswith("memstow ")
 assert memstow("help").stdout == memstow("--help").stdout
 assert "3 /proc cannot be" in memstow("ps", "--help").stdout
-for words in (("report", ""), ("diff", "", "")):
+for words in (("report", ""), ("diff", "", ""), ("owners", "")):
     assert memstow(*words, status=3).stderr == "memstow: '': not a file name, and no PID\n"

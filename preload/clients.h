@@ -1,0 +1,20 @@
+/* clients.h — who is connected to the control socket, and what they are told.
+ * In: datagrams from anybody of this user's, whatever is in them. Out: requests (requests.h), and answers. It never
+ * waits for a client: who sends nothing or reads nothing is dropped. On the control thread only. */
+#ifndef MEMSTOW_CLIENTS_H
+#define MEMSTOW_CLIENTS_H
+
+#pragma GCC visibility push(hidden)
+
+enum { CLIENTS_MOST = 8 };
+
+/* `listening` is a socket that does not block. */
+void clients_begin(int listening);
+/* Waits for at most a second, does what there is to do, and returns. */
+void clients_serve(void);
+/* Tells all of them that nothing will be done any more. */
+void clients_end(void);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,218 @@
+/* control.c — see control.h: who may talk to it, and the life of the two threads. clients.c is what they talk about. */
+#include "control.h"
+
+#include <errno.h>
+#include <linux/close_range.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "actions.h"
+#include "arena.h"
+#include "clients.h"
+#include "ledger.h"
+#include "os.h"
+#include "place.h"
+#include "requests.h"
+#include "stack.h"
+
+/* A stack has room for the thread-local storage of all that the program was linked with, and never is a large page. */
+enum { STACK = 1536 * 1024, STOP_SECONDS = 100 };
+static const uint64_t SECOND = 1000000000;
+
+enum stage { STAGE_NONE, STAGE_BEGINNING, STAGE_RUNS, STAGE_OVER };
+
+/* What a forked child finds empty: its parent's threads are not in it, and the socket is not its own. */
+static struct {
+    uint32_t stage; /* enum stage */
+    uint32_t pid;
+    bool stopping;
+    bool working, acting; /* there is a worker; it is answering a request */
+    pthread_t listener, worker;
+    struct place place;
+} __attribute__((aligned(OS_PAGE))) page;
+
+/* Memory for the stacks, with a page without access in front; used again by a forked child. */
+static char *stacks[2];
+
+/* --- threads --- */
+
+static char *stack_for(int thread) {
+    if (!stacks[thread]) {
+        char *memory = arena_take(OS_PAGE + STACK);
+        if (!memory || os_call(SYS_mprotect, memory, OS_PAGE, PROT_NONE) < 0) return NULL;
+        stacks[thread] = memory + OS_PAGE;
+    }
+    return stacks[thread];
+}
+
+/* Those that glibc needs to reach every thread (setuid) stay open, and those of a fault. */
+static void block_signals(sigset_t *before) {
+    static const int open[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
+    sigset_t all;
+    sigfillset(&all); /* all but glibc's own */
+    for (size_t i = 0; i < sizeof open / sizeof *open; i++) sigdelset(&all, open[i]);
+    pthread_sigmask(SIG_SETMASK, &all, before);
+}
+
+/* It can be waited for: glibc ends a process whose last thread leaves on that thread. */
+static int start_thread(int which, pthread_t *thread, void *(*work)(void *)) {
+    pthread_attr_t attributes;
+    sigset_t before;
+    char *stack = stack_for(which);
+    if (!stack) return ENOMEM;
+    pthread_attr_init(&attributes);
+    int error = pthread_attr_setstack(&attributes, stack, STACK);
+    block_signals(&before);
+    if (!error) error = pthread_create(thread, &attributes, work, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return error;
+}
+
+static bool is_stopping(void) { return __atomic_load_n(&page.stopping, __ATOMIC_ACQUIRE); }
+
+/* --- the worker --- */
+
+static int64_t act(const struct memstow_request *request) {
+    switch (request->kind) {
+    case MEMSTOW_ASK_TRIGGER:
+        return memstow_trigger(MEMSTOW_REQUEST, request->text);
+    case MEMSTOW_ASK_STOW:
+        return owners_stow(request->owner);
+    case MEMSTOW_ASK_RESTORE:
+        return owners_restore(request->owner);
+    case MEMSTOW_ASK_RELEASE:
+        return owners_release(request->owner);
+    }
+    return -EINVAL;
+}
+
+static void *work(void *nothing) {
+    struct memstow_request request;
+    uint64_t next_poll = 0;
+    os_call(SYS_prctl, PR_SET_NAME, "memstow worker");
+    while (!is_stopping()) {
+        uint32_t seen = requests_seen();
+        uint64_t now = os_now();
+        if (requests_take(&request)) {
+            __atomic_store_n(&page.acting, true, __ATOMIC_RELEASE);
+            requests_done(request.ticket, act(&request), "");
+            __atomic_store_n(&page.acting, false, __ATOMIC_RELEASE);
+        } else if (trigger_polls() && now >= next_poll) {
+            next_poll = now + SECOND;
+            trigger_poll(now, requests_pass_on);
+        } else if (!is_stopping()) {
+            requests_wait(seen, SECOND);
+        }
+    }
+    return nothing;
+}
+
+/* When there is something to do. It stays: what comes once may come again. */
+static void start_worker(void) {
+    if (page.working || !(requests_for_worker() || trigger_polls())) return;
+    page.working = start_thread(1, &page.worker, work) == 0;
+}
+
+/* --- the listener --- */
+
+/* A table of descriptors of our own. Nothing of the program's is in it, at no time: a pipe of which we had the other
+ * end would never end. Numbers 0 to 2 are taken, so that nothing written to standard output by mistake goes to a file
+ * or a client. */
+static int leave_descriptors(void) {
+    int error = (int)os_call(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE);
+    if (error) return error;
+    for (int fd = 0, want = 0; want <= 2; want++) {
+        fd = (int)os_call(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        if (fd != want) return fd < 0 ? fd : -EBADF;
+    }
+    return 0;
+}
+
+static void say_why_not(const char *what, int error) {
+    char note[160] = "no control socket: ";
+    strcat(note, what);
+    strcat(note, " failed with error ");
+    os_decimal(note + strlen(note), (uint64_t)-error);
+    ledger_fact(SNAP_FACT_NOTE, note);
+}
+
+static void *listen_until_stopped(void *nothing) {
+    const char *what = "close_range";
+    os_call(SYS_prctl, PR_SET_NAME, "memstow");
+    int fd = leave_descriptors();
+    if (fd == 0) fd = place_listen(&page.place, &what);
+    if (fd < 0) {
+        say_why_not(what, fd);
+        return nothing;
+    }
+    ledger_fact(SNAP_FACT_CONTROL, page.place.path);
+    clients_begin(fd);
+    while (!is_stopping()) {
+        clients_serve();
+        start_worker();
+    }
+    clients_end();
+    if (page.working) pthread_join(page.worker, NULL);
+    return nothing;
+}
+
+/* --- begin and end --- */
+
+static void begin(void) {
+    page.pid = os_pid();
+    int error = start_thread(0, &page.listener, listen_until_stopped);
+    if (error) say_why_not("a thread", -error);
+    __atomic_store_n(&page.stage, error ? STAGE_OVER : STAGE_RUNS, __ATOMIC_RELEASE);
+}
+
+void control_begin(void) {
+    uint32_t none = STAGE_NONE;
+    int error = errno;
+    /* In a handler that interrupts the program's allocator a thread cannot be made: the next owner is another time. */
+    if (__atomic_load_n(&page.stage, __ATOMIC_RELAXED) != STAGE_NONE || ledger_is_sealed() || stack_is_interrupted())
+        return;
+    if (os_call(SYS_madvise, &page, sizeof page, MADV_WIPEONFORK) == 0 &&
+        __atomic_compare_exchange_n(&page.stage, &none, STAGE_BEGINNING, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        begin();
+    errno = error;
+}
+
+/* Not in a vfork child, which has our memory under another pid. */
+static bool runs_here(void) {
+    return __atomic_load_n(&page.stage, __ATOMIC_ACQUIRE) == STAGE_RUNS && page.pid == os_pid();
+}
+
+static void wait_for_listener(void) {
+    struct timespec until;
+    int cancelling;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += STOP_SECONDS;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelling);
+    pthread_clockjoin_np(page.listener, NULL, CLOCK_MONOTONIC, &until);
+    pthread_setcancelstate(cancelling, NULL);
+}
+
+void control_stop(void) {
+    uint32_t runs = STAGE_RUNS;
+    int error = errno;
+    if (!runs_here() ||
+        !__atomic_compare_exchange_n(&page.stage, &runs, STAGE_OVER, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        return;
+    __atomic_store_n(&page.stopping, true, __ATOMIC_RELEASE);
+    if (__atomic_load_n(&page.acting, __ATOMIC_ACQUIRE)) owners_cancel();
+    requests_wake();
+    wait_for_listener();
+    place_leave(&page.place);
+    errno = error;
+}
+
+void control_end(void) {
+    if (runs_here() && !ledger_is_sealed()) place_leave(&page.place);
+}

@@ -1,0 +1,62 @@
+/* register_requests.c — the entry points of memstow.h about requests from outside, and snapshots. */
+#include "memstow.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "entry.h"
+#include "process.h"
+#include "requests.h"
+#include "spawn.h"
+
+enum { PATH_ROOM = 4096, LEAST = offsetof(struct memstow_request, needed) };
+
+static int32_t not_tracked(void) { return (int32_t)entry_fails(-ENODEV, "the process keeps no ledger"); }
+
+/* The whole of `out` is known to be writable before a request is taken, which nobody else would get any more. */
+ENTRY int32_t memstow_request_next(struct memstow_request *out, uint32_t milliseconds) {
+    struct memstow_request request = {0};
+    if (!process_tracked()) return not_tracked();
+    uint32_t size = entry_size(out, sizeof request);
+    if (size < LEAST) return (int32_t)entry_fails(-EFAULT, "no room for a request: size says how large it is");
+    request.size = size;
+    if (!entry_out(out, &request, size)) return (int32_t)entry_fails(-EFAULT, "the request cannot be written there");
+    int result = requests_next(&request, milliseconds);
+    if (result < 0) return (int32_t)entry_fails(result, "no request can come: the process is in a sandbox");
+    request.size = size;
+    if (result > 0) entry_out(out, &request, size);
+    return result;
+}
+
+ENTRY int32_t memstow_request_done(uint64_t ticket, int64_t result, const char *text) {
+    char copy[256];
+    if (!process_tracked()) return not_tracked();
+    if (!entry_text(copy, sizeof copy, text)) return (int32_t)entry_fails(-EFAULT, "the text cannot be read");
+    int error = requests_done(ticket, result, copy);
+    return error ? (int32_t)entry_fails(error, "no such request is to be answered") : 0;
+}
+
+static const char *why_no_snapshot(int error) {
+    switch (error) {
+    case -EINVAL:
+        return "a snapshot needs a file name";
+    case -EEXIST:
+        return "there is a file of that name that is no snapshot of this user's";
+    case -ENOENT:
+        return "there is no such folder";
+    case -EIO:
+        return "the snapshot could not be written, or the ledger not be read";
+    case -ECHILD:
+        return "the memstow command could not be run";
+    }
+    return "not enough memory";
+}
+
+ENTRY int32_t memstow_snapshot(const char *path) {
+    char copy[PATH_ROOM];
+    if (!process_tracked()) return not_tracked();
+    if (!entry_text(copy, sizeof copy, path)) return (int32_t)entry_fails(-EFAULT, "the file name cannot be read");
+    int error = spawn_snapshot(copy);
+    return error ? (int32_t)entry_fails(error, why_no_snapshot(error)) : 0;
+}

@@ -1,0 +1,216 @@
+/* requests.c — see requests.h. */
+#include "requests.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "ledger.h"
+#include "lock.h"
+#include "os.h"
+
+struct request {
+    enum request_state state;
+    bool left;      /* nobody waits for the answer */
+    bool by_worker; /* who took it */
+    uint32_t kind, owner, reason;
+    uint64_t ticket; /* they are given in order: the lowest is the oldest */
+    uint64_t needed;
+    int64_t result;
+    char text[256]; /* of the request; once it is done, of the answer */
+};
+
+/* What a forked child finds empty: the requests are its parent's, and so are those who wait for them. */
+static struct {
+    struct lock lock;
+    bool wiped_by_fork;   /* the kernel has been told so */
+    bool program_answers; /* the program has asked for a request */
+    uint32_t posted;      /* futex: counts what those who wait for a request are to look at */
+    uint64_t tickets;     /* given so far */
+    struct request list[REQUESTS_MOST];
+} __attribute__((aligned(OS_PAGE))) page; /* whole pages, with nothing else on them */
+
+static bool begin(void) {
+    if (!lock_wait(&page.lock)) return false;
+    if (!page.wiped_by_fork && !ledger_is_sealed())
+        page.wiped_by_fork = os_call(SYS_madvise, &page, sizeof page, MADV_WIPEONFORK) == 0;
+    return true;
+}
+
+static void end(void) { lock_let_go(&page.lock); }
+
+static struct request *find(uint64_t ticket) {
+    for (int i = 0; i < REQUESTS_MOST; i++)
+        if (page.list[i].state != REQUEST_NONE && page.list[i].ticket == ticket) return &page.list[i];
+    return NULL;
+}
+
+static struct request *oldest_waiting(void) {
+    struct request *oldest = NULL;
+    for (int i = 0; i < REQUESTS_MOST; i++) {
+        struct request *request = &page.list[i];
+        if (request->state == REQUEST_WAITING && (!oldest || request->ticket < oldest->ticket)) oldest = request;
+    }
+    return oldest;
+}
+
+/* --- who brings them --- */
+
+static struct request *free_place(void) {
+    for (int i = 0; i < REQUESTS_MOST; i++)
+        if (page.list[i].state == REQUEST_NONE) return &page.list[i];
+    return NULL;
+}
+
+/* The ticket, or -EBUSY. */
+static int64_t add(const struct request *wanted, const char *text) {
+    struct request *request = free_place();
+    if (!request) return -EBUSY;
+    *request = *wanted;
+    request->state = REQUEST_WAITING;
+    request->ticket = ++page.tickets;
+    os_copy(request->text, sizeof request->text, text);
+    return (int64_t)request->ticket;
+}
+
+int64_t requests_add(uint32_t kind, uint32_t owner, const char *text) {
+    struct request wanted = {.kind = kind, .owner = owner};
+    if (kind == MEMSTOW_ASK_TRIGGER) wanted.reason = MEMSTOW_REQUEST;
+    if (!begin()) return -EBUSY;
+    int64_t ticket = add(&wanted, text);
+    end();
+    if (ticket > 0) requests_wake();
+    return ticket;
+}
+
+static bool one_is_passed_on(void) {
+    for (int i = 0; i < REQUESTS_MOST; i++)
+        if (page.list[i].state != REQUEST_NONE && page.list[i].reason && page.list[i].reason != MEMSTOW_REQUEST)
+            return true;
+    return false;
+}
+
+bool requests_pass_on(uint32_t reason, const char *text, uint64_t needed) {
+    struct request wanted = {.kind = MEMSTOW_ASK_TRIGGER, .reason = reason, .needed = needed, .left = true};
+    if (!begin()) return true;
+    bool theirs = page.program_answers;
+    if (theirs && !one_is_passed_on()) add(&wanted, text);
+    end();
+    if (theirs) requests_wake();
+    return theirs;
+}
+
+enum request_state requests_look(uint64_t ticket, int64_t *result, char text[256]) {
+    enum request_state state = REQUEST_WAITING; /* when it cannot be told: ask again */
+    if (!begin()) return state;
+    struct request *request = find(ticket);
+    state = request ? request->state : REQUEST_NONE;
+    if (state == REQUEST_DONE) {
+        *result = request->result;
+        memcpy(text, request->text, sizeof request->text);
+        request->state = REQUEST_NONE;
+    }
+    end();
+    return state;
+}
+
+bool requests_take_back(uint64_t ticket) {
+    bool taken_back = false;
+    if (!begin()) return false;
+    struct request *request = find(ticket);
+    if (request && request->state == REQUEST_WAITING) {
+        request->state = REQUEST_NONE;
+        taken_back = true;
+    }
+    end();
+    return taken_back;
+}
+
+void requests_leave(uint64_t ticket) {
+    if (!begin()) return;
+    struct request *request = find(ticket);
+    if (request && request->state == REQUEST_TAKEN)
+        request->left = true;
+    else if (request)
+        request->state = REQUEST_NONE;
+    end();
+}
+
+/* --- who answers them --- */
+
+static bool take(struct memstow_request *out, bool for_program) {
+    if (!begin()) return false;
+    if (for_program) page.program_answers = true;
+    struct request *request = page.program_answers == for_program ? oldest_waiting() : NULL;
+    if (request) {
+        request->state = REQUEST_TAKEN;
+        request->by_worker = !for_program;
+        *out = (struct memstow_request){.size = sizeof *out,
+                                        .kind = request->kind,
+                                        .ticket = request->ticket,
+                                        .owner = request->owner,
+                                        .reason = request->reason,
+                                        .needed = request->needed};
+        memcpy(out->text, request->text, sizeof out->text);
+    }
+    end();
+    return request;
+}
+
+bool requests_take(struct memstow_request *out) { return take(out, false); }
+
+bool requests_for_worker(void) {
+    if (!begin()) return false;
+    bool some = !page.program_answers && oldest_waiting();
+    end();
+    return some;
+}
+
+bool requests_worker_has(uint64_t ticket) {
+    if (!begin()) return false;
+    struct request *request = find(ticket);
+    bool has = request && request->state == REQUEST_TAKEN && request->by_worker;
+    end();
+    return has;
+}
+
+int requests_next(struct memstow_request *out, uint32_t milliseconds) {
+    uint64_t until = os_now() + milliseconds * UINT64_C(1000000);
+    for (;;) {
+        if (ledger_is_sealed()) return -ENODEV;
+        uint32_t seen = requests_seen();
+        if (take(out, true)) return 1;
+        uint64_t now = os_now();
+        if (now >= until || requests_wait(seen, until - now) == -EINTR) return 0;
+    }
+}
+
+int requests_done(uint64_t ticket, int64_t result, const char *text) {
+    if (!begin()) return -EBUSY;
+    struct request *request = find(ticket);
+    bool taken = request && request->state == REQUEST_TAKEN;
+    if (taken) {
+        request->state = request->left ? REQUEST_NONE : REQUEST_DONE;
+        request->result = result;
+        os_copy(request->text, sizeof request->text, text);
+    }
+    end();
+    return taken ? 0 : -ENOENT;
+}
+
+/* --- waiting --- */
+
+uint32_t requests_seen(void) { return __atomic_load_n(&page.posted, __ATOMIC_ACQUIRE); }
+
+int requests_wait(uint32_t seen, uint64_t nanoseconds) {
+    struct timespec time = {(time_t)(nanoseconds / 1000000000), (long)(nanoseconds % 1000000000)};
+    return (int)os_call(SYS_futex, &page.posted, FUTEX_WAIT_PRIVATE, seen, &time);
+}
+
+void requests_wake(void) {
+    __atomic_fetch_add(&page.posted, 1, __ATOMIC_RELEASE);
+    os_call(SYS_futex, &page.posted, FUTEX_WAKE_PRIVATE, INT32_MAX);
+}

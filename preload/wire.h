@@ -1,0 +1,62 @@
+/* wire.h — messages between the memstow command and the control socket of a process.
+ * In: a struct, or bytes that anybody may have sent. Out: bytes, or a struct of which every field is checked. Pure.
+ *
+ * One datagram is one message: a struct wire_head, and up to WIRE_TEXT bytes of UTF-8 without control characters.
+ * docs/control.md is the prose. */
+#ifndef MEMSTOW_WIRE_H
+#define MEMSTOW_WIRE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+#define WIRE_MAGIC 0x4357534du /* "MSWC" */
+enum { WIRE_VERSION = 1, WIRE_TEXT = 255 };
+
+enum wire_type {
+    /* requests; the first four as enum memstow_request_kind */
+    WIRE_TRIGGER = 1, /* text: the reason */
+    WIRE_STOW = 2,    /* of `owner`, as are the next two */
+    WIRE_RESTORE = 3,
+    WIRE_RELEASE = 4,
+    WIRE_CANCEL = 5, /* the request that this connection has made */
+    /* answers */
+    WIRE_WAITING = 16, /* the request has a ticket, nobody is at it yet */
+    WIRE_WORKING = 17, /* somebody is; number: bytes moved so far */
+    WIRE_DONE = 18,    /* number: bytes, or -errno; the text says more, perhaps. Nothing follows */
+};
+
+struct wire_head {
+    uint32_t magic;
+    uint16_t version;
+    uint16_t type;   /* enum wire_type */
+    uint32_t length; /* of the whole message */
+    uint32_t owner;
+    uint64_t ticket;
+    int64_t number;
+};
+_Static_assert(sizeof(struct wire_head) == 32, "what goes over the wire");
+enum { WIRE_MOST = sizeof(struct wire_head) + WIRE_TEXT };
+
+struct wire_message {
+    uint32_t type, owner;
+    uint64_t ticket;
+    int64_t number;
+    char text[WIRE_TEXT + 1];
+};
+
+/* The length. What does not fit of the text, or is no text, is left out. */
+size_t wire_put(uint8_t to[WIRE_MOST], const struct wire_message *message);
+
+/* 0; -EPROTO: no such message; -EPROTONOSUPPORT: of another version; -EILSEQ: the text is none. */
+int wire_get_request(struct wire_message *out, const uint8_t *bytes, size_t length);
+int wire_get_answer(struct wire_message *out, const uint8_t *bytes, size_t length);
+
+/* The length of the text that `from` begins with: up to `most` bytes, to the end of its last whole character, to a NUL
+ * or to what is no character, whichever comes first. */
+size_t wire_text(const char *from, size_t most);
+
+#pragma GCC visibility pop
+
+#endif

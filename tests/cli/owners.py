@@ -1,0 +1,59 @@
+"""memstow owners: who is registered, with which policy, and what each holds; what was adopted counts as its new owner's."""
+import json
+
+from _ledger import Ledger, MIB, simple
+from support import memstow
+
+ledger = Ledger()
+module = ledger.module("/opt/program")
+unet = ledger.owner(1, "unet", "UNETLoader", policy=2, priority=-3)
+clip = ledger.owner(1, "clip", "CLIPLoader", policy=1)
+loading = ledger.owner(1, "loading", retired=1, adopted_by=unet)
+node = ledger.owner(2, "KSampler")
+gone = ledger.owner(1, "gone", retired=1)
+leaked = ledger.owner(4, "leaked\x1b[31m", retired=1, policy=3)
+runs = [ledger.owner(3, f"run {i}", retired=1) for i in range(20)]
+for owners, size in (({"model": unet}, 4), ({"model": loading, "node": node}, 2), ({"model": clip}, 1), ({"model": leaked}, 3),
+                     ({"node": node, "run": runs[3]}, 5), ({}, 5)):
+    ledger.count(ledger.site(module, tag=ledger.tag(**owners) if owners else 0), alloc=(size * MIB, size))
+ledger.save("x.mst")
+
+text = memstow("owners", "x.mst").stdout
+lines = [line.split() for line in text.split("\n")]
+assert lines[0] == "program[1000]: 20.0 MiB live in 20 blocks".split(), text
+shown = {line[0]: line for line in lines if line and line[0].isdigit() and line[1] != "that"}
+assert list(shown) == ["4", "1", "10", "6", "2"], text # by what they hold
+assert shown["1"] == "1 model live stow -3 6.0 MiB 6 30.0 % unet (UNETLoader)".split(), text
+assert shown["2"][:5] == "2 model live keep 0".split()
+assert shown["6"][:9] == "6 custom retired free 0 3.0 MiB 3 15.0".split(), text
+assert "5.0 MiB         5  25.0 %  (nobody's)" in text and "\x1b" not in text
+assert "\n21 that are gone hold nothing\n" in text, text
+
+document = json.loads(memstow("owners", "x.mst", "--json").stdout)
+assert (document["format"], document["version"]) == ("memstow-owners", 1)
+assert document["process"] == {"pid": 1000, "name": "program", "running": False}
+assert (document["live_bytes"], document["untagged_bytes"]) == (20 * MIB, 5 * MIB)
+owners = {owner["id"]: owner for owner in document["owners"]}
+assert len(owners) == 26
+assert owners[unet] == {"id": unet, "kind": "model", "name": "unet", "origin": "UNETLoader", "policy": "stow", "priority": -3,
+                        "state": "live", "adopted_by": None, "live_bytes": 6 * MIB, "live_blocks": 6, "stowed_bytes": 0}
+assert owners[loading]["adopted_by"] == unet and owners[loading]["live_bytes"] == 0
+assert owners[gone]["policy"] is None and owners[gone]["state"] == "retired"
+assert sum(o["live_bytes"] for o in owners.values() if o["kind"] in ("model", "custom")) == 10 * MIB
+
+# A ring of adoptions, as only a damaged file has, and owners that are not there.
+ledger = Ledger()
+module = ledger.module("/opt/program")
+first = ledger.owner(1, "first", adopted_by=2)
+second = ledger.owner(1, "second", adopted_by=1)
+third = ledger.owner(1, "third", adopted_by=99)
+for owner in (first, third, 77):
+    ledger.count(ledger.site(module, tag=ledger.tag(model=owner)), alloc=(MIB, 1))
+ledger.save("ring.mst")
+found = json.loads(memstow("owners", "ring.mst", "--json").stdout)
+assert found["live_bytes"] == 3 * MIB and found["untagged_bytes"] == 2 * MIB
+
+simple().save("none.mst")
+assert "\nno owner was ever registered\n" in memstow("owners", "none.mst").stdout
+open("other", "w").write("no ledger")
+assert memstow("owners", "other", status=3).stderr.count("\n") == 1

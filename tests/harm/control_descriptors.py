@@ -1,0 +1,38 @@
+"""A program that closes all descriptors closes none of ours, its numbers are its own, and a pipe that it closes has ended; the other way
+round, none of ours is in its way when it has few."""
+from _control import *
+
+program = Program()
+program.tell("owner('a')")
+program.listening()
+assert program.tell("[os.pipe() for _ in range(3)][0]")
+program.tell("os.closerange(3, 10000)")
+assert program.tell("[os.open('own', os.O_RDWR | os.O_CREAT) for _ in range(40)]") == list(range(3, 43))
+for _ in range(3):
+    program.ask("trigger")
+assert os.path.getsize("own") == 0 and program.tell("descriptors()") == list(range(0, 43))
+
+# Closed by the program is closed: we hold no other end.
+program = Program()
+program.tell("ends = os.pipe()")
+program.tell("owner('a')")
+program.listening()
+program.ask("trigger")
+program.tell("os.close(ends[1])")
+assert program.tell("os.read(ends[0], 1)") == b""
+
+# Few.
+program = Program()
+program.tell("__import__('resource').setrlimit(7, (20, 20))")
+program.tell("[os.open('own', os.O_RDWR) for _ in range(20 - len(descriptors()))]")
+program.tell("owner('a')")
+program.listening()
+program.ask("trigger")
+for few in (0, 3, 4):
+    program = Program(f"-ofew{few}.mst")
+    program.tell(f"__import__('resource').setrlimit(7, ({few}, 100))")
+    assert program.tell("owner('a')") == 1
+    wait_for(lambda: len(os.listdir(f"/proc/{program.pid}/task")) == 1, what="giving up")
+    program.tell("__import__('resource').setrlimit(7, (100, 100))")
+    assert "no control socket: " in program.ask("trigger", status=3).stderr
+    program.end()

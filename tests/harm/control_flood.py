@@ -1,0 +1,104 @@
+"""Clients that hang, send garbage, send half, connect a thousand times or leave at any time harm nobody: the program goes on, others are
+answered, and nothing piles up."""
+import random, socket
+
+from _control import *
+
+program = Program()
+program.tell("owner('a')")
+path = program.listening()
+ours = [t for t in os.listdir(f"/proc/{program.pid}/task") if open(f"/proc/{program.pid}/task/{t}/comm").read() == "memstow\n"][0]
+
+
+def held():
+    """Descriptors of the thread that listens."""
+    return len(os.listdir(f"/proc/{program.pid}/task/{ours}/fd"))
+
+
+few = 4 # three that fill the numbers of standard input and output, and the socket
+wait_for(lambda: held() == few, what="the end of a connection")
+
+# Each kind of nonsense is answered once, and the connection is closed.
+EPROTO, EPROTONOSUPPORT, EILSEQ = -71, -93, -84
+for nonsense, error in ((b"x", EPROTO), (pack(TRIGGER)[:-1], EPROTO), (pack(TRIGGER) + b"x" * 1000, EPROTO), (pack(STOW), EPROTO),
+                        (pack(TRIGGER, 3), EPROTO), (pack(99), EPROTO), (pack(DONE), EPROTO), (pack(TRIGGER, magic=1), EPROTO),
+                        (pack(TRIGGER, version=2), EPROTONOSUPPORT), (pack(TRIGGER, length=5), EPROTO),
+                        (pack(TRIGGER, text=b"a\nb"), EILSEQ), (pack(TRIGGER, text=b"\xff"), EILSEQ),
+                        (b"x" * 60000, EPROTO)):
+    connection = connected(path)
+    connection.send(nonsense)
+    answer = receive(connection)
+    assert answer[0] == DONE and answer[2] == error, (nonsense, answer)
+    assert receive(connection) is None
+connection = connected(path)
+connection.send(pack(CANCEL))
+assert last(connection)[2] == -125 # ECANCELED: nothing to cancel
+connection = connected(path)
+connection.send(pack(TRIGGER))
+connection.send(pack(TRIGGER))
+assert last(connection)[0] == DONE
+
+# A thousand that say nothing, and stay.
+silent = []
+for _ in range(1000):
+    if connection := connected(path):
+        silent.append(connection)
+assert len(silent) == 1000
+program.ask("trigger")
+assert held() <= few + 8
+wait_for(lambda: held() == few, what="dropping those who say nothing")
+for connection in silent:
+    connection.close()
+
+# Garbage, and clients that do not stay for the answer.
+seed = random.SystemRandom().randrange(1 << 32)
+print("seed", seed)
+dice = random.Random(seed)
+good = [pack(TRIGGER, text=b"because"), pack(STOW, 1), pack(RELEASE, 1), pack(RESTORE, 9), pack(CANCEL)]
+for _ in range(3000):
+    connection = connected(path)
+    for _ in range(dice.randrange(4)):
+        message = bytearray(dice.choice(good))
+        for _ in range(dice.choice((0, 0, 1, 3))):
+            message[dice.randrange(len(message))] = dice.randrange(256)
+        try:
+            connection.send(message[:dice.choice((len(message), dice.randrange(len(message) + 1)))])
+        except OSError:
+            break
+    if dice.random() < 0.3:
+        connection.close()
+program.ask("trigger")
+wait_for(lambda: held() == few, what="closing")
+
+# Clients that ask and do not read: their requests are answered, and they are let go.
+program.tell("take(0)")
+asking = []
+for _ in range(8):
+    connection = connected(path)
+    connection.send(pack(STOW, 1))
+    asking.append(connection)
+waiting = start(MEMSTOW, "trigger", program.pid, stdout=subprocess.PIPE, text=True) # has no place yet
+tickets = [program.tell("take()")[2] for _ in range(8)]
+assert program.process.poll() is None and len(set(tickets)) == 8
+for ticket in tickets:
+    program.tell(f"done({ticket}, 0)")
+ticket = program.tell("take()")[2]
+program.tell(f"done({ticket}, 1 << 20)")
+assert "gave back 1.0 MiB" in waiting.communicate(timeout=60)[0]
+for connection in asking:
+    assert last(connection)[2] == 0
+
+# Those who leave while the program is at it: their places are taken until it has answered, and then free.
+for _ in range(16):
+    connection = connected(path)
+    connection.send(pack(STOW, 1))
+    receive(connection)
+    tickets.append(program.tell("take()")[2])
+    connection.close()
+wait_for(lambda: held() == few, what="closing")
+done = program.ask("stow", "a", status=1)
+assert "too many requests are unanswered" in done.stderr, done.stderr
+for ticket in tickets[8:]:
+    assert program.tell(f"done({ticket}, 0)") == 0
+assert "nobody came to it" in program.ask("stow", "a", "--timeout=0.2", status=1).stderr
+program.end()

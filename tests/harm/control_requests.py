@@ -1,0 +1,84 @@
+"""Requests through the control socket: memstow answers by itself until the program asks for them, then the program does; each is
+answered once, with its result and text; who goes away takes back what nobody began."""
+import pathlib, signal, sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
+import _terminal
+from _control import *
+
+
+def caught(pid):
+    return int(re.search(r"SigCgt:\s*(\w+)", open(f"/proc/{pid}/status").read())[1], 16)
+
+
+program = Program()
+one = program.tell("owner('one')")
+program.listening()
+
+# memstow by itself.
+assert "gave back" in program.ask("trigger").stdout
+assert f"custom {one} 'one': released" in program.ask("release", "one").stdout
+assert program.ask("release", one).stdout == program.ask("release", "one").stdout
+assert "no model or custom owner is called 'two'" in program.ask("stow", "two", status=1).stderr
+assert "no owner has the id 77" in program.ask("restore", 77, status=1).stderr
+
+# The program.
+assert program.tell("take(0)") == 0
+begun = start(MEMSTOW, "stow", program.pid, "one", stdout=subprocess.PIPE, text=True)
+kind, owner, ticket, text, reason = program.tell("take()")
+assert (kind, owner, text, reason) == (STOW, one, "", 0), (kind, owner, text, reason)
+assert program.tell(f"done({ticket} + 1, 0)") == -2 # ENOENT
+assert program.tell(f"done({ticket}, 5 << 20, 'to the disk\\x1b[31m')") == 0
+assert program.tell(f"done({ticket}, 0)") == -2
+assert begun.communicate(timeout=60)[0] == f"custom {one} 'one': stowed 5.0 MiB: to the disk\n" and begun.returncode == 0
+begun = start(MEMSTOW, "trigger", program.pid, "--reason=größer", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+kind, owner, ticket, text, reason = program.tell("take()")
+assert (kind, owner, text, reason) == (TRIGGER, 0, "größer", 2)
+assert program.tell(f"done({ticket}, -28, 'no room')") == 0
+assert begun.communicate(timeout=60)[1] == f"memstow: process {program.pid}: not done: No space left on device: no room\n"
+assert begun.returncode == 1
+
+# Nobody comes to it, or nobody ends it.
+done = program.ask("stow", "one", "--timeout=0.3", status=1)
+assert "nobody came to it in time: taken back" in done.stderr, done.stderr
+assert program.tell("take(0)") == 0
+begun = start(MEMSTOW, "stow", program.pid, "one", "--timeout=1", stderr=subprocess.PIPE, text=True)
+ticket = program.tell("take()")[2]
+assert "not finished in time: it goes on" in begun.communicate(timeout=60)[1] and begun.returncode == 1
+assert program.tell(f"done({ticket}, 0)") == 0
+begun = start(MEMSTOW, "stow", program.pid, "one", stderr=subprocess.PIPE, text=True)
+connection = connected(program.socket_path()) # a client that says nothing is in nobody's way
+wait_for(lambda: caught(begun.pid) & 2, what="a handler of SIGINT")
+begun.send_signal(signal.SIGINT)
+assert "not stowed: cancelled" in begun.communicate(timeout=60)[1] and begun.returncode == 1
+killed = start(MEMSTOW, "stow", program.pid, "one")
+connection = connected(program.socket_path())
+connection.send(pack(TRIGGER))
+assert receive(connection)[0] == WAITING
+connection.close()
+killed.kill()
+killed.wait()
+wait_for(lambda: program.tell("take(0)") == 0, what="taking back")
+
+# On a terminal it tells how far it is, and leaves nothing of that behind.
+_terminal.need()
+program.begin("[r := take(), time.sleep(1.5), done(r[2], 1 << 20)][2]")
+shown = _terminal.shown(80, MEMSTOW, "stow", str(program.pid), "one")
+assert program.after() == 0
+assert f"\r\x1b[Kcustom {one} 'one': stowing (1 s)\r" in shown, shown
+assert shown.endswith(f"\r\x1b[Kcustom {one} 'one': stowed 1.0 MiB\r\n"), shown
+
+# Somebody else at its place, and nobody.
+path = program.socket_path()
+os.rename(path, path.with_name("aside"))
+assert "its control socket is gone" in program.ask("trigger", status=3).stderr
+with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as other:
+    other.bind(str(path))
+    assert "its control socket is gone" in program.ask("trigger", status=3).stderr
+    other.listen()
+    assert "its control socket is another's" in program.ask("trigger", status=3).stderr
+os.rename(path.with_name("aside"), path)
+program.tell("answer = threading.Thread(target=lambda: (r := take()) and done(r[2], 0)).start()")
+program.ask("trigger")
+program.end()
+assert not os.listdir(program.runtime / "memstow")

@@ -1,0 +1,100 @@
+# needs: root
+"""Only the user of the process may ask: others cannot reach the socket, and who can, like root, is refused by the process. A process
+that changes its user does so in all its threads, and one that changes its root is still reached. A folder that others could
+have made is not used; where no thread can be made, the program goes on without."""
+import support
+from _control import *
+
+command = support.command_for_others()
+listen = support.compile(pathlib.Path(__file__).with_name("control_leaves.c"), flags=("-O1", "-g", "-pthread", "-w"))
+os.chmod(listen, 0o755)
+home = pathlib.Path("nobody").resolve()
+home.mkdir()
+os.chown(home, 65534, 65534)
+os.chmod(home, 0o700)
+
+
+def by_nobody(mode="listen"):
+    """Started by the user nobody; the pid of the program."""
+    process = start(command, "run", "--quiet", "-o", home / "%p.mst", "--", listen, mode, stdin=subprocess.PIPE,
+                    preexec_fn=support.as_nobody, env={**os.environ, "XDG_RUNTIME_DIR": str(home)}, cwd=home)
+    children = f"/proc/{process.pid}/task/{process.pid}/children"
+    pid = int(wait_for(lambda: open(children).read().split() or None, what="a start")[0])
+    wait_for(lambda: os.readlink(f"/proc/{pid}/exe").endswith("control_leaves"), what="a start")
+    return pid
+
+
+def as_other(function):
+    """Its value, as the user nobody sees it."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        support.as_nobody()
+        os.write(writer, repr(function()).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    return eval(os.read(reader, 1000))
+
+
+def refused(path):
+    """Whether a connection is closed without an answer."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    connection.settimeout(20)
+    try:
+        connection.connect(str(path))
+        connection.send(pack(TRIGGER))
+        return receive(connection) is None
+    except PermissionError:
+        return "permission"
+    except (BrokenPipeError, ConnectionResetError):
+        return True
+
+
+# Root asks nobody.
+pid = by_nobody()
+path = home / "memstow" / f"{pid}.{start_ticks(pid)}"
+wait_for(path.exists, what="a socket")
+wait_for(lambda: refused(path) is True, what="a refusal")
+done = memstow("trigger", pid, status=3)
+assert "it runs as another user" in done.stderr, done
+assert "gave back" in support.run(command, "trigger", pid, preexec_fn=support.as_nobody).stdout
+
+# Nobody asks root, even where the file system would let it.
+program = Program()
+program.tell("owner('a')")
+path = program.listening()
+assert as_other(lambda: refused(path)) == "permission"
+for each, mode in ((program.runtime, 0o755), (path.parent, 0o755), (path, 0o777)):
+    os.chmod(each, mode)
+assert as_other(lambda: refused(path)) is True
+program.ask("trigger")
+
+# Another root, another user.
+os.mkdir("inside")
+program.tell("os.chroot('inside')")
+program.ask("trigger")
+program.tell("os.setgid(65534), os.setuid(65534)")
+for status in pathlib.Path(f"/proc/{program.pid}/task").glob("*/status"):
+    assert re.search(r"Uid:\s*65534\s65534\s65534\s65534\n", status.read_text()), status
+assert len(list(pathlib.Path(f"/proc/{program.pid}/task").iterdir())) == 3
+program.ask("trigger", status=3)
+program.end()
+
+# No thread: a note.
+pid = by_nobody("no_thread")
+done = wait_for(lambda: "a thread failed with error 11" in memstow("trigger", pid, status=3).stderr, what="a note")
+
+# A folder that is not ours alone.
+os.chmod(home / "memstow", 0o777)
+fallback = pathlib.Path("/tmp/memstow-65534")
+if not fallback.exists():
+    fallback.mkdir(0o755)
+    try:
+        pid = by_nobody()
+        wait_for(lambda: "folder failed with error 1" in memstow("trigger", pid, status=3).stderr, what="a note")
+        fallback.rmdir()
+        pid = by_nobody()
+        wait_for(lambda: fallback.exists() and list(fallback.iterdir()), what="a socket")
+        assert fallback.stat().st_mode & 0o777 == 0o700 and fallback.stat().st_uid == 65534
+    finally:
+        subprocess.run(["rm", "-rf", fallback])

@@ -1,0 +1,203 @@
+/* The two threads of the control socket, with owners that take their time: progress, an end before the end, and looking
+ * at pressure once a second. */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../tools/control_client.h"
+#include "account.h"
+#include "actions.h"
+#include "control.h"
+#include "ledger.h"
+#include "memstow.h"
+#include "os.h"
+#include "requests.h"
+#include "site.h"
+
+static uint64_t moved;
+static bool cancelled, polls, quick;
+static uint32_t polled, passed_on;
+
+/* Moves a byte a millisecond until it is told to end. */
+int64_t owners_stow(uint32_t owner) {
+    (void)owner;
+    bool at_once = __atomic_load_n(&quick, __ATOMIC_ACQUIRE);
+    while (!at_once && !__atomic_load_n(&cancelled, __ATOMIC_ACQUIRE)) {
+        __atomic_fetch_add(&moved, 1, __ATOMIC_RELAXED);
+        usleep(1000);
+    }
+    return at_once ? 42 : -ECANCELED;
+}
+int64_t owners_restore(uint32_t owner) { return owner == 1 ? 1 << 20 : -ENOENT; }
+int64_t owners_release(uint32_t owner) { return owner; }
+uint64_t owners_moved(void) { return __atomic_load_n(&moved, __ATOMIC_RELAXED); }
+void owners_cancel(void) { __atomic_store_n(&cancelled, true, __ATOMIC_RELEASE); }
+int64_t memstow_trigger(uint32_t reason, const char *text) {
+    return reason == MEMSTOW_REQUEST && !strcmp(text, "why") ? 7 : -1;
+}
+bool trigger_polls(void) { return __atomic_load_n(&polls, __ATOMIC_ACQUIRE); }
+uint32_t trigger_poll(uint64_t now_ns, bool (*ask)(uint32_t reason, const char *text, uint64_t needed)) {
+    (void)now_ns;
+    if (ask(MEMSTOW_PRESSURE, "full", 5)) __atomic_fetch_add(&passed_on, 1, __ATOMIC_RELEASE);
+    return __atomic_fetch_add(&polled, 1, __ATOMIC_RELEASE), 0;
+}
+
+static char path[200];
+static int before; /* threads, some of them Criterion's */
+
+static bool there_in(const char *folder, const char *below) {
+    snprintf(path, sizeof path, "%s%s/%u.%llu", folder, below, os_pid(), (unsigned long long)os_start_ticks(0));
+    return access(path, F_OK) == 0;
+}
+
+static bool is_there(void) {
+    char own[64];
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    snprintf(own, sizeof own, "/tmp/memstow-%u", geteuid());
+    return (runtime && there_in(runtime, "/memstow")) || there_in(own, "");
+}
+
+static int threads(void) {
+    int count = -2;
+    DIR *tasks = opendir("/proc/self/task");
+    while (readdir(tasks)) count++;
+    closedir(tasks);
+    return count;
+}
+
+/* Of ours. ThreadSanitizer has one of its own, and takes a join with a time-out for none. */
+static bool threads_are(int ours) {
+#if defined(__SANITIZE_THREAD__)
+    return ours <= 2;
+#else
+    for (int i = 0; i < 1000 && threads() != before + ours; i++)
+        usleep(1000); /* the kernel knows one a moment longer */
+    return threads() == before + ours;
+#endif
+}
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void) { return "report_thread_leaks=0:die_after_fork=0"; }
+
+static void begin(void) {
+    before = threads();
+    struct ledger_identity who = {.name = "unit", .exe = "unit", .command = "unit"};
+    cr_assert(ledger_begin(&who));
+    account_begin();
+    site_begin(SNAP_STACKS_NONE, 1 << 20, "unit");
+    control_begin();
+    control_begin();
+    for (int i = 0; i < 1000 && !is_there(); i++) usleep(10000);
+    cr_assert(is_there());
+}
+
+static int ask(uint32_t type, uint32_t owner, const char *text) {
+    char error[256];
+    struct wire_message message = {.type = type, .owner = owner};
+    int fd = control_connect(getpid(), path, error, sizeof error);
+    cr_assert(fd >= 0, "%s", error);
+    strcpy(message.text, text);
+    cr_assert_eq(control_send(fd, &message), 0);
+    return fd;
+}
+
+/* The next answer of a type. */
+static struct wire_message answer(int fd, uint32_t type) {
+    struct wire_message got = {0};
+    for (int i = 0; i < 1000 && got.type != type; i++) cr_assert(control_receive(fd, &got, 100) >= 0);
+    cr_assert_eq(got.type, type);
+    return got;
+}
+
+Test(control, answers_by_itself, .timeout = 60) {
+    begin();
+    cr_assert_eq(answer(ask(WIRE_RESTORE, 1, ""), WIRE_DONE).number, 1 << 20);
+    cr_assert_eq(answer(ask(WIRE_RESTORE, 2, ""), WIRE_DONE).number, -ENOENT);
+    cr_assert_eq(answer(ask(WIRE_RELEASE, 3, ""), WIRE_DONE).number, 3);
+    cr_assert_eq(answer(ask(WIRE_TRIGGER, 0, "why"), WIRE_DONE).number, 7);
+    cr_assert(threads_are(2));
+    control_stop();
+}
+
+Test(control, tells_how_far_it_is_and_ends_early, .timeout = 60) {
+    begin();
+    int fd = ask(WIRE_STOW, 1, "");
+    struct wire_message got = answer(fd, WIRE_WORKING), second;
+    do second = answer(fd, WIRE_WORKING);
+    while (second.number <= got.number);
+    /* Others are heard meanwhile, and wait. */
+    int waiting = ask(WIRE_RELEASE, 3, ""), leaving = ask(WIRE_RELEASE, 4, "");
+    answer(waiting, WIRE_WAITING);
+    answer(leaving, WIRE_WAITING);
+    struct wire_message cancel = {.type = WIRE_CANCEL};
+    control_send(leaving, &cancel);
+    cr_assert_eq(answer(leaving, WIRE_DONE).number, -ECANCELED);
+    cr_assert_not(__atomic_load_n(&cancelled, __ATOMIC_ACQUIRE), "what is at work is another's");
+    control_send(fd, &cancel);
+    cr_assert_eq(answer(fd, WIRE_DONE).number, -ECANCELED);
+    cr_assert_eq(answer(waiting, WIRE_DONE).number, 3);
+    control_stop();
+}
+
+Test(control, stops_for_good_with_what_it_does, .timeout = 60) {
+    begin();
+    int fd = ask(WIRE_STOW, 1, "");
+    answer(fd, WIRE_WORKING);
+    errno = 1234;
+    control_stop();
+    cr_assert_eq(errno, 1234);
+    cr_assert(cancelled);
+    cr_assert(threads_are(0));
+    cr_assert_not(is_there());
+    struct wire_message got = answer(fd, WIRE_DONE);
+    cr_assert(got.number == -ESHUTDOWN || got.number == -ECANCELED);
+    control_begin();
+    control_stop();
+    control_end();
+    cr_assert(threads_are(0));
+}
+
+Test(control, looks_at_pressure_once_a_second, .timeout = 60) {
+    struct memstow_request got;
+    begin();
+    sleep(2);
+    cr_assert(threads_are(1), "no worker without work");
+    cr_assert_eq(polled, 0);
+    __atomic_store_n(&polls, true, __ATOMIC_RELEASE);
+    while (__atomic_load_n(&polled, __ATOMIC_ACQUIRE) < 2) usleep(10000);
+    cr_assert_eq(passed_on, 0);
+    cr_assert_eq(requests_next(&got, 0), 0);
+    cr_assert_eq(requests_next(&got, 30000), 1);
+    cr_assert(got.reason == MEMSTOW_PRESSURE && got.needed == 5);
+    control_stop();
+}
+
+Test(control, of_a_parent_is_not_a_childs, .timeout = 60) {
+    int status;
+    begin();
+    __atomic_store_n(&quick, true, __ATOMIC_RELEASE);
+    pid_t child = fork();
+    if (!child) {
+        bool alone = threads_are(-before + 1);
+        bool gone = !is_there();
+        control_stop();
+        control_end();
+        control_begin();
+        for (int i = 0; i < 1000 && !is_there(); i++) usleep(10000);
+        int fd = ask(WIRE_STOW, 1, "");
+        bool works = answer(fd, WIRE_DONE).number == 42;
+        control_end();
+        _exit(alone && gone && works && !is_there() ? 0 : 1);
+    }
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert_eq(status, 0);
+    cr_assert(is_there());
+    cr_assert_eq(answer(ask(WIRE_STOW, 1, ""), WIRE_DONE).number, 42);
+    control_end();
+    cr_assert_not(is_there());
+}

@@ -1,0 +1,114 @@
+/* Requests from outside: in order, each to one who answers, each answer to who waits for it; none after a fork. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "requests.h"
+
+static int64_t result;
+static char text[256];
+
+static enum request_state look(int64_t ticket) { return requests_look((uint64_t)ticket, &result, text); }
+
+Test(requests, come_in_order_and_go_back) {
+    struct memstow_request got;
+    int64_t first = requests_add(MEMSTOW_ASK_STOW, 7, "one"), second = requests_add(MEMSTOW_ASK_TRIGGER, 0, "two");
+    cr_assert(first > 0 && second == first + 1);
+    cr_assert_eq(look(first), REQUEST_WAITING);
+    cr_assert(requests_take(&got) && got.ticket == (uint64_t)first && got.kind == MEMSTOW_ASK_STOW && got.owner == 7);
+    cr_assert_str_eq(got.text, "one");
+    cr_assert_eq(got.reason, 0);
+    cr_assert(requests_worker_has((uint64_t)first) && !requests_worker_has((uint64_t)second));
+    cr_assert_eq(look(first), REQUEST_TAKEN);
+    cr_assert(requests_take(&got) && got.ticket == (uint64_t)second && got.reason == MEMSTOW_REQUEST);
+    cr_assert_not(requests_take(&got));
+    cr_assert_eq(requests_done((uint64_t)second, -ENOSPC, "no room"), 0);
+    cr_assert_eq(requests_done((uint64_t)second, 0, ""), -ENOENT, "once");
+    cr_assert_eq(look(second), REQUEST_DONE);
+    cr_assert_eq(result, -ENOSPC);
+    cr_assert_str_eq(text, "no room");
+    cr_assert_eq(look(second), REQUEST_NONE, "told once");
+    cr_assert_eq(look(first), REQUEST_TAKEN);
+}
+
+Test(requests, are_the_programs_once_it_asks) {
+    struct memstow_request got;
+    int64_t ticket = requests_add(MEMSTOW_ASK_RELEASE, 1, "");
+    cr_assert(requests_for_worker());
+    cr_assert_eq(requests_next(&got, 0), 1);
+    cr_assert_eq(got.ticket, (uint64_t)ticket);
+    cr_assert_not(requests_worker_has((uint64_t)ticket));
+    requests_add(MEMSTOW_ASK_RELEASE, 1, "");
+    cr_assert_not(requests_for_worker());
+    cr_assert_not(requests_take(&got));
+    cr_assert_eq(requests_next(&got, 0), 1);
+    cr_assert_eq(requests_next(&got, 0), 0);
+    cr_assert_eq(requests_next(&got, 5), 0, "after waiting");
+}
+
+Test(requests, are_bounded) {
+    struct memstow_request got;
+    int64_t tickets[REQUESTS_MOST];
+    for (int i = 0; i < REQUESTS_MOST; i++) cr_assert((tickets[i] = requests_add(MEMSTOW_ASK_STOW, 1, "")) > 0);
+    cr_assert_eq(requests_add(MEMSTOW_ASK_STOW, 1, ""), -EBUSY);
+    cr_assert(requests_take_back((uint64_t)tickets[3]));
+    cr_assert_not(requests_take_back((uint64_t)tickets[3]));
+    cr_assert(requests_add(MEMSTOW_ASK_STOW, 1, "") > 0);
+    cr_assert(requests_take(&got));
+    cr_assert_not(requests_take_back((uint64_t)tickets[0]), "it has begun");
+    requests_leave((uint64_t)tickets[0]);
+    cr_assert_eq(requests_add(MEMSTOW_ASK_STOW, 1, ""), -EBUSY, "it is at it still");
+    cr_assert_eq(requests_done((uint64_t)tickets[0], 0, ""), 0);
+    cr_assert_eq(look(tickets[0]), REQUEST_NONE, "nobody waits");
+    cr_assert(requests_add(MEMSTOW_ASK_STOW, 1, "") > 0);
+    for (int i = 1; i < REQUESTS_MOST; i++) requests_leave((uint64_t)tickets[i]);
+    cr_assert(requests_add(MEMSTOW_ASK_STOW, 1, "") > 0);
+}
+
+Test(requests, memory_that_is_short_is_told_once) {
+    struct memstow_request got;
+    cr_assert_not(requests_pass_on(MEMSTOW_PRESSURE, "full", 1 << 20), "memstow answers by itself");
+    cr_assert_eq(requests_next(&got, 0), 0);
+    cr_assert(requests_pass_on(MEMSTOW_PRESSURE, "full", 1 << 20));
+    cr_assert(requests_pass_on(MEMSTOW_PRESSURE, "full", 2 << 20), "it knows already");
+    cr_assert_eq(requests_next(&got, 0), 1);
+    cr_assert(got.kind == MEMSTOW_ASK_TRIGGER && got.reason == MEMSTOW_PRESSURE && got.needed == 1 << 20);
+    cr_assert_str_eq(got.text, "full");
+    cr_assert_eq(requests_next(&got, 0), 0);
+}
+
+static void *ask_later(void *nothing) {
+    usleep(50000);
+    requests_add(MEMSTOW_ASK_STOW, 9, "");
+    return nothing;
+}
+
+Test(requests, wake_who_waits, .timeout = 60) {
+    struct memstow_request got;
+    pthread_t thread;
+    pthread_create(&thread, NULL, ask_later, NULL);
+    cr_assert_eq(requests_next(&got, 50000), 1);
+    cr_assert_eq(got.owner, 9);
+    pthread_join(thread, NULL);
+}
+
+Test(requests, are_the_parents_after_a_fork) {
+    struct memstow_request got;
+    int status;
+    int64_t ticket = requests_add(MEMSTOW_ASK_STOW, 1, "");
+    cr_assert_eq(requests_next(&got, 0), 1);
+    requests_add(MEMSTOW_ASK_STOW, 2, "");
+    pid_t child = fork();
+    if (!child) {
+        bool none = requests_done((uint64_t)ticket, 0, "") == -ENOENT && !requests_take(&got);
+        bool new = requests_add(MEMSTOW_ASK_STOW, 3, "") == 1 && requests_take(&got) && got.owner == 3;
+        _exit(none && new ? 0 : 1);
+    }
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert_eq(status, 0);
+    cr_assert_eq(requests_done((uint64_t)ticket, 0, ""), 0);
+}

@@ -1,0 +1,144 @@
+/* cmd_owners.c — memstow owners: who is registered, with which policy, and what each holds. */
+#include "commands.h"
+#include "json.h"
+#include "roster.h"
+#include "subject.h"
+#include "text.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { BEFORE_NAME = 67, NAME_LEAST = 12, WHOLE_NAME = 1000 };
+
+static int help(void) {
+    puts("usage: memstow owners FILE|PID [--json]\n"
+         "\n"
+         "The owners that a program has registered: models, nodes, runs and others, each\n"
+         "with its policy and priority, and what it holds. Those that hold most come\n"
+         "first; what is gone and holds nothing is only counted.\n"
+         "\n"
+         "  --json   one JSON document with all of them, sizes in bytes\n"
+         "\n"
+         "A number is a PID; for a file of that name write ./NUMBER.\n"
+         "Exit code: 0 fine, 2 wrong usage, 3 unreadable or damaged input.");
+    return finish_output(EXIT_FINE);
+}
+
+static double share(const struct roster *roster, const struct roster_row *row) {
+    return roster->live_bytes ? 100.0 * (double)row->live_bytes / (double)roster->live_bytes : 0;
+}
+
+static const char *state(const struct snap_owner *owner) { return roster_is_retired(owner) ? "retired" : "live"; }
+
+/* --- text --- */
+
+static bool is_shown(const struct roster_row *row) { return row->live_bytes || !roster_is_retired(row->owner); }
+
+static void print_figures(const struct roster *roster, const struct roster_row *row) {
+    printf("%11s %9s %5.1f %%  ", text_size(row->live_bytes).s, text_count(row->live_blocks).s, share(roster, row));
+}
+
+static void print_row(const struct roster *roster, const struct roster_row *row, const struct image *image, int room) {
+    const struct snap_owner *owner = row->owner;
+    const char *policy = roster_policy(owner), *origin = image_string(image, owner->origin);
+    printf("%7u %-6s %-7s %-6s %5d ", owner->id, roster_kind(owner), state(owner), policy ? policy : "-",
+           owner->priority);
+    print_figures(roster, row);
+    fputs(text_fit(image_string(image, owner->name), room).s, stdout);
+    if (*origin && room == WHOLE_NAME) printf("  (%s)", text_fit(origin, room).s);
+    putchar('\n');
+}
+
+static void print_text(const struct roster *roster, const struct image *image) {
+    int room = isatty(STDOUT_FILENO) ? text_width() - BEFORE_NAME : WHOLE_NAME; /* a pipe gets the whole name */
+    size_t left_out = 0;
+    printf("%s[%u]: %s live in %s\n\n", TEXT_SAFE(image->header.name), image->header.pid,
+           text_size(roster->live_bytes).s, text_block_count(image->host.live_blocks + image->mapped.live_blocks).s);
+    if (!roster->count) {
+        puts("no owner was ever registered");
+        return;
+    }
+    printf("%7s %-6s %-7s %-6s %5s %11s %9s %7s  %s\n", "id", "kind", "state", "policy", "prio", "live", "blocks",
+           "share", "name");
+    for (size_t i = 0; i < roster->count; i++)
+        if (is_shown(&roster->rows[i]))
+            print_row(roster, &roster->rows[i], image, room < NAME_LEAST ? NAME_LEAST : room);
+        else
+            left_out++;
+    printf("%35s ", "");
+    print_figures(roster, &roster->untagged);
+    puts("(nobody's)");
+    if (left_out) printf("\n%s that are gone hold nothing\n", text_count(left_out).s);
+}
+
+/* --- JSON --- */
+
+static void json_row(struct json *json, const struct image *image, const struct roster_row *row) {
+    const struct snap_owner *owner = row->owner;
+    json_object(json, NULL);
+    json_number(json, "id", owner->id);
+    json_string(json, "kind", roster_kind(owner));
+    json_string(json, "name", image_string(image, owner->name));
+    json_string(json, "origin", image_string(image, owner->origin));
+    json_string(json, "policy", roster_policy(owner));
+    json_signed(json, "priority", owner->priority);
+    json_string(json, "state", state(owner));
+    if (owner->adopted_by)
+        json_number(json, "adopted_by", owner->adopted_by);
+    else
+        json_null(json, "adopted_by");
+    json_number(json, "live_bytes", row->live_bytes);
+    json_number(json, "live_blocks", row->live_blocks);
+    json_number(json, "stowed_bytes", owner->stowed_bytes);
+    json_end_object(json);
+}
+
+static void print_json(const struct roster *roster, const struct image *image) {
+    static struct json json;
+    json_begin(&json, stdout, "memstow-owners");
+    json_object(&json, "process");
+    json_number(&json, "pid", image->header.pid);
+    json_string(&json, "name", image->header.name);
+    json_bool(&json, "running", image->running);
+    json_end_object(&json);
+    json_number(&json, "live_bytes", roster->live_bytes);
+    json_number(&json, "untagged_bytes", roster->untagged.live_bytes);
+    json_array(&json, "owners");
+    for (size_t i = 0; i < roster->count; i++) json_row(&json, image, &roster->rows[i]);
+    json_end_array(&json);
+    json_finish(&json);
+}
+
+static int show(const char *argument, bool as_json) {
+    static struct subject subject;
+    struct roster roster;
+    int code = subject_open(&subject, argument, false);
+    if (code != EXIT_FINE) return code;
+    if (roster_make(&roster, &subject.image) < 0) {
+        complain("not enough memory");
+        subject_close(&subject);
+        return EXIT_UNREADABLE;
+    }
+    if (as_json)
+        print_json(&roster, &subject.image);
+    else
+        print_text(&roster, &subject.image);
+    roster_clear(&roster);
+    subject_close(&subject);
+    return finish_output(EXIT_FINE);
+}
+
+int cmd_owners(int argc, char **argv) {
+    static const struct option options[] = {
+        {"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+    bool as_json = false;
+    opterr = 0;
+    for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
+        if (option == 'h') return help();
+        if (option != 'j') return option_error("owners", option, argv);
+        as_json = true;
+    }
+    if (argc - optind != 1) return usage_error("owners", "one FILE or PID is needed");
+    return show(argv[optind], as_json);
+}

@@ -1,0 +1,105 @@
+/* roster.c — see roster.h. */
+#include "roster.h"
+#include "proc.h"
+#include "text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ADOPTIONS_MOST = 64 };
+
+const char *roster_kind(const struct snap_owner *owner) {
+    static const char *const kinds[] = {"custom", "model", "node", "run", "custom"};
+    return owner->kind < sizeof kinds / sizeof *kinds ? kinds[owner->kind] : "custom";
+}
+
+const char *roster_policy(const struct snap_owner *owner) {
+    static const char *const policies[] = {NULL, "keep", "stow", "free"};
+    return owner->policy < sizeof policies / sizeof *policies ? policies[owner->policy] : NULL;
+}
+
+bool roster_is_retired(const struct snap_owner *owner) { return owner->state == SNAP_OWNER_RETIRED; }
+
+/* Who has now what this owner had: an adoption may be followed by another. A damaged file may have them in a ring. */
+static const struct snap_owner *heir(const struct image *image, uint32_t id) {
+    const struct snap_owner *owner = image_owner(image, id), *next;
+    for (int i = 0; owner && owner->adopted_by && i < ADOPTIONS_MOST; i++, owner = next)
+        if (!(next = image_owner(image, owner->adopted_by))) break;
+    return owner;
+}
+
+static void add(struct roster *roster, const struct image *image, uint32_t id, const struct total *total) {
+    const struct snap_owner *owner = image_owner(image, id);
+    struct roster_row *row = owner ? &roster->rows[owner - image->owners] : &roster->untagged;
+    row->live_bytes += total_live_bytes(total);
+    row->live_blocks += total_live_blocks(total);
+}
+
+static void add_total(struct roster *roster, const struct image *image, const struct total *total) {
+    const struct snap_tag *tag = image_tag(image, total->tag);
+    if (total->flags & TOTAL_INHERITED) return;
+    roster->live_bytes += total_live_bytes(total);
+    if (tag->model) add(roster, image, tag->model, total);
+    if (tag->node) add(roster, image, tag->node, total);
+    if (tag->run) add(roster, image, tag->run, total);
+    if (!tag->model && !tag->node && !tag->run) add(roster, image, 0, total);
+}
+
+static int by_size(const void *left, const void *right) {
+    const struct roster_row *a = left, *b = right;
+    if (a->live_bytes != b->live_bytes) return a->live_bytes < b->live_bytes ? 1 : -1;
+    return a->owner->id < b->owner->id ? -1 : a->owner->id > b->owner->id;
+}
+
+int roster_make(struct roster *roster, const struct image *image) {
+    *roster = (struct roster){.count = image->owner_count};
+    roster->rows = calloc(roster->count + 1, sizeof *roster->rows);
+    if (!roster->rows) return -1;
+    for (size_t i = 0; i < roster->count; i++) roster->rows[i].owner = &image->owners[i];
+    for (size_t i = 0; i < image->total_count; i++) add_total(roster, image, &image->totals[i]);
+    qsort(roster->rows, roster->count, sizeof *roster->rows, by_size);
+    return 0;
+}
+
+void roster_clear(struct roster *roster) {
+    free(roster->rows);
+    *roster = (struct roster){0};
+}
+
+/* --- what somebody means --- */
+
+static bool has_memory_to_move(const struct snap_owner *owner) {
+    return owner->kind == SNAP_OWNER_MODEL || owner->kind == SNAP_OWNER_CUSTOM;
+}
+
+static const struct snap_owner *find_id(const struct image *image, const char *meant, char *error, size_t size) {
+    const struct snap_owner *owner = heir(image, (uint32_t)process_parse(meant));
+    if (!owner) snprintf(error, size, "no owner has the id %s", TEXT_SAFE(meant));
+    if (!owner || has_memory_to_move(owner)) return owner;
+    snprintf(error, size, "owner %u is a %s: only models and customs have memory of their own", owner->id,
+             roster_kind(owner));
+    return NULL;
+}
+
+static const struct snap_owner *find_name(const struct image *image, const char *meant, char *error, size_t size) {
+    const struct snap_owner *found = NULL;
+    for (size_t i = 0; i < image->owner_count; i++) {
+        const struct snap_owner *owner = &image->owners[i];
+        if (roster_is_retired(owner) || !has_memory_to_move(owner) ||
+            strcmp(image_string(image, owner->name), meant) != 0)
+            continue;
+        if (found) {
+            snprintf(error, size, "'%s' is the name of owners %u and %u: say which id", TEXT_SAFE(meant), found->id,
+                     owner->id);
+            return NULL;
+        }
+        found = owner;
+    }
+    if (!found) snprintf(error, size, "no model or custom owner is called '%s'", TEXT_SAFE(meant));
+    return found;
+}
+
+const struct snap_owner *roster_find(const struct image *image, const char *meant, char *error, size_t size) {
+    return process_parse(meant) ? find_id(image, meant, error, size) : find_name(image, meant, error, size);
+}
