@@ -1,4 +1,4 @@
-/* control.c — see control.h: who may talk to it, and the life of the two threads. clients.c is what they talk about. */
+/* control.c — see control.h: the life of the two threads. clients.c is what they talk about. */
 #include "control.h"
 
 #include <errno.h>
@@ -12,9 +12,11 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "account.h"
 #include "actions.h"
 #include "arena.h"
 #include "clients.h"
+#include "host.h"
 #include "ledger.h"
 #include "os.h"
 #include "place.h"
@@ -33,6 +35,7 @@ static struct {
     uint32_t pid;
     bool stopping;
     bool working, acting; /* there is a worker; it is answering a request */
+    bool left_out[2];     /* what glibc allocated for the listener, and for the worker, is not counted any more */
     pthread_t listener, worker;
     struct place place;
 } __attribute__((aligned(OS_PAGE))) page;
@@ -75,6 +78,37 @@ static int start_thread(int which, pthread_t *thread, void *(*work)(void *)) {
     return error;
 }
 
+/* glibc takes one block from the program's allocator for each thread: the vector of its thread-local storage, of which
+ * the second element is what the thread's descriptor has at its second word. It is ours, not the program's: so it is
+ * counted out, and in again before the thread's end, where it is freed. */
+static bool find_vector(pthread_t thread, struct host_block *vector) {
+    enum { ELEMENT = 16 };
+    return host_find(((const uintptr_t *)thread)[1] - ELEMENT, vector);
+}
+
+static void leave_out(int which, pthread_t thread) {
+    struct host_block vector;
+    if (find_vector(thread, &vector)) account_free(vector.site, vector.size);
+    __atomic_store_n(&page.left_out[which], true, __ATOMIC_RELEASE);
+}
+
+static void wait_to_be_left_out(int which) {
+    while (!__atomic_load_n(&page.left_out[which], __ATOMIC_ACQUIRE)) os_call(SYS_sched_yield);
+}
+
+static void count_in_again(void) {
+    struct host_block vector;
+    if (!find_vector(pthread_self(), &vector)) return;
+    vector.site = account_alloc(vector.site, vector.size);
+    host_change(&vector);
+}
+
+static int start(int which, pthread_t *thread, void *(*work)(void *)) {
+    int error = start_thread(which, thread, work);
+    if (!error) leave_out(which, *thread);
+    return error;
+}
+
 static bool is_stopping(void) { return __atomic_load_n(&page.stopping, __ATOMIC_ACQUIRE); }
 
 /* --- the worker --- */
@@ -97,6 +131,7 @@ static void *work(void *nothing) {
     struct memstow_request request;
     uint64_t next_poll = 0;
     os_call(SYS_prctl, PR_SET_NAME, "memstow worker");
+    wait_to_be_left_out(1);
     while (!is_stopping()) {
         uint32_t seen = requests_seen();
         uint64_t now = os_now();
@@ -111,13 +146,14 @@ static void *work(void *nothing) {
             requests_wait(seen, SECOND);
         }
     }
+    count_in_again();
     return nothing;
 }
 
 /* When there is something to do. It stays: what comes once may come again. */
 static void start_worker(void) {
     if (page.working || !(requests_for_worker() || trigger_polls())) return;
-    page.working = start_thread(1, &page.worker, work) == 0;
+    page.working = start(1, &page.worker, work) == 0;
 }
 
 /* --- the listener --- */
@@ -143,14 +179,13 @@ static void say_why_not(const char *what, int error) {
     ledger_fact(SNAP_FACT_NOTE, note);
 }
 
-static void *listen_until_stopped(void *nothing) {
+static void listen_until_stopped(void) {
     const char *what = "close_range";
-    os_call(SYS_prctl, PR_SET_NAME, "memstow");
     int fd = leave_descriptors();
     if (fd == 0) fd = place_listen(&page.place, &what);
     if (fd < 0) {
         say_why_not(what, fd);
-        return nothing;
+        return;
     }
     ledger_fact(SNAP_FACT_CONTROL, page.place.path);
     clients_begin(fd);
@@ -160,6 +195,13 @@ static void *listen_until_stopped(void *nothing) {
     }
     clients_end();
     if (page.working) pthread_join(page.worker, NULL);
+}
+
+static void *be_listener(void *nothing) {
+    os_call(SYS_prctl, PR_SET_NAME, "memstow");
+    wait_to_be_left_out(0);
+    listen_until_stopped();
+    count_in_again();
     return nothing;
 }
 
@@ -167,7 +209,7 @@ static void *listen_until_stopped(void *nothing) {
 
 static void begin(void) {
     page.pid = os_pid();
-    int error = start_thread(0, &page.listener, listen_until_stopped);
+    int error = start(0, &page.listener, be_listener);
     if (error) say_why_not("a thread", -error);
     __atomic_store_n(&page.stage, error ? STAGE_OVER : STAGE_RUNS, __ATOMIC_RELEASE);
 }

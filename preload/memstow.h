@@ -198,17 +198,17 @@ enum memstow_request_kind {
 };
 
 /* The next request, after waiting for at most so long: 1, or 0 when none came, or a signal did. From its first call on,
- * requests are the program's to answer, and so is short memory, if memstow is to look for it; until then memstow answers by
- * itself. -ENODEV also: none can come any more, the process is in a sandbox. */
+ * requests are the program's to answer, and so is short memory, if memstow is to look for it; until then memstow
+ * answers by itself. -ENODEV also: none can come any more, the process is in a sandbox. */
 int32_t memstow_request_next(struct memstow_request *out, uint32_t milliseconds);
 /* The answer: bytes, or -errno, and a line of text. -ENOENT: no such request is to be answered. */
 int32_t memstow_request_done(uint64_t ticket, int64_t result, const char *text);
 
 /* --- snapshots --- */
 
-/* Writes a snapshot of this process, as `memstow snapshot` does; it runs that command, and waits for it. -EEXIST: the file
- * is no snapshot of this user's; -ENOENT: there is no such folder; -EIO: it could not be written, or the ledger not be read;
- * -ECHILD: the command could not be run. */
+/* Writes a snapshot of this process, as `memstow snapshot` does; it runs that command, and waits for it. -EEXIST: the
+ * file is no snapshot of this user's; -ENOENT: there is no such folder; -EIO: it could not be written, or the ledger
+ * not be read; -ECHILD: the command could not be run. */
 int32_t memstow_snapshot(const char *path);
 
 #ifdef __cplusplus

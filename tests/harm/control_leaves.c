@@ -1,6 +1,7 @@
-/* Has an owner, and leaves its main thread, as a program may: by pthread_exit, by thrd_exit, or by returning from main. The
- * thread that is left over says so at the end, into a buffer that only an orderly end empties. Or it goes into a sandbox that
- * forbids all that a control thread does; or waits for the end of its input, with or without leave to make threads. */
+/* Has an owner, and leaves its main thread, as a program may: by pthread_exit, by thrd_exit, or by returning from main.
+ * The thread that is left over says so at the end, into a buffer that only an orderly end empties. Or it goes into a
+ * sandbox that forbids all that a control thread does; or waits for the end of its input, with or without leave to make
+ * threads. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -34,7 +35,8 @@ static void *last(void *nothing) {
 }
 
 static void forbid(void) {
-    static const int forbidden[] = {SYS_accept4, SYS_ppoll, SYS_poll, SYS_recvfrom, SYS_sendto, SYS_socket, SYS_unlinkat, SYS_flock};
+    static const int forbidden[] = {SYS_accept4, SYS_ppoll,  SYS_poll,     SYS_recvfrom,
+                                    SYS_sendto,  SYS_socket, SYS_unlinkat, SYS_flock};
     enum { COUNT = sizeof forbidden / sizeof *forbidden };
     struct sock_filter filter[COUNT + 3] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
     for (int i = 0; i < COUNT; i++)
@@ -47,7 +49,8 @@ static void forbid(void) {
 }
 
 int main(int argc, char **argv) {
-    int64_t (*open)(uint32_t, const char *, const char *, uint64_t, uint64_t) = dlsym(RTLD_DEFAULT, "memstow_owner_open");
+    int64_t (*open)(uint32_t, const char *, const char *, uint64_t, uint64_t) =
+        dlsym(RTLD_DEFAULT, "memstow_owner_open");
     pthread_t thread;
     (void)argc;
     if (!strcmp(argv[1], "no_thread")) setrlimit(RLIMIT_NPROC, &(struct rlimit){0, 0});
