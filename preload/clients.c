@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "actions.h"
+#include "moving.h"
 #include "os.h"
 #include "requests.h"
 #include "wire.h"

@@ -13,15 +13,16 @@
 #include <time.h>
 
 #include "account.h"
-#include "actions.h"
 #include "arena.h"
 #include "clients.h"
 #include "host.h"
 #include "ledger.h"
+#include "moving.h"
 #include "os.h"
 #include "place.h"
 #include "requests.h"
 #include "stack.h"
+#include "trigger.h"
 
 /* A stack has room for the thread-local storage of all that the program was linked with, and never is a large page. */
 enum { STACK = 1536 * 1024, STOP_SECONDS = 100 };

@@ -94,6 +94,10 @@ int64_t owners_release(uint32_t owner) {
     return owners_kind(owner) ? (int64_t)heaps_collect(owner) : -ENOENT;
 }
 
+uint64_t owners_moved(void) { return stow_progress().moved; }
+
+void owners_cancel(void) { stow_cancel(); }
+
 /* Before Linux 5.7 no memory stays mapped when it is moved away, and without userfaultfd nobody who uses it meanwhile can be
  * made to wait. */
 void moving_begin(void) {

@@ -13,6 +13,11 @@ int64_t owners_stow(uint32_t owner);
 int64_t owners_restore(uint32_t owner);
 int64_t owners_release(uint32_t owner);
 
+/* Any thread: the bytes that the move at hand has moved so far; and an end to it after the chunk that it is at, with
+ * -ECANCELED. */
+uint64_t owners_moved(void);
+void owners_cancel(void);
+
 /* Finds out how the kernel can help: with the first model or custom. */
 void moving_begin(void);
 

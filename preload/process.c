@@ -227,6 +227,7 @@ static uint64_t leave_parent(void) {
     mappings_abandon();
     trace_abandon();
     trigger_abandon();
+    trigger_poll_abandon();
     stow_abandon();
     blocks_close_ledger();
     ledger_abandon();

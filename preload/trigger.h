@@ -39,8 +39,12 @@ uint32_t trigger_poll(uint64_t now_ns, bool (*ask)(uint32_t reason, const char *
 /* Whether there is anything to poll for: pressure or idleness were asked for in the environment. */
 bool trigger_polls(void);
 
-/* In a forked child: no trigger is on. */
+/* All owners, in an array that grows. False: no memory. */
+bool trigger_list_owners(struct owner_state **owners, uint32_t *room, uint32_t *count);
+
+/* In a forked child: no trigger is on, and nobody polls. */
 void trigger_abandon(void);
+void trigger_poll_abandon(void);
 
 #pragma GCC visibility pop
 

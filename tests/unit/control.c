@@ -12,14 +12,15 @@
 
 #include "../../tools/control_client.h"
 #include "account.h"
-#include "actions.h"
 #include "control.h"
 #include "host.h"
 #include "ledger.h"
 #include "memstow.h"
+#include "moving.h"
 #include "os.h"
 #include "requests.h"
 #include "site.h"
+#include "trigger.h"
 
 /* The hooks are not here. */
 bool host_find(uintptr_t address, struct host_block *out) { return (void)address, (void)out, false; }

@@ -303,6 +303,7 @@ Test(trigger, who_answers_requests_is_asked, .init = begin, .fini = end) {
     cr_expect_eq(triggers(), 0);
     passed_on = false; /* nobody to answer */
     trigger_abandon();
+    trigger_poll_abandon();
     cr_expect_eq(trigger_poll(now, ask), MEMSTOW_PRESSURE);
     cr_expect_eq(triggers(), 1);
 }
