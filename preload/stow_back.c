@@ -36,7 +36,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-enum { HUGE = 2 << 20, AHEAD = 128 << 10, PIPE_WANTED = 1 << 20, EVENTS = 16, EVENT_SIZE = 32 };
+enum { HUGE = 2 << 20, AHEAD = 128 << 10, PIPE_WANTED = 1 << 20, TURNS = 4, EVENTS = 16, EVENT_SIZE = 32 };
 
 /* --- the thread that reads events --- */
 
@@ -301,11 +301,19 @@ static long read_file(int fd, char *to, uint64_t length, uint64_t offset) {
     return 0;
 }
 
-/* What was written since it was stowed. */
-static void copy_own(struct stow_back *self, uint64_t start, uint64_t end, char *to) {
-    uint64_t at = start, run_end, pages;
-    for (; stow_pages_run(self->pagemap, &at, end, true, 1, &run_end, &pages); at = run_end)
-        memcpy(to + (at - start), (void *)at, run_end - at);
+/* What was written since it was stowed, until that is all in the copy: who says that nobody writes may be wrong. */
+static uint32_t copy_own(struct stow_back *self, uint64_t start, uint64_t end, char *to) {
+    for (int turn = 0; turn < TURNS; turn++) {
+        uint64_t at = start, run_end, pages;
+        bool same = true;
+        for (; stow_pages_run(self->pagemap, &at, end, true, 1, &run_end, &pages); at = run_end) {
+            if (!memcmp(to + (at - start), (void *)at, run_end - at)) continue;
+            memcpy(to + (at - start), (void *)at, run_end - at);
+            same = false;
+        }
+        if (same) return STOW_DONE;
+    }
+    return STOW_IN_USE;
 }
 
 static uint32_t read_through(uint64_t start, uint64_t length, char *to) {
@@ -315,12 +323,10 @@ static uint32_t read_through(uint64_t start, uint64_t length, char *to) {
     return STOW_DONE;
 }
 
-static uint32_t read_whole(struct stow_back *self, const struct stow_area *area, uint64_t start, uint64_t length,
-                           char *to) {
+static uint32_t read_whole(const struct stow_area *area, uint64_t start, uint64_t length, char *to) {
     int fd = open_behind(area);
     if (fd < 0) return read_through(start, length, to);
     long result = read_file(fd, to, length, area->offset + (start - area->start));
-    if (!result) copy_own(self, start, start + length, to);
     os_call(SYS_fadvise64, fd, area->offset + (start - area->start), length, POSIX_FADV_DONTNEED);
     os_close(fd);
     return result < 0 ? STOW_DISK_ERROR : STOW_DONE;
@@ -345,7 +351,8 @@ static void move_in(struct stow_back *self, uint64_t start, uint64_t length, con
 
 static uint32_t undisturbed(struct stow_back *self, const struct stow_area *area, uint64_t start, uint64_t length) {
     char *copy = self->room + start % HUGE;
-    uint32_t refusal = read_whole(self, area, start, length, copy);
+    uint32_t refusal = read_whole(area, start, length, copy);
+    if (!refusal) refusal = copy_own(self, start, start + length, copy);
     if (!refusal && !map_fresh(start, length)) refusal = STOW_ADDRESS_SPACE;
     if (!refusal) move_in(self, start, length, copy);
     if (refusal || !self->moves) os_call(SYS_madvise, self->room, self->room_length, MADV_DONTNEED);

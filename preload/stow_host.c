@@ -69,8 +69,6 @@ uint32_t host_begin(struct stow_host *self, enum stow_way best, bool idle) {
         refusal = begin_without_moving(self, best, idle);
     else if (!take_room(self))
         refusal = STOW_ADDRESS_SPACE;
-    else if (uffd_register(self->uffd, (uint64_t)self->room, self->room_length) < 0)
-        refusal = STOW_NO_KERNEL_HELP;
     if (refusal) host_end(self);
     return refusal;
 }
@@ -110,11 +108,19 @@ struct taken {
     uint64_t length;
 };
 
+/* The room is registered for no longer than pages move there: where the range has none, it has none either, and who
+ * then reads it to write it out would wait for ever. */
+static uint32_t move_to_room(struct stow_host *self, uint64_t start, uint64_t length, struct taken *taken) {
+    if (uffd_register(self->uffd, (uint64_t)self->room, self->room_length) < 0) return STOW_NO_KERNEL_HELP;
+    long result = uffd_move(self->uffd, (uint64_t)taken->at, start, length, &taken->length);
+    uffd_unregister(self->uffd, (uint64_t)self->room, self->room_length);
+    return result < 0 ? refusal_of(result) : STOW_DONE;
+}
+
 static uint32_t take_away(struct stow_host *self, uint64_t start, uint64_t length, struct taken *taken) {
     if (self->way == STOW_BY_MOVE) {
         taken->at = place_in(self, start);
-        long result = uffd_move(self->uffd, (uint64_t)taken->at, start, length, &taken->length);
-        return result < 0 ? refusal_of(result) : STOW_DONE;
+        return move_to_room(self, start, length, taken);
     }
     long at = os_call(SYS_mremap, start, length, length, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
     if (at < 0 && at > -OS_PAGE) return STOW_ADDRESS_SPACE;
