@@ -11,8 +11,8 @@
  * mremap keeps the registration only for a descriptor that is told of it, and waits until somebody has read that: a
  * thread of our own, for as long as this takes.
  *
- * Nobody else uses it (realloc, or idle owners): fresh memory is read past the page cache, pages written since are
- * copied over it, and it takes the mapping's place. */
+ * Nobody else uses it (realloc, or idle owners without userfaultfd): fresh memory is read past the page cache, pages
+ * written since are copied over it, and it takes the mapping's place. */
 #include "stow_back.h"
 
 #include <errno.h>
@@ -97,11 +97,8 @@ static uint32_t begin_in_use(struct stow_back *self) {
     return start_listener(self) ? STOW_DONE : STOW_NO_KERNEL_HELP;
 }
 
-/* In huge pages, where the program does not forbid them: taking fresh memory page by page is half of what this costs.
- */
 static void begin_mine(struct stow_back *self) {
     uint32_t features = 0;
-    os_call(SYS_madvise, self->room, self->room_length, MADV_HUGEPAGE);
     self->uffd = uffd_open(UFFD_MOVES, &features);
     self->moves = self->uffd >= 0 && features & UFFD_MOVES;
 }
