@@ -1,0 +1,200 @@
+"""A ComfyUI with the node pack in it, for the tests of this room: starts it under the test double, under memstow, or under
+neither, with small models; queues workflows; asks the pack's routes."""
+import json, os, pathlib, shutil, sys, time, urllib.error, urllib.request
+
+import support
+
+sys.path.insert(0, str(support.ROOT / "tests/real"))
+import _double # noqa: E402
+
+HERE = pathlib.Path(__file__).parent
+MB = 2**20
+
+
+def unet_file(path, ffn):
+    import safetensors.torch
+    from _tiny_model import tiny_wan
+    import torch
+    torch.manual_seed(7)
+    weights = tiny_wan(ffn)
+    safetensors.torch.save_file(weights, path)
+    return sum(t.numel() * t.element_size() for t in weights.values())
+
+
+def prepare(folder, ffn=8192):
+    """Puts small models and the nodes of the tests below ComfyUI's folder. Returns the bytes of the UNET's weights."""
+    import safetensors.torch
+    import torch
+    for name in ("vae", "text_encoders", "loras", "checkpoints"):
+        (folder / "models" / name).mkdir(parents=True, exist_ok=True)
+    size = unet_file(folder / "models/diffusion_models/tiny.safetensors", ffn)
+    unet_file(folder / "models/diffusion_models/other.safetensors", 4096)
+    # Of the VAE and the text encoder ComfyUI looks at a few keys, and makes the rest itself.
+    safetensors.torch.save_file({"decoder.middle.0.residual.0.gamma": torch.ones(32, 1, 1, 1),
+                                 "decoder.head.0.gamma": torch.ones(8, 1, 1, 1)}, folder / "models/vae/tiny.safetensors")
+    safetensors.torch.save_file({"text_model.encoder.layers.0.mlp.fc1.weight": torch.zeros(3072, 768)},
+                                folder / "models/text_encoders/tiny.safetensors")
+    safetensors.torch.save_file({"diffusion_model.blocks.0.ffn.0.lora_up.weight": torch.ones(ffn, 4) * 0.01,
+                                 "diffusion_model.blocks.0.ffn.0.lora_down.weight": torch.ones(4, 128) * 0.01},
+                                folder / "models/loras/tiny.safetensors")
+    shutil.copy(HERE / "_test_nodes.py", folder / "custom_nodes/test_nodes.py")
+    return size
+
+
+def install_pack(folder):
+    os.symlink(support.ROOT / "tools/comfyui", folder / "custom_nodes/memstow")
+
+
+def has_real(*names):
+    """Whether the library of this build has these functions yet."""
+    symbols = support.run("nm", "-D", "--defined-only", support.LIBRARY).stdout if support.LIBRARY.exists() else ""
+    return all(f" memstow_{name}\n" in symbols for name in names)
+
+
+class Comfy:
+    """A running ComfyUI. under: "double", "memstow" or None."""
+
+    def __init__(self, under="double", env=None, arguments=(), ffn=8192, pack=True, name="comfyui", before=()):
+        self.port, self.folder = support.free_port(), (support.HERE / name)
+        command = support.comfyui_command(self.port, self.folder, *arguments)
+        self.weights = prepare(self.folder, ffn)
+        for number, text in enumerate(before):
+            (self.folder / f"custom_nodes/{'aaa' if number == 0 else 'zzz'}_other.py").write_text(text)
+        if pack:
+            install_pack(self.folder)
+        environment = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "PYTHONPATH")}
+        environment.update(env or {}, PYTHONPATH=str(support.ROOT / "tests"))
+        if under == "double":
+            environment["LD_PRELOAD"] = str(_double.library())
+        elif under == "memstow":
+            command = [support.MEMSTOW, "run", "--quiet", "-o", f"{name}.mst", "--", *command]
+        self.log_file = support.HERE / f"{name}.log"
+        with open(self.log_file, "w") as log:
+            self.server = support.start(*command, stdout=log, stderr=log, env=environment)
+        support.wait_for(lambda: self.server.poll() is not None or self.get("/system_stats"), 90, "ComfyUI answering")
+        if self.server.poll() is not None:
+            raise AssertionError(f"ComfyUI ended:\n{self.log()[-3000:]}")
+
+    def log(self):
+        return self.log_file.read_text(errors="replace")
+
+    def get(self, path, document=None, timeout=70):
+        return support.http(self.port, path, document, timeout)
+
+    def status_of(self, path, body, headers=None):
+        """The status of a POST."""
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", body,
+                                         {"Content-Type": "application/json", **(headers or {})})
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return answer.status
+        except urllib.error.HTTPError as error:
+            return error.code
+
+    def queue(self, workflow, extra=None):
+        answer = self.get("/prompt", {"prompt": workflow, "extra_data": extra or {}})
+        assert answer and not answer.get("node_errors"), (answer, self.log()[-3000:])
+        return answer["prompt_id"]
+
+    def wait(self, prompt_id, seconds=60):
+        return support.wait_for(lambda: (self.get("/history") or {}).get(prompt_id), seconds, "the workflow")
+
+    def run(self, workflow, status="success", extra=None, seconds=60):
+        """Runs a workflow and what follows it: returns its history, once the pack has looked at its end."""
+        done = self.wait(self.queue(workflow, extra), seconds)
+        assert done["status"]["status_str"] == status, (done["status"], self.log()[-3000:])
+        self.settle(done)
+        return done
+
+    def has_pack(self):
+        return self.get("/memstow/report") is not None or "memstow: models are registered" in self.log()
+
+    def settle(self, done):
+        """Waits until the worker thread is through with the end of this run."""
+        if not self.has_pack():
+            return
+        prompt_id = done["prompt"][1]
+        support.wait_for(lambda: (self.get("/memstow/report") or {}).get("prompt") == prompt_id, 30, "the end of the run")
+
+    def digest(self, done, node="digest"):
+        return done["outputs"][node]["digest"][0]
+
+    def free(self, **flags):
+        """What the buttons post; returns when the worker thread has done it."""
+        assert self.status_of("/free", json.dumps(flags).encode()) == 200
+        self.settled()
+
+    def settled(self):
+        """Waits until the worker thread has taken the flags."""
+        time.sleep(0.3)
+        if self.has_pack():
+            assert self.get("/memstow/trigger", {"wait": True, "reason": "the test waits"})["done"]
+        else:
+            time.sleep(1)
+
+    def owners(self):
+        return {o["type"]: o for o in self.get("/memstow/owners")["owners"]}
+
+    def lines(self, kind=None):
+        lines = (self.get("/memstow/decisions") or {"lines": []})["lines"]
+        return [line for line in lines if kind in (None, line.get("kind"))]
+
+    def report(self):
+        return self.get("/memstow/report")
+
+    def rss(self):
+        pid = self.server.pid
+        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        if "memstow" in os.path.basename(os.readlink(f"/proc/{pid}/exe")) and children:
+            pid = int(children[0])
+        return int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
+
+    def stop(self):
+        self.server.terminate()
+        self.server.wait(30)
+
+
+def link(node, output=0):
+    return [node, output]
+
+
+def sample(model, seed=1, prefix=""):
+    """A KSampler on the model, and its digest."""
+    return {
+        f"{prefix}words": {"class_type": "RandomConditioning", "inputs": {"seed": 1}},
+        f"{prefix}latent": {"class_type": "EmptyHunyuanLatentVideo",
+                            "inputs": {"width": 64, "height": 64, "length": 1, "batch_size": 1}},
+        f"{prefix}sample": {"class_type": "KSampler", "inputs": {
+            "model": link(model), "positive": link(f"{prefix}words"), "negative": link(f"{prefix}words"),
+            "latent_image": link(f"{prefix}latent"), "seed": seed, "steps": 1, "cfg": 1.0, "sampler_name": "euler",
+            "scheduler": "simple", "denoise": 1.0}},
+        f"{prefix}digest": {"class_type": "Digest", "inputs": {"value": link(f"{prefix}sample")}},
+    }
+
+
+def policy(of, word, priority=0):
+    return {"class_type": "MemstowPolicy", "inputs": {"model": link(of), "policy": word, "priority": priority}}
+
+
+def unet(name="tiny.safetensors"):
+    return {"class_type": "UNETLoader", "inputs": {"unet_name": name, "weight_dtype": "default"}}
+
+
+def mixed(seed=1, unet_policy="free", clip_policy="keep", vae_policy=None):
+    """A UNET, a CLIP and a VAE from loaders of their own, each with a policy or none."""
+    clip, vae, model = ("clip", "vae", "unet")
+    workflow = {"unet": unet(),
+                "clip": {"class_type": "CLIPLoader", "inputs": {"clip_name": "tiny.safetensors", "type": "stable_diffusion"}},
+                "vae": {"class_type": "VAELoader", "inputs": {"vae_name": "tiny.safetensors"}}}
+    if unet_policy:
+        workflow["unet_policy"], model = policy("unet", unet_policy), "unet_policy"
+    if clip_policy:
+        workflow["clip_policy"], clip = policy("clip", clip_policy), "clip_policy"
+    if vae_policy:
+        workflow["vae_policy"], vae = policy("vae", vae_policy), "vae_policy"
+    workflow.update(sample(model, seed))
+    workflow["text"] = {"class_type": "CLIPTextEncode", "inputs": {"clip": link(clip), "text": f"words {seed}"}}
+    workflow["text_digest"] = {"class_type": "Digest", "inputs": {"value": link("text")}}
+    workflow["image"] = {"class_type": "VAEDecode", "inputs": {"samples": link("sample"), "vae": link(vae)}}
+    workflow["image_digest"] = {"class_type": "Digest", "inputs": {"value": link("image")}}
+    return workflow

@@ -1,0 +1,297 @@
+/* A test double of libmemstow.so: the registration ABI with tables behind it and no memory. It counts what is assigned,
+ * and nothing that is allocated; what is retired counts as freed, what is stowed stays where it is. It lets the Python
+ * module and the node pack be tested where they must be told things (requests, full tables) that the library says only
+ * in places hard to reach; what memory does is tested with the library itself. memstow_double_* is what only tests
+ * call. */
+#define _GNU_SOURCE
+#include "../../preload/memstow.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { OWNERS = 4096, LINES = 1 << 20 };
+struct owner {
+    uint32_t kind, policy, retired, adopted_by, idle;
+    int32_t priority;
+    uint64_t key1, key2, live, stowed;
+    char name[96];
+};
+struct request {
+    struct memstow_request asked;
+    int64_t result;
+    char text[256];
+    int done;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct owner owners[OWNERS];
+static uint32_t count, running;
+static int triggering;
+static char lines[LINES];
+static uint64_t written;
+static struct request requests[64];
+static uint32_t asked, taken;
+static _Thread_local struct memstow_scopes scopes;
+static _Thread_local char why[128];
+
+static int64_t fail(int error, const char *text) {
+    snprintf(why, sizeof why, "%s", text);
+    return -error;
+}
+
+static struct owner *owner_of(uint32_t id) { return id && id <= count ? &owners[id - 1] : NULL; }
+
+uint32_t memstow_abi_version(void) { return MEMSTOW_ABI_VERSION; }
+
+int32_t memstow_is_tracking(void) { return 1; }
+
+const char *memstow_error(void) { return why; }
+
+int64_t memstow_owner_open(uint32_t kind, const char *name, const char *origin, uint64_t key1, uint64_t key2) {
+    (void)origin;
+    if (kind < MEMSTOW_MODEL || kind > MEMSTOW_CUSTOM || (kind == MEMSTOW_RUN && key1 != UINT64_MAX))
+        return fail(EINVAL, "no such kind");
+    pthread_mutex_lock(&lock);
+    int64_t id = 0;
+    for (uint32_t i = 0; (key1 || key2) && i < count && !id; i++)
+        if (!owners[i].retired && owners[i].kind == kind && owners[i].key1 == key1 && owners[i].key2 == key2)
+            id = i + 1;
+    if (!id && count < OWNERS) {
+        struct owner *made = &owners[count++];
+        made->kind = kind, made->key1 = key1, made->key2 = key2;
+        snprintf(made->name, sizeof made->name, "%s", name ? name : "");
+        id = count;
+    }
+    pthread_mutex_unlock(&lock);
+    return id ? id : fail(ENOSPC, "the double has no more owners");
+}
+
+int32_t memstow_owner_retire(uint32_t id) {
+    struct owner *owner = owner_of(id);
+    if (!owner) return fail(ENOENT, "no such owner");
+    owner->retired = 1, owner->live = owner->stowed = 0;
+    return 0;
+}
+
+int32_t memstow_owner_adopt(uint32_t id, uint32_t provisional) {
+    struct owner *owner = owner_of(id), *from = owner_of(provisional);
+    if (!owner || !from || owner == from) return fail(ENOENT, "no such owner");
+    owner->live += from->live;
+    from->live = 0, from->retired = 1, from->adopted_by = id;
+    return 0;
+}
+
+int32_t memstow_owner_policy(uint32_t id, uint32_t policy, int32_t priority) {
+    struct owner *owner = owner_of(id);
+    if (!owner || policy > MEMSTOW_FREE) return fail(owner ? EINVAL : ENOENT, "no such owner or policy");
+    owner->policy = policy, owner->priority = priority;
+    return 0;
+}
+
+int32_t memstow_owner_idle(uint32_t id, uint32_t idle) {
+    struct owner *owner = owner_of(id);
+    if (!owner) return fail(ENOENT, "no such owner");
+    owner->idle = idle;
+    return 0;
+}
+
+int32_t memstow_owner_figures(uint32_t id, struct memstow_figures *out) {
+    struct owner *owner = owner_of(id);
+    if (!owner || out->size != sizeof *out)
+        return fail(owner ? EINVAL : ENOENT, "no such owner, or figures of another size");
+    *out = (struct memstow_figures){.size = sizeof *out,
+                                    .kind = owner->kind,
+                                    .policy = owner->policy,
+                                    .priority = owner->priority,
+                                    .retired = owner->retired,
+                                    .adopted_by = owner->adopted_by,
+                                    .live_bytes = owner->live,
+                                    .mapped_bytes = owner->live,
+                                    .resident_bytes = UINT64_MAX,
+                                    .stowed_bytes = owner->stowed,
+                                    .movable_bytes = owner->live};
+    return 0;
+}
+
+static int is_node(uint32_t id) { return owners[id - 1].kind == MEMSTOW_NODE; }
+
+int32_t memstow_scope_enter(uint32_t id) {
+    if (!owner_of(id)) return fail(ENOENT, "no such owner");
+    if (scopes.count == MEMSTOW_SCOPES) return fail(ENOSPC, "too many scopes are open");
+    scopes.owners[scopes.count++] = id;
+    return 0;
+}
+
+int32_t memstow_scope_leave(uint32_t id) {
+    if (!owner_of(id)) return fail(ENOENT, "no such owner");
+    for (uint32_t i = scopes.count; i--;)
+        if (is_node(scopes.owners[i]) == is_node(id)) {
+            if (scopes.owners[i] != id) break;
+            memmove(&scopes.owners[i], &scopes.owners[i + 1], (--scopes.count - i) * sizeof scopes.owners[0]);
+            return 0;
+        }
+    return fail(EPERM, "the innermost scope of this kind is another owner's");
+}
+
+int32_t memstow_scope_save(struct memstow_scopes *out) {
+    if (out->size != sizeof *out) return fail(EINVAL, "scopes of another size");
+    *out = scopes;
+    out->size = sizeof *out;
+    return 0;
+}
+
+int32_t memstow_scope_swap(const struct memstow_scopes *now, struct memstow_scopes *before) {
+    struct memstow_scopes next = now ? *now : (struct memstow_scopes){0};
+    if (before) memstow_scope_save(before);
+    scopes = next;
+    return 0;
+}
+
+int32_t memstow_assign(uint32_t id, const void *start, uint64_t length) {
+    struct owner *owner = owner_of(id);
+    if (!owner || !start) return fail(owner ? EFAULT : ENOENT, "no such owner or memory");
+    pthread_mutex_lock(&lock);
+    owner->live += length;
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+int32_t memstow_release_range(const void *start, uint64_t length) {
+    (void)length;
+    return start ? 0 : fail(ENXIO, "no such memory");
+}
+
+int64_t memstow_run_begin(const char *name) {
+    if (running) return fail(EBUSY, "a run is on");
+    int64_t id = memstow_owner_open(MEMSTOW_RUN, name, "", UINT64_MAX, count + 1);
+    running = id > 0 ? id : 0;
+    return id;
+}
+
+int32_t memstow_run_end(uint32_t run, uint32_t outcome) {
+    if (!run || run != running || outcome > MEMSTOW_OUT_OF_MEMORY) return fail(ENOENT, "that run is not on");
+    running = 0;
+    return memstow_owner_retire(run);
+}
+
+int64_t memstow_stow(uint32_t id) {
+    struct owner *owner = owner_of(id);
+    if (!owner) return fail(ENOENT, "no such owner");
+    int64_t moved = owner->live - owner->stowed;
+    owner->stowed = owner->live;
+    return moved;
+}
+
+int64_t memstow_restore(uint32_t id) {
+    struct owner *owner = owner_of(id);
+    if (!owner) return fail(ENOENT, "no such owner");
+    int64_t moved = owner->stowed;
+    owner->stowed = 0;
+    return moved;
+}
+
+int64_t memstow_release(uint32_t id) { return owner_of(id) ? 0 : fail(ENOENT, "no such owner"); }
+
+static int is_decided(const struct owner *owner) {
+    return (owner->kind == MEMSTOW_MODEL || owner->kind == MEMSTOW_CUSTOM) && !owner->retired;
+}
+
+int64_t memstow_trigger_begin(uint32_t reason, const char *text, uint64_t needed, struct memstow_decision *out,
+                              uint32_t room, uint32_t size) {
+    (void)text, (void)needed;
+    if (reason < MEMSTOW_RUN_ENDED || reason > MEMSTOW_IDLE || size != sizeof *out)
+        return fail(EINVAL, "no such reason");
+    if (triggering) return fail(EBUSY, "a trigger is on");
+    triggering = 1;
+    uint32_t decided = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (is_decided(&owners[i])) {
+            uint32_t policy = owners[i].policy ? owners[i].policy : MEMSTOW_KEEP;
+            if (decided < room)
+                out[decided] = (struct memstow_decision){
+                    i + 1, policy, policy, owners[i].policy ? MEMSTOW_WHY_POLICY : MEMSTOW_WHY_NOTHING_SAID,
+                    owners[i].live};
+            decided++;
+        }
+    return decided;
+}
+
+int64_t memstow_trigger_end(void) {
+    if (!triggering) return fail(ENOENT, "no trigger is on");
+    triggering = 0;
+    int64_t moved = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (is_decided(&owners[i]) && owners[i].policy == MEMSTOW_STOW) moved += memstow_stow(i + 1);
+    return moved;
+}
+
+int64_t memstow_trigger(uint32_t reason, const char *text) {
+    int64_t begun = memstow_trigger_begin(reason, text, 0, NULL, 0, sizeof(struct memstow_decision));
+    return begun < 0 ? begun : memstow_trigger_end();
+}
+
+int32_t memstow_trace(const char *json) {
+    uint64_t length = strlen(json);
+    if (length > 4000) return fail(E2BIG, "the line is too long");
+    pthread_mutex_lock(&lock);
+    if (written + length + 1 < LINES) {
+        memcpy(lines + written, json, length);
+        lines[written + length] = '\n';
+        written += length + 1;
+    }
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+int64_t memstow_decisions(char *to, uint64_t room, uint64_t from, uint64_t *next) {
+    const char *line = lines;
+    for (uint64_t skipped = 0; skipped < from && line < lines + written; skipped++) line = strchr(line, '\n') + 1;
+    uint64_t length = 0;
+    for (const char *end; line + length < lines + written; length = end + 1 - line, from++) {
+        end = strchr(line + length, '\n');
+        if ((uint64_t)(end + 1 - line) > room) break;
+    }
+    memcpy(to, line, length);
+    if (next) *next = from;
+    return length;
+}
+
+int32_t memstow_request_next(struct memstow_request *out, uint32_t milliseconds) {
+    struct timespec millisecond = {.tv_nsec = 1000000};
+    for (uint32_t waited = 0; taken == asked; waited++) {
+        if (waited >= milliseconds) return 0;
+        nanosleep(&millisecond, NULL);
+    }
+    *out = requests[taken++].asked;
+    return 1;
+}
+
+int32_t memstow_request_done(uint64_t ticket, int64_t result, const char *text) {
+    if (!ticket || ticket > asked) return fail(ENOENT, "no such ticket");
+    requests[ticket - 1].result = result, requests[ticket - 1].done = 1;
+    snprintf(requests[ticket - 1].text, sizeof requests[0].text, "%s", text ? text : "");
+    return 0;
+}
+
+int32_t memstow_snapshot(const char *path) {
+    FILE *file = fopen(path, "wx");
+    if (!file) return fail(errno, "the file cannot be made");
+    fputs("a snapshot of the test double\n", file);
+    fclose(file);
+    return 0;
+}
+
+/* What `memstow trigger PID` and others would do: returns the ticket. */
+uint64_t memstow_double_ask(uint32_t kind, uint32_t owner, const char *text) {
+    struct memstow_request *made = &requests[asked].asked;
+    *made = (struct memstow_request){.size = sizeof *made, .kind = kind, .owner = owner, .ticket = asked + 1};
+    snprintf(made->text, sizeof made->text, "%s", text ? text : "");
+    return ++asked;
+}
+
+/* The answer's result; INT64_MIN while there is none. */
+int64_t memstow_double_answer(uint64_t ticket) {
+    return requests[ticket - 1].done ? requests[ticket - 1].result : INT64_MIN;
+}

@@ -1,0 +1,127 @@
+"""A node pack for the ComfyUI under test: what workflows need beside ComfyUI's own nodes, and nodes that misbehave."""
+import asyncio
+import hashlib
+import time
+
+import comfy.model_management
+import torch
+
+held = []
+loads = []
+
+
+class Any(str):
+    def __ne__(self, other):
+        return False
+    __hash__ = str.__hash__
+
+
+def node(outputs, is_output=False, **inputs):
+    """Makes a class of a function: a node with these inputs and outputs."""
+    def make(function):
+        return type(function.__name__, (), {
+            "RETURN_TYPES": outputs, "FUNCTION": "run", "CATEGORY": "test", "OUTPUT_NODE": is_output,
+            "INPUT_TYPES": classmethod(lambda cls: {"required": inputs}), "run": function})
+    return make
+
+
+def number(value=0):
+    return ("INT", {"default": value, "max": 2**40})
+
+
+@node(("CONDITIONING",), seed=number())
+def RandomConditioning(self, seed):
+    generator = torch.Generator().manual_seed(seed)
+    return ([[torch.randn(1, 8, 4096, generator=generator), {}]],)
+
+
+def tensors(value):
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, dict):
+        for key in sorted(value):
+            yield from tensors(value[key])
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            yield from tensors(part)
+
+
+@node((), True, value=(Any("*"),))
+def Digest(self, value):
+    digest = hashlib.sha256()
+    for tensor in tensors(value):
+        digest.update(tensor.contiguous().float().numpy().tobytes())
+    return {"ui": {"digest": [digest.hexdigest()]}}
+
+
+@node(("LATENT",), value=(Any("*"),), seed=number())
+def Fail(self, value, seed):
+    raise ValueError("as planted")
+
+
+@node(("LATENT",), value=(Any("*"),), seed=number())
+def RunOut(self, value, seed):
+    raise comfy.model_management.OOM_EXCEPTION("as planted")
+
+
+@node(("LATENT",), value=(Any("*"),), seed=number())
+def Slow(self, value, seed):
+    for _ in range(600):
+        comfy.model_management.throw_exception_if_processing_interrupted()
+        time.sleep(0.05)
+    return (value,)
+
+
+@node(("LATENT",), model=("MODEL",), latent=("LATENT",), seed=number())
+def Hold(self, model, latent, seed):
+    held.append({"model": model})
+    return (latent,)
+
+
+@node(("LATENT",), latent=("LATENT",), seed=number())
+def LetGo(self, latent, seed):
+    held.clear()
+    return (latent,)
+
+
+@node(("LATENT",), latent=("LATENT",), seed=number())
+def UnloadAll(self, latent, seed):
+    comfy.model_management.unload_all_models()
+    return (latent,)
+
+
+class AsyncPlant:
+    """Allocates between awaits, while another of its kind does: whose the memory is must not depend on who runs when."""
+    RETURN_TYPES, FUNCTION, CATEGORY = ("LATENT",), "run", "test"
+
+    @classmethod
+    def INPUT_TYPES(cls):
+        return {"required": {"size": number(1000), "blocks": number(20)}}
+
+    async def run(self, size, blocks):
+        kept = []
+        for _ in range(blocks):
+            kept.append(torch.zeros(size, dtype=torch.uint8))
+            await asyncio.sleep(0.002)
+        return ({"samples": kept},)
+
+
+class AsyncLoad:
+    """A loader that is asynchronous: comfy.sd does the work in between."""
+    RETURN_TYPES, FUNCTION, CATEGORY = ("MODEL",), "run", "test"
+
+    @classmethod
+    def INPUT_TYPES(cls):
+        return {"required": {"name": ("STRING", {})}}
+
+    async def run(self, name):
+        import comfy.sd
+        import folder_paths
+        await asyncio.sleep(0.01)
+        model = comfy.sd.load_diffusion_model(folder_paths.get_full_path_or_raise("diffusion_models", name))
+        await asyncio.sleep(0.01)
+        return (model,)
+
+
+NODE_CLASS_MAPPINGS = {c.__name__: c for c in (RandomConditioning, Digest, Fail, RunOut, Slow, Hold, LetGo, UnloadAll,
+                                               AsyncPlant, AsyncLoad)}

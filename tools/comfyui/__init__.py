@@ -1,0 +1,90 @@
+"""memstow for ComfyUI: says which model owns which memory, and keeps, stows or frees models after each run. Put this folder
+into custom_nodes and start ComfyUI with `memstow run -- python main.py …`; there is nothing to configure. Started without
+memstow, ComfyUI is as it always is: nothing is hooked, and the policy node is a wire. docs/comfyui.md has the rest."""
+import ctypes
+import importlib.util
+import logging
+import pathlib
+import sys
+
+log = logging.getLogger("memstow")
+
+
+def _library():
+    """The path of the libmemstow.so in this process, if there is one."""
+    try:
+        with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+            return next((pathlib.Path(line.split(None, 5)[5].strip()) for line in maps if "libmemstow.so" in line), None)
+    except OSError:
+        return None
+
+
+def _module():
+    """The Python module memstow: loaded already, beside this folder, beside the library, or installed; None if there is
+    none. This folder may be called memstow, too, and lie in sys.path: that is not it."""
+    loaded = sys.modules.get("memstow")
+    if hasattr(loaded, "ABI_MAJOR"):
+        return loaded
+    here, library = pathlib.Path(__file__).resolve().parent, _library()
+    places = [here.parent / "python"]
+    if library is not None:
+        places += [library.parent / "python", library.parent.parent / "share/memstow/python",
+                   *(folder / "tools/python" for folder in library.parents)]
+    places += [pathlib.Path(folder) for folder in sys.path]
+    for place in places:
+        if (place / "memstow.py").is_file():
+            spec = importlib.util.spec_from_file_location("memstow", place / "memstow.py")
+            module = sys.modules["memstow"] = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            return module
+    return None
+
+
+def _is_preloaded():
+    try:
+        return hasattr(ctypes.CDLL(None), "memstow_abi_version")
+    except (OSError, TypeError):
+        return False
+
+
+def _start():
+    from . import hooks, policy_node, routes, runs as running, unload
+    from .registry import Registry, Setting, patchers_in
+
+    registry = Registry()
+    registry.trace = hooks.quietly(lambda kind, **values: memstow.trace({"kind": kind, "by": "comfyui", **values}))
+    watch = hooks.Watch(registry)
+    button = unload.Button(registry)
+    runs = running.Runs(registry, watch, button)
+
+    @hooks.quietly
+    def apply(value, policy, priority):
+        node = hooks.here()
+        for patcher, model in patchers_in(value):
+            registry.set(model, patcher, Setting(policy, priority, node.id if node is not None else None))
+
+    hooks.install(watch)
+    button.install()
+    runs.install()
+    routes.install(runs)
+    policy_node.MemstowPolicy.on_apply = apply
+    return runs
+
+
+from .policy_node import NODE_CLASS_MAPPINGS, NODE_DISPLAY_NAME_MAPPINGS  # noqa: E402
+
+memstow = _module() if _is_preloaded() else None
+state = None
+if memstow is not None and memstow.active():
+    try:
+        state = _start()
+        log.info("memstow: models are registered as they are loaded; see GET /memstow/owners")
+    except Exception:
+        from . import hooks
+        hooks.undo()
+        log.exception("memstow: this ComfyUI is not one that the pack knows; it goes on without")
+else:
+    log.info("memstow: ComfyUI was not started under memstow, and runs as always; start it as: "
+             "memstow run -- python main.py …")
+
+__all__ = ["NODE_CLASS_MAPPINGS", "NODE_DISPLAY_NAME_MAPPINGS"]

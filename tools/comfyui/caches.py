@@ -1,0 +1,138 @@
+"""The executor's caches: which cached outputs reach a model, taking them out, and putting back those of models that are
+kept. In: the executor's CacheSet and the ids of live objects. Works on the classes that ComfyUI has had so far; of a class
+that it does not know it says so, and touches nothing. Runs on the worker thread, between two runs."""
+import collections
+import gc
+import time
+import types
+from typing import Any, Iterable, Iterator
+
+from .registry import patchers_in
+
+KNOWN = {"BasicCache", "HierarchicalCache", "LRUCache", "DependencyAwareCache", "RAMPressureCache", "NullCache"}
+MOST_OBJECTS = 200_000 # looked at, in search of a model below one cached output
+# Machinery that everything can be reached from: a way through it means nothing.
+MACHINERY = ("server", "execution", "comfy_execution", "asyncio", "logging", "threading", "aiohttp", "comfy.cmd")
+PLAIN = (str, bytes, bytearray, int, float, complex, bool, type(None), types.ModuleType, types.CodeType, types.FrameType,
+         types.BuiltinFunctionType, type)
+
+
+def is_known(cache: Any) -> bool:
+    return type(cache).__name__ in KNOWN and ("comfy" in type(cache).__module__)
+
+
+def nested(cache: Any) -> Iterator[Any]:
+    """The cache and those of subgraphs inside it."""
+    yield cache
+    for inner in list(getattr(cache, "subcaches", {}).values()):
+        yield from nested(inner)
+
+
+def every(cache_set: Any) -> list:
+    return [inner for cache in getattr(cache_set, "all", []) for inner in nested(cache)]
+
+
+def unknown_classes(cache_set: Any) -> list[str]:
+    return sorted({f"{type(c).__module__}.{type(c).__qualname__}" for c in every(cache_set) if not is_known(c)})
+
+
+def _below(thing: Any) -> Iterable[Any]:
+    """What an object refers to, as far as it may lead to a model."""
+    import torch
+    if isinstance(thing, PLAIN) or isinstance(thing, (torch.Tensor, torch.nn.Module)):
+        return ()
+    if type(thing).__module__.split(".")[0] in MACHINERY or type(thing).__module__.startswith(MACHINERY):
+        return () if not isinstance(thing, tuple) else thing # a CacheEntry is a tuple of module execution
+    if isinstance(thing, types.FunctionType): # not its globals
+        return [*(thing.__closure__ or ()), *(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values()]
+    return gc.get_referents(thing)
+
+
+def reaches(root: Any, targets: set) -> bool:
+    """Whether one of the objects with these ids can be reached from `root`."""
+    queue, seen = collections.deque([root]), {id(root)}
+    while queue and len(seen) < MOST_OBJECTS:
+        thing = queue.popleft()
+        if id(thing) in targets:
+            return True
+        for other in _below(thing):
+            if id(other) not in seen:
+                seen.add(id(other))
+                queue.append(other)
+    return False
+
+
+def _remove(cache: Any, key: Any) -> None:
+    del cache.cache[key]
+    for beside in ("used_generation", "timestamps", "children"):
+        getattr(cache, beside, {}).pop(key, None)
+
+
+def evict(cache_set: Any, targets: set) -> list[str]:
+    """Takes every cached output, and every node object, that reaches a target out of the caches. Returns the classes of
+    their nodes."""
+    removed = []
+    for cache in every(cache_set):
+        for key, entry in list(getattr(cache, "cache", {}).items()):
+            if reaches(entry, targets):
+                _remove(cache, key)
+                removed.append(class_of(key))
+    return removed
+
+
+def class_of(key: Any) -> str:
+    """The class of the node that a key of a cache stands for: (id, class) or a signature, whose first item has it."""
+    if isinstance(key, tuple) and len(key) == 2:
+        return str(key[1])
+    try:
+        signature = dict(key)
+        return str(dict(signature[0])[0])
+    except (TypeError, ValueError, KeyError):
+        return "node"
+
+
+def holding(cache_set: Any, targets: set) -> list[str]:
+    """The classes of the nodes whose cached outputs reach a target."""
+    return [class_of(key) for cache in every(cache_set) for key, entry in list(getattr(cache, "cache", {}).items())
+            if reaches(entry, targets)]
+
+
+def output_of(cache_set: Any, node_id: str) -> list:
+    """The cached outputs of a node of the prompt that ran last: a list of values for each; [] if there are none."""
+    cache = cache_set.outputs
+    try:
+        entry = cache.cache.get(cache.cache_key_set.get_data_key(node_id))
+    except AttributeError: # nothing ran, or a cache that has no table
+        return []
+    outputs = getattr(entry, "outputs", None) or (entry[1] if isinstance(entry, tuple) and len(entry) > 1 else None)
+    return outputs or []
+
+
+def _is_all_models(entry: Any) -> bool:
+    """Whether a cached output consists of models only, so that keeping it keeps nothing else."""
+    values = [value for output in getattr(entry, "outputs", None) or [] for value in output]
+    return bool(values) and all(any(True for _ in patchers_in(value)) for value in values if value is not None)
+
+
+def of_models(cache_set: Any, targets: set) -> dict:
+    """The top-level cached outputs that consist of models and reach a target: key → entry."""
+    cache = getattr(cache_set, "outputs", None)
+    if cache is None or not is_known(cache):
+        return {}
+    return {key: entry for key, entry in list(getattr(cache, "cache", {}).items())
+            if _is_all_models(entry) and reaches(entry, targets)}
+
+
+def put_back(cache_set: Any, entries: dict) -> None:
+    """Puts cached outputs back that have been dropped; those that are there stay as they are."""
+    cache = getattr(cache_set, "outputs", None)
+    table = getattr(cache, "cache", None)
+    if table is None or not is_known(cache):
+        return
+    for key, entry in entries.items():
+        if key not in table:
+            table[key] = entry
+            if hasattr(cache, "used_generation"):
+                cache.used_generation[key] = cache.generation
+            if hasattr(cache, "timestamps"):
+                cache.timestamps[key] = time.time()

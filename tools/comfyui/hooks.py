@@ -1,0 +1,350 @@
+"""Where the pack looks into ComfyUI: models that come into being, nodes that run, weights that are loaded and patched. What
+is seen becomes identities, owners and scopes. A hook never lets an exception of its own out, and calls what was there
+before it, whoever put it there."""
+import contextvars
+import functools
+import os
+import sys
+from typing import Any, Callable, Optional
+
+from . import log, memstow
+from .registry import Registry
+
+MODEL_WORDS = ("MODEL", "CLIP", "VAE", "CONTROL_NET", "CONTROLNET", "GLIGEN")
+MAKERS = {"CLIP.__init__": "CLIP", "VAE.__init__": "VAE", "ControlNet.__init__": "CONTROLNET"}
+PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+_here: contextvars.ContextVar = contextvars.ContextVar("memstow_node", default=None)
+_complained: set = set()
+_wrapped: list = []
+
+
+def here() -> Optional["Node"]:
+    """The node that runs in this context."""
+    return _here.get()
+
+
+def quietly(function: Callable) -> Callable:
+    """The function, whose exceptions are logged once each place instead of reaching ComfyUI."""
+    @functools.wraps(function)
+    def guarded(*arguments: Any, **options: Any) -> Any:
+        try:
+            return function(*arguments, **options)
+        except Exception as error: # noqa: BLE001: nothing of ours may end a prompt
+            if function.__qualname__ not in _complained:
+                _complained.add(function.__qualname__)
+                log.warning("%s: %s: %s", function.__qualname__, type(error).__name__, error, exc_info=True)
+            return None
+    return guarded
+
+
+def wrap(holder: Any, name: str, make: Callable[[Callable], Callable]) -> None:
+    """Puts make(what is there) in the place of holder.name, if there is something."""
+    before = getattr(holder, name, None)
+    if before is None:
+        return
+    after = make(before)
+    functools.update_wrapper(after, before)
+    setattr(holder, name, after)
+    _wrapped.append((holder, name, before))
+
+
+def undo() -> None:
+    """Takes all hooks out again, where nobody has put others on top."""
+    while _wrapped:
+        setattr(*_wrapped.pop())
+
+
+def resident() -> int:
+    """The resident set of this process, in bytes; 0 where it cannot be read."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * PAGE
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+class QuietScope:
+    """The scope of an owner around code of ComfyUI's, which runs also when the scope cannot be entered."""
+
+    def __init__(self, owner: Any) -> None:
+        self.scope, self.entered = owner.scope(), False
+
+    def __enter__(self) -> None:
+        self.entered = quietly(self._enter)() is True
+
+    def _enter(self) -> bool:
+        self.scope.__enter__()
+        return True
+
+    def __exit__(self, *exception: Any) -> None:
+        if self.entered:
+            quietly(self.scope.__exit__)(*exception)
+
+
+class Node:
+    """A node while it runs: its scopes, and the models that came into being in it."""
+
+    def __init__(self, watch: "Watch", node_id: str, class_type: str) -> None:
+        self.watch, self.id, self.class_type = watch, node_id, class_type
+        self.new: list = []
+        self.touched: list = []
+        self.files: list[str] = []
+        self.owner = self.provisional = None
+        self.before = resident()
+
+    def enter(self) -> None:
+        self.owner = memstow.owner(self.class_type, "node", f"node {self.id}",
+                                   keys=(hash(self.class_type), hash(("node", self.id))))
+        self.owner.scope().__enter__()
+        if loads_models(self.class_type):
+            # Weights exist before their patcher does: until then they are this one's.
+            self.provisional = memstow.owner(f"loading {self.class_type}", "model", f"node {self.id}")
+            self.provisional.scope().__enter__()
+
+    def leave(self) -> None:
+        try:
+            if self.provisional is not None:
+                self.provisional.scope().__exit__()
+        finally:
+            if self.owner is not None:
+                self.owner.scope().__exit__()
+        self.watch.settle(self)
+
+
+@functools.lru_cache(maxsize=4096)
+def _loads(class_def: Any) -> bool:
+    types = getattr(class_def, "RETURN_TYPES", ())
+    return any(isinstance(kind, str) and not kind.endswith("_OUTPUT") and any(word in kind.upper() for word in MODEL_WORDS)
+               for kind in types)
+
+
+def loads_models(class_type: str) -> bool:
+    """Whether a node of this class has models among its outputs."""
+    import nodes
+    class_def = nodes.NODE_CLASS_MAPPINGS.get(class_type)
+    return class_def is not None and class_type != "MemstowPolicy" and _loads(class_def)
+
+
+class Watch:
+    """What the hooks have in common: the registry, and the prompt that runs."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.registry = registry
+        self.prompt: dict = {}
+        self.running = False
+        self.nodes: list[dict] = []      # of this run: class, id, resident set before and after
+        self.peak = 0
+        self.orphans: list[Node] = []    # loaders of this run of which no patcher is known yet
+        self.kinds: dict[int, str] = {}  # of patchers, while their model is being made
+
+    # ---- models
+
+    @quietly
+    def appeared(self, patcher: Any) -> None:
+        """A patcher was made: for a new inner model, or one more for a known one."""
+        import torch
+        model = getattr(patcher, "model", None)
+        if not isinstance(model, torch.nn.Module):
+            return
+        node: Optional[Node] = _here.get()
+        files = node.files if node is not None else []
+        identity, is_new = self.registry.add(model, patcher, kind_of(model, patcher),
+                                             "+".join(files) or (node.class_type if node is not None else ""))
+        if node is None:
+            if is_new:
+                self.assign(identity)
+        elif is_new:
+            node.new.append(identity)
+            del files[:-1] # a checkpoint has several models in one file; several files make one model
+        elif identity not in node.touched:
+            node.touched.append(identity)
+
+    @quietly
+    def assign(self, identity: Any) -> None:
+        """The memory of the model's weights becomes its owner's, unless it is already."""
+        model = identity.model()
+        if model is None:
+            return
+        identity.changed = False
+        weights = set(memstow.ranges(model))
+        for patcher in list(identity.patchers):
+            weights.update(memstow.ranges([w for w in map(weight_of, list(patcher.backup.values())) if w is not None]))
+            weights.update(memstow.ranges(list(tensors_of_patches(patcher))))
+        fresh = weights - identity.assigned
+        identity.assigned = frozenset(weights)
+        if fresh:
+            try:
+                identity.owner.assign(list(fresh))
+            except memstow.Error as error:
+                log.debug("%s: %s", identity, error)
+
+    @quietly
+    def settle(self, node: Node) -> None:
+        """A node ended: what it loaded gets its owner. A single model takes all that the loader left behind; of several,
+        each takes its weights, and the rest stays with the loader."""
+        after = resident()
+        self.peak = max(self.peak, after)
+        self.nodes.append({"node": node.id, "class": node.class_type, "rss_before": node.before, "rss_after": after})
+        for identity in (*node.new, *node.touched):
+            self.assign(identity)
+        if node.provisional is None:
+            return
+        heirs = node.new or node.touched
+        if len(heirs) == 1:
+            heirs[0].owner.adopt(node.provisional)
+        elif heirs or not node.provisional.figures().live_bytes:
+            node.provisional.retire()
+        else:
+            self.orphans.append(node)
+
+    @quietly
+    def adopt_orphans(self, outputs_of: Callable[[str], list]) -> None:
+        """Models without a patcher (upscalers, say) are found in what their loaders returned."""
+        from .registry import patchers_in
+        orphans, self.orphans = self.orphans, []
+        for node in orphans:
+            models = {id(model): model for output in outputs_of(node.id) for value in output
+                      for _patcher, model in patchers_in(value)}
+            for model in models.values():
+                identity, _ = self.registry.add(model, None, "MODEL", "+".join(node.files) or node.class_type)
+                self.assign(identity)
+            if len(models) == 1:
+                identity.owner.adopt(node.provisional)
+            else:
+                node.provisional.retire()
+
+    # ---- nodes
+
+    def class_of(self, node_id: str) -> str:
+        """The class of a node of the running prompt, also of one that another expanded into."""
+        if node_id in self.prompt:
+            return str(self.prompt[node_id].get("class_type", "node"))
+        try:
+            from comfy_execution.progress import get_progress_state
+            return str(get_progress_state().dynprompt.get_node(node_id)["class_type"])
+        except Exception: # noqa: BLE001: a name is all that is lost
+            return "node"
+
+    @quietly
+    def node_begins(self, context: Any) -> None:
+        ids = getattr(context, "context", None)
+        if not self.running or ids is None:
+            return
+        node = Node(self, str(ids.node_id), self.class_of(str(ids.node_id)))
+        context._memstow_node = (node, _here.set(node))
+        node.enter()
+
+    @quietly
+    def node_ends(self, context: Any) -> None:
+        node, token = context.__dict__.pop("_memstow_node", (None, None))
+        if node is None:
+            return
+        _here.reset(token)
+        node.leave()
+
+
+def weight_of(kept: Any) -> Any:
+    """The tensor in an entry of a patcher's backup."""
+    import torch
+    weight = getattr(kept, "weight", kept)
+    return weight if isinstance(weight, torch.Tensor) else None
+
+
+def tensors_of_patches(patcher: Any) -> Any:
+    """The tensors of the LoRAs and other patches of a patcher."""
+    import torch
+    queue, seen = [getattr(patcher, "patches", None)], 0
+    while queue and seen < 100_000:
+        thing, seen = queue.pop(), seen + 1
+        if isinstance(thing, torch.Tensor):
+            yield thing
+        elif isinstance(thing, dict):
+            queue.extend(thing.values())
+        elif isinstance(thing, (list, tuple, set)):
+            queue.extend(thing)
+        elif hasattr(thing, "weights"): # comfy.weight_adapter
+            queue.append(thing.weights)
+
+
+def kind_of(model: Any, patcher: Any) -> str:
+    """MODEL, CLIP, VAE, CONTROLNET or OTHER: by who makes the patcher, else by the class of the inner model."""
+    import comfy.model_base
+    if isinstance(model, comfy.model_base.BaseModel):
+        return "MODEL"
+    frame = sys._getframe(1)
+    for _depth in range(8): # names of code only: to look at a frame's variables would keep them alive
+        frame = frame.f_back if frame is not None else None
+        name = getattr(frame.f_code, "co_qualname", "") if frame is not None else ""
+        if name in MAKERS:
+            return MAKERS[name]
+    where = f"{type(model).__module__}.{type(model).__qualname__}".lower()
+    for word, kind in (("controlnet", "CONTROLNET"), ("cldm", "CONTROLNET"), ("vae", "VAE"), ("autoencoder", "VAE"),
+                       ("clip_vision", "OTHER"), ("clip", "CLIP"), ("text_encoder", "CLIP")):
+        if word in where:
+            return kind
+    return "OTHER"
+
+
+def install(watch: Watch) -> None:
+    import comfy.model_patcher
+    import comfy.utils
+    import comfy_execution.utils
+
+    patcher_class = comfy.model_patcher.ModelPatcher
+
+    def made(before: Callable) -> Callable:
+        def __init__(self: Any, *arguments: Any, **options: Any) -> None:
+            before(self, *arguments, **options)
+            watch.appeared(self)
+        return __init__
+
+    wrap(patcher_class, "__init__", made)
+
+    def moved(before: Callable) -> Callable:
+        def method(self: Any, *arguments: Any, **options: Any) -> Any:
+            identity = watch.registry.find(getattr(self, "model", None))
+            if identity is None:
+                return before(self, *arguments, **options)
+            identity.changed = True
+            if identity.stowed:
+                quietly(bring_back)(identity)
+            with QuietScope(identity.owner): # patched weights, and copies of the original ones, are the model's
+                return before(self, *arguments, **options)
+        return method
+
+    for name in ("load", "unpatch_model"):
+        wrap(patcher_class, name, moved)
+
+    def read(before: Callable) -> Callable:
+        def load_torch_file(ckpt: Any, *arguments: Any, **options: Any) -> Any:
+            node = _here.get()
+            if node is not None and (name := os.path.basename(str(ckpt))) not in node.files:
+                node.files.append(name)
+            return before(ckpt, *arguments, **options)
+        return load_torch_file
+
+    wrap(comfy.utils, "load_torch_file", read)
+
+    context_class = comfy_execution.utils.CurrentNodeContext
+
+    def begins(before: Callable) -> Callable:
+        def __enter__(self: Any) -> Any:
+            entered = before(self)
+            watch.node_begins(self)
+            return entered
+        return __enter__
+
+    def ends(before: Callable) -> Callable:
+        def __exit__(self: Any, *exception: Any) -> Any:
+            watch.node_ends(self)
+            return before(self, *exception)
+        return __exit__
+
+    wrap(context_class, "__enter__", begins)
+    wrap(context_class, "__exit__", ends)
+
+
+def bring_back(identity: Any) -> None:
+    """A stowed model is about to be used: all of it at once is quicker than page by page."""
+    identity.stowed = False
+    memstow.restore(identity.owner)

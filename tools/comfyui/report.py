@@ -1,0 +1,118 @@
+"""What a run did to memory: before, peak and after, for each model and node, and for each model that is still there why. In:
+what hooks.py and trigger.py saw; out: a JSON document, a text, and one line for the log."""
+import ctypes
+import os
+from typing import Any, Optional
+
+from . import memstow
+from .hooks import resident
+
+
+def size(number: Optional[int]) -> str:
+    """A size for people."""
+    if number is None:
+        return "?"
+    for unit, scale in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if abs(number) >= scale:
+            return f"{number / scale:.1f} {unit}"
+    return f"{number} B"
+
+
+class _Mallinfo2(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks",
+                                                     "uordblks", "fordblks", "keepcost")]
+
+
+def held_by_glibc() -> Optional[int]:
+    """Free memory inside glibc's main heap, which it has not given back; None where it cannot be asked."""
+    try:
+        ask = ctypes.CDLL(None).mallinfo2
+    except (AttributeError, OSError):
+        return None
+    ask.restype = _Mallinfo2
+    return ask().fordblks
+
+
+def why_here(identity: Any, action: str, node_cache: list, holders: list, entry: Any) -> list[str]:
+    """Why a model's memory was not returned."""
+    reasons = []
+    if action == "keep":
+        reasons.append("policy: keep")
+    elif action == "stow":
+        reasons.append("policy: stow")
+    if node_cache:
+        reasons.append(f"node cache: {', '.join(node_cache)}")
+    if holders:
+        reasons.append(f"held by {'; '.join(holders)}")
+    pinned = sum(len(getattr(patcher, "pinned", ())) for patcher in list(identity.patchers)[:1])
+    if pinned:
+        reasons.append(f"pinned: {pinned} weights")
+    if entry is not None and action == "free":
+        reasons.append("in ComfyUI's list of loaded models")
+    return reasons
+
+
+def owner_line(identity: Any, figures: Any, before: int, ruling: Any, action: str, why: list) -> dict:
+    return {"owner": identity.owner.id, "type": identity.kind, "name": identity.owner.name, "origin": identity.origin,
+            "policy": ruling.policy, "rule": ruling.detail or ruling.rule, "action": action,
+            "before_bytes": before, "after_bytes": figures.live_bytes, "resident_bytes": figures.resident_bytes,
+            "stowed_bytes": figures.stowed_bytes, "why": why}
+
+
+def document(run: dict, watch: Any, owners: list, freed: list, given: int, seconds: float, notes: list) -> dict:
+    now = resident()
+    return {"format": "memstow-comfyui-run", "version": 1, "run": run["number"], "prompt": run["prompt_id"],
+            "reason": run["reason"], "outcome": run["outcome"],
+            "rss": {"before_bytes": run["rss"], "peak_bytes": max(watch.peak, now), "after_bytes": now,
+                    "peak_is": "the highest at the end of a node"},
+            "glibc_free_bytes": held_by_glibc(), "given_bytes": given, "trigger_seconds": round(seconds, 3),
+            "owners": owners, "freed": freed, "nodes": watch.nodes, "notes": notes}
+
+
+def line(found: dict) -> str:
+    """The line in ComfyUI's log."""
+    count = {action: [o for o in found["owners"] if o["action"] == action] for action in ("keep", "stow", "free")}
+    parts = [f"kept {len(count['keep'])} ({size(sum(o['after_bytes'] for o in count['keep']))})"]
+    if count["stow"]:
+        parts.append(f"stowed {len(count['stow'])} ({size(sum(o['stowed_bytes'] for o in count['stow']))})")
+    if found["freed"]:
+        parts.append(f"freed {len(found['freed'])} ({size(sum(o['before_bytes'] - o['after_bytes'] for o in found['freed']))})")
+    if count["free"]:
+        parts.append(f"not freed {len(count['free'])}: {'; '.join(', '.join(o['why']) or o['name'] for o in count['free'])}")
+    rss = found["rss"]
+    where = f"run {found['run']} {found['outcome']}" if found["outcome"] else found["reason"]
+    return (f"memstow: {where}: {', '.join(parts)}; RSS {size(rss['before_bytes'])} → {size(rss['peak_bytes'])} → "
+            f"{size(rss['after_bytes'])}")
+
+
+def text(found: Optional[dict]) -> str:
+    """The report for people."""
+    if not found:
+        return "no run has ended yet\n"
+    lines = [line(found), "", f"{'model':40} {'policy':7} {'before':>10} {'after':>10} {'stowed':>10}  why it is there"]
+    for owner in found["owners"] + found["freed"]:
+        gone = owner in found["freed"]
+        lines.append(f"{owner['name'][:40]:40} {owner['policy'] or '-':7} {size(owner['before_bytes']):>10} "
+                     f"{size(owner['after_bytes']):>10} {size(owner['stowed_bytes']):>10}  "
+                     f"{'freed' if gone else '; '.join(owner['why'])}")
+    lines += ["", f"{'node':40} {'RSS before':>12} {'RSS after':>12}"]
+    lines += [f"{(node['class'] + ' #' + node['node'])[:40]:40} {size(node['rss_before']):>12} {size(node['rss_after']):>12}"
+              for node in found["nodes"]]
+    if found["glibc_free_bytes"] is not None:
+        lines += ["", f"free, and kept by glibc: {size(found['glibc_free_bytes'])}"]
+    return "\n".join(lines + [f"note: {note}" for note in found["notes"]]) + "\n"
+
+
+def folder() -> str:
+    """Where snapshots go: chosen here, never by a client."""
+    import folder_paths
+    path = os.path.join(folder_paths.get_output_directory(), "memstow")
+    os.makedirs(path, exist_ok=True)
+    return path
+
+
+def figures_of(owner: Any) -> Any:
+    try:
+        return memstow.figures(owner)
+    except memstow.Error:
+        return memstow.Figures()

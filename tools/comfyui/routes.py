@@ -1,0 +1,78 @@
+"""What the pack says over HTTP, under ComfyUI's own rules of who may ask. A client never names a file."""
+import asyncio
+import os
+import time
+from typing import Any
+
+from . import log, memstow, report
+from .runs import PATIENCE, Runs, Ticket
+
+MOST_LINES = 10_000
+
+
+def owners(runs: Runs) -> list[dict]:
+    from . import unload
+    entries, found = unload.loaded(), []
+    for identity in runs.registry.all():
+        patcher = runs.registry.found(identity, entries)
+        ruling = runs.registry.ruling(identity, patcher)
+        figures = report.figures_of(identity.owner)
+        found.append({"id": identity.owner.id, "kind": "model", "type": identity.kind, "name": identity.owner.name,
+                      "origin": identity.origin, "policy": ruling.policy, "priority": ruling.priority,
+                      "rule": ruling.detail or ruling.rule, "live_bytes": figures.live_bytes,
+                      "live_blocks": figures.live_blocks, "resident_bytes": figures.resident_bytes,
+                      "stowed_bytes": figures.stowed_bytes, "cuda_bytes": figures.cuda_bytes,
+                      "is_loaded": any(id(e.model.model) == identity.key for e in entries if e.model is not None)})
+    return found
+
+
+def install(runs: Runs) -> None:
+    from aiohttp import web
+    from server import PromptServer
+    routes = PromptServer.instance.routes
+
+    def document(kind: str, **members: Any) -> Any:
+        return web.json_response({"format": f"memstow-comfyui-{kind}", "version": 1, **members})
+
+    @routes.get("/memstow/owners")
+    async def get_owners(_request: Any) -> Any:
+        return document("owners", owners=owners(runs))
+
+    @routes.get("/memstow/decisions")
+    async def get_decisions(request: Any) -> Any:
+        try:
+            start = int(request.query.get("from", "0"))
+        except ValueError:
+            return web.Response(status=400, text="from must be a number")
+        lines, following = memstow.decisions(max(start, 0))
+        return document("decisions", lines=lines[:MOST_LINES], next=following)
+
+    @routes.get("/memstow/report")
+    async def get_report(request: Any) -> Any:
+        if request.query.get("format") == "text":
+            return web.Response(text=report.text(runs.last))
+        return web.json_response(runs.last)
+
+    @routes.post("/memstow/snapshot")
+    async def post_snapshot(_request: Any) -> Any:
+        name = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{time.monotonic_ns() % 10**6:06}.mst"
+        path = os.path.join(report.folder(), name)
+        try:
+            await asyncio.get_running_loop().run_in_executor(None, memstow.snapshot, path)
+        except OSError as error:
+            log.warning("no snapshot: %s", error)
+            return web.Response(status=500, text=str(error))
+        return document("snapshot", file=f"memstow/{name}", in_folder="output")
+
+    @routes.post("/memstow/trigger")
+    async def post_trigger(request: Any) -> Any:
+        try:
+            body = await request.json() if request.can_read_body else {}
+        except ValueError:
+            return web.Response(status=400, text="not JSON")
+        if not isinstance(body, dict):
+            return web.Response(status=400, text="not a JSON object")
+        ticket = runs.ask(Ticket("trigger", 0, str(body.get("reason", "HTTP"))[:200]))
+        if body.get("wait"):
+            await asyncio.get_running_loop().run_in_executor(None, ticket.done.wait, PATIENCE)
+        return document("trigger", done=ticket.done.is_set(), given_bytes=ticket.result, text=ticket.words)

@@ -1,0 +1,400 @@
+"""The moment after every run. A run's end is recorded in a finally; what touches Python objects happens on ComfyUI's worker
+thread after task_done, in PromptQueue.get_flags, as do requests from outside, which a small thread waits for. There the
+policies are applied: decide, drop what is to be freed, finish, report."""
+import queue
+import threading
+import time
+import weakref
+from typing import Any, Callable, Optional
+
+from . import caches, log, memstow, report, unload
+from .hooks import Watch, quietly, resident, wrap
+from .policy_node import NODE
+from .referrers import holders
+from .registry import Identity, Registry, Setting, for_one_run, patchers_in
+
+PATIENCE = 60 # seconds that a client may wait for its ticket
+
+
+class Ticket:
+    """A request that waits for the worker thread."""
+
+    def __init__(self, kind: str, owner: int, text: str, answer: Optional[Callable[[int, str], None]] = None) -> None:
+        self.kind, self.owner, self.text, self._answer = kind, owner, text, answer
+        self.done = threading.Event()
+        self.result: Optional[int] = None
+        self.words = ""
+
+    def answer(self, result: int, words: str) -> None:
+        self.result, self.words = result, words
+        self.done.set()
+        if self._answer is not None:
+            self._answer(result, words)
+
+
+class Runs:
+    def __init__(self, registry: Registry, watch: Watch, button: unload.Button) -> None:
+        self.registry, self.watch, self.button = registry, watch, button
+        self.executor: Optional[weakref.ref] = None
+        self.queue: Optional[weakref.ref] = None
+        self.worker: Optional[int] = None
+        self.run: Optional[dict] = None       # the one that is on, or that ended and was not looked at yet
+        self.number = 0
+        self.before: dict[int, int] = {}      # owner → live bytes at the end of the last trigger
+        self.tickets: "queue.SimpleQueue[Ticket]" = queue.SimpleQueue()
+        self.last: Optional[dict] = None      # the last report
+        self.cleanup: Optional[str] = None
+
+    # ---- the run
+
+    @quietly
+    def begins(self, executor: Any, prompt: Any, prompt_id: Any, extra: Any) -> None:
+        self.executor, self.worker = weakref.ref(executor), threading.get_ident()
+        if self.run is not None and not self.run["ended"]:
+            return # a prompt inside a prompt: its memory is the outer run's
+        self.number += 1
+        self.registry.phase = "a run"
+        self.registry.this_run = for_one_run((extra or {}).get("memstow"))
+        self.button.pressed = False
+        for identity in self.registry.all():
+            identity.kept = identity.held is not None # others are ComfyUI's to drop from now on
+            if identity.stowed:
+                identity.owner.set_idle(False)
+        caches.put_back(executor.caches, self.button.kept_outputs)
+        self.watch.prompt, self.watch.nodes, self.watch.peak = dict(prompt or {}), [], 0
+        self.run = {"number": self.number, "prompt_id": str(prompt_id), "prompt": self.watch.prompt, "ended": False,
+                    "outcome": None, "reason": "run_ended", "rss": resident(), "handle": memstow.Run(f"run {self.number}")}
+        self.watch.running = True
+        self.run["handle"].begin()
+
+    @quietly
+    def ended(self, executor: Any, prompt_id: Any, outcome: Optional[str] = None) -> None:
+        """Records the end of a run; safe to be called twice."""
+        run = self.run
+        if run is None or run["ended"] or run["prompt_id"] != str(prompt_id):
+            return
+        run["ended"], run["outcome"] = True, outcome or outcome_of(executor)
+        self.watch.running = False
+        self.registry.phase = "after the run"
+        if run["handle"].id:
+            run["handle"].end(run["outcome"])
+
+    # ---- on the worker thread, after task_done
+
+    def drain(self) -> None:
+        """What has to be done between two runs."""
+        run = self.run
+        if run is not None and run["ended"]:
+            self.run = None
+            self.after_run(run)
+        while not self.tickets.empty():
+            self.serve(self.tickets.get())
+
+    @quietly
+    def after_run(self, run: dict) -> None:
+        executor = self.executor() if self.executor is not None else None
+        if executor is not None:
+            self.watch.adopt_orphans(lambda node_id: caches.output_of(executor.caches, node_id))
+            self.settle_policies(run["prompt"], executor)
+        for identity in self.registry.all():
+            if identity.changed:
+                self.watch.assign(identity)
+        self.trigger("run-ended", f"run {run['number']} {run['outcome']}", run)
+        self.registry.this_run = {}
+        self.watch.prompt = {}
+
+    def settle_policies(self, prompt: dict, executor: Any) -> None:
+        """Policy nodes do not run again when their output is cached, and are gone without a word when they are removed: what
+        the prompt says counts."""
+        present, named = {}, set()
+        for node_id, node in prompt.items():
+            if node.get("class_type") != NODE:
+                continue
+            present[str(node_id)] = None
+            inputs = node.get("inputs", {})
+            for values in caches.output_of(executor.caches, node_id):
+                for value in values:
+                    for patcher, model in patchers_in(value):
+                        if isinstance(inputs.get("policy"), str) and isinstance(inputs.get("priority", 0), int):
+                            setting = Setting(inputs["policy"], inputs.get("priority", 0), str(node_id))
+                            self.registry.set(model, patcher, setting)
+                        named.add((id(model), str(node_id)))
+                        present[str(node_id)] = id(model)
+        for identity in self.registry.all():
+            sources = {s.source for p in list(identity.patchers) if (s := self.registry.settings.get(p))}
+            sources |= {identity.setting.source} if identity.setting else set()
+            for source in sources - {None}:
+                if source in present:
+                    moved_on = present[source] is not None and (identity.key, source) not in named
+                else: # removed, if this prompt used the model
+                    moved_on = any(caches.reaches(caches.output_of(executor.caches, node_id), identity.ids())
+                                   for node_id in prompt)
+                if moved_on:
+                    self.registry.clear(identity, source)
+
+    # ---- a trigger
+
+    @quietly
+    def trigger(self, reason: str, text: str, run: Optional[dict] = None, needed: int = 0) -> int:
+        """Applies the policies. Returns the bytes given back."""
+        begun = time.monotonic()
+        executor = self.executor() if self.executor is not None else None
+        notes: list = []
+        run = run or {"number": self.number, "prompt_id": None, "outcome": None, "reason": reason, "rss": resident()}
+        rulings = self._read(executor, notes)
+        befores = {number: report.figures_of(identity.owner).live_bytes
+                   for number, (identity, _ruling, _policy) in rulings.items()}
+        decisions = memstow.decide(reason, text, needed)
+        try:
+            actions = {decision.owner: decision.action for decision in decisions}
+            gone, alive = self._drop([rulings[number][0] for number, action in actions.items()
+                                      if action == "free" and number in rulings], executor)
+            self._hold(rulings, actions, executor)
+        finally:
+            given = memstow.finish()
+        owners, freed = [], []
+        entries = unload.loaded()
+        for number, (identity, ruling, policy) in rulings.items():
+            figures = report.figures_of(identity.owner)
+            action = actions.get(number, "keep")
+            identity.stowed = bool(figures.stowed_bytes)
+            entry = next((e for e in entries if id(e.model.model) == identity.key), None) if number not in gone else None
+            why = [] if number in gone else report.why_here(identity, action, alive.get(number, ([], []))[0],
+                                                            alive.get(number, ([], []))[1], entry)
+            line = report.owner_line(identity, figures, befores[number], ruling, action, why)
+            (freed if number in gone else owners).append(line)
+            identity.kept = number not in gone and action != "free"
+            if alive.get(number, ([], []))[1]:
+                self.registry.trace("HELD", owner=number, holders=[h[:300] for h in alive[number][1]])
+        self.last = report.document(run, self.watch, owners, freed, given, time.monotonic() - begun, notes)
+        if owners or freed:
+            log.info("%s", report.line(self.last))
+        return given
+
+    def _read(self, executor: Any, notes: list) -> dict[int, tuple]:
+        """Looks up each model's policy, hands it to memstow, and says in the trace how it was found."""
+        entries, found = unload.loaded(), {}
+        unknown = caches.unknown_classes(executor.caches) if executor is not None else []
+        for identity in self.registry.all():
+            patcher = self.registry.found(identity, entries)
+            ruling = self.registry.ruling(identity, patcher)
+            policy, instead = ruling.policy, {}
+            if policy == "free" and unknown:
+                policy = "stow"
+                instead = {"instead": "stow", "because": f"unknown cache class {unknown[0]}"}
+                notes.append(f"{identity.owner.name} is stowed, not freed: unknown cache class {unknown[0]}")
+            pushed = (policy, ruling.priority)
+            if pushed != identity.pushed and (policy is not None or identity.pushed):
+                identity.owner.set_policy(policy, ruling.priority)
+                identity.pushed = pushed
+            if policy == "stow":
+                identity.owner.set_idle(True) # between two runs nobody uses it
+            self.registry.trace("READ", owner=identity.owner.id, patcher=id(patcher) if patcher is not None else 0,
+                                parents=parents_of(patcher), inner=identity.key, rule=ruling.rule,
+                                policy=ruling.effective, **instead)
+            found[identity.owner.id] = (identity, ruling, policy)
+        return found
+
+    def _drop(self, identities: list, executor: Any) -> tuple[set, dict]:
+        """Drops what is to be freed. Returns the owners that are gone, and of the others who holds them: node classes and
+        Python objects."""
+        if not identities:
+            return set(), {}
+        models = [identity.model for identity in identities]
+        keys = {identity.owner.id: identity for identity in identities}
+        self.button.kept_outputs = {key: entry for key, entry in self.button.kept_outputs.items()
+                                    if not any(caches.reaches(entry, identity.ids()) for identity in identities)}
+        unload.drop(identities, executor)
+        unload.collect_if_alive(models)
+        gone = {number for number, identity in keys.items() if identity.model() is None}
+        alive = {}
+        for number in set(keys) - gone:
+            identity = keys[number]
+            in_caches = caches.holding(executor.caches, identity.ids()) if executor is not None else []
+            alive[number] = (in_caches, self._holders(identity))
+        return gone, alive
+
+    def _holders(self, identity: Identity) -> list[str]:
+        """The Python objects that keep a model alive: of a patcher if there is one, else of the module."""
+        targets = list(identity.patchers) or [identity.model()]
+        found: list = []
+        for target in targets[:2]:
+            if target is not None:
+                found += holders(target, {id(identity), id(vars(identity)), id(targets), id(found),
+                                          id(self.registry.identities)})
+        return list(dict.fromkeys(found))
+
+    def _hold(self, rulings: dict, actions: dict, executor: Any) -> None:
+        """Models that somebody asked to keep are held strongly, and so are the cached outputs that lead to them: ComfyUI
+        itself refers to a patcher only from its node cache."""
+        entries, targets = unload.loaded(), set()
+        for number, (identity, ruling, _policy) in rulings.items():
+            is_kept = ruling.policy in ("keep", "stow") and actions.get(number) != "free"
+            identity.held = self.registry.found(identity, entries) or identity.model() if is_kept else None
+            if is_kept:
+                targets |= identity.ids()
+        held = {key: entry for key, entry in self.button.kept_outputs.items() if caches.reaches(entry, targets)}
+        if executor is not None and targets:
+            held.update(caches.of_models(executor.caches, targets))
+        self.button.kept_outputs = held
+
+    # ---- requests
+
+    def ask(self, ticket: Ticket) -> Ticket:
+        """Queues a request for the worker thread, and wakes it."""
+        self.tickets.put(ticket)
+        waiting = self.queue() if self.queue is not None else None
+        if waiting is not None:
+            waiting.set_flag("memstow", True)
+        return ticket
+
+    def serve(self, ticket: Ticket) -> None:
+        try:
+            ticket.answer(*self._done(ticket))
+        except OSError as error:
+            ticket.answer(-(error.errno or 5), str(error))
+        except Exception as error: # noqa: BLE001: who asked must hear of it
+            log.warning("%s: %s", ticket.kind, error, exc_info=True)
+            ticket.answer(-5, f"{type(error).__name__}: {error}")
+
+    def _done(self, ticket: Ticket) -> tuple[int, str]:
+        if ticket.kind == "trigger":
+            given = self.trigger("request", ticket.text)
+            return (given, report.line(self.last)) if given is not None else (-5, "the trigger failed; see ComfyUI's log")
+        call = {"stow": memstow.stow, "restore": memstow.restore, "release": memstow.release}[ticket.kind]
+        identities = self.registry.all() if not ticket.owner else [self.registry.by_owner(ticket.owner)]
+        total = 0
+        for identity in identities:
+            number = identity.owner.id if identity is not None else ticket.owner
+            if ticket.kind == "stow":
+                memstow.Owner(number, "model", "", "").set_idle(True)
+            total += call(number)
+            if identity is not None:
+                identity.stowed = bool(report.figures_of(number).stowed_bytes)
+        return total, f"{ticket.kind}: {report.size(total)}"
+
+    def listen(self) -> None:
+        """The thread that waits for requests from outside."""
+        while True:
+            try:
+                request = memstow.next_request(1.0)
+            except OSError as error:
+                log.debug("no requests from outside: %s", error)
+                return
+            if request is not None:
+                self.ask(Ticket(request.kind, request.owner, request.text,
+                                lambda result, words, ticket=request.ticket: memstow.answer(ticket, result, words)))
+
+    def full_cleanup(self, reason: str) -> None:
+        """memstow.full_cleanup(): what the button "Free model and node cache" does, when the run that is on has ended."""
+        self.cleanup = reason
+        waiting = self.queue() if self.queue is not None else None
+        if waiting is not None:
+            waiting.set_flag("memstow", True)
+
+    # ---- into ComfyUI
+
+    def install(self) -> None:
+        import execution
+        runs = self
+
+        def around(before: Callable) -> Callable:
+            async def execute_async(self: Any, *arguments: Any, **options: Any) -> Any:
+                prompt, prompt_id, extra = (arguments[i] if i < len(arguments) else options.get(name)
+                                            for i, name in enumerate(("prompt", "prompt_id", "extra_data")))
+                runs.begins(self, prompt, prompt_id, extra)
+                outcome = None
+                try:
+                    quietly(memstow.follow_tasks)()
+                    return await memstow.follow(before(self, *arguments, **options))
+                except BaseException as error:
+                    outcome = memstow.outcome_of(error)
+                    raise
+                finally:
+                    runs.ended(self, prompt_id, outcome)
+            return execute_async
+
+        wrap(execution.PromptExecutor, "execute_async", around)
+
+        def flags(before: Callable) -> Callable:
+            def get_flags(self: Any, *arguments: Any, **options: Any) -> Any:
+                is_reset = (arguments[0] if arguments else options.get("reset", True))
+                if is_reset and runs.worker in (None, threading.get_ident()):
+                    runs.queue = weakref.ref(self)
+                    runs.worker = threading.get_ident()
+                    quietly(runs.drain)()
+                    if runs.cleanup is not None:
+                        log.info("full cleanup: %s", runs.cleanup)
+                        runs.cleanup = None
+                        self.set_flag("unload_models", True)
+                        self.set_flag("free_memory", True)
+                    found = before(self, *arguments, **options)
+                    found.pop("memstow", None)
+                    runs.button.pressed = bool(found.get("unload_models") or found.get("free_memory"))
+                    if runs.button.pressed:
+                        runs.registry.phase = "the button Free"
+                    return found
+                return before(self, *arguments, **options)
+            return get_flags
+
+        wrap(execution.PromptQueue, "get_flags", flags)
+
+        def made(before: Callable) -> Callable:
+            def __init__(self: Any, *arguments: Any, **options: Any) -> None:
+                before(self, *arguments, **options)
+                runs.queue = weakref.ref(self)
+            return __init__
+
+        wrap(execution.PromptQueue, "__init__", made)
+        server = getattr(__import__("server").PromptServer, "instance", None)
+        if getattr(server, "prompt_queue", None) is not None:
+            self.queue = weakref.ref(server.prompt_queue)
+        listen_to_prompts(self)
+        memstow.on_full_cleanup(self.full_cleanup)
+        threading.Thread(target=self.listen, name="memstow requests", daemon=True).start()
+
+
+def parents_of(patcher: Any) -> list[int]:
+    found, ancestor = [], getattr(patcher, "parent", None)
+    while ancestor is not None and id(ancestor) not in found and len(found) < 50:
+        found.append(id(ancestor))
+        ancestor = getattr(ancestor, "parent", None)
+    return found
+
+
+def outcome_of(executor: Any) -> str:
+    """How a run ended, by the executor's messages: nodes that fail and interrupts end a run without an exception."""
+    for event, data in reversed(getattr(executor, "status_messages", None) or []):
+        if event == "execution_success":
+            return "ok"
+        if event == "execution_interrupted":
+            return "cancelled"
+        if event == "execution_error":
+            words = f"{data.get('exception_type', '')} {data.get('exception_message', '')}"
+            return "out-of-memory" if "OutOfMemory" in words or "MemoryError" in words else "failed"
+    return "failed"
+
+
+def listen_to_prompts(runs: Runs) -> None:
+    """Where ComfyUI says by itself when a prompt ends, that is heard, too; whichever comes first counts."""
+    try:
+        from comfy_execution.cache_provider import CacheProvider, register_cache_provider
+    except ImportError:
+        return
+
+    class Listener(CacheProvider):
+        async def on_lookup(self, context: Any) -> None:
+            return None
+
+        async def on_store(self, context: Any, value: Any) -> None:
+            return None
+
+        def should_cache(self, context: Any, value: Any = None) -> bool:
+            return False
+
+        def on_prompt_end(self, prompt_id: str) -> None:
+            executor = runs.executor() if runs.executor is not None else None
+            if executor is not None:
+                runs.ended(executor, prompt_id)
+
+    register_cache_provider(Listener())

@@ -1,0 +1,116 @@
+"""What frees: the models that a policy names, and ComfyUI's own ways to free everything, which leave kept models alone once
+some model has policy stow or free. Everything here runs on the worker thread."""
+import gc
+import os
+from typing import Any, Callable, Iterable
+
+from . import caches, log
+from .hooks import quietly, wrap
+from .registry import Identity, Registry
+
+
+def management() -> Any:
+    import comfy.model_management
+    return comfy.model_management
+
+
+def loaded() -> list:
+    """ComfyUI's list of loaded models, but for entries whose patcher is dead: those all compare equal."""
+    return [entry for entry in list(management().current_loaded_models) if entry.model is not None]
+
+
+def unload(goes: Callable[[Any], bool]) -> int:
+    """Unloads the models whose patcher `goes`, on every device, and no others. Returns how many went."""
+    mm = management()
+    going = [entry for entry in loaded() if goes(entry.model)]
+    for device in {entry.device for entry in going}:
+        staying = [entry for entry in loaded() if not goes(entry.model)]
+        mm.free_memory(1e30, device, keep_loaded=staying)
+    return len(going)
+
+
+def drop(identities: Iterable[Identity], executor: Any) -> list[str]:
+    """Drops what ComfyUI itself has of these models: their entries in the list of loaded models, and every cached output that
+    reaches them. Returns the classes of the nodes whose outputs went."""
+    targets, models = set(), set()
+    for identity in identities:
+        identity.held = None
+        targets |= identity.ids()
+        models.add(identity.key)
+    if not targets:
+        return []
+    unload(lambda patcher: id(patcher.model) in models)
+    removed = caches.evict(executor.caches, targets) if executor is not None else []
+    return removed
+
+
+def collect_if_alive(models: list) -> None:
+    """Models often lie in cycles: a collection frees those."""
+    if any(model() is not None for model in models):
+        gc.collect()
+
+
+class Button:
+    """unload_all_models(), PromptExecutor.reset() and full_cleanup(), as they are with policies."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.registry = registry
+        self.takes_all = os.environ.get("MEMSTOW_FREE_BUTTON", "").strip().lower() == "all"
+        self.pressed = False    # between get_flags(), which said so, and the next prompt
+        self.kept_outputs: dict = {}
+
+    def goes(self, patcher: Any) -> bool:
+        identity = self.registry.find(getattr(patcher, "model", None))
+        return identity is not None and self.registry.ruling(identity, patcher).effective != "keep"
+
+    def is_selective(self) -> bool:
+        """Whether some model is to be stowed or freed, so that those to be kept are to be left alone."""
+        if self.pressed and self.takes_all:
+            return False
+        registry, entries = self.registry, loaded()
+        return any(registry.ruling(i, registry.found(i, entries)).effective != "keep" for i in registry.all())
+
+    def keepers(self) -> list[Identity]:
+        registry, entries = self.registry, loaded()
+        return [i for i in registry.all() if registry.ruling(i, registry.found(i, entries)).effective == "keep"]
+
+    def _asked_for(self, everything: bool) -> None:
+        """What the user asked to be dropped is not lost; with MEMSTOW_FREE_BUTTON=all not even what was to be kept."""
+        for identity in self.registry.all():
+            if everything or identity.held is None:
+                identity.held, identity.kept = None, False
+        if everything:
+            self.kept_outputs = {}
+
+    def install(self) -> None:
+        button = self
+        import execution
+
+        def selective(before: Callable) -> Callable:
+            def unload_all_models(*arguments: Any, **options: Any) -> Any:
+                if not quietly(button.is_selective)():
+                    return before(*arguments, **options)
+                count = unload(button.goes)
+                log.info("unloaded %d models; those that are kept stay (MEMSTOW_FREE_BUTTON=all takes them, too)", count)
+                return None
+            return unload_all_models
+
+        wrap(management(), "unload_all_models", selective)
+
+        def resetting(before: Callable) -> Callable:
+            def reset(self: Any, *arguments: Any, **options: Any) -> Any:
+                is_selective = hasattr(self, "caches") and bool(quietly(button.is_selective)())
+                kept = quietly(button.outputs_of_keepers)(self) if is_selective else None
+                if hasattr(self, "caches") and not is_selective:
+                    quietly(button._asked_for)(button.pressed and button.takes_all)
+                result = before(self, *arguments, **options)
+                if kept:
+                    quietly(caches.put_back)(self.caches, kept)
+                return result
+            return reset
+
+        wrap(execution.PromptExecutor, "reset", resetting)
+
+    def outputs_of_keepers(self, executor: Any) -> dict:
+        targets = set().union(*(identity.ids() for identity in self.keepers()), ())
+        return caches.of_models(executor.caches, targets)

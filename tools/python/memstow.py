@@ -1,0 +1,682 @@
+"""Who owns memory, and what is to become of it: memstow's registration ABI (preload/memstow.h) for Python.
+
+    import memstow
+
+    model = memstow.owner("UNET", origin="wan.safetensors")
+    with memstow.scope(model):            # what is allocated here is the model's
+        weights = load()
+    memstow.assign(model, other_tensors)  # and so is this, which was there before
+    model.set_policy("stow")
+    with memstow.run("prompt 1"):
+        sample()
+    memstow.trigger()                     # keeps, stows or frees what each owner has
+
+It works in a process that `memstow run` started. In any other process every call does nothing, and the first one says once,
+through the logger "memstow", how to start it. Only the standard library is needed; torch is looked at if the program has
+imported it. Python 3.9 or later. What fails raises memstow.Error, an OSError with the errno and the library's own words.
+docs/python.md is the prose, docs/abi.md says what each call means."""
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import dataclasses
+import errno
+import functools
+import json
+import logging
+import os
+import sys
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from typing import Any, Optional, Union
+
+__all__ = ["ADVICE", "Decision", "Error", "Figures", "Owner", "Request", "Run", "active", "answer", "assign", "carry",
+           "decide", "decisions", "figures", "finish", "follow", "follow_tasks", "full_cleanup", "next_request", "owner",
+           "release", "release_range", "restore", "run", "scope", "snapshot", "stow", "trace", "trigger", "version"]
+
+ABI_MAJOR = 1
+KINDS = {"model": 1, "node": 2, "run": 3, "custom": 4}
+POLICIES = {None: 0, "keep": 1, "stow": 2, "free": 3}
+OUTCOMES = {"ok": 0, "failed": 1, "cancelled": 2, "out-of-memory": 3}
+REASONS = {"run-ended": 1, "request": 2, "pressure": 3, "idle": 4}
+ASKS = {1: "trigger", 2: "stow", 3: "restore", 4: "release"}
+WHYS = {1: "nothing said", 2: "policy", 3: "in use", 4: "pressure", 5: "empty", 6: "retired", 7: "not needed"}
+KIND_NAMES = {number: name for name, number in KINDS.items()}
+POLICY_NAMES = {number: name for name, number in POLICIES.items()}
+
+ADVICE = ("this process was not started under memstow, so owners and policies do nothing here; start it as: "
+          "memstow run -- python …")
+log = logging.getLogger("memstow")
+
+
+class Error(OSError):
+    """A call that failed: errno, and the library's own words."""
+
+
+# ---- the structures of memstow.h
+
+UNKNOWN = 2**64 - 1
+SCOPES = 62
+
+
+class _Figures(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_uint32), ("kind", ctypes.c_uint32), ("policy", ctypes.c_uint32),
+                ("priority", ctypes.c_int32), ("retired", ctypes.c_uint32), ("adopted_by", ctypes.c_uint32),
+                *((name, ctypes.c_uint64) for name in (
+                    "live_bytes", "live_blocks", "allocated_bytes", "host_bytes", "mapped_bytes", "cuda_bytes",
+                    "resident_bytes", "stowed_bytes", "movable_bytes"))]
+
+
+class _Scopes(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_uint32), ("count", ctypes.c_uint32), ("owners", ctypes.c_uint32 * SCOPES)]
+
+
+class _Decision(ctypes.Structure):
+    _fields_ = [("owner", ctypes.c_uint32), ("policy", ctypes.c_uint32), ("action", ctypes.c_uint32),
+                ("why", ctypes.c_uint32), ("live_bytes", ctypes.c_uint64)]
+
+
+class _Request(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_uint32), ("kind", ctypes.c_uint32), ("ticket", ctypes.c_uint64),
+                ("owner", ctypes.c_uint32), ("reserved", ctypes.c_uint32), ("text", ctypes.c_char * 256)]
+
+
+_I32, _I64, _U32, _U64, _TEXT = ctypes.c_int32, ctypes.c_int64, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_char_p
+_ANY = ctypes.c_void_p
+# Calls of a few nanoseconds keep the interpreter's lock: giving it up costs more than they do, and lets others in.
+_QUICK = {
+    "abi_version": (_U32,), "is_tracking": (_I32,), "error": (_TEXT,),
+    "scope_enter": (_I32, _U32), "scope_leave": (_I32, _U32), "scope_swap": (_I32, _ANY, _ANY), "scope_save": (_I32, _ANY),
+}
+_CALLS = {
+    "owner_open": (_I64, _U32, _TEXT, _TEXT, _U64, _U64), "owner_adopt": (_I32, _U32, _U32), "owner_retire": (_I32, _U32),
+    "owner_policy": (_I32, _U32, _U32, _I32), "owner_idle": (_I32, _U32, _U32), "owner_figures": (_I32, _U32, _ANY),
+    "assign": (_I32, _U32, _ANY, _U64), "release_range": (_I32, _ANY, _U64),
+    "run_begin": (_I64, _TEXT), "run_end": (_I32, _U32, _U32),
+    "stow": (_I64, _U32), "restore": (_I64, _U32), "release": (_I64, _U32),
+    "trigger_begin": (_I64, _U32, _TEXT, _U64, _ANY, _U32, _U32), "trigger_end": (_I64,),
+    "trigger": (_I64, _U32, _TEXT),
+    "trace": (_I32, _TEXT), "decisions": (_I64, _ANY, _U64, _U64, _ANY),
+    "request_next": (_I32, _ANY, _U32), "request_done": (_I32, _U64, _I64, _TEXT), "snapshot": (_I32, _TEXT),
+}
+
+
+def _no_such_call(*_arguments: Any) -> int:
+    return -errno.ENOSYS
+
+
+class _Library:
+    """The functions of the library in this process by name; those that it does not have answer -ENOSYS."""
+
+    def __init__(self) -> None:
+        self.present = False
+        for loader, calls in ((ctypes.PyDLL, _QUICK), (ctypes.CDLL, _CALLS)):
+            try:
+                library = loader(None)
+            except (OSError, TypeError): # TypeError: there is no such thing as the program itself on Windows
+                library = None
+            for name, (result, *arguments) in calls.items():
+                function = getattr(library, f"memstow_{name}", None)
+                if function is None:
+                    function = _no_such_call
+                else:
+                    function.restype, function.argtypes = result, arguments
+                setattr(self, name, function)
+        version = self.abi_version()
+        self.present = version >> 16 == ABI_MAJOR if version > 0 else False
+
+
+_library = _Library()
+_advised = False
+
+
+def version() -> Optional[tuple[int, int]]:
+    """Major and minor version of the interface that the library in this process implements; None without it."""
+    number = _library.abi_version()
+    return (number >> 16, number & 0xFFFF) if number > 0 else None
+
+
+def active() -> bool:
+    """Whether memstow keeps a ledger of this process. Says nothing, unlike all other calls."""
+    return _library.present and _library.is_tracking() == 1
+
+
+def _ready() -> bool:
+    """active(), and the advice for those who did not expect that it is not."""
+    global _advised
+    if active():
+        return True
+    if not _advised:
+        _advised = True
+        log.warning(ADVICE)
+    return False
+
+
+def _check(result: int, what: str) -> int:
+    if result >= 0:
+        return result
+    text = "" if result == -errno.ENOSYS else (_library.error() or b"").decode("utf-8", "replace")
+    raise Error(-result, f"{what}: {text or os.strerror(-result)}")
+
+
+def _encoded(text: Any) -> bytes:
+    return str(text).encode("utf-8", "replace").replace(b"\0", b" ")
+
+
+# ---- owners
+
+@dataclasses.dataclass(frozen=True)
+class Figures:
+    """What an owner has; bytes. resident_bytes is None where it cannot be told."""
+    kind: str = "custom"
+    policy: Optional[str] = None
+    priority: int = 0
+    retired: bool = False
+    adopted_by: int = 0
+    live_bytes: int = 0
+    live_blocks: int = 0
+    allocated_bytes: int = 0
+    host_bytes: int = 0
+    mapped_bytes: int = 0
+    cuda_bytes: int = 0
+    resident_bytes: Optional[int] = None
+    stowed_bytes: int = 0
+    movable_bytes: int = 0
+
+
+class Owner:
+    """An identity that memory belongs to. id is 0 in a process that memstow does not track."""
+    __slots__ = ("id", "kind", "name", "origin")
+
+    def __init__(self, number: int, kind: str, name: str, origin: str) -> None:
+        self.id, self.kind, self.name, self.origin = number, kind, name, origin
+
+    def __repr__(self) -> str:
+        return f"<memstow {self.kind} {self.id} {self.name!r}>"
+
+    def adopt(self, provisional: "OwnerLike") -> None:
+        """All that the provisional owner has, or will get, is this one's; the provisional one is retired."""
+        if _ready():
+            _check(_library.owner_adopt(self.id, _number(provisional)), "adopt")
+
+    def retire(self) -> None:
+        """Who had it is gone: its keys may be another's, what it still has stays its own."""
+        if _ready():
+            _check(_library.owner_retire(self.id), "retire")
+
+    def set_policy(self, policy: Optional[str], priority: int = 0) -> None:
+        """What a trigger does with it: "keep", "stow", "free", or None, which counts as keep."""
+        number = _choice(POLICIES, policy, "policy")
+        if _ready():
+            _check(_library.owner_policy(self.id, number, priority), "policy")
+
+    def set_idle(self, idle: bool) -> None:
+        """Whether nobody reads or writes what it has until this is called with False."""
+        if _ready():
+            _check(_library.owner_idle(self.id, int(bool(idle))), "idle")
+
+    def figures(self) -> Figures:
+        return figures(self)
+
+    def scope(self) -> "scope":
+        return scope(self)
+
+    def assign(self, thing: Any) -> int:
+        return assign(self, thing)
+
+    def stow(self) -> int:
+        return stow(self)
+
+    def restore(self) -> int:
+        return restore(self)
+
+    def release(self) -> int:
+        return release(self)
+
+
+OwnerLike = Union[Owner, int]
+
+
+def _number(owner: OwnerLike) -> int:
+    return owner if isinstance(owner, int) else owner.id
+
+
+def _choice(table: Mapping[Any, int], word: Any, what: str) -> int:
+    if word not in table:
+        raise ValueError(f"{what} must be one of {', '.join(map(str, table))}; not {word!r}")
+    return table[word]
+
+
+def owner(name: str, kind: str = "model", origin: str = "", keys: tuple[int, int] = (0, 0),
+          policy: Optional[str] = None, priority: int = 0) -> Owner:
+    """The owner of this kind (model, node or custom) with these two keys; a new one for (0, 0). Keys are of the program's
+    choice, ids of its objects, say: among owners that are not retired the same keys are the same owner."""
+    number = _choice(KINDS, kind, "kind")
+    if not _ready():
+        return Owner(0, kind, name, origin)
+    opened = _check(_library.owner_open(number, _encoded(name), _encoded(origin), keys[0] & UNKNOWN, keys[1] & UNKNOWN),
+                    "owner")
+    made = Owner(opened, kind, name, origin)
+    if policy is not None:
+        made.set_policy(policy, priority)
+    return made
+
+
+def figures(owner: OwnerLike) -> Figures:
+    """What the owner has now. It sums up what all threads counted: milliseconds in a large process."""
+    if not _ready():
+        return Figures()
+    raw = _Figures(size=ctypes.sizeof(_Figures))
+    _check(_library.owner_figures(_number(owner), ctypes.byref(raw)), "figures")
+    values = {field.name: getattr(raw, field.name) for field in dataclasses.fields(Figures)}
+    values.update(kind=KIND_NAMES.get(raw.kind, "custom"), policy=POLICY_NAMES.get(raw.policy), retired=bool(raw.retired),
+                  resident_bytes=None if raw.resident_bytes == UNKNOWN else raw.resident_bytes)
+    return Figures(**values)
+
+
+# ---- scopes
+
+class scope(contextlib.ContextDecorator):
+    """`with scope(owner):` what this thread allocates inside is the owner's. Scopes of one thread nest; leaving one that
+    is not the innermost of its kind raises Error. In a coroutine that awaits inside, wrap it with follow()."""
+    __slots__ = ("_number",)
+
+    def __init__(self, owner: OwnerLike) -> None:
+        self._number = _number(owner) if _ready() else 0
+
+    def __enter__(self) -> "scope":
+        if self._number:
+            _check(_library.scope_enter(self._number), "scope")
+        return self
+
+    def __exit__(self, *_exception: Any) -> None:
+        if self._number:
+            _check(_library.scope_leave(self._number), "scope")
+
+
+def _scopes_now(owner: Optional[OwnerLike] = None) -> _Scopes:
+    """The scopes of this thread, with one more inside them."""
+    saved = _Scopes(size=ctypes.sizeof(_Scopes))
+    _check(_library.scope_save(ctypes.byref(saved)), "scopes")
+    number = 0 if owner is None else _number(owner)
+    if number:
+        if saved.count >= SCOPES:
+            raise Error(errno.ENOSPC, "too many scopes are open")
+        saved.owners[saved.count] = number
+        saved.count += 1
+    return saved
+
+
+class _Swapped:
+    """While it is entered, the thread has the scopes of `scopes`; what it leaves open is there at the next entry."""
+    __slots__ = ("scopes", "outside")
+
+    def __init__(self, scopes: _Scopes) -> None:
+        self.scopes = scopes
+        self.outside = _Scopes(size=ctypes.sizeof(_Scopes))
+
+    def __enter__(self) -> None:
+        _check(_library.scope_swap(ctypes.byref(self.scopes), ctypes.byref(self.outside)), "scopes")
+
+    def __exit__(self, *_exception: Any) -> None:
+        _library.scope_swap(ctypes.byref(self.outside), ctypes.byref(self.scopes))
+
+
+class _Followed(Coroutine):
+    """A coroutine whose scopes are in force whenever it runs, and only then."""
+
+    def __init__(self, coroutine: Coroutine, scopes: _Scopes) -> None:
+        self._coroutine, self._inside = coroutine, _Swapped(scopes)
+
+    def send(self, value: Any) -> Any:
+        with self._inside:
+            return self._coroutine.send(value)
+
+    def throw(self, *exception: Any) -> Any:
+        with self._inside:
+            return self._coroutine.throw(*exception)
+
+    def close(self) -> None:
+        with self._inside:
+            self._coroutine.close()
+
+    def __await__(self) -> "_Followed":
+        return self
+
+    def __iter__(self) -> "_Followed":
+        return self
+
+    def __next__(self) -> Any:
+        return self.send(None)
+
+    def __getattr__(self, name: str) -> Any: # cr_frame, cr_code, __qualname__…, for those who print tasks
+        return getattr(self._coroutine, name)
+
+
+def follow(coroutine: Coroutine, owner: Optional[OwnerLike] = None) -> Coroutine:
+    """The coroutine, in the scopes that are open now and that of the owner: they are in force whenever it runs, also
+    after an await, and not while others run meanwhile. Scopes that it opens by itself stay its own in the same way."""
+    if not _ready():
+        return coroutine
+    return _Followed(coroutine, _scopes_now(owner))
+
+
+def follow_tasks(loop: Optional[asyncio.AbstractEventLoop] = None) -> None:
+    """From now on each task of the event loop (the running one) keeps the scopes that it was created in, as it keeps its
+    context variables."""
+    if not _ready():
+        return
+    loop = loop or asyncio.get_running_loop()
+    before = loop.get_task_factory()
+    if getattr(before, "_memstow", False):
+        return
+
+    def factory(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> Any:
+        if isinstance(coroutine, Coroutine) and not isinstance(coroutine, _Followed):
+            coroutine = _Followed(coroutine, _scopes_now())
+        if before is not None:
+            return before(loop, coroutine, **options)
+        return asyncio.Task(coroutine, loop=loop, **options)
+
+    factory._memstow = True # type: ignore[attr-defined]
+    loop.set_task_factory(factory)
+
+
+def carry(function: Callable) -> Callable:
+    """The function, in the scopes that are open now: for a call in another thread."""
+    if not _ready():
+        return function
+    scopes = _scopes_now()
+
+    @functools.wraps(function)
+    def carried(*arguments: Any, **options: Any) -> Any:
+        with _Swapped(_Scopes.from_buffer_copy(scopes)):
+            return function(*arguments, **options)
+    return carried
+
+
+# ---- memory that exists
+
+class _Buffer(ctypes.Structure): # CPython's Py_buffer
+    _fields_ = [("buf", ctypes.c_void_p), ("obj", ctypes.py_object), ("len", ctypes.c_ssize_t),
+                ("itemsize", ctypes.c_ssize_t), ("readonly", ctypes.c_int), ("ndim", ctypes.c_int),
+                ("rest", ctypes.c_void_p * 5)]
+
+
+def _buffer_range(thing: Any) -> tuple[int, int]:
+    """Address and length of what an object with the buffer protocol shows."""
+    if type(thing) is bytes: # its block begins at the object
+        return id(thing), sys.getsizeof(thing)
+    view = _Buffer()
+    ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(thing), ctypes.byref(view), 0)
+    try:
+        return view.buf or 0, view.len
+    finally:
+        ctypes.pythonapi.PyBuffer_Release(ctypes.byref(view))
+
+
+def _tensor_ranges(tensor: Any) -> Iterator[tuple[int, int]]:
+    """The memory of a tensor on the CPU; a tensor made of others (quantised, say) has what they have."""
+    if hasattr(tensor, "__tensor_flatten__"):
+        try:
+            for name in tensor.__tensor_flatten__()[0]:
+                yield from _tensor_ranges(getattr(tensor, name))
+            return
+        except (AttributeError, NotImplementedError, TypeError):
+            pass
+    if tensor.device.type != "cpu" or tensor.layout is not sys.modules["torch"].strided:
+        return
+    try:
+        storage = tensor.untyped_storage()
+        address, length = storage.data_ptr(), storage.nbytes()
+    except (NotImplementedError, RuntimeError): # no storage of its own
+        return
+    if address and length:
+        yield address, length
+
+
+def _module_ranges(module: Any) -> Iterator[tuple[int, int]]:
+    for tensor in (*module.parameters(), *module.buffers()):
+        yield from _tensor_ranges(tensor)
+
+
+def _inner_model(thing: Any, torch: Any) -> Any:
+    """The module behind what ComfyUI hands around: a ModelPatcher, or a CLIP or VAE that has one."""
+    for _depth in range(3):
+        if torch is None or thing is None or isinstance(thing, torch.nn.Module):
+            break
+        thing = getattr(thing, "patcher", None) or getattr(thing, "control_model_wrapped", None) or \
+            getattr(thing, "model", None)
+    return thing
+
+
+def ranges(thing: Any) -> Iterator[tuple[int, int]]:
+    """Addresses and lengths of the memory of a tensor, a torch module, a ModelPatcher of ComfyUI, an object with the buffer
+    protocol, an (address, length) pair, or a list, tuple, set or mapping of such; what is shared may come more than once."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(thing, torch.Tensor):
+        yield from _tensor_ranges(thing)
+    elif torch is not None and isinstance(thing, torch.nn.Module):
+        yield from _module_ranges(thing)
+    elif isinstance(thing, tuple) and len(thing) == 2 and all(type(part) is int for part in thing):
+        yield thing
+    elif isinstance(thing, Mapping):
+        for part in thing.values():
+            yield from ranges(part)
+    elif isinstance(thing, (list, tuple, set, frozenset)):
+        for part in thing:
+            yield from ranges(part)
+    elif torch is not None and isinstance(inner := _inner_model(thing, torch), torch.nn.Module):
+        yield from _module_ranges(inner)
+        for kept in list((getattr(thing, "backup", None) or {}).values()): # weights as they are without a LoRA
+            weight = getattr(kept, "weight", kept)
+            if isinstance(weight, torch.Tensor):
+                yield from _tensor_ranges(weight)
+    else:
+        try:
+            yield _buffer_range(thing)
+        except (TypeError, BufferError) as error:
+            raise TypeError(f"memstow cannot tell what memory a {type(thing).__name__} has") from error
+
+
+def assign(owner: OwnerLike, thing: Any) -> int:
+    """What the thing has (see ranges) is the model's or custom's from now on; node and run stay what they were. Returns the
+    bytes. Parts that are no memory of the program's heap or mappings are left out; if there is nothing else, Error."""
+    if not _ready():
+        return 0
+    number, done, failed = _number(owner), 0, 0
+    for address, length in sorted(set(ranges(thing))):
+        result = _library.assign(number, address, length)
+        if result in (-errno.ENXIO, -errno.EFAULT):
+            failed = result
+        else:
+            _check(result, "assign")
+            done += length
+    if failed and not done:
+        _check(failed, "assign")
+    return done
+
+
+def release_range(thing: Any) -> int:
+    """The opposite of assign: what the thing has is no owner's. Returns the bytes."""
+    if not _ready():
+        return 0
+    return sum(length for address, length in sorted(set(ranges(thing)))
+               if _library.release_range(address, length) == 0)
+
+
+# ---- runs
+
+def outcome_of(exception: Optional[BaseException]) -> str:
+    """What a run that ended so is called."""
+    if exception is None:
+        return "ok"
+    if isinstance(exception, (asyncio.CancelledError, KeyboardInterrupt)):
+        return "cancelled"
+    if isinstance(exception, MemoryError) or "OutOfMemory" in type(exception).__name__:
+        return "out-of-memory"
+    return "failed"
+
+
+class Run:
+    """A run: what any thread allocates while it is on is in it. As a context manager its outcome is that of the block."""
+    __slots__ = ("name", "id", "outcome")
+
+    def __init__(self, name: str) -> None:
+        self.name, self.id, self.outcome = name, 0, None
+
+    def begin(self) -> "Run":
+        if _ready():
+            self.id = _check(_library.run_begin(_encoded(self.name)), "run")
+        return self
+
+    def end(self, outcome: str = "ok") -> None:
+        number = _choice(OUTCOMES, outcome, "outcome")
+        self.outcome = outcome
+        if self.id:
+            _check(_library.run_end(self.id, number), "run")
+
+    def __enter__(self) -> "Run":
+        return self.begin()
+
+    def __exit__(self, _kind: Any, exception: Optional[BaseException], _trace: Any) -> None:
+        self.end(outcome_of(exception))
+
+
+def run(name: str = "run") -> Run:
+    """`with run("prompt 7"):` Raises Error (EBUSY) while another run is on."""
+    return Run(name)
+
+
+# ---- moving memory out and back
+
+def stow(owner: OwnerLike) -> int:
+    """Moves what the owner has out to files; addresses stay, and use brings it back. Returns the bytes that left."""
+    return _check(_library.stow(_number(owner)), "stow") if _ready() else 0
+
+
+def restore(owner: OwnerLike) -> int:
+    """Brings all of it back into memory that is backed by no file. Returns the bytes."""
+    return _check(_library.restore(_number(owner)), "restore") if _ready() else 0
+
+
+def release(owner: OwnerLike) -> int:
+    """Gives back what the system can have without losing anything. Returns the bytes."""
+    return _check(_library.release(_number(owner)), "release") if _ready() else 0
+
+
+# ---- triggers and the trace
+
+@dataclasses.dataclass(frozen=True)
+class Decision:
+    """What is to become of an owner: the policy that applies, what is done now, and why."""
+    owner: int
+    policy: str
+    action: str
+    why: str
+    live_bytes: int
+
+
+MOST_DECISIONS = 4096
+
+
+def decide(reason: str = "request", text: str = "", needed: int = 0) -> list[Decision]:
+    """Begins a trigger and says what is to be done, in order: drop what is to be freed, then call finish(). Raises Error
+    (EBUSY) while one is on."""
+    number = _choice(REASONS, reason, "reason")
+    if not _ready():
+        return []
+    raw = (_Decision * MOST_DECISIONS)()
+    count = _check(_library.trigger_begin(number, _encoded(text), needed, raw, MOST_DECISIONS, ctypes.sizeof(_Decision)),
+                   "trigger")
+    return [Decision(d.owner, POLICY_NAMES.get(d.policy) or "keep", POLICY_NAMES.get(d.action) or "keep",
+                     WHYS.get(d.why, str(d.why)), d.live_bytes) for d in raw[:min(count, MOST_DECISIONS)]]
+
+
+def finish() -> int:
+    """Ends the trigger that decide() began: stows, and gives back free memory. Returns the bytes given back."""
+    return _check(_library.trigger_end(), "trigger") if _ready() else 0
+
+
+def trigger(reason: str = "request", text: str = "") -> int:
+    """decide() and finish() at once, for a program that has nothing to drop. Returns the bytes given back."""
+    number = _choice(REASONS, reason, "reason")
+    return _check(_library.trigger(number, _encoded(text)), "trigger") if _ready() else 0
+
+
+def trace(line: Mapping[str, Any]) -> None:
+    """Adds a line, a JSON object of at most 4000 bytes, to the trace of decisions."""
+    if _ready():
+        _check(_library.trace(json.dumps(line, separators=(",", ":")).encode()), "trace")
+
+
+def decisions(start: int = 0) -> tuple[list[dict], int]:
+    """The lines of the trace from this one on (0: the first that is kept), and the number to go on with."""
+    if not _ready():
+        return [], start
+    lines: list[dict] = []
+    buffer, following = ctypes.create_string_buffer(1 << 16), _U64(start)
+    while True:
+        length = _check(_library.decisions(buffer, len(buffer), following.value, ctypes.byref(following)), "decisions")
+        if not length:
+            return lines, following.value
+        lines += [json.loads(line) for line in buffer.raw[:length].decode("utf-8", "replace").splitlines()]
+
+
+# ---- requests from outside, snapshots
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What somebody outside asks for: trigger, stow, restore or release; owner 0 is all of them."""
+    kind: str
+    ticket: int
+    owner: int
+    text: str
+
+
+def next_request(seconds: float = 1.0) -> Optional[Request]:
+    """The next request from outside, after waiting for at most so long. From the first call on, requests are the
+    program's to answer."""
+    if not _ready():
+        return None
+    raw = _Request(size=ctypes.sizeof(_Request))
+    if not _check(_library.request_next(ctypes.byref(raw), int(seconds * 1000)), "requests"):
+        return None
+    return Request(ASKS.get(raw.kind, str(raw.kind)), raw.ticket, raw.owner, raw.text.decode("utf-8", "replace"))
+
+
+def answer(request: Union[Request, int], result: int, text: str = "") -> None:
+    """Answers a request: bytes, or -errno, and a line of text."""
+    if _ready():
+        ticket = request if isinstance(request, int) else request.ticket
+        _check(_library.request_done(ticket, result, _encoded(text)), "answer")
+
+
+def snapshot(path: Union[str, os.PathLike]) -> None:
+    """Writes a snapshot of this process, as `memstow snapshot` does, and waits for it."""
+    if _ready():
+        _check(_library.snapshot(os.fsencode(path)), "snapshot")
+
+
+_cleanup: Optional[Callable[[str], Any]] = None
+_cleanup_lock = threading.Lock()
+
+
+def on_full_cleanup(handler: Optional[Callable[[str], Any]]) -> None:
+    """Who does what full_cleanup() asks for: the node pack, in ComfyUI."""
+    global _cleanup
+    with _cleanup_lock:
+        _cleanup = handler
+
+
+def full_cleanup(reason: str) -> bool:
+    """Asks for what ComfyUI's button "Free model and node cache" does, at the end of the run that is on; False if nobody
+    can do it here."""
+    with _cleanup_lock:
+        handler = _cleanup
+    if handler is None:
+        _ready()
+        return False
+    handler(reason)
+    return True
