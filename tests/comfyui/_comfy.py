@@ -51,6 +51,14 @@ def has_real(*names):
     return all(f" memstow_{name}\n" in symbols for name in names)
 
 
+def need_real(*names):
+    """Skips the test unless the library of this build has these functions, and the command can check a trace."""
+    if not has_real(*names):
+        support.skip(f"the library of this build has not got all of {', '.join(names)} yet")
+    if support.run(support.MEMSTOW, "decisions", "--help", status=None).returncode:
+        support.skip("the command of this build cannot check a trace yet")
+
+
 class Comfy:
     """A running ComfyUI. under: "double", "memstow" or None."""
 
@@ -76,7 +84,7 @@ class Comfy:
             raise AssertionError(f"ComfyUI ended:\n{self.log()[-3000:]}")
 
     def log(self):
-        return self.log_file.read_text(errors="replace")
+        return "\n".join(line[:300] for line in self.log_file.read_text(errors="replace").split("\n"))
 
     def get(self, path, document=None, timeout=70):
         return support.http(self.port, path, document, timeout)
@@ -143,11 +151,16 @@ class Comfy:
         return self.get("/memstow/report")
 
     def rss(self):
-        pid = self.server.pid
-        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        if "memstow" in os.path.basename(os.readlink(f"/proc/{pid}/exe")) and children:
-            pid = int(children[0])
-        return int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
+        return int(pathlib.Path(f"/proc/{self.pid()}/statm").read_text().split()[1]) * 4096
+
+    def pid(self):
+        children = pathlib.Path(f"/proc/{self.server.pid}/task/{self.server.pid}/children").read_text().split()
+        is_memstow = "memstow" in os.path.basename(os.readlink(f"/proc/{self.server.pid}/exe"))
+        return int(children[0]) if is_memstow and children else self.server.pid
+
+    def check_trace(self):
+        """The trace shows none of the known faults."""
+        support.memstow("decisions", self.pid(), "--check")
 
     def stop(self):
         self.server.terminate()

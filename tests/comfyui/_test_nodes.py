@@ -90,6 +90,19 @@ def UnloadAll(self, latent, seed):
     return (latent,)
 
 
+@node(("MODEL", "CLIP", "VAE"), name=("STRING", {}))
+def LoadThree(self, name):
+    """What a checkpoint loader does: three models come into being in one node."""
+    import comfy.sd
+    import comfy.utils
+    import folder_paths
+
+    def path(folder):
+        return folder_paths.get_full_path_or_raise(folder, name)
+    return (comfy.sd.load_diffusion_model(path("diffusion_models")), comfy.sd.load_clip([path("text_encoders")]),
+            comfy.sd.VAE(sd=comfy.utils.load_torch_file(path("vae"))))
+
+
 class AsyncPlant:
     """Allocates between awaits, while another of its kind does: whose the memory is must not depend on who runs when."""
     RETURN_TYPES, FUNCTION, CATEGORY = ("LATENT",), "run", "test"
@@ -124,4 +137,4 @@ class AsyncLoad:
 
 
 NODE_CLASS_MAPPINGS = {c.__name__: c for c in (RandomConditioning, Digest, Fail, RunOut, Slow, Hold, LetGo, UnloadAll,
-                                               AsyncPlant, AsyncLoad)}
+                                               LoadThree, AsyncPlant, AsyncLoad)}

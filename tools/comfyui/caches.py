@@ -114,13 +114,16 @@ def _is_all_models(entry: Any) -> bool:
     return bool(values) and all(any(True for _ in patchers_in(value)) for value in values if value is not None)
 
 
-def of_models(cache_set: Any, targets: set) -> dict:
-    """The top-level cached outputs that consist of models and reach a target: key → entry."""
+def of_models(cache_set: Any, targets: set, of_this_prompt: bool = False) -> dict:
+    """The top-level cached outputs that consist of models and reach a target: key → entry. With `of_this_prompt` only those
+    of nodes of the prompt that ran last."""
     cache = getattr(cache_set, "outputs", None)
     if cache is None or not is_known(cache):
         return {}
+    keys = getattr(getattr(cache, "cache_key_set", None), "get_used_keys", lambda: ())() if of_this_prompt else None
+    keys = None if keys is None else set(keys)
     return {key: entry for key, entry in list(getattr(cache, "cache", {}).items())
-            if _is_all_models(entry) and reaches(entry, targets)}
+            if (keys is None or key in keys) and _is_all_models(entry) and reaches(entry, targets)}
 
 
 def put_back(cache_set: Any, entries: dict) -> None:

@@ -11,7 +11,9 @@ SECONDS, DEPTH, MOST, WIDE = 1.0, 6, 8, 2000
 
 
 def _modules() -> dict:
-    return {id(vars(module)): name for name, module in list(sys.modules.items()) if isinstance(module, types.ModuleType)}
+    """Modules by the id of their dictionary. ComfyUI names those of node packs by their path."""
+    return {id(vars(module)): name.replace("_x_", ".").rsplit("/", 1)[-1] for name, module in list(sys.modules.items())
+            if isinstance(module, types.ModuleType)}
 
 
 def _name_in(container: Any, thing: Any) -> str:

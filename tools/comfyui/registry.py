@@ -68,6 +68,7 @@ class Identity:
         self.patchers: "weakref.WeakSet" = weakref.WeakSet()
         self.setting: Optional[Setting] = None
         self.held: Any = None           # a strong reference, to a model that somebody asked to keep
+        self.outputs: dict = {}         # with it, the cached outputs of nodes that lead to it: without them it is of no use
         self.assigned: frozenset = frozenset()
         self.changed = True             # its weights may lie elsewhere than when they were assigned
         self.pushed: Optional[tuple] = None

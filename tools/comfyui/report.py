@@ -63,10 +63,10 @@ def document(run: dict, watch: Any, owners: list, freed: list, given: int, secon
     now = resident()
     return {"format": "memstow-comfyui-run", "version": 1, "run": run["number"], "prompt": run["prompt_id"],
             "reason": run["reason"], "outcome": run["outcome"],
-            "rss": {"before_bytes": run["rss"], "peak_bytes": max(watch.peak, now), "after_bytes": now,
+            "rss": {"before_bytes": run["rss"], "peak_bytes": max(run["rss"], now, watch.peak if run["outcome"] else 0), "after_bytes": now,
                     "peak_is": "the highest at the end of a node"},
             "glibc_free_bytes": held_by_glibc(), "given_bytes": given, "trigger_seconds": round(seconds, 3),
-            "owners": owners, "freed": freed, "nodes": watch.nodes, "notes": notes}
+            "owners": owners, "freed": freed, "nodes": watch.nodes if run["outcome"] else [], "notes": notes}
 
 
 def line(found: dict) -> str:

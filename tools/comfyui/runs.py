@@ -60,7 +60,8 @@ class Runs:
             identity.kept = identity.held is not None # others are ComfyUI's to drop from now on
             if identity.stowed:
                 identity.owner.set_idle(False)
-        caches.put_back(executor.caches, self.button.kept_outputs)
+        for identity in self.registry.all():
+            caches.put_back(executor.caches, identity.outputs)
         self.watch.prompt, self.watch.nodes, self.watch.peak = dict(prompt or {}), [], 0
         self.run = {"number": self.number, "prompt_id": str(prompt_id), "prompt": self.watch.prompt, "ended": False,
                     "outcome": None, "reason": "run_ended", "rss": resident(), "handle": memstow.Run(f"run {self.number}")}
@@ -202,8 +203,9 @@ class Runs:
             return set(), {}
         models = [identity.model for identity in identities]
         keys = {identity.owner.id: identity for identity in identities}
-        self.button.kept_outputs = {key: entry for key, entry in self.button.kept_outputs.items()
-                                    if not any(caches.reaches(entry, identity.ids()) for identity in identities)}
+        targets = set().union(*(identity.ids() for identity in identities))
+        for identity in self.registry.all(): # outputs that lead to another model may lead to this one, too
+            identity.outputs = {key: entry for key, entry in identity.outputs.items() if not caches.reaches(entry, targets)}
         unload.drop(identities, executor)
         unload.collect_if_alive(models)
         gone = {number for number, identity in keys.items() if identity.model() is None}
@@ -227,16 +229,14 @@ class Runs:
     def _hold(self, rulings: dict, actions: dict, executor: Any) -> None:
         """Models that somebody asked to keep are held strongly, and so are the cached outputs that lead to them: ComfyUI
         itself refers to a patcher only from its node cache."""
-        entries, targets = unload.loaded(), set()
+        entries = unload.loaded()
         for number, (identity, ruling, _policy) in rulings.items():
-            is_kept = ruling.policy in ("keep", "stow") and actions.get(number) != "free"
-            identity.held = self.registry.found(identity, entries) or identity.model() if is_kept else None
-            if is_kept:
-                targets |= identity.ids()
-        held = {key: entry for key, entry in self.button.kept_outputs.items() if caches.reaches(entry, targets)}
-        if executor is not None and targets:
-            held.update(caches.of_models(executor.caches, targets))
-        self.button.kept_outputs = held
+            if ruling.policy not in ("keep", "stow") or actions.get(number) == "free":
+                identity.held, identity.outputs = None, {}
+                continue
+            identity.held = self.registry.found(identity, entries) or identity.model()
+            of_now = caches.of_models(executor.caches, identity.ids(), of_this_prompt=True) if executor is not None else {}
+            identity.outputs = of_now or identity.outputs # of the last prompt that used the model
 
     # ---- requests
 
@@ -338,6 +338,17 @@ class Runs:
             return get_flags
 
         wrap(execution.PromptQueue, "get_flags", flags)
+
+        def next_item(before: Callable) -> Callable:
+            def get(self: Any, timeout: Any = None) -> Any:
+                # A flag that is set while the worker is busy wakes nobody: under the queue's lock we look before it waits.
+                with self.mutex:
+                    if timeout is not None and (runs.cleanup is not None or not runs.tickets.empty()):
+                        return None
+                    return before(self, timeout=timeout)
+            return get
+
+        wrap(execution.PromptQueue, "get", next_item)
 
         def made(before: Callable) -> Callable:
             def __init__(self: Any, *arguments: Any, **options: Any) -> None:

@@ -34,7 +34,7 @@ def drop(identities: Iterable[Identity], executor: Any) -> list[str]:
     reaches them. Returns the classes of the nodes whose outputs went."""
     targets, models = set(), set()
     for identity in identities:
-        identity.held = None
+        identity.held, identity.kept, identity.outputs = None, False, {}
         targets |= identity.ids()
         models.add(identity.key)
     if not targets:
@@ -57,7 +57,6 @@ class Button:
         self.registry = registry
         self.takes_all = os.environ.get("MEMSTOW_FREE_BUTTON", "").strip().lower() == "all"
         self.pressed = False    # between get_flags(), which said so, and the next prompt
-        self.kept_outputs: dict = {}
 
     def goes(self, patcher: Any) -> bool:
         identity = self.registry.find(getattr(patcher, "model", None))
@@ -78,9 +77,7 @@ class Button:
         """What the user asked to be dropped is not lost; with MEMSTOW_FREE_BUTTON=all not even what was to be kept."""
         for identity in self.registry.all():
             if everything or identity.held is None:
-                identity.held, identity.kept = None, False
-        if everything:
-            self.kept_outputs = {}
+                identity.held, identity.kept, identity.outputs = None, False, {}
 
     def install(self) -> None:
         button = self

@@ -1,0 +1,79 @@
+"""ComfyUI's modules in this process, on the CPU, with the node pack on top: for tests that need to get at objects. Imported
+by a test that runs under the double; `runs` is the pack's state, None when it found no memstow."""
+import asyncio, importlib.util, os, pathlib, sys
+
+import support
+
+COMFYUI = support.ROOT / "build/comfyui"
+
+
+def load():
+    import torch
+    sys.argv[1:] = []
+    sys.path.insert(0, str(COMFYUI))
+    library = torch.library.Library("torchvision", "DEF")
+    try:
+        library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    except RuntimeError: # torchvision's compiled part loads here
+        pass
+    from comfy.cli_args import args
+    web = support.HERE / "web"
+    web.mkdir(exist_ok=True)
+    (web / "index.html").write_text("<html></html>")
+    args.cpu, args.front_end_root = True, str(web)
+    args.base_directory = str(support.HERE)
+    import utils.extra_config # before nodes.py puts a folder with another utils into sys.path, as main.py does
+    import execution, nodes, server
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    server.PromptServer(loop)
+    return pack()
+
+
+def pack():
+    folder = support.ROOT / "tools/comfyui"
+    spec = importlib.util.spec_from_file_location("memstow_pack", folder / "__init__.py")
+    module = sys.modules["memstow_pack"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    import nodes
+    nodes.NODE_CLASS_MAPPINGS.update(module.NODE_CLASS_MAPPINGS)
+    return module.state
+
+
+def node(class_type, outputs, function, is_output=False, **inputs):
+    """Registers a node class."""
+    import nodes
+    nodes.NODE_CLASS_MAPPINGS[class_type] = type(class_type, (), {
+        "RETURN_TYPES": outputs, "FUNCTION": "run", "CATEGORY": "test", "OUTPUT_NODE": is_output,
+        "INPUT_TYPES": classmethod(lambda cls: {"required": inputs}), "run": function})
+
+
+class Queue:
+    """An executor and a queue as main.py's worker has them."""
+
+    def __init__(self, cache_type=None, **arguments):
+        import execution
+        import server
+        self.server = server.PromptServer.instance
+        self.queue = execution.PromptQueue(self.server)
+        self.executor = execution.PromptExecutor(self.server, cache_type=cache_type or execution.CacheType.CLASSIC,
+                                                 cache_args={"ram": 0, "lru": 0, **arguments})
+        self.count = 0
+
+    def run(self, prompt, outputs, extra=None):
+        """What the worker does with one prompt. Returns the nodes that were cached."""
+        self.count += 1
+        self.executor.execute(prompt, f"prompt {self.count}", extra or {}, outputs)
+        flags = self.queue.get_flags()
+        assert not flags, flags
+        return set(dict(self.executor.status_messages)["execution_cached"]["nodes"])
+
+
+def under_double(file):
+    """Runs the test again with the double in the process, unless it is there."""
+    import _double
+    if "libdouble" in os.environ.get("LD_PRELOAD", ""):
+        return
+    support.run(support.PYTHON, file, env=_double.environment())
+    sys.exit()

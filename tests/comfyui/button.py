@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+# needs: comfyui cc
+# timeout: 120
+"""In a real ComfyUI, on the test double: /free and unload_all_models(). As long as every model is to be kept they are
+ComfyUI's own; once one is to be stowed or freed, kept models and the outputs that lead to them stay, unless
+MEMSTOW_FREE_BUTTON=all; full_cleanup() is the button, at the end of the run."""
+import support
+from _comfy import Comfy, link, mixed, policy, sample, unet
+
+
+def cached(done):
+    return set(dict(done["status"]["messages"])["execution_cached"]["nodes"])
+
+
+def none_kept(comfy):
+    """No policies at all: the buttons are ComfyUI's own."""
+    plain = mixed(1, None, None)
+    comfy.run(plain)
+    assert len(comfy.owners()) == 3
+    comfy.free(unload_models=True)
+    assert len(comfy.owners()) == 3 and not any(o["is_loaded"] for o in comfy.owners().values()), comfy.owners()
+    assert "unet" in cached(comfy.run(plain))
+    comfy.free(free_memory=True)
+    support.wait_for(lambda: not comfy.owners(), 15, "all models gone") # a collection comes every ten seconds
+    assert not cached(comfy.run(plain))
+    assert not comfy.lines("LOST"), comfy.lines("LOST")
+
+
+def selective(comfy):
+    """A UNET that is stowed makes it selective: CLIP (kept) and VAE (nothing said) stay."""
+    workflow = mixed(2, "stow", "keep")
+    comfy.run(workflow)
+    ids = {t: o["id"] for t, o in comfy.owners().items()}
+    comfy.free(unload_models=True)
+    assert {t for t, o in comfy.owners().items() if o["is_loaded"]} == {"CLIP", "VAE"}, comfy.owners()
+    comfy.free(unload_models=True, free_memory=True)
+    assert {"CLIP", "VAE"} <= {t for t, o in comfy.owners().items() if o["is_loaded"]}, comfy.owners()
+    done = comfy.run(mixed(3, "stow", "keep"))
+    assert {"clip", "clip_policy", "vae"} <= cached(done) and "words" not in cached(done), cached(done)
+    assert {t: o["id"] for t, o in comfy.owners().items() if t != "MODEL"} == {t: i for t, i in ids.items() if t != "MODEL"}
+    # a node that asks in the middle of a run
+    workflow = mixed(4, "stow", "keep")
+    workflow["unload"] = {"class_type": "UnloadAll", "inputs": {"latent": link("sample"), "seed": 1}}
+    workflow["image"]["inputs"]["samples"] = link("unload")
+    comfy.run(workflow)
+    assert comfy.owners()["CLIP"]["is_loaded"] and not comfy.owners()["MODEL"]["is_loaded"]
+    assert not comfy.lines("LOST"), comfy.lines("LOST")
+
+
+def all_of_it(comfy):
+    """MEMSTOW_FREE_BUTTON=all: the button takes what is kept, too; what a node asks for in a run is selective still."""
+    workflow = mixed(1, "stow", "keep")
+    workflow["unload"] = {"class_type": "UnloadAll", "inputs": {"latent": link("sample"), "seed": 1}}
+    workflow["image"]["inputs"]["samples"] = link("unload")
+    comfy.run(workflow)
+    assert comfy.owners()["CLIP"]["is_loaded"]
+    comfy.free(unload_models=True, free_memory=True)
+    support.wait_for(lambda: not comfy.owners(), 15, "all models gone")
+    assert not cached(comfy.run(workflow)) and not comfy.lines("LOST")
+
+
+def deferred(comfy):
+    comfy.run({"unet": unet(), **sample("unet", 1), "ask": {"class_type": "AskCleanup", "inputs": {}}})
+    # CLIP was to be kept, in the workflow before: that is the owner's choice, and ComfyUI's own function knows nothing of it
+    support.wait_for(lambda: set(comfy.owners()) == {"CLIP"}, 15, "the cleanup")
+    assert not comfy.owners()["CLIP"]["is_loaded"] and not comfy.lines("LOST"), comfy.lines("LOST")
+    assert "full cleanup: a node asks" in comfy.log()
+
+
+ASKS = '''
+class AskCleanup:
+    RETURN_TYPES, FUNCTION, CATEGORY, OUTPUT_NODE = (), "run", "test", True
+    @classmethod
+    def INPUT_TYPES(cls):
+        return {"required": {}}
+    def run(self):
+        import memstow
+        assert memstow.full_cleanup("a node asks")
+        return ()
+NODE_CLASS_MAPPINGS = {"AskCleanup": AskCleanup}
+'''
+for number, (env, scenarios) in enumerate((({}, (none_kept, selective, deferred)),
+                                           ({"MEMSTOW_FREE_BUTTON": "all"}, (all_of_it,)))):
+    comfy = Comfy(env=env, name=f"comfyui{number}", before=(ASKS,))
+    try:
+        for scenario in scenarios:
+            scenario(comfy)
+    except BaseException:
+        print(comfy.log()[-6000:])
+        raise
+    finally:
+        comfy.stop()

@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+# needs: comfyui
+# timeout: 240
+# alone
+"""A real ComfyUI under memstow. All free: what loading took is back. All keep: the trigger touches nothing. Parity: with nothing
+kept, /free with both flags gives back as much as in a ComfyUI without memstow, and our own trigger as much as that."""
+import time
+
+import support
+from _comfy import MB, Comfy, mixed, need_real
+
+need_real("trigger_begin", "trigger_end", "trace", "decisions")
+FFN = 140_000
+
+
+def loaded_and_freed(comfy):
+    """RSS with three models, and when the button has taken them: of the second time, when libraries are warm."""
+    for seed in (1, 2):
+        comfy.run(mixed(seed, None, None))
+        before = comfy.rss()
+        comfy.free(unload_models=True, free_memory=True)
+        support.wait_for(lambda: before - comfy.rss() > 0.8 * comfy.weights, 30, "memory coming back")
+        time.sleep(1)
+        after = comfy.rss()
+    return before, after
+
+
+comfy = Comfy(None, ffn=FFN, pack=False, name="bare")
+try:
+    before, after = loaded_and_freed(comfy)
+    bare = before - after
+finally:
+    comfy.stop()
+comfy = Comfy("memstow", ffn=FFN)
+try:
+    before, after = loaded_and_freed(comfy)
+    button = before - after
+    assert button >= 0.98 * bare, f"/free gave back {button / MB:.1f} MB; without memstow {bare / MB:.1f} MB"
+    comfy.run(mixed(3, None, None), extra={"memstow": "keep"})
+    owners, rss = comfy.owners(), comfy.rss()
+    assert comfy.get("/memstow/trigger", {"wait": True})["done"]
+    assert owners.keys() == comfy.owners().keys() and abs(comfy.rss() - rss) < 8 * MB, (rss, comfy.rss())
+    comfy.free(unload_models=True)
+    assert not any(o["is_loaded"] for o in comfy.owners().values()) and len(comfy.owners()) == 3
+    loaded = comfy.rss()
+    comfy.run(mixed(4, None, None), extra={"memstow": "free"})
+    assert not comfy.owners() and len(comfy.report()["freed"]) == 3
+    ours, live = loaded - comfy.rss(), sum(o["before_bytes"] - o["after_bytes"] for o in comfy.report()["freed"])
+    assert ours >= 0.98 * button, f"the trigger gave back {ours / MB:.1f} MB, /free {button / MB:.1f} MB"
+    base = comfy.rss()
+    comfy.run(mixed(5, None, None), extra={"memstow": "free"})
+    assert comfy.rss() - base <= max(0.05 * live, 32 * MB), (base, comfy.rss())
+    comfy.check_trace()
+    print(f"given back: /free without memstow {bare / MB:.1f} MB, with it {button / MB:.1f} MB, trigger {ours / MB:.1f} MB")
+except BaseException:
+    print(comfy.log()[-5000:])
+    raise
+finally:
+    comfy.stop()

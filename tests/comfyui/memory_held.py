@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+# needs: comfyui
+# timeout: 240
+# alone
+"""A real ComfyUI under memstow, and a node that keeps a model alive which is to be freed: the report, the log and the trace
+name the variable that holds it, and its bytes; the report of the process names who allocated them. When it lets go, the
+memory comes back."""
+import support
+from _comfy import MB, Comfy, link, mixed, need_real
+
+need_real("trigger_begin", "trigger_end", "trace", "decisions")
+comfy = Comfy("memstow", ffn=32_768)
+
+
+def workflow(kind, seed):
+    found = mixed(seed, unet_policy="free")
+    inputs = {"latent": link("sample"), "seed": seed}
+    found["hold"] = {"class_type": kind, "inputs": {**inputs, **({"model": link("unet_policy")} if kind == "Hold" else {})}}
+    found["digest"]["inputs"]["value"] = link("hold")
+    return found
+
+
+try:
+    comfy.run(workflow("Hold", 1))
+    model = next(o for o in comfy.report()["owners"] if o["type"] == "MODEL")
+    assert model["action"] == "free" and model["after_bytes"] >= comfy.weights, model
+    assert any("test_nodes.held[0]['model']" in why for why in model["why"]), model["why"]
+    assert "test_nodes.held[0]['model']" in comfy.log() and not any("node cache" in why for why in model["why"])
+    held = [line for line in comfy.lines("HELD") if line["owner"] == model["owner"]]
+    assert held and any("test_nodes.held" in holder for holder in held[-1]["holders"]), held
+    assert comfy.report()["trigger_seconds"] < 10, comfy.report()["trigger_seconds"]
+    report = support.report(comfy.pid(), "--by=model")
+    site = max((s for s in report["sites"] if (s.get("model") or "") == model["name"]), key=lambda s: s["live_bytes"])
+    assert any(frame["function"].startswith("UNETLoader.load_unet") for frame in site["stack"]), site
+    answer = comfy.get("/memstow/snapshot", {})
+    text = support.memstow("decisions", comfy.folder / "output" / answer["file"]).stdout
+    assert "test_nodes.held" in text, text[-2000:]
+    rss = comfy.rss()
+    comfy.run(workflow("LetGo", 2))
+    assert "MODEL" not in comfy.owners() and rss - comfy.rss() >= comfy.weights - 16 * MB, (rss, comfy.rss())
+except BaseException:
+    print(comfy.log()[-3000:])
+    raise
+finally:
+    comfy.stop()

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# needs: comfyui cc
+# timeout: 120
+"""In a real ComfyUI, on the test double: policies of three models from loaders of their own. What is to be freed goes, with
+what reaches it in the node cache, and nothing else; a policy stays over cached runs, until it is changed or its node is
+removed; a kept model is found again after another workflow."""
+from _comfy import Comfy, link, mixed, policy, sample, unet
+
+comfy = Comfy()
+
+
+def cached(done):
+    return set(dict(done["status"]["messages"])["execution_cached"]["nodes"])
+
+
+def reads(owner):
+    """How the policy of an owner was found at the last trigger: (rule, policy)."""
+    last = [line for line in comfy.lines("READ") if line["owner"] == owner][-1]
+    return last["rule"], last["policy"]
+
+
+try:
+    comfy.run(mixed(1))
+    first = comfy.owners()
+    assert set(first) == {"CLIP", "VAE"}, first
+    assert [o["type"] for o in comfy.report()["freed"]] == ["MODEL"], comfy.report()
+    assert first["CLIP"]["rule"] == "patcher" and first["VAE"]["policy"] is None and first["VAE"]["is_loaded"]
+    assert first["CLIP"]["origin"] == "tiny.safetensors" and first["CLIP"]["live_bytes"] > 2e8
+
+    # the next run loads what was freed, and only that; what does not depend on it was cached
+    done = comfy.run(mixed(2))
+    assert cached(done) == {"clip", "clip_policy", "vae", "words", "latent"}, cached(done)
+    assert {t: o["id"] for t, o in comfy.owners().items()} == {t: o["id"] for t, o in first.items()}
+
+    # ten cached runs: nothing is executed, and the policy stays
+    for _ in range(10):
+        done = comfy.run(mixed(2))
+        assert "text" in cached(done) and "unet" not in cached(done)
+        assert comfy.owners()["CLIP"]["policy"] == "keep"
+    assert reads(first["CLIP"]["id"]) == ("patcher", "keep") and reads(first["VAE"]["id"]) == ("default", "keep")
+
+    # changed, removed, for one run
+    comfy.run(mixed(2, clip_policy="stow"))
+    assert comfy.owners()["CLIP"]["policy"] == "stow" and comfy.owners()["CLIP"]["stowed_bytes"] > 2e8
+    comfy.run(mixed(2, clip_policy=None))
+    assert comfy.owners()["CLIP"]["policy"] is None and comfy.owners()["CLIP"]["id"] == first["CLIP"]["id"]
+    comfy.run(mixed(2, clip_policy=None), extra={"memstow": {"CLIP": "free"}})
+    assert set(comfy.owners()) == {"VAE"}, comfy.owners()
+    assert comfy.report()["freed"][0]["rule"] == "extra_data of this run"
+    assert reads(first["CLIP"]["id"]) == ("run", "free")
+
+    # a kept model outlives another workflow, and is found by the next one that wants it
+    comfy.run(mixed(3, unet_policy="keep"))
+    kept = comfy.owners()
+    done = comfy.run({"other": unet("other.safetensors"), **sample("other", 4)})
+    assert {kept["MODEL"]["id"], kept["CLIP"]["id"]} <= {o["id"] for o in comfy.get("/memstow/owners")["owners"]}
+    done = comfy.run(mixed(5, unet_policy="keep"))
+    assert {"unet", "unet_policy", "clip", "clip_policy"} <= cached(done), cached(done)
+    assert comfy.owners()["MODEL"]["id"] == kept["MODEL"]["id"]
+
+    # a LoRA: the patcher that is loaded is not the one that the policy was set on
+    lora = {"unet": unet(), "unet_policy": policy("unet", "free", 3),
+            "lora": {"class_type": "LoraLoaderModelOnly", "inputs": {
+                "model": link("unet_policy"), "lora_name": "tiny.safetensors", "strength_model": 0.5}}}
+    comfy.run({**lora, **sample("lora", 6)})
+    assert reads(kept["MODEL"]["id"]) == ("parent", "free") and "MODEL" not in comfy.owners(), comfy.owners()
+    behind = {"unet": unet(), "lora": {**lora["lora"], "inputs": {**lora["lora"]["inputs"], "model": link("unet")}},
+              "unet_policy": policy("lora", "keep"), **sample("unet_policy", 7)}
+    comfy.run(behind)
+    assert reads(comfy.owners()["MODEL"]["id"]) == ("patcher", "keep")
+    assert len([o for o in comfy.get("/memstow/owners")["owners"] if o["type"] == "MODEL"]) == 1
+    assert not [line for line in comfy.lines("LOST")], comfy.lines("LOST")
+    assert "tools/comfyui/" not in comfy.log(), "a hook failed"
+except BaseException:
+    print(comfy.log()[-6000:])
+    raise
+finally:
+    comfy.stop()

@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+# needs: comfyui cc
+# timeout: 120
+"""The registry, with ComfyUI's own patchers, in this process: the one look-up of policies and its order, the flag of
+MultiGPU, ids that are used again by force, no leak over a thousand models, what is lost and what is not."""
+import _inprocess
+
+_inprocess.under_double(__file__)
+runs = _inprocess.load()
+
+import gc
+import sys
+import weakref
+
+import comfy.model_management as mm
+import comfy.model_patcher
+import torch
+
+import memstow
+from memstow_pack import registry as r
+
+registry, cpu = runs.registry, torch.device("cpu")
+
+
+def patcher(size=16):
+    return comfy.model_patcher.ModelPatcher(torch.nn.Linear(size, size), cpu, cpu)
+
+
+def rule(p):
+    ruling = registry.ruling(registry.find(p.model), p)
+    return ruling.policy, ruling.rule
+
+
+def lines(kind):
+    return [line for line in memstow.decisions()[0] if line["kind"] == kind]
+
+
+# the order of the look-up
+base = patcher()
+clone, cousin = base.clone(), base.clone()
+grandchild = clone.clone()
+assert rule(base) == (None, "default") and registry.ruling(registry.find(base.model), base).effective == "keep"
+registry.defaults = {"": "stow"}
+assert rule(grandchild) == ("stow", "default")
+registry.defaults = {"": "stow", "OTHER": "free", "CLIP": "keep"}
+assert rule(grandchild) == ("free", "default")
+base.model._mgpu_unload_distorch_model = False
+assert rule(grandchild) == ("keep", "flag")
+base.model._mgpu_unload_distorch_model = True
+assert rule(grandchild) == ("free", "flag")
+grandchild._mgpu_unload_distorch_model = False # the patcher's before the inner model's
+assert rule(grandchild) == ("keep", "flag") and rule(base) == ("free", "flag")
+registry.set(base.model, cousin, r.Setting("stow", 1, "9"))
+assert rule(grandchild) == ("stow", "inner") and rule(cousin) == ("stow", "patcher")
+registry.set(base.model, base, r.Setting("free", 2, "8"))
+assert rule(grandchild) == ("free", "parent") and rule(cousin) == ("stow", "patcher")
+registry.set(base.model, grandchild, r.Setting("keep", 3, "7"))
+assert rule(grandchild) == ("keep", "patcher") and rule(clone) == ("free", "parent")
+registry.this_run = r.for_one_run({"default": "stow", "VAE": "burn", "nonsense": 3, "clip": "free"})
+assert rule(grandchild) == ("stow", "run") and registry.this_run == {"": "stow", "CLIP": "free"}
+registry.this_run = {}
+registry.clear(registry.find(base.model), "7")
+assert rule(grandchild) == ("free", "parent")
+count = len(lines("SET"))
+registry.set(base.model, base, r.Setting("free", 2, "8")) # no news after the patcher's own
+registry.set(base.model, base, r.Setting("free", 2, "8"))
+assert len(lines("SET")) <= count + 1
+assert lines("SET")[0] == {"kind": "SET", "by": "comfyui", "owner": registry.find(base.model).owner.id,
+                           "patcher": id(cousin), "inner": id(base.model), "policy": "stow", "node": "9"}
+assert r.defaults({"MEMSTOW_POLICY": " Keep ", "MEMSTOW_POLICY_VAE": "free", "MEMSTOW_POLICY_CLIP": "eat"}) == \
+    {"": "keep", "VAE": "free"}
+assert r.for_one_run("free") == {"": "free"} and r.for_one_run(7) == {} and r.for_one_run(None) == {}
+registry.defaults = {}
+
+# ids that are used again: with the same addresses there are other models
+seen, again = {}, 0
+for _ in range(2000):
+    model = torch.nn.Linear(4, 4)
+    p = comfy.model_patcher.ModelPatcher(model, cpu, cpu)
+    identity = registry.find(model)
+    assert registry.ruling(identity, p).policy is None, "another model's policy"
+    assert identity.owner.id not in seen.values()
+    again += id(model) in seen
+    seen[id(model)] = identity.owner.id
+    registry.set(model, p, r.Setting("free"))
+    del model, p, identity
+gc.collect()
+assert again > 0, "no id was used twice: this showed nothing"
+assert len(registry.identities) == 1 and len(registry.settings) == 2, registry.identities
+assert registry.find(base.model).owner.figures().retired is False
+
+# the ids of a dead model, forced: a registry that remembers the id alone would find it
+victim = patcher()
+stale = registry.find(victim.model)
+registry.identities[id(victim)] = stale
+assert registry.find(victim) is None
+del registry.identities[id(victim)]
+
+# a kept model that dies is lost, with who dropped it; one that is freed is not
+stale.kept, registry.phase, number = True, "the test", stale.owner.id
+del stale
+
+
+def dropper():
+    global victim
+    del victim
+
+
+dropper()
+gc.collect()
+lost = lines("LOST")
+assert [(line["owner"], line["phase"]) for line in lost] == [(number, "the test")] and any(
+    "dropper registry.py" in frame for frame in lost[0]["stack"]), lost
+
+# the list of loaded models: dead entries compare equal, and entries go by themselves; what is kept is named, not counted
+first, second, third = patcher(), patcher(), patcher()
+mm.load_models_gpu([first, second, third])
+registry.set(second.model, second, r.Setting("free"))
+gone = weakref.ref(third.model)
+del third
+gc.collect()
+mm.unload_all_models()
+assert [e.model for e in mm.current_loaded_models if e.model is not None] in ([first], [first]), mm.current_loaded_models
+registry.set(second.model, second, r.Setting("keep"))
+del second
+gc.collect()
+mm.load_models_gpu([base])
+assert rule(base) == ("free", "patcher")
+mm.unload_all_models()
+assert [e.model for e in mm.current_loaded_models] == [first], "only what is kept stays"
+
+# a module that nothing refers to weakly, a patcher without a model
+assert list(r.patchers_in(None)) == [] and list(r.patchers_in([first])) == []
+assert list(r.patchers_in(first)) == [(first, first.model)]
+assert list(r.patchers_in(first.model)) == [(None, first.model)]
+assert sys.getrefcount(first.model) < 20

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+# needs: comfyui cc
+# timeout: 120
+"""Without memstow in the process the pack hooks nothing: ComfyUI's functions are its own, outputs are the same, the policy
+node is a wire, the routes are not there, and one line in the log says how to start it. The module does nothing, and says so
+once."""
+import subprocess, sys
+
+import support
+from _comfy import Comfy, mixed
+
+LOOKS = '''
+import logging
+import comfy.model_management, comfy.model_patcher, comfy.utils, comfy_execution.utils, execution
+import threading
+def places():
+    for holder, names in ((comfy.model_management, ("unload_all_models", "soft_empty_cache")),
+                          (comfy.model_patcher.ModelPatcher, ("__init__", "load", "unpatch_model")),
+                          (comfy.utils, ("load_torch_file",)),
+                          (comfy_execution.utils.CurrentNodeContext, ("__enter__", "__exit__")),
+                          (execution.PromptExecutor, ("execute_async", "reset")),
+                          (execution.PromptQueue, ("get_flags", "get", "__init__"))):
+        for name in names:
+            yield holder, name, getattr(holder, name)
+class Look:
+    RETURN_TYPES, FUNCTION, CATEGORY, OUTPUT_NODE = (), "run", "test", True
+    @classmethod
+    def INPUT_TYPES(cls):
+        return {"required": {}}
+    def run(self):
+        hooked = [name for holder, name, function in places() if "memstow" in function.__code__.co_filename
+                  or "tools/comfyui" in function.__code__.co_filename or hasattr(function, "__wrapped__")]
+        threads = [t.name for t in threading.enumerate() if "memstow" in t.name]
+        return {"ui": {"hooked": hooked, "threads": threads}}
+NODE_CLASS_MAPPINGS = {"Look": Look}
+'''
+digests = {}
+for name, under, pack in (("bare", None, False), ("without", None, True), ("under", "double", True)):
+    comfy = Comfy(under=under, pack=pack, name=name, before=("NODE_CLASS_MAPPINGS = {}", LOOKS))
+    try:
+        workflow = mixed(1) if pack else mixed(1, None, None)
+        done = comfy.wait(comfy.queue({**workflow, "look": {"class_type": "Look", "inputs": {}}}))
+        assert done["status"]["status_str"] == "success", done
+        digests[name] = comfy.digest(done)
+        look = done["outputs"]["look"]
+        if under:
+            assert "get_flags" in look["hooked"] and look["threads"] == ["memstow requests"], look
+        else:
+            assert look == {"hooked": [], "threads": []}, look
+            assert comfy.get("/memstow/owners") is None
+            log = comfy.log()
+            assert log.count("ComfyUI was not started under memstow") == int(pack) and "tools/comfyui/" not in log
+    except BaseException:
+        print(comfy.log()[-4000:])
+        raise
+    finally:
+        comfy.stop()
+assert len(set(digests.values())) == 1, digests
+
+USES = '''
+import asyncio, memstow
+assert not memstow.active() and memstow.version() is None
+owner = memstow.owner("a", policy="free")
+with owner.scope(), memstow.run("r"):
+    assert owner.assign(bytearray(10)) == owner.stow() == owner.restore() == owner.release() == memstow.trigger() == 0
+owner.set_policy("keep"), owner.set_idle(True), owner.adopt(owner), owner.retire(), memstow.trace({}), memstow.snapshot("no")
+assert memstow.decide() == [] and memstow.decisions() == ([], 0) and memstow.next_request(5) is None
+assert memstow.full_cleanup("x") is False and owner.figures().live_bytes == 0
+async def five():
+    memstow.follow_tasks()
+    return await memstow.follow(asyncio.sleep(0, 5), owner)
+assert asyncio.run(five()) == 5 and memstow.carry(len)("abc") == 3
+'''
+used = subprocess.run([sys.executable, "-c", USES], env={"PYTHONPATH": str(support.ROOT / "tools/python")}, text=True,
+                      capture_output=True)
+assert used.returncode == 0 and used.stderr.count("not started under memstow") == 1 and not used.stdout, used
+imported = subprocess.run([sys.executable, "-c", "import memstow, sys; assert 'torch' not in sys.modules"], text=True,
+                          env={"PYTHONPATH": str(support.ROOT / "tools/python")}, capture_output=True)
+assert imported.returncode == 0 and not imported.stderr, imported
