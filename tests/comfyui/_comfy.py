@@ -29,9 +29,13 @@ def prepare(folder, ffn=8192):
         (folder / "models" / name).mkdir(parents=True, exist_ok=True)
     size = unet_file(folder / "models/diffusion_models/tiny.safetensors", ffn)
     unet_file(folder / "models/diffusion_models/other.safetensors", 4096)
+    unet = safetensors.torch.load_file(folder / "models/diffusion_models/tiny.safetensors")
+    vae = {"decoder.middle.0.residual.0.gamma": torch.ones(32, 1, 1, 1), "decoder.head.0.gamma": torch.ones(8, 1, 1, 1)}
+    safetensors.torch.save_file({**{f"model.diffusion_model.{k}": v for k, v in unet.items()},
+                                 **{f"vae.{k}": v for k, v in vae.items()}},
+                                folder / "models/checkpoints/tiny.safetensors")
     # Of the VAE and the text encoder ComfyUI looks at a few keys, and makes the rest itself.
-    safetensors.torch.save_file({"decoder.middle.0.residual.0.gamma": torch.ones(32, 1, 1, 1),
-                                 "decoder.head.0.gamma": torch.ones(8, 1, 1, 1)}, folder / "models/vae/tiny.safetensors")
+    safetensors.torch.save_file(vae, folder / "models/vae/tiny.safetensors")
     safetensors.torch.save_file({"text_model.encoder.layers.0.mlp.fc1.weight": torch.zeros(3072, 768)},
                                 folder / "models/text_encoders/tiny.safetensors")
     safetensors.torch.save_file({"diffusion_model.blocks.0.ffn.0.lora_up.weight": torch.ones(ffn, 4) * 0.01,
@@ -110,7 +114,7 @@ class Comfy:
     def run(self, workflow, status="success", extra=None, seconds=60):
         """Runs a workflow and what follows it: returns its history, once the pack has looked at its end."""
         done = self.wait(self.queue(workflow, extra), seconds)
-        assert done["status"]["status_str"] == status, (done["status"], self.log()[-3000:])
+        assert done["status"]["status_str"] == status, str(done["status"])[:3000]
         self.settle(done)
         return done
 
@@ -191,6 +195,16 @@ def policy(of, word, priority=0):
 
 def unet(name="tiny.safetensors"):
     return {"class_type": "UNETLoader", "inputs": {"unet_name": name, "weight_dtype": "default"}}
+
+
+def checkpoint(workflow):
+    """The workflow, with its UNET and its VAE out of one checkpoint."""
+    for node in workflow.values():
+        for key, value in node["inputs"].items():
+            if value in (link("unet"), link("vae")):
+                node["inputs"][key] = link("ckpt", 0 if value == link("unet") else 2)
+    workflow = {name: node for name, node in workflow.items() if name not in ("unet", "vae")}
+    return {**workflow, "ckpt": {"class_type": "CheckpointLoaderSimple", "inputs": {"ckpt_name": "tiny.safetensors"}}}
 
 
 def mixed(seed=1, unet_policy="free", clip_policy="keep", vae_policy=None):

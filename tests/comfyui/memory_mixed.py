@@ -3,10 +3,10 @@
 # timeout: 240
 # alone
 """A real ComfyUI under memstow, with a UNET of more than 256 MB: the memory of what is to be freed is back when the run has
-ended, by the ledger and by RSS, from loaders of their own and from one loader for three; the others are found loaded by the
-next run; also after a node that fails, an interrupt and a node that runs out of memory, and with a LoRA."""
+ended, by the ledger and by RSS, from loaders of their own and from one checkpoint; the others are found loaded by the next
+run; also after a node that fails, an interrupt and a node that runs out of memory, and with a LoRA."""
 import support
-from _comfy import MB, Comfy, link, mixed, need_real, policy, sample
+from _comfy import MB, Comfy, checkpoint, link, mixed, need_real
 
 need_real("trigger_begin", "trigger_end", "trace", "decisions")
 comfy = Comfy("memstow", ffn=140_000, env={"MEMSTOW_POLICY_MODEL": "free"})
@@ -23,18 +23,6 @@ def is_back(least=0.95):
 
 def cached(done):
     return set(dict(done["status"]["messages"])["execution_cached"]["nodes"])
-
-
-def three(seed):
-    workflow = mixed(seed)
-    for name, output in (("unet", 0), ("clip", 1), ("vae", 2)):
-        del workflow[name]
-        for node in workflow.values():
-            for key, value in node["inputs"].items():
-                if value == link(name):
-                    node["inputs"][key] = link("all", output)
-    workflow["all"] = {"class_type": "LoadThree", "inputs": {"name": "tiny.safetensors"}}
-    return workflow
 
 
 try:
@@ -67,11 +55,15 @@ try:
     comfy.run(workflow)
     is_back()
 
-    comfy.run(three(7)) # of one loader: the rest stays, with its node
-    assert {o["type"] for o in comfy.report()["owners"]} == {"CLIP", "VAE"}
-    freed = [o for o in comfy.report()["freed"] if o["type"] == "MODEL"]
-    assert freed and freed[0]["after_bytes"] <= 0.05 * comfy.weights <= comfy.weights <= freed[0]["before_bytes"], freed
-    assert comfy.report()["rss"]["peak_bytes"] - comfy.report()["rss"]["after_bytes"] >= 0.95 * comfy.weights
+    # of one checkpoint: the VAE stays when the UNET goes, and is not loaded again with it
+    comfy.run(checkpoint(mixed(7)))
+    is_back()
+    vae = comfy.owners()["VAE"]
+    assert vae["origin"] == "tiny.safetensors" and vae["id"] != kept["VAE"]["id"] and vae["policy"] is None
+    done = comfy.run(checkpoint(mixed(8)))
+    is_back()
+    assert comfy.owners()["VAE"]["id"] == vae["id"] and comfy.owners()["CLIP"]["id"] == kept["CLIP"]["id"]
+    assert len(comfy.get("/memstow/owners")["owners"]) == 2
     comfy.check_trace()
 except BaseException:
     print(comfy.log()[-5000:])

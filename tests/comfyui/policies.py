@@ -4,7 +4,7 @@
 """In a real ComfyUI, on the test double: policies of three models from loaders of their own. What is to be freed goes, with
 what reaches it in the node cache, and nothing else; a policy stays over cached runs, until it is changed or its node is
 removed; a kept model is found again after another workflow."""
-from _comfy import Comfy, link, mixed, policy, sample, unet
+from _comfy import Comfy, checkpoint, link, mixed, policy, sample, unet
 
 comfy = Comfy()
 
@@ -69,6 +69,21 @@ try:
     comfy.run(behind)
     assert reads(comfy.owners()["MODEL"]["id"]) == ("patcher", "keep")
     assert len([o for o in comfy.get("/memstow/owners")["owners"] if o["type"] == "MODEL"]) == 1
+
+    # of one checkpoint: when the UNET is freed the VAE stays, and is the same when the loader runs again
+    comfy.run(checkpoint(mixed(8)))
+    owners = comfy.owners()
+    assert set(owners) == {"CLIP", "VAE"} and comfy.report()["freed"], owners
+    done = comfy.run(checkpoint(mixed(9)))
+    assert comfy.owners() == owners and "ckpt" not in cached(done), comfy.owners()
+    comfy.run(checkpoint(mixed(10, vae_policy="free")))
+    assert set(comfy.owners()) == {"CLIP"} and len(comfy.report()["freed"]) == 2
+    # of another loader nobody knows how to load a part again: what was to be freed is stowed
+    three = {"all": {"class_type": "LoadThree", "inputs": {"name": "tiny.safetensors"}}, "p": policy("all", "free"),
+             **sample("p", 11), "vae_digest": {"class_type": "Digest", "inputs": {"value": link("all", 2)}}}
+    comfy.run(three)
+    model = comfy.owners()["MODEL"]
+    assert model["policy"] == "free" and model["stowed_bytes"] and "its loader made" in comfy.report()["notes"][0], model
     assert not [line for line in comfy.lines("LOST")], comfy.lines("LOST")
     assert "tools/comfyui/" not in comfy.log(), "a hook failed"
 except BaseException:

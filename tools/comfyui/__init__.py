@@ -48,13 +48,14 @@ def _is_preloaded():
 
 
 def _start():
-    from . import hooks, policy_node, routes, runs as running, unload
+    from . import checkpoints, hooks, policy_node, routes, runs as running, unload
     from .registry import Registry, Setting, patchers_in
 
     registry = Registry()
     registry.trace = hooks.quietly(lambda kind, **values: memstow.trace({"kind": kind, "by": "comfyui", **values}))
     watch = hooks.Watch(registry)
-    button = unload.Button(registry)
+    parts = checkpoints.Parts(registry)
+    button = unload.Button(registry, parts)
     runs = running.Runs(registry, watch, button)
 
     @hooks.quietly
@@ -65,6 +66,7 @@ def _start():
 
     hooks.install(watch)
     button.install()
+    parts.install()
     runs.install()
     routes.install(runs)
     policy_node.MemstowPolicy.on_apply = apply

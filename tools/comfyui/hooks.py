@@ -5,6 +5,7 @@ import contextvars
 import functools
 import os
 import sys
+import weakref
 from typing import Any, Callable, Optional
 
 from . import log, memstow
@@ -187,6 +188,8 @@ class Watch:
         self.nodes.append({"node": node.id, "class": node.class_type, "rss_before": node.before, "rss_after": after})
         for identity in (*node.new, *node.touched):
             self.assign(identity)
+        for identity in node.new:
+            identity.siblings = [weakref.ref(other) for other in node.new if other is not identity]
         if node.provisional is None:
             return
         heirs = node.new or node.touched

@@ -71,9 +71,16 @@ class Identity:
         self.outputs: dict = {}         # with it, the cached outputs of nodes that lead to it: without them it is of no use
         self.assigned: frozenset = frozenset()
         self.changed = True             # its weights may lie elsewhere than when they were assigned
+        self.siblings: list = []        # weak: models that the same node made with it
+        self.checkpoint: Optional[tuple] = None # (key, place in the result, weak reference) of a checkpoint that it is part of
         self.pushed: Optional[tuple] = None
         self.stowed = False
         self.kept = False               # the last trigger kept it, so its death is news
+
+    def let_go(self) -> None:
+        """Nobody asks to keep it any more: what dies of that is not lost."""
+        self.kept = False
+        self.held, self.outputs = None, {}
 
     def ids(self) -> set:
         """The ids of all that is this model: of live objects, for as long as the caller holds them."""

@@ -1,6 +1,7 @@
 """The moment after every run. A run's end is recorded in a finally; what touches Python objects happens on ComfyUI's worker
 thread after task_done, in PromptQueue.get_flags, as do requests from outside, which a small thread waits for. There the
 policies are applied: decide, drop what is to be freed, finish, report."""
+import gc
 import queue
 import threading
 import time
@@ -8,6 +9,7 @@ import weakref
 from typing import Any, Callable, Optional
 
 from . import caches, log, memstow, report, unload
+from .checkpoints import siblings
 from .hooks import Watch, quietly, resident, wrap
 from .policy_node import NODE
 from .referrers import holders
@@ -101,6 +103,7 @@ class Runs:
             if identity.changed:
                 self.watch.assign(identity)
         self.trigger("run-ended", f"run {run['number']} {run['outcome']}", run)
+        self.button.parts.age()
         self.registry.this_run = {}
         self.watch.prompt = {}
 
@@ -142,6 +145,7 @@ class Runs:
         executor = self.executor() if self.executor is not None else None
         notes: list = []
         run = run or {"number": self.number, "prompt_id": None, "outcome": None, "reason": reason, "rss": resident()}
+        self._let_go()
         rulings = self._read(executor, notes)
         befores = {number: report.figures_of(identity.owner).live_bytes
                    for number, (identity, _ruling, _policy) in rulings.items()}
@@ -172,6 +176,20 @@ class Runs:
             log.info("%s", report.line(self.last))
         return given
 
+    def _let_go(self) -> None:
+        """What nobody asks to keep any more is held no longer; and what is garbage goes before anything is decided, so that
+        a collection later does not take away what was said to be kept."""
+        entries, is_any_free = unload.loaded(), False
+        for identity in self.registry.all():
+            ruling = self.registry.ruling(identity, self.registry.found(identity, entries))
+            is_any_free |= ruling.policy == "free"
+            if identity.held is not None and ruling.policy not in ("keep", "stow"):
+                identity.let_go()
+                is_any_free = True
+        identity = entries = None
+        if is_any_free:
+            gc.collect()
+
     def _read(self, executor: Any, notes: list) -> dict[int, tuple]:
         """Looks up each model's policy, hands it to memstow, and says in the trace how it was found."""
         entries, found = unload.loaded(), {}
@@ -180,10 +198,9 @@ class Runs:
             patcher = self.registry.found(identity, entries)
             ruling = self.registry.ruling(identity, patcher)
             policy, instead = ruling.policy, {}
-            if policy == "free" and unknown:
-                policy = "stow"
-                instead = {"instead": "stow", "because": f"unknown cache class {unknown[0]}"}
-                notes.append(f"{identity.owner.name} is stowed, not freed: unknown cache class {unknown[0]}")
+            if policy == "free" and (because := self._why_not_free(identity, unknown, entries)):
+                policy, instead = "stow", {"instead": "stow", "because": because}
+                notes.append(f"{identity.owner.name} is stowed, not freed: {because}")
             pushed = (policy, ruling.priority)
             if pushed != identity.pushed and (policy is not None or identity.pushed):
                 identity.owner.set_policy(policy, ruling.priority)
@@ -196,6 +213,16 @@ class Runs:
             found[identity.owner.id] = (identity, ruling, policy)
         return found
 
+    def _why_not_free(self, identity: Identity, unknown: list, entries: list) -> str:
+        """Why a model has to be stowed where it was to be freed; "" if it need not."""
+        if unknown:
+            return f"unknown cache class {unknown[0]}"
+        if identity.checkpoint is None: # to free it is to drop its loader's output: others in there would be loaded again
+            for other in siblings(identity):
+                if self.registry.ruling(other, self.registry.found(other, entries)).policy != "free":
+                    return f"its loader made {other.owner.name} with it, which stays"
+        return ""
+
     def _drop(self, identities: list, executor: Any) -> tuple[set, dict]:
         """Drops what is to be freed. Returns the owners that are gone, and of the others who holds them: node classes and
         Python objects."""
@@ -206,6 +233,7 @@ class Runs:
         targets = set().union(*(identity.ids() for identity in identities))
         for identity in self.registry.all(): # outputs that lead to another model may lead to this one, too
             identity.outputs = {key: entry for key, entry in identity.outputs.items() if not caches.reaches(entry, targets)}
+        self.button.parts.keep(identities)
         unload.drop(identities, executor)
         unload.collect_if_alive(models)
         gone = {number for number, identity in keys.items() if identity.model() is None}
@@ -232,7 +260,7 @@ class Runs:
         entries = unload.loaded()
         for number, (identity, ruling, _policy) in rulings.items():
             if ruling.policy not in ("keep", "stow") or actions.get(number) == "free":
-                identity.held, identity.outputs = None, {}
+                identity.let_go()
                 continue
             identity.held = self.registry.found(identity, entries) or identity.model()
             of_now = caches.of_models(executor.caches, identity.ids(), of_this_prompt=True) if executor is not None else {}

@@ -5,6 +5,7 @@ import os
 from typing import Any, Callable, Iterable
 
 from . import caches, log
+from .checkpoints import Parts
 from .hooks import quietly, wrap
 from .registry import Identity, Registry
 
@@ -34,7 +35,7 @@ def drop(identities: Iterable[Identity], executor: Any) -> list[str]:
     reaches them. Returns the classes of the nodes whose outputs went."""
     targets, models = set(), set()
     for identity in identities:
-        identity.held, identity.kept, identity.outputs = None, False, {}
+        identity.let_go()
         targets |= identity.ids()
         models.add(identity.key)
     if not targets:
@@ -53,9 +54,10 @@ def collect_if_alive(models: list) -> None:
 class Button:
     """unload_all_models(), PromptExecutor.reset() and full_cleanup(), as they are with policies."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, parts: Parts) -> None:
         self.registry = registry
         self.takes_all = os.environ.get("MEMSTOW_FREE_BUTTON", "").strip().lower() == "all"
+        self.parts = parts
         self.pressed = False    # between get_flags(), which said so, and the next prompt
 
     def goes(self, patcher: Any) -> bool:
@@ -77,7 +79,8 @@ class Button:
         """What the user asked to be dropped is not lost; with MEMSTOW_FREE_BUTTON=all not even what was to be kept."""
         for identity in self.registry.all():
             if everything or identity.held is None:
-                identity.held, identity.kept, identity.outputs = None, False, {}
+                identity.let_go()
+        self.parts.clear(everything)
 
     def install(self) -> None:
         button = self
