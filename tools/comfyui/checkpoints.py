@@ -37,6 +37,7 @@ class Parts:
                 if sibling not in going and sibling.checkpoint and (value := sibling.checkpoint[2]()) is not None:
                     key, place, _value = sibling.checkpoint
                     self.kept.setdefault(key, {})[place] = (value, sibling)
+                    self.aged.discard(key)
         for key, places in list(self.kept.items()):
             self.kept[key] = {place: part for place, part in places.items() if part[1] not in going}
 
@@ -55,10 +56,14 @@ class Parts:
 
     @quietly
     def remember(self, key: tuple, result: Any) -> None:
+        found = []
         for place, value in enumerate(result[:len(OPTIONS)]):
             for _patcher, model in patchers_in(value) if value is not None else ():
                 if identity := self.registry.find(model):
                     identity.checkpoint = (key, place, weakref.ref(value))
+                    found.append(identity)
+        for identity in found:
+            identity.siblings = [weakref.ref(other) for other in found if other is not identity]
 
     def install(self) -> None:
         import comfy.sd

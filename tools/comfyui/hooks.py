@@ -188,7 +188,7 @@ class Watch:
         self.nodes.append({"node": node.id, "class": node.class_type, "rss_before": node.before, "rss_after": after})
         for identity in (*node.new, *node.touched):
             self.assign(identity)
-        for identity in node.new:
+        for identity in (i for i in node.new if i.checkpoint is None): # a checkpoint's have theirs
             identity.siblings = [weakref.ref(other) for other in node.new if other is not identity]
         if node.provisional is None:
             return
