@@ -71,7 +71,7 @@ with memstow.run("picture 1"): # what they are for
 for model in models:
     model.owner.set_idle(True) # between two runs nobody uses them
 before = {model.owner.id: model.owner.figures() for model in models}
-for decision in memstow.decide("run-ended", "picture 1"): # in the order in which it is to be done
+for decision in memstow.decide("run_ended", "picture 1"): # in the order in which it is to be done
     if decision.action == "free" and decision.owner in by_owner:
         by_owner[decision.owner].drop()
 given = memstow.finish() # stows, and gives back what is free

@@ -66,7 +66,8 @@ def need_real(*names):
 class Comfy:
     """A running ComfyUI. under: "double", "memstow" or None."""
 
-    def __init__(self, under="double", env=None, arguments=(), ffn=8192, pack=True, name="comfyui", before=()):
+    def __init__(self, under="double", env=None, arguments=(), ffn=8192, pack=True, name="comfyui", before=(),
+                 options=()):
         self.port, self.folder = support.free_port(), (support.HERE / name)
         command = support.comfyui_command(self.port, self.folder, *arguments)
         self.weights = prepare(self.folder, ffn)
@@ -79,7 +80,7 @@ class Comfy:
         if under == "double":
             environment["LD_PRELOAD"] = str(_double.library())
         elif under == "memstow":
-            command = [support.MEMSTOW, "run", "--quiet", "-o", f"{name}.mst", "--", *command]
+            command = [support.MEMSTOW, "run", "--quiet", "-o", f"{name}.mst", *options, "--", *command]
         self.log_file = support.HERE / f"{name}.log"
         with open(self.log_file, "w") as log:
             self.server = support.start(*command, stdout=log, stderr=log, env=environment)

@@ -152,7 +152,7 @@ raises("ENOENT", run.end)
 second.assign(bytearray(70))
 second.set_idle(True)
 assert second.stow() == 70 and second.figures().stowed_bytes == 70 and second.restore() == 70 and second.release() == 0
-decided = memstow.decide("run-ended", "text")
+decided = memstow.decide("run_ended", "text")
 raises("EBUSY", memstow.decide)
 assert {d.owner: (d.policy, d.action, d.why, d.live_bytes) for d in decided}[second.id] == ("stow", "stow", "policy", 70)
 assert memstow.finish() == 70 and memstow.trigger() == 0

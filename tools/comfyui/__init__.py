@@ -28,8 +28,7 @@ def _module():
     here, library = pathlib.Path(__file__).resolve().parent, _library()
     places = [here.parent / "python"]
     if library is not None:
-        places += [library.parent / "python", library.parent.parent / "share/memstow/python",
-                   *(folder / "tools/python" for folder in library.parents)]
+        places += [folder / place for folder in library.parents for place in ("share/memstow/python", "tools/python")]
     places += [pathlib.Path(folder) for folder in sys.path]
     for place in places:
         if (place / "memstow.py").is_file():

@@ -149,7 +149,8 @@ class Watch:
             return
         node: Optional[Node] = _here.get()
         files = node.files if node is not None else []
-        identity, is_new = self.registry.add(model, patcher, kind_of(model, patcher),
+        kind = "" if self.registry.find(model) else kind_of(model, patcher)
+        identity, is_new = self.registry.add(model, patcher, kind,
                                              "+".join(files) or (node.class_type if node is not None else ""))
         if node is None:
             if is_new:
@@ -303,20 +304,21 @@ def install(watch: Watch) -> None:
 
     wrap(patcher_class, "__init__", made)
 
-    def moved(before: Callable) -> Callable:
+    def moved(before: Callable, is_use: bool = True) -> Callable:
         def method(self: Any, *arguments: Any, **options: Any) -> Any:
             identity = watch.registry.find(getattr(self, "model", None))
             if identity is None:
                 return before(self, *arguments, **options)
             identity.changed = True
-            if identity.stowed:
+            if identity.stowed and is_use:
                 quietly(bring_back)(identity)
             with QuietScope(identity.owner): # patched weights, and copies of the original ones, are the model's
                 return before(self, *arguments, **options)
         return method
 
-    for name in ("load", "unpatch_model"):
+    for name in ("load", "partially_load"):
         wrap(patcher_class, name, moved)
+    wrap(patcher_class, "unpatch_model", functools.partial(moved, is_use=False))
 
     def read(before: Callable) -> Callable:
         def load_torch_file(ckpt: Any, *arguments: Any, **options: Any) -> Any:

@@ -11,6 +11,16 @@ MOST_LINES = 10_000
 
 
 def owners(runs: Runs) -> list[dict]:
+    """The models that are alive, while the worker thread may be making more."""
+    for _attempt in range(5):
+        try:
+            return owners_now(runs)
+        except RuntimeError: # a set changed its size while it was looked at
+            continue
+    return []
+
+
+def owners_now(runs: Runs) -> list[dict]:
     from . import unload
     entries, found = unload.loaded(), []
     for identity in runs.registry.all():

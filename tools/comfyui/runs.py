@@ -1,6 +1,7 @@
 """The moment after every run. A run's end is recorded in a finally; what touches Python objects happens on ComfyUI's worker
 thread after task_done, in PromptQueue.get_flags, as do requests from outside, which a small thread waits for. There the
 policies are applied: decide, drop what is to be freed, finish, report."""
+import contextlib
 import gc
 import queue
 import threading
@@ -102,7 +103,7 @@ class Runs:
         for identity in self.registry.all():
             if identity.changed:
                 self.watch.assign(identity)
-        self.trigger("run-ended", f"run {run['number']} {run['outcome']}", run)
+        self.trigger("run_ended", f"run {run['number']} {run['outcome']}", run)
         self.button.parts.age()
         self.registry.this_run = {}
         self.watch.prompt = {}
@@ -294,8 +295,8 @@ class Runs:
         total = 0
         for identity in identities:
             number = identity.owner.id if identity is not None else ticket.owner
-            if ticket.kind == "stow":
-                memstow.Owner(number, "model", "", "").set_idle(True)
+            if ticket.kind == "stow" and identity is not None:
+                identity.owner.set_idle(True)
             total += call(number)
             if identity is not None:
                 identity.stowed = bool(report.figures_of(number).stowed_bytes)
@@ -370,7 +371,7 @@ class Runs:
         def next_item(before: Callable) -> Callable:
             def get(self: Any, timeout: Any = None) -> Any:
                 # A flag that is set while the worker is busy wakes nobody: under the queue's lock we look before it waits.
-                with self.mutex:
+                with getattr(self, "mutex", None) or contextlib.nullcontext():
                     if timeout is not None and (runs.cleanup is not None or not runs.tickets.empty()):
                         return None
                     return before(self, timeout=timeout)

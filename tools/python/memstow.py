@@ -39,9 +39,10 @@ ABI_MAJOR = 1
 KINDS = {"model": 1, "node": 2, "run": 3, "custom": 4}
 POLICIES = {None: 0, "keep": 1, "stow": 2, "free": 3}
 OUTCOMES = {"ok": 0, "failed": 1, "cancelled": 2, "out-of-memory": 3}
-REASONS = {"run-ended": 1, "request": 2, "pressure": 3, "idle": 4}
+REASONS = {"run_ended": 1, "request": 2, "pressure": 3, "idle": 4}
 ASKS = {1: "trigger", 2: "stow", 3: "restore", 4: "release"}
-WHYS = {1: "nothing said", 2: "policy", 3: "in use", 4: "pressure", 5: "empty", 6: "retired", 7: "not needed"}
+WHYS = {1: "nothing_said", 2: "policy", 3: "in_use", 4: "pressure", 5: "empty", 6: "retired", 7: "not_needed", 8: "cannot",
+        9: "recent"}
 KIND_NAMES = {number: name for name, number in KINDS.items()}
 POLICY_NAMES = {number: name for name, number in POLICIES.items()}
 
