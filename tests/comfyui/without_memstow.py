@@ -11,11 +11,12 @@ from _comfy import Comfy, mixed
 
 LOOKS = '''
 import logging
-import comfy.model_management, comfy.model_patcher, comfy.utils, comfy_execution.utils, execution
+import comfy.model_management, comfy.model_patcher, comfy.sd, comfy.utils, comfy_execution.utils, execution
 import threading
 def places():
     for holder, names in ((comfy.model_management, ("unload_all_models", "soft_empty_cache")),
-                          (comfy.model_patcher.ModelPatcher, ("__init__", "load", "unpatch_model")),
+                          (comfy.model_patcher.ModelPatcher, ("__init__", "load", "partially_load", "unpatch_model")),
+                          (comfy.sd, ("load_checkpoint_guess_config",)),
                           (comfy.utils, ("load_torch_file",)),
                           (comfy_execution.utils.CurrentNodeContext, ("__enter__", "__exit__")),
                           (execution.PromptExecutor, ("execute_async", "reset")),
