@@ -370,9 +370,11 @@ class Runs:
 
         def next_item(before: Callable) -> Callable:
             def get(self: Any, timeout: Any = None) -> Any:
-                # A flag that is set while the worker is busy wakes nobody: under the queue's lock we look before it waits.
+                # A flag that is set while the worker is busy wakes nobody, and is looked at minutes later: under the queue's
+                # lock we look before it waits.
                 with getattr(self, "mutex", None) or contextlib.nullcontext():
-                    if timeout is not None and (runs.cleanup is not None or not runs.tickets.empty()):
+                    if timeout is not None and (
+                            runs.cleanup is not None or not runs.tickets.empty() or getattr(self, "flags", None)):
                         return None
                     return before(self, timeout=timeout)
             return get
