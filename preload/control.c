@@ -82,7 +82,9 @@ static int start_thread(int which, pthread_t *thread, void *(*work)(void *)) {
 /* glibc takes one block from the program's allocator for each thread: the vector of its thread-local storage, of which
  * the second element is what the thread's descriptor has at its second word. It is ours, not the program's: so it is
  * counted out, and in again before the thread's end, where it is freed. */
-static bool find_vector(pthread_t thread, struct host_block *vector) {
+__attribute__((no_sanitize("thread"))) /* it was written before the thread began, which ThreadSanitizer cannot know */
+static bool
+find_vector(pthread_t thread, struct host_block *vector) {
     enum { ELEMENT = 16 };
     return host_find(((const uintptr_t *)thread)[1] - ELEMENT, vector);
 }
