@@ -41,7 +41,8 @@ try:
     print(f"grown by {ledger} bytes of the ledger and {arenas} of arenas, {rss} of RSS; memstow itself by {own}")
     assert ledger < MB and arenas <= 2 * MB and rss < 4 * MB, (ledger, arenas, rss, own)
     assert set(comfy.owners()) == {"CLIP", "VAE"} and comfy.owners()["CLIP"]["id"] == owner
-    models = [o for o in support.report(comfy.pid())["owners"] if o["kind"] == "model" and o["live_bytes"] > MB]
+    # An arena that Python took in the scope of a model is that model's.
+    models = [o for o in support.report(comfy.pid())["owners"] if o["kind"] == "model" and o["live_bytes"] > 2 * MB]
     assert len(models) <= 2, models
 except BaseException:
     print(comfy.log()[-3000:])

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <time.h>
 
-enum { THREADS = 8, OWNERS = 4096, BLOCKS = 512, MOST = 3000, HUGE = 600000, DEPTH = 8 };
+enum { THREADS = 8, OWNERS = 512, BLOCKS = 512, MOST = 3000, HUGE = 600000, DEPTH = 8 };
 
 static uint32_t owners[OWNERS]; /* that were ever opened, of any kind */
 static uint8_t kinds[OWNERS];
@@ -205,7 +205,7 @@ static void *work(void *argument) {
                 open_one(self);
             else if (what < 95)
                 garbage(self);
-            else if (what < 96) {
+            else if (what < 96 && next_random(self, 1000) == 0) {
                 if (run) abi_memstow_run_end(run, next_random(self, 4));
                 int64_t begun = abi_memstow_run_begin("run");
                 run = begun > 0 ? (uint32_t)begun : 0;
