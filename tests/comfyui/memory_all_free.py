@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # needs: comfyui
-# timeout: 240
+# timeout: 600
 # alone
 """A real ComfyUI under memstow. All free: what loading took is back. All keep: the trigger touches nothing. Parity: with nothing
 kept, /free with both flags gives back as much as in a ComfyUI without memstow, and our own trigger as much as that."""

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # needs: comfyui
-# timeout: 240
+# timeout: 600
 # alone
 """A real ComfyUI under memstow: fifty runs that each load a UNET, free it, and keep a CLIP grow the ledger by less than 1 MB,
 and by at most two arenas of Python's (1 MB each; ComfyUI's history is in them), and RSS, without what memstow itself has, by

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # needs: comfyui
-# timeout: 240
+# timeout: 600
 # alone
 """A real ComfyUI under memstow, and a node that keeps a model alive which is to be freed: the report, the log and the trace
 name the variable that holds it, and its bytes; the report of the process names who allocated them. When it lets go, the

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # needs: comfyui
-# timeout: 240
+# timeout: 600
 # alone
 """A real ComfyUI under memstow, with a UNET of more than 256 MB: the memory of what is to be freed is back when the run has
 ended, by the ledger and by RSS, from loaders of their own and from one checkpoint; the others are found loaded by the next

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # needs: comfyui
-# timeout: 240
+# timeout: 600
 # alone
 """A real ComfyUI under memstow: a UNET of more than 512 MB that is to be stowed is out after the run, by RSS and by the memory
 of its cgroup, and the next run's output is the same to the bit."""
