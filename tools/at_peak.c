@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-enum { NEAR_MIN = 1 << 20, NEAR_LIVE = 4 /* part of the peak that what is live may be off, and still be called it */ };
+enum { NEAR_MIN = 1 << 20, NEAR_LIVE = 4 /* part of the peak that what is shown may be off, and still be called it */ };
 
 static uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
 
@@ -33,10 +33,16 @@ int64_t at_peak_distance(const struct image *image) {
     return (int64_t)(image_peak(image) - image->header.picture_bytes);
 }
 
+static bool is_of_highest(const struct image *image) {
+    uint64_t peak = image_peak(image);
+    return distance(peak, image->header.picture_peak) <= most(peak / 100, NEAR_MIN);
+}
+
 bool at_peak_of_highest(const struct image *image) {
     uint64_t peak = image_peak(image), near = most(peak / 100, NEAR_MIN);
     if (image->picture_is_live) return distance(peak, image->header.picture_bytes) <= most(near, peak / NEAR_LIVE);
-    return !image->has_picture || distance(peak, image->header.picture_peak) <= near;
+    return !image->has_picture ||
+           (is_of_highest(image) && distance(peak, image->header.picture_bytes) <= most(near, peak / NEAR_LIVE));
 }
 
 bool at_peak_since_freed(const struct image *image) {
@@ -60,11 +66,12 @@ void at_peak_words(const struct image *image, char *text, size_t size) {
     else if (image->picture_is_live)
         snprintf(text, size, "what %s: no picture of the ledger is nearer to the peak. It is %s off.", live_when(image),
                  distance.s);
-    else if (at_peak_of_highest(image))
-        snprintf(text, size, "the ledger at %s, %s after the start, %s off the peak.",
+    else if (is_of_highest(image))
+        snprintf(text, size, "the ledger at %s, as it fell from the peak of %s after the start: %s off that peak.",
                  text_size(header->picture_bytes).s, text_duration(after).s, distance.s);
     else
         snprintf(text, size,
-                 "the ledger %s after the start. The peak came later and was %s higher: there is no picture of it.",
+                 "the ledger as it fell from a peak %s after the start. The highest came later and was %s higher: "
+                 "there is no picture of it.",
                  text_duration(after).s, distance.s);
 }

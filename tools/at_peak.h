@@ -11,7 +11,7 @@
 void at_peak_choose(struct image *image);
 /* How far the figures are from the highest total. */
 int64_t at_peak_distance(const struct image *image);
-/* False when the picture is of an earlier peak than the highest, and nothing nearer is known. */
+/* False when all that is known is far from the highest total: a picture of an earlier peak, or one taken late. */
 bool at_peak_of_highest(const struct image *image);
 
 /* Which figures they are, as the rest of a sentence: "the ledger at 7.0 MiB, ..." */

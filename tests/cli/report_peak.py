@@ -4,10 +4,11 @@ from _ledger import MIB, Ledger
 from support import memstow, report
 
 
-def ledger(live, peak, picture, **header):
+def ledger(live, peak, picture, late=MIB // 2, **header):
     """Two modules: the picture shows them in equal parts, live memory is of the first."""
-    made = Ledger(total_peak=peak, host_peak=peak, picture=picture and (picture, picture - MIB // 2, 2 * 10**9), **header)
-    parts = (picture // 2 - MIB // 2, picture // 2) if picture else (None, None)
+    made = Ledger(total_peak=peak, host_peak=peak, picture=picture and (picture, picture - late, 2 * 10**9), **header)
+    half = (picture - late + MIB // 2) // 2
+    parts = (half - MIB // 2, half) if picture else (None, None)
     made.count(made.site(made.module("/opt/program"), peak=parts[0]), alloc=(peak, 40), free=(peak - live, 10))
     made.count(made.site(made.module("/lib/x.so"), peak=parts[1]), alloc=(MIB, 1), free=(MIB, 1))
     return made.save("x.mst")
@@ -23,11 +24,16 @@ def column(title):
 
 
 ledger(live=3 * MIB, peak=64 * MIB, picture=64 * MIB)
-assert column("      at peak") == ('The column "at peak" shows the ledger at 63.5 MiB, 1.0 s after the start, '
-                                   '512.0 KiB off the peak.', [["31.5", "MiB"], ["32.0", "MiB"]]), column("at peak")
+assert column("      at peak") == ('The column "at peak" shows the ledger at 63.5 MiB, as it fell from the '
+                                   'peak of 1.0 s after the start: 512.0 KiB off that peak.', [["31.5", "MiB"], ["32.0", "MiB"]]), column("at peak")
 found = report("x.mst")["peak"]
 assert found == {"picture_bytes": 64 * MIB - MIB // 2, "picture_blocks": 2, "picture_of_bytes": 64 * MIB,
                  "distance_bytes": MIB // 2, "from": "picture", "seconds_after_start": 1.0}, found
+
+# A large block was freed at once: the picture is of the peak, and far from it, which the column's name says.
+ledger(live=3 * MIB, peak=64 * MIB, picture=64 * MIB, late=34 * MIB)
+assert column("  at 30.0 MiB") == ('The column "at 30.0 MiB" shows the ledger at 30.0 MiB, as it fell from the peak '
+                                   'of 1.0 s after the start: 34.0 MiB off that peak.', [["14.8", "MiB"], ["15.2", "MiB"]]), column("MiB")
 
 # A program that grows: what is live at its end is the peak, or nearly.
 ledger(live=62 * MIB, peak=64 * MIB, picture=10 * MIB)
@@ -41,8 +47,8 @@ assert {m["module"]: m["peak_bytes"] for m in document["modules"]} == {"/opt/pro
 
 # Neither is near: the column says what it shows.
 ledger(live=3 * MIB, peak=64 * MIB, picture=10 * MIB)
-assert column("   at 9.5 MiB") == ('The column "at 9.5 MiB" shows the ledger 1.0 s after the start. The peak came later '
-                                   'and was 54.5 MiB higher: there is no picture of it.',
+assert column("   at 9.5 MiB") == ('The column "at 9.5 MiB" shows the ledger as it fell from a peak 1.0 s after the '
+                                   'start. The highest came later and was 54.5 MiB higher: there is no picture of it.',
                                    [["4.5", "MiB"], ["5.0", "MiB"]]), column("MiB")
 found = report("x.mst")["peak"]
 assert (found["picture_of_bytes"], found["distance_bytes"]) == (10 * MIB, 64 * MIB - 10 * MIB + MIB // 2), found
