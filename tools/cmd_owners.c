@@ -7,6 +7,7 @@
 
 #include <getopt.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { BEFORE_NAME = 67, NAME_LEAST = 12, WHOLE_NAME = 1000 };
@@ -15,8 +16,8 @@ static int help(void) {
     puts("usage: memstow owners FILE|PID [--json]\n"
          "\n"
          "The owners that a program has registered: models, nodes, runs and others, each\n"
-         "with its policy and priority, and what it holds. Those that hold most come\n"
-         "first; what is gone and holds nothing is only counted.\n"
+         "with its policy and priority, and what it holds, in memory or stowed. Those\n"
+         "that hold most come first; what is gone and holds nothing is only counted.\n"
          "\n"
          "  --json   one JSON document with all of them, sizes in bytes\n"
          "\n"
@@ -30,6 +31,11 @@ static double share(const struct roster *roster, const struct roster_row *row) {
 }
 
 static const char *state(const struct snap_owner *owner) { return roster_is_retired(owner) ? "retired" : "live"; }
+
+/* The ledger has what was stowed at the last move: some of it may have been freed since. */
+static uint64_t stowed_bytes(const struct roster_row *row) {
+    return row->owner->stowed_bytes < row->live_bytes ? row->owner->stowed_bytes : row->live_bytes;
+}
 
 /* --- text --- */
 
@@ -45,7 +51,11 @@ static void print_row(const struct roster *roster, const struct roster_row *row,
     printf("%7u %-6s %-7s %-6s %5d ", owner->id, roster_kind(owner), state(owner), policy ? policy : "-",
            owner->priority);
     print_figures(roster, row);
-    fputs(text_fit(image_string(image, owner->name), room).s, stdout);
+    char stowed[64] = "";
+    if (stowed_bytes(row)) snprintf(stowed, sizeof stowed, ", %s stowed", text_size(stowed_bytes(row)).s);
+    int left = room - (int)strlen(stowed);
+    fputs(text_fit(image_string(image, owner->name), left < NAME_LEAST ? NAME_LEAST : left).s, stdout);
+    fputs(stowed, stdout);
     if (*origin && room == WHOLE_NAME) printf("  (%s)", text_fit(origin, room).s);
     putchar('\n');
 }
@@ -69,7 +79,8 @@ static void print_text(const struct roster *roster, const struct image *image) {
     printf("%35s ", "");
     print_figures(roster, &roster->untagged);
     puts("(nobody's)");
-    if (left_out) printf("\n%s that are gone hold nothing\n", text_count(left_out).s);
+    if (left_out)
+        printf("\n%s that %s nothing\n", text_count(left_out).s, left_out == 1 ? "is gone holds" : "are gone hold");
 }
 
 /* --- JSON --- */
@@ -90,7 +101,7 @@ static void json_row(struct json *json, const struct image *image, const struct 
         json_null(json, "adopted_by");
     json_number(json, "live_bytes", row->live_bytes);
     json_number(json, "live_blocks", row->live_blocks);
-    json_number(json, "stowed_bytes", owner->stowed_bytes);
+    json_number(json, "stowed_bytes", stowed_bytes(row));
     json_end_object(json);
 }
 

@@ -238,8 +238,9 @@ static void json_owner(struct json *json, const struct image *image, const struc
     json_number(json, "live_bytes", sum->live_bytes);
     json_number(json, "live_blocks", sum->live_blocks);
     json_number(json, "peak_bytes", sum->peak_bytes);
-    json_null(json, "resident_bytes"); /* owners share pages */
-    json_number(json, "stowed_bytes", owner ? owner->stowed_bytes : 0);
+    json_null(json, "resident_bytes");                 /* owners share pages */
+    uint64_t stowed = owner ? owner->stowed_bytes : 0; /* at the last move: some may have been freed since */
+    json_number(json, "stowed_bytes", stowed < sum->live_bytes ? stowed : sum->live_bytes);
     json_end_object(json);
 }
 

@@ -27,7 +27,7 @@ assert shown["1"] == "1 model live stow -3 6.0 MiB 6 30.0 % unet (UNETLoader)".s
 assert shown["2"][:5] == "2 model live keep 0".split()
 assert shown["6"][:9] == "6 custom retired free 0 3.0 MiB 3 15.0".split(), text
 assert "5.0 MiB         5  25.0 %  (nobody's)" in text and "\x1b" not in text
-assert "\n21 that are gone hold nothing\n" in text, text
+assert "\n21 that are gone hold nothing\n" in text and "stowed" not in text, text
 
 document = json.loads(memstow("owners", "x.mst", "--json").stdout)
 assert (document["format"], document["version"]) == ("memstow-owners", 1)
@@ -40,6 +40,20 @@ assert owners[unet] == {"id": unet, "kind": "model", "name": "unet", "origin": "
 assert owners[loading]["adopted_by"] == unet and owners[loading]["live_bytes"] == 0
 assert owners[gone]["policy"] is None and owners[gone]["state"] == "retired"
 assert sum(o["live_bytes"] for o in owners.values() if o["kind"] in ("model", "custom")) == 10 * MIB
+
+# What is stowed is told with the name, and is never more than there is: the ledger has it as of the last move.
+ledger = Ledger()
+module = ledger.module("/opt/program")
+for name, stowed in (("put away", 3), ("read again", 9)):
+    ledger.count(ledger.site(module, tag=ledger.tag(model=ledger.owner(1, name, stowed=stowed * MIB))), alloc=(4 * MIB, 1))
+ledger.owner(1, "freed", stowed=MIB)
+ledger.owner(1, "gone", retired=1)
+ledger.save("x.mst")
+text = memstow("owners", "x.mst").stdout
+assert "  put away, 3.0 MiB stowed\n" in text and "  read again, 4.0 MiB stowed\n" in text and "  freed\n" in text, text
+assert text.endswith("\n1 that is gone holds nothing\n"), text
+owners = json.loads(memstow("owners", "x.mst", "--json").stdout)["owners"]
+assert [owner["stowed_bytes"] for owner in sorted(owners, key=lambda o: o["id"])] == [3 * MIB, 4 * MIB, 0, 0], owners
 
 # A ring of adoptions, as only a damaged file has, and owners that are not there.
 ledger = Ledger()
