@@ -254,6 +254,7 @@ def owner(name: str, kind: str = "model", origin: str = "", keys: tuple[int, int
     """The owner of this kind (model, node or custom) with these two keys; a new one for (0, 0). Keys are of the program's
     choice, ids of its objects, say: among owners that are not retired the same keys are the same owner."""
     number = _choice(KINDS, kind, "kind")
+    _choice(POLICIES, policy, "policy")
     if not _ready():
         return Owner(0, kind, name, origin)
     opened = _check(_library.owner_open(number, _encoded(name), _encoded(origin), keys[0] & UNKNOWN, keys[1] & UNKNOWN),
