@@ -44,7 +44,7 @@ def defaults(environment=os.environ) -> dict:
         if word in POLICIES:
             found[kind] = word
         elif word:
-            log.warning("%s=%s is none of %s: left out", name, word, ", ".join(POLICIES))
+            log.warning("memstow: %s=%s is none of %s: left out", name, word, ", ".join(POLICIES))
     return found
 
 
@@ -55,7 +55,11 @@ def for_one_run(extra: Any) -> dict:
     if not isinstance(extra, dict):
         return {}
     words = {("" if key in ("policy", "default") else str(key).upper()): value for key, value in extra.items()}
-    return {key: value for key, value in words.items() if key in ("", *TYPES) and value in POLICIES}
+    known = {key: value for key, value in words.items() if key in ("", *TYPES) and value in POLICIES}
+    for key in words.keys() - known.keys():
+        log.warning('memstow: extra_data["memstow"]: %.40s: %.40s is left out; types are default, %s, policies %s',
+                    key or "default", words[key], ", ".join(TYPES), ", ".join(POLICIES))
+    return known
 
 
 class Identity:

@@ -300,7 +300,7 @@ class Runs:
             total += call(number)
             if identity is not None:
                 identity.stowed = bool(report.figures_of(number).stowed_bytes)
-        return total, f"{ticket.kind}: {report.size(total)}"
+        return total, ""
 
     def listen(self) -> None:
         """The thread that waits for requests from outside."""
@@ -311,8 +311,8 @@ class Runs:
                 log.debug("no requests from outside: %s", error)
                 return
             if request is not None:
-                self.ask(Ticket(request.kind, request.owner, request.text,
-                                lambda result, words, ticket=request.ticket: memstow.answer(ticket, result, words)))
+                self.ask(Ticket(request.kind, request.owner, request.text, lambda result, words, ticket=request.ticket:
+                                memstow.answer(ticket, result, words.removeprefix("memstow: "))))
 
     def full_cleanup(self, reason: str) -> None:
         """memstow.full_cleanup(): what the button "Free model and node cache" does, when the run that is on has ended."""

@@ -91,7 +91,8 @@ class Button:
                 if not quietly(button.is_selective)():
                     return before(*arguments, **options)
                 count = unload(button.goes)
-                log.info("unloaded %d models; those that are kept stay (MEMSTOW_FREE_BUTTON=all takes them, too)", count)
+                log.info("memstow: models unloaded: %d; those that are kept stay (MEMSTOW_FREE_BUTTON=all takes them, too)",
+                         count)
                 return None
             return unload_all_models
 
