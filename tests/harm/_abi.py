@@ -11,4 +11,4 @@ def call_at_random(seconds):
     for mode in MODES:
         seed = random.randrange(1 << 32)
         print("seed", seed, *mode)
-        support.memstow("run", "--quiet", "-o", "x.mst", *mode, "--", program, seed, 3, seconds, timeout=seconds + 60)
+        support.memstow("run", "--quiet", "-o", "x.mst", *mode, "--", program, seed, 3, seconds, timeout=4 * seconds + 60)

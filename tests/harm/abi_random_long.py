@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # needs: cc mimalloc
-# timeout: 1000
+# timeout: 2700
 # long
 """Ten minutes of what abi_random does for ten seconds."""
 import _abi
