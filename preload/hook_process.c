@@ -130,40 +130,22 @@ HOOK int execle(const char *path, const char *first, ...) {
 
 /* --- forks that glibc does not announce (fork is announced by pthread_atfork) --- */
 
-/* What a child is to have of memory is there: no chunk is on its way while it is made. */
-struct forking {
-    uint32_t pass;
-    bool held;
-};
-
-static struct forking fork_begins(void) {
-    struct forking self = {.pass = stow_pass_begin()};
-    self.held = stow_pass_watched(self.pass);
-    if (self.held) stow_fork_begin();
-    return self;
-}
-
-static void fork_ends(struct forking self, bool in_child) {
-    if (self.held) stow_fork_end(in_child);
-    if (!in_child) stow_pass_end(self.pass);
-}
-
 HOOK pid_t _Fork(void) {
-    struct forking forking = fork_begins();
+    struct stow_forking forking = stow_fork_begin();
     pid_t pid = NEXT(_Fork)();
-    fork_ends(forking, pid == 0);
+    stow_fork_end(forking, pid == 0);
     return pid;
 }
 
 struct clone_start {
     int (*start)(void *);
     void *argument;
-    struct forking forking;
+    struct stow_forking forking;
 };
 
 static int clone_begins(void *context) {
     struct clone_start *self = context; /* on the stack of the parent, of which the child has a copy */
-    fork_ends(self->forking, true);
+    stow_fork_end(self->forking, true);
     return self->start(self->argument);
 }
 
@@ -175,9 +157,9 @@ HOOK int clone(int (*start)(void *), void *stack, int flags, void *argument, ...
     pid_t *child = va_arg(list, pid_t *);
     va_end(list);
     if (flags & CLONE_VM) return NEXT(clone)(start, stack, flags, argument, parent, local, child);
-    struct clone_start begin = {start, argument, fork_begins()};
+    struct clone_start begin = {start, argument, stow_fork_begin()};
     int pid = NEXT(clone)(clone_begins, stack, flags, &begin, parent, local, child);
-    fork_ends(begin.forking, false);
+    stow_fork_end(begin.forking, false);
     return pid;
 }
 
@@ -303,8 +285,8 @@ HOOK long syscall(long number, ...) {
     if (unlikely(!found)) __atomic_store_n(&known, found = NEXT(syscall), __ATOMIC_RELAXED);
     look_for_sandbox(number, (unsigned long)a);
     if (likely(!is_fork(number, (unsigned long)a))) return found(number, a, b, c, d, e, f);
-    struct forking forking = fork_begins();
+    struct stow_forking forking = stow_fork_begin();
     long result = found(number, a, b, c, d, e, f);
-    fork_ends(forking, result == 0);
+    stow_fork_end(forking, result == 0);
     return result;
 }

@@ -211,6 +211,7 @@ static void begin_first(void) {
     read_identity();
     process_next = next_find(wish.mimalloc);
     wipe_after_fork();
+    stow_watch_forks();
     at_quick_exit(end_at_quick_exit); /* registered first, it runs last */
 }
 

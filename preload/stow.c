@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -30,16 +29,6 @@ enum {
     PATIENCE = 20000,
     TABLE_SPARE = 1024, /* regions that may be cut in two while a chunk moves */
 };
-
-static void fork_begins(void) { stow_fork_begin(); }
-static void fork_ended(void) { stow_fork_end(false); }
-static void child_begins(void) { stow_fork_end(true); }
-
-/* Not before something moves: until then a fork has nothing to wait for. */
-static void watch_forks(void) {
-    static bool done;
-    if (!__atomic_exchange_n(&done, true, __ATOMIC_RELAXED)) pthread_atfork(fork_begins, fork_ended, child_begins);
-}
 
 /* Those that came before the pieces were known are over soon; one that was left by longjmp never is. */
 static bool wait_for_hooks(void) {
@@ -493,14 +482,12 @@ static void answer(void *context) {
 
 int64_t stow_out(struct stow_piece *pieces, uint32_t count, const struct stow_options *options) {
     struct call call = {.move = move_out, .pieces = pieces, .count = count, .options = options};
-    watch_forks();
     work_apart(answer, &call);
     return call.result;
 }
 
 int64_t stow_in(struct stow_piece *pieces, uint32_t count, const struct stow_options *options) {
     struct call call = {.move = move_in, .pieces = pieces, .count = count, .options = options};
-    watch_forks();
     work_apart(answer, &call);
     return call.result;
 }

@@ -135,8 +135,15 @@ void stow_note_discard(uint64_t start, uint64_t length); /* MADV_DONTNEED: zeros
 int stow_note_whole(uint64_t start, uint64_t length, bool mine);
 
 /* Around a fork: no chunk is on its way. */
-void stow_fork_begin(void);
-void stow_fork_end(bool in_child);
+struct stow_forking {
+    uint32_t pass;
+    bool held; /* something is stowed: the table is held still */
+};
+struct stow_forking stow_fork_begin(void);
+void stow_fork_end(struct stow_forking self, bool in_child);
+/* The same around each fork() from now on. To be called before the program can: who asked for such calls first is
+ * called last before a fork, when locks that the program takes for it are held already. */
+void stow_watch_forks(void);
 
 #pragma GCC visibility pop
 

@@ -1,8 +1,10 @@
 /* stow_pass.c — what the program does to memory that is stowed, or on its way: the part of stow.h for the hooks. */
 #include <errno.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include "ledger.h"
 #include "os.h"
 #include "stow_area.h"
 #include "stow_table.h"
@@ -123,19 +125,32 @@ void stow_unlock_range(uint64_t start, uint64_t length) {
 
 /* --- fork --- */
 
-void stow_fork_begin(void) {
+struct stow_forking stow_fork_begin(void) {
+    struct stow_forking self = {.pass = stow_pass_begin()};
+    self.held = stow_pass_watched(self.pass);
+    if (!self.held) return self;
     table_lock();
     table_wait(0, UINT64_MAX);
+    return self;
 }
 
-void stow_fork_end(bool in_child) {
-    if (!in_child) {
-        table_unlock();
+void stow_fork_end(struct stow_forking self, bool in_child) {
+    if (in_child) {
+        if (self.held) table_leave_in_child();
+        if (self.held || !ledger_is_sealed()) stow_abandon();
         return;
     }
-    table_leave_in_child();
-    stow_abandon();
+    if (self.held) table_unlock();
+    stow_pass_end(self.pass);
 }
+
+static __thread struct stow_forking forking __attribute__((tls_model("initial-exec")));
+
+static void fork_begins(void) { forking = stow_fork_begin(); }
+static void fork_ended(void) { stow_fork_end(forking, false); }
+static void child_begins(void) { stow_fork_end(forking, true); }
+
+void stow_watch_forks(void) { pthread_atfork(fork_begins, fork_ended, child_begins); }
 
 void stow_abandon(void) {
     static uint32_t home;

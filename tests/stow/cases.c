@@ -396,6 +396,38 @@ static void child_moves_by_itself(void) {
     pthread_join(mover, NULL);
 }
 
+/* A program takes a lock before it forks, and frees memory under that lock. */
+static pthread_mutex_t taken = PTHREAD_MUTEX_INITIALIZER;
+
+static void take(void) { pthread_mutex_lock(&taken); }
+static void let_go(void) { pthread_mutex_unlock(&taken); }
+
+static void *free_under_a_lock(void *unused) {
+    while (!stop) {
+        take();
+        char *p = malloc(MIB);
+        *p = 1;
+        free(p);
+        let_go();
+    }
+    return unused;
+}
+
+static void fork_takes_a_lock(void) {
+    pthread_t threads[2];
+    MUST_BE(pthread_atfork(take, let_go, let_go), 0);
+    char *p = stowed(LENGTH, 1);
+    for (int i = 0; i < 2; i++) MUST_BE(pthread_create(&threads[i], NULL, free_under_a_lock, NULL), 0);
+    for (int i = 0; i < 100; i++) {
+        pid_t pid = fork();
+        if (!pid) _exit(holds(p, PAGE, 1) ? 0 : 3);
+        int status;
+        MUST(waitpid(pid, &status, 0) == pid && status == 0);
+    }
+    stop = true;
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+}
+
 /* --- while it moves --- */
 
 struct moved_blocks {
@@ -597,6 +629,7 @@ static const struct test_case CASES[] = {
     {"shared_with_a_child", shared_with_a_child},
     {"fork_in_the_middle", fork_in_the_middle},
     {"child_moves_by_itself", child_moves_by_itself},
+    {"fork_takes_a_lock", fork_takes_a_lock},
     {"freed_while_moving", freed_while_moving},
     {"cancelled", cancelled},
     {"leaves_no_descriptor", leaves_no_descriptor},
