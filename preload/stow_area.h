@@ -47,6 +47,8 @@ bool stow_pages_run(int pagemap, uint64_t *start, uint64_t end, bool own, uint64
                     uint64_t *pages);
 /* Bytes of it in memory. */
 uint64_t stow_pages_count(int pagemap, uint64_t start, uint64_t end, bool own);
+/* Whether the kernel holds pages of the process for io_uring or InfiniBand; also when it does not tell. */
+bool stow_pages_are_pinned(void);
 
 #pragma GCC visibility pop
 

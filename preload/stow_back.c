@@ -356,12 +356,20 @@ static uint32_t undisturbed(struct stow_back *self, const struct stow_area *area
     return refusal;
 }
 
+/* What is read back, or copied, are other pages: who holds those of now, to write to them later, would write to pages
+ * that nobody sees. Only the process's own pages can be held so. */
+static bool may_be_held(struct stow_back *self, uint64_t start, uint64_t end) {
+    uint64_t run_end, pages;
+    return stow_pages_run(self->pagemap, &start, end, true, 1, &run_end, &pages) && stow_pages_are_pinned();
+}
+
 uint32_t back_in(struct stow_back *self, uint64_t start, uint64_t length, uint64_t *done) {
     struct stow_area area;
     *done = 0;
     if (!stow_area_at(start, self->text, &area) || area.shared || !area.file) return STOW_GONE;
     if (!area.read || !area.write) return STOW_NO_ACCESS;
     if (length > area.end - start) length = area.end - start;
+    if (may_be_held(self, start, start + length)) return STOW_PINNED;
     if (!self->mine) return in_use(self, start, length, done);
     uint32_t refusal = undisturbed(self, &area, start, length);
     *done = refusal ? 0 : length;

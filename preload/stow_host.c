@@ -39,21 +39,9 @@ static bool take_room(struct stow_host *self) {
     return false;
 }
 
-/* VmPin counts what io_uring and InfiniBand hold; a system call with O_DIRECT in flight shows nowhere. */
-static bool has_pinned_pages(void) {
-    char text[4096];
-    int fd = os_open("/proc/self/status", O_RDONLY, 0);
-    long n = fd < 0 ? -1 : os_read(fd, text, sizeof text - 1);
-    if (fd >= 0) os_close(fd);
-    text[n > 0 ? n : 0] = 0;
-    const char *at = strstr(text, "\nVmPin:");
-    for (at = at ? at + 7 : "1"; *at == ' ' || *at == '\t'; at++) continue;
-    return *at != '0';
-}
-
 static uint32_t begin_without_moving(struct stow_host *self, enum stow_way best, bool idle) {
     if (!idle) return STOW_NOT_IDLE;
-    if (has_pinned_pages()) return STOW_PINNED;
+    if (stow_pages_are_pinned()) return STOW_PINNED;
     self->way = self->uffd >= 0 && best <= STOW_BY_REMAP ? STOW_BY_REMAP : STOW_BY_COMPARING;
     return self->way == STOW_BY_REMAP || take_room(self) ? STOW_DONE : STOW_ADDRESS_SPACE;
 }

@@ -171,6 +171,34 @@ static void pinned(void) {
     moves_now(p);
 }
 
+/* Pages that the kernel came to hold while they were stowed are not replaced by others, which it would not write to. */
+static void pinned_while_stowed(void) {
+    struct io_uring_params parameters = {0};
+    char *p = filled();
+    uint32_t why;
+    MUST_BE(out(p, LENGTH, &idle, NULL), LENGTH);
+    struct iovec buffer = {p + MIB, PAGE};
+    int ring = (int)syscall(SYS_io_uring_setup, 4, &parameters);
+    if (ring < 0) skip("io_uring: %s", strerror(errno));
+    if (syscall(SYS_io_uring_register, ring, IORING_REGISTER_BUFFERS, &buffer, 1))
+        skip("io_uring: %s", strerror(errno));
+    for (int is_idle = 0; is_idle < 2; is_idle++) {
+        struct stow_options options = {.idle = is_idle};
+        struct stow_piece piece = {.start = (uint64_t)p, .length = LENGTH};
+        if (!is_idle && !has_userfaultfd()) continue;
+        MUST_BE(stow_in_(&piece, 1, &options), -ENOTSUP);
+        MUST_BE(piece.refusal, STOW_PINNED);
+        out(p, LENGTH, &options, &why);
+        MUST_BE(why, STOW_PINNED);
+        MUST_BE(pages_in(p + MIB, PAGE, true), 1);
+    }
+    MUST(!mremap(p, LENGTH, 2 * LENGTH, MREMAP_MAYMOVE) || errno == ENOMEM);
+    close(ring);
+    usleep(300000);
+    MUST_BE(in(p, LENGTH, &idle), LENGTH);
+    whole(p);
+}
+
 /* Without an atomic way only idle owners move. */
 static void not_idle(void) {
     struct stow_options remap = {.way = STOW_BY_REMAP}, comparing = {.way = STOW_BY_COMPARING};
@@ -350,6 +378,7 @@ static const struct test_case CASES[] = {
     {"stack_of_the_mover", stack_of_the_mover},
     {"registered", registered},
     {"pinned", pinned},
+    {"pinned_while_stowed", pinned_while_stowed},
     {"not_idle", not_idle},
     {"file_limit", file_limit},
     {"file_limit_falls", file_limit_falls},
