@@ -23,7 +23,9 @@ static bool counts(struct caller caller) { return process_tracked() && !next_is_
 static void *next_mmap, *next_munmap, *next_mremap, *next_madvise, *next_mprotect, *next_brk, *next_sbrk;
 static void *next_mlock, *next_mlock2, *next_mlockall;
 
-enum { ADVICE_DONTNEED_LOCKED = 24 }; /* glibc 2.36 has no name for it */
+/* glibc 2.36 has no names for these. */
+enum { ADVICE_DONTNEED_LOCKED = 24, ADVICE_GUARD_INSTALL = 102 };
+#define ADDRESSES ((uintptr_t)1 << 56)
 
 static void *find_next(const char *name, void **known) {
     void *found = __atomic_load_n(known, __ATOMIC_RELAXED);
@@ -39,10 +41,17 @@ static enum snap_mapping_kind kind_of(int protection, int flags) {
     return protection == PROT_NONE ? SNAP_MAP_RESERVED : SNAP_MAP_ANONYMOUS;
 }
 
+/* What the kernel refuses in any case does not touch the table, in which it would split pieces. */
+static bool is_range(const void *start, size_t length) {
+    return (uintptr_t)start % OS_PAGE == 0 && length && length <= ADDRESSES && (uintptr_t)start <= ADDRESSES - length;
+}
+
 static void *map(void *hint, size_t length, int protection, int flags, int fd, off_t offset, struct caller caller) {
     uint32_t pass = stow_pass_begin();
-    if (stow_pass_watched(pass) && flags & MAP_FIXED) stow_note_unmap((uintptr_t)hint, length);
+    bool over = stow_pass_watched(pass) && flags & MAP_FIXED && is_range(hint, length);
+    if (over) stow_note_change((uintptr_t)hint, length);
     void *p = NEXT(mmap)(hint, length, protection, flags, fd, offset);
+    if (over && p != MAP_FAILED) stow_note_unmap((uintptr_t)hint, length); /* a call that fails leaves what was there */
     stow_pass_end(pass);
     if (flags & MAP_FIXED) stack_note_unmapping();
     if (p != MAP_FAILED && counts(caller))
@@ -58,9 +67,6 @@ HOOK void *mmap(void *hint, size_t length, int protection, int flags, int fd, of
 HOOK void *mmap64(void *hint, size_t length, int protection, int flags, int fd, off64_t offset) {
     return map(hint, length, protection, flags, fd, offset, CALLER);
 }
-
-/* What the kernel refuses in any case does not touch the table, in which it would split pieces. */
-static bool is_range(const void *start, size_t length) { return (uintptr_t)start % OS_PAGE == 0 && length; }
 
 static int unmap(void *start, size_t length) {
     uint32_t pass = stow_pass_begin();
@@ -85,16 +91,17 @@ HOOK int munmap(void *start, size_t length) {
 /* What a file backs would grow beyond the file's end. */
 static bool make_whole(void *start, size_t length, void *over, size_t over_length) {
     int error = is_range(start, length) ? stow_note_whole((uintptr_t)start, length, false) : 0;
-    if (over) stow_note_unmap((uintptr_t)over, over_length);
+    if (over) stow_note_change((uintptr_t)over, over_length);
     if (error) errno = ENOMEM;
     return !error;
 }
 
 static void *remap(void *old, size_t old_length, size_t length, int flags, void *hint) {
     uint32_t pass = stow_pass_begin();
-    void *p = MAP_FAILED;
-    if (!stow_pass_watched(pass) || make_whole(old, old_length, flags & MREMAP_FIXED ? hint : NULL, length))
+    void *p = MAP_FAILED, *over = flags & MREMAP_FIXED && is_range(hint, length) ? hint : NULL;
+    if (!stow_pass_watched(pass) || make_whole(old, old_length, over, length))
         p = NEXT(mremap)(old, old_length, length, flags, hint);
+    if (stow_pass_watched(pass) && over && p != MAP_FAILED) stow_note_unmap((uintptr_t)over, length);
     stow_pass_end(pass);
     stack_note_unmapping();
     return p;
@@ -131,9 +138,11 @@ HOOK void *mremap(void *old, size_t old_length, size_t length, int flags, ...) {
 /* Some advice means something else to memory that a file backs, or is refused there. */
 static void prepare_advice(void *start, size_t length, int advice) {
     if (!is_range(start, length)) return;
-    if (advice == MADV_DONTNEED || advice == MADV_FREE || advice == ADVICE_DONTNEED_LOCKED)
+    if (advice == MADV_DONTNEED || advice == MADV_FREE || advice == ADVICE_DONTNEED_LOCKED ||
+        advice == ADVICE_GUARD_INSTALL)
         stow_note_discard((uintptr_t)start, length);
-    else if (advice == MADV_WIPEONFORK || advice == MADV_DONTFORK || advice == MADV_MERGEABLE || advice == MADV_REMOVE)
+    else if (advice == MADV_WIPEONFORK || advice == MADV_DONTFORK || advice == MADV_MERGEABLE ||
+             advice == MADV_REMOVE || advice == MADV_DONTDUMP)
         stow_note_whole((uintptr_t)start, length, false);
 }
 

@@ -194,6 +194,33 @@ static void mapped_over(void) {
     MUST(p[0] == 0);
 }
 
+/* What the kernel refuses has changed nothing. */
+static void asked_in_vain(void) {
+    char *p = stowed(LENGTH, 1), *q = map_memory(MIB);
+    const int fixed = MAP_PRIVATE | MAP_FIXED, both = PROT_READ | PROT_WRITE;
+    const size_t backwards = (size_t)-2 * PAGE;
+    MUST(mmap(p, MIB, both, fixed, -1, 0) == MAP_FAILED); /* no such file */
+    MUST(mmap(p + 100, MIB, both, fixed | MAP_ANONYMOUS, -1, 0) == MAP_FAILED);
+    MUST(mremap(q, MIB, MIB, MREMAP_FIXED, p) == MAP_FAILED); /* without MREMAP_MAYMOVE */
+    MUST(munmap(p + PAGE, backwards) && madvise(p + PAGE, backwards, MADV_DONTNEED));
+    MUST(mprotect(p + PAGE, backwards, PROT_NONE));
+    MUST_BE(stow_bytes_(0, NULL), LENGTH);
+    MUST_BE(stow_state_(p), STOW_STOWED);
+    MUST_BE(madvise(p, MIB, MADV_DONTNEED), 0);
+    MUST(p[0] == 0 && p[MIB - 1] == 0);
+    MUST_BE(in(p, LENGTH, usual()), LENGTH - MIB);
+}
+
+/* Guard pages take what was there with them (Linux 6.13). */
+static void guard_pages_mean_zeros(void) {
+    enum { INSTALL = 102, REMOVE = 103 };
+    char *p = stowed(LENGTH, 1);
+    if (madvise(p + MIB, MIB, INSTALL)) skip("the kernel has no guard pages");
+    MUST_BE(madvise(p + MIB, MIB, REMOVE), 0);
+    for (int i = 0; i < MIB; i++) MUST(p[MIB + i] == 0);
+    MUST(holds(p, MIB, 1));
+}
+
 /* Trap: what grows over the end of the file is SIGBUS. */
 static void mremap_grows(void) {
     char *p = stowed(LENGTH, 1);
@@ -617,6 +644,8 @@ static const struct test_case CASES[] = {
     {"realloc_keeps_content", realloc_keeps_content},
     {"munmap_in_part", munmap_in_part},
     {"mapped_over", mapped_over},
+    {"asked_in_vain", asked_in_vain},
+    {"guard_pages_mean_zeros", guard_pages_mean_zeros},
     {"mremap_grows", mremap_grows},
     {"mremap_grows_beside_a_thread", mremap_grows_beside_a_thread},
     {"dontneed_means_zeros", dontneed_means_zeros},
