@@ -26,6 +26,7 @@ enum stow_refusal {
     STOW_KEY,           /* pkey_mprotect */
     STOW_SEALED,        /* mseal */
     STOW_FORK_ADVICE,   /* MADV_DONTFORK, MADV_WIPEONFORK */
+    STOW_NO_DUMP,       /* MADV_DONTDUMP: it may be a secret, which does not belong on a disk */
     STOW_FAULTS_TAKEN,  /* the program's own userfaultfd */
     STOW_SPECIAL,       /* huge page file system, device memory */
     STOW_NAMELESS_FILE, /* of a file that was removed: it may lie in memory, and cannot be asked */

@@ -59,6 +59,7 @@ static void parse_flags(const char *line, struct stow_area *out) {
     out->locked = has_flag(line, "lo");
     out->sealed = has_flag(line, "sl");
     out->fork_advice = has_flag(line, "wf") || has_flag(line, "dc");
+    out->no_dump = has_flag(line, "dd");
     out->faults_taken = has_flag(line, "um") || has_flag(line, "uw") || has_flag(line, "ui");
     out->special = has_flag(line, "ht") || has_flag(line, "pf") || has_flag(line, "io") || has_flag(line, "mm") ||
                    has_flag(line, "ss");
@@ -160,6 +161,7 @@ uint32_t stow_area_refusal(const struct stow_area *area) {
     if (area->locked) return STOW_LOCKED;
     if (area->sealed) return STOW_SEALED;
     if (area->fork_advice) return STOW_FORK_ADVICE;
+    if (area->no_dump) return STOW_NO_DUMP;
     if (area->faults_taken) return STOW_FAULTS_TAKEN;
     if (area->key) return STOW_KEY;
     if (!area->read || !area->write || area->execute) return STOW_NO_ACCESS;

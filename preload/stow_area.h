@@ -18,7 +18,7 @@ struct stow_area {
     char path[512]; /* of a file; cut where it is longer, which then names none */
 
     uint64_t anonymous; /* bytes of private pages */
-    bool locked, sealed, fork_advice, faults_taken, special, key;
+    bool locked, sealed, fork_advice, no_dump, faults_taken, special, key;
 };
 
 enum { STOW_AREA_TEXT = 65536 };

@@ -28,6 +28,7 @@ static const char *const TEXTS[STOW_REFUSALS] = {
     [STOW_KEY] = "it has a protection key",
     [STOW_SEALED] = "it is sealed (mseal)",
     [STOW_FORK_ADVICE] = "it is kept from forked processes (MADV_DONTFORK, MADV_WIPEONFORK)",
+    [STOW_NO_DUMP] = "it is kept out of core dumps (MADV_DONTDUMP)",
     [STOW_FAULTS_TAKEN] = "the program handles its page faults itself (userfaultfd)",
     [STOW_SPECIAL] = "it is a device's memory, or on huge pages of its own",
     [STOW_NAMELESS_FILE] = "its file has no name any more, and may be in memory itself",

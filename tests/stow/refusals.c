@@ -96,6 +96,17 @@ static void sealed(void) {
     refused(p, STOW_SEALED);
 }
 
+static void no_dump(void) {
+    char *p = filled();
+    MUST_BE(madvise(p, LENGTH, MADV_DONTDUMP), 0);
+    refused(p, STOW_NO_DUMP);
+    char *q = filled();
+    MUST_BE(out(q, LENGTH, &idle, NULL), LENGTH);
+    MUST_BE(madvise(q, LENGTH, MADV_DONTDUMP), 0); /* brings it back, and stays */
+    whole(q);
+    refused(q, STOW_NO_DUMP);
+}
+
 static void fork_advice(void) {
     char *p = filled(), *q = filled();
     MUST_BE(madvise(p, LENGTH, MADV_WIPEONFORK), 0);
@@ -373,6 +384,7 @@ static const struct test_case CASES[] = {
     {"protection_key", protection_key},
     {"sealed", sealed},
     {"fork_advice", fork_advice},
+    {"no_dump", no_dump},
     {"own_userfaultfd", own_userfaultfd},
     {"own_stack", own_stack},
     {"stack_of_the_mover", stack_of_the_mover},
