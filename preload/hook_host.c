@@ -432,10 +432,11 @@ HOOK void free(void *p) {
 /* --- resizing --- */
 
 /* What the allocator copies, or moves as pages, must be plain memory. */
-static void *resize_large(void *p, const struct known *block, size_t size) {
+static void *resize_large(void *p, const struct known *block, size_t size, int *error) {
     void *raw = NULL;
     uint32_t pass = stow_pass_begin();
-    if (!stow_pass_watched(pass) || !stow_note_whole((uintptr_t)p, block->size, true))
+    *error = stow_pass_watched(pass) ? stow_note_whole((uintptr_t)p, block->size, true) : 0;
+    if (!*error)
         raw = block->mark & HEADER_MAPPED ? mapped_resize(block, size) : next.realloc(block->raw, size + BEFORE);
     stow_pass_end(pass);
     return raw;
@@ -463,11 +464,13 @@ static void *resize_whole(void *p, const struct known *block, size_t size, struc
     bool entered = block->in_table && blocks_take((uintptr_t)p, &entry);
     uint32_t mapped = block->mark & HEADER_MAPPED, distance = header_distance(block->mark);
     header_of(p)->mark = 0; /* as in free_at_site */
-    char *raw = entered ? resize_large(p, block, size) : next.realloc(block->raw, size + BEFORE);
+    int error = 0;
+    char *raw = entered ? resize_large(p, block, size, &error) : next.realloc(block->raw, size + BEFORE);
     if (!raw) {
         header_of(p)->mark = block->mark;
         if (entered) blocks_add((uintptr_t)p, &entry, account_thread_slot());
-        return mapped ? resize_by_copy(p, block, size, caller) : no_memory();
+        bool readable = error != -EIO; /* else reading it would be a SIGBUS */
+        return readable && (mapped || error) ? resize_by_copy(p, block, size, caller) : no_memory();
     }
     count_out(p, block);
     char *moved = raw + distance;

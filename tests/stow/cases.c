@@ -5,7 +5,7 @@
 #include <sched.h>
 #include <signal.h>
 
-enum { LENGTH = 24 * MIB };
+enum { LENGTH = 24 * MIB, MODEL = 1 /* MEMSTOW_MODEL */ };
 
 static const struct stow_options by_move = {.way = STOW_BY_MOVE}, by_remap = {.way = STOW_BY_REMAP, .idle = true},
                                  by_comparing = {.way = STOW_BY_COMPARING, .idle = true}, idle = {.idle = true};
@@ -170,6 +170,41 @@ static void realloc_keeps_content(void) {
         MUST(out(p, 3 * size, usual(), NULL) > 0);
         p = realloc(p, size / 2);
         MUST(p && holds(p, size / 2, 1));
+        free(p);
+    }
+    MUST_BE(stow_bytes_(0, NULL), 0);
+}
+
+/* The file behind it, cut: it cannot be read any more. */
+static void lose_file_of(const void *p) {
+    char line[512], path[64];
+    FILE *f = fopen("/proc/self/maps", "r");
+    MUST(f);
+    while (fgets(line, sizeof line, f)) {
+        unsigned long start, end;
+        if (sscanf(line, "%lx-%lx", &start, &end) != 2 || (uintptr_t)p < start || (uintptr_t)p >= end) continue;
+        snprintf(path, sizeof path, "/proc/self/map_files/%lx-%lx", start, end);
+        int fd = open(path, O_RDWR);
+        if (fd < 0) skip("needs root, to open the file behind a mapping");
+        MUST_BE(ftruncate(fd, 0), 0);
+        close(fd);
+    }
+    fclose(f);
+}
+
+/* Also of a block that is a mapping of its own, as those of models are. */
+static void realloc_of_what_is_lost(void) {
+    int64_t (*open_owner)(uint32_t, const char *, const char *, uint64_t, uint64_t) =
+        (__typeof__(open_owner))dlsym(RTLD_DEFAULT, "memstow_owner_open");
+    int32_t (*enter)(uint32_t) = (__typeof__(enter))dlsym(RTLD_DEFAULT, "memstow_scope_enter");
+    for (int i = 0; i < 2; i++) {
+        if (i) MUST_BE(enter((uint32_t)open_owner(MODEL, "model", "", 1, 0)), 0);
+        char *p = malloc(LENGTH);
+        fill(p, LENGTH, 1);
+        MUST(out(p, LENGTH, usual(), NULL) > 0);
+        lose_file_of(p + MIB);
+        errno = 0;
+        MUST(!realloc(p, 2 * LENGTH) && errno == ENOMEM);
         free(p);
     }
     MUST_BE(stow_bytes_(0, NULL), 0);
@@ -642,6 +677,7 @@ static const struct test_case CASES[] = {
     {"free_reads_nothing", free_reads_nothing},
     {"free_inside_a_heap", free_inside_a_heap},
     {"realloc_keeps_content", realloc_keeps_content},
+    {"realloc_of_what_is_lost", realloc_of_what_is_lost},
     {"munmap_in_part", munmap_in_part},
     {"mapped_over", mapped_over},
     {"asked_in_vain", asked_in_vain},
