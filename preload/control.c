@@ -35,8 +35,8 @@ static struct {
     uint32_t stage; /* enum stage */
     uint32_t pid;
     bool stopping;
-    bool working, acting; /* there is a worker; it is answering a request */
-    bool left_out[2];     /* what glibc allocated for the listener, and for the worker, is not counted any more */
+    bool working;     /* there is a worker */
+    bool left_out[2]; /* what glibc allocated for the listener, and for the worker, is not counted any more */
     pthread_t listener, worker;
     struct place place;
 } __attribute__((aligned(OS_PAGE))) page;
@@ -135,17 +135,17 @@ static void *work(void *nothing) {
     uint64_t next_poll = 0;
     os_call(SYS_prctl, PR_SET_NAME, "memstow worker");
     wait_to_be_left_out(1);
-    while (!is_stopping()) {
+    for (;;) {
+        owners_begin_work(); /* first: who stops us cancels it afterwards */
         uint32_t seen = requests_seen();
+        if (is_stopping()) break;
         uint64_t now = os_now();
         if (requests_take(&request)) {
-            __atomic_store_n(&page.acting, true, __ATOMIC_RELEASE);
             requests_done(request.ticket, act(&request), "");
-            __atomic_store_n(&page.acting, false, __ATOMIC_RELEASE);
         } else if (trigger_polls() && now >= next_poll) {
             next_poll = now + SECOND;
             trigger_poll(now, requests_pass_on);
-        } else if (!is_stopping()) {
+        } else {
             requests_wait(seen, SECOND);
         }
     }
@@ -250,8 +250,8 @@ void control_stop(void) {
     if (!runs_here() ||
         !__atomic_compare_exchange_n(&page.stage, &runs, STAGE_OVER, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return;
-    __atomic_store_n(&page.stopping, true, __ATOMIC_RELEASE);
-    if (__atomic_load_n(&page.acting, __ATOMIC_ACQUIRE)) owners_cancel();
+    __atomic_store_n(&page.stopping, true, __ATOMIC_SEQ_CST);
+    owners_cancel();
     requests_wake();
     wait_for_listener();
     place_leave(&page.place);

@@ -67,16 +67,29 @@ static void note_refusals(const struct list *list, const char *kind) {
 }
 
 static bool is_still_there(const struct stow_piece *piece, void *owner) {
-    return owned_has_piece(*(const uint32_t *)owner, piece->start, piece->length);
+    return owned_has_piece(owners_final(*(const uint32_t *)owner), piece->start, piece->length);
+}
+
+static struct {
+    uint32_t thread;
+    bool cancelled;
+} worker;
+
+/* Where this thread's moves learn that they are to end. */
+static const bool *cancelled_here(void) {
+    return __atomic_load_n(&worker.thread, __ATOMIC_RELAXED) == os_tid() ? &worker.cancelled : NULL;
 }
 
 static int64_t move(uint32_t owner, bool out) {
     struct list list;
+    const bool *cancelled = cancelled_here();
     uint32_t kind = owners_kind(owner = owners_final(owner));
     if (!kind) return -ENOENT;
     if (kind != MEMSTOW_MODEL && kind != MEMSTOW_CUSTOM) return -EINVAL;
+    if (cancelled && __atomic_load_n(cancelled, __ATOMIC_RELAXED)) return -ECANCELED;
     if (!list_begin(&list, owner)) return -ENOMEM;
-    struct stow_options options = {.idle = owners_is_idle(owner), .is_there = is_still_there, .context = &owner};
+    struct stow_options options = {
+        .idle = owners_is_idle(owner), .cancelled = cancelled, .is_there = is_still_there, .context = &owner};
     int64_t moved = (out ? stow_out : stow_in)(list.pieces, list.count, &options);
     note_refusals(&list, out ? "out" : "back");
     owners_note_stowed(owner, stow_bytes(owner, NULL));
@@ -96,7 +109,12 @@ int64_t owners_release(uint32_t owner) {
 
 uint64_t owners_moved(void) { return stow_progress().moved; }
 
-void owners_cancel(void) { stow_cancel(); }
+void owners_begin_work(void) {
+    __atomic_store_n(&worker.cancelled, false, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&worker.thread, os_tid(), __ATOMIC_RELAXED);
+}
+
+void owners_cancel(void) { __atomic_store_n(&worker.cancelled, true, __ATOMIC_RELAXED); }
 
 /* Before Linux 5.7 no memory stays mapped when it is moved away, and without userfaultfd nobody who uses it meanwhile can be
  * made to wait. */

@@ -16,6 +16,11 @@ int64_t owners_release(uint32_t owner);
 /* Any thread: the bytes that the move at hand has moved so far; and an end to it after the chunk that it is at, with
  * -ECANCELED. */
 uint64_t owners_moved(void);
+
+/* This thread is memstow's own worker, and comes to what it does next. */
+void owners_begin_work(void);
+/* Any thread: an end to what the worker is at, after the chunk that moves. What it would move after that, for the same
+ * trigger, does not begin: -ECANCELED. Moves of the program's go on. */
 void owners_cancel(void);
 
 /* Finds out how the kernel can help: with the first model or custom. */

@@ -72,6 +72,7 @@ static int begin(struct session *self, const struct stow_piece *pieces, uint32_t
         return -EBUSY;
     }
     work_current.cancelled = false;
+    work_current.cancelled_too = self->options.cancelled;
     os_store(&work_current.moved, 0);
     os_store(&work_current.wanted, 0);
     table_lock();

@@ -63,6 +63,7 @@ struct stow_options {
     bool idle;             /* nobody reads or writes the pieces until this returns */
     uint32_t way;          /* enum stow_way: no better one than this */
     const char *directory; /* NULL: MEMSTOW_STOW_DIR, or where caches go */
+    const bool *cancelled; /* may become true at any time, which is as stow_cancel; NULL: does not */
     /* Asked once for each piece, on the engine's thread, after which whoever frees or unmaps the piece is waited for:
      * whether it is still the owner's. NULL: all are. It must not allocate from the program. */
     bool (*is_there)(const struct stow_piece *piece, void *context);

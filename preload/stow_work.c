@@ -50,8 +50,6 @@ static const char *const TEXTS[STOW_REFUSALS] = {
 
 const char *stow_refusal_text(uint32_t refusal) { return refusal < STOW_REFUSALS ? TEXTS[refusal] : "?"; }
 
-uint32_t stow_watch, stow_epoch, stow_passing[2];
-
 static struct { uint64_t start, end; } locked[LOCKED_MOST];
 static uint32_t locked_count;
 
@@ -62,7 +60,11 @@ void work_update_watch(void) {
 
 void stow_cancel(void) { __atomic_store_n(&work_current.cancelled, true, __ATOMIC_RELAXED); }
 
-static bool is_cancelled(void) { return __atomic_load_n(&work_current.cancelled, __ATOMIC_RELAXED); }
+static bool is_cancelled(void) {
+    const bool *too = work_current.cancelled_too;
+    return __atomic_load_n(&work_current.cancelled, __ATOMIC_RELAXED) ||
+           (too && __atomic_load_n(too, __ATOMIC_RELAXED));
+}
 
 struct stow_progress stow_progress(void) {
     return (struct stow_progress){os_load(&work_current.moved), os_load(&work_current.wanted),

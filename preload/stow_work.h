@@ -21,6 +21,7 @@ struct work {
 struct stow_current {
     uint32_t held; /* a mover is at work */
     bool cancelled;
+    const bool *cancelled_too; /* of the options; NULL: there is none */
     struct work *work;
     uint32_t count;
     uint64_t moved, wanted;

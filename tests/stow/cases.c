@@ -564,6 +564,28 @@ static void cancelled(void) {
     MUST(in(p, length, usual()) == moved); /* the wish to stop is over */
 }
 
+static void *adopt_soon(void *unused) {
+    struct stow_progress progress;
+    do progress = stow_progress_();
+    while (!progress.moved && !stop);
+    stow_change_owner_(1, 2);
+    return unused;
+}
+
+/* What moves when it is adopted is the new owner's, all of it. */
+static void adopted_while_moving(void) {
+    size_t length = (size_t)256 * MIB;
+    char *p = map_memory(length);
+    memset(p, 3, length);
+    pthread_t thread;
+    MUST_BE(pthread_create(&thread, NULL, adopt_soon, NULL), 0);
+    MUST_BE(out(p, length, usual(), NULL), length);
+    stop = true;
+    pthread_join(thread, NULL);
+    MUST_BE(stow_bytes_(1, NULL), 0);
+    MUST_BE(stow_bytes_(2, NULL), length);
+}
+
 static int descriptors(void) {
     int count = 0;
     for (int fd = 0; fd < 256; fd++) count += fcntl(fd, F_GETFD) >= 0;
