@@ -92,6 +92,7 @@ static int64_t move(uint32_t owner, bool out) {
         .idle = owners_is_idle(owner), .cancelled = cancelled, .is_there = is_still_there, .context = &owner};
     int64_t moved = (out ? stow_out : stow_in)(list.pieces, list.count, &options);
     note_refusals(&list, out ? "out" : "back");
+    owner = owners_final(owner); /* it may have been adopted meanwhile */
     owners_note_stowed(owner, stow_bytes(owner, NULL));
     list_end(&list);
     return moved;

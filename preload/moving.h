@@ -13,8 +13,7 @@ int64_t owners_stow(uint32_t owner);
 int64_t owners_restore(uint32_t owner);
 int64_t owners_release(uint32_t owner);
 
-/* Any thread: the bytes that the move at hand has moved so far; and an end to it after the chunk that it is at, with
- * -ECANCELED. */
+/* Any thread: the bytes that the move at hand has moved so far. */
 uint64_t owners_moved(void);
 
 /* This thread is memstow's own worker, and comes to what it does next. */

@@ -526,5 +526,7 @@ void stow_change_owner(uint32_t from, uint32_t to) {
     table_lock();
     for (uint32_t i = 0; i < table_count(); i++)
         if (table_regions()[i].owner == from) table_regions()[i].owner = to;
+    for (uint32_t i = 0; i < work_current.count; i++)
+        if (work_current.work[i].piece.owner == from) work_current.work[i].piece.owner = to;
     table_unlock();
 }

@@ -719,6 +719,7 @@ static const struct test_case CASES[] = {
     {"fork_takes_a_lock", fork_takes_a_lock},
     {"freed_while_moving", freed_while_moving},
     {"cancelled", cancelled},
+    {"adopted_while_moving", adopted_while_moving},
     {"leaves_no_descriptor", leaves_no_descriptor},
     {"descriptors_closed_meanwhile", descriptors_closed_meanwhile},
     {"comparing_finds_writers", comparing_finds_writers},
