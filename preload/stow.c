@@ -460,7 +460,10 @@ static int64_t move_in(struct stow_piece *pieces, uint32_t count, const struct s
         wanted += stowed;
     }
     os_store(&work_current.wanted, wanted);
-    if (wanted) all_in(&session);
+    if (wanted && wait_for_hooks())
+        all_in(&session);
+    else if (wanted)
+        refuse_all(&session, STOW_GONE);
     int64_t moved = end(&session, pieces), result = outcome(&session, moved);
     let_go(&session);
     return result;

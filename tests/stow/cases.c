@@ -1,9 +1,11 @@
 /* cases.c — one case of moving memory, named on the command line. */
 #include "moving.h"
 
+#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 
 enum { LENGTH = 24 * MIB, MODEL = 1 /* MEMSTOW_MODEL */ };
 
@@ -325,6 +327,53 @@ static void mlock_brings_back(void) {
     if (mlock(p, MIB)) skip("RLIMIT_MEMLOCK is too low");
     MUST(!is_file_backed(p) && pages_in(p, MIB, true) == MIB / PAGE);
     MUST(holds(p, MIB, 1));
+}
+
+/* The directory is what it was when the program began, whatever became of its environment. */
+static void environment_is_gone(void) {
+    char line[4096], place[2048];
+    bool found = false;
+    snprintf(place, sizeof place, "%s/", getenv("MEMSTOW_STOW_DIR"));
+    clearenv();
+    char *p = stowed(LENGTH, 1);
+    FILE *f = fopen("/proc/self/maps", "r");
+    MUST(f);
+    while (fgets(line, sizeof line, f)) found |= strstr(line, place) != NULL;
+    fclose(f);
+    MUST(found && is_file_backed(p));
+}
+
+/* A call of the program's that changes memory, and takes its time: here because it waits for a page. */
+static void *lock_memory(void *p) {
+    MUST_BE(mlock(p, PAGE), 0);
+    return NULL;
+}
+
+static void *bring_back(void *p) { return (void *)in(p, LENGTH, NULL); }
+
+/* What the program was at when memory began to come back is over before it does. */
+static void back_after_what_began_before(void) {
+    need_userfaultfd();
+    char *p = stowed(LENGTH, 1), *q = map_memory(PAGE);
+    int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+    struct uffdio_api api = {.api = UFFD_API};
+    struct uffdio_register range = {.range = {(uint64_t)q, PAGE}, .mode = UFFDIO_REGISTER_MODE_MISSING};
+    struct uffd_msg message;
+    if (fd < 0 || ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &range))
+        skip("userfaultfd: %s", strerror(errno));
+    pthread_t locker, mover;
+    void *back;
+    MUST_BE(pthread_create(&locker, NULL, lock_memory, q), 0);
+    MUST(read(fd, &message, sizeof message) == sizeof message); /* it waits */
+    MUST_BE(pthread_create(&mover, NULL, bring_back, p), 0);
+    usleep(200000);
+    MUST_BE(stow_state_(p), STOW_STOWED);
+    struct uffdio_zeropage zeros = {.range = {(uint64_t)q, PAGE}};
+    MUST_BE(ioctl(fd, UFFDIO_ZEROPAGE, &zeros), 0);
+    pthread_join(locker, NULL);
+    pthread_join(mover, &back);
+    MUST((int64_t)back == LENGTH || in(p, LENGTH, usual()) == LENGTH); /* it does not wait for ever */
+    MUST(holds(p, LENGTH, 1));
 }
 
 static void kernel_writes_into_it(void) {
@@ -710,6 +759,8 @@ static const struct test_case CASES[] = {
     {"wipeonfork_is_taken", wipeonfork_is_taken},
     {"protect_while_stowed", protect_while_stowed},
     {"mlock_brings_back", mlock_brings_back},
+    {"environment_is_gone", environment_is_gone},
+    {"back_after_what_began_before", back_after_what_began_before},
     {"kernel_writes_into_it", kernel_writes_into_it},
     {"exec_is_unmoved", exec_is_unmoved},
     {"forked_child_reads", forked_child_reads},
