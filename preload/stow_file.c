@@ -227,12 +227,18 @@ void stow_file_close(struct stow_file *self) {
 
 /* --- which directory --- */
 
-static const char *variable(const char *key) {
-    extern char **environ;
-    size_t length = strlen(key);
-    for (char **at = environ; at && *at; at++)
-        if (!strncmp(*at, key, length) && (*at)[length] == '=') return *at + length + 1;
-    return "";
+static char asked_for[PATH_ROOM], caches[PATH_ROOM], home[PATH_ROOM];
+
+static void remember(char to[PATH_ROOM], const char *variable) {
+    const char *value = os_variable(variable);
+    if (strlen(value) < PATH_ROOM) strcpy(to, value);
+}
+
+/* Once: programs write over their environment, in the middle of a move, too. */
+__attribute__((constructor)) static void remember_directories(void) {
+    remember(asked_for, "MEMSTOW_STOW_DIR");
+    remember(caches, "XDG_CACHE_HOME");
+    remember(home, "HOME");
 }
 
 /* A directory of ours below one of the user's, made when it is not there. */
@@ -248,11 +254,10 @@ static bool below(char path[PATH_ROOM], const char *parent, const char *middle) 
 
 uint32_t stow_file_open(struct stow_file *self, const char *directory, uint64_t size) {
     char path[PATH_ROOM];
-    const char *asked = directory ? directory : variable("MEMSTOW_STOW_DIR");
+    const char *asked = directory ? directory : asked_for;
     uint32_t refusal = STOW_NO_DIRECTORY;
     if (asked[0]) return strlen(asked) < PATH_ROOM ? open_file(self, asked, size) : STOW_NO_DIRECTORY;
-    if (below(path, variable("XDG_CACHE_HOME"), "") || below(path, variable("HOME"), "/.cache"))
-        refusal = open_file(self, path, size);
+    if (below(path, caches, "") || below(path, home, "/.cache")) refusal = open_file(self, path, size);
     if (refusal == STOW_NO_DIRECTORY || refusal == STOW_MEMORY_TARGET || refusal == STOW_UNSAFE_TARGET)
         refusal = open_file(self, "/var/tmp", size);
     return refusal;
