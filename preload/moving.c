@@ -35,11 +35,11 @@ static size_t bytes_of(const struct list *list) {
     return os_round_up((list->room + 1) * sizeof *list->pieces, OS_PAGE);
 }
 
-static bool list_begin(struct list *list, uint32_t owner) {
+static bool list_begin(struct list *list, uint32_t owner, uint32_t which) {
     *list = (struct list){.owner = owner};
-    owned_visit_pieces(owner, count_piece, list);
+    owned_visit_pieces(owner, which, count_piece, list);
     list->pieces = os_map(bytes_of(list));
-    if (list->pieces) owned_visit_pieces(owner, add_piece, list);
+    if (list->pieces) owned_visit_pieces(owner, which, add_piece, list);
     return list->pieces != NULL;
 }
 
@@ -80,14 +80,14 @@ static const bool *cancelled_here(void) {
     return __atomic_load_n(&worker.thread, __ATOMIC_RELAXED) == os_tid() ? &worker.cancelled : NULL;
 }
 
-static int64_t move(uint32_t owner, bool out) {
+static int64_t move(uint32_t owner, uint32_t which, bool out) {
     struct list list;
     const bool *cancelled = cancelled_here();
     uint32_t kind = owners_kind(owner = owners_final(owner));
     if (!kind) return -ENOENT;
     if (kind != MEMSTOW_MODEL && kind != MEMSTOW_CUSTOM) return -EINVAL;
     if (cancelled && __atomic_load_n(cancelled, __ATOMIC_RELAXED)) return -ECANCELED;
-    if (!list_begin(&list, owner)) return -ENOMEM;
+    if (!list_begin(&list, owner, which)) return -ENOMEM;
     struct stow_options options = {
         .idle = owners_is_idle(owner), .cancelled = cancelled, .is_there = is_still_there, .context = &owner};
     int64_t moved = (out ? stow_out : stow_in)(list.pieces, list.count, &options);
@@ -98,14 +98,16 @@ static int64_t move(uint32_t owner, bool out) {
     return moved;
 }
 
-int64_t owners_stow(uint32_t owner) { return move(owner, true); }
+int64_t owners_stow(uint32_t owner) { return move(owner, OWNED_MEMORY | OWNED_FILES, true); }
 
-int64_t owners_restore(uint32_t owner) { return move(owner, false); }
+int64_t owners_restore(uint32_t owner) { return move(owner, OWNED_MEMORY, false); }
 
-/* What is free in the owner's heap. What a heap does not have is nobody's. */
+/* What is free in the owner's heap; and of files, which can be read again, what nobody wrote to. */
 int64_t owners_release(uint32_t owner) {
     owner = owners_final(owner);
-    return owners_kind(owner) ? (int64_t)heaps_collect(owner) : -ENOENT;
+    if (!owners_kind(owner)) return -ENOENT;
+    int64_t freed = (int64_t)heaps_collect(owner), dropped = move(owner, OWNED_FILES, true);
+    return freed + (dropped > 0 ? dropped : 0);
 }
 
 uint64_t owners_moved(void) { return stow_progress().moved; }

@@ -96,7 +96,7 @@ void owned_let_go(struct owned *all, uint32_t count) {
 /* --- by piece --- */
 
 struct search {
-    uint32_t owner;
+    uint32_t owner, which;
     owned_visit *visit;
     void *context;
     bool over;
@@ -114,12 +114,15 @@ static void visit_block(struct snap_large *record, void *context) {
 }
 
 static void visit_mapping(struct snap_mapping *record, void *context) {
-    if (record->kind == SNAP_MAP_ANONYMOUS) visit_piece(context, record->site, record->address, record->length);
+    const struct search *search = context;
+    bool wanted = (record->kind == SNAP_MAP_ANONYMOUS && search->which & OWNED_MEMORY) ||
+                  (record->kind == SNAP_MAP_FILE && search->which & OWNED_FILES);
+    if (wanted) visit_piece(context, record->site, record->address, record->length);
 }
 
-void owned_visit_pieces(uint32_t owner, owned_visit *visit, void *context) {
-    struct search search = {owner, visit, context, false};
-    blocks_visit_records(visit_block, &search);
+void owned_visit_pieces(uint32_t owner, uint32_t which, owned_visit *visit, void *context) {
+    struct search search = {owner, which, visit, context, false};
+    if (which & OWNED_MEMORY) blocks_visit_records(visit_block, &search);
     mappings_visit_records(visit_mapping, &search);
 }
 
@@ -137,7 +140,7 @@ static bool is_wanted(uintptr_t start, uint64_t length, void *context) {
 
 bool owned_has_piece(uint32_t owner, uintptr_t start, uint64_t length) {
     struct wanted wanted = {start, length, false};
-    owned_visit_pieces(owner, is_wanted, &wanted);
+    owned_visit_pieces(owner, OWNED_MEMORY | OWNED_FILES, is_wanted, &wanted);
     return wanted.found;
 }
 
@@ -157,6 +160,6 @@ static bool add_resident(uintptr_t start, uint64_t length, void *context) {
 
 uint64_t owned_resident(uint32_t owner) {
     uint64_t sum = 0;
-    owned_visit_pieces(owner, add_resident, &sum);
+    owned_visit_pieces(owner, OWNED_MEMORY, add_resident, &sum);
     return sum;
 }

@@ -23,10 +23,11 @@ void owned_let_go(struct owned *all, uint32_t count);
  */
 uint64_t owned_resident(uint32_t owner);
 
-/* Calls visit for each run of whole pages within a large block or an anonymous mapping of the model or custom. False
- * from it ends the visit. */
+/* Calls visit for each run of whole pages of the model or custom: within a large block or an anonymous mapping, or in a
+ * mapping of a file, whose pages need not be written to be given back. False from it ends the visit. */
+enum owned_pieces { OWNED_MEMORY = 1, OWNED_FILES = 2 };
 typedef bool owned_visit(uintptr_t start, uint64_t length, void *context);
-void owned_visit_pieces(uint32_t owner, owned_visit *visit, void *context);
+void owned_visit_pieces(uint32_t owner, uint32_t which, owned_visit *visit, void *context);
 
 /* Whether such a piece is the owner's now. */
 bool owned_has_piece(uint32_t owner, uintptr_t start, uint64_t length);

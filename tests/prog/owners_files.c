@@ -1,0 +1,47 @@
+// A mapped file that a model was given, as safetensors are: its clean pages are given back, and read again when they are used.
+#include "abi.h"
+#include "expect.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+enum { MIB = 1 << 20, LENGTH = 16 * MIB };
+
+static size_t present(void *start) {
+    char path[] = "/proc/self/smaps_rollup", text[4096] = "";
+    (void)start;
+    int fd = open(path, O_RDONLY);
+    MUST(fd >= 0 && read(fd, text, sizeof text - 1) > 0);
+    close(fd);
+    return strtoul(strstr(text, "Rss:") + 4, NULL, 10) * 1024;
+}
+
+int main(void) {
+    abi_find();
+    char name[] = "weights-XXXXXX";
+    int fd = mkstemp(name);
+    MUST(fd >= 0);
+    static char part[MIB];
+    memset(part, 'w', sizeof part);
+    for (int i = 0; i < LENGTH / MIB; i++) MUST(write(fd, part, sizeof part) == sizeof part);
+    MUST(fsync(fd) == 0);
+    char *weights = mmap(NULL, LENGTH, PROT_READ, MAP_PRIVATE, fd, 0);
+    MUST(weights != MAP_FAILED);
+    close(fd);
+    uint32_t model = (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_MODEL, "model", "", 1, 0);
+    MUST(CALL(0, memstow_assign, model, weights, LENGTH) == 0);
+    unsigned long sum = 0;
+    for (size_t i = 0; i < LENGTH; i += 4096) sum += (unsigned char)weights[i];
+    size_t with = present(weights);
+    if (has_memstow) {
+        int64_t gone = abi_memstow_release(model);
+        MUST(gone == LENGTH);
+        MUST(present(weights) + LENGTH / 10 * 9 < with);
+    }
+    for (size_t i = 0; i < LENGTH; i += 4096) sum -= (unsigned char)weights[i];
+    MUST(sum == 0);
+    if (has_memstow) MUST(abi_memstow_stow(model) == LENGTH);
+    unlink(name);
+    EXPECT("owners[name=model].live_bytes", 0);
+    return 0;
+}
