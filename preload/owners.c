@@ -166,7 +166,9 @@ static void leave_keys(uint32_t id, struct owner *owner) {
     if (!has_keys(owner)) return;
     uint64_t hash = hash_of(owner->kind, owner->keys);
     uint32_t first = words_find(&by_keys, hash);
-    if (first == id) {
+    if (first == WORDS_NONE) {
+        return; /* nobody finds it: a fork in the middle of a change, or no memory for one */
+    } else if (first == id) {
         words_take_out(&by_keys, hash);
         if (owner->next) words_put(&by_keys, hash, owner->next);
     } else {
@@ -262,25 +264,31 @@ int owners_end_run(uint32_t run, uint32_t outcome) {
     return owner ? 0 : -ENOENT;
 }
 
+/* The registry is held: of two that adopt each other at once the second is refused. */
+static bool adopt(uint32_t id, uint32_t provisional, struct owner *from) {
+    uint32_t by = owners_final(id);
+    if (from->adopted_by || by == provisional) return false;
+    make_record(id);
+    __atomic_store_n(&from->adopted_by, by, __ATOMIC_RELEASE);
+    if (from->state == SNAP_OWNER_LIVE)
+        retire(provisional, from);
+    else
+        note_state(from);
+    tags_change();
+    return true;
+}
+
 int owners_adopt(uint32_t id, uint32_t provisional) {
     struct owner *to = known(id), *from = known(provisional);
     if (!to || !from) return -ENOENT;
-    if (!may_own(to) || !may_own(from) || owners_final(id) == owners_final(provisional)) return -EINVAL;
+    if (!may_own(to) || !may_own(from)) return -EINVAL;
     if (!lock_wait(&registry)) return -EBUSY;
-    bool free = !from->adopted_by;
-    if (free) {
-        make_record(id);
-        __atomic_store_n(&from->adopted_by, owners_final(id), __ATOMIC_RELEASE);
-        if (from->state == SNAP_OWNER_LIVE)
-            retire(provisional, from);
-        else
-            note_state(from);
-        tags_change();
-    }
+    bool adopted = adopt(id, provisional, from);
     lock_let_go(&registry);
-    if (free) heaps_retire(provisional);
-    if (free) stow_change_owner(provisional, owners_final(id));
-    return free ? 0 : -EINVAL;
+    if (!adopted) return -EINVAL;
+    heaps_retire(provisional);
+    stow_change_owner(provisional, owners_final(id));
+    return 0;
 }
 
 int owners_retire(uint32_t id) {
