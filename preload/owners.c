@@ -406,9 +406,18 @@ int owners_figures(uint32_t id, struct memstow_figures *out) {
     return 0;
 }
 
+/* Of the parent's threads there is only the one that forked. */
+static void forget_scopes_of_others(void) {
+    const struct scopes *self = &tags_scopes;
+    for (uint32_t id = 1; id < count; id++)
+        if (known(id)) known(id)->scopes = 0;
+    for (uint32_t i = 0; i < self->count; i++) owners_scope(self->owners[i], 1);
+}
+
 void owners_abandon(void) {
     series_reset(&records);
     registry = (struct lock){0};
     for (uint32_t id = 1; id < count; id++)
         if (owner_at(id)) owner_at(id)->record = 0;
+    forget_scopes_of_others();
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "account.h"
 #include "assign.h"
 #include "control.h"
 #include "entry.h"
@@ -15,11 +16,14 @@
 #include "process.h"
 #include "tags.h"
 
-enum { TEXT_ROOM = 1024 };
+enum { TEXT_ROOM = 1024 + 1 }; /* one byte more than is kept, which says whether a character ends there */
 
 ENTRY uint32_t memstow_abi_version(void) { return MEMSTOW_ABI_VERSION; }
 
 ENTRY int32_t memstow_is_tracking(void) { return process_tracked(); }
+
+/* A forked child is not, until it has asked: till then the records are its parent's. */
+static int64_t not_tracked(void) { return entry_fails(-ENODEV, "the process keeps no ledger"); }
 
 /* --- owners --- */
 
@@ -35,7 +39,7 @@ static int64_t opened(int64_t id) {
 
 ENTRY int64_t memstow_owner_open(uint32_t kind, const char *name, const char *origin, uint64_t key1, uint64_t key2) {
     char texts[2][TEXT_ROOM];
-    if (!process_tracked()) return entry_fails(-ENODEV, "the process keeps no ledger");
+    if (!process_tracked()) return not_tracked();
     if (kind != MEMSTOW_MODEL && kind != MEMSTOW_NODE && kind != MEMSTOW_CUSTOM)
         return entry_fails(-EINVAL, "an owner is opened as a model, a node or a custom");
     if (!entry_text(texts[0], TEXT_ROOM, name) || !entry_text(texts[1], TEXT_ROOM, origin))
@@ -44,6 +48,7 @@ ENTRY int64_t memstow_owner_open(uint32_t kind, const char *name, const char *or
 }
 
 ENTRY int32_t memstow_owner_adopt(uint32_t owner, uint32_t provisional) {
+    if (!process_tracked()) return (int32_t)not_tracked();
     int result = owners_adopt(owner, provisional);
     if (result == -EINVAL)
         return (int32_t)entry_fails(result, "only a model or custom that nobody adopted is adopted, by another");
@@ -51,12 +56,14 @@ ENTRY int32_t memstow_owner_adopt(uint32_t owner, uint32_t provisional) {
 }
 
 ENTRY int32_t memstow_owner_retire(uint32_t owner) {
+    if (!process_tracked()) return (int32_t)not_tracked();
     int result = owners_retire(owner);
     if (result == -EINVAL) return (int32_t)entry_fails(result, "a run is ended, not retired");
     return (int32_t)entry_result(result);
 }
 
 ENTRY int32_t memstow_owner_policy(uint32_t owner, uint32_t policy, int32_t priority) {
+    if (!process_tracked()) return (int32_t)not_tracked();
     if (policy > MEMSTOW_FREE) return (int32_t)entry_fails(-EINVAL, "no such policy");
     int result = owners_policy(owner, policy, priority);
     if (result == -EINVAL) return (int32_t)entry_fails(result, "only models and customs have a policy");
@@ -64,6 +71,7 @@ ENTRY int32_t memstow_owner_policy(uint32_t owner, uint32_t policy, int32_t prio
 }
 
 ENTRY int32_t memstow_owner_idle(uint32_t owner, uint32_t idle) {
+    if (!process_tracked()) return (int32_t)not_tracked();
     if (idle > 1) return (int32_t)entry_fails(-EINVAL, "idle is 0 or 1");
     int result = owners_idle(owner, idle);
     if (result == -EINVAL) return (int32_t)entry_fails(result, "only models and customs are idle");
@@ -72,7 +80,7 @@ ENTRY int32_t memstow_owner_idle(uint32_t owner, uint32_t idle) {
 
 ENTRY int32_t memstow_owner_figures(uint32_t owner, struct memstow_figures *out) {
     struct memstow_figures figures;
-    if (!process_tracked()) return (int32_t)entry_fails(-ENODEV, "the process keeps no ledger");
+    if (!process_tracked()) return (int32_t)not_tracked();
     uint32_t size = entry_size(out, sizeof figures);
     if (!size) return (int32_t)entry_fails(-EFAULT, "no room for the figures: size says how large it is");
     int result = owners_figures(owner, &figures);
@@ -84,6 +92,11 @@ ENTRY int32_t memstow_owner_figures(uint32_t owner, struct memstow_figures *out)
 /* --- scopes --- */
 
 static bool is_node(uint32_t owner) { return owners_kind(owner) == MEMSTOW_NODE; }
+
+/* A thread that has a slot leaves its scopes when it ends; one that never allocated has none yet. */
+static void get_slot(void) {
+    if (unlikely(account_self == &account_nobody) && process_tracked()) account_thread_slot();
+}
 
 /* Those of a signal handler come and go in between. */
 static void changed(struct scopes *scopes) {
@@ -101,6 +114,7 @@ ENTRY int32_t memstow_scope_enter(uint32_t owner) {
         return (int32_t)entry_fails(-ENOSPC, "too many scopes in each other");
     uint32_t kind = owners_scope(owner, 1);
     if (unlikely(!kind || kind == MEMSTOW_RUN)) return refuse_scope(kind);
+    get_slot();
     scopes->owners[scopes->count] = owner;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     scopes->count++;
@@ -125,8 +139,9 @@ ENTRY int32_t memstow_scope_leave(uint32_t owner) {
         return (int32_t)(owners_kind(owner)
                              ? entry_fails(-EPERM, "it is not the innermost scope of its kind on this thread")
                              : entry_result(-ENOENT));
+    for (; at + 1 < scopes->count; at++) scopes->owners[at] = scopes->owners[at + 1];
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* a handler puts its own behind all of them */
     scopes->count--;
-    for (; at < scopes->count; at++) scopes->owners[at] = scopes->owners[at + 1];
     owners_scope(owner, -1);
     changed(scopes);
     return 0;
@@ -148,6 +163,7 @@ static bool may_enter_all(const struct memstow_scopes *scopes) {
 
 static void replace_scopes(const struct memstow_scopes *now) {
     struct scopes *scopes = &tags_scopes;
+    get_slot();
     for (uint32_t i = 0; i < now->count; i++) owners_scope(now->owners[i], 1);
     for (uint32_t i = scopes->count; i-- > 0;) owners_scope(scopes->owners[i], -1);
     scopes->count = 0;
@@ -184,7 +200,7 @@ ENTRY int32_t memstow_scope_save(struct memstow_scopes *out) {
 /* --- ranges --- */
 
 static int32_t assign(uint32_t owner, const void *start, uint64_t length) {
-    if (!process_tracked()) return (int32_t)entry_fails(-ENODEV, "the process keeps no ledger");
+    if (!process_tracked()) return (int32_t)not_tracked();
     if (!length || (uintptr_t)start + length < (uintptr_t)start) return (int32_t)entry_fails(-EINVAL, "no such range");
     int result = assign_range((uintptr_t)start, length, owner);
     if (result == -ENXIO) return (int32_t)entry_fails(result, "it is no block, large block or mapping of the program");
@@ -212,29 +228,28 @@ static int64_t moved(int64_t result) {
     return entry_result(result);
 }
 
-ENTRY int64_t memstow_stow(uint32_t owner) {
-    return process_tracked() ? moved(owners_stow(owner)) : entry_fails(-ENODEV, "the process keeps no ledger");
-}
+ENTRY int64_t memstow_stow(uint32_t owner) { return process_tracked() ? moved(owners_stow(owner)) : not_tracked(); }
 
 ENTRY int64_t memstow_restore(uint32_t owner) {
-    return process_tracked() ? moved(owners_restore(owner)) : entry_fails(-ENODEV, "the process keeps no ledger");
+    return process_tracked() ? moved(owners_restore(owner)) : not_tracked();
 }
 
 ENTRY int64_t memstow_release(uint32_t owner) {
-    return process_tracked() ? moved(owners_release(owner)) : entry_fails(-ENODEV, "the process keeps no ledger");
+    return process_tracked() ? moved(owners_release(owner)) : not_tracked();
 }
 
 /* --- runs --- */
 
 ENTRY int64_t memstow_run_begin(const char *name) {
     char text[TEXT_ROOM];
-    if (!process_tracked()) return entry_fails(-ENODEV, "the process keeps no ledger");
+    if (!process_tracked()) return not_tracked();
     if (!entry_text(text, TEXT_ROOM, name)) return entry_fails(-EFAULT, "the name cannot be read");
     int64_t run = owners_begin_run(text);
     return run == -EBUSY ? entry_fails(run, "a run is on") : opened(run);
 }
 
 ENTRY int32_t memstow_run_end(uint32_t run, uint32_t outcome) {
+    if (!process_tracked()) return (int32_t)not_tracked();
     if (outcome > MEMSTOW_OUT_OF_MEMORY) return (int32_t)entry_fails(-EINVAL, "no such outcome");
     int result = owners_end_run(run, outcome);
     return result == -ENOENT ? (int32_t)entry_fails(result, "that run is not on") : (int32_t)entry_result(result);

@@ -1,4 +1,5 @@
-// Owners, scopes and the run go on in a forked child, whose ledger knows those that it needs.
+// Owners, scopes and the run go on in a forked child, whose ledger knows those that it needs. What it says of them is
+// not its parent's, also when that is the first thing it does.
 #include "abi.h"
 #include "expect.h"
 
@@ -15,10 +16,26 @@ static void *allocate(size_t size) {
     return p;
 }
 
+static void end_well(pid_t child) {
+    int status;
+    MUST(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+}
+
+static void say_at_once(uint32_t model) {
+    pid_t child = fork();
+    if (!child) {
+        MUST(CALL(0, memstow_owner_policy, model, MEMSTOW_FREE, 7) == 0);
+        _exit(0);
+    }
+    end_well(child);
+}
+
 int main(void) {
     abi_find();
     uint32_t model = (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_MODEL, "model", "", 1, 0);
     MUST(CALL(1, memstow_run_begin, "run") > 0);
+    MUST(CALL(0, memstow_owner_policy, model, MEMSTOW_STOW, 1) == 0);
+    say_at_once(model);
     MUST(CALL(0, memstow_scope_enter, model) == 0);
     kept[0] = allocate(PARENTS);
     pid_t child = fork();
@@ -33,8 +50,8 @@ int main(void) {
         free(kept[0]);
         _exit(0);
     }
-    int status;
-    MUST(waitpid(child, &status, 0) == child && status == 0);
+    end_well(child);
+    say("expect owners[0].policy == stow");
     say("expect owners[name=model].live_bytes == %d", PARENTS);
     say("expect owners[name=run].live_bytes == %d", PARENTS);
     say("expect@%d owners[name=model].live_bytes == %d", (int)child, CHILDS);
