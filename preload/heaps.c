@@ -50,19 +50,20 @@ static struct heap *make(uint32_t owner) {
     if (!slabs[count / SLAB]) slabs[count / SLAB] = arena_take(SLAB * sizeof *heap);
     mi_heap_t *made = slabs[count / SLAB] ? mi_heap_new() : NULL;
     if (!made) return NULL;
-    heap = heap_at(count);
+    uint32_t number = count++;
+    heap = heap_at(number);
     *heap = (struct heap){.heap = made};
-    if (!words_put(&by_heap, (uintptr_t)made, count) || !words_put(&by_owner, owner + 2, count)) return NULL;
-    count++;
-    return heap;
+    return words_put(&by_heap, (uintptr_t)made, number) && words_put(&by_owner, owner + 2, number) ? heap : NULL;
 }
 
 struct heap *heaps_of(uint32_t owner) {
     if (!owner || owners_is_retired(owner)) return NULL;
     struct heap *heap = find(&by_owner, owner + 2);
-    if (heap || !base.malloc || !lock_wait(&making)) return heap;
+    if (heap || !base.malloc || ledger_is_sealed() || !lock_wait(&making)) return heap;
     heap = make(owner);
     lock_let_go(&making);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* who retired it meanwhile has seen the heap, or is seen here */
+    if (heap && owners_is_retired(owner)) heaps_retire(owner);
     return heap;
 }
 
@@ -156,7 +157,7 @@ static void *heap_realloc(void *p, size_t size) {
  *
  * `malloc` last: who gets a block of a heap finds the `free` for it. */
 void heaps_begin(void) {
-    if (base.malloc) return;
+    if (base.malloc || ledger_is_sealed()) return; /* in a sandbox it would ask the kernel for what may kill */
     next_begin_mimalloc();
     mi_option_set(mi_option_purge_delay, 0);
     mi_option_set(mi_option_allow_thp, 0);
@@ -170,6 +171,7 @@ void heaps_begin(void) {
 }
 
 void heaps_retire(uint32_t owner) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* as in heaps_of */
     struct heap *heap = find(&by_owner, owner + 2);
     if (!heap) return;
     words_take_out(&by_owner, owner + 2);
@@ -184,12 +186,15 @@ uint64_t heaps_collect(uint32_t owner) {
     let_go(heap);
     return 0;
 }
+
+void heaps_abandon(void) { making = (struct lock){0}; }
 #else
 struct heap *heaps_of(uint32_t owner) {
     (void)owner;
     return NULL;
 }
 void heaps_begin(void) {}
+void heaps_abandon(void) {}
 void heaps_retire(uint32_t owner) { (void)owner; }
 uint64_t heaps_collect(uint32_t owner) {
     (void)owner;

@@ -24,11 +24,13 @@ struct heap *heaps_present(void);
 struct heap *heaps_of(uint32_t owner);
 /* The owner is gone: what is left of its heap is freed, if at all, by who has it. */
 void heaps_retire(uint32_t owner);
-/* Gives back what the heap has free. Returns the bytes, as far as mimalloc knows. */
+/* Gives back what the heap has free. Returns 0: mimalloc does not say how much that was. */
 uint64_t heaps_collect(uint32_t owner);
 
 /* Puts itself in front of `next`, the first time. One thread at a time. */
 void heaps_begin(void);
+/* In a forked child: heaps go on. */
+void heaps_abandon(void);
 
 #pragma GCC visibility pop
 

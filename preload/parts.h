@@ -24,7 +24,8 @@ bool parts_add(const struct part *part, uint32_t rest, parts_change *change);
 /* The block ends, or is one whole again: takes its parts out, and calls visit for each. */
 void parts_take(uintptr_t block, void (*visit)(const struct part *part, void *context), void *context);
 
-void parts_visit(void (*visit)(const struct part *part, void *context), void *context);
+/* In a forked child: blocks of its parent, which may be freed and come again, have none. */
+void parts_abandon(void);
 
 #pragma GCC visibility pop
 

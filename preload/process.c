@@ -15,9 +15,11 @@
 #include "closing.h"
 #include "control.h"
 #include "header.h"
+#include "heaps.h"
 #include "ledger.h"
 #include "mappings.h"
 #include "owners.h"
+#include "parts.h"
 #include "peak.h"
 #include "pressure.h"
 #include "sample.h"
@@ -224,6 +226,8 @@ static uint64_t leave_parent(void) {
     uint64_t inherited = account_abandon();
     site_abandon();
     owners_abandon();
+    heaps_abandon();
+    parts_abandon();
     peak_abandon();
     mappings_abandon();
     trace_abandon();

@@ -370,6 +370,7 @@ void site_abandon(void) {
     tags_abandon();
     index_reset(&tagged);
     tagged_ready = false;
+    readying = (struct lock){0};
     series_reset(&sites);
     free_sites = NULL;
     memory_looks = memory_full = 0;

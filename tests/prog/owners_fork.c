@@ -5,7 +5,7 @@
 
 #include <sys/wait.h>
 
-enum { PARENTS = 1000, CHILDS = 333, LATER = 50 };
+enum { PARENTS = 1000, CHILDS = 333, LATER = 50, LARGE = 70000, PART = 1000 };
 
 static void *kept[4];
 
@@ -30,9 +30,19 @@ static void say_at_once(uint32_t model) {
     end_well(child);
 }
 
+/* Where the parent's block was, of which a part was given away, there is another one. */
+static void give_part_again(uint32_t owner, char *block) {
+    free(block);
+    block = allocate(LARGE);
+    MUST(CALL(0, memstow_assign, owner, block + PART / 2, 3 * PART) == 0);
+    free(block);
+}
+
 int main(void) {
     abi_find();
     uint32_t model = (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_MODEL, "model", "", 1, 0);
+    char *block = allocate(LARGE);
+    MUST(CALL(0, memstow_assign, model, block + PART, PART) == 0);
     MUST(CALL(1, memstow_run_begin, "run") > 0);
     MUST(CALL(0, memstow_owner_policy, model, MEMSTOW_STOW, 1) == 0);
     say_at_once(model);
@@ -45,6 +55,7 @@ int main(void) {
         MUST(CALL(0, memstow_scope_leave, model) == 0);
         uint32_t late = (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_CUSTOM, "late", "", 2, 0);
         MUST(!has_memstow || (late != model && (uint32_t)abi_memstow_owner_open(MEMSTOW_MODEL, "", "", 1, 0) == model));
+        give_part_again(late, block);
         MUST(CALL(0, memstow_scope_enter, late) == 0);
         kept[2] = allocate(LATER);
         free(kept[0]);
@@ -52,7 +63,7 @@ int main(void) {
     }
     end_well(child);
     say("expect owners[0].policy == stow");
-    say("expect owners[name=model].live_bytes == %d", PARENTS);
+    say("expect owners[name=model].live_bytes == %d", PARENTS + PART);
     say("expect owners[name=run].live_bytes == %d", PARENTS);
     say("expect@%d owners[name=model].live_bytes == %d", (int)child, CHILDS);
     say("expect@%d owners[name=run].live_bytes == %d", (int)child, CHILDS + LATER);
