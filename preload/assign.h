@@ -11,7 +11,8 @@
 /* model: 0 for nobody's. 0, -ENXIO: it is no memory of the program's that could be found; -ENOMEM. */
 int assign_range(uintptr_t start, uint64_t length, uint32_t model);
 
-/* A block with parts is freed, and has been counted out whole at its site: parts are where they were counted. */
+/* A block with parts is freed, and will be counted out whole at its site: parts are where they were counted. In this
+ * order nobody is ever seen to have less than nothing. */
 void assign_end_parts(uintptr_t block, uint32_t site);
 
 #pragma GCC visibility pop

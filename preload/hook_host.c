@@ -100,8 +100,8 @@ static void count_out(const void *p, const struct known *block) {
     if (is_inherited(block)) {
         account_free_inherited(block->size);
     } else {
-        account_free(block->site, block->size);
         if (unlikely(block->mark & HEADER_PARTS)) assign_end_parts((uintptr_t)p, block->site);
+        account_free(block->site, block->size);
     }
 }
 

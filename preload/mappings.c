@@ -10,6 +10,7 @@
 #include "ledger.h"
 #include "lock.h"
 #include "os.h"
+#include "pin.h"
 #include "site.h"
 
 enum { EVENTS = 1 << 15, RESERVED = 64, WAITS = 10000, WAIT_NS = 100000, PIECES = 1 << 16 };
@@ -355,8 +356,10 @@ static void apply_advise(const struct event *event) {
     }
 }
 
-/* What was counted stays counted once. `site` is a model here. */
+/* What was counted stays counted once. `site` is a model here; whoever applies this is pinned until the new sites are
+ * known as those of mappings. */
 static void apply_assign(const struct event *event) {
+    enum pin pin = pin_begin((uintptr_t)__builtin_frame_address(0));
     uint32_t position, end = isolate(event->address, event->length, &position);
     for (; position < end; position++) {
         struct snap_mapping record = *piece(position);
@@ -366,6 +369,7 @@ static void apply_assign(const struct event *event) {
         record.site = to;
         write_record(ordered[position], &record);
     }
+    pin_end(pin);
 }
 
 static void apply(const struct event *event) {

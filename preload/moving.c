@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "heaps.h"
+#include "ledger.h"
 #include "line.h"
 #include "os.h"
 #include "owned.h"
@@ -82,11 +83,12 @@ static const bool *cancelled_here(void) {
 
 static int64_t move(uint32_t owner, uint32_t which, bool out) {
     struct list list;
-    const bool *cancelled = cancelled_here();
+    const bool *cancelled = ledger_is_sealed() ? NULL : cancelled_here();
     uint32_t kind = owners_kind(owner = owners_final(owner));
     if (!kind) return -ENOENT;
     if (kind != MEMSTOW_MODEL && kind != MEMSTOW_CUSTOM) return -EINVAL;
     if (cancelled && __atomic_load_n(cancelled, __ATOMIC_RELAXED)) return -ECANCELED;
+    if (ledger_is_sealed()) return -ENOTSUP; /* the kernel is asked for nothing */
     if (!list_begin(&list, owner, which)) return -ENOMEM;
     struct stow_options options = {
         .idle = owners_is_idle(owner), .cancelled = cancelled, .is_there = is_still_there, .context = &owner};
@@ -119,11 +121,11 @@ void owners_begin_work(void) {
 
 void owners_cancel(void) { __atomic_store_n(&worker.cancelled, true, __ATOMIC_RELAXED); }
 
-/* Before Linux 5.7 no memory stays mapped when it is moved away, and without userfaultfd nobody who uses it meanwhile can be
- * made to wait. */
+/* Before Linux 5.7 no memory stays mapped when it is moved away, and without userfaultfd nobody who uses it meanwhile
+ * can be made to wait. */
 void moving_begin(void) {
     uint32_t features;
-    if (trigger_can_stow) return;
+    if (trigger_can_stow || ledger_is_sealed()) return;
     int fd = uffd_open(0, &features);
     if (fd >= 0) os_close(fd);
     trigger_can_in_use = fd >= 0;

@@ -6,6 +6,7 @@
 #include "account.h"
 #include "blocks.h"
 #include "counters.h"
+#include "ledger.h"
 #include "mappings.h"
 #include "os.h"
 #include "owners.h"
@@ -69,8 +70,10 @@ static void add_block(struct snap_large *record, void *context) {
 static void add_mapping(struct snap_mapping *record, void *context) {
     const struct sums *sums = context;
     struct snap_tag tag = tag_of(record->site);
+    uintptr_t first;
     if (record->kind != SNAP_MAP_ANONYMOUS) return;
-    if (tag.model && tag.model < sums->count) sums->all[tag.model].movable_bytes += record->length;
+    if (tag.model && tag.model < sums->count)
+        sums->all[tag.model].movable_bytes += whole_pages(record->address, record->length, &first);
     const uint32_t owners[] = {tag.model, tag.node, tag.run};
     for (int i = 0; i < 3; i++)
         if (owners[i] && owners[i] < sums->count) sums->all[owners[i]].mapped_bytes += record->length;
@@ -117,7 +120,9 @@ static void visit_mapping(struct snap_mapping *record, void *context) {
     const struct search *search = context;
     bool wanted = (record->kind == SNAP_MAP_ANONYMOUS && search->which & OWNED_MEMORY) ||
                   (record->kind == SNAP_MAP_FILE && search->which & OWNED_FILES);
-    if (wanted) visit_piece(context, record->site, record->address, record->length);
+    uintptr_t first;
+    uint64_t length = whole_pages(record->address, record->length, &first); /* it may have been assigned in part */
+    if (wanted) visit_piece(context, record->site, first, length);
 }
 
 void owned_visit_pieces(uint32_t owner, uint32_t which, owned_visit *visit, void *context) {
@@ -160,6 +165,7 @@ static bool add_resident(uintptr_t start, uint64_t length, void *context) {
 
 uint64_t owned_resident(uint32_t owner) {
     uint64_t sum = 0;
+    if (ledger_is_sealed()) return UINT64_MAX;
     owned_visit_pieces(owner, OWNED_MEMORY, add_resident, &sum);
     return sum;
 }

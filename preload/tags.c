@@ -86,9 +86,7 @@ uint32_t tags_number(struct snap_tag tag) {
 
 /* --- the thread's tag --- */
 
-void tags_refresh(void) {
-    struct scopes *self = &tags_scopes;
-    uint32_t epoch = __atomic_load_n(&tags_epoch, __ATOMIC_ACQUIRE);
+static void work_out(struct scopes *self) {
     struct snap_tag tag = {.run = tags_run()};
     for (uint32_t i = self->count; i-- > 0 && !(tag.model && tag.node);) {
         uint32_t owner = self->owners[i], *part = owners_kind(owner) == MEMSTOW_NODE ? &tag.node : &tag.model;
@@ -97,8 +95,20 @@ void tags_refresh(void) {
     self->model = tag.model = owners_final(tag.model);
     self->heap = heaps_of(tag.model);
     self->tag = tags_number(tag);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    self->epoch = epoch;
+}
+
+/* Again, if a signal handler had scopes of its own meanwhile: part of it would be the handler's. */
+void tags_refresh(void) {
+    enum { AT_WORK = 2 }; /* epochs are odd */
+    struct scopes *self = &tags_scopes;
+    uint32_t epoch, seen;
+    do {
+        epoch = __atomic_load_n(&tags_epoch, __ATOMIC_ACQUIRE);
+        __atomic_store_n(&self->epoch, seen = AT_WORK, __ATOMIC_RELAXED);
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        work_out(self);
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    } while (!__atomic_compare_exchange_n(&self->epoch, &seen, epoch, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 }
 
 void tags_end_thread(void) {

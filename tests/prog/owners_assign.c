@@ -31,11 +31,29 @@ static void *parts(void) {
     return block;
 }
 
+/* Of what does not begin or end with a page only the whole ones can be moved, and are looked at. */
+static void odd_part(void) {
+    struct memstow_figures before = {.size = sizeof before}, after = before;
+    char *map = mmap(NULL, MAPPED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    MUST(map != MAP_FAILED);
+    memset(map, 1, MAPPED);
+    if (has_memstow) MUST(abi_memstow_owner_figures(vae, &before) == 0);
+    assign(vae, map + 100, 3 * PAGE);
+    if (has_memstow) {
+        MUST(abi_memstow_owner_figures(vae, &after) == 0);
+        MUST(after.mapped_bytes == before.mapped_bytes + 3 * PAGE);
+        MUST(after.movable_bytes == before.movable_bytes + 2 * PAGE);
+        MUST(after.resident_bytes == before.resident_bytes + 2 * PAGE);
+    }
+    munmap(map, MAPPED);
+}
+
 int main(void) {
     abi_find();
     unet = (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_MODEL, "unet", "", 1, 0);
     vae = (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_CUSTOM, "vae", "", 2, 0);
     char *block = parts();
+    odd_part();
     char *copy = realloc(block, 2 * LARGE); /* what is resized is one whole again */
     MUST(copy && (!has_memstow || (live(unet) == 0 && live(vae) == 0)));
     free(copy);
