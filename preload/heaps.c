@@ -14,9 +14,14 @@
 #include "tags.h"
 #include "words.h"
 
+/* In a forked child: mimalloc may have been left in the middle of something by another thread of the parent, with a
+ * lock held for ever. So nothing is asked of it any more: the child's blocks come from the allocator that was there,
+ * and those that it inherited stay where they are when they are freed. */
+static bool left_behind;
+
 /* Blocks of a process that keeps no ledger have no header, and are taken for glibc's. */
 struct heap *heaps_present(void) {
-    return likely(ledger_head->pid && ledger_is_ours()) ? tags_present()->heap : NULL;
+    return likely(ledger_head->pid && ledger_is_ours() && !left_behind) ? tags_present()->heap : NULL;
 }
 
 #ifdef MEMSTOW_MIMALLOC
@@ -57,7 +62,7 @@ static struct heap *make(uint32_t owner) {
 }
 
 struct heap *heaps_of(uint32_t owner) {
-    if (!owner || owners_is_retired(owner)) return NULL;
+    if (!owner || left_behind || owners_is_retired(owner)) return NULL;
     struct heap *heap = find(&by_owner, owner + 2);
     if (heap || !base.malloc || ledger_is_sealed() || !lock_wait(&making)) return heap;
     heap = make(owner);
@@ -78,6 +83,7 @@ static void destroy(struct heap *self) {
 
 static void destroy_if_over(struct heap *self) {
     uint64_t over = RETIRED;
+    if (left_behind) return;
     if (__atomic_compare_exchange_n(&self->state, &over, DESTROYED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         destroy(self);
 }
@@ -131,7 +137,7 @@ static void heap_free(void *p) {
         base.free(p);
         return;
     }
-    mi_free(p);
+    if (!left_behind) mi_free(p);
     let_go(self);
 }
 
@@ -141,7 +147,7 @@ static size_t heap_usable(void *p) { return heap_of(p) ? mi_usable_size(p) : bas
 static void *heap_realloc(void *p, size_t size) {
     struct heap *from = heap_of(p), *to = heaps_present();
     if (!from && !to) return base.realloc(p, size);
-    if (from == to) return mi_heap_realloc(from->heap, p, size);
+    if (from == to && !left_behind) return mi_heap_realloc(from->heap, p, size);
     void *moved = heap_malloc(size);
     size_t had = heap_usable(p);
     if (!moved) return NULL;
@@ -157,7 +163,8 @@ static void *heap_realloc(void *p, size_t size) {
  *
  * `malloc` last: who gets a block of a heap finds the `free` for it. */
 void heaps_begin(void) {
-    if (base.malloc || ledger_is_sealed()) return; /* in a sandbox it would ask the kernel for what may kill */
+    if (base.malloc || left_behind || ledger_is_sealed())
+        return; /* in a sandbox it would ask the kernel for what may kill */
     next_begin_mimalloc();
     mi_option_set(mi_option_purge_delay, 0);
     mi_option_set(mi_option_allow_thp, 0);
@@ -180,14 +187,17 @@ void heaps_retire(uint32_t owner) {
 }
 
 uint64_t heaps_collect(uint32_t owner) {
-    struct heap *heap = find(&by_owner, owner + 2);
+    struct heap *heap = left_behind ? NULL : find(&by_owner, owner + 2);
     if (!heap || !take(heap)) return 0;
     mi_heap_collect(heap->heap, true);
     let_go(heap);
     return 0;
 }
 
-void heaps_abandon(void) { making = (struct lock){0}; }
+void heaps_abandon(void) {
+    making = (struct lock){0};
+    left_behind = base.malloc != NULL;
+}
 #else
 struct heap *heaps_of(uint32_t owner) {
     (void)owner;

@@ -1,6 +1,6 @@
 /* moving.h — what an owner has is moved out, brought back, or given back.
- * In: an owner, from the ABI, triggers and requests. Out: bytes, or -errno as memstow.h has it, and lines in the trace that
- * say what could not be moved and why. Outside of hooks; one move at a time. */
+ * In: an owner, from the ABI, triggers and requests. Out: bytes, or -errno as memstow.h has it, and lines in the trace
+ * that say what could not be moved and why. Outside of hooks; one move at a time. */
 #ifndef MEMSTOW_MOVING_H
 #define MEMSTOW_MOVING_H
 

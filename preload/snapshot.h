@@ -146,8 +146,8 @@ enum snap_type {
     SNAP_SEGMENT,     /* uint32_t words: pieces of stacks (below); snapshot only, as is NODE */
     SNAP_NODE,        /* snap_node: stacks; ids from 0, which is the empty stack */
     SNAP_PEAK_1,
-    SNAP_WIDE, /* snap_counter: those of words that are wide; ledger only */
-    SNAP_RUN,  /* uint32_t words: stacks (below); ledger only, instead of SEGMENT and NODE */
+    SNAP_WIDE,  /* snap_counter: those of words that are wide; ledger only */
+    SNAP_RUN,   /* uint32_t words: stacks (below); ledger only, instead of SEGMENT and NODE */
     SNAP_TRACE, /* one snap_ring, and its bytes: the trace of decisions */
 };
 
@@ -360,10 +360,10 @@ static inline int snap_get_number(const uint8_t **at, const uint8_t *end, uint64
     return 0;
 }
 
-/* The trace of decisions: `room` bytes follow, a ring of lines. Positions count all bytes that were ever written to it; that
- * of a byte modulo `room` is its place. Lines are whole from `start` on, and up to `end`: `start` moves before the oldest are
- * written over, `end` when a new one is there. Who reads while the process runs reads both, then the bytes, then `start` once
- * more, and leaves out what is before it by then. */
+/* The trace of decisions: `room` bytes follow, a ring of lines. Positions count all bytes that were ever written to it;
+ * that of a byte modulo `room` is its place. Lines are whole from `start` on, and up to `end`: `start` moves before the
+ * oldest are written over, `end` when a new one is there. Who reads while the process runs reads both, then the bytes,
+ * then `start` once more, and leaves out what is before it by then. */
 struct snap_ring {
     uint64_t room;       /* a multiple of 8 */
     uint64_t start, end; /* [live] */

@@ -1,5 +1,5 @@
-/* watch.c — triggers that nobody asks for: memory is short, or an owner has not been used for long. Everything belongs to
- * the one thread that polls. See trigger.h. */
+/* watch.c — triggers that nobody asks for: memory is short, or an owner has not been used for long. Everything belongs
+ * to the one thread that polls. See trigger.h. */
 #include <errno.h>
 
 #include "ledger.h"
@@ -86,6 +86,4 @@ uint32_t trigger_poll(uint64_t now_ns, ask_function *ask) {
     return poll_idle(now_ns, ask) ? MEMSTOW_IDLE : 0;
 }
 
-void trigger_poll_abandon(void) {
-    watch.pressure_ns = watch.wait_s = watch.idle_since_ns = watch.idle_next_ns = 0;
-}
+void trigger_poll_abandon(void) { watch.pressure_ns = watch.wait_s = watch.idle_since_ns = watch.idle_next_ns = 0; }

@@ -54,7 +54,8 @@ int reader_table(struct reader *reader, uint32_t type, size_t record_size, void 
 int reader_add_total(struct reader *reader, const struct total *total);
 
 /* counters.c, for a ledger, in this order: where the wide counters are; totals by site; what the sites are; and, once
- * the tables are there, totals by thread, and a total (1 + index) in place of the site of each large block and mapping. */
+ * the tables are there, totals by thread, and a total (1 + index) in place of the site of each large block and mapping.
+ */
 int counters_find_wide(struct reader *reader);
 int counters_tally(struct reader *reader);
 int counters_name_sites(struct reader *reader);

@@ -58,8 +58,7 @@ static void end(struct tally *t, int64_t bytes, int64_t blocks) {
 
 static size_t any_size(unsigned *seed) {
     unsigned kind = rand_r(seed) % 100;
-    if (kind < 90)
-        return sizeof(struct block) + rand_r(seed) % 2000;
+    if (kind < 90) return sizeof(struct block) + rand_r(seed) % 2000;
     return kind < 97 ? 4096 + rand_r(seed) % 30000 : 65536 + rand_r(seed) % 300000;
 }
 
@@ -68,13 +67,19 @@ static struct block *make(struct tally *t, unsigned *seed) {
     void *p = NULL;
     begin(t, (int64_t)size);
     switch (rand_r(seed) % 5) {
-    case 0: p = calloc(1, size); break;
-    case 1: p = posix_memalign(&p, 64, size) ? NULL : p; break;
-    case 2: p = rand_r(seed) % 8 ? malloc(size) : aligned_alloc(4096, size); break;
-    default: p = malloc(size);
+    case 0:
+        p = calloc(1, size);
+        break;
+    case 1:
+        p = posix_memalign(&p, 64, size) ? NULL : p;
+        break;
+    case 2:
+        p = rand_r(seed) % 8 ? malloc(size) : aligned_alloc(4096, size);
+        break;
+    default:
+        p = malloc(size);
     }
-    if (!p)
-        abort();
+    if (!p) abort();
     ((struct block *)p)->size = size;
     end(t, (int64_t)size, 1);
     return p;
@@ -121,11 +126,9 @@ static void *churn(void *argument) {
     char *maps[MAPS] = {0};
     while (!stop) {
         struct block *b = make(t, &seed);
-        if (rand_r(&seed) % 3 == 0)
-            b = resize(t, b, &seed);
+        if (rand_r(&seed) % 3 == 0) b = resize(t, b, &seed);
         b = __atomic_exchange_n(&exchange[rand_r(&seed) % SLOTS], b, __ATOMIC_ACQ_REL);
-        if (b)
-            destroy(t, b);
+        if (b) destroy(t, b);
         if (t == mine->threads + 1 && rand_r(&seed) % 8 == 0) /* one thread: events of others may wait in a queue */
             map_some(t, maps, &seed);
     }
@@ -142,12 +145,10 @@ static void run(double seconds) {
     do {
         pthread_t threads[THREADS];
         stop = 0;
-        for (int i = 1; i <= thread_count; i++)
-            pthread_create(&threads[i], NULL, churn, mine->threads + i);
+        for (int i = 1; i <= thread_count; i++) pthread_create(&threads[i], NULL, churn, mine->threads + i);
         usleep(60000);
         stop = 1;
-        for (int i = 1; i <= thread_count; i++)
-            pthread_join(threads[i], NULL);
+        for (int i = 1; i <= thread_count; i++) pthread_join(threads[i], NULL);
         clock_gettime(CLOCK_MONOTONIC, &now);
     } while ((double)(now.tv_sec - start.tv_sec) + 1e-9 * (double)(now.tv_nsec - start.tv_nsec) < seconds);
 }
@@ -169,27 +170,23 @@ static void child(int number, double seconds) {
 }
 
 int main(int count, char **arguments) {
-    if (count < 5)
-        return 2;
+    if (count < 5) return 2;
     int fd = open(arguments[1], O_RDWR | O_CREAT, 0600), children = atoi(arguments[3]);
     size_t length = PROCESSES * sizeof *file;
-    if (fd < 0 || ftruncate(fd, (off_t)length))
-        return 3;
+    if (fd < 0 || ftruncate(fd, (off_t)length)) return 3;
     /* Mapped by a raw call: the truth is no part of itself. */
-    file = mine = (void *)syscall(9 /* mmap */, 0L, length, (long)(PROT_READ | PROT_WRITE), (long)MAP_SHARED, (long)fd, 0L);
+    file = mine =
+        (void *)syscall(9 /* mmap */, 0L, length, (long)(PROT_READ | PROT_WRITE), (long)MAP_SHARED, (long)fd, 0L);
     close(fd);
     thread_count = atoi(arguments[2]);
     unsigned seed = 5;
-    for (int i = 0; i < HELD; i++)
-        held[i] = make(mine->threads, &seed);
+    for (int i = 0; i < HELD; i++) held[i] = make(mine->threads, &seed);
     SET(mine->pid, getpid());
     for (int i = 0; i < children && i < PROCESSES - 1; i++) {
-        if (fork() == 0)
-            child(i, atof(arguments[4]));
+        if (fork() == 0) child(i, atof(arguments[4]));
         run(atof(arguments[4]) / (children ? children : 1));
     }
-    if (!children)
-        run(atof(arguments[4]));
+    if (!children) run(atof(arguments[4]));
     while (wait(NULL) > 0)
         ;
     return 0;

@@ -10,9 +10,7 @@
 
 enum { KEPT_SIZE = 10000, SIZE = 10 };
 
-static struct {
-    uint64_t allocated, kept;
-} *done;
+static struct { uint64_t allocated, kept; } * done;
 
 __attribute__((noinline)) static void keep(void) {
     void *volatile block = malloc(KEPT_SIZE);

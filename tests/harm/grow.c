@@ -22,16 +22,14 @@ static volatile int go;
 static long failed;
 
 static void *check(void *p) {
-    if (!p || p == MAP_FAILED)
-        __atomic_fetch_add(&failed, 1, __ATOMIC_RELAXED);
+    if (!p || p == MAP_FAILED) __atomic_fetch_add(&failed, 1, __ATOMIC_RELAXED);
     return p == MAP_FAILED ? NULL : p;
 }
 
 static void *allocate(void *argument) {
     char *p = check(malloc(100));
     void *q = check(calloc(3, 50));
-    while (!go)
-        usleep(1000);
+    while (!go) usleep(1000);
     free(p);
     free(q);
     return argument;
@@ -39,8 +37,7 @@ static void *allocate(void *argument) {
 
 static void set_limit(int what, const char *value) {
     struct rlimit limit = {strtoul(value, NULL, 10), strtoul(value, NULL, 10)};
-    if (setrlimit(what, &limit))
-        exit(90);
+    if (setrlimit(what, &limit)) exit(90);
 }
 
 static void use_up_descriptors(void) {
@@ -52,11 +49,9 @@ static void use_up_descriptors(void) {
 
 static void remove_directory(const char *path) {
     DIR *directory = opendir(path);
-    for (struct dirent *entry; directory && (entry = readdir(directory));)
-        unlinkat(dirfd(directory), entry->d_name, 0);
+    for (struct dirent *entry; directory && (entry = readdir(directory));) unlinkat(dirfd(directory), entry->d_name, 0);
     closedir(directory);
-    if (rmdir(path))
-        exit(91);
+    if (rmdir(path)) exit(91);
 }
 
 static void fill(const char *path) {
@@ -86,29 +81,22 @@ int main(int count, char **arguments) {
     static void *large[LARGE], *pages[PAGES], *maps[MAPS];
     static pthread_t threads[THREADS];
     pthread_attr_t small;
-    for (int i = 1; i < count; i++)
-        prepare(arguments[i]);
+    for (int i = 1; i < count; i++) prepare(arguments[i]);
     pthread_attr_init(&small);
     pthread_attr_setstacksize(&small, 65536);
     for (int i = 0; i < THREADS; i++)
-        if (pthread_create(&threads[i], &small, allocate, NULL))
-            failed++, threads[i] = 0;
+        if (pthread_create(&threads[i], &small, allocate, NULL)) failed++, threads[i] = 0;
     go = 1;
     for (int i = 0; i < THREADS; i++)
-        if (threads[i])
-            pthread_join(threads[i], NULL);
-    for (int i = 0; i < LARGE; i++)
-        large[i] = check(malloc(70000));
-    for (int i = 0; i < PAGES; i++)
-        pages[i] = check(aligned_alloc(4096, 4096));
+        if (threads[i]) pthread_join(threads[i], NULL);
+    for (int i = 0; i < LARGE; i++) large[i] = check(malloc(70000));
+    for (int i = 0; i < PAGES; i++) pages[i] = check(aligned_alloc(4096, 4096));
     for (int i = 0; i < MAPS; i++)
-        maps[i] = check(mmap(NULL, 8192, i % 2 ? PROT_READ : PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    for (int i = 0; i < LARGE; i += 2)
-        free(large[i]);
-    for (int i = 0; i < PAGES; i += 2)
-        free(pages[i]);
-    for (int i = 0; i < MAPS; i += 2)
-        munmap(maps[i], 8192);
+        maps[i] =
+            check(mmap(NULL, 8192, i % 2 ? PROT_READ : PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    for (int i = 0; i < LARGE; i += 2) free(large[i]);
+    for (int i = 0; i < PAGES; i += 2) free(pages[i]);
+    for (int i = 0; i < MAPS; i += 2) munmap(maps[i], 8192);
     errno = 0;
     printf("failed %ld, writes %s\n", failed, write(2, "", 0) ? strerror(errno) : "fine");
     return 7;

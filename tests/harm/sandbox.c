@@ -20,10 +20,10 @@
 
 enum { THREADS = 100, MODULES = 32 };
 
-static const int killed[] = {SYS_open, SYS_openat, SYS_creat, SYS_fallocate, SYS_ftruncate, SYS_readlink, SYS_readlinkat,
-                             SYS_memfd_create, SYS_unlink, SYS_unlinkat, SYS_rename, SYS_renameat2, SYS_fstatfs,
-                             SYS_gettid, SYS_tgkill, SYS_prctl, SYS_getppid, SYS_geteuid, SYS_nanosleep,
-                             SYS_sched_yield, SYS_ioctl};
+static const int killed[] = {SYS_open,       SYS_openat,       SYS_creat,  SYS_fallocate, SYS_ftruncate, SYS_readlink,
+                             SYS_readlinkat, SYS_memfd_create, SYS_unlink, SYS_unlinkat,  SYS_rename,    SYS_renameat2,
+                             SYS_fstatfs,    SYS_gettid,       SYS_tgkill, SYS_prctl,     SYS_getppid,   SYS_geteuid,
+                             SYS_nanosleep,  SYS_sched_yield,  SYS_ioctl};
 
 static void filter(const char *how) {
     struct sock_filter code[2 * 32 + 2] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
@@ -42,8 +42,7 @@ static void filter(const char *how) {
         result = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
     else if (!strcmp(how, "syscall"))
         result = syscall(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
-    if (result)
-        _exit(77);
+    if (result) _exit(77);
 }
 
 static void *allocate(void *argument) {
@@ -56,14 +55,10 @@ static void *allocate(void *argument) {
 static void be_strict(void) {
     static void *blocks[100];
     free(malloc(50000)); /* the heap has room from now on */
-    for (int i = 0; i < 100; i++)
-        free(malloc(500));
-    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT))
-        _exit(77);
-    for (int i = 0; i < 100; i++)
-        blocks[i] = malloc(400);
-    for (int i = 0; i < 100; i += 2)
-        free(blocks[i]);
+    for (int i = 0; i < 100; i++) free(malloc(500));
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT)) _exit(77);
+    for (int i = 0; i < 100; i++) blocks[i] = malloc(400);
+    for (int i = 0; i < 100; i += 2) free(blocks[i]);
     write(1, "strict\n", 7);
     syscall(SYS_exit, 5);
 }
@@ -72,33 +67,25 @@ int main(int count, char **arguments) {
     void *(*functions[MODULES])(size_t) = {0};
     static char *large[2000];
     pthread_t threads[THREADS];
-    if (!strcmp(arguments[1], "strict"))
-        be_strict();
+    if (!strcmp(arguments[1], "strict")) be_strict();
     for (int i = 2; i < count; i++) {
         void *module = dlopen(arguments[i], RTLD_NOW);
         functions[i - 2] = module ? (void *(*)(size_t))dlsym(module, "allocate") : NULL;
-        if (!functions[i - 2])
-            return 91;
+        if (!functions[i - 2]) return 91;
     }
     setvbuf(stdout, NULL, _IOFBF, 1000); /* no ioctl */
     mallopt(M_ARENA_MAX, 4);             /* glibc does not count the processors, which it does by opening a file */
     filter(arguments[1]);
     for (int i = 2; i < count; i++)
-        if (!functions[i - 2](1000 + (size_t)i))
-            return 92;
-    for (int i = 0; i < 2000; i++)
-        large[i] = malloc(70000);
-    for (int i = 0; i < 1000; i++)
-        mmap(NULL, 4096, i % 2 ? PROT_READ : PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (!functions[i - 2](1000 + (size_t)i)) return 92;
+    for (int i = 0; i < 2000; i++) large[i] = malloc(70000);
+    for (int i = 0; i < 1000; i++) mmap(NULL, 4096, i % 2 ? PROT_READ : PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     for (int i = 0; i < THREADS; i++)
-        if (pthread_create(&threads[i], NULL, allocate, &threads[i]))
-            return 93;
-    for (int i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+        if (pthread_create(&threads[i], NULL, allocate, &threads[i])) return 93;
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
     pid_t child = fork();
     if (!child) {
-        for (int i = 0; i < 100; i++)
-            free(large[i]), large[i] = malloc(100);
+        for (int i = 0; i < 100; i++) free(large[i]), large[i] = malloc(100);
         exit(9);
     }
     int status = 0;

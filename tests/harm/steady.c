@@ -46,8 +46,7 @@ int main(int count, char **arguments) {
     char line[200];
     int length = snprintf(line, sizeof line, "ready %zu %zu %d %d\n", base, span, MAPS * MAP, MAP);
     pthread_t thread;
-    for (long i = 0; i < threads; i++)
-        pthread_create(&thread, NULL, replace, (void *)(i + 1));
+    for (long i = 0; i < threads; i++) pthread_create(&thread, NULL, replace, (void *)(i + 1));
     pthread_create(&thread, NULL, remap, NULL);
     write(1, line, (size_t)length);
     sleep((unsigned)atoi(arguments[2]));

@@ -1,5 +1,5 @@
-// A client built against an earlier header: the functions of version 1.0, and structures that were shorter then. It gets as
-// much as it has room for.
+// A client built against an earlier header: the functions of version 1.0, and structures that were shorter then. It
+// gets as much as it has room for.
 #include "expect.h"
 
 #include <dlfcn.h>

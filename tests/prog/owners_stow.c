@@ -1,7 +1,6 @@
-// A model's memory is moved out and back: large blocks, mappings and assigned memory; small ones stay. What it holds is there
-// when it is used again, and what is freed or resized meanwhile is as if it had never been away.
-// run: --stacks=full
-// run: --stacks=none
+// A model's memory is moved out and back: large blocks, mappings and assigned memory; small ones stay. What it holds is
+// there when it is used again, and what is freed or resized meanwhile is as if it had never been away. run:
+// --stacks=full run: --stacks=none
 #include "abi.h"
 #include "expect.h"
 
