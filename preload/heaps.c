@@ -2,9 +2,6 @@
  * thread, the one that frees the last block of a retired one, destroys it. */
 #include "heaps.h"
 
-#include <sys/mman.h>
-#include <sys/syscall.h>
-
 #include "arena.h"
 #include "ledger.h"
 #include "lock.h"
@@ -13,16 +10,6 @@
 #include "owners.h"
 #include "tags.h"
 #include "words.h"
-
-/* In a forked child: mimalloc may have been left in the middle of something by another thread of the parent, with a
- * lock held for ever. So nothing is asked of it any more: the child's blocks come from the allocator that was there,
- * and those that it inherited stay where they are when they are freed. */
-static bool left_behind;
-
-/* Blocks of a process that keeps no ledger have no header, and are taken for glibc's. */
-struct heap *heaps_present(void) {
-    return likely(ledger_head->pid && ledger_is_ours() && !left_behind) ? tags_present()->heap : NULL;
-}
 
 #ifdef MEMSTOW_MIMALLOC
 #include <mimalloc.h>
@@ -33,6 +20,11 @@ struct heap {
     mi_heap_t *heap;
     uint64_t state;
 };
+
+/* In a forked child: mimalloc may have been left in the middle of something by another thread of the parent, with a
+ * lock held for ever. So nothing is asked of it any more: the child's blocks come from the allocator that was there,
+ * and those that it inherited stay where they are when they are freed. */
+static bool left_behind;
 
 static struct next_allocator base; /* what was there */
 static struct words by_owner;      /* numbers: in heaps[] */
@@ -101,9 +93,15 @@ static void let_go(struct heap *self) {
     if (unlikely(__atomic_sub_fetch(&self->state, BLOCK, __ATOMIC_ACQ_REL) == RETIRED)) destroy_if_over(self);
 }
 
+/* The heap of the owner in whose scope the thread is; NULL: in none, or of one that is retired. Blocks of a process
+ * that keeps no ledger have no header, and are taken for glibc's. */
+static struct heap *present(void) {
+    return likely(ledger_head->pid && ledger_is_ours() && !left_behind) ? tags_present()->heap : NULL;
+}
+
 /* What the heap gives, or NULL: then what was there serves. */
 #define FROM_HEAP(call)                                                                                                \
-    struct heap *self = heaps_present();                                                                               \
+    struct heap *self = present();                                                                                     \
     if (self && take(self)) {                                                                                          \
         void *p = call;                                                                                                \
         if (likely(p)) return p;                                                                                       \
@@ -145,9 +143,9 @@ static size_t heap_usable(void *p) { return heap_of(p) ? mi_usable_size(p) : bas
 
 /* It stays where it is from, unless the scope is another: then it moves there. */
 static void *heap_realloc(void *p, size_t size) {
-    struct heap *from = heap_of(p), *to = heaps_present();
+    struct heap *from = heap_of(p), *to = present();
     if (!from && !to) return base.realloc(p, size);
-    if (from == to && !left_behind) return mi_heap_realloc(from->heap, p, size);
+    if (from == to) return mi_heap_realloc(from->heap, p, size);
     void *moved = heap_malloc(size);
     size_t had = heap_usable(p);
     if (!moved) return NULL;
@@ -159,12 +157,12 @@ static void *heap_realloc(void *p, size_t size) {
 /* --- */
 
 /* Mimalloc keeps freed pages for a while, and what is scheduled is not all given back even when it is asked to: a heap
- * of 200 MB that two threads had freed kept 80 of them. Large pages make each heap several MB larger.
+ * of 200 MB that two threads had freed kept 80 of them. Large pages make each heap several MB larger. In a sandbox it
+ * would ask the kernel for what may kill.
  *
  * `malloc` last: who gets a block of a heap finds the `free` for it. */
 void heaps_begin(void) {
-    if (base.malloc || left_behind || ledger_is_sealed())
-        return; /* in a sandbox it would ask the kernel for what may kill */
+    if (base.malloc || ledger_is_sealed()) return;
     next_begin_mimalloc();
     mi_option_set(mi_option_purge_delay, 0);
     mi_option_set(mi_option_allow_thp, 0);
@@ -186,12 +184,11 @@ void heaps_retire(uint32_t owner) {
     destroy_if_over(heap);
 }
 
-uint64_t heaps_collect(uint32_t owner) {
+void heaps_collect(uint32_t owner) {
     struct heap *heap = left_behind ? NULL : find(&by_owner, owner + 2);
-    if (!heap || !take(heap)) return 0;
+    if (!heap || !take(heap)) return;
     mi_heap_collect(heap->heap, true);
     let_go(heap);
-    return 0;
 }
 
 void heaps_abandon(void) {
@@ -206,8 +203,5 @@ struct heap *heaps_of(uint32_t owner) {
 void heaps_begin(void) {}
 void heaps_abandon(void) {}
 void heaps_retire(uint32_t owner) { (void)owner; }
-uint64_t heaps_collect(uint32_t owner) {
-    (void)owner;
-    return 0;
-}
+void heaps_collect(uint32_t owner) { (void)owner; }
 #endif

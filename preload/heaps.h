@@ -16,20 +16,17 @@
 
 enum { HEAPS_MAPPED = 256 * 1024 }; /* blocks of as much are mappings of their own */
 
-/* The heap of the owner in whose scope the thread is; NULL: in none, or of one that is retired. */
-struct heap;
-struct heap *heaps_present(void);
-
 /* The owner's heap, made if need be; NULL: no memory, or it is retired. For tags.c. */
+struct heap;
 struct heap *heaps_of(uint32_t owner);
 /* The owner is gone: what is left of its heap is freed, if at all, by who has it. */
 void heaps_retire(uint32_t owner);
-/* Gives back what the heap has free. Returns 0: mimalloc does not say how much that was. */
-uint64_t heaps_collect(uint32_t owner);
+/* Gives back what the heap has free; mimalloc does not say how much that was. */
+void heaps_collect(uint32_t owner);
 
 /* Puts itself in front of `next`, the first time. One thread at a time. */
 void heaps_begin(void);
-/* In a forked child: heaps go on. */
+/* In a forked child: there are no heaps any more. */
 void heaps_abandon(void);
 
 #pragma GCC visibility pop

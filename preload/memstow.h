@@ -129,7 +129,7 @@ int64_t memstow_stow(uint32_t owner);
  * stowed. */
 int64_t memstow_restore(uint32_t owner);
 /* Gives back what the system can have without losing anything: free memory of the owner's heap, clean pages of files.
- */
+ * Returns the bytes of the latter; of the heap nobody knows. */
 int64_t memstow_release(uint32_t owner);
 
 /* --- triggers and the trace of decisions --- */

@@ -83,12 +83,12 @@ static const bool *cancelled_here(void) {
 
 static int64_t move(uint32_t owner, uint32_t which, bool out) {
     struct list list;
-    const bool *cancelled = ledger_is_sealed() ? NULL : cancelled_here();
     uint32_t kind = owners_kind(owner = owners_final(owner));
     if (!kind) return -ENOENT;
     if (kind != MEMSTOW_MODEL && kind != MEMSTOW_CUSTOM) return -EINVAL;
-    if (cancelled && __atomic_load_n(cancelled, __ATOMIC_RELAXED)) return -ECANCELED;
     if (ledger_is_sealed()) return -ENOTSUP; /* the kernel is asked for nothing */
+    const bool *cancelled = cancelled_here();
+    if (cancelled && __atomic_load_n(cancelled, __ATOMIC_RELAXED)) return -ECANCELED;
     if (!list_begin(&list, owner, which)) return -ENOMEM;
     struct stow_options options = {
         .idle = owners_is_idle(owner), .cancelled = cancelled, .is_there = is_still_there, .context = &owner};
@@ -108,8 +108,9 @@ int64_t owners_restore(uint32_t owner) { return move(owner, OWNED_MEMORY, false)
 int64_t owners_release(uint32_t owner) {
     owner = owners_final(owner);
     if (!owners_kind(owner)) return -ENOENT;
-    int64_t freed = (int64_t)heaps_collect(owner), dropped = move(owner, OWNED_FILES, true);
-    return freed + (dropped > 0 ? dropped : 0);
+    heaps_collect(owner);
+    int64_t dropped = move(owner, OWNED_FILES, true);
+    return dropped > 0 ? dropped : 0;
 }
 
 uint64_t owners_moved(void) { return stow_progress().moved; }

@@ -46,12 +46,12 @@ static struct owner *owner_at(uint32_t id) {
     return slab ? slab + id % SLAB : NULL;
 }
 
+static uint32_t owner_count(void) { return __atomic_load_n(&count, __ATOMIC_ACQUIRE); }
+
 static struct owner *known(uint32_t id) {
-    struct owner *owner = id && id < owners_count() ? owner_at(id) : NULL;
+    struct owner *owner = id && id < owner_count() ? owner_at(id) : NULL;
     return owner && __atomic_load_n(&owner->kind, __ATOMIC_ACQUIRE) ? owner : NULL;
 }
-
-uint32_t owners_count(void) { return __atomic_load_n(&count, __ATOMIC_ACQUIRE); }
 
 uint32_t owners_kind(uint32_t id) {
     const struct owner *owner = known(id);
@@ -76,11 +76,6 @@ bool owners_is_retired(uint32_t id) {
 bool owners_is_idle(uint32_t id) {
     const struct owner *owner = known(id);
     return owner && __atomic_load_n(&owner->idle, __ATOMIC_ACQUIRE);
-}
-
-const char *owners_name(uint32_t id) {
-    const struct owner *owner = known(id);
-    return owner ? owner->name : "";
 }
 
 /* --- records --- */
@@ -361,7 +356,7 @@ static bool is_listed(const struct owner *owner, const struct owned *has) {
 }
 
 uint32_t owners_list(struct owner_state *out, uint32_t room) {
-    uint32_t all = owners_count(), listed = 0;
+    uint32_t all = owner_count(), listed = 0;
     struct owned *has = owned_of_all(all);
     for (uint32_t id = 1; has && id < all; id++) {
         struct owner *owner = known(id);
@@ -382,7 +377,7 @@ void owners_note_stowed(uint32_t id, uint64_t bytes) {
 int owners_figures(uint32_t id, struct memstow_figures *out) {
     const struct owner *owner = known(id);
     if (!owner) return -ENOENT;
-    uint32_t all = owners_count();
+    uint32_t all = owner_count();
     struct owned *sums = owned_of_all(all);
     if (!sums) return -ENOMEM;
     const struct owned *has = &sums[id];

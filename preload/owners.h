@@ -34,8 +34,6 @@ uint32_t owners_kind(uint32_t owner);
 uint32_t owners_final(uint32_t owner);
 bool owners_is_retired(uint32_t owner);
 bool owners_is_idle(uint32_t owner);
-const char *owners_name(uint32_t owner);
-uint32_t owners_count(void); /* ids are below */
 
 /* A scope of it was opened (1) or left (-1). Its kind; 0: there is no such owner. A run has no scopes. */
 uint32_t owners_scope(uint32_t owner, int change);

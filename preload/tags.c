@@ -47,10 +47,8 @@ uint32_t tags_run(void) { return __atomic_load_n(&run_on, __ATOMIC_ACQUIRE); }
 
 /* --- numbers --- */
 
-uint32_t tags_count(void) { return (uint32_t)os_load(&tags.next); }
-
 struct snap_tag tags_at(uint32_t number) {
-    const struct snap_tag *tag = number < tags_count() ? series_at(&tags, number) : NULL;
+    const struct snap_tag *tag = number < os_load(&tags.next) ? series_at(&tags, number) : NULL;
     return tag ? *tag : (struct snap_tag){0};
 }
 
