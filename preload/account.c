@@ -34,6 +34,7 @@ static __thread uint8_t stage __attribute__((tls_model("initial-exec")));
 
 static struct thread shared, mapped; /* SNAP_THREAD_SHARED, SNAP_THREAD_MAPPINGS */
 static struct thread *slabs[SLABS];  /* slab k holds FIRST_SLAB << k threads */
+static struct lock making_slab;
 static uint32_t slots = SNAP_THREAD_FIRST;
 static uint8_t slot_free[ACCOUNT_THREADS]; /* its thread ended; a slot that nobody had yet is not free */
 
@@ -64,14 +65,17 @@ struct thread *account_at(uint32_t slot) {
     return slab ? slab + (n - ((FIRST_SLAB << k) - FIRST_SLAB)) : NULL;
 }
 
+/* One thread at a time: slabs have megabytes of address space each, which a hundred threads that begin at once would all
+ * take (RLIMIT_AS). */
 static bool make_slab(uint32_t slot) {
     uint32_t n = slot - SNAP_THREAD_FIRST, k = 31u - (uint32_t)__builtin_clz(n / FIRST_SLAB + 1);
-    struct thread *none = NULL;
-    if (k >= SLABS) return false;
-    struct thread *slab = arena_take(((size_t)FIRST_SLAB << k) * sizeof *slab);
-    if (slab) __atomic_compare_exchange_n(&slabs[k], &none, slab, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-    ledger_note_own_memory();
-    return slab != NULL;
+    if (k >= SLABS || !lock_wait(&making_slab)) return false;
+    if (!slabs[k]) {
+        __atomic_store_n(&slabs[k], arena_take(((size_t)FIRST_SLAB << k) * sizeof *slabs[k]), __ATOMIC_RELEASE);
+        ledger_note_own_memory();
+    }
+    lock_let_go(&making_slab);
+    return slabs[k] != NULL;
 }
 
 static bool take_slot(uint32_t slot) {
@@ -373,6 +377,7 @@ uint64_t account_abandon(void) {
     counters_forget(&shared);
     counters_forget(&mapped);
     memset(slabs, 0, sizeof slabs); /* private copies of the parent's: left behind untouched */
+    making_slab = (struct lock){0};
     memset(slot_free, 0, slots);
     slots = SNAP_THREAD_FIRST;
     live_host = live_mapped = 0;

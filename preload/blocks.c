@@ -13,6 +13,7 @@
 
 #include "arena.h"
 #include "ledger.h"
+#include "lock.h"
 #include "os.h"
 
 enum { WIDTH = 8, REACH = 4, LEVELS = 10, FIRST_BUCKETS = 32, PAUSES = 200, PAUSE_NS = 100000 };
@@ -32,6 +33,7 @@ struct level {
 
 static struct level levels[LEVELS];
 static uint32_t level_count;
+static struct lock making_level;
 
 static uint64_t hash(uintptr_t address) { return (address >> 4) * 0x9E3779B97F4A7C15u >> 20; }
 
@@ -52,17 +54,21 @@ static void publish_level(uint32_t k) {
     __atomic_compare_exchange_n(&level_count, &count, k + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
+/* One thread at a time, so that no other takes as much address space for nothing. */
 static bool make_level(uint32_t k) {
-    struct bucket *made = arena_take(buckets_in(k) * sizeof(struct bucket)), *none = NULL;
-    if (!made) return false;
-    levels[k].mask = buckets_in(k) - 1; /* whoever else does so writes the same */
-    /* A loser's memory stays untouched in the arena: it costs address space only. */
-    if (__atomic_compare_exchange_n(&levels[k].buckets, &none, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    if (!lock_wait(&making_level)) return has_level(k);
+    struct bucket *made = has_level(k) ? NULL : arena_take(buckets_in(k) * sizeof *made);
+    if (made) {
+        levels[k].mask = buckets_in(k) - 1;
+        __atomic_store_n(&levels[k].buckets, made, __ATOMIC_RELEASE);
+    }
+    lock_let_go(&making_level);
+    if (made) {
         open_level(k);
         ledger_note_own_memory();
         publish_level(k);
     }
-    return true;
+    return has_level(k);
 }
 
 /* Adds level k unless somebody did; false when memory is refused or k is past the last. Who makes it may have to wait
@@ -214,6 +220,7 @@ void blocks_open_ledger(void) {
 
 void blocks_close_ledger(void) {
     for (uint32_t k = 0; k < LEVELS; k++) levels[k].records = NULL;
+    making_level = (struct lock){0}; /* a thread of the parent may have held it */
 }
 
 void blocks_visit_records(void (*visit)(struct snap_large *record, void *context), void *context) {
