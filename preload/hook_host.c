@@ -19,6 +19,7 @@
 #include "host.h"
 #include "ledger.h"
 #include "next.h"
+#include "peak.h"
 #include "pin.h"
 #include "process.h"
 #include "site.h"
@@ -381,6 +382,8 @@ __attribute__((noinline)) static void host_free(void *p) {
     struct block entry;
     if (block.in_table && !blocks_take((uintptr_t)p, &entry) && block.mark & BLOCK_BARE)
         return; /* freed twice, by two threads at once: the other one gives it back */
+    if (block.size >= PEAK_FALL_LEAST && is_counted(&block) && !is_inherited(&block))
+        peak_note_free(block.site, block.size);
     count_out(p, &block);
     if (block.ours && !(block.mark & BLOCK_BARE))
         header_of(p)->mark = 0; /* freed again, it is nobody's, and the allocator says so as it does without us */

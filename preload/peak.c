@@ -1,6 +1,6 @@
 /* peak.c — see peak.h. The copy is taken a little after the peak and while threads run: what it sums to is stored
- * beside the peak, so that a reader knows how far it is from the truth. There are two pictures, one whole, one in the
- * making, which change places. */
+ * beside the peak, so that a reader knows how far it is from the truth. Large blocks that were freed in between are
+ * remembered, one by one, and added. There are two pictures, one whole, one in the making, which change places. */
 #include "peak.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "lock.h"
 #include "site.h"
 
-enum { STEP_READS = 4096, FALL_MIN = 1 << 20, FIRST_BITS = 12 };
+enum { STEP_READS = 4096, FIRST_BITS = 12, FREED = 64 };
 
 static struct series buffers[2] = {
     {.type = SNAP_PEAK_0, .record_size = 1, .first_bits = FIRST_BITS, .limit = 1u << 28},
@@ -25,7 +25,15 @@ static struct {
     uint32_t buffer;
     uint32_t next_chunk, last_site; /* last_site: the last that is in it */
     uint32_t begun[2], length[2];   /* of each buffer: how many pictures were begun there; bytes of the last */
+    struct {
+        uint32_t site;
+        uint64_t bytes, blocks;
+    } freed[FREED]; /* since the peak, at sites that were not copied yet */
+    uint32_t freed_count;
+    uint64_t freed_bytes;
 } picture;
+
+static uint64_t fall_of(uint64_t peak) { return peak / 100 > PEAK_FALL_LEAST ? peak / 100 : PEAK_FALL_LEAST; }
 
 static void begin_copy(uint64_t peak) {
     picture.peak = peak;
@@ -33,6 +41,8 @@ static void begin_copy(uint64_t peak) {
     picture.buffer = ledger_head->picture_buffer == 0;
     picture.bytes = 0;
     picture.next_chunk = picture.last_site = 0;
+    picture.freed_count = 0;
+    picture.freed_bytes = 0;
     picture.length[picture.buffer] = 0;
     picture.begun[picture.buffer]++;
 }
@@ -92,6 +102,14 @@ static struct live live_of(uint32_t site, const struct snap_counter *sum, const 
     return (struct live){sum->alloc_bytes - sum->free_bytes, sum->alloc_blocks - sum->free_blocks};
 }
 
+static void add_freed(uint32_t site, struct live *live) {
+    for (uint32_t i = 0; i < picture.freed_count; i++)
+        if (picture.freed[i].site == site) {
+            live->bytes += picture.freed[i].bytes;
+            live->blocks += picture.freed[i].blocks;
+        }
+}
+
 static void copy_chunk(uint32_t chunk, uint32_t sites) {
     struct snap_counter sums[SNAP_CHUNK_SITES], again[SNAP_CHUNK_SITES];
     counters_sum(chunk, sums);
@@ -99,6 +117,7 @@ static void copy_chunk(uint32_t chunk, uint32_t sites) {
     for (uint32_t i = 0; i < SNAP_CHUNK_SITES && chunk * SNAP_CHUNK_SITES + i < sites; i++) {
         uint32_t site = chunk * SNAP_CHUNK_SITES + i;
         struct live live = live_of(site, &sums[i], &again[i]);
+        add_freed(site, &live);
         if (live.bytes | live.blocks) copy_site(site, live);
     }
 }
@@ -112,11 +131,43 @@ static void copy_slice(void) {
 
 void peak_watch(uint64_t total) {
     struct snap_header *head = ledger_head;
-    uint64_t peak = os_load(&head->total_peak), fall = peak / 100 > FALL_MIN ? peak / 100 : FALL_MIN;
+    uint64_t peak = os_load(&head->total_peak), fall = fall_of(peak);
     if (peak < fall || head->picture_peak == peak || (picture.peak != peak && total + fall > peak)) return;
     if (!lock_try(&picture.busy)) return;
     if (picture.peak != peak && head->picture_peak != peak) begin_copy(peak);
     if (picture.peak) copy_slice();
+    lock_let_go(&picture.busy);
+}
+
+static uint64_t total_noted(void) {
+    int64_t total = __atomic_load_n(&ledger_head->host_live, __ATOMIC_RELAXED) +
+                    __atomic_load_n(&ledger_head->mapped_live, __ATOMIC_RELAXED);
+    return total > 0 ? (uint64_t)total : 0;
+}
+
+/* No more than what there is less than at the peak, but for what threads hold back: later blocks are not in its
+ * picture. */
+static void remember(uint32_t site, uint64_t bytes, uint64_t left) {
+    uint64_t most = picture.peak + fall_of(picture.peak);
+    if (site / SNAP_CHUNK_SITES < picture.next_chunk || left + picture.freed_bytes + bytes > most) return;
+    uint32_t i = 0;
+    while (i < picture.freed_count && picture.freed[i].site != site) i++;
+    if (i == FREED) return;
+    if (i == picture.freed_count) {
+        picture.freed[i].site = site;
+        picture.freed[i].bytes = picture.freed[i].blocks = 0;
+        picture.freed_count++;
+    }
+    picture.freed[i].bytes += bytes;
+    picture.freed[i].blocks++;
+    picture.freed_bytes += bytes;
+}
+
+void peak_note_free(uint32_t site, uint64_t bytes) {
+    uint64_t peak = os_load(&ledger_head->total_peak), total = total_noted(), left = total > bytes ? total - bytes : 0;
+    if (ledger_head->picture_peak == peak || left + fall_of(peak) > peak || !lock_try(&picture.busy)) return;
+    if (picture.peak != peak && ledger_head->picture_peak != peak) begin_copy(peak);
+    if (picture.peak) remember(site, bytes, left);
     lock_let_go(&picture.busy);
 }
 
@@ -139,6 +190,8 @@ static bool list(void (*each)(uint32_t site), struct peak_walk *walk) {
     if (!is_shown(walk->buffer)) return true;
     if (walk->begun != picture.begun[walk->buffer]) /* another picture is there */
         *walk = (struct peak_walk){.buffer = walk->buffer, .begun = picture.begun[walk->buffer]};
+    if (picture.peak && picture.buffer == walk->buffer)
+        for (uint32_t i = 0; i < picture.freed_count; i++) each(picture.freed[i].site);
     for (int i = 0; i < SITES_AT_A_TIME && walk->at < picture.length[walk->buffer]; i++) {
         walk->site += (uint32_t)number_at(buffer, &walk->at);
         number_at(buffer, &walk->at);

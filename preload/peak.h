@@ -11,6 +11,10 @@
 /* Copies a bounded slice once the total has fallen clearly below a peak that has no picture yet. Whoever comes
  * while another thread copies goes on its way. */
 void peak_watch(uint64_t total);
+/* A block that alone makes the total fall clearly is about to be freed, and not yet counted as freed. The picture that
+ * is to be taken, or is being taken, shows it all the same. */
+enum { PEAK_FALL_LEAST = 1 << 20 };
+void peak_note_free(uint32_t site, uint64_t bytes);
 /* Completes a copy that has begun: at the end of the process. */
 void peak_finish(void);
 void peak_abandon(void);
