@@ -141,7 +141,10 @@ static void *work(void *nothing) {
         if (is_stopping()) break;
         uint64_t now = os_now();
         if (requests_take(&request)) {
-            requests_done(request.ticket, act(&request), "");
+            int64_t result = act(&request);
+            bool says = request.kind == MEMSTOW_ASK_TRIGGER && result >= 0;
+            if (says) trigger_words(request.text, sizeof request.text);
+            requests_done(request.ticket, result, says ? request.text : "");
         } else if (trigger_polls() && now >= next_poll) {
             next_poll = now + SECOND;
             trigger_poll(now, requests_pass_on);

@@ -26,6 +26,7 @@ static struct {
     struct result *results;
     struct owner_state *owners;
     uint32_t decision_room, result_room, owner_room, count;
+    uint64_t last[POLICY_CATEGORIES]; /* owners in each, when a trigger ended */
 } trigger;
 enum stage { STAGE_NONE, STAGE_DECIDING, STAGE_DECIDED };
 
@@ -282,6 +283,8 @@ static uint64_t trace_end(void) {
     for (uint32_t i = 0; i < trigger.count; i++)
         if (trigger.decisions[i].why != MEMSTOW_WHY_EMPTY && trigger.results[i].after)
             trace_remaining(&trigger.decisions[i], &trigger.results[i]);
+    for (int i = 0; i < POLICY_CATEGORIES; i++)
+        __atomic_store_n(&trigger.last[i], sums.categories[i], __ATOMIC_RELAXED);
     trace_act(&sums); /* the last: a trigger without it was not finished */
     return sums.given;
 }
@@ -293,6 +296,17 @@ int64_t trigger_end(void) {
     uint64_t given = trace_end();
     finish(STAGE_NONE);
     return given > INT64_MAX ? INT64_MAX : (int64_t)given;
+}
+
+void trigger_words(char *to, size_t room) {
+    char words[POLICY_CATEGORIES * 40] = "", *end = words;
+    for (int i = 0; i < POLICY_CATEGORIES; i++) {
+        uint64_t count = os_load(&trigger.last[i]);
+        if (!count) continue;
+        end = stpcpy(end, end > words ? ", " : "");
+        end = stpcpy(stpcpy(os_decimal(end, count), " "), category_word((enum policy_category)i));
+    }
+    os_copy(to, room, *words ? words : "no owner has memory");
 }
 
 void trigger_cancel(void) {

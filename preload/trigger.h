@@ -6,6 +6,7 @@
 #define MEMSTOW_TRIGGER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "memstow.h"
@@ -23,6 +24,9 @@ int64_t trigger_end(void);
 void trigger_cancel(void);
 /* Both, for memstow's own: nobody drops anything. */
 int64_t trigger_run(uint32_t reason, const char *text, uint64_t needed);
+
+/* What came of the last one that ended, in words: "2 kept, 1 freed". */
+void trigger_words(char *to, size_t room);
 
 /* Notes in the trace that a policy was set, or changed. */
 void trigger_note_policy(uint32_t owner, uint32_t kind, const char *name, const uint64_t keys[2], uint32_t policy,

@@ -6,6 +6,7 @@ MEMSTOW = os.environ.get("MEMSTOW", str(ROOT / "build/dev/memstow"))
 BUILD = pathlib.Path(os.environ.get("MEMSTOW_BUILD", ROOT / "build/dev"))
 LIBRARY = BUILD / "libmemstow.so"
 PYTHON = os.environ.get("PYTHON", sys.executable)
+COMFYUI = pathlib.Path(os.environ.get("COMFYUI", ROOT / "build/comfyui")) # another version of it, by hand
 HERE = pathlib.Path.cwd()
 
 
@@ -104,13 +105,13 @@ def free_port():
 
 
 def comfyui_command(port, folder, *arguments):
-    """The command that starts the ComfyUI of build/comfyui on the CPU; what it reads and writes is below folder."""
+    """The command that starts ComfyUI on the CPU; what it reads and writes is below folder."""
     folder = pathlib.Path(folder).resolve()
     web = folder / "web"
     for name in ("web", "custom_nodes", "models/diffusion_models", "input", "output", "user"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     (web / "index.html").write_text("<html></html>")
-    return [PYTHON, str(ROOT / "tests/comfyui_main.py"), str(ROOT / "build/comfyui"), "--cpu", "--listen", "127.0.0.1",
+    return [PYTHON, str(ROOT / "tests/comfyui_main.py"), str(COMFYUI), "--cpu", "--listen", "127.0.0.1",
             "--port", str(port), "--base-directory", str(folder), "--front-end-root", str(web), "--disable-api-nodes",
             "--database-url", "sqlite:///:memory:", *arguments]
 

@@ -1,6 +1,7 @@
 /* cmd_owners.c — memstow owners: who is registered, with which policy, and what each holds. */
 #include "commands.h"
 #include "json.h"
+#include "report.h"
 #include "roster.h"
 #include "subject.h"
 #include "text.h"
@@ -32,11 +33,6 @@ static double share(const struct roster *roster, const struct roster_row *row) {
 
 static const char *state(const struct snap_owner *owner) { return roster_is_retired(owner) ? "retired" : "live"; }
 
-/* The ledger has what was stowed at the last move: some of it may have been freed since. */
-static uint64_t stowed_bytes(const struct roster_row *row) {
-    return row->owner->stowed_bytes < row->live_bytes ? row->owner->stowed_bytes : row->live_bytes;
-}
-
 /* --- text --- */
 
 static bool is_shown(const struct roster_row *row) { return row->live_bytes || !roster_is_retired(row->owner); }
@@ -52,7 +48,7 @@ static void print_row(const struct roster *roster, const struct roster_row *row,
            owner->priority);
     print_figures(roster, row);
     char stowed[64] = "";
-    if (stowed_bytes(row)) snprintf(stowed, sizeof stowed, ", %s stowed", text_size(stowed_bytes(row)).s);
+    if (roster_stowed(row)) snprintf(stowed, sizeof stowed, ", %s stowed", text_size(roster_stowed(row)).s);
     int left = room - (int)strlen(stowed);
     fputs(text_fit(image_string(image, owner->name), left < NAME_LEAST ? NAME_LEAST : left).s, stdout);
     fputs(stowed, stdout);
@@ -63,7 +59,7 @@ static void print_row(const struct roster *roster, const struct roster_row *row,
 static void print_text(const struct roster *roster, const struct image *image) {
     int room = isatty(STDOUT_FILENO) ? text_width() - BEFORE_NAME : WHOLE_NAME; /* a pipe gets the whole name */
     size_t left_out = 0;
-    printf("%s[%u]: %s live in %s\n\n", TEXT_SAFE(image->header.name), image->header.pid,
+    printf("%s[%u], %s: %s live in %s\n\n", TEXT_SAFE(image->header.name), image->header.pid, report_state(image),
            text_size(roster->live_bytes).s, text_block_count(image->host.live_blocks + image->mapped.live_blocks).s);
     if (!roster->count) {
         puts("no owner was ever registered");
@@ -101,7 +97,7 @@ static void json_row(struct json *json, const struct image *image, const struct 
         json_null(json, "adopted_by");
     json_number(json, "live_bytes", row->live_bytes);
     json_number(json, "live_blocks", row->live_blocks);
-    json_number(json, "stowed_bytes", stowed_bytes(row));
+    json_number(json, "stowed_bytes", roster_stowed(row));
     json_end_object(json);
 }
 

@@ -115,9 +115,10 @@ static bool valid_pressure(const char *value) { return pressure_parse(value, &(s
 
 static bool valid_idle(const char *value) { return pressure_parse_idle(value, &(struct pressure_wishes){0}); }
 
+/* What begins with a dash is the next option, or "--": the list was left out. */
 static bool valid_follow(const char *value) {
     size_t length = strlen(value);
-    return length && value[0] != ',' && value[length - 1] != ',' && !strstr(value, ",,");
+    return length && value[0] != '-' && value[0] != ',' && value[length - 1] != ',' && !strstr(value, ",,");
 }
 
 /* LD_PRELOAD holds other libraries, too, perhaps: ours comes first. */

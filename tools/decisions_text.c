@@ -190,12 +190,21 @@ static const char *remaining_text(const struct event *remaining) {
     return strcmp(why, "refused") == 0 ? "it was not moved" : NULL;
 }
 
-static void print_outcome(const struct page *page, const struct event *category) {
+/* What a retired owner left was not to be put away: nothing stands in the way. */
+static bool is_left_behind(const struct event *decision, const struct event *category) {
+    return decision->words[WORD_WHY] == MEMSTOW_WHY_RETIRED && category &&
+           category->words[WORD_CATEGORY] == POLICY_BLOCKED;
+}
+
+static void print_outcome(const struct page *page, const struct event *decision, const struct event *category) {
     static const char *const words[] = {"kept", "stowed", "freed", "blocked"};
     const uint64_t *numbers = category->numbers;
     uint8_t word = category->words[WORD_CATEGORY];
     char error[32];
-    fprintf(page->to, "%s, ", word < POLICY_CATEGORIES ? words[word] : "unknown");
+    fprintf(page->to, "%s, ",
+            is_left_behind(decision, category) ? "left behind"
+            : word < POLICY_CATEGORIES         ? words[word]
+                                               : "unknown");
     if (numbers[NUMBER_BEFORE] == numbers[NUMBER_AFTER])
         fputs(text_size(numbers[NUMBER_AFTER]).s, page->to);
     else
@@ -212,7 +221,7 @@ static void print_owner(const struct page *page, const struct span *span, const 
     const char *left = remaining ? remaining_text(remaining) : NULL;
     fprintf(page->to, "  %s\n%*s", owner_name(page, decision).s, INDENT, "");
     if (category)
-        print_outcome(page, category);
+        print_outcome(page, decision, category);
     else if (decision->words[WORD_WHY] == MEMSTOW_WHY_EMPTY)
         fputs("empty", page->to);
     else
@@ -226,14 +235,25 @@ static void print_owner(const struct page *page, const struct span *span, const 
             print_elements(page, event, "holders", "held by ");
 }
 
-static void print_act(const struct page *page, const struct event *act) {
+static uint64_t count_left_behind(const struct span *span) {
+    uint64_t count = 0;
+    for (const struct event *event = span->first; event < span->end; event++)
+        if (event->kind == EVENT_DECISION && event->trigger == span->trigger)
+            count += is_left_behind(event, find(span, EVENT_CATEGORY, event->numbers[NUMBER_OWNER]));
+    return count;
+}
+
+static void print_act(const struct page *page, const struct span *span, const struct event *act) {
     const uint64_t *numbers = act->numbers;
-    char line[LINE_ROOM];
+    uint64_t left = count_left_behind(span), blocked = numbers[NUMBER_COUNT_BLOCKED];
+    char behind[40] = "", line[LINE_ROOM];
+    if (left) snprintf(behind, sizeof behind, ", %" PRIu64 " left behind", left);
     snprintf(line, sizeof line,
-             "%" PRIu64 " kept, %" PRIu64 " stowed, %" PRIu64 " freed, %" PRIu64 " blocked; %" PRIu64
-             " models before, %" PRIu64 " after; %s before, %s after; %s given back in %s",
+             "%" PRIu64 " kept, %" PRIu64 " stowed, %" PRIu64 " freed, %" PRIu64
+             " blocked%s; owners with memory: %" PRIu64 " before, %" PRIu64
+             " after; %s before, %s after; %s given back in %s",
              numbers[NUMBER_COUNT_KEPT], numbers[NUMBER_COUNT_STOWED], numbers[NUMBER_COUNT_FREED],
-             numbers[NUMBER_COUNT_BLOCKED], numbers[NUMBER_MODELS_BEFORE], numbers[NUMBER_MODELS_AFTER],
+             blocked > left ? blocked - left : 0, behind, numbers[NUMBER_MODELS_BEFORE], numbers[NUMBER_MODELS_AFTER],
              text_size(numbers[NUMBER_BEFORE]).s, text_size(numbers[NUMBER_AFTER]).s,
              text_size(numbers[NUMBER_GIVEN]).s, text_duration(numbers[NUMBER_TOOK]).s);
     fputs("  ", page->to);
@@ -246,7 +266,7 @@ static void print_trigger(const struct page *page, size_t index) {
     for (const struct event *event = span.first; event < span.end; event++)
         if (event->kind == EVENT_DECISION && event->trigger == span.trigger) print_owner(page, &span, event);
     if (page->decisions->triggers[index].act)
-        print_act(page, &page->decisions->events[page->decisions->triggers[index].act]);
+        print_act(page, &span, &page->decisions->events[page->decisions->triggers[index].act]);
     else
         fputs("  It was not finished.\n", page->to);
 }

@@ -2,6 +2,7 @@
 #include "estimate.h"
 #include "lost.h"
 #include "report.h"
+#include "roster.h"
 #include "text.h"
 
 #include <inttypes.h>
@@ -143,6 +144,20 @@ static int text_groups(const struct report *report, enum view view) {
     return 0;
 }
 
+/* What of the live bytes lies in files. */
+static int text_stowed(const struct image *image) {
+    struct roster roster;
+    if (roster_make(&roster, image) < 0) return -1;
+    for (size_t i = 0; i < roster.count; i++) {
+        const struct roster_row *row = &roster.rows[i];
+        if (roster_stowed(row))
+            printf("  %s of %s: stowed, in files\n", text_size(roster_stowed(row)).s,
+                   text_fit(image_string(image, row->owner->name), 50).s);
+    }
+    roster_clear(&roster);
+    return 0;
+}
+
 bool report_shows_stacks(const struct report *report) {
     return (!report->view_given || report->view == BY_SITE) && image_has_stacks(report->image);
 }
@@ -159,7 +174,8 @@ static int text_views(const struct report *report) {
         if (text_sites(report) < 0 || text_tree(report) < 0) return -1;
         text_without_lines(report);
     }
-    return report_shows_table(report, &view) ? text_groups(report, view) : 0;
+    if (!report_shows_table(report, &view)) return 0;
+    return text_groups(report, view) < 0 || (view == BY_MODEL && text_stowed(report->image) < 0) ? -1 : 0;
 }
 
 static void text_lost(const struct image *image) {

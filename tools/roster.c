@@ -62,6 +62,11 @@ int roster_make(struct roster *roster, const struct image *image) {
     return 0;
 }
 
+/* The ledger has what was stowed at the last move: some of it may have been freed since. */
+uint64_t roster_stowed(const struct roster_row *row) {
+    return row->owner->stowed_bytes < row->live_bytes ? row->owner->stowed_bytes : row->live_bytes;
+}
+
 void roster_clear(struct roster *roster) {
     free(roster->rows);
     *roster = (struct roster){0};

@@ -26,6 +26,7 @@ void roster_clear(struct roster *roster);
 const char *roster_kind(const struct snap_owner *owner);
 const char *roster_policy(const struct snap_owner *owner); /* NULL: nothing was said */
 bool roster_is_retired(const struct snap_owner *owner);
+uint64_t roster_stowed(const struct roster_row *row); /* of its live bytes */
 
 /* The model or custom that somebody means by an id, or by a name that only one has which is not retired; NULL and why.
  */

@@ -40,15 +40,16 @@ Trigger 1: run ended (ok), 11.0 s after the start
     kept, 256.0 MiB
     policy keep, found by default; no policy was set, which counts as keep
   an old model (model 4)
-    blocked, 48.0 MiB
+    left behind, 48.0 MiB
     policy free; whose it was is gone: this is what it left
       held by node cache: node 4
       held by list in module planted_nodes: KEEP
   idle (model 6)
     empty
     policy keep; it has nothing
-  2 kept, 1 stowed, 1 freed, 1 blocked; 5 models before, 4 after; 1.2 GiB
-  before, 689.0 MiB after; 638.0 MiB given back in 1.2 s
+  2 kept, 1 stowed, 1 freed, 0 blocked, 1 left behind; owners with memory: 5
+  before, 4 after; 1.2 GiB before, 689.0 MiB after; 638.0 MiB given back in
+  1.2 s
 
 Set  clip.safetensors (model 2): policy none, set by comfyui on patcher 102 of
      inner model 202
@@ -60,8 +61,8 @@ Trigger 2: pressure (too much memory is in use), 33.0 s after the start
   clip.safetensors (model 2)
     blocked, 256.0 MiB
     policy free, found by inner; not now: it is in use, a scope of it is open
-  0 kept, 0 stowed, 0 freed, 1 blocked; 1 models before, 1 after; 256.0 MiB
-  before, 256.0 MiB after; 0 B given back in 0.000 s
+  0 kept, 0 stowed, 0 freed, 1 blocked; owners with memory: 1 before, 1 after;
+  256.0 MiB before, 256.0 MiB after; 0 B given back in 0.000 s
 
 No fault in 38 lines.
 """

@@ -20,7 +20,7 @@ ledger.save("x.mst")
 
 text = memstow("owners", "x.mst").stdout
 lines = [line.split() for line in text.split("\n")]
-assert lines[0] == "program[1000]: 20.0 MiB live in 20 blocks".split(), text
+assert lines[0] == "program[1000], exited: 20.0 MiB live in 20 blocks".split(), text
 shown = {line[0]: line for line in lines if line and line[0].isdigit() and line[1] != "that"}
 assert list(shown) == ["4", "1", "10", "6", "2"], text # by what they hold
 assert shown["1"] == "1 model live stow -3 6.0 MiB 6 30.0 % unet (UNETLoader)".split(), text
@@ -52,6 +52,9 @@ ledger.save("x.mst")
 text = memstow("owners", "x.mst").stdout
 assert "  put away, 3.0 MiB stowed\n" in text and "  read again, 4.0 MiB stowed\n" in text and "  freed\n" in text, text
 assert text.endswith("\n1 that is gone holds nothing\n"), text
+by_model = memstow("report", "x.mst", "--by=model").stdout
+assert "\n  3.0 MiB of put away: stowed, in files\n  4.0 MiB of read again: stowed, in files\n" in by_model, by_model
+assert "stowed" not in memstow("report", "x.mst", "--by=module").stdout
 owners = json.loads(memstow("owners", "x.mst", "--json").stdout)["owners"]
 assert [owner["stowed_bytes"] for owner in sorted(owners, key=lambda o: o["id"])] == [3 * MIB, 4 * MIB, 0, 0], owners
 

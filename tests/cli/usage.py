@@ -48,6 +48,7 @@ for words, message in (
           for size in (":", ":0", ":0.5", ":-1", ":1.1T", ":4P", ":5%", ":9x", ":64K,1M", ":64Q", ":0x10", ":nan", "512K", "d")),
         (("run", "--allocator=mine", "true"), "--allocator=mine: not keep or mimalloc"),
         (("run", "--follow=a,,b", "true"), "--follow=a,,b: not all, none or names"),
+        (("run", "--follow", "--", "true"), "--follow=--: not all, none or names"),
         *((("run", f"--stack-memory={size}", "true"), f"--stack-memory={size}: not a size like 64M or 1G")
           for size in ("0", "1", "63K", "65535", "064M", "-1", "64X", "5%", "5x", "M", "1M,2M", "inf", "0.5", "9" * 15 + "T")),
         (("run", "--stack-memory=", "true"), "--stack-memory=: not a size"),

@@ -30,7 +30,9 @@ def prepare(folder, ffn=8192):
     size = unet_file(folder / "models/diffusion_models/tiny.safetensors", ffn)
     unet_file(folder / "models/diffusion_models/other.safetensors", 4096)
     unet = safetensors.torch.load_file(folder / "models/diffusion_models/tiny.safetensors")
-    vae = {"decoder.middle.0.residual.0.gamma": torch.ones(32, 1, 1, 1), "decoder.head.0.gamma": torch.ones(8, 1, 1, 1)}
+    vae = {"decoder.middle.0.residual.0.gamma": torch.ones(32, 1, 1, 1), "decoder.head.0.gamma": torch.ones(8, 1, 1, 1),
+           # these for newer versions only
+           "encoder.conv1.weight": torch.zeros(8, 3, 3, 3, 3), "decoder.head.2.weight": torch.zeros(3, 8, 3, 3, 3)}
     safetensors.torch.save_file({**{f"model.diffusion_model.{k}": v for k, v in unet.items()},
                                  **{f"vae.{k}": v for k, v in vae.items()}},
                                 folder / "models/checkpoints/tiny.safetensors")

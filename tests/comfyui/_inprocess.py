@@ -4,13 +4,11 @@ import asyncio, importlib.util, os, pathlib, sys
 
 import support
 
-COMFYUI = support.ROOT / "build/comfyui"
-
 
 def load():
     import torch
     sys.argv[1:] = []
-    sys.path.insert(0, str(COMFYUI))
+    sys.path.insert(0, str(support.COMFYUI))
     library = torch.library.Library("torchvision", "DEF")
     try:
         library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")

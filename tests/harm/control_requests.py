@@ -16,7 +16,7 @@ one = program.tell("owner('one')")
 program.listening()
 
 # memstow by itself.
-assert "gave back" in program.ask("trigger").stdout
+assert "gave back 0 B: no owner has memory\n" in program.ask("trigger").stdout
 assert f"custom {one} 'one': released" in program.ask("release", "one").stdout
 assert program.ask("release", one).stdout == program.ask("release", "one").stdout
 assert "no model or custom owner is called 'two'" in program.ask("stow", "two", status=1).stderr
