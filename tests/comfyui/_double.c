@@ -29,6 +29,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct owner owners[OWNERS];
 static uint32_t count, running;
 static int triggering;
+static uint32_t last_reason;
+static uint64_t last_needed;
 static char lines[LINES];
 static uint64_t written;
 static struct request requests[64];
@@ -200,7 +202,8 @@ static int is_decided(const struct owner *owner) {
 
 int64_t memstow_trigger_begin(uint32_t reason, const char *text, uint64_t needed, struct memstow_decision *out,
                               uint32_t room, uint32_t size) {
-    (void)text, (void)needed;
+    (void)text;
+    last_reason = reason, last_needed = needed;
     if (reason < MEMSTOW_RUN_ENDED || reason > MEMSTOW_IDLE || size != sizeof *out)
         return fail(EINVAL, "no such reason");
     if (triggering) return fail(EBUSY, "a trigger is on");
@@ -290,6 +293,18 @@ uint64_t memstow_double_ask(uint32_t kind, uint32_t owner, const char *text) {
     snprintf(made->text, sizeof made->text, "%s", text ? text : "");
     return ++asked;
 }
+
+/* What memstow itself would ask for when memory is short. */
+uint64_t memstow_double_ask_trigger(uint32_t reason, uint64_t needed) {
+    struct memstow_request *made = &requests[asked].asked;
+    *made = (struct memstow_request){
+        .size = sizeof *made, .kind = MEMSTOW_ASK_TRIGGER, .reason = reason, .needed = needed, .ticket = asked + 1};
+    return ++asked;
+}
+
+/* What the last trigger was begun with. */
+uint32_t memstow_double_reason(void) { return last_reason; }
+uint64_t memstow_double_needed(void) { return last_needed; }
 
 /* The answer's result; INT64_MIN while there is none. */
 int64_t memstow_double_answer(uint64_t ticket) {

@@ -168,8 +168,10 @@ assert memstow.next_request(0.01) is None
 ticket = double.memstow_double_ask(2, second.id, "text from outside".encode())
 request = memstow.next_request(1)
 assert request == memstow.Request("stow", ticket, second.id, "text from outside")
+ticket = double.memstow_double_ask_trigger(3, ctypes.c_uint64(5 << 32))
+assert memstow.next_request(1) == memstow.Request("trigger", ticket, 0, "", "pressure", 5 << 32)
 memstow.answer(request, 7, "done")
-assert double.memstow_double_answer(ticket) == 7
+assert double.memstow_double_answer(request.ticket) == 7
 memstow.snapshot("one.mst")
 assert os.path.exists("one.mst")
 raises("EEXIST", memstow.snapshot, "one.mst")

@@ -68,6 +68,7 @@ def _start():
     parts.install()
     runs.install()
     routes.install(runs)
+    runs.start()
     policy_node.MemstowPolicy.on_apply = apply
     return runs
 

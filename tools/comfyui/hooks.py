@@ -50,7 +50,7 @@ def wrap(holder: Any, name: str, make: Callable[[Callable], Callable]) -> None:
 
 
 def undo() -> None:
-    """Takes all hooks out again, where nobody has put others on top."""
+    """Takes all hooks out again: where one of them could not be put in, before anybody has put others on top."""
     while _wrapped:
         setattr(*_wrapped.pop())
 

@@ -82,7 +82,7 @@ def install(runs: Runs) -> None:
             return web.Response(status=400, text="not JSON")
         if not isinstance(body, dict):
             return web.Response(status=400, text="not a JSON object")
-        ticket = runs.ask(Ticket("trigger", 0, str(body.get("reason", "HTTP"))[:200]))
+        ticket = runs.ask(Ticket(memstow.Request("trigger", 0, 0, str(body.get("reason", "HTTP"))[:200])))
         if body.get("wait"):
             await asyncio.get_running_loop().run_in_executor(None, ticket.done.wait, PATIENCE)
         return document("trigger", done=ticket.done.is_set(), given_bytes=ticket.result, text=ticket.words)

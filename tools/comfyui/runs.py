@@ -2,6 +2,7 @@
 thread after task_done, in PromptQueue.get_flags, as do requests from outside, which a small thread waits for. There the
 policies are applied: decide, drop what is to be freed, finish, report."""
 import contextlib
+import functools
 import gc
 import queue
 import threading
@@ -22,8 +23,8 @@ PATIENCE = 60 # seconds that a client may wait for its ticket
 class Ticket:
     """A request that waits for the worker thread."""
 
-    def __init__(self, kind: str, owner: int, text: str, answer: Optional[Callable[[int, str], None]] = None) -> None:
-        self.kind, self.owner, self.text, self._answer = kind, owner, text, answer
+    def __init__(self, asked: memstow.Request, answer: Optional[Callable[[int, str], None]] = None) -> None:
+        self.asked, self._answer = asked, answer
         self.done = threading.Event()
         self.result: Optional[int] = None
         self.words = ""
@@ -279,23 +280,23 @@ class Runs:
 
     def serve(self, ticket: Ticket) -> None:
         try:
-            ticket.answer(*self._done(ticket))
+            ticket.answer(*self._done(ticket.asked))
         except OSError as error:
             ticket.answer(-(error.errno or 5), str(error))
         except Exception as error: # noqa: BLE001: who asked must hear of it
-            log.warning("%s: %s", ticket.kind, error, exc_info=True)
+            log.warning("%s: %s", ticket.asked.kind, error, exc_info=True)
             ticket.answer(-5, f"{type(error).__name__}: {error}")
 
-    def _done(self, ticket: Ticket) -> tuple[int, str]:
-        if ticket.kind == "trigger":
-            given = self.trigger("request", ticket.text)
+    def _done(self, asked: memstow.Request) -> tuple[int, str]:
+        if asked.kind == "trigger":
+            given = self.trigger(asked.reason, asked.text, needed=asked.needed)
             return (given, report.line(self.last)) if given is not None else (-5, "the trigger failed; see ComfyUI's log")
-        call = {"stow": memstow.stow, "restore": memstow.restore, "release": memstow.release}[ticket.kind]
-        identities = self.registry.all() if not ticket.owner else [self.registry.by_owner(ticket.owner)]
+        call = {"stow": memstow.stow, "restore": memstow.restore, "release": memstow.release}[asked.kind]
+        identities = self.registry.all() if not asked.owner else [self.registry.by_owner(asked.owner)]
         total = 0
         for identity in identities:
-            number = identity.owner.id if identity is not None else ticket.owner
-            if ticket.kind == "stow" and identity is not None:
+            number = identity.owner.id if identity is not None else asked.owner
+            if asked.kind == "stow" and identity is not None:
                 identity.owner.set_idle(True)
             total += call(number)
             if identity is not None:
@@ -311,8 +312,7 @@ class Runs:
                 log.debug("no requests from outside: %s", error)
                 return
             if request is not None:
-                self.ask(Ticket(request.kind, request.owner, request.text, lambda result, words, ticket=request.ticket:
-                                memstow.answer(ticket, result, words.removeprefix("memstow: "))))
+                self.ask(Ticket(request, functools.partial(tell, request)))
 
     def full_cleanup(self, reason: str) -> None:
         """memstow.full_cleanup(): what the button "Free model and node cache" does, when the run that is on has ended."""
@@ -325,75 +325,90 @@ class Runs:
 
     def install(self) -> None:
         import execution
-        runs = self
+        wrap(execution.PromptExecutor, "execute_async", self._around_runs)
+        wrap(execution.PromptQueue, "get_flags", self._between_runs)
+        wrap(execution.PromptQueue, "get", self._before_waiting)
+        wrap(execution.PromptQueue, "__init__", self._with_queue)
 
-        def around(before: Callable) -> Callable:
-            async def execute_async(self: Any, *arguments: Any, **options: Any) -> Any:
-                prompt, prompt_id, extra = (arguments[i] if i < len(arguments) else options.get(name)
-                                            for i, name in enumerate(("prompt", "prompt_id", "extra_data")))
-                runs.begins(self, prompt, prompt_id, extra)
-                outcome = None
-                try:
-                    quietly(memstow.follow_tasks)()
-                    return await memstow.follow(before(self, *arguments, **options))
-                except BaseException as error:
-                    outcome = memstow.outcome_of(error)
-                    raise
-                finally:
-                    runs.ended(self, prompt_id, outcome)
-            return execute_async
-
-        wrap(execution.PromptExecutor, "execute_async", around)
-
-        def flags(before: Callable) -> Callable:
-            def get_flags(self: Any, *arguments: Any, **options: Any) -> Any:
-                is_reset = (arguments[0] if arguments else options.get("reset", True))
-                if is_reset and runs.worker in (None, threading.get_ident()):
-                    runs.queue = weakref.ref(self)
-                    runs.worker = threading.get_ident()
-                    quietly(runs.drain)()
-                    if runs.cleanup is not None:
-                        log.info("full cleanup: %s", runs.cleanup)
-                        runs.cleanup = None
-                        self.set_flag("unload_models", True)
-                        self.set_flag("free_memory", True)
-                    found = before(self, *arguments, **options)
-                    found.pop("memstow", None)
-                    runs.button.pressed = bool(found.get("unload_models") or found.get("free_memory"))
-                    if runs.button.pressed:
-                        runs.registry.phase = "the button Free"
-                    return found
-                return before(self, *arguments, **options)
-            return get_flags
-
-        wrap(execution.PromptQueue, "get_flags", flags)
-
-        def next_item(before: Callable) -> Callable:
-            def get(self: Any, timeout: Any = None) -> Any:
-                # A flag that is set while the worker is busy wakes nobody, and is looked at minutes later: under the queue's
-                # lock we look before it waits.
-                with getattr(self, "mutex", None) or contextlib.nullcontext():
-                    if timeout is not None and (
-                            runs.cleanup is not None or not runs.tickets.empty() or getattr(self, "flags", None)):
-                        return None
-                    return before(self, timeout=timeout)
-            return get
-
-        wrap(execution.PromptQueue, "get", next_item)
-
-        def made(before: Callable) -> Callable:
-            def __init__(self: Any, *arguments: Any, **options: Any) -> None:
-                before(self, *arguments, **options)
-                runs.queue = weakref.ref(self)
-            return __init__
-
-        wrap(execution.PromptQueue, "__init__", made)
+    def start(self) -> None:
+        """What no hook does: the queue that is there already, what ComfyUI says by itself, and requests from outside."""
         server = getattr(__import__("server").PromptServer, "instance", None)
         if getattr(server, "prompt_queue", None) is not None:
             self.queue = weakref.ref(server.prompt_queue)
         listen_to_prompts(self)
         memstow.on_full_cleanup(self.full_cleanup)
         threading.Thread(target=self.listen, name="memstow requests", daemon=True).start()
+
+    def _around_runs(self, before: Callable) -> Callable:
+        runs = self
+
+        async def execute_async(self: Any, *arguments: Any, **options: Any) -> Any:
+            prompt, prompt_id, extra = (arguments[i] if i < len(arguments) else options.get(name)
+                                        for i, name in enumerate(("prompt", "prompt_id", "extra_data")))
+            runs.begins(self, prompt, prompt_id, extra)
+            outcome = None
+            try:
+                quietly(memstow.follow_tasks)()
+                return await memstow.follow(before(self, *arguments, **options))
+            except BaseException as error:
+                outcome = memstow.outcome_of(error)
+                raise
+            finally:
+                runs.ended(self, prompt_id, outcome)
+        return execute_async
+
+    def _between_runs(self, before: Callable) -> Callable:
+        """The worker asks for its flags after every run, and when a flag was set."""
+        runs = self
+
+        def get_flags(self: Any, *arguments: Any, **options: Any) -> Any:
+            is_reset = (arguments[0] if arguments else options.get("reset", True))
+            if not is_reset or runs.worker not in (None, threading.get_ident()):
+                return before(self, *arguments, **options)
+            runs.queue = weakref.ref(self)
+            runs.worker = threading.get_ident()
+            quietly(runs.drain)()
+            if runs.cleanup is not None:
+                log.info("full cleanup: %s", runs.cleanup)
+                runs.cleanup = None
+                self.set_flag("unload_models", True)
+                self.set_flag("free_memory", True)
+            found = before(self, *arguments, **options)
+            found.pop("memstow", None)
+            runs.button.pressed = bool(found.get("unload_models") or found.get("free_memory"))
+            if runs.button.pressed:
+                runs.registry.phase = "the button Free"
+            return found
+        return get_flags
+
+    def _before_waiting(self, before: Callable) -> Callable:
+        """A flag that is set while the worker is busy wakes nobody, and is looked at minutes later: under the queue's lock
+        we look before it waits."""
+        runs = self
+
+        def get(self: Any, timeout: Any = None) -> Any:
+            with getattr(self, "mutex", None) or contextlib.nullcontext():
+                if timeout is not None and (
+                        runs.cleanup is not None or not runs.tickets.empty() or getattr(self, "flags", None)):
+                    return None
+                return before(self, timeout=timeout)
+        return get
+
+    def _with_queue(self, before: Callable) -> Callable:
+        runs = self
+
+        def __init__(self: Any, *arguments: Any, **options: Any) -> None:
+            before(self, *arguments, **options)
+            runs.queue = weakref.ref(self)
+        return __init__
+
+
+def tell(request: memstow.Request, result: int, words: str) -> None:
+    """Answers who asked from outside."""
+    try:
+        memstow.answer(request, result, words.removeprefix("memstow: "))
+    except OSError as error: # it was taken back meanwhile
+        log.debug("nobody waits for %s any more: %s", request.kind, error)
 
 
 def parents_of(patcher: Any) -> list[int]:

@@ -45,6 +45,7 @@ WHYS = {1: "nothing_said", 2: "policy", 3: "in_use", 4: "pressure", 5: "empty", 
         9: "recent"}
 KIND_NAMES = {number: name for name, number in KINDS.items()}
 POLICY_NAMES = {number: name for name, number in POLICIES.items()}
+REASON_NAMES = {number: name for name, number in REASONS.items()}
 
 ADVICE = ("this process was not started under memstow, so owners and policies do nothing here; start it as: "
           "memstow run -- python …")
@@ -80,7 +81,8 @@ class _Decision(ctypes.Structure):
 
 class _Request(ctypes.Structure):
     _fields_ = [("size", ctypes.c_uint32), ("kind", ctypes.c_uint32), ("ticket", ctypes.c_uint64),
-                ("owner", ctypes.c_uint32), ("reserved", ctypes.c_uint32), ("text", ctypes.c_char * 256)]
+                ("owner", ctypes.c_uint32), ("reason", ctypes.c_uint32), ("text", ctypes.c_char * 256),
+                ("needed", ctypes.c_uint64)]
 
 
 _I32, _I64, _U32, _U64, _TEXT = ctypes.c_int32, ctypes.c_int64, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_char_p
@@ -630,11 +632,14 @@ def decisions(start: int = 0) -> tuple[list[dict], int]:
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What somebody outside asks for: trigger, stow, restore or release; owner 0 is all of them."""
+    """What somebody outside asks for: trigger, stow, restore or release; owner 0 is all of them. reason and needed are a
+    trigger's, and decide()'s: memstow itself asks for one when memory is short, or an owner was not used for long."""
     kind: str
     ticket: int
     owner: int
     text: str
+    reason: str = "request"
+    needed: int = 0
 
 
 def next_request(seconds: float = 1.0) -> Optional[Request]:
@@ -645,7 +650,8 @@ def next_request(seconds: float = 1.0) -> Optional[Request]:
     raw = _Request(size=ctypes.sizeof(_Request))
     if not _check(_library.request_next(ctypes.byref(raw), int(seconds * 1000)), "requests"):
         return None
-    return Request(ASKS.get(raw.kind, str(raw.kind)), raw.ticket, raw.owner, raw.text.decode("utf-8", "replace"))
+    return Request(ASKS.get(raw.kind, str(raw.kind)), raw.ticket, raw.owner, raw.text.decode("utf-8", "replace"),
+                   REASON_NAMES.get(raw.reason, "request"), raw.needed)
 
 
 def answer(request: Union[Request, int], result: int, text: str = "") -> None:
