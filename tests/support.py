@@ -88,6 +88,39 @@ def start(*argv, **options):
     return process
 
 
+class MemoryGroup:
+    """A control group of a test's own that counts memory, of version 2 or 1. No process of it may be left in the end."""
+    PLACES = (("/sys/fs/cgroup/memory", "memory.usage_in_bytes"), ("/sys/fs/cgroup", "memory.current"))
+
+    def __init__(self, folder, file):
+        self.folder, self.file = folder, file
+
+    @classmethod
+    def make(cls):
+        """None where none can be made: who is not root, for one, may not."""
+        for parent, file in cls.PLACES:
+            folder = pathlib.Path(parent) / f"memstow-test-{os.getpid()}"
+            try:
+                folder.mkdir()
+            except OSError:
+                continue
+            if (folder / file).exists():
+                return cls(folder, folder / file)
+            folder.rmdir()
+        return None
+
+    def join(self):
+        """For preexec_fn."""
+        (self.folder / "cgroup.procs").write_text(str(os.getpid()))
+
+    def used(self):
+        return int(self.file.read_text())
+
+    def remove(self):
+        wait_for(lambda: not (self.folder / "cgroup.procs").read_text(), what="the end of the group")
+        self.folder.rmdir()
+
+
 def wait_for(condition, seconds=60, what="it"):
     """Waits until condition() is true, and returns its value."""
     end = time.monotonic() + seconds

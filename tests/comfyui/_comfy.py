@@ -69,7 +69,7 @@ class Comfy:
     """A running ComfyUI. under: "double", "memstow" or None."""
 
     def __init__(self, under="double", env=None, arguments=(), ffn=8192, pack=True, name="comfyui", before=(),
-                 options=()):
+                 options=(), preexec_fn=None):
         self.port, self.folder = support.free_port(), (support.HERE / name)
         command = support.comfyui_command(self.port, self.folder, *arguments)
         self.weights = prepare(self.folder, ffn)
@@ -85,7 +85,7 @@ class Comfy:
             command = [support.MEMSTOW, "run", "--quiet", "-o", f"{name}.mst", *options, "--", *command]
         self.log_file = support.HERE / f"{name}.log"
         with open(self.log_file, "w") as log:
-            self.server = support.start(*command, stdout=log, stderr=log, env=environment)
+            self.server = support.start(*command, stdout=log, stderr=log, env=environment, preexec_fn=preexec_fn)
         support.wait_for(lambda: self.server.poll() is not None or self.get("/system_stats"), 90, "ComfyUI answering")
         if self.server.poll() is not None:
             raise AssertionError(f"ComfyUI ended:\n{self.log()[-3000:]}")
