@@ -3,6 +3,7 @@
 #include "commands.h"
 #include "diff.h"
 #include "estimate.h"
+#include "innermost.h"
 #include "text.h"
 #include "top.h"
 
@@ -27,7 +28,9 @@ static int help(void) {
          "  --peak             compare the peaks, instead of what is live\n"
          "  --fail-over=LIMIT  exit 1 when it grew by more than LIMIT:\n"
          "                     SIZE (10MiB), PCT% of A (5%), or COUNTx blocks (100x);\n"
-         "                     several are separated by commas, or given one by one\n"
+         "                     several are separated by commas, or given one by one;\n"
+         "                     owner:LIMIT and site:LIMIT hold for each model and node,\n"
+         "                     and for each call site\n"
          "  --json             one JSON document, sizes in bytes\n"
          "\n"
          "Exit code: 0 fine, 1 over a limit, 2 wrong usage, 3 unreadable or damaged input.");
@@ -76,7 +79,8 @@ static int add_side(struct diff *diff, int side, struct image *image) {
     if (diff->peak) at_peak_choose(image);
     take_total(diff, side, image);
     int result = estimate_stacks(image);
-    return result == 0 ? groups_add(&diff->groups, image, side) : result;
+    if (result == 0) result = groups_add(&diff->groups, image, side);
+    return result == 0 ? diff_limits_add(&diff->limited, image, side) : result;
 }
 
 /* One image at a time: A is let go before B comes, and read again if a stack of it is to be shown. `stacks` tells
@@ -100,6 +104,7 @@ static int load(struct diff *diff) {
     bool stacks[2] = {false, false};
     groups_begin(&diff->groups, diff->view, 2);
     diff->groups.measure = diff->peak ? MEASURE_PEAK : MEASURE_LIVE;
+    diff_limits_begin(&diff->limited, &diff->limits, diff->groups.measure);
     for (int side = 0; side < 2; side++) {
         int code = load_side(diff, side, &stacks[side]);
         if (code != EXIT_FINE) return code;
@@ -107,6 +112,7 @@ static int load(struct diff *diff) {
     if (diff->view_given || diff->view == BY_MODULE || (stacks[0] && stacks[1])) return EXIT_FINE;
     close_side(diff, 1);
     groups_end(&diff->groups);
+    diff_limits_end(&diff->limited);
     diff->view = BY_MODULE;
     return load(diff);
 }
@@ -115,15 +121,37 @@ int64_t diff_grown_bytes(const struct diff *diff) { return (int64_t)(diff->total
 
 int64_t diff_grown_blocks(const struct diff *diff) { return (int64_t)(diff->total[1].blocks - diff->total[0].blocks); }
 
-static void complain_over(const struct diff *diff, const struct limit *over) {
-    int64_t bytes = diff_grown_bytes(diff), blocks = diff_grown_blocks(diff);
-    const char *what = diff->peak ? "the peak" : "live memory";
+/* The name of the owner, or the innermost function of the call site, that passed a limit of its own. */
+static void name_over(struct diff *diff) {
+    const struct over *over = &diff->over;
+    struct innermost_line line;
+    if (!over->row) return;
+    const struct image *image = over->groups->view == BY_SITE ? diff_stacks(diff, over->row) : NULL;
+    groups_label(over->groups, over->row, diff->over_name, sizeof diff->over_name);
+    if (image && innermost_caller(&line, image, diff->symbols[over->row->stack_side], over->row->stack_node))
+        snprintf(diff->over_name, sizeof diff->over_name, "%s", symbol_text(line.frame, line.symbol, 200).s);
+}
+
+static void find_over(struct diff *diff) {
+    struct growth growth = {diff_grown_bytes(diff), diff_grown_blocks(diff), diff->total[0].bytes};
+    diff->over = (struct over){.limit = limits_passed(&diff->limits, LIMIT_TOTAL, growth)};
+    if (diff->over.limit) return;
+    diff_limits_passed(&diff->limited, &diff->over);
+    name_over(diff);
+}
+
+static void complain_over(const struct diff *diff) {
+    const struct over *over = &diff->over;
+    int64_t bytes = over->row ? row_growth(over->row) : diff_grown_bytes(diff);
+    int64_t blocks = over->row ? row_growth_blocks(over->row) : diff_grown_blocks(diff);
+    struct text_line name = text_fit(diff->over_name, 200);
+    const char *what = over->row ? name.s : diff->peak ? "the peak" : "live memory";
     if (bytes > 0 && blocks >= 0)
         complain("%s grew by %s and %s: over the limit of %s", what, text_size((uint64_t)bytes).s,
-                 text_block_count((uint64_t)blocks).s, over->text);
+                 text_block_count((uint64_t)blocks).s, over->limit->text);
     else
         complain("%s changed by %s and %s block%s: over the limit of %s", what, text_size_change(bytes).s,
-                 text_count_change(blocks).s, blocks == 1 || blocks == -1 ? "" : "s", over->text);
+                 text_count_change(blocks).s, blocks == 1 || blocks == -1 ? "" : "s", over->limit->text);
 }
 
 static int compare(struct diff *diff) {
@@ -133,14 +161,13 @@ static int compare(struct diff *diff) {
         complain("not enough memory");
         return EXIT_UNREADABLE;
     }
-    const struct limit *over =
-        limits_passed(&diff->limits, diff_grown_bytes(diff), diff_grown_blocks(diff), diff->total[0].bytes);
+    find_over(diff);
     if (diff->json)
-        diff_json(diff, over);
+        diff_json(diff);
     else
         diff_text(diff);
-    code = finish_output(over ? EXIT_OVER : EXIT_FINE);
-    if (over) complain_over(diff, over);
+    code = finish_output(diff->over.limit ? EXIT_OVER : EXIT_FINE);
+    if (diff->over.limit) complain_over(diff);
     return code;
 }
 
@@ -200,5 +227,6 @@ int cmd_diff(int argc, char **argv) {
     close_side(&diff, 0);
     close_side(&diff, 1);
     groups_end(&diff.groups);
+    diff_limits_end(&diff.limited);
     return code;
 }

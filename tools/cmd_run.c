@@ -3,7 +3,7 @@
 #include "commands.h"
 #include "launch.h"
 #include "library.h"
-#include "threshold.h"
+#include "thresholds.h"
 #include "outfile.h"
 #include "program.h"
 #include "status.h"
@@ -90,10 +90,9 @@ static int help(void) {
 
 /* The same sizes as --fail-over takes, from `least` to `most`. */
 static bool valid_size(const char *value, uint64_t least, uint64_t most, uint64_t *bytes) {
-    struct limits limits = {.count = 0};
-    if (!limits_parse(&limits, value) || limits.count != 1 || limits.list[0].kind != LIMIT_BYTES) return false;
-    if (limits.list[0].value < (double)least || limits.list[0].value > (double)most) return false;
-    *bytes = (uint64_t)limits.list[0].value;
+    double size;
+    if (!limits_parse_size(value, &size) || size < (double)least || size > (double)most) return false;
+    *bytes = (uint64_t)size;
     return true;
 }
 

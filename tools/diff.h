@@ -3,10 +3,11 @@
 #ifndef MEMSTOW_DIFF_H
 #define MEMSTOW_DIFF_H
 
+#include "diff_limits.h"
 #include "groups.h"
 #include "json_stack.h"
 #include "subject.h"
-#include "threshold.h"
+#include "thresholds.h"
 
 struct side_total {
     char name[32];
@@ -25,13 +26,16 @@ struct diff {
     struct side_total total[2];
     struct groups groups;
     struct limits limits;
+    struct diff_limits limited;
+    struct over over; /* the limit that was passed, and by what */
+    char over_name[1024];
     enum view view;
     bool view_given, peak, json;
     size_t top; /* rows shown; SIZE_MAX: all */
 };
 
 void diff_text(struct diff *diff);
-void diff_json(struct diff *diff, const struct limit *over);
+void diff_json(struct diff *diff);
 
 int64_t diff_grown_bytes(const struct diff *diff);
 int64_t diff_grown_blocks(const struct diff *diff);

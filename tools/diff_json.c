@@ -83,14 +83,15 @@ static void json_omitted(struct json *json, const struct groups *groups, size_t 
     json_end_object(json);
 }
 
-void diff_json(struct diff *diff, const struct limit *over) {
+void diff_json(struct diff *diff) {
     static struct json json;
     json_begin(&json, stdout, "memstow-diff");
     json_side(&json, "a", diff->argument[0], &diff->total[0]);
     json_side(&json, "b", diff->argument[1], &diff->total[1]);
     json_signed(&json, "growth_bytes", diff_grown_bytes(diff));
     json_signed(&json, "growth_blocks", diff_grown_blocks(diff));
-    json_string(&json, "over", over ? over->text : NULL);
+    json_string(&json, "over", diff->over.limit ? diff->over.limit->text : NULL);
+    json_string(&json, "over_name", diff->over.row ? diff->over_name : NULL);
     json_string(&json, "measure", diff->peak ? "peak" : "live");
     json_string(&json, "by", view_name(diff->groups.view));
     json_array(&json, "rows");

@@ -1,5 +1,5 @@
-/* threshold.c — --fail-over: how much growth is too much; see threshold.h. */
-#include "threshold.h"
+/* thresholds.c — how much growth is too much; see thresholds.h. */
+#include "thresholds.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -45,10 +45,22 @@ static bool parse_unit(const char *unit, double *factor) {
     return true;
 }
 
+/* "owner:", "site:" or nothing in front. */
+static const char *parse_scope(const char *string, enum limit_scope *scope) {
+    static const char *const words[LIMIT_SCOPES] = {"total:", "owner:", "site:"};
+    *scope = LIMIT_TOTAL;
+    for (int i = 0; i < LIMIT_SCOPES; i++)
+        if (strncmp(string, words[i], strlen(words[i])) == 0) {
+            *scope = (enum limit_scope)i;
+            return string + strlen(words[i]);
+        }
+    return string;
+}
+
 static bool parse_one(struct limit *limit, const char *string) {
     double factor;
     snprintf(limit->text, sizeof limit->text, "%s", string);
-    const char *unit = parse_value(string, &limit->value);
+    const char *unit = parse_value(parse_scope(string, &limit->scope), &limit->value);
     if (!unit) return false;
     if (strcmp(unit, "%") == 0)
         limit->kind = LIMIT_PERCENT;
@@ -76,21 +88,44 @@ bool limits_parse(struct limits *limits, const char *string) {
     return true;
 }
 
-static bool passed(const struct limit *limit, int64_t grown_bytes, int64_t grown_blocks, uint64_t before) {
+bool limits_parse_size(const char *string, double *bytes) {
+    double factor;
+    const char *unit = parse_value(string, bytes);
+    if (!unit || !parse_unit(unit, &factor)) return false;
+    *bytes *= factor;
+    return true;
+}
+
+bool limits_have(const struct limits *limits, enum limit_scope scope) {
+    for (size_t i = 0; i < limits->count; i++)
+        if (limits->list[i].scope == scope) return true;
+    return false;
+}
+
+static bool passed_one(const struct limit *limit, struct growth growth) {
     switch (limit->kind) {
     case LIMIT_BYTES:
-        return (double)grown_bytes > limit->value;
+        return (double)growth.bytes > limit->value;
     case LIMIT_PERCENT:
-        return grown_bytes > 0 && (double)grown_bytes * 100 > limit->value * (double)before;
+        return growth.bytes > 0 && (double)growth.bytes * 100 > limit->value * (double)growth.before;
     case LIMIT_BLOCKS:
-        return (double)grown_blocks > limit->value;
+        return (double)growth.blocks > limit->value;
     }
     return false;
 }
 
-const struct limit *limits_passed(const struct limits *limits, int64_t grown_bytes, int64_t grown_blocks,
-                                  uint64_t before) {
+const struct limit *limits_passed(const struct limits *limits, enum limit_scope scope, struct growth growth) {
     for (size_t i = 0; i < limits->count; i++)
-        if (passed(&limits->list[i], grown_bytes, grown_blocks, before)) return &limits->list[i];
+        if (limits->list[i].scope == scope && passed_one(&limits->list[i], growth)) return &limits->list[i];
     return NULL;
+}
+
+enum verdict thresholds_judge(const struct thresholds *thresholds, enum limit_scope scope, struct growth growth,
+                              const struct limit **passed) {
+    *passed = NULL;
+    if (thresholds->pass_under && (growth.bytes < 0 || (uint64_t)growth.bytes < thresholds->pass_under))
+        return VERDICT_FINE;
+    *passed = limits_passed(&thresholds->limits, scope, growth);
+    if (*passed) return VERDICT_OVER;
+    return thresholds->pass_under && limits_have(&thresholds->limits, scope) ? VERDICT_WARNING : VERDICT_FINE;
 }

@@ -1,0 +1,60 @@
+/* diff_limits.c — limits for each owner and each call site; see diff_limits.h. */
+#include "diff_limits.h"
+#include "estimate.h"
+
+#include <string.h>
+
+static const struct {
+    enum view view;
+    enum limit_scope scope;
+} limited_views[DIFF_LIMITED] = {{BY_MODEL, LIMIT_OWNER}, {BY_NODE, LIMIT_OWNER}, {BY_SITE, LIMIT_SITE}};
+
+void diff_limits_begin(struct diff_limits *limited, const struct limits *limits, enum measure measure) {
+    *limited = (struct diff_limits){.limits = limits};
+    for (int i = 0; i < DIFF_LIMITED; i++) {
+        if (!limits_have(limits, limited_views[i].scope)) continue;
+        groups_begin(&limited->groups[i], limited_views[i].view, 2);
+        limited->groups[i].measure = measure;
+    }
+}
+
+int diff_limits_add(struct diff_limits *limited, const struct image *image, int side) {
+    int result = 0;
+    for (int i = 0; i < DIFF_LIMITED && result == 0; i++)
+        if (limited->groups[i].sides) result = groups_add(&limited->groups[i], image, side);
+    return result;
+}
+
+/* What nobody owns is no owner, and what estimates lack is no call site. */
+static bool is_meant(const struct groups *groups, const struct row *row) {
+    if (groups->view == BY_SITE) return strcmp(groups_place(groups, row), GROUPS_REMAINDER) != 0;
+    return row->model || row->node;
+}
+
+/* Of an estimate counts what is beyond twice its standard error. */
+static struct growth growth_of(const struct row *row) {
+    int64_t error = row->variance ? 2 * (int64_t)estimate_error(row->variance) : 0;
+    int64_t before = (int64_t)row->side[0].live_bytes;
+    return (struct growth){row_growth(row) - error, row_growth_blocks(row), before > 0 ? (uint64_t)before : 0};
+}
+
+static void look(const struct diff_limits *limited, const struct groups *groups, enum limit_scope scope,
+                 struct over *over) {
+    for (size_t i = 0; i < groups->count; i++) {
+        const struct row *row = &groups->rows[i];
+        if (!is_meant(groups, row) || (over->row && row_growth(row) <= row_growth(over->row))) continue;
+        const struct limit *limit = limits_passed(limited->limits, scope, growth_of(row));
+        if (limit) *over = (struct over){limit, groups, row};
+    }
+}
+
+void diff_limits_passed(const struct diff_limits *limited, struct over *over) {
+    *over = (struct over){NULL, NULL, NULL};
+    for (int i = 0; i < DIFF_LIMITED; i++)
+        if (limited->groups[i].sides) look(limited, &limited->groups[i], limited_views[i].scope, over);
+}
+
+void diff_limits_end(struct diff_limits *limited) {
+    for (int i = 0; i < DIFF_LIMITED; i++)
+        if (limited->groups[i].sides) groups_end(&limited->groups[i]);
+}
