@@ -14,6 +14,7 @@ enum exit_code {
 };
 
 int cmd_run(int argc, char **argv);
+int cmd_watch(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
 int cmd_snapshot(int argc, char **argv);

@@ -1,10 +1,9 @@
-/* launch.c — starts the program of `memstow run`, and waits until it ends; see launch.h.
+/* launch.c — starts a program, and waits until it ends; see launch.h.
  * Signals are never handled but waited for: blocked here, and given back to the child as they were. */
 #include "launch.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -66,24 +65,52 @@ int launch_start(struct launch *launch, char **argv, void (*prepare)(void *conte
     return error;
 }
 
-static bool ended(struct launch *launch) {
-    pid_t got = waitpid(launch->pid, &launch->status, WNOHANG);
-    return got == launch->pid || (got < 0 && errno == ECHILD);
+static void take_end(struct launch *launch, int status) {
+    launch->ended = true;
+    launch->status = status;
+    launch->elapsed_ns = now_ns() - launch->elapsed_ns;
+}
+
+/* Who waits for one child leaves alone those that an exec may have brought along. */
+static void look_for_ends(struct launch *launch) {
+    int status = 0;
+    if (!launch->ended) {
+        pid_t got = waitpid(launch->pid, &status, WNOHANG);
+        if (got == launch->pid || (got < 0 && errno == ECHILD)) take_end(launch, status);
+    }
+    for (pid_t got = 1; launch->adopts && got > 0;) {
+        siginfo_t info = {0};
+        /* The program itself may have ended since: it is left for the next time. */
+        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || !info.si_pid) return;
+        if (info.si_pid == launch->pid && !launch->ended) return;
+        got = waitpid(info.si_pid, NULL, WNOHANG);
+    }
+}
+
+/* The terminal sends SIGINT and SIGQUIT to the program itself, too. */
+static bool is_passed_on(int signal) {
+    return signal == SIGTERM || signal == SIGHUP || signal == SIGUSR1 || signal == SIGUSR2;
+}
+
+int launch_next(struct launch *launch, uint64_t timeout_ns) {
+    sigset_t set;
+    siginfo_t info;
+    struct timespec pause = {(time_t)(timeout_ns / 1000000000), (long)(timeout_ns % 1000000000)};
+    waited_signals(&set);
+    look_for_ends(launch);
+    if (launch->ended && !launch->adopts) return 0;
+    int signal = timeout_ns == UINT64_MAX ? sigwaitinfo(&set, &info) : sigtimedwait(&set, &info, &pause);
+    if (signal > 0 && is_passed_on(signal) && !launch->ended) kill(launch->pid, signal);
+    look_for_ends(launch);
+    return signal > 0 && signal != SIGCHLD ? signal : 0;
 }
 
 void launch_wait(struct launch *launch, void (*tick)(void *context), void *context) {
-    sigset_t set;
-    waited_signals(&set);
-    struct timespec pause = {.tv_nsec = TICK_NS};
-    while (!ended(launch)) {
-        siginfo_t info;
-        int signal = tick ? sigtimedwait(&set, &info, &pause) : sigwaitinfo(&set, &info);
-        if (signal < 0 && errno == EAGAIN) tick(context);
-        /* The terminal sends SIGINT and SIGQUIT to the program itself, too. */
-        else if (signal == SIGTERM || signal == SIGHUP || signal == SIGUSR1 || signal == SIGUSR2)
-            kill(launch->pid, signal);
+    while (!launch->ended) {
+        uint64_t before = now_ns();
+        launch_next(launch, tick ? TICK_NS : UINT64_MAX);
+        if (tick && !launch->ended && now_ns() - before >= TICK_NS) tick(context);
     }
-    launch->elapsed_ns = now_ns() - launch->elapsed_ns;
 }
 
 int launch_exit_code(const struct launch *launch) {

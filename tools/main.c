@@ -13,6 +13,7 @@ struct command {
 
 static const struct command commands[] = {
     {"run", cmd_run, "run a program and keep a ledger of its memory"},
+    {"watch", cmd_watch, "run a program and say what is left of it at its end"},
     {"report", cmd_report, "what a process holds, and what is left of it"},
     {"diff", cmd_diff, "what grew from one file to another"},
     {"decisions", cmd_decisions, "why models were kept, put away or freed"},

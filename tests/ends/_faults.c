@@ -1,0 +1,124 @@
+/* The faults that the tests of endings plant, one a word on the command line; the program ends at once, or on "stay"
+ * runs until it is asked to end. Faults are of a process that outlives it: an orphan, its parent gone, in a session of
+ * its own. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ipc.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static volatile unsigned long turns;
+void *kept[100000]; /* not static: what nobody reads is not allocated */
+
+static void *endless(void *context) {
+    pthread_setname_np(pthread_self(), "endless");
+    for (;;) turns++;
+    return context;
+}
+
+static void *stuck(void *context) {
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    pthread_setname_np(pthread_self(), "stuck");
+    pthread_mutex_lock(&mutex);
+    pthread_mutex_lock(&mutex);
+    return context;
+}
+
+static void thread(void *(*run)(void *)) {
+    pthread_t id;
+    pthread_create(&id, NULL, run, NULL);
+}
+
+/* 150 KB a second. */
+__attribute__((noinline)) static void leak_some(int turn) { memset(kept[turn] = malloc(15000), 1, 15000); }
+
+static void listen_on_socket(void) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    bind(fd, (struct sockaddr *)&address, sizeof address);
+    listen(fd, 1);
+}
+
+static void named_socket(void) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "/tmp/memstow-ends-%d.socket", (int)getpid());
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    bind(fd, (struct sockaddr *)&address, sizeof address);
+    listen(fd, 1);
+}
+
+static void shared_memory(void) {
+    char name[64];
+    snprintf(name, sizeof name, "/memstow-ends-%d", (int)getpid());
+    int fd = shm_open(name, O_CREAT | O_RDWR, 0600);
+    if (ftruncate(fd, 1 << 20) == 0) mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+}
+
+static void system_v(void) { shmat(shmget(IPC_PRIVATE, 1 << 16, IPC_CREAT | 0600), NULL, 0); }
+
+static void temporary_file(void) {
+    char path[] = "/tmp/memstow-ends-XXXXXX";
+    int fd = mkstemp(path);
+    if (write(fd, path, sizeof path) < 0) perror("write");
+}
+
+static int open_handle(const char *path) { return open(path, O_CREAT | O_RDWR, 0600); }
+
+static int seconds = 60;
+
+static void plant(const char *word) {
+    if (!strcmp(word, "endless")) thread(endless);
+    else if (!strcmp(word, "stuck")) thread(stuck);
+    else if (!strcmp(word, "socket")) listen_on_socket();
+    else if (!strcmp(word, "named-socket")) named_socket();
+    else if (!strcmp(word, "shared")) shared_memory();
+    else if (!strcmp(word, "system-v")) system_v();
+    else if (!strcmp(word, "temporary")) temporary_file();
+    else if (!strcmp(word, "handle")) open_handle("held.txt");
+    else if (!strcmp(word, "ignore")) signal(SIGTERM, SIG_IGN);
+    else if (!strncmp(word, "seconds=", 8)) seconds = atoi(word + 8);
+}
+
+static void linger(char **words) {
+    int leak = 0;
+    for (; *words; words++) {
+        plant(*words);
+        leak |= !strcmp(*words, "leak");
+    }
+    for (int turn = 0; turn < seconds * 10; turn++) {
+        if (leak) leak_some(turn);
+        usleep(100000);
+    }
+    _exit(0);
+}
+
+/* Forks twice, so that who is left has nobody. The first words are for this process: here, stay, orphan. */
+int main(int argc, char **argv) {
+    int status = 0, stay = 0;
+    if (argc > 1 && !strcmp(argv[1], "here")) linger(argv + 2);
+    for (int i = 1; i < argc; i++) {
+        if (!strncmp(argv[i], "exit=", 5)) status = atoi(argv[i] + 5);
+        if (!strcmp(argv[i], "stay")) stay = 1;
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        setsid();
+        if (fork() == 0) linger(argv + 1);
+        _exit(0);
+    }
+    waitpid(child, NULL, 0);
+    usleep(1500000); /* time to be looked at */
+    while (stay) pause();
+    return status;
+}

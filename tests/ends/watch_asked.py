@@ -1,0 +1,23 @@
+"""Who ignores SIGTERM is named while it is still there, and ended by SIGKILL under --end; who is asked by watch's own
+SIGTERM gets it passed on."""
+import re, signal, subprocess, time
+
+from _ends import faults, is_gone, pids
+from support import MEMSTOW, start
+
+program = faults()
+process = start(MEMSTOW, "watch", "--quiet", "--grace=2s", "--end", "--strict", "--", program, "here", "ignore", "stuck",
+                stderr=subprocess.PIPE, text=True)
+time.sleep(1.5)
+process.send_signal(signal.SIGTERM)
+text = process.communicate(timeout=60)[1]
+assert process.returncode == 128 + signal.SIGKILL, (process.returncode, text)
+assert re.search(r"2.\d s after faults was asked to end, 1 process is still there\n"
+                 r"  faults, pid \d+ \(the program itself\)", text), text
+assert re.search(r"\d+ stuck, since \S+ s: in futex", text) and "ended on SIGKILL" in text, text
+assert is_gone(pids(text)[0])
+
+process = start(MEMSTOW, "watch", "--quiet", "--", program, "here", stderr=subprocess.PIPE, text=True)
+time.sleep(1)
+process.send_signal(signal.SIGTERM)
+assert process.communicate(timeout=60)[1] == "" and process.returncode == 128 + signal.SIGTERM

@@ -1,0 +1,16 @@
+"""watch ends as soon as nothing is left; a program that leaves nothing is said to; leftovers change the exit code only
+under --strict."""
+from _ends import faults, watch
+from support import memstow
+
+program = faults()
+text, seconds = watch(program, "seconds=3", grace="60s", options=("--strict",))
+assert text == "" and seconds < 40, (text, seconds)
+text, seconds = watch(program, "seconds=7", grace="60s", options=("--strict",))
+assert " s after faults ended, 1 process is still there" in text and "memstow: nothing is left, " in text, text
+assert seconds < 40
+text, _ = watch(program, "seconds=4", grace="1s")
+assert "memstow: 1.0 s after faults ended, 1 process is still there" in text, text
+text, _ = watch(program, "seconds=4", grace="1s", options=("--strict",), status=1)
+assert memstow("watch", "--", "true").stderr.endswith("memstow: nothing is left\n")
+assert memstow("watch", "--quiet", "--strict", "--", "sh", "-c", "exit 3", status=3).stderr == ""

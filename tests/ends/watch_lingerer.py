@@ -1,0 +1,27 @@
+"""An orphan in a session of its own that leaks 150 KB/s is named within 10 s, with the call stack that grows; with what its
+threads wait in, its socket, file, shared memory; and is ended by --end. The exit code is the program's own."""
+import re
+
+from _ends import faults, is_gone, pids, watch
+
+text, _ = watch(faults(), "exit=7", "leak", "stuck", "endless", "socket", "handle", "shared", grace="6s",
+                options=("--end", "--strict"), status=7)
+first = text.split("memstow: ")[1]
+after, left = re.match(r"(\S+) s after faults ended, (\d+) process", first).groups()
+assert float(after) < 10 and left == "1", text
+grows = float(re.search(r"old, grows by (\S+) KB/s", first)[1])
+live = float(re.search(r"its live memory grows by (\S+) KB/s", first)[1])
+assert 100 < grows < 220 and 100 < live < 200, text
+assert "leak_some" in first and "linger" in first, text
+assert re.search(r"orphan: process \d+ that started it has ended", first), text
+assert re.search(r"\d+ stuck, since \S+ s: in futex", first), text
+assert re.search(r"\d+ endless, since \S+ s: runs, \S+ s of processor time", first), text
+assert re.search(r"1 socket\n +descriptor \d+: tcp 127.0.0.1:\d+, listens", first), text
+assert re.search(r"1 open file\n +descriptor \d+: \S*/held.txt", first), text
+assert re.search(r"1 piece of shared memory\n +mapped: /dev/shm/memstow-ends-\d+", first), text
+assert "ended on SIGTERM" in text, text
+assert is_gone(pids(first)[0])
+# and what outlives it, is named, too
+assert re.search(r"left behind in the system:\n  shared memory /dev/shm/memstow-ends-\d+, 1.0 MiB, of faults", text), text
+import pathlib
+pathlib.Path(re.search(r"/dev/shm/memstow-ends-\d+", text)[0]).unlink()

@@ -1,0 +1,199 @@
+/* cmd_watch.c — memstow watch: runs a program as `run` does, and says what is left of it when it should be gone.
+ * It follows the whole tree as its subreaper, looks from outside, and signals nobody unless --end says so. If it is
+ * killed the program goes on as if it had never been there. */
+#include "commands.h"
+#include "duration.h"
+#include "leftovers.h"
+#include "observe.h"
+#include "start.h"
+#include "status.h"
+#include "text.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { OPTION_GRACE = START_OTHERS, OPTION_STRICT, OPTION_END, OPTION_QUIET };
+enum { GRACE_S = 60 };
+/* Who ends within this needs no second look; a while later it is told who has not. */
+#define MARK_AFTER (SECOND_NS / 2)
+#define TELL_AFTER (5 * SECOND_NS)
+
+struct watch {
+    struct start start;
+    struct launch launch;
+    struct observe observe;
+    struct status status;
+    uint64_t grace_ns;
+    bool strict, end, quiet, shown;
+    bool marked, told, told_late; /* of what began at since_ns: the request to end, or the end */
+    uint64_t since_ns;
+    size_t left;
+};
+
+static int help(void) {
+    printf("usage: memstow watch [OPTION...] [--] CMD [ARG...]\n"
+           "\n"
+           "Runs CMD as 'memstow run' does and says what is left of it when it should be\n"
+           "gone: processes, their memory and where it grows, threads and what they wait in,\n"
+           "open files, sockets, shared memory, temporary files.\n"
+           "\n"
+           "  --grace=TIME            how long to look, after CMD has ended or was asked to\n"
+           "                          (default 60s); over as soon as nothing is left\n"
+           "  --strict                exit with 1 when something is left\n"
+           "  --end                   then end the processes that are left: SIGTERM, after 5\n"
+           "                          seconds SIGKILL\n"
+           "%s"
+           "  --quiet                 no status line and no summary; only what is left\n"
+           "\n"
+           "Exit code: that of CMD, as for 'memstow run'; with --strict 1 when that is 0 and\n"
+           "something is left; 2 wrong usage.\n",
+           start_help);
+    return finish_output(EXIT_FINE);
+}
+
+static struct text since_text(const struct watch *watch) { return text_duration(duration_now() - watch->since_ns); }
+
+static const char *program(const struct watch *watch) { return text_base_name(watch->start.argv[0]); }
+
+/* A new reason to be gone: what was told before was about another. */
+static void begin_waiting(struct watch *watch, uint64_t since_ns) {
+    watch->since_ns = since_ns;
+    watch->marked = watch->told = watch->told_late = false;
+}
+
+static void tell(struct watch *watch) {
+    struct family *family = &watch->observe.family;
+    if (watch->shown) status_end(&watch->status);
+    fprintf(stderr, "memstow: %s after %s %s, %zu process%s still there\n", since_text(watch).s,
+            text_fit(program(watch), 40).s, watch->launch.ended ? "ended" : "was asked to end", family->here,
+            family->here == 1 ? " is" : "es are");
+    leftovers_print(stderr, family);
+    family_mark(family, true);
+}
+
+/* What is due by now. */
+static void go_on(struct watch *watch) {
+    uint64_t waited = duration_now() - watch->since_ns;
+    uint64_t tell_after = TELL_AFTER < watch->grace_ns ? TELL_AFTER : watch->grace_ns;
+    if (!watch->marked && waited >= (MARK_AFTER < tell_after ? MARK_AFTER : 0)) {
+        watch->marked = true;
+        family_mark(&watch->observe.family, true);
+    }
+    if (!watch->told && waited >= tell_after) {
+        watch->told = true;
+        watch->told_late = waited >= watch->grace_ns;
+        tell(watch);
+    }
+    if (watch->told && !watch->told_late && waited >= watch->grace_ns) {
+        watch->told_late = true;
+        tell(watch);
+    }
+}
+
+static bool is_request(int signal) {
+    return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
+}
+
+/* Until nothing is left, the time is up, or somebody has had enough of waiting for what is left. */
+static void follow(struct watch *watch) {
+    struct observe *observe = &watch->observe;
+    bool had_ended = false;
+    while (!observe_is_over(observe)) {
+        int signal = observe_step(observe, SECOND_NS / 2);
+        if (watch->shown && !watch->launch.ended && !watch->since_ns) status_tick(&watch->status);
+        if (is_request(signal) && had_ended) break;
+        if (is_request(signal) && !observe->asked_ns) {
+            observe_asked(observe);
+            begin_waiting(watch, observe->asked_ns);
+        }
+        if (watch->launch.ended && !had_ended) {
+            had_ended = true;
+            begin_waiting(watch, observe->ended_ns);
+        }
+        if (observe_is_over(observe)) break;
+        if (watch->since_ns) go_on(watch);
+        if (!watch->told_late) continue;
+        if (had_ended) break;
+        if (watch->end) observe_end_all(observe, stderr);
+    }
+}
+
+static void settle(struct watch *watch) {
+    struct observe *observe = &watch->observe;
+    observe_look(observe);
+    watch->left = observe->family.here;
+    if (watch->left && !watch->told_late) tell(watch);
+    if (watch->left && watch->end) observe_end_all(observe, stderr);
+    traces_settle(&observe->traces, &observe->family);
+    watch->left += observe->traces.left;
+    if (observe->traces.left) {
+        fprintf(stderr, "memstow: %s left behind in the system:\n", text_fit(program(watch), 40).s);
+        leftovers_print_traces(stderr, &observe->traces);
+    }
+    if (!watch->left && watch->told)
+        fprintf(stderr, "memstow: nothing is left, %s after %s ended\n", since_text(watch).s,
+                text_fit(program(watch), 40).s);
+    else if (!watch->left && !watch->quiet)
+        fprintf(stderr, "memstow: nothing is left\n");
+}
+
+static int execute(struct watch *watch) {
+    int code = start_launch(&watch->start, &watch->launch);
+    if (code != EXIT_FINE) return code;
+    watch->shown = !watch->quiet && isatty(STDERR_FILENO);
+    observe_begin(&watch->observe, &watch->launch, watch->start.argv);
+    status_begin(&watch->status, watch->launch.pid);
+    follow(watch);
+    status_end(&watch->status);
+    if (!watch->quiet) start_sum_up(&watch->start, &watch->launch);
+    settle(watch);
+    observe_end(&watch->observe);
+    code = launch_exit_code(&watch->launch);
+    return code == EXIT_FINE && watch->strict && watch->left ? EXIT_OVER : code;
+}
+
+/* 0, or an exit code after complaining. */
+static int take_option(struct watch *watch, int option, char **argv) {
+    switch (option) {
+    case OPTION_GRACE:
+        if (duration_parse(optarg, &watch->grace_ns)) return 0;
+        return usage_error("watch", "--grace=%s: not a time like 60s, 500ms or 2m, a day at most", TEXT_SAFE(optarg));
+    case OPTION_STRICT:
+        watch->strict = true;
+        return 0;
+    case OPTION_END:
+        watch->end = true;
+        return 0;
+    case OPTION_QUIET:
+        watch->quiet = true;
+        return 0;
+    default:
+        return start_option(&watch->start, option, argv);
+    }
+}
+
+int cmd_watch(int argc, char **argv) {
+    static const struct option options[] = {START_OPTIONS,
+                                            {"grace", required_argument, NULL, OPTION_GRACE},
+                                            {"strict", no_argument, NULL, OPTION_STRICT},
+                                            {"end", no_argument, NULL, OPTION_END},
+                                            {"quiet", no_argument, NULL, OPTION_QUIET},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    static struct watch watch = {
+        .start = {.subcommand = "watch"}, .launch = {.adopts = true}, .grace_ns = GRACE_S * SECOND_NS};
+    opterr = 0;
+    for (int option; (option = getopt_long(argc, argv, "+:ho:", options, NULL)) != -1;) {
+        if (option == 'h') return help();
+        int code = take_option(&watch, option, argv);
+        if (code != EXIT_FINE) return code;
+    }
+    if (optind == argc) return usage_error("watch", "no command given");
+    int code = start_prepare(&watch.start, argv + optind);
+    if (code != EXIT_FINE) return code;
+    if (!family_adopt()) complain("processes that cut the link to their parent cannot be followed here");
+    return execute(&watch);
+}

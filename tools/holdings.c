@@ -1,0 +1,268 @@
+/* holdings.c — what a process has that can keep it, or others, from ending; see holdings.h. */
+#include "holdings.h"
+#include "duration.h"
+#include "proc.h"
+#include "sockets.h"
+#include "waits.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MOST = 1 << 16 };
+#define DELETED " (deleted)"
+
+static bool begins(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
+
+static bool is_deleted(const char *path) {
+    size_t length = strlen(path), tail = sizeof DELETED - 1;
+    return length > tail && strcmp(path + length - tail, DELETED) == 0;
+}
+
+const char *handle_word(enum handle_kind kind, bool many) {
+    static const char *const words[HANDLE_KINDS][2] = {
+        {"open file", "open files"},
+        {"file without a name", "files without a name"},
+        {"socket", "sockets"},
+        {"pipe", "pipes"},
+        {"piece of shared memory", "pieces of shared memory"},
+        {"GPU context", "GPU contexts"},
+        {"device", "devices"},
+        {"other descriptor", "other descriptors"},
+    };
+    return words[kind][many];
+}
+
+/* --- descriptors --- */
+
+static struct handle *add_handle(struct holdings *holdings) {
+    size_t count = holdings->handle_count;
+    if (count == MOST) return NULL;
+    if ((count & (count - 1)) == 0) {
+        struct handle *grown = realloc(holdings->handles, (count ? 2 * count : 1) * sizeof *grown);
+        if (!grown) return NULL;
+        holdings->handles = grown;
+    }
+    holdings->handles[holdings->handle_count++] = (struct handle){.fd = -1};
+    return &holdings->handles[count];
+}
+
+static bool is_shared(const char *path) { return begins(path, "/dev/shm/") || begins(path, "/memfd:"); }
+
+static enum handle_kind kind_of(const char *target) {
+    if (begins(target, "socket:")) return HANDLE_SOCKET;
+    if (begins(target, "pipe:")) return HANDLE_PIPE;
+    if (begins(target, "/dev/nvidia") || begins(target, "/dev/dri/")) return HANDLE_GPU;
+    if (is_shared(target)) return HANDLE_SHARED;
+    if (target[0] != '/') return HANDLE_OTHER;
+    if (begins(target, "/dev/")) return HANDLE_DEVICE;
+    return is_deleted(target) ? HANDLE_TEMPORARY : HANDLE_FILE;
+}
+
+static void describe_socket(struct handle *handle, const struct sockets *sockets, const char *target) {
+    uint64_t inode = strtoull(target + sizeof "socket:[" - 1, NULL, 10);
+    const struct socket_entry *entry = sockets_find(sockets, inode);
+    snprintf(handle->what, sizeof handle->what, "%s", entry ? entry->text : "not of a kind that is listed");
+}
+
+/* What a program was started with is its parent's affair: descriptors 0 to 2, and others for the same thing. */
+static bool is_standard(const struct holdings *holdings, const char *target, int fd) {
+    if (fd <= 2) return true;
+    if (begins(target, "/dev/null")) return true;
+    for (size_t i = 0; i < holdings->handle_count; i++)
+        if (holdings->handles[i].standard && strcmp(holdings->handles[i].what, target) == 0 && target[0] != 's')
+            return true;
+    return false;
+}
+
+/* Shared memory is told once, however many descriptors there are for it. */
+static bool is_told(const struct holdings *holdings, const struct handle *handle) {
+    for (const struct handle *other = holdings->handles; other < handle; other++)
+        if (other->kind == handle->kind && strcmp(other->what, handle->what) == 0) return true;
+    return false;
+}
+
+static void take_descriptor(struct holdings *holdings, const struct sockets *sockets, int directory, const char *name) {
+    char target[4096];
+    ssize_t length = readlinkat(directory, name, target, sizeof target - 1);
+    struct handle *handle = length > 0 ? add_handle(holdings) : NULL;
+    if (!handle) return;
+    target[length] = 0;
+    handle->fd = atoi(name);
+    handle->kind = kind_of(target);
+    handle->standard = is_standard(holdings, target, handle->fd);
+    if (handle->kind == HANDLE_SOCKET)
+        describe_socket(handle, sockets, target);
+    else
+        snprintf(handle->what, sizeof handle->what, "%.255s", target);
+    if (handle->kind == HANDLE_SHARED && is_told(holdings, handle))
+        holdings->handle_count--;
+    else if (!handle->standard)
+        holdings->of_kind[handle->kind]++;
+}
+
+static int by_fd(const void *left, const void *right) {
+    const struct handle *a = left, *b = right;
+    return (a->fd > b->fd) - (a->fd < b->fd);
+}
+
+static void load_descriptors(struct holdings *holdings, const struct sockets *sockets) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)holdings->pid);
+    DIR *directory = opendir(path);
+    if (!directory) return;
+    for (struct dirent *entry; (entry = readdir(directory));)
+        if (isdigit((unsigned char)entry->d_name[0]))
+            take_descriptor(holdings, sockets, dirfd(directory), entry->d_name);
+    closedir(directory);
+    if (holdings->handle_count) qsort(holdings->handles, holdings->handle_count, sizeof *holdings->handles, by_fd);
+}
+
+/* --- maps --- */
+
+static bool is_listed(const struct holdings *holdings, const char *path) {
+    for (size_t i = 0; i < holdings->handle_count; i++)
+        if (strcmp(holdings->handles[i].what, path) == 0) return true;
+    return false;
+}
+
+/* Our own ledger is no holding of the program's. */
+static bool is_ledger(const char *path) {
+    char magic[sizeof SNAP_MAGIC - 1] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) return begins(path, "/memfd:memstow");
+    ssize_t got = read(fd, magic, sizeof magic);
+    close(fd);
+    return got == sizeof magic && memcmp(magic, SNAP_MAGIC, sizeof magic) == 0;
+}
+
+static void take_mapping(struct holdings *holdings, char *line) {
+    uint64_t start, end;
+    char permissions[8];
+    int at = 0;
+    line[strcspn(line, "\n")] = 0;
+    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %*s %*s %*s %n", &start, &end, permissions, &at) < 3 || !line[at])
+        return;
+    const char *path = line + at;
+    bool sysv = begins(path, "/SYSV");
+    if (path[0] == '/') holdings->mapped_files++;
+    if (permissions[3] != 's' || (!is_shared(path) && !sysv) || is_ledger(path)) return;
+    holdings->shared_bytes += end - start;
+    if (is_listed(holdings, path)) return;
+    struct handle *handle = add_handle(holdings);
+    if (!handle) return;
+    handle->kind = HANDLE_SHARED;
+    snprintf(handle->what, sizeof handle->what, "%.255s", path);
+    holdings->of_kind[HANDLE_SHARED]++;
+}
+
+static void load_maps(struct holdings *holdings) {
+    char path[64], *line = NULL;
+    size_t size = 0;
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)holdings->pid);
+    FILE *maps = fopen(path, "re");
+    if (!maps) return;
+    while (getline(&line, &size, maps) > 0) take_mapping(holdings, line);
+    free(line);
+    fclose(maps);
+}
+
+/* --- threads --- */
+
+static const struct handle *find_handle(const struct holdings *holdings, int fd) {
+    for (size_t i = 0; i < holdings->handle_count; i++)
+        if (holdings->handles[i].fd == fd) return &holdings->handles[i];
+    return NULL;
+}
+
+static void describe_wait(const struct holdings *holdings, struct task *task) {
+    struct wait wait;
+    wait_look(&wait, holdings->pid, task->tid);
+    const struct handle *handle = wait.fd >= 0 ? find_handle(holdings, wait.fd) : NULL;
+    if (!wait.call && wait.number < 0)
+        snprintf(task->waits, sizeof task->waits, task->state == 'R' ? "runs" : "cannot be told");
+    else if (!wait.call)
+        snprintf(task->waits, sizeof task->waits, "in system call %d", wait.number);
+    else if (strcmp(wait.call, "runs") == 0)
+        snprintf(task->waits, sizeof task->waits, "runs, %.1f s of processor time so far",
+                 (double)task->processor_ns / 1e9);
+    else if (handle)
+        snprintf(task->waits, sizeof task->waits, "in %s, descriptor %d: %.100s", wait.call, wait.fd, handle->what);
+    else
+        snprintf(task->waits, sizeof task->waits, "in %s", wait.call);
+}
+
+static bool read_task(struct task *task, pid_t pid) {
+    char path[64], line[1024];
+    uint64_t user, system;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/stat", (int)pid, (int)task->tid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd >= 0 ? read(fd, line, sizeof line - 1) : -1;
+    if (fd >= 0) close(fd);
+    if (got <= 0) return false;
+    line[got] = 0;
+    char *open_ = strchr(line, '('), *close_ = strrchr(line, ')');
+    if (!open_ || !close_ || close_ < open_) return false;
+    *close_ = 0;
+    snprintf(task->name, sizeof task->name, "%s", open_ + 1);
+    if (sscanf(close_ + 1,
+               " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64 " %" SCNu64 " %*s %*s %*s %*s %*s %*s %" SCNu64,
+               &task->state, &user, &system, &task->start_ticks) != 4)
+        return false;
+    task->processor_ns = (user + system) * (SECOND_NS / (uint64_t)sysconf(_SC_CLK_TCK));
+    return true;
+}
+
+static void take_task(struct holdings *holdings, pid_t tid) {
+    struct task task = {.tid = tid};
+    size_t count = holdings->task_count;
+    if (count == MOST || !read_task(&task, holdings->pid)) return;
+    if ((count & (count - 1)) == 0) {
+        struct task *grown = realloc(holdings->tasks, (count ? 2 * count : 1) * sizeof *grown);
+        if (!grown) return;
+        holdings->tasks = grown;
+    }
+    describe_wait(holdings, &task);
+    holdings->tasks[holdings->task_count++] = task;
+}
+
+static int by_tid(const void *left, const void *right) {
+    const struct task *a = left, *b = right;
+    return (a->tid > b->tid) - (a->tid < b->tid);
+}
+
+static void load_tasks(struct holdings *holdings) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task", (int)holdings->pid);
+    DIR *directory = opendir(path);
+    if (!directory) return;
+    for (struct dirent *entry; (entry = readdir(directory));) {
+        pid_t tid = process_parse(entry->d_name);
+        if (tid) take_task(holdings, tid);
+    }
+    closedir(directory);
+    if (holdings->task_count) qsort(holdings->tasks, holdings->task_count, sizeof *holdings->tasks, by_tid);
+}
+
+int holdings_load(struct holdings *holdings, pid_t pid) {
+    struct sockets sockets;
+    *holdings = (struct holdings){.pid = pid};
+    sockets_load(&sockets, pid);
+    load_descriptors(holdings, &sockets);
+    sockets_clear(&sockets);
+    load_maps(holdings);
+    load_tasks(holdings);
+    return holdings->task_count ? 0 : -1;
+}
+
+void holdings_clear(struct holdings *holdings) {
+    free(holdings->tasks);
+    free(holdings->handles);
+    *holdings = (struct holdings){0};
+}

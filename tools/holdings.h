@@ -1,0 +1,53 @@
+/* holdings.h — what a process has that can keep it, or others, from ending: threads and what they wait in, open files,
+ * sockets, shared memory, files of its own that are deleted already, contexts on a GPU.
+ * In: a pid. Out: lists, read from /proc, which is the truth. It attaches to nothing. */
+#ifndef MEMSTOW_HOLDINGS_H
+#define MEMSTOW_HOLDINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum handle_kind {
+    HANDLE_FILE,
+    HANDLE_TEMPORARY, /* a file that has no name any more */
+    HANDLE_SOCKET,
+    HANDLE_PIPE,
+    HANDLE_SHARED, /* memory that others may have, too: a memfd, or below /dev/shm */
+    HANDLE_GPU,
+    HANDLE_DEVICE,
+    HANDLE_OTHER, /* epoll, eventfd, timerfd… */
+    HANDLE_KINDS
+};
+
+struct handle {
+    int fd; /* -1: mapped only */
+    enum handle_kind kind;
+    bool standard; /* of 0, 1 and 2, or what they are as well */
+    char what[256];
+};
+
+struct task {
+    pid_t tid;
+    char name[16], state;
+    uint64_t start_ticks, processor_ns;
+    char waits[160]; /* "in futex", "in accept on tcp 127.0.0.1:80 (descriptor 3)", "runs" */
+};
+
+struct holdings {
+    pid_t pid;
+    struct task *tasks;
+    size_t task_count;
+    struct handle *handles;
+    size_t handle_count, of_kind[HANDLE_KINDS]; /* standard ones not counted */
+    uint64_t shared_bytes;                      /* mapped */
+    uint64_t mapped_files;
+};
+
+/* As much as may be read; 0, or -1: it is gone, or no memory. */
+int holdings_load(struct holdings *holdings, pid_t pid);
+void holdings_clear(struct holdings *holdings);
+const char *handle_word(enum handle_kind kind, bool many);
+
+#endif

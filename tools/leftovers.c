@@ -1,0 +1,103 @@
+/* leftovers.c — who is still there though the program should be gone; see leftovers.h. */
+#include "leftovers.h"
+#include "duration.h"
+#include "holdings.h"
+#include "proc.h"
+#include "text.h"
+
+#include <stdlib.h>
+
+enum { INDENT = 4, SITES = 3, THREADS_SHOWN = 24, HANDLES_SHOWN = 12, GROWTH_LEAST = 1000 };
+
+static uint64_t age_of(uint64_t start_ticks) {
+    struct process process = {.start_ticks = start_ticks};
+    return process_age(&process);
+}
+
+static void print_head(FILE *to, const struct family *family, const struct member *member) {
+    double growth = member_growth(member, family->looked_ns);
+    fprintf(to, "  %s, pid %d", text_fit(member->name, 31).s, (int)member->pid);
+    if (member->pid == family->main)
+        fputs(" (the program itself)", to);
+    else if (member->orphan)
+        fprintf(to, " (orphan: process %d that started it has ended)", (int)member->parent);
+    else
+        fprintf(to, " (child of %d)", (int)member->parent);
+    fprintf(to, ": %s, %s old", text_size(member->rss).s, text_duration(age_of(member->start_ticks)).s);
+    if (growth >= GROWTH_LEAST) fprintf(to, ", grows by %.1f KB/s", growth / 1000);
+    uint64_t busy = member->processor_ns - member->since_processor_ns;
+    uint64_t span = family->looked_ns - member->since_ns;
+    if (span > SECOND_NS / 2 && busy * 100 / span >= 5)
+        fprintf(to, ", %u%% of a processor", (unsigned)(busy * 100 / span));
+    fputc('\n', to);
+}
+
+static void print_growth(FILE *to, struct member *member) {
+    if (!member->growth) return;
+    char *lines = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&lines, &size);
+    if (!memory) return;
+    double rate = growth_tell(member->growth, memory, INDENT + 2, SITES);
+    fclose(memory);
+    if (rate >= GROWTH_LEAST || size)
+        fprintf(to, "%*sits live memory grows by %.1f KB/s%s\n%s", INDENT, "", rate / 1000, size ? ":" : "",
+                lines ? lines : "");
+    free(lines);
+}
+
+static void print_threads(FILE *to, const struct holdings *holdings) {
+    size_t shown = holdings->task_count < THREADS_SHOWN ? holdings->task_count : THREADS_SHOWN;
+    fprintf(to, "%*s%zu thread%s\n", INDENT, "", holdings->task_count, holdings->task_count == 1 ? "" : "s");
+    for (size_t i = 0; i < shown; i++) {
+        const struct task *task = &holdings->tasks[i];
+        fprintf(to, "%*s%d %s%s, since %s: %s\n", INDENT + 2, "", (int)task->tid, text_fit(task->name, 16).s,
+                task->tid == holdings->pid ? " (main thread)" : "", text_duration(age_of(task->start_ticks)).s,
+                text_fit(task->waits, 120).s);
+    }
+    if (shown < holdings->task_count) fprintf(to, "%*s… and %zu more\n", INDENT + 2, "", holdings->task_count - shown);
+}
+
+static void print_kind(FILE *to, const struct holdings *holdings, enum handle_kind kind) {
+    size_t count = holdings->of_kind[kind], shown = 0;
+    if (!count) return;
+    fprintf(to, "%*s%zu %s\n", INDENT, "", count, handle_word(kind, count > 1));
+    for (size_t i = 0; i < holdings->handle_count && shown < HANDLES_SHOWN; i++) {
+        const struct handle *handle = &holdings->handles[i];
+        if (handle->kind != kind || handle->standard) continue;
+        shown++;
+        if (handle->fd >= 0)
+            fprintf(to, "%*sdescriptor %d: %s\n", INDENT + 2, "", handle->fd, text_fit(handle->what, 100).s);
+        else
+            fprintf(to, "%*smapped: %s\n", INDENT + 2, "", text_fit(handle->what, 100).s);
+    }
+    if (shown < count) fprintf(to, "%*s… and %zu more\n", INDENT + 2, "", count - shown);
+}
+
+void leftovers_print(FILE *to, struct family *family) {
+    for (size_t i = 0; i < family->count; i++) {
+        struct member *member = &family->members[i];
+        struct holdings holdings;
+        if (!member->here) continue;
+        print_head(to, family, member);
+        print_growth(to, member);
+        if (holdings_load(&holdings, member->pid) == 0) {
+            print_threads(to, &holdings);
+            for (int kind = 0; kind < HANDLE_KINDS; kind++) print_kind(to, &holdings, (enum handle_kind)kind);
+            if (holdings.mapped_files)
+                fprintf(to, "%*s%zu mappings of files, %s of shared memory\n", INDENT, "",
+                        (size_t)holdings.mapped_files, text_size(holdings.shared_bytes).s);
+        }
+        holdings_clear(&holdings);
+    }
+}
+
+void leftovers_print_traces(FILE *to, const struct traces *traces) {
+    for (size_t i = 0; i < traces->count; i++) {
+        const struct trace *trace = &traces->list[i];
+        if (!trace->left) continue;
+        fprintf(to, "  %s %s", trace_word(trace->kind), text_fit_path(trace->path, 120).s);
+        if (trace->kind != TRACE_SOCKET) fprintf(to, ", %s", text_size(trace->bytes).s);
+        fprintf(to, ", of %s (pid %d)\n", text_fit(trace->name, 31).s, (int)trace->pid);
+    }
+}

@@ -1,0 +1,16 @@
+/* leftovers.h — who is still there though the program should be gone, in words for people.
+ * In: a family that was marked when it should have ended, and its traces. Out: text. */
+#ifndef MEMSTOW_LEFTOVERS_H
+#define MEMSTOW_LEFTOVERS_H
+
+#include "family.h"
+#include "traces.h"
+
+#include <stdio.h>
+
+/* Each process: memory, growth and where that comes from, threads and what they wait in, what it has open. */
+void leftovers_print(FILE *to, struct family *family);
+/* What outlives the processes; after traces_settle. */
+void leftovers_print_traces(FILE *to, const struct traces *traces);
+
+#endif

@@ -1,0 +1,96 @@
+/* observe.c — follows a program until nothing of it is left; see observe.h. */
+#include "observe.h"
+#include "duration.h"
+#include "ending.h"
+#include "text.h"
+
+#include <stdlib.h>
+
+enum { SHARE = 100, PATIENCE_S = 5, ROUNDS = 5 };
+#define RUNNING_NS SECOND_NS
+#define ENDING_NS (SECOND_NS / 4)
+
+void observe_begin(struct observe *observe, struct launch *launch, char **argv) {
+    *observe = (struct observe){.launch = launch};
+    traces_begin(&observe->traces, argv);
+    family_begin(&observe->family, launch->pid);
+    observe_look(observe);
+}
+
+void observe_end(struct observe *observe) {
+    family_end(&observe->family);
+    traces_end(&observe->traces);
+}
+
+static bool is_ending(const struct observe *observe) { return observe->asked_ns || observe->ended_ns; }
+
+void observe_look(struct observe *observe) {
+    uint64_t before = duration_now();
+    family_look(&observe->family);
+    traces_note(&observe->traces, &observe->family);
+    uint64_t now = duration_now(), least = is_ending(observe) ? ENDING_NS : RUNNING_NS;
+    observe->cost_ns = now - before;
+    uint64_t pause = SHARE * observe->cost_ns;
+    observe->look_ns = now + (pause > least && !is_ending(observe) ? pause : least);
+}
+
+static void begin_ending(struct observe *observe) {
+    observe_look(observe);
+    if (!observe->asked_rss) observe->asked_rss = observe->family.rss;
+}
+
+void observe_asked(struct observe *observe) {
+    if (observe->asked_ns || observe->ended_ns) return;
+    observe->asked_ns = duration_now();
+    begin_ending(observe);
+}
+
+int observe_step(struct observe *observe, uint64_t timeout_ns) {
+    uint64_t now = duration_now(), until = now + timeout_ns;
+    if (until > observe->look_ns) until = observe->look_ns;
+    int signal = launch_next(observe->launch, until > now ? until - now : 0);
+    if (observe->launch->ended && !observe->ended_ns) {
+        observe->ended_ns = duration_now();
+        begin_ending(observe);
+    } else if (duration_now() >= observe->look_ns || observe->launch->ended)
+        observe_look(observe);
+    return signal;
+}
+
+bool observe_is_over(const struct observe *observe) { return observe->launch->ended && !observe->family.here; }
+
+static void reap(void *context) {
+    struct observe *observe = context;
+    launch_next(observe->launch, 0);
+}
+
+static size_t end_round(struct observe *observe, FILE *to) {
+    struct family *family = &observe->family;
+    struct ending *list = calloc(family->count + 1, sizeof *list);
+    size_t count = 0;
+    for (size_t i = 0; list && i < family->count; i++)
+        if (family->members[i].here)
+            list[count++] =
+                (struct ending){.pid = family->members[i].pid, .start_ticks = family->members[i].start_ticks};
+    ending_all(list, count, PATIENCE_S * SECOND_NS, reap, observe);
+    for (size_t i = 0, k = 0; to && k < count; i++)
+        if (family->members[i].here) {
+            fprintf(to, "  %s, pid %d: %s\n", text_fit(family->members[i].name, 31).s, (int)list[k].pid,
+                    ending_words(list[k].result));
+            k++;
+        }
+    free(list);
+    return count;
+}
+
+/* Who ends may have started another meanwhile. */
+size_t observe_end_all(struct observe *observe, FILE *to) {
+    size_t ended = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        observe_look(observe);
+        if (!observe->family.here) break;
+        ended += end_round(observe, to);
+    }
+    observe_look(observe);
+    return ended;
+}

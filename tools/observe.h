@@ -1,0 +1,34 @@
+/* observe.h — follows a program from its start until nothing of it is left, or patience ends.
+ * In: a launched program, whose parent and subreaper we are. Out: its family, what it leaves behind, and the moments at
+ * which it was asked to end and ended. While it runs it is looked at about once a second, and never for more than a
+ * hundredth of the time. */
+#ifndef MEMSTOW_OBSERVE_H
+#define MEMSTOW_OBSERVE_H
+
+#include "family.h"
+#include "launch.h"
+#include "traces.h"
+
+struct observe {
+    struct launch *launch;
+    struct family family;
+    struct traces traces;
+    uint64_t asked_ns, ended_ns; /* 0: not yet */
+    uint64_t asked_rss;          /* of the family, when it was first asked, or ended */
+    uint64_t look_ns, cost_ns;   /* when to look again; what the last look took */
+};
+
+/* `argv` is the program's, whose files are looked for from now on. */
+void observe_begin(struct observe *observe, struct launch *launch, char **argv);
+void observe_end(struct observe *observe);
+/* Waits for at most so long, and looks when it is time: the number of a signal that came, or 0. */
+int observe_step(struct observe *observe, uint64_t timeout_ns);
+void observe_look(struct observe *observe);
+/* It was asked to end, now. Only the first time counts. */
+void observe_asked(struct observe *observe);
+/* The program has ended, and all that it started. */
+bool observe_is_over(const struct observe *observe);
+/* Ends what is still there, and writes how each ended to `to` (NULL: nowhere). How many there were. */
+size_t observe_end_all(struct observe *observe, FILE *to);
+
+#endif
