@@ -151,13 +151,17 @@ static bool take_value(struct cursor *in, int depth) {
     }
 }
 
-bool jsontext_is_object(const char *text, size_t length) {
+size_t jsontext_fault(const char *text, size_t length) {
     struct cursor in = {text, text + length};
     skip_blanks(&in);
-    if (in.at == in.end || *in.at != '{' || !take_value(&in, 0)) return false;
-    skip_blanks(&in);
-    return in.at == in.end;
+    if (in.at < in.end && *in.at == '{' && take_value(&in, 0)) {
+        skip_blanks(&in);
+        if (in.at == in.end) return JSONTEXT_FINE;
+    }
+    return (size_t)(in.at - text);
 }
+
+bool jsontext_is_object(const char *text, size_t length) { return jsontext_fault(text, length) == JSONTEXT_FINE; }
 
 /* --- reading what has been checked --- */
 

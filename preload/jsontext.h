@@ -20,6 +20,9 @@ struct jsontext {
 
 /* One object and nothing else but blanks; text in it is UTF-8. */
 bool jsontext_is_object(const char *text, size_t length);
+/* The same for who has to say where it is not: the offset of what cannot be; JSONTEXT_FINE: it is one. */
+size_t jsontext_fault(const char *text, size_t length);
+#define JSONTEXT_FINE SIZE_MAX
 
 /* Goes through the members of an object or the elements of an array, which have been checked: false at the end. `key`
  * is that of a member, as it is written, and may be NULL. Begin with *next = 0. */

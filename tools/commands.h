@@ -25,6 +25,7 @@ int cmd_stow(int argc, char **argv);
 int cmd_restore(int argc, char **argv);
 int cmd_release(int argc, char **argv);
 int cmd_trigger(int argc, char **argv);
+int cmd_reap(int argc, char **argv);
 
 /* "memstow: …" on stderr. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -2,31 +2,14 @@
 #include "family.h"
 #include "duration.h"
 #include "proc.h"
+#include "proc_table.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 enum { CHAIN_MOST = 4096 };
-
-/* A line of /proc/PID/stat. */
-struct entry {
-    pid_t pid, parent, session;
-    char state, name[32];
-    uint64_t start_ticks, rss, processor_ticks;
-    uint32_t threads;
-    signed char ours; /* 0: not known yet; 1, -1 */
-};
-
-struct table {
-    struct entry *entries;
-    size_t count, capacity;
-};
 
 bool family_adopt(void) { return prctl(PR_SET_CHILD_SUBREAPER, 1) == 0; }
 
@@ -49,95 +32,33 @@ void family_end(struct family *family) {
     *family = (struct family){0};
 }
 
-/* --- all processes --- */
-
-static bool read_entry(int proc, const char *pid, struct entry *entry) {
-    char path[64], line[1024];
-    snprintf(path, sizeof path, "%s/stat", pid);
-    int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return false;
-    ssize_t got = read(fd, line, sizeof line - 1);
-    close(fd);
-    if (got <= 0) return false;
-    line[got] = 0;
-    char *open = strchr(line, '('), *close_ = strrchr(line, ')');
-    if (!open || !close_ || close_ < open) return false;
-    *close_ = 0;
-    uint64_t user, system, pages;
-    *entry = (struct entry){.pid = process_parse(pid)};
-    snprintf(entry->name, sizeof entry->name, "%s", open + 1);
-    if (sscanf(close_ + 1,
-               " %c %d %*s %d %*s %*s %*s %*s %*s %*s %*s %" SCNu64 " %" SCNu64 " %*s %*s %*s %*s %" SCNu32
-               " %*s %" SCNu64 " %*s %" SCNu64,
-               &entry->state, &entry->parent, &entry->session, &user, &system, &entry->threads, &entry->start_ticks,
-               &pages) != 8)
-        return false;
-    entry->processor_ticks = user + system;
-    entry->rss = pages * (uint64_t)sysconf(_SC_PAGESIZE);
-    return true;
-}
-
-static bool table_add(struct table *table, const struct entry *entry) {
-    if (table->count == table->capacity) {
-        size_t capacity = table->capacity ? 2 * table->capacity : 512;
-        struct entry *grown = realloc(table->entries, capacity * sizeof *grown);
-        if (!grown) return false;
-        table->entries = grown;
-        table->capacity = capacity;
-    }
-    table->entries[table->count++] = *entry;
-    return true;
-}
-
-static int by_pid(const void *left, const void *right) {
-    const struct entry *a = left, *b = right;
-    return (a->pid > b->pid) - (a->pid < b->pid);
-}
-
-static bool read_table(struct table *table) {
-    DIR *proc = opendir("/proc");
-    bool fine = proc != NULL;
-    for (struct dirent *name; fine && (name = readdir(proc));) {
-        struct entry entry;
-        if (process_parse(name->d_name) && read_entry(dirfd(proc), name->d_name, &entry))
-            fine = table_add(table, &entry);
-    }
-    if (proc) closedir(proc);
-    if (table->count) qsort(table->entries, table->count, sizeof *table->entries, by_pid);
-    return fine;
-}
-
-static struct entry *table_find(const struct table *table, pid_t pid) {
-    struct entry key = {.pid = pid};
-    return table->count ? bsearch(&key, table->entries, table->count, sizeof key, by_pid) : NULL;
-}
-
 /* --- which of them are ours --- */
 
 /* What was our child before the program started (of a shell that became us) is none of it, nor are its children. */
-static signed char is_ours(const struct family *family, const struct table *table, struct entry *entry, int depth) {
-    if (entry->ours || depth == CHAIN_MOST) return entry->ours;
+static signed char is_ours(const struct family *family, const struct proc_table *table, struct proc_entry *entry,
+                           int depth) {
+    if (entry->mark || depth == CHAIN_MOST) return entry->mark;
     if (entry->pid == family->main)
-        entry->ours = entry->start_ticks == family->main_start ? 1 : -1;
+        entry->mark = entry->start_ticks == family->main_start ? 1 : -1;
     else if (entry->start_ticks < family->main_start || entry->pid == getpid())
-        entry->ours = -1;
+        entry->mark = -1;
     else if (entry->parent == getpid())
-        entry->ours = 1;
+        entry->mark = 1;
     else {
-        struct entry *parent = table_find(table, entry->parent);
-        entry->ours = parent ? is_ours(family, table, parent, depth + 1) : -1;
+        struct proc_entry *parent = proc_table_find(table, entry->parent);
+        entry->mark = parent ? is_ours(family, table, parent, depth + 1) : -1;
     }
-    return entry->ours;
+    return entry->mark;
 }
 
-static struct member *find_member(struct family *family, const struct entry *entry) {
+static struct member *find_member(struct family *family, const struct proc_entry *entry) {
     for (size_t i = 0; i < family->count; i++)
         if (family->members[i].pid == entry->pid && family->members[i].start_ticks == entry->start_ticks)
             return &family->members[i];
     return NULL;
 }
 
-static struct member *add_member(struct family *family, const struct entry *entry) {
+static struct member *add_member(struct family *family, const struct proc_entry *entry) {
     if (family->count == family->capacity) {
         size_t capacity = family->capacity ? 2 * family->capacity : 16;
         struct member *grown = realloc(family->members, capacity * sizeof *grown);
@@ -154,7 +75,7 @@ static struct member *add_member(struct family *family, const struct entry *entr
     return member;
 }
 
-static void note(struct family *family, struct member *member, const struct entry *entry) {
+static void note(struct family *family, struct member *member, const struct proc_entry *entry) {
     uint64_t tick_ns = SECOND_NS / (uint64_t)sysconf(_SC_CLK_TCK);
     bool alive = entry->state != 'Z' && entry->state != 'X';
     member->here = alive;
@@ -173,9 +94,9 @@ static void note(struct family *family, struct member *member, const struct entr
     family->threads += entry->threads;
 }
 
-static int take_ours(struct family *family, const struct table *table) {
+static int take_ours(struct family *family, const struct proc_table *table) {
     for (size_t i = 0; i < table->count; i++) {
-        struct entry *entry = &table->entries[i];
+        struct proc_entry *entry = &table->entries[i];
         if (is_ours(family, table, entry, 0) != 1) continue;
         struct member *member = find_member(family, entry);
         if (!member && !(member = add_member(family, entry))) return -1;
@@ -185,12 +106,12 @@ static int take_ours(struct family *family, const struct table *table) {
 }
 
 int family_look(struct family *family) {
-    struct table table = {0};
+    struct proc_table table = {0};
     family->looked_ns = duration_now();
     for (size_t i = 0; i < family->count; i++) family->members[i].here = false;
     family->here = family->rss = family->threads = 0;
-    int result = read_table(&table) ? take_ours(family, &table) : -1;
-    free(table.entries);
+    int result = proc_table_read(&table) == 0 ? take_ours(family, &table) : -1;
+    proc_table_clear(&table);
     if (family->rss > family->peak_rss) family->peak_rss = family->rss;
     if (family->threads > family->most_threads) family->most_threads = family->threads;
     if (family->here > family->most_here) family->most_here = (uint32_t)family->here;

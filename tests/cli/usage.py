@@ -58,6 +58,8 @@ for words, message in (
           for limit in ("", "kept", "0", "101%", "90%,", "psi:20", "4GB", "1.5G", "most")),
         *((("run", f"--idle={seconds}", "true"), f"--idle={seconds}: not a number of seconds")
           for seconds in ("", "0", "-1", "5m", "1.5", "9" * 12)),
+        (("reap", "--kill"), "unknown option --kill"),
+        (("reap", "--end=1"), "--end takes no value"),
         (("watch",), "no command given"),
         *((("watch", f"--grace={time}", "true"), f"--grace={time}: not a time like 60s, 500ms or 2m")
           for time in ("", "x", "-1s", "60x", "1e3", "25h", "1.2.3s", "9" * 20)),
@@ -69,7 +71,7 @@ for words, message in (
 alone, help = memstow(status=2), memstow("--help").stdout
 assert not alone.stdout and alone.stderr.startswith("memstow: no command given (see 'memstow --help')\nusage: memstow COMMAND ")
 assert help.startswith(alone.stderr.split("\n", 1)[1]), alone.stderr
-for command in ("", "run", "watch", "report", "diff", "decisions", "snapshot", "ps", "owners", "stow", "restore", "release", "trigger"):
+for command in ("", "run", "watch", "report", "diff", "decisions", "snapshot", "ps", "owners", "stow", "restore", "release", "trigger", "reap"):
     text = memstow(*command.split(), "--help").stdout
     assert text.startswith("usage: memstow") and max(map(len, text.split("\n"))) <= 80, command
     if command:

@@ -1,0 +1,188 @@
+/* cmd_reap.c — memstow reap: finds and ends what a program left that is gone itself, by its process_registry.json.
+ * A process is the one that was registered when its pid and its start are, on this boot; only then, and only when it is
+ * this user's, is it touched. */
+#include "commands.h"
+#include "duration.h"
+#include "ending.h"
+#include "os.h"
+#include "proc.h"
+#include "proc_table.h"
+#include "registry.h"
+#include "text.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { OPTION_END = 256 };
+#define DEFAULT_FILE "process_registry.json"
+#define PATIENCE_NS (5 * SECOND_NS)
+
+struct reap {
+    bool end;
+    struct registry registry;
+    struct proc_table table;
+    size_t found, stayed;
+};
+
+static int help(void) {
+    puts("usage: memstow reap [--end] [FILE...]\n"
+         "\n"
+         "Finds what a program left running that is gone itself: the processes in its\n"
+         "registry (default FILE: " DEFAULT_FILE "), what they started, and their\n"
+         "process groups.\n"
+         "\n"
+         "  --end   end them: SIGTERM, after 5 seconds SIGKILL. Without it they are only\n"
+         "          listed.\n"
+         "\n"
+         "Never touched: a process whose start is not the registered one (its pid was\n"
+         "given to another), one of another user, one that is to be kept, and all of them\n"
+         "while the program itself runs.\n"
+         "Exit code: 0 nothing is left, or all of it was ended; 1 something is left;\n"
+         "2 wrong usage; 3 the registry is unreadable or damaged.");
+    return finish_output(EXIT_FINE);
+}
+
+static bool is_alive(const struct proc_entry *entry) { return entry->state != 'Z' && entry->state != 'X'; }
+
+static struct proc_entry *find(const struct proc_table *table, const struct registered *registered) {
+    struct proc_entry *entry = proc_table_find(table, registered->pid);
+    return entry && entry->start_ticks == registered->start_ticks && is_alive(entry) ? entry : NULL;
+}
+
+static bool is_own(pid_t pid) {
+    char path[32];
+    struct stat st;
+    snprintf(path, sizeof path, "/proc/%d", (int)pid);
+    return stat(path, &st) == 0 && st.st_uid == geteuid();
+}
+
+/* Whatever the registry says: not ourselves, nor who called us. */
+static void mark_ancestors(struct proc_table *table) {
+    struct proc_entry *entry = proc_table_find(table, getpid());
+    for (size_t depth = 0; entry && depth < table->count; depth++) {
+        entry->mark = -1;
+        entry = entry->parent > 0 ? proc_table_find(table, entry->parent) : NULL;
+    }
+}
+
+static void mark_registered(struct reap *reap) {
+    for (size_t i = 0; i < reap->registry.count; i++) {
+        const struct registered *registered = &reap->registry.processes[i];
+        struct proc_entry *entry = find(&reap->table, registered);
+        if (entry && entry->mark == 0) entry->mark = registered->keep ? -1 : 1;
+    }
+}
+
+/* What they started, and who is in a group that one of them leads. */
+static bool mark_more(struct proc_table *table) {
+    bool more = false;
+    for (size_t i = 0; i < table->count; i++) {
+        struct proc_entry *entry = &table->entries[i];
+        if (entry->mark || !is_alive(entry)) continue;
+        const struct proc_entry *parent = proc_table_find(table, entry->parent);
+        const struct proc_entry *leader = proc_table_find(table, entry->group);
+        if ((parent && parent->mark == 1) || (leader && leader->mark == 1)) {
+            entry->mark = 1;
+            more = true;
+        }
+    }
+    return more;
+}
+
+static void describe(const struct proc_entry *entry, const char *what) {
+    struct process process = {.start_ticks = entry->start_ticks};
+    printf("  %s, pid %d, %s, %s old: %s\n", text_fit(entry->name, 31).s, (int)entry->pid, text_size(entry->rss).s,
+           text_duration(process_age(&process)).s, what);
+}
+
+static size_t list(const struct reap *reap, struct ending *endings) {
+    size_t count = 0;
+    for (size_t i = 0; i < reap->table.count; i++) {
+        const struct proc_entry *entry = &reap->table.entries[i];
+        if (entry->mark != 1) continue;
+        if (is_own(entry->pid))
+            endings[count++] = (struct ending){.pid = entry->pid, .start_ticks = entry->start_ticks};
+        else
+            describe(entry, "of another user, and left alone");
+    }
+    return count;
+}
+
+static void tell(struct reap *reap, const struct ending *endings, size_t count) {
+    reap->found += count;
+    for (size_t i = 0; i < count; i++) {
+        const struct proc_entry *entry = proc_table_find(&reap->table, endings[i].pid);
+        if (!reap->end)
+            describe(entry, "left");
+        else
+            describe(entry, ending_words(endings[i].result));
+        if (!reap->end || endings[i].result == ENDING_REFUSED || endings[i].result == ENDING_STILL) reap->stayed++;
+    }
+}
+
+/* NULL, or why all of the registry is left alone. */
+static const char *left_alone(const struct reap *reap) {
+    uint8_t boot_id[16] = {0};
+    if (!os_boot_id(boot_id) || memcmp(boot_id, reap->registry.boot_id, sizeof boot_id) != 0)
+        return "was written before this machine was started: nothing of it is there";
+    if (find(&reap->table, &reap->registry.parent)) return "the program that wrote it still runs: left alone";
+    return NULL;
+}
+
+static int reap_file(struct reap *reap, const char *path) {
+    if (registry_load(&reap->registry, path) < 0) {
+        complain("%s", reap->registry.error);
+        return EXIT_UNREADABLE;
+    }
+    struct ending *endings = NULL;
+    if (proc_table_read(&reap->table) < 0 || !(endings = calloc(reap->table.count + 1, sizeof *endings))) {
+        complain("/proc cannot be read, or not enough memory");
+        return EXIT_UNREADABLE;
+    }
+    const char *why = left_alone(reap);
+    if (why) {
+        printf("%s: %s\n", TEXT_SAFE(path), why);
+    } else {
+        mark_ancestors(&reap->table);
+        mark_registered(reap);
+        while (mark_more(&reap->table)) continue;
+        size_t before = reap->found, count = list(reap, endings);
+        if (reap->end) ending_all(endings, count, PATIENCE_NS, NULL, NULL);
+        tell(reap, endings, count);
+        if (reap->found == before) printf("%s: nothing of it is left\n", TEXT_SAFE(path));
+    }
+    free(endings);
+    return EXIT_FINE;
+}
+
+static void clear(struct reap *reap) {
+    registry_clear(&reap->registry);
+    proc_table_clear(&reap->table);
+}
+
+int cmd_reap(int argc, char **argv) {
+    static const struct option options[] = {
+        {"end", no_argument, NULL, OPTION_END}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+    static char *const usual[] = {DEFAULT_FILE};
+    struct reap reap = {0};
+    opterr = 0;
+    for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
+        if (option == 'h') return help();
+        if (option != OPTION_END) return option_error("reap", option, argv);
+        reap.end = true;
+    }
+    char *const *files = optind < argc ? argv + optind : usual;
+    int count = optind < argc ? argc - optind : 1, code = EXIT_FINE;
+    for (int i = 0; i < count; i++) {
+        int result = reap_file(&reap, files[i]);
+        if (result != EXIT_FINE) code = result;
+        clear(&reap);
+    }
+    if (reap.stayed && !reap.end) puts("nothing was ended: that is what --end is for");
+    if (code == EXIT_FINE && reap.stayed) code = EXIT_OVER;
+    return finish_output(code);
+}

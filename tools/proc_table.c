@@ -1,0 +1,78 @@
+/* proc_table.c — all processes at one look; see proc_table.h. */
+#include "proc_table.h"
+#include "proc.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool read_entry(int proc, const char *pid, struct proc_entry *entry) {
+    char path[64], line[1024];
+    snprintf(path, sizeof path, "%.20s/stat", pid);
+    int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    ssize_t got = read(fd, line, sizeof line - 1);
+    close(fd);
+    if (got <= 0) return false;
+    line[got] = 0;
+    char *name = strchr(line, '('), *end = strrchr(line, ')');
+    if (!name || !end || end < name) return false;
+    *end = 0;
+    uint64_t user, system, pages;
+    *entry = (struct proc_entry){.pid = process_parse(pid)};
+    snprintf(entry->name, sizeof entry->name, "%s", name + 1);
+    if (sscanf(end + 1,
+               " %c %d %d %d %*s %*s %*s %*s %*s %*s %*s %" SCNu64 " %" SCNu64 " %*s %*s %*s %*s %" SCNu32
+               " %*s %" SCNu64 " %*s %" SCNu64,
+               &entry->state, &entry->parent, &entry->group, &entry->session, &user, &system, &entry->threads,
+               &entry->start_ticks, &pages) != 9)
+        return false;
+    entry->processor_ticks = user + system;
+    entry->rss = pages * (uint64_t)sysconf(_SC_PAGESIZE);
+    return true;
+}
+
+static bool add(struct proc_table *table, const struct proc_entry *entry) {
+    if (table->count == table->capacity) {
+        size_t capacity = table->capacity ? 2 * table->capacity : 512;
+        struct proc_entry *grown = realloc(table->entries, capacity * sizeof *grown);
+        if (!grown) return false;
+        table->entries = grown;
+        table->capacity = capacity;
+    }
+    table->entries[table->count++] = *entry;
+    return true;
+}
+
+static int by_pid(const void *left, const void *right) {
+    const struct proc_entry *a = left, *b = right;
+    return (a->pid > b->pid) - (a->pid < b->pid);
+}
+
+int proc_table_read(struct proc_table *table) {
+    *table = (struct proc_table){0};
+    DIR *proc = opendir("/proc");
+    bool fine = proc != NULL;
+    for (struct dirent *name; fine && (name = readdir(proc));) {
+        struct proc_entry entry;
+        if (process_parse(name->d_name) && read_entry(dirfd(proc), name->d_name, &entry)) fine = add(table, &entry);
+    }
+    if (proc) closedir(proc);
+    if (table->count) qsort(table->entries, table->count, sizeof *table->entries, by_pid);
+    return fine ? 0 : -1;
+}
+
+void proc_table_clear(struct proc_table *table) {
+    free(table->entries);
+    *table = (struct proc_table){0};
+}
+
+struct proc_entry *proc_table_find(const struct proc_table *table, pid_t pid) {
+    struct proc_entry key = {.pid = pid};
+    return table->count ? bsearch(&key, table->entries, table->count, sizeof key, by_pid) : NULL;
+}
