@@ -48,7 +48,7 @@ struct session {
     uint64_t work_length;
     char *text;
     struct stow_options options;
-    int error;
+    bool own_files;
 };
 
 static int begin(struct session *self, const struct stow_piece *pieces, uint32_t count,
@@ -324,9 +324,9 @@ static void files_out(struct session *self, const struct segment *segment, int p
 }
 
 /* In use, even where nobody should: who looks all the same sees what there is. It is no slower. */
-static uint32_t begin_back(struct stow_back *back, bool idle) {
-    uint32_t refusal = back_begin(back, false);
-    return refusal && idle ? back_begin(back, true) : refusal;
+static uint32_t begin_back(const struct session *session, struct stow_back *back) {
+    uint32_t refusal = back_begin(back, false, session->own_files);
+    return refusal && session->options.idle ? back_begin(back, true, session->own_files) : refusal;
 }
 
 /* What was written since it was stowed becomes plain memory again, and goes the way of such. */
@@ -335,7 +335,7 @@ static uint32_t own_pages_back(struct plan *plan, const struct segment *segment)
     struct stow_back back;
     uint64_t at = segment->start, run_end, pages;
     if (!stow_pages_run(plan->pagemap, &at, segment->end, true, GAP, &run_end, &pages)) return STOW_DONE;
-    uint32_t refusal = begin_back(&back, self->options.idle);
+    uint32_t refusal = begin_back(self, &back);
     while (!refusal) {
         refusal = work_bring_back(&self->work[segment->work], &back, at, run_end, false);
         if (!refusal) plan_memory(plan, segment->work, at, run_end);
@@ -401,10 +401,11 @@ static void look_whether_there(struct session *self) {
     }
 }
 
-static int64_t move_out(struct stow_piece *pieces, uint32_t count, const struct stow_options *options) {
+static int64_t move_out(struct stow_piece *pieces, uint32_t count, const struct stow_options *options, bool own_files) {
     struct session session;
     struct plan plan = {.pagemap = -1};
     int error = begin(&session, pieces, count, options);
+    session.own_files = own_files;
     if (error) {
         for (uint32_t i = 0; i < count; i++)
             pieces[i].refusal = error == -EPERM ? STOW_SANDBOX : STOW_DONE, pieces[i].moved = 0;
@@ -433,7 +434,7 @@ static int64_t move_out(struct stow_piece *pieces, uint32_t count, const struct 
 
 static void all_in(struct session *self) {
     struct stow_back back;
-    uint32_t refusal = begin_back(&back, self->options.idle);
+    uint32_t refusal = begin_back(self, &back);
     for (uint32_t i = 0; i < self->count && !refusal; i++) {
         const struct stow_piece *piece = &self->work[i].piece;
         uint32_t each = work_bring_back(&self->work[i], &back, piece->start, piece->start + piece->length, true);
@@ -445,10 +446,11 @@ static void all_in(struct session *self) {
         back_end(&back);
 }
 
-static int64_t move_in(struct stow_piece *pieces, uint32_t count, const struct stow_options *options) {
+static int64_t move_in(struct stow_piece *pieces, uint32_t count, const struct stow_options *options, bool own_files) {
     struct session session;
     uint64_t wanted = 0;
     int error = begin(&session, pieces, count, options);
+    session.own_files = own_files;
     if (error) {
         let_go(&session);
         return error;
@@ -472,27 +474,28 @@ static int64_t move_in(struct stow_piece *pieces, uint32_t count, const struct s
 /* --- on a thread of its own --- */
 
 struct call {
-    int64_t (*move)(struct stow_piece *pieces, uint32_t count, const struct stow_options *options);
+    int64_t (*move)(struct stow_piece *pieces, uint32_t count, const struct stow_options *options, bool own_files);
     struct stow_piece *pieces;
     uint32_t count;
     const struct stow_options *options;
+    bool own_files;
     int64_t result;
 };
 
 static void answer(void *context) {
     struct call *self = context;
-    self->result = self->move(self->pieces, self->count, self->options);
+    self->result = self->move(self->pieces, self->count, self->options, self->own_files);
 }
 
 int64_t stow_out(struct stow_piece *pieces, uint32_t count, const struct stow_options *options) {
     struct call call = {.move = move_out, .pieces = pieces, .count = count, .options = options};
-    work_apart(answer, &call);
+    work_apart(answer, &call, &call.own_files);
     return call.result;
 }
 
 int64_t stow_in(struct stow_piece *pieces, uint32_t count, const struct stow_options *options) {
     struct call call = {.move = move_in, .pieces = pieces, .count = count, .options = options};
-    work_apart(answer, &call);
+    work_apart(answer, &call, &call.own_files);
     return call.result;
 }
 

@@ -18,7 +18,7 @@ static const uint64_t PRESENT = (uint64_t)1 << 63, SWAPPED = (uint64_t)1 << 62, 
 static uint64_t number(const char **at, unsigned base) {
     uint64_t n = 0;
     for (;; (*at)++) {
-        unsigned c = (unsigned char)**at, digit = c - '0';
+        unsigned c = (unsigned char)**at, digit = c >= '0' && c <= '9' ? c - '0' : base;
         if (c >= 'a' && c <= 'f') digit = c - 'a' + 10;
         if (digit >= base) return n;
         n = n * base + digit;
@@ -42,8 +42,11 @@ static bool parse_header(const char *line, struct stow_area *out) {
     out->shared = line[3] == 's';
     line += 5;
     out->offset = number(&line, 16);
-    line = strchr(line + 1, ' '); /* behind the device */
-    if (!line++) return false;
+    if (*line++ != ' ') return false;
+    out->device = number(&line, 16) << 32;
+    if (*line++ != ':') return false;
+    out->device |= number(&line, 16);
+    if (*line++ != ' ') return false;
     out->inode = number(&line, 10);
     parse_path(line + strspn(line, " "), out);
     return true;

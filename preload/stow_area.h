@@ -13,7 +13,7 @@
 /* One mapping, as a line of maps has it; the second part from smaps. */
 struct stow_area {
     uint64_t start, end, offset;
-    uint64_t inode;
+    uint64_t device, inode;
     bool read, write, execute, shared, file, stack;
     char path[512]; /* of a file; cut where it is longer, which then names none */
 

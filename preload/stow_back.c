@@ -1,13 +1,14 @@
 /* stow_back.c — see stow_back.h.
  *
  * In use: a private file mapping cannot be registered with userfaultfd, nor can its pages be moved out of it: mremap
- * would leave the file's old bytes for others to see, or a hole. So, for a pipe's length at a time:
- *   1. every page is made the process's own, as a write would make it (MADV_POPULATE_WRITE);
- *   2. the pages themselves, not copies, are put into a pipe (vmsplice): it holds them, with what is still being
- * written;
+ * would leave the file's old bytes for others to see, or a hole. So, for as much at a time as the pipes take:
+ *   1. every page is made the process's own, as a write would make it (MADV_POPULATE_WRITE), by a thread that runs
+ * ahead (stow_ahead.c);
+ *   2. the pages themselves, not copies, are put into pipes (vmsplice): they hold them, with what is still being
+ *      written;
  *   3. mremap puts an empty range, registered with userfaultfd, in the place of the mapping, in one step: from now on
  *      nobody can write, and who touches the range waits;
- *   4. what the pages hold by now is read from the pipe and moved into the range; who waits is woken.
+ *   4. what the pages hold by now is read from the pipes and moved into the range; who waits is woken.
  * mremap keeps the registration only for a descriptor that is told of it, and waits until somebody has read that: a
  * thread of our own, for as long as this takes.
  *
@@ -27,16 +28,12 @@
 
 #include "os.h"
 #include "stow.h"
+#include "stow_ahead.h"
 #include "stow_area.h"
 #include "stow_thread.h"
 #include "stow_uffd.h"
 
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
-#define MADV_POPULATE_WRITE 23
-#endif
-
-enum { HUGE = 2 << 20, AHEAD = 128 << 10, PIPE_WANTED = 1 << 20, TURNS = 4, EVENTS = 16, EVENT_SIZE = 32 };
+enum { HUGE = 2 << 20, SMALLEST = 1 << 20, PIPE_WANTED = 1 << 20, TURNS = 4, EVENTS = 16, EVENT_SIZE = 32 };
 
 /* --- the thread that reads events --- */
 
@@ -54,7 +51,7 @@ static void listen(void *context) {
 
 static bool start_listener(struct stow_back *self) {
     self->stop = (int)os_call(SYS_eventfd2, 0, EFD_CLOEXEC);
-    self->listener = self->stop < 0 ? NULL : thread_start(listen, self, false);
+    self->listener = self->stop < 0 ? NULL : thread_start(listen, self, NULL);
     return self->listener != NULL;
 }
 
@@ -71,21 +68,30 @@ static void stop_listener(struct stow_back *self) {
 
 static bool take_room(struct stow_back *self) {
     self->text = os_map(STOW_AREA_TEXT);
-    char *room = os_map(BACK_CHUNK + 2 * HUGE);
+    char *room = os_map(BACK_ROOM + 2 * HUGE);
     if (!room || !self->text) return false;
     char *start = (char *)os_round_up((uintptr_t)room, HUGE);
     if (start > room) os_unmap(room, (size_t)(start - room));
     self->room = start;
-    self->room_length = BACK_CHUNK + 2 * HUGE - (uint64_t)(start - room);
+    self->room_length = BACK_ROOM + 2 * HUGE - (uint64_t)(start - room);
     return true;
 }
 
 static bool open_pipe(struct stow_back *self) {
-    if (os_call(SYS_pipe2, self->pipe, O_CLOEXEC | O_NONBLOCK) < 0) return false;
-    long room = os_call(SYS_fcntl, self->pipe[0], F_SETPIPE_SZ, PIPE_WANTED);
-    if (room < 0) room = os_call(SYS_fcntl, self->pipe[0], F_GETPIPE_SZ);
-    self->pipe_room = room > 0 ? (uint64_t)room : 0;
+    struct back_pipe *pipe = &self->pipes[self->pipe_count];
+    if (os_call(SYS_pipe2, pipe->ends, O_CLOEXEC | O_NONBLOCK) < 0) return false;
+    self->pipe_count++;
+    long room = os_call(SYS_fcntl, pipe->ends[0], F_SETPIPE_SZ, PIPE_WANTED);
+    if (room < 0) room = os_call(SYS_fcntl, pipe->ends[0], F_GETPIPE_SZ);
+    pipe->room = room > 0 ? (uint64_t)room : 0;
+    self->pipes_room += pipe->room;
     return room > 0;
+}
+
+/* One will do; more of them mean fewer steps. */
+static bool open_pipes(struct stow_back *self) {
+    while (self->pipe_count < BACK_PIPES && open_pipe(self)) continue;
+    return self->pipes_room > 0;
 }
 
 static uint32_t begin_in_use(struct stow_back *self) {
@@ -93,7 +99,7 @@ static uint32_t begin_in_use(struct stow_back *self) {
     self->uffd = uffd_open(UFFD_MOVES | UFFD_FOLLOWS, &features);
     if (self->uffd < 0 || !(features & UFFD_FOLLOWS)) return STOW_NOT_IDLE;
     self->moves = features & UFFD_MOVES;
-    if (!open_pipe(self)) return STOW_NO_DESCRIPTOR;
+    if (!open_pipes(self)) return STOW_NO_DESCRIPTOR;
     return start_listener(self) ? STOW_DONE : STOW_NO_KERNEL_HELP;
 }
 
@@ -103,8 +109,8 @@ static void begin_mine(struct stow_back *self) {
     self->moves = self->uffd >= 0 && features & UFFD_MOVES;
 }
 
-uint32_t back_begin(struct stow_back *self, bool mine) {
-    *self = (struct stow_back){.mine = mine, .uffd = -1, .pipe = {-1, -1}, .stop = -1};
+uint32_t back_begin(struct stow_back *self, bool mine, bool own_files) {
+    *self = (struct stow_back){.mine = mine, .own_files = own_files, .uffd = -1, .stop = -1};
     self->pagemap = stow_pages_open();
     uint32_t refusal = self->pagemap < 0 ? STOW_NO_DESCRIPTOR : take_room(self) ? STOW_DONE : STOW_ADDRESS_SPACE;
     if (!refusal && mine) begin_mine(self);
@@ -117,47 +123,62 @@ void back_end(struct stow_back *self) {
     stop_listener(self);
     if (self->uffd >= 0) os_close(self->uffd);
     if (self->pagemap >= 0) os_close(self->pagemap);
-    if (self->pipe[0] >= 0) os_close(self->pipe[0]), os_close(self->pipe[1]);
+    for (uint32_t i = 0; i < self->pipe_count; i++) os_close(self->pipes[i].ends[0]), os_close(self->pipes[i].ends[1]);
+    for (uint32_t i = 0; i < self->file_count && !self->own_files; i++) os_close(self->files[i].fd);
     if (self->room) os_unmap(self->room, self->room_length);
     if (self->text) os_unmap(self->text, STOW_AREA_TEXT);
-    *self = (struct stow_back){.uffd = -1, .pagemap = -1, .pipe = {-1, -1}, .stop = -1};
+    *self = (struct stow_back){.uffd = -1, .pagemap = -1, .stop = -1};
 }
 
-/* The kernel reads no more at a time than the disk takes in one request, and forgets the rest. */
-void back_expect(const struct stow_back *self, uint64_t start, uint64_t length) {
-    for (uint64_t done = 0; !self->mine && done < length; done += AHEAD)
-        os_call(SYS_madvise, start + done, length - done < AHEAD ? length - done : AHEAD, MADV_WILLNEED);
+void back_expect(struct stow_back *self, uint64_t until) {
+    self->until = until;
+    self->expected = 0;
+}
+
+/* --- the file behind a mapping --- */
+
+static char *hexadecimal(char *to, uint64_t n) {
+    char digits[16];
+    int count = 0;
+    do digits[count++] = "0123456789abcdef"[n % 16];
+    while (n /= 16);
+    while (count) *to++ = digits[--count];
+    *to = 0;
+    return to;
+}
+
+/* Privileged, else -EPERM. */
+static int open_behind(const struct stow_area *area) {
+    char path[80] = "/proc/self/map_files/", *end = hexadecimal(path + strlen(path), area->start);
+    *end++ = '-';
+    hexadecimal(end, area->end);
+    int fd = os_open(path, O_RDONLY | O_DIRECT, 0);
+    return fd == -EINVAL ? os_open(path, O_RDONLY, 0) : fd;
+}
+
+/* It is held for as long as this takes, and longer on a thread with descriptors of its own: when the last of it is back
+ * the file goes away with its blocks, for which a disk may need as long as for a good part of the reading. Nobody waits
+ * for that. */
+static int file_behind(struct stow_back *self, const struct stow_area *area) {
+    for (uint32_t i = 0; i < self->file_count; i++)
+        if (self->files[i].inode == area->inode && self->files[i].device == area->device) return self->files[i].fd;
+    int fd = open_behind(area);
+    if (fd < 0) return fd;
+    if (self->file_count == BACK_FILES) os_close(self->files[--self->file_count].fd);
+    self->files[self->file_count++] = (struct back_file){fd, area->device, area->inode};
+    return fd;
+}
+
+/* What has been copied out of the page cache need not stay there. */
+static void forget(int fd, const struct stow_area *area, uint64_t start, uint64_t length) {
+    if (fd >= 0) os_call(SYS_fadvise64, fd, area->offset + (start - area->start), length, POSIX_FADV_DONTNEED);
 }
 
 /* --- in use --- */
 
-static uint32_t refusal_of(long error) {
-    switch (error) {
-    case -EFAULT:
-    case -EIO:
-    case -EHWPOISON:
-        return STOW_DISK_ERROR;
-    case -ENOMEM:
-        return STOW_ADDRESS_SPACE;
-    default:
-        return STOW_NO_KERNEL_HELP;
-    }
-}
-
-/* Before Linux 5.14 a write fault on each page does it; an error of the disk is then a SIGBUS. */
-static uint32_t make_own(uint64_t start, uint64_t length) {
-    long result;
-    do result = os_call(SYS_madvise, start, length, MADV_POPULATE_WRITE);
-    while (result == -EINTR || result == -EAGAIN);
-    if (result != -EINVAL) return result < 0 ? refusal_of(result) : STOW_DONE;
-    for (uint64_t at = start; at < start + length; at += OS_PAGE)
-        __asm__ volatile("lock orb $0, %0" : "+m"(*(volatile char *)at));
-    return STOW_DONE;
-}
-
-static uint32_t empty_pipe(struct stow_back *self, char *to, uint64_t length) {
+static uint32_t empty_pipe(const struct back_pipe *pipe, char *to, uint64_t length) {
     for (uint64_t done = 0; done < length;) {
-        long got = os_call(SYS_read, self->pipe[0], to + done, (long)(length - done));
+        long got = os_call(SYS_read, pipe->ends[0], to + done, (long)(length - done));
         if (got == -EINTR) continue;
         if (got <= 0) return STOW_NO_KERNEL_HELP;
         done += (uint64_t)got;
@@ -165,19 +186,38 @@ static uint32_t empty_pipe(struct stow_back *self, char *to, uint64_t length) {
     return STOW_DONE;
 }
 
-/* The pages themselves into the pipe. Less than all: what went in is taken out again. */
-static uint32_t hold_pages(struct stow_back *self, uint64_t start, uint64_t length, char *waste) {
+/* What was put into each, in order. */
+static void empty_pipes(struct stow_back *self, char *to, uint64_t length) {
+    for (uint32_t i = 0; length; i++) {
+        uint64_t part = length < self->pipes[i].room ? length : self->pipes[i].room;
+        empty_pipe(&self->pipes[i], to, part);
+        to += part, length -= part;
+    }
+}
+
+static uint64_t hold_in(const struct back_pipe *pipe, uint64_t start, uint64_t length) {
     uint64_t done = 0;
     while (done < length) {
         struct iovec part = {(void *)(start + done), length - done};
-        long put = os_call(SYS_vmsplice, self->pipe[1], &part, 1, 0);
+        long put = os_call(SYS_vmsplice, pipe->ends[1], &part, 1, 0);
         if (put == -EINTR) continue;
         if (put <= 0) break;
         done += (uint64_t)put;
     }
-    if (done == length) return STOW_DONE;
-    empty_pipe(self, waste, done);
-    return STOW_NO_KERNEL_HELP;
+    return done;
+}
+
+/* The pages themselves into the pipes. Less than all: what went in is taken out again. */
+static uint32_t hold_pages(struct stow_back *self, uint64_t start, uint64_t length, char *waste) {
+    uint64_t done = 0, put = 0;
+    for (uint32_t i = 0; done < length; i++, done += put) {
+        uint64_t part = length - done < self->pipes[i].room ? length - done : self->pipes[i].room;
+        put = hold_in(&self->pipes[i], start + done, part);
+        if (put == part) continue;
+        empty_pipes(self, waste, done + put);
+        return STOW_NO_KERNEL_HELP;
+    }
+    return STOW_DONE;
 }
 
 /* It must succeed: the pages are nowhere else by now. Those that have moved are not there to be copied. */
@@ -210,11 +250,10 @@ static bool put_over(char *mapping, uint64_t start, uint64_t length) {
 
 static uint32_t swap_held(struct stow_back *self, uint64_t start, uint64_t length, char *empty) {
     char *copy = self->room + start % HUGE;
-    uint32_t refusal = make_own(start, length);
-    if (!refusal) refusal = hold_pages(self, start, length, copy);
+    uint32_t refusal = hold_pages(self, start, length, copy);
     if (refusal) return refusal;
     bool swapped = put_over(empty, start, length);
-    empty_pipe(self, copy, length);
+    empty_pipes(self, copy, length);
     if (!swapped) return STOW_ADDRESS_SPACE;
     fill(self, start, length, copy);
     uffd_wake(self->uffd, start, length);
@@ -250,44 +289,46 @@ static void unregister_with_neighbours(struct stow_back *self, uint64_t start, u
     uffd_unregister(self->uffd, end, OS_PAGE);
 }
 
+/* Less than all where there is no more address space. */
+static char *map_some_like(uint64_t start, uint64_t *length) {
+    char *place;
+    while (!(place = map_like(start, *length)) && *length > SMALLEST) *length = os_round_up(*length / 2, OS_PAGE);
+    return place;
+}
+
+static uint32_t swap_all(struct stow_back *self, uint64_t start, uint64_t length, char *empty, uint64_t *done) {
+    struct stow_ahead ahead;
+    uint32_t refusal = STOW_DONE;
+    ahead_begin(&ahead, start, length, self->until, self->expected);
+    while (!refusal && *done < length) {
+        uint64_t part = length - *done < self->pipes_room ? length - *done : self->pipes_room;
+        part = ahead_wait(&ahead, *done, part);
+        refusal = part ? swap_held(self, start + *done, part, empty + *done) : ahead.refusal;
+        *done += refusal ? 0 : part;
+    }
+    ahead_end(&ahead);
+    self->expected = ahead.expected;
+    return refusal;
+}
+
 /* The parts stay registered until all are back: beside each other they are one mapping only as long as they are alike.
  */
-static uint32_t in_use(struct stow_back *self, uint64_t start, uint64_t length, uint64_t *done) {
-    char *empty = map_like(start, length);
+static uint32_t in_use(struct stow_back *self, const struct stow_area *area, uint64_t start, uint64_t length,
+                       uint64_t *done) {
+    int fd = file_behind(self, area);
+    char *empty = map_some_like(start, &length);
     if (!empty) return STOW_ADDRESS_SPACE;
     uint32_t refusal = uffd_register(self->uffd, (uint64_t)empty, length) < 0 ? STOW_NO_KERNEL_HELP : STOW_DONE;
     register_neighbours(self, start, start + length);
-    while (!refusal && *done < length) {
-        uint64_t part = length - *done < self->pipe_room ? length - *done : self->pipe_room;
-        refusal = swap_held(self, start + *done, part, empty + *done);
-        *done += refusal ? 0 : part;
-    }
+    if (!refusal) refusal = swap_all(self, start, length, empty, done);
     unregister_with_neighbours(self, start, start + length);
     if (*done < length) os_unmap(empty + *done, length - *done);
+    forget(fd, area, start, *done);
     os_call(SYS_madvise, self->room, self->room_length, MADV_DONTNEED);
     return refusal;
 }
 
 /* --- nobody else uses it --- */
-
-static char *hexadecimal(char *to, uint64_t n) {
-    char digits[16];
-    int count = 0;
-    do digits[count++] = "0123456789abcdef"[n % 16];
-    while (n /= 16);
-    while (count) *to++ = digits[--count];
-    *to = 0;
-    return to;
-}
-
-/* The file behind a mapping; privileged, else -EPERM. */
-static int open_behind(const struct stow_area *area) {
-    char path[80] = "/proc/self/map_files/", *end = hexadecimal(path + strlen(path), area->start);
-    *end++ = '-';
-    hexadecimal(end, area->end);
-    int fd = os_open(path, O_RDONLY | O_DIRECT, 0);
-    return fd == -EINVAL ? os_open(path, O_RDONLY, 0) : fd;
-}
 
 static long read_file(int fd, char *to, uint64_t length, uint64_t offset) {
     for (uint64_t done = 0; done < length;) {
@@ -314,18 +355,18 @@ static uint32_t copy_own(struct stow_back *self, uint64_t start, uint64_t end, c
 }
 
 static uint32_t read_through(uint64_t start, uint64_t length, char *to) {
-    long result = os_call(SYS_madvise, start, length, MADV_POPULATE_READ);
-    if (result < 0 && result != -EINVAL) return refusal_of(result);
-    memcpy(to, (void *)start, length);
-    return STOW_DONE;
+    bool known;
+    uint32_t refusal = ahead_populate(start, length, false, &known);
+    if (!refusal) memcpy(to, (void *)start, length);
+    return refusal;
 }
 
-static uint32_t read_whole(const struct stow_area *area, uint64_t start, uint64_t length, char *to) {
-    int fd = open_behind(area);
+static uint32_t read_whole(struct stow_back *self, const struct stow_area *area, uint64_t start, uint64_t length,
+                           char *to) {
+    int fd = file_behind(self, area);
     if (fd < 0) return read_through(start, length, to);
     long result = read_file(fd, to, length, area->offset + (start - area->start));
-    os_call(SYS_fadvise64, fd, area->offset + (start - area->start), length, POSIX_FADV_DONTNEED);
-    os_close(fd);
+    forget(fd, area, start, length);
     return result < 0 ? STOW_DISK_ERROR : STOW_DONE;
 }
 
@@ -348,7 +389,7 @@ static void move_in(struct stow_back *self, uint64_t start, uint64_t length, con
 
 static uint32_t undisturbed(struct stow_back *self, const struct stow_area *area, uint64_t start, uint64_t length) {
     char *copy = self->room + start % HUGE;
-    uint32_t refusal = read_whole(area, start, length, copy);
+    uint32_t refusal = read_whole(self, area, start, length, copy);
     if (!refusal) refusal = copy_own(self, start, start + length, copy);
     if (!refusal && !map_fresh(start, length)) refusal = STOW_ADDRESS_SPACE;
     if (!refusal) move_in(self, start, length, copy);
@@ -370,7 +411,8 @@ uint32_t back_in(struct stow_back *self, uint64_t start, uint64_t length, uint64
     if (!area.read || !area.write) return STOW_NO_ACCESS;
     if (length > area.end - start) length = area.end - start;
     if (may_be_held(self, start, start + length)) return STOW_PINNED;
-    if (!self->mine) return in_use(self, start, length, done);
+    if (!self->mine) return in_use(self, &area, start, length, done);
+    if (length > BACK_ROOM) length = BACK_ROOM;
     uint32_t refusal = undisturbed(self, &area, start, length);
     *done = refusal ? 0 : length;
     return refusal;

@@ -11,28 +11,45 @@
 
 #pragma GCC visibility push(hidden)
 
-enum { BACK_CHUNK = 16 << 20 };
+/* BACK_ROOM: what goes through a copy at once. */
+enum { BACK_CHUNK = 64 << 20, BACK_ROOM = 16 << 20, BACK_PIPES = 4, BACK_FILES = 8 };
+
+struct back_pipe {
+    int ends[2];
+    uint64_t room;
+};
+
+struct back_file {
+    int fd;
+    uint64_t device, inode; /* as the list of mappings has them */
+};
 
 struct stow_back {
     bool mine; /* nobody else uses what comes back */
-    bool moves;
+    bool moves, own_files;
     int uffd, pagemap;
-    int pipe[2], stop;
-    uint64_t pipe_room;
+    struct back_pipe pipes[BACK_PIPES];
+    uint32_t pipe_count;
+    int stop;
+    uint64_t pipes_room;
+    uint64_t until, expected;           /* see back_expect; the kernel was asked to read up to there */
+    struct back_file files[BACK_FILES]; /* those of the last ranges */
+    uint32_t file_count;
     char *room;
     uint64_t room_length;
     char *text;
     struct stow_thread *listener;
 };
 
-uint32_t back_begin(struct stow_back *self, bool mine);
+/* `own_files`: descriptors that are left open are closed by themselves, and later. */
+uint32_t back_begin(struct stow_back *self, bool mine, bool own_files);
 void back_end(struct stow_back *self);
 
-/* At most BACK_CHUNK bytes. *done: how much is back, which may be a part where it is refused, too. */
+/* At most BACK_CHUNK bytes. *done: how much is back, which may be a part, where it is refused, too. */
 uint32_t back_in(struct stow_back *self, uint64_t start, uint64_t length, uint64_t *done);
 
-/* The range comes next: the kernel may begin to read it. */
-void back_expect(const struct stow_back *self, uint64_t start, uint64_t length);
+/* Ranges up to there come next: the kernel may begin to read them. */
+void back_expect(struct stow_back *self, uint64_t until);
 
 #pragma GCC visibility pop
 

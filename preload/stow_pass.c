@@ -82,7 +82,7 @@ void stow_note_discard(uint64_t start, uint64_t length) {
 
 struct whole {
     uint64_t start, end;
-    bool mine;
+    bool mine, own_files;
     uint32_t refusal;
 };
 
@@ -90,9 +90,9 @@ static void make_whole(void *context) {
     struct whole *self = context;
     struct work work = {.asked_by_hook = true};
     struct stow_back back;
-    self->refusal = back_begin(&back, self->mine);
+    self->refusal = back_begin(&back, self->mine, self->own_files);
     /* Where nothing moves atomically, only what is idle has been stowed. */
-    if (self->refusal == STOW_NOT_IDLE) self->refusal = back_begin(&back, true);
+    if (self->refusal == STOW_NOT_IDLE) self->refusal = back_begin(&back, true, self->own_files);
     if (self->refusal) return;
     self->refusal = work_bring_back(&work, &back, self->start, self->end, false);
     back_end(&back);
@@ -103,7 +103,7 @@ int stow_note_whole(uint64_t start, uint64_t length, bool mine) {
     stow_note_change(start, length);
     if (!work_stowed_in(whole.start, whole.end)) return 0;
     whole.mine = mine || os_single_threaded();
-    work_apart(make_whole, &whole);
+    work_apart(make_whole, &whole, &whole.own_files);
     return work_error(whole.refusal);
 }
 

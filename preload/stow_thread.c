@@ -14,19 +14,19 @@ enum { STACK = 256 << 10, UNSHARE = 2 /* CLOSE_RANGE_UNSHARE */ };
 struct stow_thread {
     void (*work)(void *context);
     void *context;
-    bool own_files;
+    bool *own_files;
     uint32_t running; /* the kernel clears it */
 };
 
 static int run(void *context) {
     struct stow_thread *self = context;
-    if (self->own_files) os_call(SYS_close_range, 0, ~0u, UNSHARE);
+    if (self->own_files) *self->own_files = os_call(SYS_close_range, 0, ~0u, UNSHARE) == 0;
     self->work(self->context);
     os_call(SYS_exit, 0); /* only this thread */
     return 0;
 }
 
-struct stow_thread *thread_start(void (*work)(void *context), void *context, bool own_files) {
+struct stow_thread *thread_start(void (*work)(void *context), void *context, bool *own_files) {
     const int flags =
         CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_CHILD_CLEARTID;
     struct stow_thread *self = os_map(STACK);

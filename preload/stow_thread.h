@@ -12,9 +12,10 @@
 
 struct stow_thread;
 
-/* NULL: there can be none. `own_files`: its descriptors are its own, of which it has none at first (before Linux 5.9
- * they are its maker's). */
-struct stow_thread *thread_start(void (*work)(void *context), void *context, bool own_files);
+/* NULL: there can be none. `own_files`, where it is not NULL: its descriptors are its own, of which it has none at
+ * first, and what it leaves open is closed after thread_join has returned. *own_files says, before work is called,
+ * whether that is so: before Linux 5.9 they are its maker's. */
+struct stow_thread *thread_start(void (*work)(void *context), void *context, bool *own_files);
 /* Waits for its end. */
 void thread_join(struct stow_thread *self);
 

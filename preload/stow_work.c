@@ -156,14 +156,13 @@ uint64_t work_chunk_end(uint64_t start, uint64_t stop, uint64_t most) {
 /* Back into memory, chunk by chunk; *end receives how far. */
 uint32_t work_bring_back(struct work *work, struct stow_back *back, uint64_t start, uint64_t stop, bool counts) {
     struct stow_region region;
+    back_expect(back, stop);
     for (;;) {
         table_lock();
         bool any = table_first(start, stop, &region);
         table_unlock();
         if (!any) return STOW_DONE;
         uint64_t end = work_chunk_end(region.start, region.end, BACK_CHUNK), done;
-        uint64_t ahead = stop - region.start < 3 * BACK_CHUNK ? stop - region.start : 3 * BACK_CHUNK;
-        back_expect(back, region.start, ahead);
         if (!work_begin(work, region.start, end)) return work->piece.refusal;
         uint32_t refusal = back_in(back, region.start, end - region.start, &done);
         table_lock();
@@ -186,10 +185,11 @@ uint64_t work_stowed_in(uint64_t start, uint64_t end) {
 /* --- on a thread of its own --- */
 
 /* Where there can be no thread, on the caller's. */
-void work_apart(void (*work)(void *context), void *context) {
+void work_apart(void (*work)(void *context), void *context, bool *own_files) {
     uint64_t signals = 0;
+    *own_files = false;
     bool blocked = lock_out_signals(&signals);
-    struct stow_thread *thread = blocked ? thread_start(work, context, true) : NULL;
+    struct stow_thread *thread = blocked ? thread_start(work, context, own_files) : NULL;
     if (thread)
         thread_join(thread);
     else

@@ -51,8 +51,9 @@ uint64_t work_chunk_end(uint64_t start, uint64_t stop, uint64_t most);
 uint32_t work_bring_back(struct work *work, struct stow_back *back, uint64_t start, uint64_t stop, bool counts);
 uint64_t work_stowed_in(uint64_t start, uint64_t end);
 
-/* Calls work on a thread of our own, signals out, and waits. */
-void work_apart(void (*work)(void *context), void *context);
+/* Calls work on a thread of our own, signals out, and waits. *own_files: its descriptors are its own, and what it
+ * leaves open is closed when nobody waits any more. */
+void work_apart(void (*work)(void *context), void *context, bool *own_files);
 
 /* In a forked child: nothing is being moved. */
 void work_abandon(void);

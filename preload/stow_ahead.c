@@ -1,0 +1,103 @@
+/* stow_ahead.c — see stow_ahead.h. */
+#include "stow_ahead.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "os.h"
+#include "stow.h"
+#include "stow_thread.h"
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+/* REQUEST: the kernel reads no more at a time than the disk takes in one request, and forgets the rest. */
+enum { PIECE = 1 << 20, REQUEST = 128 << 10, AHEAD = 32 << 20 };
+
+static uint32_t refusal_of(long error) {
+    switch (error) {
+    case -EFAULT:
+    case -EIO:
+    case -EHWPOISON:
+        return STOW_DISK_ERROR;
+    case -ENOMEM:
+        return STOW_ADDRESS_SPACE;
+    default:
+        return STOW_NO_KERNEL_HELP;
+    }
+}
+
+uint32_t ahead_populate(uint64_t start, uint64_t length, bool for_writing, bool *known) {
+    long result;
+    do result = os_call(SYS_madvise, start, length, for_writing ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+    while (result == -EINTR || result == -EAGAIN);
+    *known = result != -EINVAL;
+    return result < 0 && *known ? refusal_of(result) : STOW_DONE;
+}
+
+/* Before Linux 5.14 a write fault on each page does it; an error of the disk is then a SIGBUS. */
+static uint32_t make_own(uint64_t start, uint64_t length) {
+    bool known;
+    uint32_t refusal = ahead_populate(start, length, true, &known);
+    for (uint64_t at = start; !known && at < start + length; at += OS_PAGE)
+        __asm__ volatile("lock orb $0, %0" : "+m"(*(volatile char *)at));
+    return refusal;
+}
+
+static void expect(struct stow_ahead *self, uint64_t at) {
+    uint64_t until = self->until - at < AHEAD ? self->until : at + AHEAD;
+    if (self->expected < at) self->expected = at;
+    for (; self->expected < until; self->expected += REQUEST) {
+        uint64_t left = until - self->expected;
+        os_call(SYS_madvise, self->expected, left < REQUEST ? left : REQUEST, MADV_WILLNEED);
+    }
+}
+
+static void report(struct stow_ahead *self, uint64_t ready, uint32_t refusal) {
+    __atomic_store_n(&self->refusal, refusal, __ATOMIC_RELAXED);
+    __atomic_store_n(&self->ready, ready, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&self->serial, 1, __ATOMIC_RELEASE);
+    os_call(SYS_futex, &self->serial, FUTEX_WAKE_PRIVATE, 1);
+}
+
+static void go_ahead(void *context) {
+    struct stow_ahead *self = context;
+    uint32_t refusal = STOW_DONE;
+    for (uint64_t done = 0, part; done < self->length && !refusal; done += part) {
+        if (__atomic_load_n(&self->stop, __ATOMIC_RELAXED)) return;
+        part = self->length - done < PIECE ? self->length - done : PIECE;
+        expect(self, self->start + done);
+        refusal = make_own(self->start + done, part);
+        report(self, refusal ? done : done + part, refusal);
+    }
+}
+
+/* What is one piece, or where there can be no thread, comes first as a whole. */
+void ahead_begin(struct stow_ahead *self, uint64_t start, uint64_t length, uint64_t until, uint64_t expected) {
+    *self = (struct stow_ahead){.start = start, .length = length, .until = until, .expected = expected};
+    if (self->until < start + length) self->until = start + length;
+    if (length > PIECE) self->thread = thread_start(go_ahead, self, NULL);
+    if (!self->thread) go_ahead(self);
+}
+
+uint64_t ahead_wait(struct stow_ahead *self, uint64_t done, uint64_t wanted) {
+    const struct timespec most = {.tv_sec = 1};
+    for (;;) {
+        uint32_t serial = __atomic_load_n(&self->serial, __ATOMIC_ACQUIRE);
+        uint64_t ready = __atomic_load_n(&self->ready, __ATOMIC_ACQUIRE);
+        bool enough = ready >= done + wanted;
+        if (enough || __atomic_load_n(&self->refusal, __ATOMIC_RELAXED)) return enough ? wanted : ready - done;
+        os_call(SYS_futex, &self->serial, FUTEX_WAIT_PRIVATE, serial, &most);
+    }
+}
+
+void ahead_end(struct stow_ahead *self) {
+    __atomic_store_n(&self->stop, true, __ATOMIC_RELAXED);
+    if (self->thread) thread_join(self->thread);
+    self->thread = NULL;
+}
