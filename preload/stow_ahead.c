@@ -17,7 +17,7 @@
 #endif
 
 /* REQUEST: the kernel reads no more at a time than the disk takes in one request, and forgets the rest. */
-enum { PIECE = 1 << 20, REQUEST = 128 << 10, AHEAD = 32 << 20 };
+enum { PIECE = 1 << 20, REQUEST = 128 << 10, AT_ONCE = 3 << 20, AHEAD = 32 << 20 };
 
 static uint32_t refusal_of(long error) {
     switch (error) {
@@ -49,9 +49,11 @@ static uint32_t make_own(uint64_t start, uint64_t length) {
     return refusal;
 }
 
+/* Little by little, so that the first pages are not waited for until all have been asked for. */
 static void expect(struct stow_ahead *self, uint64_t at) {
     uint64_t until = self->until - at < AHEAD ? self->until : at + AHEAD;
     if (self->expected < at) self->expected = at;
+    if (until > self->expected + AT_ONCE) until = self->expected + AT_ONCE;
     for (; self->expected < until; self->expected += REQUEST) {
         uint64_t left = until - self->expected;
         os_call(SYS_madvise, self->expected, left < REQUEST ? left : REQUEST, MADV_WILLNEED);

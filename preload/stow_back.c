@@ -169,11 +169,6 @@ static int file_behind(struct stow_back *self, const struct stow_area *area) {
     return fd;
 }
 
-/* What has been copied out of the page cache need not stay there. */
-static void forget(int fd, const struct stow_area *area, uint64_t start, uint64_t length) {
-    if (fd >= 0) os_call(SYS_fadvise64, fd, area->offset + (start - area->start), length, POSIX_FADV_DONTNEED);
-}
-
 /* --- in use --- */
 
 static uint32_t empty_pipe(const struct back_pipe *pipe, char *to, uint64_t length) {
@@ -315,7 +310,7 @@ static uint32_t swap_all(struct stow_back *self, uint64_t start, uint64_t length
  */
 static uint32_t in_use(struct stow_back *self, const struct stow_area *area, uint64_t start, uint64_t length,
                        uint64_t *done) {
-    int fd = file_behind(self, area);
+    file_behind(self, area);
     char *empty = map_some_like(start, &length);
     if (!empty) return STOW_ADDRESS_SPACE;
     uint32_t refusal = uffd_register(self->uffd, (uint64_t)empty, length) < 0 ? STOW_NO_KERNEL_HELP : STOW_DONE;
@@ -323,7 +318,6 @@ static uint32_t in_use(struct stow_back *self, const struct stow_area *area, uin
     if (!refusal) refusal = swap_all(self, start, length, empty, done);
     unregister_with_neighbours(self, start, start + length);
     if (*done < length) os_unmap(empty + *done, length - *done);
-    forget(fd, area, start, *done);
     os_call(SYS_madvise, self->room, self->room_length, MADV_DONTNEED);
     return refusal;
 }
@@ -366,7 +360,7 @@ static uint32_t read_whole(struct stow_back *self, const struct stow_area *area,
     int fd = file_behind(self, area);
     if (fd < 0) return read_through(start, length, to);
     long result = read_file(fd, to, length, area->offset + (start - area->start));
-    forget(fd, area, start, length);
+    os_call(SYS_fadvise64, fd, area->offset + (start - area->start), length, POSIX_FADV_DONTNEED);
     return result < 0 ? STOW_DISK_ERROR : STOW_DONE;
 }
 
