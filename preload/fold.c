@@ -21,23 +21,26 @@ enum {
     CHUNK = SNAP_CHUNK_SITES,
     SLICE_NS = 500 * 1000,
     WAIT_NS = 50 * 1000,
-    MUCH = 8,          /* one site in so many: then it is worth it in any case */
-    LITTLE = 64,       /* and so many are too few in any case */
-    PATIENCE = 16,     /* after too few, as many stacks that lack room as one site in so many */
-    RESERVE = 8,       /* at most so much is kept free */
-    TIME_SHARE = 25,   /* of the program's time, for what is worth less */
-    SOME_WANTS = 1024, /* until that is asked again */
+    MUCH = 8,            /* one site in so many: then it is worth it in any case */
+    LITTLE = 64,         /* and so many are too few in any case */
+    PATIENCE = 16,       /* after too few, as many stacks that lack room as one site in so many */
+    RESERVE = 8,         /* at most so much is kept free */
+    TIME_SHARE = 25,     /* of the program's time, for what is worth less */
+    SOME_WANTS = 1024,   /* until that is asked again */
+    RUN_SITES = 1 << 16, /* made for runs: then those of earlier ones are looked at */
 };
 
 /* Stacks that allocated least often go first: by the logarithm of how often. */
 enum { BUCKETS = 65, STAYS = UINT8_MAX };
 
-bool fold_wanted;
+uint32_t fold_wanted;
 uint64_t fold_wants, fold_wants_until, fold_losses_until = 1;
+uint64_t fold_run_sites, fold_run_sites_until = RUN_SITES;
 uint32_t fold_reserve;
 
 static struct {
     struct lock busy;
+    bool of_runs;  /* what earlier runs left behind goes, and no more */
     uint32_t step; /* 0: nothing is under way */
     uint32_t at;   /* site or chunk, within the step */
     struct tree_walk tree;
@@ -90,8 +93,11 @@ static bool make_ready(void) {
 }
 
 static enum progress begin(void) {
+    uint32_t wanted = os_load32(&fold_wanted);
+    if (!wanted) return PROGRESS_OVER; /* another thread has done it just now */
+    fold.of_runs = !(wanted & FOLD_ROOM);
     fold.paid = can_pay();
-    if (fold.poor && !fold.paid) return not_before(SOME_WANTS);
+    if (!fold.of_runs && fold.poor && !fold.paid) return not_before(SOME_WANTS);
     if (!make_ready()) return not_before(UINT32_MAX);
     fold.wants = os_load(&fold_wants);
     fold.given = 0;
@@ -178,6 +184,25 @@ static enum progress look_at_old(void) {
     return PROGRESS_DONE;
 }
 
+static bool is_of_earlier_run(uint32_t site) {
+    uint32_t run = tags_at(snap_site_tag(site_record(site))).run;
+    return run && run != tags_run();
+}
+
+/* All of it, at a time: it is not much, and of no use for runs to come. */
+static enum progress look_at_runs(void) {
+    struct snap_counter sums[CHUNK];
+    bool summed = false;
+    uint32_t chunk = fold.at++;
+    for (uint32_t i = 0, site = chunk * CHUNK; i < CHUNK && site < site_count(); i++, site++) {
+        if (site < SNAP_SITE_FIRST || !is_of_earlier_run(site)) continue;
+        if (!summed) counters_sum(chunk, sums);
+        summed = true;
+        if (may_go(site, &sums[i])) ids_mark(fold.going, site);
+    }
+    return done_if(fold.at * CHUNK >= site_count());
+}
+
 /* --- hiding --- */
 
 static uint32_t *site_of_stack(uint32_t site) { return tree_site(snap_site_stack(site_record(site))); }
@@ -211,6 +236,8 @@ static enum progress know_sites(void) {
 
 /* Those that were made meanwhile are hidden, too, and shown again if they are in use. */
 static enum progress hide_tagged(void) { return done_if(site_hide_tagged(fold.known, fold.going, &fold.tree.index)); }
+
+static enum progress hide_of_runs(void) { return done_if(site_hide_tagged(NULL, fold.going, &fold.tree.index)); }
 
 static enum progress hide_stacks(void) { return tree_hide(&fold.tree); }
 
@@ -302,6 +329,7 @@ static void free_sites(uint32_t chunk, const uint32_t heirs[CHUNK]) {
         uint64_t bits = 0;
         for (uint32_t k = 0; k < 64; k++) bits |= (uint64_t)(heirs[i + k] != 0) << k;
         ids_unmark_word(fold.going, (chunk * CHUNK + i) / 64, bits);
+        ids_unmark_word(fold.known, (chunk * CHUNK + i) / 64, bits);
         site_free(chunk * CHUNK + i, bits);
         fold.given += (uint32_t)__builtin_popcountll(bits);
     }
@@ -341,12 +369,24 @@ static enum progress end(void) {
     return not_before(fold.given < all / MUCH ? all / PATIENCE : 0);
 }
 
+static enum progress end_of_runs(void) {
+    __atomic_store_n(&fold_run_sites_until, os_load(&fold_run_sites) + RUN_SITES, __ATOMIC_RELAXED);
+    ledger_note_own_memory();
+    return PROGRESS_OVER;
+}
+
 /* --- slices --- */
 
-static enum progress (*const steps[])(void) = {
+typedef enum progress step_function(void);
+
+static step_function *const steps[] = {
     begin,       find_pictured,      look_at_young, look_at_old,     hide_sites,   know_sites,    hide_tagged,
     hide_stacks, let_threads_forget, wait_for_all,  show_used_sites, wait_for_all, find_pictured, give_sites_away,
     know_sites,  give_stacks_away,   end,
+};
+static step_function *const steps_of_runs[] = {
+    begin,           find_pictured, look_at_runs,  hide_of_runs,    let_threads_forget, wait_for_all,
+    show_used_sites, wait_for_all,  find_pictured, give_sites_away, end_of_runs,
 };
 
 static void go_to(uint32_t step) {
@@ -358,11 +398,11 @@ static void go_to(uint32_t step) {
 
 /* Part of a step. False: it is over, or cannot go on just now. */
 static bool work(void) {
-    enum progress progress = steps[fold.step]();
+    enum progress progress = (fold.of_runs ? steps_of_runs : steps)[fold.step]();
     if (progress == PROGRESS_DONE) go_to(fold.step + 1);
     if (progress != PROGRESS_OVER) return progress != PROGRESS_LATER;
     go_to(0);
-    __atomic_store_n(&fold_wanted, false, __ATOMIC_RELAXED);
+    __atomic_fetch_and(&fold_wanted, fold.of_runs ? ~FOLD_RUNS : 0, __ATOMIC_RELAXED);
     return false;
 }
 
@@ -379,7 +419,7 @@ static void do_slice(void) {
         more = work();
         now = os_now();
     }
-    if (fold.poor) fold.spent += now - began;
+    if (fold.poor && !fold.of_runs) fold.spent += now - began;
     uint64_t pause = !more ? WAIT_NS : is_urgent() ? 0 : now - began;
     __atomic_store_n(&fold.next, now + pause, __ATOMIC_RELAXED);
 }
@@ -396,7 +436,9 @@ void fold_step(uintptr_t slot) {
 
 void fold_abandon(void) {
     memset(&fold, 0, sizeof fold);
-    fold_wanted = false;
+    fold_wanted = 0;
+    fold_run_sites = 0;
+    fold_run_sites_until = RUN_SITES;
     fold_wants = fold_wants_until = fold_reserve = 0;
     fold_losses_until = 1;
 }

@@ -212,7 +212,7 @@ static uint32_t prune_cluster(const struct index *self, uint32_t from, const str
         if (walk->dense) fetch_ahead(self, table, walk->bits, i);
         if (slot == GONE) {
             any_gone = true;
-        } else if (!ids_has(stay, id_in(slot))) {
+        } else if (stay ? !ids_has(stay, id_in(slot)) : ids_has(removed, id_in(slot))) {
             ids_mark(removed, id_in(slot));
             __atomic_store_n(&table[i], GONE, __ATOMIC_RELEASE);
             walk->removed++;

@@ -55,7 +55,8 @@ struct index_walk {
     int32_t gone; /* slots, more than before */
     bool dense;
 };
-/* Takes out all records that are not in `stay`, and says which. Who looked a record up before may still have it. */
+/* Takes out all records that are not in `stay`, and says which; where that is NULL, those in `removed`. Who looked a
+ * record up before may still have it. */
 bool index_prune(struct index *self, const struct ids *stay, struct ids *removed, struct index_walk *walk);
 bool index_hold(struct index *self); /* false: it grows just now */
 void index_let_go(struct index *self);

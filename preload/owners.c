@@ -7,6 +7,7 @@
 
 #include "account.h"
 #include "arena.h"
+#include "fold.h"
 #include "heaps.h"
 #include "ledger.h"
 #include "lock.h"
@@ -252,6 +253,7 @@ int owners_end_run(uint32_t run, uint32_t outcome) {
     struct owner *owner = run && tags_run() == run ? known(run) : NULL;
     if (owner) {
         tags_set_run(0);
+        fold_note_run_end();
         owner->outcome = outcome;
         retire(run, owner);
     }

@@ -280,6 +280,7 @@ static uint32_t find_tagged(uint32_t tag, uint32_t stack, uint32_t module, bool 
     uint32_t site = index_find(&tagged, hash_of_key(key), &key);
     if (site != INDEX_NONE || !make) return site;
     site = site_new(tag, stack, module);
+    if (tags_at(tag).run) fold_note_run_site();
     return site == SNAP_SITE_UNKNOWN ? INDEX_NONE : index_insert(&tagged, hash_of_key(key), &key, site);
 }
 

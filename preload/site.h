@@ -45,7 +45,7 @@ uint32_t site_tagged(uint32_t site, uint32_t tag);
  * the caller is pinned. */
 uint32_t site_of_model(uint32_t site, uint32_t model);
 /* For fold.c. The one that is found by a record's tag and stack, 0: none; makes one found again; makes all that are not
- * in `stay` not found, a little at a time: true when it is done. */
+ * in `stay` (NULL: those in `hidden`) not found, a little at a time: true when it is done. */
 uint32_t site_known_tagged(struct snap_site record);
 void site_show_tagged(uint32_t site);
 bool site_hide_tagged(const struct ids *stay, struct ids *hidden, struct index_walk *walk);

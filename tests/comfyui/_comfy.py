@@ -21,6 +21,11 @@ def unet_file(path, ffn):
     return sum(t.numel() * t.element_size() for t in weights.values())
 
 
+def vae_dim():
+    """A small VAE; older versions know one size only."""
+    return 8 if '["decoder.head.0.gamma"].shape' in (support.COMFYUI / "comfy/sd.py").read_text() else 96
+
+
 def prepare(folder, ffn=8192):
     """Puts small models and the nodes of the tests below ComfyUI's folder. Returns the bytes of the UNET's weights."""
     import safetensors.torch
@@ -30,9 +35,10 @@ def prepare(folder, ffn=8192):
     size = unet_file(folder / "models/diffusion_models/tiny.safetensors", ffn)
     unet_file(folder / "models/diffusion_models/other.safetensors", 4096)
     unet = safetensors.torch.load_file(folder / "models/diffusion_models/tiny.safetensors")
-    vae = {"decoder.middle.0.residual.0.gamma": torch.ones(32, 1, 1, 1), "decoder.head.0.gamma": torch.ones(8, 1, 1, 1),
+    dim = vae_dim()
+    vae = {"decoder.middle.0.residual.0.gamma": torch.ones(4 * dim, 1, 1, 1), "decoder.head.0.gamma": torch.ones(dim, 1, 1, 1),
            # these for newer versions only
-           "encoder.conv1.weight": torch.zeros(8, 3, 3, 3, 3), "decoder.head.2.weight": torch.zeros(3, 8, 3, 3, 3)}
+           "encoder.conv1.weight": torch.zeros(dim, 3, 3, 3, 3), "decoder.head.2.weight": torch.zeros(3, dim, 3, 3, 3)}
     safetensors.torch.save_file({**{f"model.diffusion_model.{k}": v for k, v in unet.items()},
                                  **{f"vae.{k}": v for k, v in vae.items()}},
                                 folder / "models/checkpoints/tiny.safetensors")
