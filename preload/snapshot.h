@@ -17,7 +17,7 @@
 #define SNAP_MAGIC "MEMSTOW\n"
 enum {
     SNAP_MAJOR = 1, /* a reader refuses a file of another major version */
-    SNAP_MINOR = 3, /* a newer minor adds sections and fields; an older reader ignores them */
+    SNAP_MINOR = 4, /* a newer minor adds sections and fields; an older reader ignores them */
     SNAP_HEADER_SIZE = 4096,
     SNAP_BYTE_ORDER = 0x01020304,
 };
@@ -146,9 +146,10 @@ enum snap_type {
     SNAP_SEGMENT,     /* uint32_t words: pieces of stacks (below); snapshot only, as is NODE */
     SNAP_NODE,        /* snap_node: stacks; ids from 0, which is the empty stack */
     SNAP_PEAK_1,
-    SNAP_WIDE,  /* snap_counter: those of words that are wide; ledger only */
-    SNAP_RUN,   /* uint32_t words: stacks (below); ledger only, instead of SEGMENT and NODE */
-    SNAP_TRACE, /* one snap_ring, and its bytes: the trace of decisions */
+    SNAP_WIDE,        /* snap_counter: those of words that are wide; ledger only */
+    SNAP_RUN,         /* uint32_t words: stacks (below); ledger only, instead of SEGMENT and NODE */
+    SNAP_TRACE,       /* one snap_ring, and its bytes: the trace of decisions */
+    SNAP_SERIES = 40, /* packed: readings before this one (docs/format.md); snapshot only */
 };
 
 struct snap_section {

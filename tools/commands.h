@@ -20,6 +20,7 @@ int cmd_diff(int argc, char **argv);
 int cmd_snapshot(int argc, char **argv);
 int cmd_ps(int argc, char **argv);
 int cmd_decisions(int argc, char **argv);
+int cmd_leaks(int argc, char **argv);
 int cmd_owners(int argc, char **argv);
 int cmd_stow(int argc, char **argv);
 int cmd_restore(int argc, char **argv);

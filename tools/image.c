@@ -20,6 +20,7 @@ void image_clear(struct image *image) {
     free(image->frames);
     free(image->codes);
     free(image->trace);
+    free(image->series);
     free(image->totals);
     free(image->variances);
     memset(image, 0, sizeof *image);

@@ -53,6 +53,8 @@ struct image {
     size_t fact_count, module_count, tag_count, owner_count, thread_count, large_count, mapping_count;
     size_t region_count, node_count, word_count, frame_count, code_count, total_count, total_capacity;
     size_t trace_size; /* 0: there is none */
+    uint8_t *series;   /* readings before this one, packed: series.h reads them */
+    size_t series_size;
     /* Of the bytes of each total, where they are estimates (estimate.h); NULL: none are. */
     double (*variances)[MEASURES];
 

@@ -92,6 +92,7 @@ static size_t least_record(uint32_t type) {
         [SNAP_WIDE] = sizeof(struct snap_counter),
         [SNAP_RUN] = sizeof(uint32_t),
         [SNAP_TRACE] = 1,
+        [SNAP_SERIES] = 1,
     };
     return type < sizeof sizes / sizeof *sizes ? sizes[type] : 0;
 }
@@ -102,7 +103,7 @@ static int check_section(const struct reader *reader, struct section *section) {
     size_t least = least_record(head->type);
     uint64_t offset = section->data - sizeof *head, room = head->length - sizeof *head;
     bool bytes = head->type == SNAP_PEAK_0 || head->type == SNAP_PEAK_1 || head->type == SNAP_TRACE;
-    if (head->type == SNAP_STRINGS || head->type == SNAP_TOTALS || bytes)
+    if (head->type == SNAP_STRINGS || head->type == SNAP_TOTALS || head->type == SNAP_SERIES || bytes)
         head->record_size = (uint16_t)least; /* bytes, and entries of varying length */
     if (head->record_size < least) return reader_damaged(reader, offset, "records are too small");
     section->capacity = room / head->record_size;
@@ -302,7 +303,8 @@ static int load_tables(struct reader *reader) {
     reader->image->strings_size = strings;
     if (TABLE(reader, SNAP_PROCESS, facts, fact_count) < 0 || TABLE(reader, SNAP_MODULE, modules, module_count) < 0 ||
         TABLE(reader, SNAP_TAG, tags, tag_count) < 0 || TABLE(reader, SNAP_OWNER, owners, owner_count) < 0 ||
-        TABLE(reader, SNAP_THREAD, threads, thread_count) < 0 || TABLE(reader, SNAP_REGION, regions, region_count) < 0)
+        TABLE(reader, SNAP_THREAD, threads, thread_count) < 0 ||
+        TABLE(reader, SNAP_REGION, regions, region_count) < 0 || TABLE(reader, SNAP_SERIES, series, series_size) < 0)
         return -1;
     image_sort_owners(reader->image);
     image_adopt(reader->image);

@@ -93,6 +93,7 @@ int writer_snapshot(struct image *image, FILE *to) {
         {SNAP_SEGMENT, sizeof *image->words, image->words, image->word_count},
         {SNAP_NODE, sizeof *image->nodes, image->nodes, image->node_count},
         {SNAP_TRACE, 1, image->trace, image->trace_size},
+        {SNAP_SERIES, 1, image->series, image->series_size},
     };
     uint64_t totals = totals_length(image), size = SNAP_HEADER_SIZE + totals;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) size += part_length(&parts[i]);

@@ -1,0 +1,270 @@
+/* leaks.c — see leaks.h. */
+#include "leaks.h"
+#include "resident.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { OWNER_FLOOR = 4 /* an owner must grow by so many floors: many sites have little things that come and stay */ };
+
+/* --- the entries of one site --- */
+
+/* A site's part of sorted entries. */
+struct cursor {
+    const struct leak_entries *entries;
+    size_t at;
+    struct leak_change *changes; /* of the site that was asked for last */
+    size_t count, room;
+};
+
+static int cursor_move(struct cursor *cursor, uint32_t site) {
+    const struct leak_entries *entries = cursor->entries;
+    cursor->count = 0;
+    while (cursor->at < entries->count && entries->list[cursor->at].site < site) cursor->at++;
+    for (; cursor->at < entries->count && entries->list[cursor->at].site == site; cursor->at++) {
+        if (cursor->count == cursor->room) {
+            size_t room = cursor->room ? 2 * cursor->room : 1024;
+            struct leak_change *grown = realloc(cursor->changes, room * sizeof *grown);
+            if (!grown) return -1;
+            cursor->changes = grown;
+            cursor->room = room;
+        }
+        cursor->changes[cursor->count++] = entries->list[cursor->at].change;
+    }
+    return 0;
+}
+
+/* --- one site --- */
+
+struct search {
+    struct leaks *leaks;
+    struct leak_rule left_rule, moved_rule;
+    struct cursor left, moved;
+    uint32_t runs[LEAK_POINTS_MOST];
+};
+
+static void begin_search(struct search *search, struct leaks *leaks, const struct leak_entries *left,
+                         const struct leak_entries *moved, uint64_t floor) {
+    const struct leak_sites *sites = leaks->sites;
+    uint32_t any = 0;
+    *search = (struct search){.leaks = leaks, .left = {.entries = left}, .moved = {.entries = moved}};
+    for (uint32_t i = 0; i < sites->point_count; i++) any |= search->runs[i] = sites->points[i].runs;
+    search->left_rule = (struct leak_rule){.points = sites->run_count,
+                                           .left = true,
+                                           .forgotten = leaks->image->header.lost[SNAP_LOST_FOLDED] != 0,
+                                           .floor = floor};
+    search->moved_rule =
+        (struct leak_rule){.points = sites->point_count, .floor = floor, .runs = any ? search->runs : NULL};
+}
+
+static void end_search(struct search *search) {
+    free(search->left.changes);
+    free(search->moved.changes);
+}
+
+/* What runs left is looked at first: it is there, whatever comes and goes beside it. But where the readings show that
+ * it is no more than it was, something as old went for each that came. */
+static struct leak_judgement judge(const struct search *search, bool *by_readings) {
+    struct leak_judgement left = leak_judge(search->left.changes, search->left.count, &search->left_rule);
+    *by_readings = false;
+    if (!search->moved_rule.points) return left;
+    struct leak_judgement moved = leak_judge(search->moved.changes, search->moved.count, &search->moved_rule);
+    if (left.verdict == LEAK_FOUND && moved.verdict != LEAK_PLATEAU && moved.verdict != LEAK_ONE_OFF) return left;
+    if (leak_judged(&search->moved_rule) < leak_judged(&search->left_rule) && moved.verdict == LEAK_UNDECIDED)
+        return left;
+    *by_readings = true;
+    return moved;
+}
+
+static void find_ends(const struct cursor *left, struct leak_finding *finding) {
+    finding->oldest = finding->newest = UINT32_MAX;
+    for (size_t i = 0; i < left->count; i++) {
+        if (left->changes[i].bytes <= 0) continue;
+        if (finding->oldest == UINT32_MAX) finding->oldest = left->changes[i].point;
+        finding->newest = left->changes[i].point;
+    }
+}
+
+static int keep(struct leak_finding **list, size_t *count, size_t *room, const struct leak_finding *finding) {
+    if (*count == *room) {
+        size_t more = *room ? 2 * *room : 64;
+        struct leak_finding *grown = realloc(*list, more * sizeof *grown);
+        if (!grown) return -1;
+        *list = grown;
+        *room = more;
+    }
+    (*list)[(*count)++] = *finding;
+    return 0;
+}
+
+/* Adds the finding, if it is one, or adds the site up with others that are none. */
+static int take(struct search *search, struct leak_finding *finding) {
+    struct leaks *leaks = search->leaks;
+    const struct leak_sites *sites = leaks->sites;
+    finding->judged = judge(search, &finding->by_readings);
+    if (finding->judged.verdict == LEAK_FOUND && finding->model && sites->names[finding->model]->kept)
+        finding->judged.verdict = LEAK_KEPT;
+    find_ends(&search->left, finding);
+    if (finding->judged.verdict == LEAK_FOUND) return keep(&leaks->list, &leaks->count, &leaks->room, finding);
+    if (finding->site == LEAK_NO_SITE) return 0; /* its sites count, each of them */
+    leaks->rest[finding->judged.verdict].sites += finding->live_bytes != 0;
+    leaks->rest[finding->judged.verdict].live_bytes += finding->live_bytes;
+    if (finding->judged.verdict != LEAK_KEPT) return 0;
+    return keep(&leaks->kept, &leaks->kept_count, &leaks->kept_room, finding);
+}
+
+static int search_sites(struct leaks *self) {
+    struct search search;
+    int result = 0;
+    begin_search(&search, self, &self->sites->left, &self->sites->moved, self->floor);
+    for (size_t i = 0; result == 0 && i < self->sites->count; i++) {
+        const struct leak_site *site = &self->sites->list[i];
+        struct leak_finding finding = {.site = (uint32_t)i,
+                                       .model = site->model,
+                                       .node = site->node,
+                                       .live_bytes = site->live_bytes,
+                                       .live_blocks = site->live_blocks};
+        result = cursor_move(&search.left, (uint32_t)i) < 0 || cursor_move(&search.moved, (uint32_t)i) < 0 ? -1 : 0;
+        if (result == 0 && site->live_bytes) result = take(&search, &finding);
+    }
+    end_search(&search);
+    return result;
+}
+
+/* --- owners that grow at many sites --- */
+
+/* The owner of each site, and what is not found yet of it. */
+struct owners {
+    uint32_t *of; /* by site: 1 + index; 0: nobody's, or found already */
+    struct leak_finding *list;
+    uint32_t count;
+    struct leak_entries left, moved;
+};
+
+static int by_owner(const void *left, const void *right, void *context) {
+    const struct leak_site *sites = context, *a = &sites[*(const uint32_t *)left],
+                           *b = &sites[*(const uint32_t *)right];
+    if (a->model != b->model) return a->model < b->model ? -1 : 1;
+    return a->node < b->node ? -1 : a->node > b->node;
+}
+
+static void mark_found(struct owners *owners, const struct leak_finding *list, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (list[i].site != LEAK_NO_SITE) owners->of[list[i].site] = 0;
+}
+
+static int name_owners(struct owners *owners, const struct leaks *self) {
+    const struct leak_sites *sites = self->sites;
+    uint32_t *order = malloc((sites->count + 1) * sizeof *order);
+    if (!order) return -1;
+    for (uint32_t i = 0; i < sites->count; i++) order[i] = i;
+    qsort_r(order, sites->count, sizeof *order, by_owner, sites->list);
+    for (size_t i = 0; i < sites->count; i++) {
+        const struct leak_site *site = &sites->list[order[i]];
+        if (!site->model && !site->node) continue;
+        struct leak_finding *last = owners->count ? &owners->list[owners->count - 1] : NULL;
+        if (!last || last->model != site->model || last->node != site->node)
+            owners->list[owners->count++] =
+                (struct leak_finding){.site = LEAK_NO_SITE, .model = site->model, .node = site->node};
+        owners->of[order[i]] = owners->count;
+    }
+    free(order);
+    return 0;
+}
+
+/* Entries by site → entries by owner. */
+static int gather(const struct owners *owners, const struct leak_entries *from, struct leak_entries *to,
+                  uint32_t points) {
+    for (size_t i = 0; i < from->count; i++) {
+        uint32_t owner = owners->of[from->list[i].site];
+        if (owner && leak_entries_add(to, owner - 1, from->list[i].change) < 0) return -1;
+    }
+    return leak_entries_sort(to, owners->count, points);
+}
+
+static int judge_owners(struct leaks *self, struct owners *owners) {
+    struct search search;
+    int result = 0;
+    begin_search(&search, self, &owners->left, &owners->moved, OWNER_FLOOR * self->floor);
+    for (uint32_t i = 0; result == 0 && i < owners->count; i++) {
+        result = cursor_move(&search.left, i) < 0 || cursor_move(&search.moved, i) < 0 ? -1 : 0;
+        if (result == 0 && owners->list[i].live_bytes) result = take(&search, &owners->list[i]);
+    }
+    end_search(&search);
+    return result;
+}
+
+static int search_owners(struct leaks *self) {
+    const struct leak_sites *sites = self->sites;
+    struct owners owners = {.of = calloc(sites->count + 1, sizeof *owners.of),
+                            .list = calloc(sites->count + 1, sizeof *owners.list)};
+    int result = owners.of && owners.list ? name_owners(&owners, self) : -1;
+    if (result == 0) {
+        mark_found(&owners, self->list, self->count);
+        mark_found(&owners, self->kept, self->kept_count);
+        for (size_t i = 0; i < sites->count; i++) {
+            struct leak_finding *owner = owners.of[i] ? &owners.list[owners.of[i] - 1] : NULL;
+            if (!owner) continue;
+            owner->live_bytes += sites->list[i].live_bytes;
+            owner->live_blocks += sites->list[i].live_blocks;
+        }
+        result = gather(&owners, &sites->left, &owners.left, sites->run_count);
+    }
+    if (result == 0) result = gather(&owners, &sites->moved, &owners.moved, sites->point_count);
+    if (result == 0) result = judge_owners(self, &owners);
+    free(owners.of);
+    free(owners.list);
+    free(owners.left.list);
+    free(owners.moved.list);
+    return result;
+}
+
+/* --- */
+
+static int by_growth(const void *left, const void *right) {
+    const struct leak_finding *a = left, *b = right;
+    if (a->judged.bytes_per_run != b->judged.bytes_per_run)
+        return a->judged.bytes_per_run > b->judged.bytes_per_run ? -1 : 1;
+    if (a->live_bytes != b->live_bytes) return a->live_bytes > b->live_bytes ? -1 : 1;
+    return a->site < b->site ? -1 : a->site > b->site;
+}
+
+static int measure(struct leaks *self) {
+    struct resident resident;
+    if (resident_split(&resident, self->image) < 0) return -1;
+    self->measured = resident.measured;
+    self->retained = resident.measured ? resident.retained : 0;
+    resident_clear(&resident);
+    return 0;
+}
+
+int leaks_find(struct leaks *self, struct leak_sites *sites, const struct image *image, uint64_t floor) {
+    *self = (struct leaks){.image = image, .sites = sites, .floor = floor};
+    if (search_sites(self) < 0 || search_owners(self) < 0 || leaks_find_retired(self) < 0 || measure(self) < 0)
+        return -1;
+    if (self->count) qsort(self->list, self->count, sizeof *self->list, by_growth);
+    if (self->kept_count) qsort(self->kept, self->kept_count, sizeof *self->kept, by_growth);
+    return 0;
+}
+
+void leaks_clear(struct leaks *self) {
+    free(self->list);
+    free(self->kept);
+    free(self->retired);
+    *self = (struct leaks){0};
+}
+
+size_t leaks_total(const struct leaks *self) { return self->count + self->retired_leaks; }
+
+bool leaks_by_runs(const struct leaks *self) {
+    if (!self->sites->point_count) return true;
+    for (uint32_t i = 0; i < self->sites->point_count; i++)
+        if (self->sites->points[i].runs) return true;
+    return false;
+}
+
+const char *leaks_run(const struct leaks *self, uint32_t index) {
+    const struct snap_owner *owner =
+        index < self->sites->run_count ? image_owner(self->image, self->sites->runs[index]) : NULL;
+    return owner ? image_string(self->image, owner->name) : "";
+}

@@ -1,0 +1,170 @@
+/* leaks_json.c — leaks as one JSON document; see leaks.h. Sizes are bytes. */
+#include "json_stack.h"
+#include "leaks.h"
+
+#include <string.h>
+
+static void json_name(struct json *json, const char *key, const struct leaks *self, uint32_t name) {
+    json_string(json, key, name ? self->sites->names[name]->name : NULL);
+}
+
+static void json_origin(struct json *json, const struct leaks *self, uint32_t name) {
+    json_string(json, "origin", name ? self->sites->names[name]->origin : NULL);
+}
+
+static void json_holders(struct json *json, struct jsontext holders) {
+    struct jsontext value;
+    json_array(json, "holders");
+    for (size_t next = 0; holders.length && jsontext_next(holders, &next, NULL, &value);)
+        json_value(json, NULL, value.at, value.length);
+    json_end_array(json);
+}
+
+static void json_no_stack(struct json *json) {
+    json_array(json, "stack");
+    json_end_array(json);
+}
+
+static void json_place(struct json *json, struct json_stacks *stacks, uint32_t stack, uint32_t module) {
+    if (stacks)
+        json_stack(json, stacks, stack, module);
+    else
+        json_no_stack(json);
+}
+
+/* --- what was looked at --- */
+
+static void json_runs(struct json *json, const struct leaks *self) {
+    const struct leak_sites *sites = self->sites;
+    struct leak_rule rule = {.points = sites->run_count, .left = true};
+    json_object(json, "runs");
+    json_number(json, "ended", sites->run_count);
+    json_number(json, "warm_up", leak_warm_up(sites->run_count));
+    json_number(json, "young", leak_young(true));
+    json_number(json, "judged", leak_judged(&rule));
+    json_end_object(json);
+    rule = (struct leak_rule){.points = sites->point_count};
+    json_object(json, "readings");
+    json_number(json, "taken", sites->point_count);
+    json_number(json, "warm_up", leak_warm_up(sites->point_count));
+    json_number(json, "judged", leak_judged(&rule));
+    json_end_object(json);
+}
+
+static void json_head(struct json *json, const struct leaks *self) {
+    const struct image *image = self->image;
+    json_object(json, "process");
+    json_number(json, "pid", image->header.pid);
+    json_string(json, "name", image->header.name);
+    json_bool(json, "running", image->running);
+    json_end_object(json);
+    json_number(json, "live_bytes", image->host.live_bytes + image->mapped.live_bytes);
+    json_runs(json, self);
+    json_number(json, "floor_bytes", self->floor);
+    json_bool(json, "sampled", self->sites->sampled);
+    json_number(json, "found", leaks_total(self));
+}
+
+/* --- retired owners --- */
+
+static void json_retired_one(struct json *json, const struct leaks *self, struct json_stacks *stacks,
+                             const struct leak_retired *retired) {
+    const struct leak_name *name = self->sites->names[retired->name];
+    json_object(json, NULL);
+    json_bool(json, "leak", retired->is_leak);
+    json_string(json, "kind", name->kind == SNAP_OWNER_MODEL ? "model" : "custom");
+    json_string(json, "name", name->name);
+    json_string(json, "origin", name->origin);
+    json_number(json, "owners", retired->owners);
+    json_number(json, "live_bytes", retired->live_bytes);
+    json_number(json, "live_blocks", retired->live_blocks);
+    json_number(json, "allocated_bytes", retired->allocated_bytes);
+    json_number(json, "runs_since", retired->runs_since);
+    json_holders(json, retired->holders);
+    json_array(json, "sites");
+    for (uint32_t i = 0; i < retired->place_count; i++) {
+        const struct leak_place *place = &retired->places[i];
+        json_object(json, NULL);
+        json_number(json, "live_bytes", place->live_bytes);
+        json_number(json, "live_blocks", place->live_blocks);
+        json_place(json, stacks, place->stack, place->module);
+        json_end_object(json);
+    }
+    json_end_array(json);
+    json_end_object(json);
+}
+
+/* --- what grows --- */
+
+static void json_run_name(struct json *json, const char *key, const struct leaks *self, uint32_t run) {
+    json_string(json, key, run == UINT32_MAX ? NULL : leaks_run(self, run));
+}
+
+static void json_finding(struct json *json, const struct leaks *self, struct json_stacks *stacks,
+                         const struct leak_finding *finding) {
+    const struct leak_judgement *judged = &finding->judged;
+    const struct leak_site *site = finding->site == LEAK_NO_SITE ? NULL : &self->sites->list[finding->site];
+    json_object(json, NULL);
+    json_name(json, "model", self, finding->model);
+    json_origin(json, self, finding->model);
+    json_name(json, "node", self, finding->node);
+    json_real(json, "bytes_per_run", judged->bytes_per_run);
+    json_real(json, "blocks_per_run", judged->blocks_per_run);
+    json_number(json, "live_bytes", finding->live_bytes);
+    json_number(json, "live_blocks", finding->live_blocks);
+    json_string(json, "confidence", leak_confidence_name(judged->confidence));
+    json_bool(json, "monotone", judged->monotone);
+    json_number(json, "judged", judged->judged);
+    json_number(json, "grew", judged->grew);
+    json_string(json, "judged_by", finding->by_readings ? "readings" : "runs");
+    json_bool(json, "retired", finding->is_retired);
+    json_run_name(json, "oldest_run", self, finding->oldest);
+    json_run_name(json, "newest_run", self, finding->newest);
+    json_holders(json, leaks_holders(self, finding->model));
+    if (site && !self->sites->sampled)
+        json_place(json, stacks, site->stack, site->module);
+    else
+        json_no_stack(json);
+    json_end_object(json);
+}
+
+static void json_findings(struct json *json, const char *key, const struct leaks *self, struct json_stacks *stacks,
+                          const struct leak_finding *list, size_t count, size_t top) {
+    json_array(json, key);
+    for (size_t i = 0; i < count && i < top; i++) json_finding(json, self, stacks, &list[i]);
+    json_end_array(json);
+}
+
+/* --- what is none --- */
+
+static void json_rest(struct json *json, const struct leaks *self) {
+    json_object(json, "not_leaks");
+    for (int i = 0; i < LEAK_VERDICTS; i++) {
+        if (i == LEAK_FOUND || i == LEAK_NOTHING) continue;
+        json_object(json, leak_verdict_name((enum leak_verdict)i));
+        json_number(json, "sites", self->rest[i].sites);
+        json_number(json, "live_bytes", self->rest[i].live_bytes);
+        json_end_object(json);
+    }
+    if (self->measured)
+        json_number(json, "allocator_retained_bytes", self->retained);
+    else
+        json_null(json, "allocator_retained_bytes");
+    json_end_object(json);
+}
+
+void leaks_json(const struct leaks *self, const struct leaks_view *view) {
+    static struct json json;
+    struct json_stacks *stacks = view->symbols ? json_stacks_begin(self->image, view->symbols) : NULL;
+    json_begin(&json, stdout, "memstow-leaks");
+    json_head(&json, self);
+    json_array(&json, "retired");
+    for (size_t i = 0; i < self->retired_count && i < view->top; i++)
+        json_retired_one(&json, self, stacks, &self->retired[i]);
+    json_end_array(&json);
+    json_findings(&json, "leaks", self, stacks, self->list, self->count, view->top);
+    json_findings(&json, "kept", self, stacks, self->kept, self->kept_count, view->top);
+    json_rest(&json, self);
+    json_finish(&json);
+    json_stacks_end(stacks);
+}

@@ -1,0 +1,203 @@
+/* leaks_text.c — leaks for people; see leaks.h. */
+#include "leaks.h"
+#include "site_lines.h"
+#include "text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { INDENT = 26, FIRST = 11, SECOND = 11, HOLDERS = 4 };
+
+static const struct leak_name *name_of(const struct leaks *self, uint32_t name) {
+    return name ? self->sites->names[name] : NULL;
+}
+
+/* "NAME (ORIGIN)"; NULL for none. */
+static const char *owner_text(const struct leaks *self, uint32_t name, struct text_line *to) {
+    const struct leak_name *owner = name_of(self, name);
+    if (!owner) return NULL;
+    if (*owner->origin)
+        snprintf(to->s, sizeof to->s, "%s (%s)", owner->name, owner->origin);
+    else
+        snprintf(to->s, sizeof to->s, "%s", owner->name);
+    return to->s;
+}
+
+static const char *plural(uint64_t count, const char *one, const char *many) { return count == 1 ? one : many; }
+
+/* --- what was looked at --- */
+
+static void print_runs(const struct leaks *self) {
+    const struct leak_sites *sites = self->sites;
+    struct leak_rule left = {.points = sites->run_count, .left = true}, moved = {.points = sites->point_count};
+    if (sites->run_count)
+        printf("%s %s ended, %s judged: the first %u warm up, of the last %u all may be in use\n",
+               text_count(sites->run_count).s, plural(sites->run_count, "run has", "runs have"),
+               text_count(leak_judged(&left)).s, leak_warm_up(sites->run_count), leak_young(true));
+    if (sites->point_count > 1)
+        printf("%s readings, %s judged: the first %u warm up\n", text_count(sites->point_count).s,
+               text_count(leak_judged(&moved)).s, leak_warm_up(sites->point_count));
+}
+
+static void print_head(const struct leaks *self) {
+    const struct image *image = self->image;
+    printf("%s[%u]: %s live\n", TEXT_SAFE(image->header.name), image->header.pid,
+           text_size(image->host.live_bytes + image->mapped.live_bytes).s);
+    print_runs(self);
+}
+
+static void print_verdict(const struct leaks *self) {
+    const struct leak_sites *sites = self->sites;
+    size_t count = leaks_total(self);
+    struct leak_rule left = {.points = sites->run_count, .left = true}, moved = {.points = sites->point_count};
+    bool enough = leak_judged(&left) >= 5 || leak_judged(&moved) >= 5;
+    if (count)
+        printf("\n%s %s found\n", text_count(count).s, plural(count, "leak", "leaks"));
+    else if (enough)
+        puts("\nNo leak found");
+    else if (!sites->run_count && sites->point_count < 2)
+        puts("\nNo leak found, but no run has ended in this process: only retired owners could be\n"
+             "looked at. Give several snapshots, or record a series (--series).");
+    else
+        puts("\nNo leak found, but there are too few to tell: 9 runs, or 7 readings, are the least.");
+}
+
+/* --- retired owners --- */
+
+static void print_holders(struct margin *margin, struct jsontext holders) {
+    struct jsontext value;
+    char text[400], line[420];
+    size_t next = 0;
+    for (int i = 0; i < HOLDERS && holders.length && jsontext_next(holders, &next, NULL, &value); i++) {
+        if (!jsontext_string(value, text, sizeof text)) continue;
+        snprintf(line, sizeof line, "held by %s", text);
+        site_line(margin, text_fit(line, site_width(margin)).s);
+    }
+}
+
+static void print_places(const struct leaks *self, const struct leaks_view *view, struct margin *margin,
+                         const struct leak_retired *retired) {
+    struct innermost stack = {.count = 0};
+    const struct leak_place *place = &retired->places[0];
+    if (!retired->place_count) return;
+    if (place->stack && view->symbols) innermost_of(&stack, self->image, view->symbols, place->stack);
+    site_lines(margin, &stack, image_module_name(self->image, place->module));
+}
+
+static void print_retired_one(const struct leaks *self, const struct leaks_view *view,
+                              const struct leak_retired *retired) {
+    struct margin margin = {.width = INDENT};
+    struct text_line name;
+    char line[1200], times[64] = "";
+    margin_add(&margin, "%*s %*s", FIRST, text_size(retired->live_bytes).s, SECOND, text_count(retired->live_blocks).s);
+    if (retired->owners > 1) snprintf(times, sizeof times, ", %s of them", text_count(retired->owners).s);
+    const struct leak_name *owner = name_of(self, retired->name);
+    snprintf(line, sizeof line, "%s %s%s", owner->kind == SNAP_OWNER_MODEL ? "model" : "custom",
+             owner_text(self, retired->name, &name), times);
+    site_line(&margin, text_fit(line, site_width(&margin)).s);
+    if (self->sites->run_count) {
+        snprintf(line, sizeof line, "retired %s %s ago", text_count(retired->runs_since).s,
+                 plural(retired->runs_since, "run", "runs"));
+        site_line(&margin, line);
+    }
+    print_holders(&margin, retired->holders);
+    print_places(self, view, &margin, retired);
+}
+
+static void print_retired(const struct leaks *self, const struct leaks_view *view) {
+    size_t shown = self->retired_leaks < view->top ? self->retired_leaks : view->top;
+    if (!self->retired_leaks) return;
+    printf("\nRetired, and still there\n%*s %*s  owner, who holds it, and where it was allocated\n", FIRST, "live",
+           SECOND, "blocks");
+    for (size_t i = 0; i < shown; i++) print_retired_one(self, view, &self->retired[i]);
+    if (shown < self->retired_leaks)
+        printf("… and %s more (--top=N shows N)\n", text_count(self->retired_leaks - shown).s);
+}
+
+/* --- what grows --- */
+
+static void print_evidence(const struct leaks *self, struct margin *margin, const struct leak_finding *finding) {
+    const struct leak_judgement *judged = &finding->judged;
+    const char *what = !finding->by_readings ? "runs" : "readings";
+    char line[400];
+    int used = snprintf(line, sizeof line, "%s of %s %s; confidence %s",
+                        judged->monotone ? "each" : text_count(judged->grew).s, text_count(judged->judged).s, what,
+                        leak_confidence_name(judged->confidence));
+    if (finding->oldest != UINT32_MAX && used > 0 && (size_t)used < sizeof line)
+        snprintf(line + used, sizeof line - (size_t)used, "; since \"%.160s\"",
+                 text_fit(leaks_run(self, finding->oldest), 40).s);
+    site_line(margin, text_fit(line, site_width(margin)).s);
+}
+
+static void print_finding(const struct leaks *self, const struct leaks_view *view, const struct leak_finding *finding) {
+    struct margin margin = {.width = INDENT};
+    struct innermost stack = {.count = 0};
+    struct text_line model, node;
+    const struct leak_site *site = finding->site != LEAK_NO_SITE ? &self->sites->list[finding->site] : NULL;
+    const char *otherwise = "(many call stacks, none of which grows by itself)";
+    if (site && site->stack && view->symbols) innermost_of(&stack, self->image, view->symbols, site->stack);
+    if (site)
+        otherwise = self->sites->sampled ? "(stacks are sampled: only owners are exact)"
+                                         : image_module_name(self->image, site->module);
+    margin_add(&margin, "%*s %*s", FIRST, text_size_change((int64_t)finding->judged.bytes_per_run).s, SECOND,
+               text_size(finding->live_bytes).s);
+    site_owners(&margin, owner_text(self, finding->model, &model), owner_text(self, finding->node, &node), NULL);
+    print_evidence(self, &margin, finding);
+    print_holders(&margin, leaks_holders(self, finding->model));
+    site_lines(&margin, &stack, otherwise);
+}
+
+static void print_growing(const struct leaks *self, const struct leaks_view *view) {
+    size_t shown = self->count < view->top ? self->count : view->top;
+    if (!self->count) return;
+    printf("\nGrowing\n%*s %*s  owner, and call stack, innermost first\n", FIRST,
+           leaks_by_runs(self) ? "a run" : "a reading", SECOND, "live");
+    for (size_t i = 0; i < shown; i++) print_finding(self, view, &self->list[i]);
+    if (shown < self->count) printf("… and %s more (--top=N shows N)\n", text_count(self->count - shown).s);
+}
+
+/* --- what is none --- */
+
+static const struct {
+    enum leak_verdict verdict;
+    const char *words;
+} others[] = {
+    {LEAK_ONE_OFF, "came once: initialisation"},
+    {LEAK_PLATEAU, "stopped growing: caches that are full"},
+    {LEAK_FLUCTUATES, "come and go"},
+    {LEAK_YOUNG, "only of the last runs: may be in use"},
+    {LEAK_KEPT, "grow, in owners whose policy is keep"},
+    {LEAK_SMALL, "grow by little"},
+    {LEAK_UNDECIDED, "too few runs, or too uneven, to tell"},
+};
+
+static void print_rest(const struct leaks *self) {
+    bool first = true;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        const struct leak_rest *rest = &self->rest[others[i].verdict];
+        if (!rest->sites) continue;
+        if (first) printf("\nNo leaks\n%*s %*s\n", FIRST, "live", SECOND, "sites");
+        first = false;
+        printf("%*s %*s  %s\n", FIRST, text_size(rest->live_bytes).s, SECOND, text_count(rest->sites).s,
+               others[i].words);
+    }
+    for (size_t i = self->retired_leaks; i < self->retired_count; i++) {
+        const struct leak_retired *retired = &self->retired[i];
+        struct text_line name;
+        if (first) printf("\nNo leaks\n%*s %*s\n", FIRST, "live", SECOND, "sites");
+        first = false;
+        printf("%*s %*s  left by %s, retired: little, or only just\n", FIRST, text_size(retired->live_bytes).s, SECOND,
+               "", text_fit(owner_text(self, retired->name, &name), 40).s);
+    }
+    if (self->retained)
+        printf("%s%*s %*s  freed, and kept by the allocator\n", first ? "\nNo leaks\n" : "", FIRST,
+               text_size(self->retained).s, SECOND, "");
+}
+
+void leaks_text(const struct leaks *self, const struct leaks_view *view) {
+    print_head(self);
+    print_verdict(self);
+    print_retired(self, view);
+    print_growing(self, view);
+    print_rest(self);
+}
