@@ -5,7 +5,6 @@ enum {
     WARM_UP_LEAST = 2,
     WARM_UP_SHARE = 10, /* one point in so many */
     WARM_UP_MOST = 20,
-    YOUNG = 2,
     LEAST = 5,   /* fewer points tell nothing */
     ENOUGH = 9,  /* from here on a point may be left out now and then, */
     PLENTY = 24, /* and it may shrink now and then */
@@ -30,10 +29,8 @@ uint32_t leak_warm_up(uint32_t points) {
     return share < WARM_UP_LEAST ? WARM_UP_LEAST : share > WARM_UP_MOST ? WARM_UP_MOST : share;
 }
 
-uint32_t leak_young(bool left) { return left ? YOUNG : 0; }
-
 uint32_t leak_judged(const struct leak_rule *rule) {
-    uint32_t out = leak_warm_up(rule->points) + leak_young(rule->left);
+    uint32_t out = leak_warm_up(rule->points) + rule->young;
     return rule->points > out ? rule->points - out : 0;
 }
 
@@ -161,7 +158,7 @@ static enum leak_verdict judge_growth(struct sequence all, const struct leak_rul
 
 struct leak_judgement leak_judge(const struct leak_change *changes, size_t count, const struct leak_rule *rule) {
     struct sequence all = {changes, count};
-    uint32_t judged = leak_judged(rule), to = rule->points - (judged ? leak_young(rule->left) : 0), from = to - judged;
+    uint32_t judged = leak_judged(rule), to = rule->points - (judged ? rule->young : 0), from = to - judged;
     struct leak_judgement out = {.first = first_growth(all, from, to)};
     if (!judged) { /* too few points to leave any out */
         out.first = 0;

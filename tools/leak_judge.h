@@ -39,6 +39,7 @@ struct leak_rule {
     /* True: a change is what is still there of what a run allocated. False: by how much the site holds more than
      * at the point before. */
     bool left;
+    uint32_t young;       /* so many of the last points are left out */
     bool forgotten;       /* of what left nothing it may not be known what it allocated */
     uint64_t floor;       /* bytes a run: what grows by less is small */
     const uint32_t *runs; /* that each point stands for; NULL: one each */
@@ -53,9 +54,8 @@ struct leak_judgement {
     double bytes_per_run, blocks_per_run;
 };
 
-/* The first points are left out for warming up, and the last because what they have may still be in use. */
+/* So many of the first points are left out. */
 uint32_t leak_warm_up(uint32_t points);
-uint32_t leak_young(bool left);
 /* So many are judged. */
 uint32_t leak_judged(const struct leak_rule *rule);
 

@@ -1,6 +1,7 @@
 /* leaks.c — see leaks.h. */
 #include "leaks.h"
 #include "resident.h"
+#include "trace_lines.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,21 +41,16 @@ struct search {
     struct leaks *leaks;
     struct leak_rule left_rule, moved_rule;
     struct cursor left, moved;
-    uint32_t runs[LEAK_POINTS_MOST];
 };
 
 static void begin_search(struct search *search, struct leaks *leaks, const struct leak_entries *left,
                          const struct leak_entries *moved, uint64_t floor) {
-    const struct leak_sites *sites = leaks->sites;
-    uint32_t any = 0;
-    *search = (struct search){.leaks = leaks, .left = {.entries = left}, .moved = {.entries = moved}};
-    for (uint32_t i = 0; i < sites->point_count; i++) any |= search->runs[i] = sites->points[i].runs;
-    search->left_rule = (struct leak_rule){.points = sites->run_count,
-                                           .left = true,
-                                           .forgotten = leaks->image->header.lost[SNAP_LOST_FOLDED] != 0,
-                                           .floor = floor};
-    search->moved_rule =
-        (struct leak_rule){.points = sites->point_count, .floor = floor, .runs = any ? search->runs : NULL};
+    *search = (struct search){.leaks = leaks,
+                              .left_rule = leaks->left_rule,
+                              .moved_rule = leaks->moved_rule,
+                              .left = {.entries = left},
+                              .moved = {.entries = moved}};
+    search->left_rule.floor = search->moved_rule.floor = floor;
 }
 
 static void end_search(struct search *search) {
@@ -219,6 +215,58 @@ static int search_owners(struct leaks *self) {
     return result;
 }
 
+/* --- which points count --- */
+
+enum { IN_USE = 2 /* what the last runs left may be in use still */ };
+
+/* When Python last looked at all its garbage, by the trace; 0: nobody says. What is garbage since then is no leak. */
+static uint64_t last_collection(const struct image *image) {
+    struct trace_line line;
+    struct jsontext value;
+    char kind[12];
+    uint64_t when = 0, time;
+    for (size_t at = 0; trace_lines_next(image, &at, &line);)
+        if (jsontext_member(line.object, "kind", &value) && jsontext_string(value, kind, sizeof kind) &&
+            strcmp(kind, "COLLECTED") == 0 && jsontext_member(line.object, "t", &value) &&
+            jsontext_number(value, &time))
+            when = time;
+    return when;
+}
+
+static uint32_t runs_after(const struct leaks *self, uint64_t when) {
+    uint32_t count = 0;
+    while (count < self->sites->run_count) {
+        const struct snap_owner *run = image_owner(self->image, self->sites->runs[self->sites->run_count - 1 - count]);
+        if (!run || run->end_ns <= when) break;
+        count++;
+    }
+    return count;
+}
+
+/* The first reading after a collection is without garbage, those after that may have some. */
+static uint32_t points_after(const struct leaks *self, uint64_t when) {
+    uint32_t count = 0;
+    while (count < self->sites->point_count &&
+           self->sites->points[self->sites->point_count - 1 - count].taken_ns > when)
+        count++;
+    return count ? count - 1 : 0;
+}
+
+static void make_rules(struct leaks *self) {
+    const struct leak_sites *sites = self->sites;
+    uint64_t collected = last_collection(self->image);
+    uint32_t any = 0;
+    for (uint32_t i = 0; i < sites->point_count; i++) any |= self->runs_of[i] = sites->points[i].runs;
+    if (collected) self->uncollected = runs_after(self, collected);
+    self->left_rule = (struct leak_rule){.points = sites->run_count,
+                                         .left = true,
+                                         .young = self->uncollected > IN_USE ? self->uncollected : IN_USE,
+                                         .forgotten = self->image->header.lost[SNAP_LOST_FOLDED] != 0};
+    self->moved_rule = (struct leak_rule){.points = sites->point_count,
+                                          .young = collected ? points_after(self, collected) : 0,
+                                          .runs = any ? self->runs_of : NULL};
+}
+
 /* --- */
 
 static int by_growth(const void *left, const void *right) {
@@ -240,6 +288,7 @@ static int measure(struct leaks *self) {
 
 int leaks_find(struct leaks *self, struct leak_sites *sites, const struct image *image, uint64_t floor) {
     *self = (struct leaks){.image = image, .sites = sites, .floor = floor};
+    make_rules(self);
     if (search_sites(self) < 0 || search_owners(self) < 0 || leaks_find_retired(self) < 0 || measure(self) < 0)
         return -1;
     if (self->count) qsort(self->list, self->count, sizeof *self->list, by_growth);

@@ -44,6 +44,9 @@ struct leaks {
     const struct image *image;
     struct leak_sites *sites;
     uint64_t floor;
+    struct leak_rule left_rule, moved_rule;
+    uint32_t uncollected; /* runs that ended since Python last looked at all its garbage; 0 also where nobody says */
+    uint32_t runs_of[LEAK_POINTS_MOST]; /* what moved_rule.runs points at */
     struct leak_finding *list;
     size_t count, room;
     struct leak_retired *retired; /* leaks first */

@@ -36,18 +36,17 @@ static void json_place(struct json *json, struct json_stacks *stacks, uint32_t s
 
 static void json_runs(struct json *json, const struct leaks *self) {
     const struct leak_sites *sites = self->sites;
-    struct leak_rule rule = {.points = sites->run_count, .left = true};
     json_object(json, "runs");
     json_number(json, "ended", sites->run_count);
     json_number(json, "warm_up", leak_warm_up(sites->run_count));
-    json_number(json, "young", leak_young(true));
-    json_number(json, "judged", leak_judged(&rule));
+    json_number(json, "young", self->left_rule.young);
+    json_number(json, "uncollected", self->uncollected);
+    json_number(json, "judged", leak_judged(&self->left_rule));
     json_end_object(json);
-    rule = (struct leak_rule){.points = sites->point_count};
     json_object(json, "readings");
     json_number(json, "taken", sites->point_count);
     json_number(json, "warm_up", leak_warm_up(sites->point_count));
-    json_number(json, "judged", leak_judged(&rule));
+    json_number(json, "judged", leak_judged(&self->moved_rule));
     json_end_object(json);
 }
 

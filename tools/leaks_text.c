@@ -29,14 +29,16 @@ static const char *plural(uint64_t count, const char *one, const char *many) { r
 
 static void print_runs(const struct leaks *self) {
     const struct leak_sites *sites = self->sites;
-    struct leak_rule left = {.points = sites->run_count, .left = true}, moved = {.points = sites->point_count};
     if (sites->run_count)
-        printf("%s %s ended, %s judged: the first %u warm up, of the last %u all may be in use\n",
-               text_count(sites->run_count).s, plural(sites->run_count, "run has", "runs have"),
-               text_count(leak_judged(&left)).s, leak_warm_up(sites->run_count), leak_young(true));
+        printf("%s %s ended, %s judged: %u are warm-up, %u %s\n", text_count(sites->run_count).s,
+               plural(sites->run_count, "run has", "runs have"), text_count(leak_judged(&self->left_rule)).s,
+               leak_warm_up(sites->run_count), self->left_rule.young,
+               self->uncollected == self->left_rule.young ? "may have garbage" : "may be in use");
     if (sites->point_count > 1)
-        printf("%s readings, %s judged: the first %u warm up\n", text_count(sites->point_count).s,
-               text_count(leak_judged(&moved)).s, leak_warm_up(sites->point_count));
+        printf("%s readings, %s judged: %u are warm-up\n", text_count(sites->point_count).s,
+               text_count(leak_judged(&self->moved_rule)).s, leak_warm_up(sites->point_count));
+    if (self->uncollected == self->left_rule.young)
+        puts("Python has not looked at all its garbage since: gc.collect() does");
 }
 
 static void print_head(const struct leaks *self) {
@@ -49,8 +51,7 @@ static void print_head(const struct leaks *self) {
 static void print_verdict(const struct leaks *self) {
     const struct leak_sites *sites = self->sites;
     size_t count = leaks_total(self);
-    struct leak_rule left = {.points = sites->run_count, .left = true}, moved = {.points = sites->point_count};
-    bool enough = leak_judged(&left) >= 5 || leak_judged(&moved) >= 5;
+    bool enough = leak_judged(&self->left_rule) >= 5 || leak_judged(&self->moved_rule) >= 5;
     if (count)
         printf("\n%s %s found\n", text_count(count).s, plural(count, "leak", "leaks"));
     else if (enough)
@@ -64,6 +65,21 @@ static void print_verdict(const struct leaks *self) {
 
 /* --- retired owners --- */
 
+/* On as many lines as it takes. */
+static void print_long(struct margin *margin, const char *text) {
+    int width = site_width(margin);
+    while (*text) {
+        struct text_line line = {""};
+        size_t length = 0;
+        for (int columns = 0; text[length] && columns < width; columns++) do
+                length++;
+            while ((text[length] & 0xC0) == 0x80);
+        snprintf(line.s, sizeof line.s, "%.*s", (int)length, text);
+        site_line(margin, line.s);
+        text += length;
+    }
+}
+
 static void print_holders(struct margin *margin, struct jsontext holders) {
     struct jsontext value;
     char text[400], line[420];
@@ -71,7 +87,7 @@ static void print_holders(struct margin *margin, struct jsontext holders) {
     for (int i = 0; i < HOLDERS && holders.length && jsontext_next(holders, &next, NULL, &value); i++) {
         if (!jsontext_string(value, text, sizeof text)) continue;
         snprintf(line, sizeof line, "held by %s", text);
-        site_line(margin, text_fit(line, site_width(margin)).s);
+        print_long(margin, text_fit(line, 300).s);
     }
 }
 

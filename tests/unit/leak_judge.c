@@ -97,7 +97,8 @@ static size_t changes_of(const struct site *site, struct leak_change *changes) {
 Test(leak_judge, verdicts) {
     struct leak_change changes[POINTS_MOST];
     for (size_t i = 0; i < sizeof sites / sizeof *sites; i++) {
-        struct leak_rule rule = {.points = sites[i].points, .left = sites[i].left, .floor = 1024};
+        struct leak_rule rule = {
+            .points = sites[i].points, .left = sites[i].left, .young = sites[i].left ? 2 : 0, .floor = 1024};
         struct leak_judgement got = leak_judge(changes, changes_of(&sites[i], changes), &rule);
         cr_expect_eq(got.verdict, sites[i].verdict, "%s: %s, not %s", sites[i].name, leak_verdict_name(got.verdict),
                      leak_verdict_name(sites[i].verdict));
@@ -107,7 +108,7 @@ Test(leak_judge, verdicts) {
 
 Test(leak_judge, figures) {
     struct leak_change changes[POINTS_MOST];
-    struct leak_rule rule = {.points = 30, .left = true, .floor = 1024};
+    struct leak_rule rule = {.points = 30, .left = true, .young = 2, .floor = 1024};
     struct leak_judgement got = leak_judge(changes, changes_of(&sites[0], changes), &rule);
     cr_expect_eq(got.first, 3);
     cr_expect_eq(got.judged, 25);
@@ -115,6 +116,18 @@ Test(leak_judge, figures) {
     cr_expect(got.monotone && got.confidence == LEAK_HIGH);
     cr_expect_eq(got.bytes_per_run, 4096.0);
     cr_expect_eq(got.blocks_per_run, 1.0);
+}
+
+/* What is young is left out, however much it is. */
+Test(leak_judge, young) {
+    struct leak_change changes[POINTS_MOST];
+    struct leak_rule rule = {.points = 30, .left = true, .young = 23, .floor = 1024};
+    size_t count = changes_of(&sites[0], changes);
+    cr_expect_eq(leak_judge(changes, count, &rule).verdict, LEAK_UNDECIDED);
+    rule.young = 22;
+    cr_expect_eq(leak_judge(changes, count, &rule).verdict, LEAK_FOUND);
+    rule.young = 40;
+    cr_expect_eq(leak_judge(changes, count, &rule).verdict, LEAK_UNDECIDED);
 }
 
 /* A reading may stand for several runs. */
@@ -133,7 +146,7 @@ Test(leak_judge, figures_by_run) {
 /* Where it is not known what dead sites had allocated, a leak that begins late cannot be told from what is replaced. */
 Test(leak_judge, forgotten) {
     struct leak_change changes[POINTS_MOST];
-    struct leak_rule rule = {.points = 60, .left = true, .floor = 1024, .forgotten = true};
+    struct leak_rule rule = {.points = 60, .left = true, .young = 2, .floor = 1024, .forgotten = true};
     struct site late = {.points = 60, .gain = since_half}, all = {.points = 60, .gain = always};
     cr_expect_eq(leak_judge(changes, changes_of(&late, changes), &rule).verdict, LEAK_PLATEAU);
     cr_expect_eq(leak_judge(changes, changes_of(&all, changes), &rule).verdict, LEAK_FOUND);

@@ -23,6 +23,7 @@ import ctypes
 import dataclasses
 import errno
 import functools
+import gc
 import json
 import logging
 import os
@@ -523,6 +524,26 @@ def outcome_of(exception: Optional[BaseException]) -> str:
     return "failed"
 
 
+_runs_ended = 0
+_runs_collected = -1  # _runs_ended when garbage was last looked at; -1: nobody looks out for that yet
+
+
+def _collected(phase: str, info: Mapping[str, int]) -> None:
+    """Says in the trace that all garbage was looked at: what is garbage still is no leak. Once a run at most, and without
+    a lock, because a collection may happen anywhere."""
+    global _runs_collected
+    if phase == "stop" and info.get("generation") == 2 and _runs_collected != _runs_ended:
+        _runs_collected = _runs_ended
+        _library.trace(b'{"kind":"COLLECTED","by":"python"}')
+
+
+def _look_out_for_collections() -> None:
+    global _runs_collected
+    if _runs_collected < 0 and gc.isenabled() and active():
+        _collected("stop", {"generation": 2}) # from here on what was collected is known
+        gc.callbacks.append(_collected)
+
+
 class Run:
     """A run: what any thread allocates while it is on is in it. As a context manager its outcome is that of the block."""
     __slots__ = ("name", "id", "outcome")
@@ -532,6 +553,7 @@ class Run:
 
     def begin(self) -> "Run":
         if _ready():
+            _look_out_for_collections()
             self.id = _check(_library.run_begin(_encoded(self.name)), "run")
         return self
 
@@ -539,6 +561,8 @@ class Run:
         number = _choice(OUTCOMES, outcome, "outcome")
         self.outcome = outcome
         if self.id:
+            global _runs_ended
+            _runs_ended += 1
             _check(_library.run_end(self.id, number), "run")
 
     def __enter__(self) -> "Run":

@@ -1,0 +1,53 @@
+"""What the tests of this room share: a program of _plants.py under memstow, and what memstow leaks says of it."""
+import json, pathlib, subprocess
+
+import support
+
+HERE = pathlib.Path(__file__).parent
+
+
+class Program:
+    def __init__(self, *argv, options=(), file="out.mst"):
+        self.file = file
+        self.process = support.start(support.MEMSTOW, "run", "--quiet", "-o", file, *options, "--", *argv,
+                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def wait_for(self, word):
+        line = self.process.stdout.readline().strip()
+        assert line == word, (line, word, self.process.poll())
+
+    def go_on(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+    def pid(self):
+        return next(entry["pid"] for entry in [support.report(self.file)["process"]])
+
+    def end(self):
+        self.go_on()
+        assert self.process.wait(30) == 0
+
+
+def plant(name, runs, step=0, **more):
+    return Program(support.PYTHON, HERE / "_plants.py", name, runs, step, **more)
+
+
+def leaks(*arguments, status=None):
+    """The JSON document of memstow leaks; its exit code is checked against it."""
+    done = support.memstow("leaks", *arguments, "--json", status=None)
+    assert done.returncode in (0, 1), (done.returncode, done.stderr)
+    document = json.loads(done.stdout)
+    assert done.returncode == (1 if document["found"] else 0), (done.returncode, document["found"])
+    assert status is None or done.returncode == status, (status, brief(document))
+    return document
+
+
+def functions(stack):
+    return [frame["function"] for frame in stack if frame["kind"] == "python"] or [frame["function"] for frame in stack]
+
+
+def brief(document):
+    """What was found, in few words."""
+    return ([f"{r['name']}: {r['live_bytes']} of {r['allocated_bytes']}, {r['holders']}" for r in document["retired"] if r["leak"]] +
+            [f"{l['model']}/{l['node']}: {l['bytes_per_run']} a run in {l['grew']} of {l['judged']} by {l['judged_by']} "
+             f"{functions(l['stack'])[:4]}" for l in document["leaks"]])

@@ -1,0 +1,299 @@
+"""Programs that leak, each as a real one did, and one that does not: _plants.py NAME RUNS [STEP]. Each does RUNS runs of small
+nodes, one of which leaks; then says "ready" and waits for a line. With STEP it also says "step" after so many runs, and waits.
+
+The table below names who is to be blamed: the owner, and the function whose call stack the memory has."""
+import asyncio, functools, gc, json, logging, mmap, os, pathlib, re, sys, threading, weakref
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path[:0] = [str(ROOT / "tools/python"), str(ROOT / "tools/comfyui")]
+import memstow # noqa: E402
+
+KB = 1024
+WEIGHTS = 300 * KB
+kept: list = []
+table: dict = {}
+
+
+def tensor(size):
+    """Memory of a size that the allocator of Python's objects leaves to malloc."""
+    return bytearray(size)
+
+
+# ---- the leaks: what ComfyUI's issues had, by the number in facts about it or by their nature
+
+class Patcher:
+    def __init__(self, weights):
+        self.weights = weights
+
+    def clone(self):
+        return Patcher(bytearray(self.weights))
+
+
+loaded: list = []
+real_model = Patcher(tensor(WEIGHTS))
+
+
+def popped_clones(run):
+    """9979: a clone is taken off the list; the finalizer that was made with it is not, and waits for the real model."""
+    owner = memstow.owner("UNET", "model", "tiny.safetensors")
+    with memstow.scope(owner):
+        loaded.append(real_model.clone())
+    weakref.finalize(real_model, lambda weights: None, loaded[0].weights)
+    weights = loaded.pop().weights
+    owner.retire()
+    from referrers import holders
+    memstow.trace({"kind": "HELD", "by": "plants", "owner": owner.id,
+                   "holders": holders(weights, {id(sys._getframe())})[:4]})
+
+
+def decode(latent):
+    decoded = tensor(60 * KB)
+    raise MemoryError(f"{len(latent)} and {len(decoded)}")
+
+
+def pinned_by_a_traceback(run):
+    """10139: the fallback runs inside except, and the error is kept: its traceback has the variables of each frame."""
+    try:
+        decode(tensor(10))
+    except MemoryError as error:
+        kept.append(error)
+
+
+class Vae:
+    def __init__(self):
+        self.features = []
+
+    def encode(self):
+        self.features.append(tensor(80 * KB))
+        raise ValueError("as planted: the features are cleared by the next line")
+
+
+vae = Vae()
+
+
+def feature_cache(run):
+    """10141, 10308: an error leaves a cache of features behind, on an object that the node cache keeps."""
+    try:
+        vae.encode()
+    except ValueError:
+        pass
+
+
+def backup(weights):
+    return bytes(weights)
+
+
+def lora_backups(run):
+    """1462, 7176: each patch is known by an id of its own, and so never put back."""
+    model = memstow.owner("UNET", "model", "base.safetensors", keys=(7, 7))
+    with memstow.scope(model):
+        table.setdefault("weights", tensor(WEIGHTS))
+        table["backup", run] = backup(table["weights"])
+
+
+def pin(address):
+    table[address] = tensor(40 * KB)
+
+
+def never_unpinned(run):
+    """11775: a table of pinned memory by address: the weights have moved when they are to be unpinned."""
+    address, moved = 2 * run, 2 * run + 1
+    pin(address)
+    table.pop(moved, None)
+
+
+def materialise(file):
+    copy = mmap.mmap(-1, 1024 * KB)
+    copy[:] = file[:]
+    return copy
+
+
+def mapped_twice(run):
+    """10896: the file is mapped, and so is a copy of it."""
+    path = pathlib.Path("weights.bin")
+    if not path.exists():
+        path.write_bytes(bytes(1024 * KB))
+    with open(path, "rb") as handle:
+        file = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
+    kept.append(materialise(file))
+    file.close()
+
+
+class Session:
+    """Half of a cycle, which will not die: its __del__ puts it among what is to be cleaned up."""
+    def __init__(self):
+        self.buffer, self.me = tensor(50 * KB), self
+
+    def __del__(self):
+        kept.append(self)
+
+
+def cycle_with_del(run):
+    Session()
+    gc.collect()
+
+
+loop = asyncio.new_event_loop()
+
+
+async def wait_for_ever(buffer):
+    await loop.create_future()
+    return buffer
+
+
+def preview():
+    return tensor(30 * KB)
+
+
+def pending_tasks(run):
+    """Tasks that wait for what never comes."""
+    async def node():
+        kept.append(asyncio.ensure_future(wait_for_ever(preview())))
+        await asyncio.sleep(0)
+    loop.run_until_complete(node())
+
+
+class Pool:
+    def __init__(self):
+        self.idle = {}
+
+    def connect(self, host):
+        return self.idle.pop(host, None) or tensor(24 * KB)
+
+    def give_back(self, host, connection):
+        self.idle[host] = connection
+
+
+pool = Pool()
+
+
+def connection_pool(run):
+    """What a pool is asked by is never the same."""
+    host = f"server?token={run}"
+    pool.give_back(host, pool.connect(host))
+
+
+class Encoder:
+    @functools.lru_cache(maxsize=None)
+    def encode(self, text):
+        return tensor(20 * KB)
+
+
+encoder = Encoder()
+
+
+def cache_without_end(run):
+    encoder.encode(f"a prompt, number {run}")
+
+
+def listener(image):
+    return lambda: image
+
+
+def listeners(run):
+    """A callback a run, each with what its closure has."""
+    kept.append(listener(tensor(16 * KB)))
+
+
+def report(image):
+    logging.getLogger("plants").warning("done", extra={"image": image})
+
+
+class Handler(logging.Handler):
+    def emit(self, record):
+        kept.append(record)
+
+
+def log_records(run):
+    """A log of all that ever was."""
+    if run == 0:
+        logging.getLogger("plants").addHandler(Handler())
+        logging.getLogger("plants").propagate = False
+    image = tensor(12 * KB)
+    report(image)
+
+
+# ---- what only looks like a leak
+
+recent: list = []
+initialised: dict = {}
+patterns: list = []
+
+
+def clean(run):
+    """What an honest node does: initialises once, fills a cache that ends, replaces what it had, and comes and goes."""
+    if not initialised:
+        initialised["tables"] = [tensor(10 * KB) for _ in range(50)]
+    recent.append(tensor(100 * KB))
+    del recent[:-7]
+    initialised["last"] = tensor(200 * KB)
+    if run % 3 == 0:
+        initialised["sometimes"] = tensor((run % 5 + 1) * 100 * KB)
+    words = json.loads(json.dumps({str(i): list(range(i % 50)) for i in range(500)}))
+    re.compile(f"{run}+").match("1")
+    cycle = [tensor(20 * KB)]
+    cycle.append(cycle)
+    try:
+        raise ValueError(words)
+    except ValueError:
+        pass
+    threads = [threading.Thread(target=lambda: sorted(str(i) for i in range(1000))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    async def node():
+        await asyncio.gather(*(asyncio.sleep(0) for _ in range(20)))
+    loop.run_until_complete(node())
+    with mmap.mmap(-1, 512 * KB) as scratch:
+        scratch[:10] = b"0123456789"
+    model = memstow.owner("CLIP", "model", f"clip {run % 2}")
+    with memstow.scope(model):
+        weights = tensor(500 * KB)
+    del weights
+    model.retire()
+
+
+# name: (owner's name or None, function, whether an owner is gone that still has memory)
+LEAKS = {
+    "popped_clones": ("UNET", "Patcher.clone", True),
+    "pinned_by_a_traceback": (None, "decode", False),
+    "feature_cache": (None, "Vae.encode", False),
+    "lora_backups": ("UNET", "backup", False),
+    "never_unpinned": (None, "pin", False),
+    "mapped_twice": (None, "materialise", False),
+    "cycle_with_del": (None, "Session.__init__", False),
+    "pending_tasks": (None, "preview", False),
+    "connection_pool": (None, "Pool.connect", False),
+    "cache_without_end": (None, "Encoder.encode", False),
+    "listeners": (None, "listeners", False),
+    "log_records": (None, "log_records", False),
+}
+
+
+def wait(word):
+    print(word, flush=True)
+    sys.stdin.readline()
+
+
+def main():
+    name, runs, step = sys.argv[1], int(sys.argv[2]), int((sys.argv[3:] or ["0"])[0])
+    work = globals()[name]
+    nodes = [(memstow.owner("Honest", "node", "node 1", keys=(1, 1)), clean)]
+    if work is not clean:
+        nodes.append((memstow.owner("Leaky", "node", "node 2", keys=(1, 2)), work))
+    for run in range(runs):
+        with memstow.run(f"run {run}"):
+            for node, function in nodes:
+                with memstow.scope(node):
+                    function(run)
+        if step and (run + 1) % step == 0:
+            wait("step")
+    gc.collect()
+    wait("ready")
+
+
+if __name__ == "__main__":
+    main()
+    os._exit(0)
