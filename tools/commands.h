@@ -11,6 +11,7 @@ enum exit_code {
     EXIT_OVER = 1,       /* over a threshold, or a fault found; or a process did not do what it was asked for */
     EXIT_USAGE = 2,      /* wrong usage */
     EXIT_UNREADABLE = 3, /* input unreadable or damaged; or output that could not be written */
+    EXIT_PROGRAM = 4,    /* the program under check failed by itself */
 };
 
 int cmd_run(int argc, char **argv);
@@ -27,6 +28,7 @@ int cmd_restore(int argc, char **argv);
 int cmd_release(int argc, char **argv);
 int cmd_trigger(int argc, char **argv);
 int cmd_reap(int argc, char **argv);
+int cmd_lifecycle(int argc, char **argv);
 
 /* "memstow: …" on stderr. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -113,6 +113,11 @@ void launch_wait(struct launch *launch, void (*tick)(void *context), void *conte
     }
 }
 
+void launch_forget(const struct launch *launch) {
+    sigaction(SIGCHLD, &launch->outer_child_action, NULL);
+    sigprocmask(SIG_SETMASK, &launch->outer_mask, NULL);
+}
+
 int launch_exit_code(const struct launch *launch) {
     return WIFSIGNALED(launch->status) ? 128 + WTERMSIG(launch->status) : WEXITSTATUS(launch->status);
 }

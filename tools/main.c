@@ -25,6 +25,7 @@ static const struct command commands[] = {
     {"restore", cmd_restore, "bring what was stowed back into memory"},
     {"release", cmd_release, "give back what an owner does not use"},
     {"trigger", cmd_trigger, "have policies applied now"},
+    {"lifecycle", cmd_lifecycle, "start, use and close a program, and see that nothing is left"},
     {"reap", cmd_reap, "find and end what a program left running that is gone itself"},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };

@@ -111,6 +111,7 @@ static void set_number(const char *name, uint64_t value) {
 static void set_environment(void *context) {
     const struct start *start = context;
     char run_id[33];
+    if (start->also) start->also(start->also_context);
     for (size_t i = 0; i < sizeof start->run_id; i++) snprintf(run_id + 2 * i, 3, "%02x", start->run_id[i]);
     if (start->verdict != PROGRAM_MUSL) set_preload(start->library);
     setenv("MEMSTOW_OUT", start->template.text, 1);

@@ -47,6 +47,8 @@ struct start {
     struct template template;
     char sample[32];
     uint8_t run_id[16];
+    void (*also)(void *context); /* in the child, before the environment is set; NULL: nothing */
+    void *also_context;
 };
 
 /* Takes an option of START_OPTIONS, or complains about one that is none: 0, or an exit code. */

@@ -60,6 +60,12 @@ for words, message in (
           for seconds in ("", "0", "-1", "5m", "1.5", "9" * 12)),
         (("reap", "--kill"), "unknown option --kill"),
         (("reap", "--end=1"), "--end takes no value"),
+        (("lifecycle",), "one SCENARIO is needed"),
+        *((("lifecycle", f"--test={tests}", "x"), f"--test={tests}: not some of T1 to T6")
+          for tests in ("", "T", "T0", "T7", "T1,", "T1;T2", "1", "T11")),
+        *((("lifecycle", f"--repeat={number}", "x"), f"--repeat={number}: not a number from 1 to 9999")
+          for number in ("", "0", "-1", "x", "10000", "1.5")),
+        (("lifecycle", "--observe=long", "x"), "--observe=long: not a time like 60s"),
         (("watch",), "no command given"),
         *((("watch", f"--grace={time}", "true"), f"--grace={time}: not a time like 60s, 500ms or 2m")
           for time in ("", "x", "-1s", "60x", "1e3", "25h", "1.2.3s", "9" * 20)),
@@ -71,7 +77,7 @@ for words, message in (
 alone, help = memstow(status=2), memstow("--help").stdout
 assert not alone.stdout and alone.stderr.startswith("memstow: no command given (see 'memstow --help')\nusage: memstow COMMAND ")
 assert help.startswith(alone.stderr.split("\n", 1)[1]), alone.stderr
-for command in ("", "run", "watch", "report", "diff", "decisions", "snapshot", "ps", "owners", "stow", "restore", "release", "trigger", "reap"):
+for command in ("", "run", "watch", "report", "diff", "decisions", "snapshot", "ps", "owners", "stow", "restore", "release", "trigger", "reap", "lifecycle"):
     text = memstow(*command.split(), "--help").stdout
     assert text.startswith("usage: memstow") and max(map(len, text.split("\n"))) <= 80, command
     if command:

@@ -1,0 +1,25 @@
+/* scenario.c — fuzz target: whatever a scenario says, it is read or refused, and what was read can be relied on. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "scenario.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static struct scenario scenario;
+    char *text = malloc(size + 1); /* a sanitizer sees each byte too far */
+    if (!text) return 0;
+    memcpy(text, data, size);
+    int result = scenario_parse(&scenario, "fuzz", text, size);
+    if ((result < 0) != (scenario.error[0] != 0)) abort();
+    if (result == 0 && (!scenario.program || !scenario.repeat)) abort();
+    for (size_t i = 0; result == 0 && i < scenario.step_count; i++) {
+        const struct step *step = &scenario.steps[i];
+        if (step->verb >= VERBS || step->phase >= PHASES || !step->text || !step->within_ns) abort();
+        if (step->verb == VERB_SIGNAL && !scenario_signal(step->text)) abort();
+    }
+    scenario_clear(&scenario);
+    free(text);
+    return 0;
+}
