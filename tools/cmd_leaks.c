@@ -6,7 +6,7 @@
 #include "series.h"
 #include "subject.h"
 #include "text.h"
-#include "threshold.h"
+#include "thresholds.h"
 #include "top.h"
 
 #include <getopt.h>
@@ -127,10 +127,9 @@ static int run(struct choice *choice, char **arguments, int count) {
 /* --- options --- */
 
 static bool parse_floor(const char *string, uint64_t *floor) {
-    struct limits limits = {.count = 0};
-    if (!limits_parse(&limits, string) || limits.count != 1 || limits.list[0].kind != LIMIT_BYTES) return false;
-    if (limits.list[0].value >= (double)(UINT64_C(1) << 60)) return false;
-    *floor = (uint64_t)limits.list[0].value;
+    double size;
+    if (!limits_parse_size(string, &size) || size >= (double)(UINT64_C(1) << 60)) return false;
+    *floor = (uint64_t)size;
     return true;
 }
 
