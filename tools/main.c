@@ -16,7 +16,7 @@ static const struct command commands[] = {
     {"watch", cmd_watch, "run a program and say what is left of it at its end"},
     {"report", cmd_report, "what a process holds, and what is left of it"},
     {"diff", cmd_diff, "what grew from one file to another"},
-    {"leaks", cmd_leaks, "what grows from run to run, and what is left of owners that are gone"},
+    {"leaks", cmd_leaks, "what grows from run to run, and what gone owners left behind"},
     {"decisions", cmd_decisions, "why models were kept, put away or freed"},
     {"snapshot", cmd_snapshot, "copy the ledger of a running process"},
     {"ps", cmd_ps, "which processes are tracked now"},

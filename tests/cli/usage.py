@@ -9,7 +9,14 @@ for words, message in (
         (("run", "-o", "", "true"), "-o '': not a file name"),
         (("snapshot", "1", "-o", "-"), "-: it cannot go to standard output"),
         (("frobnicate",), "unknown command 'frobnicate'"),
-        (("leaks", "x.mst"), "unknown command 'leaks'"),
+        (("leaks",), "one FILE or PID is needed, or several FILEs"),
+        (("leaks", "--by=model", "x.mst"), "unknown option --by"),
+        (("leaks", "--top=-1", "x.mst"), "--top=-1: not a number"),
+        *((("leaks", f"--min={size}", "x.mst"), f"--min={size}: not a size like 64K or 1M") for size in ("", "5%", "9x", "-1", "1K,2K")),
+        *((("leaks", f"--runs={runs}", "--series=y", "1"), f"--runs={runs}: not a number above 0") for runs in ("0", "-1", "x", "9" * 12)),
+        (("leaks", "--runs=3", "x.mst"), "--runs goes with --series"),
+        (("leaks", "--series=y", "x.mst"), "--series goes with one PID"),
+        (("leaks", "--series=y", "1", "2"), "--series goes with one PID"),
         (("report",), "one FILE or PID is needed"),
         (("report", "a", "b"), "one FILE or PID is needed"),
         (("report", "--colour", "x.mst"), "unknown option --colour"),
@@ -77,7 +84,7 @@ for words, message in (
 alone, help = memstow(status=2), memstow("--help").stdout
 assert not alone.stdout and alone.stderr.startswith("memstow: no command given (see 'memstow --help')\nusage: memstow COMMAND ")
 assert help.startswith(alone.stderr.split("\n", 1)[1]), alone.stderr
-for command in ("", "run", "watch", "report", "diff", "decisions", "snapshot", "ps", "owners", "stow", "restore", "release", "trigger", "reap", "lifecycle"):
+for command in ("", "run", "watch", "report", "diff", "decisions", "snapshot", "ps", "owners", "stow", "restore", "release", "trigger", "reap", "lifecycle", "leaks"):
     text = memstow(*command.split(), "--help").stdout
     assert text.startswith("usage: memstow") and max(map(len, text.split("\n"))) <= 80, command
     if command:
@@ -85,5 +92,5 @@ for command in ("", "run", "watch", "report", "diff", "decisions", "snapshot", "
 assert memstow("--version").stdout == memstow("-V").stdout and memstow("-V").stdout.startswith("memstow ")
 assert memstow("help").stdout == memstow("--help").stdout
 assert "3 /proc cannot be" in memstow("ps", "--help").stdout
-for words in (("report", ""), ("diff", "", ""), ("owners", "")):
+for words in (("report", ""), ("diff", "", ""), ("owners", ""), ("leaks", "")):
     assert memstow(*words, status=3).stderr == "memstow: '': not a file name, and no PID\n"

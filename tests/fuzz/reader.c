@@ -1,5 +1,5 @@
 /* reader.c — fuzz target: whatever the bytes, the reader, the split of resident memory, the groups, the call stacks,
- * the decisions and the writer end without harm. */
+ * the decisions, the search for leaks and the writer end without harm. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -7,8 +7,10 @@
 #include "decisions.h"
 #include "estimate.h"
 #include "groups.h"
+#include "leaks.h"
 #include "reader.h"
 #include "resident.h"
+#include "series.h"
 #include "stacks.h"
 #include "writer.h"
 
@@ -56,7 +58,20 @@ static void use_decisions(const struct image *image, FILE *nowhere) {
     decisions_clear(&decisions);
 }
 
+static void use_leaks(const struct image *image) {
+    static struct leak_sites sites;
+    struct leaks leaks;
+    leak_sites_begin(&sites);
+    if (leak_sites_read(&sites, image) == 0 && series_unpack(&sites, image) == 0) {
+        if (leaks_find(&leaks, &sites, image, LEAKS_FLOOR) == 0)
+            for (uint32_t i = 0; i < sites.run_count && i < 10; i++) leaks_run(&leaks, i);
+        leaks_clear(&leaks);
+    }
+    leak_sites_end(&sites);
+}
+
 static void use(struct image *image) {
+    use_leaks(image);
     struct resident resident;
     if (resident_split(&resident, image) == 0) resident_clear(&resident);
     if (estimate_stacks(image) == 0 && image->variances)

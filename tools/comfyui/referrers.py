@@ -1,6 +1,6 @@
 """Who holds an object that should be gone: the Python objects that refer to it, outwards until something has a name — a
-variable of a module, an attribute of a class, a local variable of a function that runs. Bounded in time: looking at all
-objects once takes 50 to 100 ms in a ComfyUI. Runs on the worker thread, between two runs."""
+variable of a module, an attribute of a class, a local variable of a function that runs. Bounded in processor time: looking at all
+objects once takes 50 to 100 ms in a ComfyUI, and on a busy machine several times as long. Runs on the worker thread, between two runs."""
 import gc
 import sys
 import time
@@ -43,7 +43,7 @@ def _step(container: Any, thing: Any, path: str) -> str:
 
 def holders(target: Any, ignored: set) -> list[str]:
     """What holds the target, one line a holder, those with the shortest path first. `ignored`: ids of objects of our own."""
-    end, modules = time.monotonic() + SECONDS, _modules()
+    end, modules = time.thread_time() + SECONDS, _modules()
     paths, level, seen, found = {id(target): ""}, [target], {id(target)}, []
     ours = ignored | {id(paths), id(seen), id(found), id(modules)}
     for _depth in range(DEPTH):
@@ -72,7 +72,7 @@ def holders(target: Any, ignored: set) -> list[str]:
             else:
                 paths[id(container)] = _step(container, thing, path)
                 following.append(container)
-            if len(found) >= MOST or time.monotonic() > end:
+            if len(found) >= MOST or time.thread_time() > end:
                 return found or _unnamed(following, paths)
         if not following:
             break

@@ -102,6 +102,7 @@ class Registry:
         self.this_run: dict = {}
         self.phase = "starting"
         self.trace = lambda kind, **values: None
+        self.on_gone = lambda owner, ranges: None # a model died, which had these
 
     # ---- who is there
 
@@ -133,6 +134,7 @@ class Registry:
                 self.trace("LOST", owner=identity.owner.id, name=identity.owner.name, patcher=0, inner=identity.key,
                            phase=self.phase, stack=stack[::-1])
             identity.owner.retire()
+            self.on_gone(identity.owner, identity.assigned)
         except OSError as error:
             log.debug("a model that died: %s", error)
 

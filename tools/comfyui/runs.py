@@ -13,6 +13,7 @@ from typing import Any, Callable, Optional
 from . import caches, log, memstow, report, unload
 from .checkpoints import siblings
 from .hooks import Watch, quietly, resident, wrap
+from .leftovers import Leftovers
 from .policy_node import NODE
 from .referrers import holders
 from .registry import Identity, Registry, Setting, for_one_run, patchers_in
@@ -48,6 +49,8 @@ class Runs:
         self.tickets: "queue.SimpleQueue[Ticket]" = queue.SimpleQueue()
         self.last: Optional[dict] = None      # the last report
         self.cleanup: Optional[str] = None
+        self.leftovers = Leftovers(registry.trace)
+        registry.on_gone = self.leftovers.add
 
     # ---- the run
 
@@ -105,6 +108,7 @@ class Runs:
             if identity.changed:
                 self.watch.assign(identity)
         self.trigger("run_ended", f"run {run['number']} {run['outcome']}", run)
+        self.leftovers.look()
         self.button.parts.age()
         self.registry.this_run = {}
         self.watch.prompt = {}

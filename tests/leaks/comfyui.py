@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+# needs: comfyui
+# timeout: 600
+# alone
+"""A real ComfyUI under memstow. A dozen runs of honest nodes: no leak is found. Then as many with three nodes that leak: weights
+of a model that was freed, which a list has; copies of weights; features that an error leaves behind. Each is found, and blamed on
+its model or node and its function; of the weights it is said who has them."""
+import sys
+
+import support
+from _leaks import HERE, brief, functions, leaks
+
+sys.path.insert(0, str(support.ROOT / "tests/comfyui"))
+from _comfy import Comfy, link, policy, sample, unet # noqa: E402
+
+RUNS = 12
+
+
+def workflow(seed, *kinds):
+    found, model = {"unet": unet(), "policy": policy("unet", "free")}, "policy"
+    for kind in kinds:
+        found[kind] = {"class_type": kind, "inputs": {"model": link(model), "seed": seed}}
+        model = kind
+    return {**found, **sample(model, seed)}
+
+
+def failing(seed):
+    found = workflow(seed)
+    found["features"] = {"class_type": "FeatureCache", "inputs": {"latent": link("sample"), "seed": seed}}
+    found["digest"]["inputs"]["value"] = link("features")
+    return found
+
+
+def repeat(make, first, status="success"):
+    for seed in range(first, first + RUNS):
+        comfy.run(make(seed), status)
+    document = leaks(comfy.pid())
+    print(make.__name__, brief(document), document["runs"], document["not_leaks"])
+    return document
+
+
+def blamed(document, **owner):
+    """The functions of what was found at this node or model, and their bytes a run."""
+    found = [l for l in document["leaks"] if all(l[key] == value for key, value in owner.items())]
+    return {name for l in found for name in functions(l["stack"])[:1]}, sum(l["bytes_per_run"] for l in found)
+
+
+def leaking(seed):
+    return workflow(seed, "KeepWeights", "PatchWithoutEnd")
+
+
+comfy = Comfy("memstow", ffn=4096, before=((HERE / "_leaking_nodes.py").read_text(),))
+try:
+    document = repeat(workflow, 1000)
+    assert not document["found"] and document["runs"]["judged"] >= 8, (brief(document), document["runs"])
+
+    document = repeat(leaking, 2000)
+    gone = [r for r in document["retired"] if r["leak"]]
+    assert [r["origin"] for r in gone] == ["tiny.safetensors"], brief(document)
+    assert gone[0]["owners"] >= RUNS - 1 and gone[0]["live_bytes"] >= 4 * 2**20 * (RUNS - 1), gone
+    assert any("aaa_other.kept[" in holder for holder in gone[0]["holders"]), gone[0]["holders"]
+    found, grown = blamed(document, node="PatchWithoutEnd")
+    assert found == {"PatchWithoutEnd.patch"} and grown >= 2**20, brief(document)
+    assert {l["node"] for l in document["leaks"]} <= {"PatchWithoutEnd", "UNETLoader"}, brief(document)
+
+    document = repeat(failing, 3000, "error")
+    found, grown = blamed(document, node="FeatureCache")
+    assert "FeatureCache.encode" in found and 400_000 <= grown, brief(document)
+    support.memstow("snapshot", comfy.pid(), "-o", "leaks.mst")
+    text = support.memstow("leaks", "leaks.mst", status=1).stdout
+    print(text)
+    assert "aaa_other.kept[" in text, text
+except BaseException:
+    print(comfy.log()[-3000:])
+    raise
+finally:
+    comfy.stop()
