@@ -89,3 +89,5 @@ void line_end(struct line *self) {
     put_text(self, "}");
     trace_add(self->text, self->used);
 }
+
+void line_close(struct line *self) { put_text(self, "}\n"); }

@@ -25,6 +25,8 @@ void line_string(struct line *self, const char *key, const char *text);
 /* An array of two numbers. */
 void line_pair(struct line *self, const char *key, uint64_t first, uint64_t second);
 void line_end(struct line *self);
+/* For a file in place of the trace: ends it, with a newline. */
+void line_close(struct line *self);
 
 #pragma GCC visibility pop
 

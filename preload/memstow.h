@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 /* Version of this interface: major << 16 | minor. Functions are added with a new minor, never changed. */
-#define MEMSTOW_ABI_VERSION 0x00010001u
+#define MEMSTOW_ABI_VERSION 0x00010002u
 
 /* The version that the library in the process implements. */
 uint32_t memstow_abi_version(void);
@@ -210,6 +210,60 @@ int32_t memstow_request_done(uint64_t ticket, int64_t result, const char *text);
  * file is no snapshot of this user's; -ENOENT: there is no such folder; -EIO: it could not be written, or the ledger
  * not be read; -ECHILD: the command could not be run. */
 int32_t memstow_snapshot(const char *path);
+
+/* --- clean endings (docs/endings.md): since 1.2. These need no ledger --- */
+
+/* Where the log of a shutdown goes, and the list of processes for `memstow reap`: by default shutdown.log and
+ * process_registry.json in the folder that the process is in when either is first needed. NULL: as it is. */
+int32_t memstow_shutdown_files(const char *log, const char *registry);
+
+/* The stages of a shutdown, one after the other. */
+enum memstow_stage {
+    MEMSTOW_STOP_ACCEPTING = 1,
+    MEMSTOW_DRAIN = 2,
+    MEMSTOW_CANCEL = 3, /* run only when a handler of DRAIN failed, or took longer than it may */
+    MEMSTOW_CLEAN = 4,
+};
+
+struct memstow_handler {
+    uint32_t size;
+    uint32_t stage;
+    const char *name;      /* at most 63 bytes; no other has it */
+    const char *after;     /* names, with commas between them, of those in its stage that end before it begins */
+    uint32_t milliseconds; /* it may take; 0: 10,000. Who takes longer is left to itself, and the next go on */
+    uint32_t parallel;     /* 1: others may run beside it */
+    int32_t (*run)(void *context); /* on a thread of its own; 0, or -errno */
+    void *context;
+};
+
+/* -EEXIST: there is one of that name; -ENOSPC: there are MEMSTOW_HANDLERS. */
+enum { MEMSTOW_HANDLERS = 256 };
+int32_t memstow_shutdown_handler(const struct memstow_handler *handler);
+
+/* A process that this one has started is to end with it, or with keep = 1 to live on. It is known by pid and start, and
+ * stands in the list from now on. Its process group ends with it when it leads one. -ESRCH: there is no such process. */
+int32_t memstow_shutdown_process(int32_t pid, const char *name, uint32_t keep);
+int32_t memstow_shutdown_forget(int32_t pid);
+
+/* Begins: from now on the process has `milliseconds` (0: 30,000) to end. When they are over memstow ends it, with the
+ * exit status `status`, whatever its threads are doing, and its processes with it: this is the only function of memstow
+ * that ends a process. -EALREADY: it has begun. */
+int32_t memstow_shutdown_begin(const char *reason, uint32_t milliseconds, int32_t status);
+/* From now on the signal begins a shutdown so, before the handler that the program has for it is called: the limit holds
+ * though nothing of the program's ever gets to run. Not in forked children. -EINVAL: it has no handler. */
+int32_t memstow_shutdown_on_signal(int32_t number, uint32_t milliseconds, int32_t status);
+/* Runs the handlers of a stage: how many failed or took too long. */
+int64_t memstow_shutdown_run(uint32_t stage);
+/* A line in the log, of what the program itself does: a step, the name of what it is about, and 0 or -errno. */
+int32_t memstow_shutdown_step(const char *step, const char *name, int64_t result);
+/* Ends the registered processes: SIGTERM, after `milliseconds` (0: 5,000) SIGKILL. How many had to be killed. */
+int64_t memstow_shutdown_processes(uint32_t milliseconds);
+/* Notes in the log what is left, threads and processes: how many. 1: the process does not end, after all, and is not
+ * ended; 0: it has what is left of its time to end. */
+int64_t memstow_shutdown_end(uint32_t goes_on);
+
+/* All of it, for a program whose handlers are C: begin, the four stages, processes, end. The sum of what they return. */
+int64_t memstow_shutdown(const char *reason, uint32_t milliseconds, int32_t status);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,131 @@
+/* register_shutdown.c — the entry points of memstow.h for clean endings.
+ * In: the program's calls, with any argument. Out: the same to shutdown.c and shutdown_processes.c, once the arguments
+ * have been looked at. Every call keeps errno, and notes why it failed for memstow_error. */
+#include "memstow.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "entry.h"
+#include "ledger.h"
+#include "shutdown.h"
+#include "shutdown_log.h"
+#include "shutdown_processes.h"
+
+enum { NAME_ROOM = 64, AFTER_ROOM = 512, MS = 1000000, HANDLER_LEAST = sizeof(struct memstow_handler) };
+
+/* In a sandbox no file is opened. */
+static bool is_refused(void) {
+    shutdown_check_process();
+    return ledger_is_sealed();
+}
+
+static int64_t sealed(void) { return entry_fails(-ENODEV, "the process is in a sandbox"); }
+
+ENTRY int32_t memstow_shutdown_files(const char *log, const char *registry) {
+    char first[SHUTDOWN_PATH], second[SHUTDOWN_PATH];
+    if (is_refused()) return (int32_t)sealed();
+    if (!entry_text(first, sizeof first, log) || !entry_text(second, sizeof second, registry))
+        return (int32_t)entry_fails(-EFAULT, "a path cannot be read");
+    if (!shutdown_log_files(first, second)) return (int32_t)entry_fails(-ENAMETOOLONG, "a path is too long");
+    return 0;
+}
+
+static int32_t add_handler(const struct memstow_handler *handler) {
+    char name[NAME_ROOM + 1], after[AFTER_ROOM + 1];
+    if (!entry_text(name, sizeof name, handler->name) || !entry_text(after, sizeof after, handler->after))
+        return (int32_t)entry_fails(-EFAULT, "a name cannot be read");
+    if (!name[0] || strlen(name) >= NAME_ROOM || strchr(name, ',') || strlen(after) >= AFTER_ROOM)
+        return (int32_t)entry_fails(-EINVAL, "a name is empty, too long, or has a comma in it");
+    if (handler->stage < MEMSTOW_STOP_ACCEPTING || handler->stage > MEMSTOW_CLEAN || !handler->run)
+        return (int32_t)entry_fails(-EINVAL, "no such stage, or no function");
+    int result = shutdown_handler(handler, name, after);
+    if (result == -EEXIST) return (int32_t)entry_fails(result, "there is a handler of that name");
+    if (result == -ENOSPC) return (int32_t)entry_fails(result, "there are 256 handlers");
+    return (int32_t)entry_result(result);
+}
+
+ENTRY int32_t memstow_shutdown_handler(const struct memstow_handler *handler) {
+    struct memstow_handler copy = {0};
+    uint32_t size = 0;
+    if (is_refused()) return (int32_t)sealed();
+    if (!entry_in(&size, handler, sizeof size)) return (int32_t)entry_fails(-EFAULT, "the handler cannot be read");
+    if (size < HANDLER_LEAST) return (int32_t)entry_fails(-EINVAL, "the handler's size is that of no version");
+    if (!entry_in(&copy, handler, sizeof copy)) return (int32_t)entry_fails(-EFAULT, "the handler cannot be read");
+    return add_handler(&copy);
+}
+
+ENTRY int32_t memstow_shutdown_process(int32_t pid, const char *name, uint32_t keep) {
+    char text[NAME_ROOM];
+    if (is_refused()) return (int32_t)sealed();
+    if (!entry_text(text, sizeof text, name)) return (int32_t)entry_fails(-EFAULT, "the name cannot be read");
+    int result = pid < 2 ? -ESRCH : shutdown_process_add((uint32_t)pid, text, keep == 1);
+    if (result == -ESRCH) return (int32_t)entry_fails(result, "no such process, or this one");
+    if (result == -ENOSPC) return (int32_t)entry_fails(result, "there are 256 processes");
+    if (result == -EIO) return (int32_t)entry_fails(result, "process_registry.json cannot be written");
+    return (int32_t)entry_result(result);
+}
+
+ENTRY int32_t memstow_shutdown_forget(int32_t pid) {
+    if (is_refused()) return (int32_t)sealed();
+    int result = pid < 2 ? -ENOENT : shutdown_process_forget((uint32_t)pid);
+    return result == -ENOENT ? (int32_t)entry_fails(result, "no such process is registered")
+                             : (int32_t)entry_result(result);
+}
+
+ENTRY int32_t memstow_shutdown_begin(const char *reason, uint32_t milliseconds, int32_t status) {
+    char text[256];
+    if (is_refused()) return (int32_t)sealed();
+    if (!entry_text(text, sizeof text, reason)) return (int32_t)entry_fails(-EFAULT, "the reason cannot be read");
+    uint64_t ms = milliseconds ? milliseconds : SHUTDOWN_LIMIT_S * 1000;
+    int result = shutdown_begin(text, ms * MS, status);
+    return result == -EALREADY ? (int32_t)entry_fails(result, "a shutdown has begun") : (int32_t)entry_result(result);
+}
+
+ENTRY int32_t memstow_shutdown_on_signal(int32_t number, uint32_t milliseconds, int32_t status) {
+    int kept = errno;
+    if (is_refused()) return (int32_t)sealed();
+    uint64_t ms = milliseconds ? milliseconds : SHUTDOWN_LIMIT_S * 1000;
+    int result = shutdown_on_signal(number, ms * MS, status);
+    errno = kept;
+    return result < 0 ? (int32_t)entry_fails(result, "no such signal, or the program has no handler for it") : 0;
+}
+
+ENTRY int64_t memstow_shutdown_run(uint32_t stage) {
+    if (is_refused()) return sealed();
+    if (stage < MEMSTOW_STOP_ACCEPTING || stage > MEMSTOW_CLEAN) return entry_fails(-EINVAL, "no such stage");
+    int kept = errno;
+    int64_t result = shutdown_run(stage);
+    errno = kept;
+    return result;
+}
+
+ENTRY int32_t memstow_shutdown_step(const char *step, const char *name, int64_t result) {
+    char what[NAME_ROOM], whose[NAME_ROOM];
+    if (is_refused()) return (int32_t)sealed();
+    if (!entry_text(what, sizeof what, step) || !entry_text(whose, sizeof whose, name))
+        return (int32_t)entry_fails(-EFAULT, "a name cannot be read");
+    shutdown_log_step(what, whose, result, 0);
+    return 0;
+}
+
+ENTRY int64_t memstow_shutdown_processes(uint32_t milliseconds) {
+    if (is_refused()) return sealed();
+    uint64_t ms = milliseconds ? milliseconds : SHUTDOWN_PROCESS_S * 1000;
+    return shutdown_processes_end(ms * MS);
+}
+
+ENTRY int64_t memstow_shutdown_end(uint32_t goes_on) {
+    if (is_refused()) return sealed();
+    int64_t result = shutdown_end(goes_on == 1);
+    return result == -ENOENT ? entry_fails(result, "no shutdown has begun") : result;
+}
+
+ENTRY int64_t memstow_shutdown(const char *reason, uint32_t milliseconds, int32_t status) {
+    int64_t result = memstow_shutdown_begin(reason, milliseconds, status);
+    if (result < 0) return result;
+    for (uint32_t stage = MEMSTOW_STOP_ACCEPTING; stage <= MEMSTOW_CLEAN; stage++)
+        result += memstow_shutdown_run(stage);
+    result += memstow_shutdown_processes(0);
+    return result + memstow_shutdown_end(0);
+}

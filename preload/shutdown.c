@@ -1,0 +1,350 @@
+/* shutdown.c — how a program ends; see shutdown.h. */
+#include "shutdown.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "lock.h"
+#include "os.h"
+#include "shutdown_log.h"
+#include "shutdown_processes.h"
+#include "stow_thread.h"
+
+enum { NAME = 64, AFTER = 512, TASKS_MOST = 64, MS = 1000000 };
+#define STEP_NS (20 * MS)
+
+enum state { IDLE, WAITING, RUNNING, DONE, LATE };
+
+struct handler {
+    int32_t (*run)(void *context);
+    void *context;
+    uint64_t limit_ns, begun_ns;
+    uint32_t stage;
+    bool parallel;
+    uint32_t state; /* set to DONE by its thread, unless it was LATE before */
+    int32_t result;
+    char name[NAME], after[AFTER];
+};
+
+static struct handler handlers[MEMSTOW_HANDLERS];
+static uint32_t count;
+static struct lock lock;
+static uint32_t owner_pid;
+
+/* The limit. */
+static struct {
+    uint32_t armed; /* what its thread waits on */
+    uint64_t end_ns;
+    int status;
+    struct stow_thread *thread;
+} limit;
+static int64_t late_drains;
+
+void shutdown_check_process(void) {
+    uint32_t pid = os_pid(), before = __atomic_load_n(&owner_pid, __ATOMIC_RELAXED);
+    if (before == pid ||
+        !__atomic_compare_exchange_n(&owner_pid, &before, pid, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        return;
+    if (!before) return;
+    count = 0;
+    late_drains = 0;
+    memset(&lock, 0, sizeof lock);
+    memset(&limit, 0, sizeof limit);
+    shutdown_processes_reset();
+}
+
+/* --- handlers --- */
+
+static bool is_taken(const char *name) {
+    for (uint32_t i = 0; i < count; i++)
+        if (strcmp(handlers[i].name, name) == 0) return true;
+    return false;
+}
+
+int shutdown_handler(const struct memstow_handler *handler, const char *name, const char *after) {
+    uint64_t limit_ns = (uint64_t)handler->milliseconds * MS;
+    if (!lock_wait(&lock)) return -EBUSY;
+    int result = is_taken(name) ? -EEXIST : count == MEMSTOW_HANDLERS ? -ENOSPC : 0;
+    if (result == 0) {
+        struct handler *self = &handlers[count];
+        *self = (struct handler){.run = handler->run,
+                                 .context = handler->context,
+                                 .limit_ns = limit_ns ? limit_ns : SHUTDOWN_HANDLER_S * UINT64_C(1000000000),
+                                 .stage = handler->stage,
+                                 .parallel = handler->parallel == 1};
+        os_copy(self->name, NAME, name);
+        os_copy(self->after, AFTER, after);
+        __atomic_store_n(&count, count + 1, __ATOMIC_RELEASE);
+    }
+    lock_let_go(&lock);
+    return result;
+}
+
+static uint32_t state_of(const struct handler *self) { return __atomic_load_n(&self->state, __ATOMIC_ACQUIRE); }
+
+static bool is_over(const struct handler *self) { return state_of(self) == DONE || state_of(self) == LATE; }
+
+/* Whether a list of names, with commas between them, has this one. */
+static bool names(const char *list, const char *name) {
+    size_t length = strlen(name);
+    for (const char *at = list; *at; at += *at == ',') {
+        at += strspn(at, " ");
+        size_t part = strcspn(at, ","), trimmed = part;
+        while (trimmed && at[trimmed - 1] == ' ') trimmed--;
+        if (trimmed == length && memcmp(at, name, length) == 0) return true;
+        at += part;
+    }
+    return false;
+}
+
+static bool may_begin(const struct handler *self) {
+    for (uint32_t i = 0; i < count; i++) {
+        const struct handler *other = &handlers[i];
+        if (other == self || other->stage != self->stage) continue;
+        if (state_of(other) == RUNNING && !(self->parallel && other->parallel)) return false;
+        if (!is_over(other) && names(self->after, other->name)) return false;
+    }
+    return true;
+}
+
+static void *run_handler(void *context) {
+    struct handler *self = context;
+    uint32_t running = RUNNING;
+    self->result = self->run(self->context);
+    __atomic_compare_exchange_n(&self->state, &running, DONE, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+    return NULL;
+}
+
+static void begin_handler(struct handler *self) {
+    pthread_t thread;
+    pthread_attr_t attributes;
+    self->begun_ns = os_now();
+    __atomic_store_n(&self->state, RUNNING, __ATOMIC_RELEASE);
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    int error = pthread_create(&thread, &attributes, run_handler, self);
+    pthread_attr_destroy(&attributes);
+    if (!error) return;
+    self->result = -error;
+    __atomic_store_n(&self->state, DONE, __ATOMIC_RELEASE);
+}
+
+static const char *const stages[] = {"", "stop accepting", "drain", "cancel", "clean"};
+
+/* Notes who has ended since, and gives up on who takes too long: 1 when that went wrong. */
+static int64_t look_at(struct handler *self, bool *noted) {
+    uint64_t took = os_now() - self->begun_ns;
+    uint32_t running = RUNNING;
+    if (*noted || self->begun_ns == 0) return 0;
+    if (state_of(self) == RUNNING && took >= self->limit_ns &&
+        __atomic_compare_exchange_n(&self->state, &running, LATE, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        self->result = -ETIMEDOUT;
+    if (!is_over(self)) return 0;
+    *noted = true;
+    int32_t result = state_of(self) == LATE ? -ETIMEDOUT : self->result;
+    shutdown_log_step(stages[self->stage], self->name, result, took);
+    return result != 0;
+}
+
+/* Of handlers that wait for each other in a circle the first is as good as any. */
+static struct handler *pick(uint32_t stage, bool *some_run) {
+    struct handler *first = NULL;
+    *some_run = false;
+    for (uint32_t i = 0; i < count; i++) {
+        if (handlers[i].stage != stage) continue;
+        if (state_of(&handlers[i]) == WAITING && may_begin(&handlers[i])) return &handlers[i];
+        if (state_of(&handlers[i]) == WAITING && !first) first = &handlers[i];
+        *some_run |= state_of(&handlers[i]) == RUNNING;
+    }
+    if (first && !*some_run) shutdown_log_step("circle", first->name, -EDEADLK, 0);
+    return *some_run ? NULL : first;
+}
+
+static void begin_stage(uint32_t stage) {
+    for (uint32_t i = 0; i < count; i++)
+        if (handlers[i].stage == stage && state_of(&handlers[i]) == IDLE) handlers[i].state = WAITING;
+}
+
+int64_t shutdown_run(uint32_t stage) {
+    static bool noted[MEMSTOW_HANDLERS];
+    const struct timespec step = {.tv_nsec = STEP_NS};
+    int64_t wrong = 0;
+    if (stage == MEMSTOW_CANCEL && !late_drains) return 0;
+    begin_stage(stage);
+    for (;;) {
+        bool some_run;
+        struct handler *next = pick(stage, &some_run);
+        if (next) begin_handler(next);
+        for (uint32_t i = 0; i < count; i++)
+            if (handlers[i].stage == stage) wrong += look_at(&handlers[i], &noted[i]);
+        if (next) continue;
+        if (!some_run) break;
+        os_call(SYS_nanosleep, &step, NULL);
+    }
+    if (stage == MEMSTOW_DRAIN) late_drains = wrong;
+    return wrong;
+}
+
+/* --- what is left --- */
+
+struct entry64 { /* of getdents64 */
+    uint64_t inode;
+    int64_t next;
+    unsigned short length;
+    unsigned char type;
+    char name[];
+};
+
+static void read_name(char *to, size_t room, const char *tid, const char *file) {
+    char path[96];
+    os_copy(path, sizeof path, "/proc/self/task/");
+    os_copy(path + strlen(path), 32, tid);
+    os_copy(path + strlen(path), 32, file);
+    to[0] = 0;
+    int fd = os_open(path, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0) return;
+    long got = os_read(fd, to, room - 1);
+    os_close(fd);
+    to[got > 0 ? got : 0] = 0;
+    for (char *end = to; *end; end++)
+        if (*end == '\n') *end = 0;
+}
+
+static void log_thread(const char *tid) {
+    char name[32], waits[64];
+    struct line line;
+    read_name(name, sizeof name, tid, "/comm");
+    read_name(waits, sizeof waits, tid, "/wchan");
+    shutdown_log_line(&line, "left thread");
+    line_string(&line, "name", name);
+    line_string(&line, "thread", tid);
+    line_string(&line, "waits_in", waits);
+    shutdown_log_write(&line);
+}
+
+static bool is_ours(const char *tid) {
+    char own[24], name[32];
+    os_decimal(own, os_tid());
+    read_name(name, sizeof name, tid, "/comm");
+    return strcmp(own, tid) == 0 || strncmp(name, "memstow ", 8) == 0;
+}
+
+/* Each thread but this one, and memstow's own, is a line of the log, the first of them. */
+static int64_t threads_left(void) {
+    char buffer[4096] __attribute__((aligned(8)));
+    int64_t left = 0;
+    int fd = os_open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0) return 0;
+    for (long got; (got = os_call(SYS_getdents64, fd, buffer, sizeof buffer)) > 0;)
+        for (long at = 0; at < got;) {
+            const struct entry64 *entry = (const struct entry64 *)(buffer + at);
+            at += entry->length;
+            if (entry->name[0] == '.' || is_ours(entry->name)) continue;
+            if (left++ < TASKS_MOST) log_thread(entry->name);
+        }
+    os_close(fd);
+    return left;
+}
+
+/* --- the limit --- */
+
+/* The program has had its time. Nothing is taken here that one of its threads may hold. */
+static void force_end(void) {
+    struct line line;
+    shutdown_log_line(&line, "forced");
+    line_signed(&line, "status", limit.status);
+    shutdown_log_write(&line);
+    threads_left();
+    shutdown_processes_end(0);
+    os_call(SYS_exit_group, limit.status);
+}
+
+static void guard(void *nothing) {
+    (void)nothing;
+    os_call(SYS_prctl, 15 /* PR_SET_NAME */, "memstow limit");
+    while (__atomic_load_n(&limit.armed, __ATOMIC_ACQUIRE)) {
+        uint64_t now = os_now();
+        if (now >= limit.end_ns) force_end();
+        struct timespec left = {(time_t)((limit.end_ns - now) / 1000000000), (long)((limit.end_ns - now) % 1000000000)};
+        os_call(SYS_futex, &limit.armed, FUTEX_WAIT_PRIVATE, 1, &left);
+    }
+}
+
+int shutdown_begin(const char *reason, uint64_t limit_ns, int status) {
+    struct line line;
+    uint64_t signals = 0;
+    if (__atomic_exchange_n(&limit.armed, 1, __ATOMIC_ACQ_REL)) return -EALREADY;
+    limit.end_ns = os_now() + limit_ns;
+    limit.status = status;
+    shutdown_log_begin();
+    shutdown_log_line(&line, "begin");
+    line_string(&line, "reason", reason);
+    line_number(&line, "limit_ms", limit_ns / MS);
+    shutdown_log_write(&line);
+    bool blocked = lock_out_signals(&signals); /* no handler of the program's runs on its thread */
+    limit.thread = blocked ? thread_start(guard, NULL, false) : NULL;
+    if (blocked) lock_let_signals(signals);
+    if (!limit.thread) shutdown_log_step("no limit", NULL, -EAGAIN, 0);
+    return 0;
+}
+
+static void disarm(void) {
+    __atomic_store_n(&limit.armed, 0, __ATOMIC_RELEASE);
+    os_call(SYS_futex, &limit.armed, FUTEX_WAKE_PRIVATE, 1);
+    if (limit.thread) thread_join(limit.thread);
+    limit.thread = NULL;
+    for (uint32_t i = 0; i < count; i++)
+        if (is_over(&handlers[i])) handlers[i].state = LATE; /* once in a life */
+}
+
+int64_t shutdown_end(bool goes_on) {
+    struct line line;
+    if (!__atomic_load_n(&limit.armed, __ATOMIC_ACQUIRE)) return -ENOENT;
+    int64_t threads = threads_left(), processes = shutdown_processes_left();
+    shutdown_log_line(&line, "end");
+    line_signed(&line, "threads_left", threads);
+    line_signed(&line, "processes_left", processes);
+    shutdown_log_write(&line);
+    if (goes_on) disarm();
+    return threads + processes;
+}
+
+/* --- signals --- */
+
+static struct {
+    struct sigaction before;
+    uint64_t limit_ns;
+    uint32_t pid;
+    int status;
+} signals[65];
+
+static void on_signal(int number, siginfo_t *info, void *context) {
+    const struct sigaction *before = &signals[number].before;
+    int kept = errno;
+    if (signals[number].pid == os_pid()) shutdown_begin("a signal", signals[number].limit_ns, signals[number].status);
+    errno = kept;
+    if (before->sa_flags & SA_SIGINFO)
+        before->sa_sigaction(number, info, context);
+    else
+        before->sa_handler(number);
+}
+
+int shutdown_on_signal(int number, uint64_t limit_ns, int status) {
+    struct sigaction now;
+    if (number < 1 || number > 64 || sigaction(number, NULL, &now) < 0) return -EINVAL;
+    bool again = (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_signal;
+    if (!again && (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN)) return -EINVAL;
+    if (!again) signals[number].before = now;
+    signals[number].limit_ns = limit_ns;
+    signals[number].status = status;
+    signals[number].pid = os_pid();
+    now.sa_flags |= SA_SIGINFO;
+    now.sa_sigaction = on_signal;
+    return sigaction(number, &now, NULL) == 0 ? 0 : -EINVAL;
+}

@@ -1,0 +1,97 @@
+"""Lifecycles of a real ComfyUI on the CPU, as shutdown_no_leaks.py (5) and shutdown_no_leaks_long.py (100) want them. A node
+pack ends it by the shutdown coordinator: by itself, ComfyUI 0.3.75 that is closed while a workflow runs aborts ("terminate
+called without an active exception"), with and without memstow."""
+import json, pathlib, shlex, sys
+
+import support
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "real"))
+import _workflow # noqa: E402
+
+NODES = '''
+import subprocess, sys, time
+import comfy.model_management, server
+import memstow_shutdown as shutdown
+
+class Nap:
+    """Takes its time, and can be interrupted."""
+    RETURN_TYPES, FUNCTION, CATEGORY, OUTPUT_NODE = (), "run", "test", True
+
+    @classmethod
+    def INPUT_TYPES(cls):
+        return {"required": {"seconds": ("INT", {"default": 2}), "after": ("LATENT",)}}
+
+    def run(self, seconds, after):
+        for _ in range(seconds * 20):
+            comfy.model_management.throw_exception_if_processing_interrupted()
+            time.sleep(0.05)
+        return {}
+
+class Server:
+    """Starts a child server, which is to end with ComfyUI."""
+    RETURN_TYPES, FUNCTION, CATEGORY, OUTPUT_NODE = (), "run", "test", True
+
+    @classmethod
+    def INPUT_TYPES(cls):
+        return {"required": {"bind": ("STRING", {"default": "127.0.0.1"})}}
+
+    def run(self, bind):
+        shutdown.process(subprocess.Popen([sys.executable, "-m", "http.server", "--bind", bind, "0"]), "child server")
+        return {}
+
+def drain():
+    """What runs may come to its end, for ten seconds; then it is interrupted."""
+    queue = server.PromptServer.instance.prompt_queue
+    until = time.monotonic() + 10
+    while queue.currently_running:
+        if time.monotonic() > until:
+            raise TimeoutError("a workflow runs")
+        time.sleep(0.02)
+
+def cancel():
+    comfy.model_management.interrupt_current_processing()
+    time.sleep(1)
+
+shutdown.handler(lambda: server.PromptServer.instance.prompt_queue.wipe_queue(), "waiting workflows", stage="stop")
+shutdown.handler(drain, "workflow", stage="drain", seconds=11)
+shutdown.handler(cancel, "interrupt", stage="cancel")
+shutdown.at_exit()
+NODE_CLASS_MAPPINGS = {"Nap": Nap, "ChildServer": Server}
+'''
+
+
+def lifecycles(repeat, *options, tests="T1,T3,T4,T5,T6"):
+    """Runs them and returns their lives, all of which are complete."""
+    folder = support.HERE / "comfyui"
+    command = [word.replace("4711", "{port}") for word in map(str, support.comfyui_command(4711, folder))]
+    _workflow.prepare(folder)
+    (folder / "custom_nodes/lifecycle_nodes.py").write_text(NODES)
+    sampling = _workflow.sampling(1)
+    del sampling["save"]
+    run = {**sampling, "nap": {"class_type": "Nap", "inputs": {"seconds": 2, "after": ["sample", 0]}}}
+    pathlib.Path("run.json").write_text(json.dumps(run))
+    child = {"child": {"class_type": "ChildServer", "inputs": {"bind": "127.0.0.1"}}}
+    pathlib.Path("child.json").write_text(json.dumps(child))
+    pathlib.Path("comfyui.scenario").write_text(f"""program: {shlex.join(command).replace("'{port}'", "{port}")}
+set: PYTHONPATH={support.ROOT / "tests"}:{support.ROOT / "tools/python"}
+ready: http GET /system_stats within 120s
+load: prompt run.json
+load: finished within 120s
+queue: prompt run.json within 30s
+queue: running within 30s
+finish: finished within 120s
+cancel: interrupt
+child: prompt child.json
+child: finished
+close: signal INT
+""")
+    done = support.memstow("lifecycle", "--json", f"--test={tests}", f"--repeat={repeat}", *options, "comfyui.scenario",
+                           status=None, timeout=repeat * 600)
+    document = json.loads(done.stdout or "null")
+    assert document, done.stderr
+    lives = document["lives"]
+    assert len(lives) == repeat * len(tests.split(",")), (done.stderr, lives)
+    for life in lives:
+        print(life["test"], life["verdict"], life["reasons"], "gone", life["gone_seconds"], "peak", life["peak_bytes"] >> 20,
+              "close", life["close_bytes"] >> 20, "MiB,", life["threads"], "threads,", life["processes"], "processes")
+    return lives

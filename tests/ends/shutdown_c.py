@@ -1,0 +1,156 @@
+"""The shutdown coordinator for C: stages and dependencies in order, what may runs side by side, who takes too long is left, a
+drain that failed brings the cancel, processes end with SIGTERM or SIGKILL and with their groups; every step is in the log.
+What holds the process up for ever ends at the limit, with the status asked for."""
+import json, os, pathlib, subprocess, time
+
+from support import compile, memstow, run, wait_for
+from _ends import is_gone
+
+program = compile(r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "memstow.h"
+
+static int failed;
+#define CALL(name) ((__typeof__(&memstow_##name))dlsym(RTLD_DEFAULT, "memstow_" #name))
+#define CHECK(x) ((x) ? 0 : (failed = 1, printf("line %d: %s\n", __LINE__, #x)))
+
+static int32_t quick(void *text) { (void)text; return 0; }
+static int32_t nap(void *text) { (void)text; usleep(400000); return 0; }
+static int32_t fails(void *text) { (void)text; return -EIO; }
+static int32_t stuck(void *text) { (void)text; for (;;) pause(); return 0; }
+
+static int add(unsigned stage, const char *name, const char *after, int ms, int parallel, int32_t (*run)(void *)) {
+    struct memstow_handler handler = {sizeof handler, stage, name, after, ms, parallel, run, NULL};
+    return CALL(shutdown_handler)(&handler);
+}
+
+static pid_t child(int ignore, int group) {
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (group) setpgid(0, 0);
+        if (ignore) signal(SIGTERM, SIG_IGN);
+        if (group && fork() == 0) { printf("grandchild %d\n", (int)getpid()); fflush(stdout); }
+        close(1), close(2); /* who waits for the end of the output does not wait for us */
+        for (;;) pause();
+    }
+    return pid;
+}
+
+static void *endless(void *nothing) { for (volatile int i = 0;; i++); return nothing; }
+
+int main(int argc, char **argv) {
+    if (!dlsym(RTLD_DEFAULT, "memstow_shutdown")) return 99;
+    errno = 5;
+    CHECK(add(MEMSTOW_CLEAN, "last", "nap a,nap b, stuck", 0, 0, quick) == 0);
+    CHECK(add(MEMSTOW_CLEAN, "nap a", "first", 0, 1, nap) == 0);
+    CHECK(add(MEMSTOW_CLEAN, "nap b", "first", 0, 1, nap) == 0);
+    CHECK(add(MEMSTOW_CLEAN, "first", NULL, 0, 0, quick) == 0);
+    CHECK(add(MEMSTOW_CLEAN, "stuck", "first", 300, 1, stuck) == 0);
+    CHECK(add(MEMSTOW_STOP_ACCEPTING, "listener", NULL, 0, 0, quick) == 0);
+    CHECK(add(MEMSTOW_DRAIN, "queue", NULL, 0, 0, strcmp(argv[1], "drains") ? fails : quick) == 0);
+    CHECK(add(MEMSTOW_CANCEL, "cancel", NULL, 0, 0, quick) == 0);
+    CHECK(add(MEMSTOW_CLEAN, "circle a", "circle b", 0, 0, quick) == 0);
+    CHECK(add(MEMSTOW_CLEAN, "circle b", "circle a", 0, 0, quick) == 0);
+    CHECK(add(MEMSTOW_CLEAN, "last", NULL, 0, 0, quick) == -EEXIST);
+    CHECK(add(MEMSTOW_CLEAN, "", NULL, 0, 0, quick) == -EINVAL);
+    CHECK(add(MEMSTOW_CLEAN, "a,b", NULL, 0, 0, quick) == -EINVAL);
+    CHECK(add(0, "x", NULL, 0, 0, quick) == -EINVAL);
+    CHECK(add(MEMSTOW_CLEAN, "x", NULL, 0, 0, NULL) == -EINVAL);
+    CHECK(CALL(shutdown_handler)(NULL) == -EFAULT);
+    CHECK(CALL(shutdown_handler)((void *)8) == -EFAULT);
+    CHECK(CALL(shutdown_end)(0) == -ENOENT);
+    CHECK(CALL(shutdown_run)(5) == -EINVAL);
+    CHECK(CALL(shutdown_process)(1, "init", 0) == -ESRCH);
+    CHECK(CALL(shutdown_process)(getpid(), "self", 0) == -ESRCH);
+    CHECK(CALL(shutdown_process)(4194303, "none", 0) == -ESRCH);
+    CHECK(CALL(shutdown_forget)(12345) == -ENOENT);
+    CHECK(CALL(shutdown_on_signal)(SIGUSR2, 0, 0) == -EINVAL);
+    CHECK(errno == 5);
+    pid_t plain = child(0, 0), stubborn = child(1, 1), kept = child(0, 0);
+    usleep(300000);
+    CHECK(CALL(shutdown_process)(plain, "plain", 0) == 0);
+    CHECK(CALL(shutdown_process)(stubborn, "stubborn", 0) == 0);
+    CHECK(CALL(shutdown_process)(kept, "kept", 1) == 0);
+    printf("kept %d\n", (int)kept);
+    fflush(stdout);
+    if (!strcmp(argv[1], "crash")) { CALL(shutdown_forget)(kept); kill(getpid(), SIGKILL); }
+    if (!strcmp(argv[1], "limit")) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, endless, NULL);
+        CHECK(CALL(shutdown_begin)("the test", 1500, 77) == 0);
+        CHECK(CALL(shutdown_begin)("again", 1500, 78) == -EALREADY);
+        if (failed) return 2;
+        sigset_t all;
+        sigfillset(&all);
+        sigprocmask(SIG_BLOCK, &all, NULL);
+        endless(NULL);
+    }
+    int64_t left = CALL(shutdown)("the test", 20000, 76);
+    printf("left %d\n", (int)left);
+    printf("plain %d, stubborn %d, kept %d\n", kill(plain, 0), kill(stubborn, 0), kill(kept, 0));
+    return failed;
+}
+""", "coordinated", ("-O1", "-g", "-pthread", "-I", pathlib.Path(__file__).resolve().parent.parent.parent / "preload"))
+
+
+def steps():
+    lines = [json.loads(line) for line in pathlib.Path("shutdown.log").read_text().splitlines()]
+    assert all(line["kind"] == "SHUTDOWN" and line["pid"] > 1 and line["wall_ms"] > 1.7e12 for line in lines), lines
+    pathlib.Path("shutdown.log").unlink()
+    return lines
+
+
+def life(word, status=0):
+    begun = time.monotonic()
+    done = memstow("run", "--quiet", "-o", "x.mst", "--", program, word, status=status)
+    return done.stdout, steps() if pathlib.Path("shutdown.log").exists() else [], time.monotonic() - begun
+
+
+out, lines, _ = life("drains")
+order = [(line["step"], line.get("name")) for line in lines]
+places = {name: at for at, (step, name) in enumerate(order) if step in ("stop accepting", "drain", "clean")}
+assert order[0] == ("begin", None) and ("cancel", "cancel") not in order, order
+assert places["listener"] < places["queue"] < places["first"] < places["nap a"] and places["nap b"] < places["last"], order
+assert places["stuck"] < places["last"] and "circle a" in places and "circle b" in places, order
+assert ("circle", "circle a") in order, order
+results = {line["name"]: line["result"] for line in lines if line["step"] == "clean"}
+assert results["stuck"] == -110 and results["nap a"] == results["last"] == 0, results
+begun = {line["name"]: line["ms"] - line.get("took_ms", 0) for line in lines if line["step"] == "clean"}
+assert abs(begun["nap a"] - begun["nap b"]) < 300, begun  # side by side
+ended = {line["name"]: line["ended"] for line in lines if line["step"] == "process"}
+assert ended == {"plain": "SIGTERM", "stubborn": "SIGKILL"}, lines
+assert any(line["step"] == "left thread" and line["waits_in"] for line in lines), lines  # the stuck one
+assert lines[-1]["step"] == "end" and lines[-1]["processes_left"] == 0 and lines[-1]["threads_left"] == 1, lines[-1]
+words = out.split()
+kept, grandchild = int(words[words.index("kept") + 1]), int(words[words.index("grandchild") + 1])
+wait_for(lambda: is_gone(grandchild), 10)
+assert not is_gone(kept)
+listed = json.loads(pathlib.Path("process_registry.json").read_text())["processes"]
+assert {p["name"]: p["keep"] for p in listed}["kept"] is True, listed
+os.kill(kept, 9)
+
+out, lines, _ = life("fails")
+order = [(line["step"], line.get("name"), line.get("result")) for line in lines]
+assert order.index(("drain", "queue", -5)) < order.index(("cancel", "cancel", 0)), order
+os.kill(int(out.split()[out.split().index("kept") + 1]), 9)
+
+out, lines, seconds = life("limit", status=77)
+assert lines[-1]["step"] in ("process", "left thread") and any(line["step"] == "forced" for line in lines), lines
+forced = next(line for line in lines if line["step"] == "forced")
+assert 1400 < forced["ms"] < 10000 and forced["status"] == 77, forced
+os.kill(int(out.split()[out.split().index("kept") + 1]), 9)
+
+done = memstow("run", "--quiet", "-o", "y.mst", "--", program, "crash", status=137)
+text = memstow("reap", status=1).stdout
+assert text.count("coordinated, pid") == 3, text  # plain, stubborn and its child
+memstow("reap", "--end")
+assert "nothing of it is left" in memstow("reap").stdout
+os.kill(int(done.stdout.split()[done.stdout.split().index("kept") + 1]), 9)

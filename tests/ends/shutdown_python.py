@@ -1,0 +1,133 @@
+# timeout: 300
+"""The shutdown coordinator for Python: the ready-made handlers, dependencies and time limits, a queue that does not drain is
+cancelled, processes and threads end or are named; the limit holds though Python's lock is never given back; without memstow
+handlers run all the same."""
+import json, os, pathlib, re, signal, sqlite3, subprocess, sys, time
+
+from support import MEMSTOW, PYTHON, ROOT, compile, memstow, run, start, wait_for
+
+compile("void run(void) { for (volatile int i = 0;; i++); }\n", "endless", ("-shared", "-fPIC", "-O1"))
+environment = {**os.environ, "PYTHONPATH": str(ROOT / "tools/python")}
+pathlib.Path("app.py").write_text(r"""
+import ctypes, os, queue, signal, sqlite3, subprocess, sys, threading, time
+import memstow_shutdown as shutdown
+
+fault = sys.argv[1]
+jobs, stopping, order = queue.Queue(), threading.Event(), []
+
+def work():
+    while not stopping.is_set():
+        try:
+            job = jobs.get(timeout=0.05)
+        except queue.Empty:
+            continue
+        time.sleep(job)
+        jobs.task_done()
+
+worker = threading.Thread(target=work, name="worker")
+worker.start()
+database = sqlite3.connect("app.db", check_same_thread=False)
+database.execute("create table if not exists done (word text)")
+database.execute("insert into done values ('kept')")
+out = open("app.txt", "w")
+out.write("flushed")
+shutdown.drain_queue(jobs, cancel=lambda: order.append("cancelled"), seconds=0.5 if fault == "jobs" else 10)
+shutdown.stop_thread(worker, stopping.set)
+shutdown.close(database, "database", after=["worker"])
+shutdown.close(out, "text", after=["database"])
+shutdown.quit_qt()
+
+@shutdown.handler
+def fine():
+    order.append("fine")
+
+child = shutdown.process(subprocess.Popen(["sleep", "600"]), "child")
+kept = shutdown.process(subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL), "server", keep=fault == "kept")
+print(child.pid, kept.pid, flush=True)
+jobs.put(0.1)
+if fault == "jobs":
+    jobs.put(3)
+if fault == "handler":
+    shutdown.handler(lambda: time.sleep(60), "slow", seconds=0.5)
+    shutdown.handler(lambda: 1 / 0, "wrong")
+if fault == "thread":
+    threading.Thread(target=lambda: time.sleep(600), name="stuck").start()
+if fault == "lock": # Python's lock is held for good
+    shutdown.on_signals(limit=2, status=71)
+    print("ready", flush=True)
+    ctypes.PyDLL("./endless").run()
+if fault == "signal":
+    shutdown.on_signals()
+    print("ready", flush=True)
+    time.sleep(600)
+if fault == "exit":
+    shutdown.at_exit()
+else:
+    result = shutdown.run("the test", limit=4 if fault == "thread" else 30, status=72)
+    print(sorted(result.failed), result.killed, result.threads, order, result.clean, flush=True)
+""")
+
+
+def life(fault, status=0, tracked=True):
+    for name in ("shutdown.log", "process_registry.json", "app.txt", "app.db"):
+        pathlib.Path(name).unlink(missing_ok=True)
+    before = ["run", "--quiet", "-o", "x.mst", "--"] if tracked else []
+    done = (memstow if tracked else run)(*before, PYTHON, "app.py", fault, status=status, env=environment)
+    lines = done.stdout.splitlines()
+    log = pathlib.Path("shutdown.log")
+    steps = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    return [int(pid) for pid in lines[0].split()], "\n".join(lines[1:]), steps
+
+
+def is_alive(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+for tracked in (True, False):
+    pids, text, steps = life("none", tracked=tracked)
+    assert text == "[] 0 () ['fine'] True", text
+    assert not any(map(is_alive, pids))
+    assert pathlib.Path("app.txt").read_text() == "flushed"
+    assert sqlite3.connect("app.db").execute("select word from done").fetchall() == [("kept",)]
+    assert not pathlib.Path("process_registry.json").exists()
+    order = [(line["step"], line.get("name")) for line in steps]
+    if tracked:
+        assert order[0][0] == "begin" and order[-1][0] == "end" and ("drain", "queue") in order, order
+        assert order.index(("clean", "worker")) < order.index(("clean", "database")) < order.index(("clean", "text")), order
+        assert ("process", "child") in order and not any(step == "cancel" for step, _ in order), order
+        assert steps[-1]["ms"] < 10000
+    else:
+        assert not steps
+
+pids, text, steps = life("jobs")
+assert "TimeoutError" in text and "'cancelled'" in text and "False" in text, text
+assert ("cancel", "queue: cancel") in [(line["step"], line.get("name")) for line in steps], steps
+pids, text, steps = life("handler")
+assert "('slow', 'not within 0.5 s')" in text and "('wrong', 'ZeroDivisionError: division by zero')" in text, text
+pids, text, steps = life("kept")
+assert not is_alive(pids[0]) and is_alive(pids[1]) and text.startswith("[] 0"), text
+os.kill(pids[1], signal.SIGKILL)
+pids, text, steps = life("thread", status=72) # Python waits for its thread for ever; the limit does not
+assert "('stuck',)" in text, text
+assert ("thread", "stuck", -110) in [(line["step"], line.get("name"), line.get("result")) for line in steps], steps
+assert steps[-1]["step"] in ("forced", "left thread"), steps[-1]
+pids, text, steps = life("exit")
+assert steps[0]["step"] == "begin" and steps[-1]["step"] == "end" and not any(map(is_alive, pids)), steps
+
+for fault, status in (("lock", 71), ("signal", 128 + signal.SIGTERM)):
+    pathlib.Path("shutdown.log").unlink(missing_ok=True)
+    process = start(MEMSTOW, "run", "--quiet", "-o", "y.mst", "--", PYTHON, "app.py", fault, stdout=subprocess.PIPE, text=True,
+                    env=environment)
+    pids = [int(pid) for pid in process.stdout.readline().split()]
+    assert process.stdout.readline() == "ready\n"
+    begun = time.monotonic()
+    time.sleep(0.3)
+    process.terminate()
+    assert process.wait(60) == status, (fault, process.returncode)
+    steps = [json.loads(line) for line in pathlib.Path("shutdown.log").read_text().splitlines()]
+    assert (fault == "lock") == any(line["step"] == "forced" for line in steps), steps
+    wait_for(lambda: not any(map(is_alive, pids)), 10)
+    assert fault != "lock" or 1.5 < time.monotonic() - begun < 30

@@ -1,0 +1,331 @@
+"""How a Python program ends: clean-up in stages, each handler within its time, a log, and a limit for all of it.
+
+    import memstow_shutdown as shutdown
+
+    shutdown.drain_queue(jobs, cancel=stop_workers)       # wait at most 10 s, then cancel
+    shutdown.stop_thread(worker, worker.request_stop)     # and join it
+    shutdown.close(database, after=["worker"])            # flush and close, once the worker has ended
+    shutdown.process(subprocess.Popen(…), "server")       # ends with this one: SIGTERM, 5 s, SIGKILL
+    shutdown.at_exit()                                    # or: shutdown.run("the window was closed")
+
+Stages: stop (accept nothing new) → drain → cancel (only when a drain failed, or took too long) → clean; then registered
+processes, then threads that keep Python from ending, 3 s each; then what is left is written down. Under memstow each step is a
+line of shutdown.log, the processes stand in process_registry.json for `memstow reap`, and the process is ended when the limit
+(30 s) is over, whatever its threads hold. In any other process handlers, processes and threads are dealt with in the same way;
+there is no log and no list, and Python's own faulthandler ends the process. docs/endings.md is the prose."""
+from __future__ import annotations
+
+import atexit
+import contextlib
+import dataclasses
+import errno
+import faulthandler
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Optional, Union
+
+import memstow
+
+__all__ = ["Result", "at_exit", "close", "drain_queue", "files", "forget", "handler", "on_signals", "process", "quit_qt", "run",
+           "stop_thread"]
+
+STAGES = {"stop": 1, "drain": 2, "cancel": 3, "clean": 4}
+SECONDS, LIMIT, PROCESS_SECONDS, THREAD_SECONDS = 10.0, 30.0, 5.0, 3.0
+_library = memstow._library
+
+
+@dataclasses.dataclass
+class Handler:
+    function: Callable[[], Any]
+    name: str
+    stage: str
+    after: tuple
+    seconds: float
+    parallel: bool
+    begun: float = 0.0
+    result: Optional[int] = None # 0 or -errno, once it is over
+    error: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What became of a shutdown: how many handlers failed or took too long, which, and what is left."""
+    failed: tuple
+    killed: int
+    threads: tuple
+    seconds: float
+
+    @property
+    def clean(self) -> bool:
+        return not (self.failed or self.killed or self.threads)
+
+
+_handlers: dict[str, Handler] = {}
+_processes: dict[int, tuple[str, bool]] = {}
+_lock = threading.Lock()
+_running = False
+
+
+def _text(value: Any) -> bytes:
+    return memstow._encoded(value)[:63]
+
+
+def _step(step: str, name: str, result: int) -> None:
+    _library.shutdown_step(_text(step), _text(name), result)
+
+
+def files(log: str = "", registry: str = "") -> None:
+    """Where shutdown.log and process_registry.json go; by default into the present folder."""
+    _library.shutdown_files(os.fsencode(log), os.fsencode(registry))
+
+
+# ---- handlers
+
+def handler(function: Callable[[], Any], name: Optional[str] = None, *, stage: str = "clean", after: Iterable[str] = (),
+            seconds: float = SECONDS, parallel: bool = False) -> Callable[[], Any]:
+    """The function is called in that stage of a shutdown, after those of the same stage that `after` names, on a thread of its
+    own; `parallel`: others may run beside it. It fails when it raises. Returns the function, so that it serves as a
+    decorator."""
+    if stage not in STAGES:
+        raise ValueError(f"stage is one of {', '.join(STAGES)}")
+    name = name or getattr(function, "__qualname__", repr(function))
+    with _lock:
+        if name in _handlers:
+            raise ValueError(f"there is a handler {name!r}")
+        _handlers[name] = Handler(function, name, stage, tuple(after), seconds, parallel)
+    return function
+
+
+def drain_queue(queue: Any, cancel: Optional[Callable[[], Any]] = None, name: str = "queue", *,
+                seconds: float = SECONDS) -> None:
+    """Waits until all that was put into a queue.Queue is done (task_done); if that takes too long `cancel` is called."""
+    def drain() -> None:
+        with queue.all_tasks_done:
+            if not queue.all_tasks_done.wait_for(lambda: not queue.unfinished_tasks, seconds):
+                raise TimeoutError(f"{queue.unfinished_tasks} not done")
+    handler(drain, name, stage="drain", seconds=seconds + 1)
+    if cancel is not None:
+        handler(cancel, f"{name}: cancel", stage="cancel")
+
+
+def stop_thread(thread: threading.Thread, stop: Optional[Callable[[], Any]] = None, name: str = "", *,
+                seconds: float = THREAD_SECONDS, after: Iterable[str] = ()) -> None:
+    """Calls `stop`, and waits for the end of the thread."""
+    def end() -> None:
+        if stop is not None:
+            stop()
+        thread.join(seconds)
+        if thread.is_alive():
+            raise TimeoutError(f"{thread.name} goes on")
+    handler(end, name or thread.name, after=after, seconds=seconds + 1, parallel=True)
+
+
+def close(thing: Any, name: str = "", *, after: Iterable[str] = (), seconds: float = SECONDS) -> None:
+    """Flushes (or commits) a file or a database's connection as far as it can, and closes it."""
+    def flush_and_close() -> None:
+        for method in ("commit", "flush"):
+            if callable(getattr(thing, method, None)) and not getattr(thing, "closed", False):
+                getattr(thing, method)()
+        if method == "flush" and callable(getattr(thing, "fileno", None)) and not getattr(thing, "closed", False):
+            with contextlib.suppress(OSError, ValueError):
+                os.fsync(thing.fileno())
+        thing.close()
+    handler(flush_and_close, name or f"close {getattr(thing, 'name', type(thing).__name__)}", after=after, seconds=seconds)
+
+
+def quit_qt(name: str = "qt") -> None:
+    """Has the Qt application of this process, if it has one by then, end its event loop."""
+    def quit_application() -> None:
+        for package in ("PySide6", "PyQt6", "PySide2", "PyQt5"):
+            core = sys.modules.get(f"{package}.QtCore")
+            application = core and core.QCoreApplication.instance()
+            if application:
+                core.QMetaObject.invokeMethod(application, "quit", core.Qt.ConnectionType.QueuedConnection)
+    handler(quit_application, name, stage="stop")
+
+
+# ---- processes
+
+def process(process: Any, name: str = "", keep: bool = False) -> Any:
+    """A subprocess.Popen, or a pid: it ends with this process, or lives on with keep=True. Returns it."""
+    pid = int(getattr(process, "pid", process))
+    result = _library.shutdown_process(pid, _text(name or f"process {pid}"), int(keep))
+    if result not in (0, -errno.ENOSYS):
+        memstow._check(result, "process")
+    with _lock:
+        _processes[pid] = (name, keep)
+    return process
+
+
+def forget(process: Any) -> None:
+    """It has ended, or is another's to end."""
+    pid = int(getattr(process, "pid", process))
+    _library.shutdown_forget(pid)
+    with _lock:
+        _processes.pop(pid, None)
+
+
+def _is_there(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
+            return stat.read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def _end_processes_without_memstow() -> int:
+    """Children of ours alone, whose pids nobody else can have before we wait for them."""
+    pids = [pid for pid, (_name, keep) in _processes.items() if not keep]
+    for number, seconds in ((signal.SIGTERM, PROCESS_SECONDS), (signal.SIGKILL, 1.0)):
+        killed = pids = [pid for pid in pids if _is_there(pid)]
+        for pid in pids:
+            with contextlib.suppress(OSError):
+                os.kill(pid, number)
+        until = time.monotonic() + seconds
+        while any(map(_is_there, pids)) and time.monotonic() < until:
+            time.sleep(0.02)
+    return len(killed)
+
+
+def _end_processes() -> int:
+    killed = _library.shutdown_processes(int(PROCESS_SECONDS * 1000))
+    killed = _end_processes_without_memstow() if killed == -errno.ENOSYS else max(killed, 0)
+    for pid in list(_processes):
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
+    return killed
+
+
+# ---- the sequence
+
+def _call(one: Handler) -> None:
+    try:
+        one.function()
+        result = 0
+    except BaseException as error: # noqa: BLE001 — SystemExit of a handler is no reason to stop the others
+        one.error = f"{type(error).__name__}: {error}"
+        result = -errno.ETIMEDOUT if isinstance(error, TimeoutError) else -(getattr(error, "errno", None) or errno.EIO)
+    with _lock:
+        if one.result is None:
+            one.result = result
+
+
+def _may_begin(one: Handler, stage: list[Handler]) -> bool:
+    running = [other for other in stage if other.begun and other.result is None]
+    if running and not (one.parallel and all(other.parallel for other in running)):
+        return False
+    return all(other.result is not None for other in stage if other.name in one.after)
+
+
+def _begin(one: Handler) -> None:
+    one.begun = time.monotonic()
+    threading.Thread(target=_call, args=(one,), name=f"shutdown: {one.name}", daemon=True).start()
+
+
+def _run_stage(name: str) -> list[Handler]:
+    """Those of the stage that failed or took too long."""
+    stage = [one for one in list(_handlers.values()) if one.stage == name and not one.begun]
+    noted: set[str] = set()
+    while len(noted) < len(stage):
+        waiting = [one for one in stage if not one.begun]
+        ready = [one for one in waiting if _may_begin(one, stage)]
+        if waiting and not ready and all(one.result is not None for one in stage if one.begun):
+            _step("circle", waiting[0].name, -errno.EDEADLK)
+            ready = waiting
+        if ready:
+            _begin(ready[0])
+        for one in stage:
+            with _lock:
+                if one.begun and one.result is None and time.monotonic() - one.begun > one.seconds:
+                    one.result, one.error = -errno.ETIMEDOUT, f"not within {one.seconds} s"
+            if one.result is not None and one.name not in noted:
+                noted.add(one.name)
+                _step(name, one.name, one.result)
+        if not ready:
+            time.sleep(0.01)
+    return [one for one in stage if one.result]
+
+
+def _join_threads() -> list[threading.Thread]:
+    """Threads that Python would wait for at its end, as long as they take."""
+    left = []
+    for thread in threading.enumerate():
+        if thread.daemon or thread in (threading.main_thread(), threading.current_thread()):
+            continue
+        thread.join(THREAD_SECONDS)
+        _step("thread", thread.name, -errno.ETIMEDOUT if thread.is_alive() else 0)
+        if thread.is_alive():
+            left.append(thread)
+    return left
+
+
+def _begin_limit(reason: str, limit: float, status: int) -> None:
+    result = _library.shutdown_begin(_text(reason), int(limit * 1000), status)
+    if result == -errno.ENOSYS:
+        faulthandler.dump_traceback_later(limit, exit=True)
+    elif result != -errno.EALREADY: # a signal has begun it, perhaps
+        memstow._check(result, "shutdown")
+
+
+def run(reason: str = "", *, limit: float = LIMIT, status: int = 1, keep: Iterable[str] = (), server_mode: bool = False,
+        goes_on: bool = False) -> Result:
+    """The whole sequence; the second time, and while it runs, nothing. When the limit is over the process is ended with
+    `status`. `server_mode` lets the processes live on whose names are in `keep`, or all when it is empty. `goes_on`: the
+    process does not end now, and there is no limit any more once this has returned."""
+    global _running
+    with _lock:
+        if _running:
+            return Result((), 0, (), 0.0)
+        _running = True
+    begun, failed = time.monotonic(), []
+    _begin_limit(reason, limit, status)
+    if server_mode:
+        names = set(keep)
+        for pid, (name, _keep) in list(_processes.items()):
+            if not names or name in names:
+                process(pid, name, keep=True)
+    drained = True
+    for stage, number in STAGES.items():
+        if stage == "cancel" and drained:
+            continue
+        wrong = _run_stage(stage)
+        drained = drained and not (stage == "drain" and wrong)
+        failed += [(one.name, one.error) for one in wrong]
+        others = _library.shutdown_run(number)
+        if others > 0:
+            failed.append((f"{others} handlers in C", stage))
+    killed, left = _end_processes(), _join_threads()
+    if _library.shutdown_end(int(goes_on)) == -errno.ENOSYS and goes_on:
+        faulthandler.cancel_dump_traceback_later()
+    if goes_on:
+        _running = False
+    return Result(tuple(failed), killed, tuple(thread.name for thread in left), time.monotonic() - begun)
+
+
+def at_exit(**options: Any) -> None:
+    """run() when Python ends, before it waits for its threads; options are those of run()."""
+    options.setdefault("reason", "the program ends")
+    if hasattr(threading, "_register_atexit"): # atexit itself comes after threads were waited for
+        threading._register_atexit(lambda: run(**options))
+    else:
+        atexit.register(lambda: run(**options))
+
+
+def on_signals(*numbers: int, **options: Any) -> None:
+    """run() on SIGTERM and SIGINT (or those given), and then the program's end, with 128 + the number. It runs on a thread of
+    its own. Under memstow the limit holds from the signal on, also when Python never gets to run again."""
+    def answer(number: int, _frame: Any) -> None:
+        threading.Thread(target=end, args=(number,), name="shutdown", daemon=True).start()
+
+    def end(number: int) -> None:
+        run(f"SIG{signal.Signals(number).name[3:]}", **{"status": 128 + number, **options})
+        sys.stdout.flush()
+        os._exit(128 + number)
+
+    for number in numbers or (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, answer)
+        _library.shutdown_on_signal(number, int(options.get("limit", LIMIT) * 1000), options.get("status", 128 + number))
