@@ -47,7 +47,7 @@ int assign_range(uintptr_t start, uint64_t length, uint32_t model) {
     struct host_block block;
     if (host_find(start, &block) && length <= block.size - (start - block.start))
         return assign_in(&block, start - block.start, length, model);
-    return mappings_assign(start, length, model) ? 0 : -ENXIO;
+    return mappings_assign(start, length, model);
 }
 
 /* --- when a block ends --- */

@@ -63,8 +63,9 @@ bool entry_text(char *to, size_t room, const char *from) {
     return true;
 }
 
-uint32_t entry_size(const void *structure, uint32_t most) {
+int64_t entry_size(const void *structure, uint32_t least, uint32_t most) {
     uint32_t size = 0;
-    if (!entry_in(&size, structure, sizeof size) || size < sizeof size) return 0;
+    if (!entry_in(&size, structure, sizeof size)) return entry_fails(-EFAULT, "the structure cannot be read");
+    if (size < least) return entry_fails(-EINVAL, "the structure's first field must be its size, and is too small");
     return size < most ? size : most;
 }

@@ -20,9 +20,9 @@ int64_t entry_result(int64_t result);
 bool entry_text(char *to, size_t room, const char *from);
 bool entry_in(void *to, const void *from, size_t length);
 bool entry_out(void *to, const void *from, size_t length);
-/* What a structure of the program's has room for, as its first field says, and at most `most`; 0: it cannot be read, or
- * it has not even the fields of the first version. */
-uint32_t entry_size(const void *structure, uint32_t most);
+/* What a structure of the program's has room for, as its first field says, and at most `most`; or, with the reason
+ * noted, -EFAULT: it cannot be read; -EINVAL: it is smaller than `least`. */
+int64_t entry_size(const void *structure, uint32_t least, uint32_t most);
 
 #pragma GCC visibility pop
 

@@ -21,7 +21,7 @@ static bool counts(struct caller caller) { return process_tracked() && !next_is_
 /* The next definition of a name, looked up once. */
 #define NEXT(name) ((__typeof__(&name))find_next(#name, &next_##name))
 static void *next_mmap, *next_munmap, *next_mremap, *next_madvise, *next_mprotect, *next_brk, *next_sbrk;
-static void *next_mlock, *next_mlock2, *next_mlockall;
+static void *next_pkey_mprotect, *next_mlock, *next_mlock2, *next_mlockall;
 
 /* glibc 2.36 has no names for these. */
 enum { ADVICE_DONTNEED_LOCKED = 24, ADVICE_GUARD_INSTALL = 102 };
@@ -69,9 +69,11 @@ HOOK void *mmap64(void *hint, size_t length, int protection, int flags, int fd, 
 }
 
 static int unmap(void *start, size_t length) {
+    struct stow_kept kept = {0};
     uint32_t pass = stow_pass_begin();
-    if (stow_pass_watched(pass) && is_range(start, length)) stow_note_unmap((uintptr_t)start, length);
+    if (stow_pass_watched(pass) && is_range(start, length)) stow_note_unmapping((uintptr_t)start, length, &kept);
     int result = NEXT(munmap)(start, length);
+    if (result && kept.count) stow_put_back(&kept); /* it would take one mapping more than there may be */
     stow_pass_end(pass);
     stack_note_unmapping();
     return result;
@@ -187,11 +189,25 @@ HOOK int mlock2(const void *start, size_t length, unsigned flags) {
     return result;
 }
 
-/* What is stowed is then read back by the kernel; nothing more leaves. */
+/* A key would be lost with the mapping that it was given to. */
+HOOK int pkey_mprotect(void *start, size_t length, int protection, int key) {
+    uint32_t pass = stow_pass_begin();
+    int result = -1;
+    if (key == -1 && stow_pass_watched(pass) && is_range(start, length)) stow_note_change((uintptr_t)start, length);
+    if (key == -1 || make_whole_to_lock(pass, start, length))
+        result = NEXT(pkey_mprotect)(start, length, protection, key);
+    stow_pass_end(pass);
+    if (!(protection & PROT_READ)) stack_note_unmapping();
+    if (!result && counts(CALLER)) mappings_protect((uintptr_t)start, length, protection != PROT_NONE);
+    return result;
+}
+
+/* Nothing more leaves, and what has left comes back: madvise must find locked memory, and refuse. */
 HOOK int mlockall(int flags) {
     uint32_t pass = stow_pass_begin();
+    int result = -1;
     if (stow_pass_watched(pass)) stow_note_change(0, (size_t)1 << 47);
-    int result = NEXT(mlockall)(flags);
+    if (!(flags & MCL_CURRENT) || make_whole_to_lock(pass, NULL, (size_t)1 << 47)) result = NEXT(mlockall)(flags);
     stow_pass_end(pass);
     return result;
 }

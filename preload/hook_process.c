@@ -3,6 +3,7 @@
  * hook: the child notices by itself (process.h). */
 #include <alloca.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -273,6 +274,18 @@ HOOK int prctl(int option, ...) {
     return NEXT(prctl)(option, a, b, c, d);
 }
 
+/* A memory policy would be lost with the mapping that it was given to; libnuma sets it so. */
+static long bind_memory(__typeof__(&syscall) call, const long a[6]) {
+    uint32_t pass = stow_pass_begin();
+    long result = -1;
+    if (stow_pass_watched(pass) && a[1] > 0 && stow_note_whole((uint64_t)a[0], (uint64_t)a[1], false))
+        errno = ENOMEM;
+    else
+        result = call(SYS_mbind, a[0], a[1], a[2], a[3], a[4], a[5]);
+    stow_pass_end(pass);
+    return result;
+}
+
 /* Not looked up at every call: some programs make all their waiting and asking for thread ids so. */
 HOOK long syscall(long number, ...) {
     static __typeof__(&syscall) known;
@@ -284,6 +297,7 @@ HOOK long syscall(long number, ...) {
     va_end(list);
     if (unlikely(!found)) __atomic_store_n(&known, found = NEXT(syscall), __ATOMIC_RELAXED);
     look_for_sandbox(number, (unsigned long)a);
+    if (unlikely(number == SYS_mbind)) return bind_memory(found, (const long[]){a, b, c, d, e, f});
     if (likely(!is_fork(number, (unsigned long)a))) return found(number, a, b, c, d, e, f);
     struct stow_forking forking = stow_fork_begin();
     long result = found(number, a, b, c, d, e, f);

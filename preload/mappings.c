@@ -2,6 +2,7 @@
  * by whoever holds `busy`, which nobody waits for: the holder looks at the queue again after letting go. */
 #include "mappings.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -382,11 +383,12 @@ static void apply(const struct event *event) {
 
 /* --- what the hooks call --- */
 
-static void queue(struct event value) {
+static bool queue(struct event value) {
     struct event *event = take_event();
-    if (!event) return;
+    if (!event) return false;
     memcpy((char *)event + sizeof event->next, (char *)&value + sizeof value.next, sizeof value - sizeof value.next);
     submit(event);
+    return true;
 }
 
 static uint32_t self_id(void) { return ledger_is_sealed() ? 0 : os_tid(); }
@@ -434,20 +436,23 @@ void mappings_protect(uintptr_t address, uint64_t length, bool accessible) {
         .operation = PROTECT, .address = address, .length = whole_pages(length), .accessible = accessible});
 }
 
-/* Records are looked at as they are: whoever assigns has mapped it before, and does not unmap it meanwhile. */
+/* Records are looked at as they are: whoever assigns has mapped it before, and does not unmap it meanwhile. No two of
+ * them overlap. */
 static bool is_mapped(uint64_t address, uint64_t end) {
-    for (uint64_t id = 0, n = os_load(&records.next); id < n; id++) {
+    uint64_t found = 0;
+    for (uint64_t id = 0, n = os_load(&records.next); id < n && found < end - address; id++) {
         const struct snap_mapping *record = record_at((uint32_t)id);
-        if (!record || !record->length || address < record->address || address >= end_of(record)) continue;
-        return end <= end_of(record) || is_mapped(end_of(record), end);
+        if (!record || !record->length || address >= end_of(record) || end <= record->address) continue;
+        found +=
+            (end < end_of(record) ? end : end_of(record)) - (address > record->address ? address : record->address);
     }
-    return false;
+    return found >= end - address;
 }
 
-bool mappings_assign(uintptr_t address, uint64_t length, uint32_t model) {
-    if (!is_mapped(address, address + length)) return false;
-    queue((struct event){.operation = ASSIGN, .address = address, .length = length, .site = model});
-    return true;
+int mappings_assign(uintptr_t address, uint64_t length, uint32_t model) {
+    if (!is_mapped(address, address + length)) return -ENXIO;
+    return queue((struct event){.operation = ASSIGN, .address = address, .length = length, .site = model}) ? 0
+                                                                                                           : -ENOMEM;
 }
 
 void mappings_advise(uintptr_t address, uint64_t length, int advice) {

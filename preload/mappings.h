@@ -27,9 +27,9 @@ void mappings_restore(uint32_t ticket);                                 /* it wa
 /* Access to the range was given or withdrawn: address space without access is not live memory. */
 void mappings_protect(uintptr_t address, uint64_t length, bool accessible);
 
-/* The range, as far as it is the program's, belongs to a model or custom (0: nobody) from now on. False when part of it
- * is in no mapping. */
-bool mappings_assign(uintptr_t address, uint64_t length, uint32_t model);
+/* The range, as far as it is the program's, belongs to a model or custom (0: nobody) from now on: 0; -ENXIO: part of it
+ * is in no mapping; -ENOMEM: it cannot be noted. */
+int mappings_assign(uintptr_t address, uint64_t length, uint32_t model);
 
 void mappings_advise(uintptr_t address, uint64_t length, int advice);
 

@@ -176,7 +176,8 @@ int64_t memstow_trigger(uint32_t reason, const char *text);
  * itself, and those that it expects of a program. */
 int32_t memstow_trace(const char *json);
 /* Copies whole lines, each with its newline, from line `from` on (0: the first that is kept) into `to`; returns their
- * length, and writes the number of the line to go on with to `next` (NULL: not wanted). */
+ * length, and writes the number of the line to go on with to `next` (NULL: not wanted). -ENOSPC: the next line alone is
+ * longer than `room`; 4097 bytes are enough for any. */
 int64_t memstow_decisions(char *to, uint64_t room, uint64_t from, uint64_t *next);
 
 /* --- requests from outside (`memstow trigger PID` and others) --- */

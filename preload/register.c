@@ -81,12 +81,14 @@ ENTRY int32_t memstow_owner_idle(uint32_t owner, uint32_t idle) {
 ENTRY int32_t memstow_owner_figures(uint32_t owner, struct memstow_figures *out) {
     struct memstow_figures figures;
     if (!process_tracked()) return (int32_t)not_tracked();
-    uint32_t size = entry_size(out, sizeof figures);
-    if (!size) return (int32_t)entry_fails(-EFAULT, "no room for the figures: size says how large it is");
+    int64_t size = entry_size(out, sizeof figures.size, sizeof figures);
+    if (size < 0) return (int32_t)size;
     int result = owners_figures(owner, &figures);
     if (result < 0) return (int32_t)entry_result(result);
-    figures.size = size;
-    return entry_out(out, &figures, size) ? 0 : (int32_t)entry_fails(-EFAULT, "the figures cannot be written there");
+    figures.size = (uint32_t)size;
+    return entry_out(out, &figures, (size_t)size)
+               ? 0
+               : (int32_t)entry_fails(-EFAULT, "the figures cannot be written there");
 }
 
 /* --- scopes --- */
@@ -176,10 +178,11 @@ static void replace_scopes(const struct memstow_scopes *now) {
 
 ENTRY int32_t memstow_scope_swap(const struct memstow_scopes *now, struct memstow_scopes *before) {
     struct memstow_scopes wanted = {0}, had;
-    uint32_t size = before ? entry_size(before, sizeof had) : 0;
-    if (now && (entry_size(now, sizeof wanted) != sizeof wanted || !entry_in(&wanted, now, sizeof wanted)))
-        return (int32_t)entry_fails(-EFAULT, "the scopes cannot be read, or their size is wrong");
-    if (before && size != sizeof had) return (int32_t)entry_fails(-EFAULT, "no room for the scopes before");
+    int64_t size = now ? entry_size(now, sizeof wanted, sizeof wanted) : 0;
+    if (size >= 0 && before) size = entry_size(before, sizeof had, sizeof had);
+    if (size < 0) return (int32_t)size;
+    if (now && !entry_in(&wanted, now, sizeof wanted))
+        return (int32_t)entry_fails(-EFAULT, "the scopes cannot be read");
     if (wanted.count > MEMSTOW_SCOPES) return (int32_t)entry_fails(-EINVAL, "too many scopes");
     if (!may_enter_all(&wanted)) return (int32_t)entry_fails(-ENOENT, "one of the scopes is of no owner");
     copy_scopes(&had, sizeof had);
@@ -191,8 +194,8 @@ ENTRY int32_t memstow_scope_swap(const struct memstow_scopes *now, struct memsto
 
 ENTRY int32_t memstow_scope_save(struct memstow_scopes *out) {
     struct memstow_scopes have;
-    if (entry_size(out, sizeof have) != sizeof have)
-        return (int32_t)entry_fails(-EFAULT, "no room for the scopes: size says how large it is");
+    int64_t size = entry_size(out, sizeof have, sizeof have);
+    if (size < 0) return (int32_t)size;
     copy_scopes(&have, sizeof have);
     return entry_out(out, &have, sizeof have) ? 0 : (int32_t)entry_fails(-EFAULT, "the scopes cannot be written there");
 }

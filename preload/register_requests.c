@@ -18,9 +18,9 @@ static int32_t not_tracked(void) { return (int32_t)entry_fails(-ENODEV, "the pro
 ENTRY int32_t memstow_request_next(struct memstow_request *out, uint32_t milliseconds) {
     struct memstow_request request = {0};
     if (!process_tracked()) return not_tracked();
-    uint32_t size = entry_size(out, sizeof request);
-    if (size < LEAST) return (int32_t)entry_fails(-EFAULT, "no room for a request: size says how large it is");
-    request.size = size;
+    int64_t room = entry_size(out, LEAST, sizeof request);
+    if (room < 0) return (int32_t)room;
+    uint32_t size = request.size = (uint32_t)room;
     if (!entry_out(out, &request, size)) return (int32_t)entry_fails(-EFAULT, "the request cannot be written there");
     int result = requests_next(&request, milliseconds);
     if (result < 0) return (int32_t)entry_fails(result, "no request can come: the process is in a sandbox");

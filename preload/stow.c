@@ -71,8 +71,7 @@ static int begin(struct session *self, const struct stow_piece *pieces, uint32_t
         lock_let_signals(self->signals);
         return -EBUSY;
     }
-    work_current.cancelled = false;
-    work_current.cancelled_too = self->options.cancelled;
+    work_current.cancelled = self->options.cancelled;
     os_store(&work_current.moved, 0);
     os_store(&work_current.wanted, 0);
     table_lock();
@@ -500,17 +499,6 @@ int64_t stow_in(struct stow_piece *pieces, uint32_t count, const struct stow_opt
 }
 
 /* --- questions --- */
-
-enum stow_state stow_state_of(uint64_t address) {
-    struct stow_region region;
-    if (!__atomic_load_n(&stow_watch, __ATOMIC_ACQUIRE)) return STOW_RESIDENT;
-    table_lock();
-    enum stow_state state = table_is_moving(address)                     ? STOW_MOVING
-                            : table_first(address, address + 1, &region) ? STOW_STOWED
-                                                                         : STOW_RESIDENT;
-    table_unlock();
-    return state;
-}
 
 uint64_t stow_bytes(uint32_t owner, uint64_t *back_by_use) {
     uint64_t sum = 0, back = 0;

@@ -15,7 +15,7 @@ enum stow_refusal {
     STOW_DONE,          /* nothing was refused */
     STOW_EMPTY,         /* no whole page of it is in memory */
     STOW_GONE,          /* freed, unmapped or changed meanwhile */
-    STOW_CANCELLED,     /* stow_cancel */
+    STOW_CANCELLED,     /* stow_options.cancelled */
     STOW_NOT_PRIVATE,   /* shared with other processes */
     STOW_NO_ACCESS,     /* not readable and writable, or code */
     STOW_LOCKED,        /* mlock */
@@ -63,7 +63,7 @@ struct stow_options {
     bool idle;             /* nobody reads or writes the pieces until this returns */
     uint32_t way;          /* enum stow_way: no better one than this */
     const char *directory; /* NULL: MEMSTOW_STOW_DIR, or where caches go */
-    const bool *cancelled; /* may become true at any time, which is as stow_cancel; NULL: does not */
+    const bool *cancelled; /* may become true at any time: it stops after the chunk that it is at; NULL: does not */
     /* Asked once for each piece, on the engine's thread, after which whoever frees or unmaps the piece is waited for:
      * whether it is still the owner's. NULL: all are. It must not allocate from the program. */
     bool (*is_there)(const struct stow_piece *piece, void *context);
@@ -76,19 +76,11 @@ struct stow_options {
 int64_t stow_out(struct stow_piece *pieces, uint32_t count, const struct stow_options *options);
 int64_t stow_in(struct stow_piece *pieces, uint32_t count, const struct stow_options *options);
 
-/* The one at work stops after the chunk that it is at. Any thread. */
-void stow_cancel(void);
-
 struct stow_progress {
     uint64_t moved, wanted; /* bytes; of the one at work, or of the last */
     bool at_work;
 };
 struct stow_progress stow_progress(void);
-
-enum stow_state { STOW_RESIDENT, STOW_MOVING, STOW_STOWED };
-
-/* Of the page at `address`. Stowed: a file backs it; its pages may have come back by use. */
-enum stow_state stow_state_of(uint64_t address);
 
 /* What has been moved out of an owner (0: of all) and not been brought back whole; *back_by_use, when not NULL,
  * receives how much of that is in memory again. It reads the page map: not for a hook. */
@@ -130,9 +122,20 @@ static inline void stow_pass_end(uint32_t pass) { __atomic_fetch_sub(&stow_passi
 
 /* Each waits until nothing in the range is moving; nothing in it will, on behalf of who began before. */
 void stow_note_change(uint64_t start, uint64_t length);  /* its mapping is about to change */
-void stow_note_unmap(uint64_t start, uint64_t length);   /* it is about to be unmapped or mapped over */
+void stow_note_unmap(uint64_t start, uint64_t length);   /* it has been mapped over */
 void stow_note_free(uint64_t start, uint64_t length);    /* a block, on its way back to its allocator: fresh memory */
 void stow_note_discard(uint64_t start, uint64_t length); /* MADV_DONTNEED: zeros from now on */
+/* It is about to be unmapped. Who is refused that puts back what was known of it. */
+enum { STOW_KEPT = 32 };
+struct stow_kept {
+    uint32_t count;
+    struct stow_kept_range {
+        uint64_t start, end;
+        uint32_t owner;
+    } ranges[STOW_KEPT];
+};
+void stow_note_unmapping(uint64_t start, uint64_t length, struct stow_kept *kept);
+void stow_put_back(const struct stow_kept *kept);
 /* All of it is in memory that no file backs: 0; or it cannot be, -errno. `mine`: nobody else uses it meanwhile. */
 int stow_note_whole(uint64_t start, uint64_t length, bool mine);
 

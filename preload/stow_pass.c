@@ -35,6 +35,28 @@ void stow_note_unmap(uint64_t start, uint64_t length) {
     table_unlock();
 }
 
+/* More ranges than there is room for are forgotten: they stay as they are, and are not brought back whole. */
+void stow_note_unmapping(uint64_t start, uint64_t length, struct stow_kept *kept) {
+    struct stow_region region = {.end = start};
+    uint64_t end = whole_end(start, length);
+    kept->count = 0;
+    table_lock();
+    settle(start, end);
+    while (kept->count < STOW_KEPT && table_first(region.end, end, &region))
+        kept->ranges[kept->count++] = (struct stow_kept_range){region.start, region.end, region.owner};
+    table_take(start, end);
+    work_update_watch();
+    table_unlock();
+}
+
+void stow_put_back(const struct stow_kept *kept) {
+    table_lock();
+    for (uint32_t i = 0; i < kept->count; i++)
+        table_put(kept->ranges[i].start, kept->ranges[i].end, kept->ranges[i].owner);
+    work_update_watch();
+    table_unlock();
+}
+
 static void put_fresh(uint64_t start, uint64_t end, int protection) {
     os_call(SYS_mmap, start, end - start, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }

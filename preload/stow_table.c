@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "ledger.h"
 #include "lock.h"
 #include "os.h"
 
@@ -15,7 +16,8 @@ enum { FIRST_ROOM = 1024 };
 
 static struct {
     uint32_t word; /* 0 free, 1 held, 2 held and waited for */
-    uint32_t owner, depth;
+    uint32_t depth;
+    uint64_t owner;
     bool blocked;
     uint64_t signals;
 } lock;
@@ -42,8 +44,11 @@ static void release(void) {
     if (__atomic_exchange_n(&lock.word, 0, __ATOMIC_RELEASE) == 2) wake_all(&lock.word);
 }
 
+/* In a sandbox the kernel is not asked for thread ids; these are larger than any. */
+static uint64_t self_id(void) { return ledger_is_sealed() ? (uint64_t)__builtin_thread_pointer() : os_tid(); }
+
 void table_lock(void) {
-    uint32_t self = os_tid();
+    uint64_t self = self_id();
     uint64_t signals = 0;
     if (__atomic_load_n(&lock.owner, __ATOMIC_RELAXED) == self) {
         lock.depth++;
@@ -70,7 +75,8 @@ void table_unlock(void) {
 
 /* Signals stay out: who waits goes on to change what it waited for. */
 static void wait_for_chunk(void) {
-    uint32_t serial = __atomic_load_n(&moving.serial, __ATOMIC_ACQUIRE), self = lock.owner, depth = lock.depth;
+    uint32_t serial = __atomic_load_n(&moving.serial, __ATOMIC_ACQUIRE), depth = lock.depth;
+    uint64_t self = lock.owner;
     bool blocked = lock.blocked;
     uint64_t signals = lock.signals;
     lock.depth = 0;

@@ -58,12 +58,8 @@ void work_update_watch(void) {
                      __ATOMIC_SEQ_CST);
 }
 
-void stow_cancel(void) { __atomic_store_n(&work_current.cancelled, true, __ATOMIC_RELAXED); }
-
 static bool is_cancelled(void) {
-    const bool *too = work_current.cancelled_too;
-    return __atomic_load_n(&work_current.cancelled, __ATOMIC_RELAXED) ||
-           (too && __atomic_load_n(too, __ATOMIC_RELAXED));
+    return work_current.cancelled && __atomic_load_n(work_current.cancelled, __ATOMIC_RELAXED);
 }
 
 struct stow_progress stow_progress(void) {

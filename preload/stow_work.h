@@ -19,9 +19,8 @@ struct work {
 };
 
 struct stow_current {
-    uint32_t held; /* a mover is at work */
-    bool cancelled;
-    const bool *cancelled_too; /* of the options; NULL: there is none */
+    uint32_t held;         /* a mover is at work */
+    const bool *cancelled; /* of the options; NULL: there is none */
     struct work *work;
     uint32_t count;
     uint64_t moved, wanted;

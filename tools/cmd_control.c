@@ -18,6 +18,8 @@
 #include <unistd.h>
 
 enum { LOOK_MS = 200, SILENCE_SECONDS = 30, ATTEMPTS = 5 };
+/* A terminal and who watches over a process may both send a signal for one Ctrl-C. */
+#define AT_ONCE_SECONDS 0.5
 
 struct verb {
     enum wire_type type;
@@ -42,10 +44,11 @@ struct order {
     char subject[320];          /* of messages: what it is done to */
     uint32_t owner;
     struct wire_message last; /* what was heard last */
-    double begun, heard;
-    int cancels; /* how often it was */
-    bool late;   /* it was because of --timeout */
-    bool shown;  /* there is a line of progress on the terminal */
+    double begun, heard, cancelled;
+    int cancels;    /* how often it was */
+    int interrupts; /* those that were seen */
+    bool late;      /* it was because of --timeout */
+    bool shown;     /* there is a line of progress on the terminal */
 };
 
 static volatile sig_atomic_t interrupts;
@@ -144,12 +147,16 @@ static void cancel(struct order *order, int fd) {
     struct wire_message message = {.type = WIRE_CANCEL};
     control_send(fd, &message);
     order->cancels++;
+    order->cancelled = now();
 }
 
 /* -1: go on waiting. */
 static int look_at_time(struct order *order, int fd) {
     bool begun = order->last.type == WIRE_WORKING;
-    if (interrupts > order->cancels) {
+    bool interrupted =
+        interrupts > order->interrupts && (!order->cancels || now() - order->cancelled > AT_ONCE_SECONDS);
+    order->interrupts = interrupts;
+    if (interrupted) {
         if (order->cancels) return not_done(order, "left alone: it goes on in the process");
         cancel(order, fd);
     }

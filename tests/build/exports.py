@@ -8,7 +8,7 @@ STANDS_IN_FOR = re.compile(
     r"memstow_\w+|(re|c|m|v|pv|)alloc|malloc|reallocarray|free|cfree|free_sized|free_aligned_sized|memalign|posix_memalign|"
     r"aligned_alloc|malloc_usable_size|mmap(64)?|munmap|mremap|madvise|brk|sbrk|v?fork|_Fork|clone|mlock(2|all)?|_?_exit|_Exit|quick_exit|"
     r"posix_spawnp?|f?execv\w*|execl\w*|pthread_(create|exit|setname_np)|thrd_exit|dl(m?open|close|sym)|shmat|shmdt|posix_madvise|"
-    r"mprotect|prctl|syscall|_Zn[aw]\w+|_Zd[al]\w+")
+    r"(pkey_)?mprotect|prctl|syscall|_Zn[aw]\w+|_Zd[al]\w+")
 
 
 def exported():

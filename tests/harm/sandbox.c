@@ -2,21 +2,16 @@
  * the program itself does not make), then allocates from modules that have not allocated before, from new threads and
  * in a forked child. Ends with status 5. */
 #define _GNU_SOURCE
+#include "sandbox.h"
+
 #include <dlfcn.h>
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <malloc.h>
 #include <pthread.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 enum { THREADS = 100, MODULES = 32 };
 
@@ -24,26 +19,6 @@ static const int killed[] = {SYS_open,       SYS_openat,       SYS_creat,  SYS_f
                              SYS_readlinkat, SYS_memfd_create, SYS_unlink, SYS_unlinkat,  SYS_rename,    SYS_renameat2,
                              SYS_fstatfs,    SYS_gettid,       SYS_tgkill, SYS_prctl,     SYS_getppid,   SYS_geteuid,
                              SYS_nanosleep,  SYS_sched_yield,  SYS_ioctl};
-
-static void filter(const char *how) {
-    struct sock_filter code[2 * 32 + 2] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
-    int n = 1;
-    for (size_t i = 0; i < sizeof killed / sizeof *killed; i++) {
-        code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)killed[i], 0, 1);
-        code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
-    }
-    code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-    struct sock_fprog program = {(unsigned short)n, code};
-    long result = -1;
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    if (!strcmp(how, "prctl"))
-        result = prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
-    else if (!strcmp(how, "seccomp"))
-        result = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
-    else if (!strcmp(how, "syscall"))
-        result = syscall(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
-    if (result) _exit(77);
-}
 
 static void *allocate(void *argument) {
     void *volatile p = malloc(1000), *volatile q = malloc(100000);
@@ -75,7 +50,7 @@ int main(int count, char **arguments) {
     }
     setvbuf(stdout, NULL, _IOFBF, 1000); /* no ioctl */
     mallopt(M_ARENA_MAX, 4);             /* glibc does not count the processors, which it does by opening a file */
-    filter(arguments[1]);
+    sandbox_enter(arguments[1], killed, sizeof killed / sizeof *killed);
     for (int i = 2; i < count; i++)
         if (!functions[i - 2](1000 + (size_t)i)) return 92;
     for (int i = 0; i < 2000; i++) large[i] = malloc(70000);

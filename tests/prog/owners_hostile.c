@@ -63,7 +63,9 @@ static void scopes(uint32_t model, uint32_t other, uint32_t node) {
     refuse(abi_memstow_scope_leave(node));
     refuse(abi_memstow_scope_swap(&wrong, NULL));
     wrong = (struct memstow_scopes){.size = 4};
-    refuse(abi_memstow_scope_swap(&wrong, NULL));
+    MUST(abi_memstow_scope_swap(&wrong, NULL) == -EINVAL && strstr(abi_memstow_error(), "size"));
+    MUST(abi_memstow_scope_swap(NULL, &wrong) == -EINVAL && abi_memstow_scope_save(&wrong) == -EINVAL);
+    MUST(abi_memstow_owner_figures(model, &(struct memstow_figures){.size = 3}) == -EINVAL);
     wrong = (struct memstow_scopes){.size = sizeof wrong, .count = 1, .owners = {4711}};
     refuse(abi_memstow_scope_swap(&wrong, NULL));
     MUST(abi_memstow_scope_swap(&full, &full) == 0 && full.count == 0);

@@ -28,13 +28,13 @@ static void there_and_back(const struct stow_options *options) {
     MUST_BE(out(p, LENGTH, options, NULL), LENGTH);
     MUST(before - rss() >= LENGTH / 100 * 95);
     MUST_BE(pages_in(p, LENGTH, false), 0);
-    MUST_BE(stow_state_(p), STOW_STOWED);
+    MUST(is_stowed_(p));
     MUST_BE(stow_bytes_(1, NULL), LENGTH);
     MUST_BE(stow_bytes_(2, NULL), 0);
     MUST(holds(p, LENGTH, 1)); /* by use */
     p[5 * MIB] ^= 1;
     MUST_BE(in(p, LENGTH, options), LENGTH);
-    MUST_BE(stow_state_(p), STOW_RESIDENT);
+    MUST(!is_stowed_(p));
     MUST(!is_file_backed(p) && !is_file_backed(p + LENGTH - 1));
     MUST_BE(pages_in(p, LENGTH, true), LENGTH / PAGE);
     p[5 * MIB] ^= 1;
@@ -242,7 +242,7 @@ static void asked_in_vain(void) {
     MUST(munmap(p + PAGE, backwards) && madvise(p + PAGE, backwards, MADV_DONTNEED));
     MUST(mprotect(p + PAGE, backwards, PROT_NONE));
     MUST_BE(stow_bytes_(0, NULL), LENGTH);
-    MUST_BE(stow_state_(p), STOW_STOWED);
+    MUST(is_stowed_(p));
     MUST_BE(madvise(p, MIB, MADV_DONTNEED), 0);
     MUST(p[0] == 0 && p[MIB - 1] == 0);
     MUST_BE(in(p, LENGTH, usual()), LENGTH - MIB);
@@ -329,6 +329,54 @@ static void mlock_brings_back(void) {
     MUST(holds(p, MIB, 1));
 }
 
+/* Locked memory is refused by MADV_DONTNEED, and keeps what it holds. */
+static void mlockall_brings_back(void) {
+    char *p = stowed(MIB, 1);
+    if (mlockall(MCL_CURRENT)) skip("RLIMIT_MEMLOCK is too low");
+    MUST(!is_file_backed(p) && pages_in(p, MIB, true) == MIB / PAGE);
+    MUST(madvise(p, MIB, MADV_DONTNEED) == -1 && errno == EINVAL);
+    MUST(holds(p, MIB, 1));
+    MUST_BE(munlockall(), 0);
+}
+
+/* What the program then asks for must hold afterwards, too: for memory that is there. */
+static void memory_policy_brings_back(void) {
+    unsigned long nodes = 1;
+    uint32_t why;
+    char *p = stowed(LENGTH, 1);
+    if (syscall(SYS_mbind, p, LENGTH, 2 /* MPOL_BIND */, &nodes, 8, 0)) skip("mbind: %s", strerror(errno));
+    MUST(!is_file_backed(p) && holds(p, LENGTH, 1));
+    MUST(out(p, LENGTH, usual(), &why) == -ENOTSUP && why == STOW_MEMORY_POLICY);
+    char *q = stowed(LENGTH, 2);
+    MUST_BE(pkey_mprotect(q, LENGTH, PROT_READ, -1), 0); /* mprotect by another name */
+    MUST(is_stowed_(q) && holds(q, LENGTH, 2));
+    int key = pkey_alloc(0, 0);
+    if (key < 0) return; /* this processor has none */
+    MUST_BE(pkey_mprotect(q, LENGTH, PROT_READ | PROT_WRITE, key), 0);
+    MUST(!is_file_backed(q) && holds(q, LENGTH, 2));
+}
+
+/* Refused because it would take more mappings than there may be, munmap has changed nothing. */
+static void munmap_is_refused(void) {
+    char *p = stowed(LENGTH, 1), line[32] = {0};
+    int fd = open("/proc/sys/vm/max_map_count", O_RDONLY);
+    MUST(fd >= 0 && read(fd, line, sizeof line - 1) > 0);
+    close(fd);
+    long most = atol(line);
+    if (most > 300000) skip("vm.max_map_count is %ld", most);
+    char *many = mmap(NULL, (size_t)most * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    MUST(many != MAP_FAILED);
+    for (long i = 0; i < most; i += 2)
+        if (syscall(SYS_mprotect, many + i * PAGE, PAGE, PROT_READ)) break;
+    for (long i = 1; i < most; i += 2)
+        if (syscall(SYS_mprotect, many + i * PAGE, PAGE / 2 + 1, PROT_READ | PROT_WRITE)) break;
+    MUST(munmap(p + MIB, MIB) == -1 && errno == ENOMEM);
+    MUST_BE(syscall(SYS_munmap, many, (size_t)most * PAGE), 0);
+    MUST_BE(stow_bytes_(1, NULL), LENGTH);
+    MUST_BE(in(p, LENGTH, usual()), LENGTH);
+    MUST(holds(p, LENGTH, 1));
+}
+
 /* The directory is what it was when the program began, whatever became of its environment. */
 static void environment_is_gone(void) {
     char line[4096], place[2048];
@@ -367,7 +415,7 @@ static void back_after_what_began_before(void) {
     MUST(read(fd, &message, sizeof message) == sizeof message); /* it waits */
     MUST_BE(pthread_create(&mover, NULL, bring_back, p), 0);
     usleep(200000);
-    MUST_BE(stow_state_(p), STOW_STOWED);
+    MUST(is_stowed_(p));
     struct uffdio_zeropage zeros = {.range = {(uint64_t)q, PAGE}};
     MUST_BE(ioctl(fd, UFFDIO_ZEROPAGE, &zeros), 0);
     pthread_join(locker, NULL);
@@ -585,13 +633,15 @@ static void freed_while_moving(void) {
     }
 }
 
+static bool no_more;
+
 static void *cancel_soon(void *unused) {
     (void)unused;
     struct stow_progress progress;
     do progress = stow_progress_();
     while (!progress.moved && !stop);
     MUST(stop || (progress.at_work && progress.wanted == 512 * (uint64_t)MIB));
-    stow_cancel_();
+    __atomic_store_n(&no_more, true, __ATOMIC_RELAXED);
     return NULL;
 }
 
@@ -601,8 +651,10 @@ static void cancelled(void) {
     memset(p, 3, length);
     pthread_t thread;
     uint32_t why;
+    struct stow_options options = *usual();
+    options.cancelled = &no_more;
     MUST_BE(pthread_create(&thread, NULL, cancel_soon, NULL), 0);
-    int64_t moved = out(p, length, usual(), &why);
+    int64_t moved = out(p, length, &options, &why);
     stop = true;
     pthread_join(thread, NULL);
     MUST(moved > 0 && moved < (int64_t)length);
@@ -610,7 +662,7 @@ static void cancelled(void) {
     MUST_BE(stow_bytes_(0, NULL), moved);
     MUST(!stow_progress_().at_work);
     for (size_t i = 0; i < length; i += PAGE) MUST(p[i] == 3);
-    MUST(in(p, length, usual()) == moved); /* the wish to stop is over */
+    MUST(in(p, length, usual()) == moved);
 }
 
 static void *adopt_soon(void *unused) {
@@ -759,6 +811,9 @@ static const struct test_case CASES[] = {
     {"wipeonfork_is_taken", wipeonfork_is_taken},
     {"protect_while_stowed", protect_while_stowed},
     {"mlock_brings_back", mlock_brings_back},
+    {"mlockall_brings_back", mlockall_brings_back},
+    {"memory_policy_brings_back", memory_policy_brings_back},
+    {"munmap_is_refused", munmap_is_refused},
     {"environment_is_gone", environment_is_gone},
     {"back_after_what_began_before", back_after_what_began_before},
     {"kernel_writes_into_it", kernel_writes_into_it},

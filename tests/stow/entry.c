@@ -1,13 +1,13 @@
 /* entry.c — the stow engine for the tests of it: what memstow.h's functions will call, exported. */
+#include "stow_table.h"
 #include "stow.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
 int64_t memstow_test_out(struct stow_piece *pieces, uint32_t count, const struct stow_options *options);
 int64_t memstow_test_in(struct stow_piece *pieces, uint32_t count, const struct stow_options *options);
-int memstow_test_state(const void *address);
+bool memstow_test_is_stowed(const void *address);
 uint64_t memstow_test_bytes(uint32_t owner, uint64_t *back);
-void memstow_test_cancel(void);
 struct stow_progress memstow_test_progress(void);
 int memstow_test_lock(const void *start, uint64_t length);
 void memstow_test_unlock(const void *start, uint64_t length);
@@ -22,11 +22,16 @@ EXPORT int64_t memstow_test_in(struct stow_piece *pieces, uint32_t count, const 
     return stow_in(pieces, count, options);
 }
 
-EXPORT int memstow_test_state(const void *address) { return (int)stow_state_of((uint64_t)address); }
+/* Whether a file backs the page; its content may have come back by use. */
+EXPORT bool memstow_test_is_stowed(const void *address) {
+    struct stow_region region;
+    table_lock();
+    bool stowed = table_first((uint64_t)address, (uint64_t)address + 1, &region);
+    table_unlock();
+    return stowed;
+}
 
 EXPORT uint64_t memstow_test_bytes(uint32_t owner, uint64_t *back) { return stow_bytes(owner, back); }
-
-EXPORT void memstow_test_cancel(void) { stow_cancel(); }
 
 EXPORT struct stow_progress memstow_test_progress(void) { return stow_progress(); }
 

@@ -25,9 +25,8 @@ enum { PAGE = 4096, MIB = 1 << 20 };
 
 static int64_t (*stow_out_)(struct stow_piece *, uint32_t, const struct stow_options *);
 static int64_t (*stow_in_)(struct stow_piece *, uint32_t, const struct stow_options *);
-static int (*stow_state_)(const void *);
+static bool (*is_stowed_)(const void *);
 static uint64_t (*stow_bytes_)(uint32_t, uint64_t *);
-static void (*stow_cancel_)(void);
 static struct stow_progress (*stow_progress_)(void);
 static int (*stow_lock_)(const void *, uint64_t);
 static void (*stow_unlock_)(const void *, uint64_t);
@@ -66,9 +65,8 @@ __attribute__((format(printf, 1, 2), noreturn, unused)) static void skip(const c
 __attribute__((unused)) static void find_engine(void) {
     FIND(stow_out_, out);
     FIND(stow_in_, in);
-    FIND(stow_state_, state);
+    FIND(is_stowed_, is_stowed);
     FIND(stow_bytes_, bytes);
-    FIND(stow_cancel_, cancel);
     FIND(stow_progress_, progress);
     FIND(stow_lock_, lock);
     FIND(stow_unlock_, unlock);

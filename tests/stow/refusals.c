@@ -16,7 +16,7 @@ static const struct stow_options idle = {.idle = true}, by_remap = {.way = STOW_
 
 static void whole(char *p) {
     MUST(holds(p, LENGTH, 1));
-    MUST_BE(stow_state_(p), STOW_RESIDENT);
+    MUST(!is_stowed_(p));
     p[0] ^= 1;
     p[0] ^= 1;
 }
@@ -289,7 +289,7 @@ static void address_space_limit(void) {
         moved = in(p, LENGTH, &idle);
         MUST(moved == LENGTH || moved == 0 || moved == -ENOMEM);
         MUST(holds(p, LENGTH, 1));
-        if (stow_state_(p) == STOW_STOWED) {
+        if (is_stowed_(p)) {
             limit.rlim_cur = RLIM_INFINITY;
             MUST_BE(setrlimit(RLIMIT_AS, &limit), 0);
             MUST_BE(in(p, LENGTH, &idle), LENGTH);
@@ -357,7 +357,8 @@ static void freed_before(void) {
 }
 
 static void *move_large(void *p) {
-    out(p, 512 * (size_t)MIB, &idle, NULL);
+    struct stow_options options = {.idle = true, .cancelled = (const bool *)&stop};
+    out(p, 512 * (size_t)MIB, &options, NULL);
     return NULL;
 }
 
@@ -370,7 +371,7 @@ static void one_at_a_time(void) {
     int64_t moved = out(p, LENGTH, &idle, NULL);
     MUST(moved == -EBUSY || moved == LENGTH);
     MUST(holds(p, LENGTH, 1));
-    stow_cancel_();
+    stop = true;
     pthread_join(thread, NULL);
     MUST(moved == LENGTH || out(p, LENGTH, &idle, NULL) == LENGTH);
 }

@@ -21,7 +21,7 @@ int main(void) {
         MUST(back == -EIO || (back > 0 && back < LENGTH));
         MUST_BE(piece.refusal, STOW_DISK_ERROR);
         MUST_BE(stow_bytes_(0, NULL), LENGTH - (back > 0 ? back : 0));
-        MUST_BE(stow_state_(p + LENGTH - PAGE), STOW_STOWED);
+        MUST(is_stowed_(p + LENGTH - PAGE));
     }
     puts("moved"), fflush(stdout);
     MUST(fgets(line, sizeof line, stdin));
