@@ -89,7 +89,7 @@ def start(*argv, **options):
 
 
 class MemoryGroup:
-    """A control group of a test's own that counts memory, of version 2 or 1. No process of it may be left in the end."""
+    """A control group of a test's own that counts memory, of version 2 or 1; it goes when the test ends."""
     PLACES = (("/sys/fs/cgroup/memory", "memory.usage_in_bytes"), ("/sys/fs/cgroup", "memory.current"))
 
     def __init__(self, folder, file):
@@ -105,7 +105,9 @@ class MemoryGroup:
             except OSError:
                 continue
             if (folder / file).exists():
-                return cls(folder, folder / file)
+                group = cls(folder, folder / file)
+                atexit.register(group.remove) # after what was started later has ended
+                return group
             folder.rmdir()
         return None
 

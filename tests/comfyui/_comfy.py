@@ -92,7 +92,7 @@ class Comfy:
         self.log_file = support.HERE / f"{name}.log"
         with open(self.log_file, "w") as log:
             self.server = support.start(*command, stdout=log, stderr=log, env=environment, preexec_fn=preexec_fn)
-        support.wait_for(lambda: self.server.poll() is not None or self.get("/system_stats"), 90, "ComfyUI answering")
+        support.wait_for(lambda: self.server.poll() is not None or self.get("/system_stats"), 300, "ComfyUI answering")
         if self.server.poll() is not None:
             raise AssertionError(f"ComfyUI ended:\n{self.log()[-3000:]}")
 
@@ -174,6 +174,16 @@ class Comfy:
     def check_trace(self):
         """The trace shows none of the known faults."""
         support.memstow("decisions", self.pid(), "--check")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, _kind, error, _trace):
+        """Ends it; shows its log when the test fails, and fails when a hook of the pack did."""
+        if isinstance(error, Exception):
+            print(self.log()[-6000:])
+        self.stop()
+        assert error or "tools/comfyui/" not in self.log(), f"a hook failed:\n{self.log()[-6000:]}"
 
     def stop(self):
         self.server.terminate()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
-# timeout: 120
+# timeout: 300
 """Requests from outside reach the worker thread as they were asked: a trigger because memory is short says how much is
 missing; one that was taken back, or that names nobody, harms no other. No request is served while a run is on."""
 import ctypes

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
-# timeout: 120
+# timeout: 300
 """In a real ComfyUI, on the test double: /free and unload_all_models(). As long as every model is to be kept they are
 ComfyUI's own; once one is to be stowed or freed, kept models and the outputs that lead to them stay, unless
 MEMSTOW_FREE_BUTTON=all; full_cleanup() is the button, at the end of the run."""
@@ -81,12 +81,6 @@ NODE_CLASS_MAPPINGS = {"AskCleanup": AskCleanup}
 '''
 for number, (env, scenarios) in enumerate((({}, (none_kept, selective, deferred)),
                                            ({"MEMSTOW_FREE_BUTTON": "all"}, (all_of_it,)))):
-    comfy = Comfy(env=env, name=f"comfyui{number}", before=(ASKS,))
-    try:
+    with Comfy(env=env, name=f"comfyui{number}", before=(ASKS,)) as comfy:
         for scenario in scenarios:
             scenario(comfy)
-    except BaseException:
-        print(comfy.log()[-6000:])
-        raise
-    finally:
-        comfy.stop()

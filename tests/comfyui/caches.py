@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
-# timeout: 120
+# timeout: 300
 """The executor's caches of ComfyUI itself, in this process: what reaches a freed model goes, from each kind of cache and from
 subgraphs, through closures, conditioning and node objects; what does not stays cached. A cache of an unknown class is not
 touched: the model is stowed instead, and the report and the trace say so. A policy that a cached node stands for counts."""

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # needs: cc
-# timeout: 120
+# timeout: 300
 """The example that ./quickstart shows: without memstow, on the test double, and, where the library has what it takes, under
 memstow: what was to be freed is gone, what was to be kept is there, and all checksums still match."""
 import re

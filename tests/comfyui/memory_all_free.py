@@ -31,13 +31,11 @@ def loaded_and_freed(comfy):
 
 
 comfy = Comfy(None, ffn=FFN, pack=False, name="bare")
-try:
+with comfy:
     before, after = loaded_and_freed(comfy)
     bare = before - after
-finally:
-    comfy.stop()
 comfy = Comfy("memstow", ffn=FFN)
-try:
+with comfy:
     before, after = loaded_and_freed(comfy)
     button, least = before - after, live(comfy)
     assert button >= 0.98 * bare, f"/free gave back {button / MB:.1f} MB; without memstow {bare / MB:.1f} MB"
@@ -58,8 +56,3 @@ try:
     assert comfy.rss() - base <= max(0.05 * by_button, 32 * MB), (base, comfy.rss())
     comfy.check_trace()
     print(f"given back: /free without memstow {bare / MB:.1f} MB, with it {button / MB:.1f} MB, trigger {ours / MB:.1f} of {by_button / MB:.1f} MB")
-except BaseException:
-    print(comfy.log()[-5000:])
-    raise
-finally:
-    comfy.stop()

@@ -20,7 +20,7 @@ def workflow(kind, seed):
     return found
 
 
-try:
+with comfy:
     comfy.run(workflow("Hold", 1))
     model = next(o for o in comfy.report()["owners"] if o["type"] == "MODEL")
     assert model["action"] == "free" and model["after_bytes"] >= comfy.weights, model
@@ -38,8 +38,3 @@ try:
     rss = comfy.rss()
     comfy.run(workflow("LetGo", 2))
     assert "MODEL" not in comfy.owners() and rss - comfy.rss() >= comfy.weights - 16 * MB, (rss, comfy.rss())
-except BaseException:
-    print(comfy.log()[-3000:])
-    raise
-finally:
-    comfy.stop()

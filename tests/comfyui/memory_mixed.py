@@ -25,7 +25,7 @@ def cached(done):
     return set(dict(done["status"]["messages"])["execution_cached"]["nodes"])
 
 
-try:
+with comfy:
     assert comfy.weights >= 256 * MB
     comfy.run(mixed(1))
     is_back()
@@ -65,8 +65,3 @@ try:
     assert comfy.owners()["VAE"]["id"] == vae["id"] and comfy.owners()["CLIP"]["id"] == kept["CLIP"]["id"]
     assert len(comfy.get("/memstow/owners")["owners"]) == 2
     comfy.check_trace()
-except BaseException:
-    print(comfy.log()[-5000:])
-    raise
-finally:
-    comfy.stop()

@@ -30,7 +30,7 @@ def workflow(word, seed):
     return {"unet": unet(), "policy": policy("unet", word), **sample("policy", seed)}
 
 
-try:
+with comfy:
     assert comfy.weights >= 512 * MB
     expected = [comfy.digest(comfy.run(workflow("keep", seed))) for seed in (1, 2)]
     before, owner = now(), comfy.owners()["MODEL"]["id"]
@@ -61,10 +61,3 @@ try:
     if not group:
         support.skip(f"no control group can be made here: RSS fell by {fallen[0] / MB:.0f} MB, MemAvailable rose by "
                      f"{fallen[2] / MB:.0f} MB")
-except Exception:
-    print(comfy.log()[-3000:])
-    raise
-finally:
-    comfy.stop()
-    if group:
-        group.remove()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # needs: torch
-# timeout: 120
+# timeout: 300
 """The Python module on the library itself: scopes of coroutines and threads count to the byte, assigned buffers, tensors and
 modules are their owner's, retired owners give back, and errors carry the library's words. Runs itself under memstow."""
 import asyncio, errno, os, sys, threading

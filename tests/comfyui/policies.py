@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
-# timeout: 120
+# timeout: 300
 """In a real ComfyUI, on the test double: policies of three models from loaders of their own. What is to be freed goes, with
 what reaches it in the node cache, and nothing else; a policy stays over cached runs, until it is changed or its node is
 removed; a kept model is found again after another workflow."""
@@ -19,7 +19,7 @@ def reads(owner):
     return last["rule"], last["policy"]
 
 
-try:
+with comfy:
     comfy.run(mixed(1))
     first = comfy.owners()
     assert set(first) == {"CLIP", "VAE"}, first
@@ -85,9 +85,3 @@ try:
     model = comfy.owners()["MODEL"]
     assert model["policy"] == "free" and model["stowed_bytes"] and "its loader made" in comfy.report()["notes"][0], model
     assert not [line for line in comfy.lines("LOST")], comfy.lines("LOST")
-    assert "tools/comfyui/" not in comfy.log(), "a hook failed"
-except BaseException:
-    print(comfy.log()[-6000:])
-    raise
-finally:
-    comfy.stop()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
-# timeout: 120
+# timeout: 300
 """The registry, with ComfyUI's own patchers, in this process: the one look-up of policies and its order, the flag of
 MultiGPU, ids that are used again by force, no leak over a thousand models, what is lost and what is not."""
 import _inprocess
@@ -17,7 +17,7 @@ import comfy.model_patcher
 import torch
 
 import memstow
-from memstow_pack import registry as r
+from memstow_pack import registry as r, unload
 
 registry, cpu = runs.registry, torch.device("cpu")
 
@@ -128,6 +128,13 @@ mm.load_models_gpu([base])
 assert rule(base) == ("free", "patcher")
 mm.unload_all_models()
 assert [e.model for e in mm.current_loaded_models] == [first], "only what is kept stays"
+
+# models on more than one device: ComfyUI's own function frees one at a time
+here, there = patcher(), patcher()
+mm.load_models_gpu([here, there])
+next(e for e in mm.current_loaded_models if e.model is there).device = torch.device("cpu", 1)
+assert unload.unload(lambda p: p is here or p is there) == 2
+assert [e.model for e in mm.current_loaded_models] == [first], mm.current_loaded_models
 
 # a module that nothing refers to weakly, a patcher without a model
 assert list(r.patchers_in(None)) == [] and list(r.patchers_in([first])) == []

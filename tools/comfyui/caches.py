@@ -104,13 +104,17 @@ def output_of(cache_set: Any, node_id: str) -> list:
         entry = cache.cache.get(cache.cache_key_set.get_data_key(node_id))
     except AttributeError: # nothing ran, or a cache that has no table
         return []
-    outputs = getattr(entry, "outputs", None) or (entry[1] if isinstance(entry, tuple) and len(entry) > 1 else None)
-    return outputs or []
+    return _outputs_in(entry)
+
+
+def _outputs_in(entry: Any) -> list:
+    """The outputs in an entry of the cache: a list of values for each. Up to ComfyUI 0.3.67 the entry is that list."""
+    return (entry if isinstance(entry, list) else getattr(entry, "outputs", None)) or []
 
 
 def _is_all_models(entry: Any) -> bool:
     """Whether a cached output consists of models only, so that keeping it keeps nothing else."""
-    values = [value for output in getattr(entry, "outputs", None) or [] for value in output]
+    values = [value for output in _outputs_in(entry) for value in output]
     return bool(values) and all(any(True for _ in patchers_in(value)) for value in values if value is not None)
 
 

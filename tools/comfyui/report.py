@@ -1,11 +1,14 @@
 """What a run did to memory: before, peak and after, for each model and node, and for each model that is still there why. In:
-what hooks.py and trigger.py saw; out: a JSON document, a text, and one line for the log."""
+what hooks.py and runs.py saw; out: a JSON document, a text, and one line for the log."""
 import ctypes
 import os
+import textwrap
 from typing import Any, Optional
 
 from . import memstow
 from .hooks import resident
+
+WIDTH = 88 # of the text
 
 
 def size(number: Optional[int]) -> str:
@@ -59,12 +62,18 @@ def owner_line(identity: Any, figures: Any, before: int, ruling: Any, action: st
             "stowed_bytes": figures.stowed_bytes, "why": why}
 
 
+def about(run: dict) -> str:
+    """What a report tells of: there is one of the last trigger only."""
+    return f"run {run['number']}" if run["outcome"] else f"a trigger after run {run['number']}: {run['reason']}"
+
+
 def document(run: dict, watch: Any, owners: list, freed: list, given: int, seconds: float, notes: list) -> dict:
     now = resident()
     return {"format": "memstow-comfyui-run", "version": 1, "run": run["number"], "prompt": run["prompt_id"],
             "reason": run["reason"], "outcome": run["outcome"],
-            "rss": {"before_bytes": run["rss"], "peak_bytes": max(run["rss"], now, watch.peak if run["outcome"] else 0), "after_bytes": now,
-                    "peak_is": "the highest at the end of a node"},
+            "about": about(run),
+            "rss": {"before_bytes": run["rss"], "peak_bytes": max(run["rss"], now, watch.peak if run["outcome"] else 0),
+                    "after_bytes": now, "peak_is": "the highest at the end of a node"},
             "glibc_free_bytes": held_by_glibc(), "given_bytes": given, "trigger_seconds": round(seconds, 3),
             "owners": owners, "freed": freed, "nodes": watch.nodes if run["outcome"] else [], "notes": notes}
 
@@ -80,27 +89,37 @@ def line(found: dict) -> str:
     if count["free"]:
         parts.append(f"not freed {len(count['free'])}: {'; '.join(', '.join(o['why']) or o['name'] for o in count['free'])}")
     rss = found["rss"]
-    where = f"run {found['run']} {found['outcome']}" if found["outcome"] else found["reason"]
+    where = f"{found['about']} {found['outcome']}" if found["outcome"] else found["about"]
     return (f"memstow: {where}: {', '.join(parts)}; RSS {size(rss['before_bytes'])} → {size(rss['peak_bytes'])} → "
             f"{size(rss['after_bytes'])}")
+
+
+def wrapped(words: str, indent: int = 0) -> list[str]:
+    """Lines of at most 88 columns."""
+    return textwrap.wrap(words, WIDTH, initial_indent=" " * indent, subsequent_indent=" " * (indent + 2),
+                         break_long_words=False, break_on_hyphens=False)
 
 
 def text(found: Optional[dict]) -> str:
     """The report for people."""
     if not found:
         return "no run has ended yet\n"
-    lines = [line(found), "", f"{'model':40} {'policy':7} {'before':>10} {'after':>10} {'stowed':>10}  why it is there"]
+    lines = [*wrapped(line(found)), "", f"{'model':44} {'policy':6} {'before':>10} {'after':>10} {'stowed':>10}"]
     for owner in found["owners"] + found["freed"]:
-        gone = owner in found["freed"]
-        lines.append(f"{owner['name'][:40]:40} {owner['policy'] or '-':7} {size(owner['before_bytes']):>10} "
-                     f"{size(owner['after_bytes']):>10} {size(owner['stowed_bytes']):>10}  "
-                     f"{'freed' if gone else '; '.join(owner['why'])}")
-    lines += ["", f"{'node':40} {'RSS before':>12} {'RSS after':>12}"]
-    lines += [f"{(node['class'] + ' #' + node['node'])[:40]:40} {size(node['rss_before']):>12} {size(node['rss_after']):>12}"
-              for node in found["nodes"]]
+        lines.append(f"{owner['name'][:44]:44} {owner['policy'] or '-':6} {size(owner['before_bytes']):>10} "
+                     f"{size(owner['after_bytes']):>10} {size(owner['stowed_bytes']):>10}")
+        why = "freed" if owner in found["freed"] else "; ".join(owner["why"])
+        lines += wrapped(why, 4)
+    if found["nodes"]:
+        lines += ["", f"{'node':61} {'RSS before':>12} {'RSS after':>12}"]
+    for node in found["nodes"]:
+        name = f"{node['class']} #{node['node']}"
+        lines.append(f"{name[:61]:61} {size(node['rss_before']):>12} {size(node['rss_after']):>12}")
     if found["glibc_free_bytes"] is not None:
         lines += ["", f"free, and kept by glibc: {size(found['glibc_free_bytes'])}"]
-    return "\n".join(lines + [f"note: {note}" for note in found["notes"]]) + "\n"
+    for note in found["notes"]:
+        lines += wrapped(f"note: {note}")
+    return "\n".join(lines) + "\n"
 
 
 def folder() -> str:

@@ -8,6 +8,7 @@ from . import log, memstow, report
 from .runs import PATIENCE, Runs, Ticket
 
 MOST_LINES = 10_000
+WAITS = "asked for: it is done when the run that is on has ended; with \"wait\": true the answer comes then"
 
 
 def owners(runs: Runs) -> list[dict]:
@@ -85,4 +86,5 @@ def install(runs: Runs) -> None:
         ticket = runs.ask(Ticket(memstow.Request("trigger", 0, 0, str(body.get("reason", "HTTP"))[:200])))
         if body.get("wait"):
             await asyncio.get_running_loop().run_in_executor(None, ticket.done.wait, PATIENCE)
-        return document("trigger", done=ticket.done.is_set(), given_bytes=ticket.result, text=ticket.words)
+        done = ticket.done.is_set()
+        return document("trigger", done=done, given_bytes=ticket.result, text=ticket.words if done else WAITS)

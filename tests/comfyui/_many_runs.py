@@ -1,0 +1,45 @@
+"""Many runs of a real ComfyUI under memstow, each of which loads a UNET, frees it, and keeps a CLIP: by how much they grow it.
+ComfyUI keeps a history of prompts, 28 KB for each of these: it is cleared after each run, as a client may."""
+import support
+from _comfy import MB, Comfy, link, mixed, need_real
+
+need_real("trigger_begin", "trigger_end", "trace", "decisions")
+
+
+def workflow(seed):
+    """The text stays the same: its encoding, and the picture, are not what is in question."""
+    found = mixed(seed)
+    found["text"]["inputs"]["text"] = "a text"
+    del found["image"], found["image_digest"]
+    found["vae_digest"] = {"class_type": "Digest", "inputs": {"value": link("vae")}}
+    return found
+
+
+def runs(comfy, seeds):
+    for seed in seeds:
+        comfy.run(workflow(seed))
+        assert comfy.status_of("/history", b'{"clear": true}') == 200
+
+
+def held(comfy):
+    """The ledger's live bytes; RSS without what memstow itself has; and that."""
+    support.memstow("snapshot", comfy.pid(), "-o", "now.mst")
+    report = support.report("now.mst", "--top=1")
+    own = report["residency"]["memstow_bytes"]
+    return report["totals"]["live_bytes"], report["residency"]["rss_bytes"] - own, own
+
+
+def measure(first, count, most_own):
+    """`first` runs until caches of libraries are full, then `count` that are measured; memstow's own tables may grow by
+    `most_own` bytes."""
+    with Comfy("memstow", ffn=4096) as comfy:
+        runs(comfy, range(first))
+        before, owner = held(comfy), comfy.owners()["CLIP"]["id"]
+        runs(comfy, range(1000, 1000 + count))
+        ledger, rss, own = (now - then for now, then in zip(held(comfy), before))
+        print(f"{count} runs: grown by {ledger} bytes of the ledger, {rss} of RSS without memstow's own; that by {own}")
+        assert ledger < MB and rss < MB and own < most_own, (ledger, rss, own)
+        assert set(comfy.owners()) == {"CLIP", "VAE"} and comfy.owners()["CLIP"]["id"] == owner
+        # An arena that Python took in the scope of a model is that model's.
+        models = [o for o in support.report(comfy.pid())["owners"] if o["kind"] == "model" and o["live_bytes"] > 2 * MB]
+        assert len(models) <= 2, models
