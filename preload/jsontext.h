@@ -37,6 +37,7 @@ bool jsontext_number(struct jsontext value, uint64_t *number);
 bool jsontext_string(struct jsontext value, char *to, size_t room);
 
 /* Length of the UTF-8 character that the text begins with; 0: it is none. */
+enum { JSONTEXT_CHARACTER = 4 /* at most */ };
 size_t jsontext_character(const char *text, size_t length);
 
 #pragma GCC visibility pop

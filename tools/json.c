@@ -1,20 +1,9 @@
 /* json.c — one JSON document, written as it goes; see json.h. */
 #include "json.h"
 
-#include <string.h>
+#include "../preload/jsontext.h"
 
-/* Length of the well-formed UTF-8 character at s, or 0: no overlong forms, surrogates or values past U+10FFFF. */
-static int utf8_length(const unsigned char *s) {
-    if (s[0] < 0x80) return 1;
-    int length = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-    if (s[0] < 0xc2 || s[0] > 0xf4) return 0;
-    for (int i = 1; i < length; i++)
-        if ((s[i] & 0xc0) != 0x80) return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
-        (s[0] == 0xf4 && s[1] > 0x8f))
-        return 0;
-    return length;
-}
+#include <string.h>
 
 /* Length of the run at s that stands for itself in a JSON string. */
 static size_t plain_length(const unsigned char *s) {
@@ -39,7 +28,7 @@ static void put_character(struct json *json, char character) { put(json, &charac
 
 static void put_text(struct json *json, const char *text) { put(json, text, strlen(text)); }
 
-static void put_quoted_character(struct json *json, const unsigned char *s, int length) {
+static void put_quoted_character(struct json *json, const unsigned char *s, size_t length) {
     char escape[8];
     if (*s == '"' || *s == '\\')
         snprintf(escape, sizeof escape, "\\%c", *s);
@@ -48,7 +37,7 @@ static void put_quoted_character(struct json *json, const unsigned char *s, int 
     else
         snprintf(escape, sizeof escape, "\\ufffd");
     if (length > 1)
-        put(json, s, (size_t)length);
+        put(json, s, length);
     else
         put_text(json, escape);
 }
@@ -61,7 +50,7 @@ static void put_quoted(struct json *json, const char *string) {
         put(json, s, plain);
         s += plain;
         if (!*s) break;
-        int length = utf8_length(s);
+        size_t length = jsontext_character((const char *)s, strnlen((const char *)s, JSONTEXT_CHARACTER));
         put_quoted_character(json, s, length);
         s += length ? length : 1;
     }

@@ -2,6 +2,8 @@
  * Strings are taken for UTF-8; bytes that are not, and every control character, come out as '?'. */
 #include "text.h"
 
+#include "../preload/jsontext.h"
+
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -94,13 +96,9 @@ struct text text_when(uint64_t wall_ns) {
 static size_t character_length(const char *s) {
     const unsigned char *u = (const unsigned char *)s;
     if (u[0] < 0x80) return u[0] >= 0x20 && u[0] != 0x7f;
-    size_t length = u[0] >= 0xf0 ? 4 : u[0] >= 0xe0 ? 3 : 2;
-    if (u[0] < 0xc2 || u[0] > 0xf4) return 0;
-    for (size_t i = 1; i < length; i++)
-        if ((u[i] & 0xc0) != 0x80) return 0;
     if (u[0] == 0xc2 && u[1] < 0xa0) /* the C1 controls, which some terminals obey */
         return 0;
-    return length;
+    return jsontext_character(s, strnlen(s, JSONTEXT_CHARACTER));
 }
 
 static const char *next_character(const char *s) {
