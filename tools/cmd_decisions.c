@@ -2,6 +2,7 @@
 #include "commands.h"
 #include "decisions.h"
 #include "json.h"
+#include "roster.h"
 #include "subject.h"
 #include "text.h"
 
@@ -34,7 +35,7 @@ static int help(void) {
 }
 
 static uint64_t lines_before(const struct decisions *decisions) {
-    return decisions->event_count ? decisions->events[0].n - 1 : 0;
+    return decisions->event_count && decisions->events[0].n ? decisions->events[0].n - 1 : 0;
 }
 
 /* --- JSON --- */
@@ -47,7 +48,7 @@ static void json_owners(struct json *json, const struct image *image) {
         if (owner->kind != SNAP_OWNER_MODEL && owner->kind != SNAP_OWNER_CUSTOM) continue;
         json_object(json, NULL);
         json_number(json, "id", owner->id);
-        json_string(json, "kind", owner->kind == SNAP_OWNER_MODEL ? "model" : "custom");
+        json_string(json, "kind", roster_kind(owner));
         json_string(json, "name", image_string(image, owner->name));
         json_string(json, "origin", image_string(image, owner->origin));
         json_end_object(json);

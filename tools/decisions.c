@@ -135,6 +135,16 @@ void decisions_clear(struct decisions *self) {
     free(self->faults);
 }
 
+static const char *word(const char *const *words, uint8_t number) {
+    for (uint8_t i = 0; words[i]; i++)
+        if (i == number) return words[i];
+    return "unknown";
+}
+
+const char *decisions_policy(uint8_t policy) { return word(policies, policy); }
+
+const char *decisions_category(uint8_t category) { return word(categories, category); }
+
 void decisions_text(const struct event *event, const char *key, char *to, size_t room) {
     struct jsontext value;
     to[0] = 0;

@@ -56,8 +56,9 @@ struct event {
     uint8_t words[WORDS];
     uint32_t given; /* bit n: number n is there */
     uint64_t n, t;
-    uint64_t numbers[NUMBERS]; /* 0 where it is not there */
-    size_t trigger;            /* 1 + index of the trigger that it belongs to; 0: none */
+    uint64_t numbers[NUMBERS];    /* 0 where it is not there */
+    size_t trigger;               /* 1 + index of the trigger that it belongs to; 0: none */
+    const struct event *replaced; /* of a SET: the next one of its owner with the same ids, for the check */
     struct jsontext line;
 };
 
@@ -92,7 +93,11 @@ int decisions_check(struct decisions *self);
 /* ids_differ and so on. */
 const char *decisions_fault_name(enum fault_kind kind);
 
-/* A member that is text, made printable, or ""; cut to fit. */
+/* Words of numbers that an event has; "unknown" for others. */
+const char *decisions_policy(uint8_t policy);
+const char *decisions_category(uint8_t category);
+
+/* A member that is text, or ""; cut to fit. It may hold anything: text.h makes it printable. */
 void decisions_text(const struct event *event, const char *key, char *to, size_t room);
 
 /* decisions_text.c: for people. */

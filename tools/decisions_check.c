@@ -109,11 +109,6 @@ __attribute__((format(printf, 4, 5))) static void fault(struct order *order, enu
     va_end(list);
 }
 
-static const char *policy_name(uint8_t policy) {
-    static const char *const names[] = {"none", "keep", "stow", "free"};
-    return policy < 4 ? names[policy] : "unknown";
-}
-
 /* --- SET and READ --- */
 
 static bool same_ids(const struct event *a, const struct event *b) {
@@ -125,13 +120,33 @@ static bool has_ids(const struct event *event) {
     return event->foreign && (event->numbers[NUMBER_PATCHER] || event->numbers[NUMBER_INNER]);
 }
 
-/* Whether a SET, at `i` of its owner's, still holds at `until`: no later one says another thing of the same ids. */
-static bool holds(struct range sets, size_t i, const struct event *until) {
-    if (!has_ids(sets.first[i]) || sets.first[i] > until || sets.first[i]->words[WORD_POLICY] == MEMSTOW_NO_POLICY)
-        return false;
-    for (size_t later = i + 1; later < sets.count && sets.first[later] < until; later++)
-        if (has_ids(sets.first[later]) && same_ids(sets.first[later], sets.first[i])) return false;
-    return true;
+static int by_ids_and_line(const void *left, const void *right) {
+    const struct event *a = *(const struct event *const *)left, *b = *(const struct event *const *)right;
+    static const enum event_number keys[] = {NUMBER_OWNER, NUMBER_PATCHER, NUMBER_INNER};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (a->numbers[keys[i]] != b->numbers[keys[i]]) return a->numbers[keys[i]] < b->numbers[keys[i]] ? -1 : 1;
+    return a < b ? -1 : a > b; /* of one array */
+}
+
+/* Each SET with ids learns which later one of its owner says another thing of the same ids. */
+static int link_sets(struct decisions *self) {
+    struct event **sets = calloc(self->event_count + 1, sizeof *sets);
+    size_t count = 0;
+    if (!sets) return -1;
+    for (size_t i = 0; i < self->event_count; i++)
+        if (self->events[i].kind == EVENT_SET && has_ids(&self->events[i])) sets[count++] = &self->events[i];
+    qsort(sets, count, sizeof *sets, by_ids_and_line);
+    for (size_t i = 0; i + 1 < count; i++)
+        if (sets[i]->numbers[NUMBER_OWNER] == sets[i + 1]->numbers[NUMBER_OWNER] && same_ids(sets[i], sets[i + 1]))
+            sets[i]->replaced = sets[i + 1];
+    free(sets);
+    return 0;
+}
+
+/* Whether a SET still holds at `until`. */
+static bool holds(const struct event *set, const struct event *until) {
+    return has_ids(set) && set < until && set->words[WORD_POLICY] != MEMSTOW_NO_POLICY &&
+           !(set->replaced && set->replaced < until);
 }
 
 /* The latest SET that holds at `read` and has that patcher, or, for 0, that inner model. */
@@ -139,7 +154,7 @@ static const struct event *set_with(struct range sets, const struct event *read,
     for (size_t i = sets.count; i-- > 0;) {
         const uint64_t *numbers = sets.first[i]->numbers;
         bool match = patcher ? numbers[NUMBER_PATCHER] == patcher : inner && numbers[NUMBER_INNER] == inner;
-        if (match && holds(sets, i, read)) return sets.first[i];
+        if (match && holds(sets.first[i], read)) return sets.first[i];
     }
     return NULL;
 }
@@ -172,7 +187,7 @@ static const struct event *set_for(struct range sets, const struct event *read, 
 
 static bool any_holds(struct range sets, const struct event *read) {
     for (size_t i = 0; i < sets.count; i++)
-        if (holds(sets, i, read)) return true;
+        if (holds(sets.first[i], read)) return true;
     return false;
 }
 
@@ -187,7 +202,7 @@ static void check_not_found(struct order *order, struct range sets, const struct
     const struct event *set = set_for(sets, read, &rule);
     if (set)
         fault(order, FAULT_POLICY, read, "no policy was found, but line %" PRIu64 " set %s on %s", set->n,
-              policy_name(set->words[WORD_POLICY]), rule_names[rule]);
+              decisions_policy(set->words[WORD_POLICY]), rule_names[rule]);
     else if (any_holds(sets, read))
         fault(order, FAULT_IDS, read, "no policy was found: one was set for this owner, on other ids");
 }
@@ -200,7 +215,7 @@ static void check_found(struct order *order, struct range sets, const struct eve
         fault(order, FAULT_IDS, read, "a policy was found by %s, but none was set on that", rule_names[said]);
     else if (set && read->words[WORD_POLICY] != right->words[WORD_POLICY])
         fault(order, FAULT_POLICY, read, "%s was found, but line %" PRIu64 " set %s on %s",
-              policy_name(read->words[WORD_POLICY]), right->n, policy_name(right->words[WORD_POLICY]),
+              decisions_policy(read->words[WORD_POLICY]), right->n, decisions_policy(right->words[WORD_POLICY]),
               rule_names[rule]);
 }
 
@@ -251,8 +266,9 @@ static void check_policy(struct order *order, const struct event *decision) {
     bool unsaid = decision->words[WORD_WHY] == MEMSTOW_WHY_NOTHING_SAID;
     if (set &&
         (counts_as(set->words[WORD_POLICY]) != policy || (unsaid && set->words[WORD_POLICY] != MEMSTOW_NO_POLICY))) {
-        fault(order, FAULT_POLICY, decision, "%s%s was decided by, but line %" PRIu64 " set %s", policy_name(policy),
-              unsaid ? " (nothing said)" : "", set->n, policy_name(set->words[WORD_POLICY]));
+        fault(order, FAULT_POLICY, decision, "%s%s was decided by, but line %" PRIu64 " set %s",
+              decisions_policy(policy), unsaid ? " (nothing said)" : "", set->n,
+              decisions_policy(set->words[WORD_POLICY]));
         return;
     }
     for (size_t i = 0; i < reads.count; i++) {
@@ -261,21 +277,20 @@ static void check_policy(struct order *order, const struct event *decision) {
         if (counts_as(wanted) == policy) return;
         if (i + 1 == reads.count)
             fault(order, FAULT_POLICY, decision, "%s was decided by, but line %" PRIu64 " found %s",
-                  policy_name(policy), read->n, policy_name(wanted));
+                  decisions_policy(policy), read->n, decisions_policy(wanted));
     }
 }
 
 static void check_decision(struct order *order, const struct event *decision) {
     if (!action_fits(decision))
         fault(order, FAULT_CATEGORY, decision, "policy %s, to be done %s: not what the reason gives",
-              policy_name(decision->words[WORD_POLICY]), policy_name(decision->words[WORD_ACTION]));
+              decisions_policy(decision->words[WORD_POLICY]), decisions_policy(decision->words[WORD_ACTION]));
     if (decision->words[WORD_WHY] != MEMSTOW_WHY_RETIRED) check_policy(order, decision);
 }
 
 /* --- CATEGORY --- */
 
 static void check_category(struct order *order, const struct event *category) {
-    static const char *const names[] = {"kept", "stowed", "freed", "blocked"};
     const uint64_t *numbers = category->numbers;
     uint8_t said = category->words[WORD_CATEGORY];
     struct range decisions = find(order, EVENT_DECISION, category->trigger, numbers[NUMBER_OWNER]);
@@ -287,8 +302,8 @@ static void check_category(struct order *order, const struct event *category) {
     enum policy_category right = policy_category(decision->words[WORD_ACTION], decision->words[WORD_WHY],
                                                  numbers[NUMBER_BEFORE], numbers[NUMBER_AFTER], numbers[NUMBER_STOWED]);
     if (said != right)
-        fault(order, FAULT_CATEGORY, category, "%s, but it was %s", said < POLICY_CATEGORIES ? names[said] : "unknown",
-              names[right]);
+        fault(order, FAULT_CATEGORY, category, "%s, but it was %s", decisions_category(said),
+              decisions_category(right));
     if (numbers[NUMBER_BEFORE] != decision->numbers[NUMBER_BYTES])
         fault(order, FAULT_COUNTS, category, "%" PRIu64 " bytes before, but %" PRIu64 " when it was decided",
               numbers[NUMBER_BEFORE], decision->numbers[NUMBER_BYTES]);
@@ -326,14 +341,13 @@ static void expect(struct order *order, const struct event *event, const char *w
 }
 
 static void check_counts(struct order *order, size_t index, const struct tally *tally) {
-    static const char *const names[] = {"kept", "stowed", "freed", "blocked"};
     const struct decisions *self = order->decisions;
     const struct event *begin = &self->events[self->triggers[index].event],
                        *act = &self->events[self->triggers[index].act];
     expect(order, begin, "owners", begin->numbers[NUMBER_OWNERS], tally->decisions);
     expect(order, begin, "before_bytes", begin->numbers[NUMBER_BEFORE], tally->decided_bytes);
     for (int i = 0; i < POLICY_CATEGORIES; i++)
-        expect(order, act, names[i], act->numbers[NUMBER_COUNT_KEPT + i], tally->categories[i]);
+        expect(order, act, decisions_category((uint8_t)i), act->numbers[NUMBER_COUNT_KEPT + i], tally->categories[i]);
     expect(order, act, "models_before", act->numbers[NUMBER_MODELS_BEFORE], tally->count);
     expect(order, act, "models_after", act->numbers[NUMBER_MODELS_AFTER],
            tally->count - tally->categories[POLICY_FREED]);
@@ -408,7 +422,7 @@ static int by_line(const void *left, const void *right) {
 
 int decisions_check(struct decisions *self) {
     struct order order = {.decisions = self};
-    if (put_in_order(&order) < 0) return -1;
+    if (link_sets(self) < 0 || put_in_order(&order) < 0) return -1;
     for (size_t i = 0; i < self->event_count; i++) check_event(&order, i);
     check_triggers(&order);
     check_twice(&order);

@@ -1,5 +1,6 @@
 /* decisions_text.c — the trace of decisions for people, one trigger after the other; see decisions.h. */
 #include "decisions.h"
+#include "roster.h"
 #include "text.h"
 
 #include "../preload/memstow.h"
@@ -18,9 +19,11 @@ struct page {
     bool behind_trigger;
 };
 
-static const char *owner_kind(uint32_t kind) {
-    static const char *const names[] = {"owner", "model", "node", "run", "custom"};
-    return names[kind < sizeof names / sizeof *names ? kind : 0];
+/* The last SET of memstow's own up to an event: a program's has no name. */
+static const struct event *named_by(const struct page *page, const struct event *event, uint64_t owner) {
+    for (const struct event *set = event + 1; set-- > page->decisions->events;)
+        if (set->kind == EVENT_SET && !set->foreign && set->numbers[NUMBER_OWNER] == owner) return set;
+    return NULL;
 }
 
 /* "unet.safetensors (model 7)": as the last SET of it has it, or the list of owners. */
@@ -31,21 +34,16 @@ static struct text_line owner_name(const struct page *page, const struct event *
     const struct snap_owner *owner = id <= UINT32_MAX ? image_owner(page->image, (uint32_t)id) : NULL;
     if (owner) {
         snprintf(name, sizeof name, "%s", image_string(page->image, owner->name));
-        snprintf(kind, sizeof kind, "%s", owner_kind(owner->kind));
+        snprintf(kind, sizeof kind, "%s", roster_kind(owner));
     }
-    for (const struct event *set = event; !*name && set-- > page->decisions->events;)
-        if (set->kind == EVENT_SET && set->numbers[NUMBER_OWNER] == id) {
-            decisions_text(set, "name", name, sizeof name);
-            decisions_text(set, "owner_kind", kind, sizeof kind);
-        }
+    const struct event *set = owner ? NULL : named_by(page, event, id);
+    if (set) {
+        decisions_text(set, "name", name, sizeof name);
+        decisions_text(set, "owner_kind", kind, sizeof kind);
+    }
     snprintf(line.s, sizeof line.s, "%.200s%s(%.20s %" PRIu64 ")", text_fit(name, NAME_COLUMNS).s, *name ? " " : "",
              *kind ? text_fit(kind, 16).s : "owner", id);
     return line;
-}
-
-static const char *policy_word(uint8_t policy) {
-    static const char *const words[] = {"none", "keep", "stow", "free"};
-    return policy < 4 ? words[policy] : "unknown";
 }
 
 static void print_when(const struct page *page, const struct event *event) {
@@ -63,8 +61,8 @@ static void print_rest(const struct page *page, const char *text, int first) {
 static void print_set(const struct page *page, const struct event *set) {
     char by[64], line[LINE_ROOM];
     decisions_text(set, "by", by, sizeof by);
-    int used =
-        snprintf(line, sizeof line, "%s: policy %s", owner_name(page, set).s, policy_word(set->words[WORD_POLICY]));
+    int used = snprintf(line, sizeof line, "%s: policy %s", owner_name(page, set).s,
+                        decisions_policy(set->words[WORD_POLICY]));
     if (set->foreign) used += snprintf(line + used, sizeof line - (size_t)used, ", set by %s", *by ? by : "a program");
     if (set->numbers[NUMBER_PATCHER])
         used += snprintf(line + used, sizeof line - (size_t)used, " on patcher %" PRIu64, set->numbers[NUMBER_PATCHER]);
@@ -171,11 +169,11 @@ static void print_reason(const struct page *page, const struct event *decision, 
     }
     if (decision->words[WORD_WHY] != MEMSTOW_WHY_NOTHING_SAID || *rule)
         used = (size_t)snprintf(line, sizeof line, "policy %s",
-                                policy_word(read ? read->words[WORD_POLICY] : decision->words[WORD_POLICY]));
+                                decisions_policy(read ? read->words[WORD_POLICY] : decision->words[WORD_POLICY]));
     if (*rule) used += (size_t)snprintf(line + used, sizeof line - used, ", found by %s", rule);
     if (read && read->words[WORD_INSTEAD] != WORD_NONE)
-        used +=
-            (size_t)snprintf(line + used, sizeof line - used, ", %s instead", policy_word(read->words[WORD_INSTEAD]));
+        used += (size_t)snprintf(line + used, sizeof line - used, ", %s instead",
+                                 decisions_policy(read->words[WORD_INSTEAD]));
     if (*because) used += (size_t)snprintf(line + used, sizeof line - used, ": %s", because);
     const char *why = why_text(decision);
     snprintf(line + used, sizeof line - used, "%s%s", used && *why ? "; " : "", why);
@@ -197,14 +195,10 @@ static bool is_left_behind(const struct event *decision, const struct event *cat
 }
 
 static void print_outcome(const struct page *page, const struct event *decision, const struct event *category) {
-    static const char *const words[] = {"kept", "stowed", "freed", "blocked"};
     const uint64_t *numbers = category->numbers;
-    uint8_t word = category->words[WORD_CATEGORY];
+    bool left = is_left_behind(decision, category);
     char error[32];
-    fprintf(page->to, "%s, ",
-            is_left_behind(decision, category) ? "left behind"
-            : word < POLICY_CATEGORIES         ? words[word]
-                                               : "unknown");
+    fprintf(page->to, "%s, ", left ? "left behind" : decisions_category(category->words[WORD_CATEGORY]));
     if (numbers[NUMBER_BEFORE] == numbers[NUMBER_AFTER])
         fputs(text_size(numbers[NUMBER_AFTER]).s, page->to);
     else
@@ -225,7 +219,7 @@ static void print_owner(const struct page *page, const struct span *span, const 
     else if (decision->words[WORD_WHY] == MEMSTOW_WHY_EMPTY)
         fputs("empty", page->to);
     else
-        fprintf(page->to, "to be done: %s, %s", policy_word(decision->words[WORD_ACTION]),
+        fprintf(page->to, "to be done: %s, %s", decisions_policy(decision->words[WORD_ACTION]),
                 text_size(decision->numbers[NUMBER_BYTES]).s);
     fputc('\n', page->to);
     print_reason(page, decision, find_read(page, span, owner));

@@ -4,6 +4,7 @@
 #include "json_stack.h"
 #include "lost.h"
 #include "report.h"
+#include "roster.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -192,17 +193,6 @@ static void json_residency(struct json *json, const struct report *report) {
     json_end_object(json);
 }
 
-static const char *owner_kind(uint32_t kind) {
-    static const char *const kinds[] = {"custom", "model", "node", "run", "custom"};
-    return kind < sizeof kinds / sizeof *kinds ? kinds[kind] : "custom";
-}
-
-/* NULL: nothing was said. */
-static const char *owner_policy(uint32_t policy) {
-    static const char *const policies[] = {NULL, "keep", "stow", "free"};
-    return policy < sizeof policies / sizeof *policies ? policies[policy] : NULL;
-}
-
 struct owner_sum {
     uint64_t live_bytes, live_blocks, peak_bytes;
 };
@@ -231,10 +221,10 @@ static void json_owner(struct json *json, const struct image *image, const struc
                        const struct owner_sum *sum) {
     json_object(json, NULL);
     json_number(json, "id", owner ? owner->id : 0);
-    json_string(json, "kind", owner ? owner_kind(owner->kind) : "custom");
+    json_string(json, "kind", owner ? roster_kind(owner) : "custom");
     json_string(json, "name", owner ? image_string(image, owner->name) : "untagged");
     json_string(json, "origin", owner ? image_string(image, owner->origin) : NULL);
-    json_string(json, "policy", owner ? owner_policy(owner->policy) : NULL);
+    json_string(json, "policy", owner ? roster_policy(owner) : NULL);
     json_number(json, "live_bytes", sum->live_bytes);
     json_number(json, "live_blocks", sum->live_blocks);
     json_number(json, "peak_bytes", sum->peak_bytes);

@@ -4,7 +4,7 @@ import copy, json
 
 import _decisions
 from _decisions import CACHE, CLIP, LINES, OLD, UNET, VAE
-from _ledger import MIB
+from _ledger import MIB, Ledger
 from support import memstow
 
 
@@ -150,3 +150,15 @@ for line in lines:
         line.update({key: most for key in line if key in ("before_bytes", "bytes", "after_bytes")})
 found = faults(lines)
 assert {name for name, *_ in found} == {"wrong_category"}, found # the UNET is not freed, the idle one not empty by its bytes
+
+# A file may hold as many settings of one owner as there is room for: it is read all the same, in seconds.
+ledger = Ledger()
+ledger.count(ledger.site(ledger.module("/opt/program")), alloc=(64, 1))
+for policy in ("free", "none"):
+    for number in range(5000):
+        ledger.line(kind="SET", by="test", owner=1, patcher=7, inner=1000 + number, policy=policy)
+for _ in range(3000):
+    ledger.line(kind="READ", by="test", owner=1, patcher=7, inner=5, rule="patcher", policy="free")
+ledger.save("many.mst")
+faults = json.loads(memstow("decisions", "many.mst", "--check", "--json", status=1).stdout)["faults"]
+assert {fault["fault"] for fault in faults} == {"ids_differ"} and len(faults) == 1000, faults[:3]
