@@ -118,6 +118,11 @@ void launch_forget(const struct launch *launch) {
     sigprocmask(SIG_SETMASK, &launch->outer_mask, NULL);
 }
 
+void launch_say_to_stderr(void *context) {
+    (void)context;
+    dup2(STDERR_FILENO, STDOUT_FILENO);
+}
+
 int launch_exit_code(const struct launch *launch) {
     return WIFSIGNALED(launch->status) ? 128 + WTERMSIG(launch->status) : WEXITSTATUS(launch->status);
 }

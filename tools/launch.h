@@ -26,6 +26,8 @@ int launch_start(struct launch *launch, char **argv, void (*prepare)(void *conte
 int launch_next(struct launch *launch, uint64_t timeout_ns);
 /* Calls `tick` about twice a second when there is one. */
 void launch_wait(struct launch *launch, void (*tick)(void *context), void *context);
+/* For `prepare`: what the program prints goes to standard error. */
+void launch_say_to_stderr(void *context);
 /* Gives this process back the signals that launch_start took: for who starts another. */
 void launch_forget(const struct launch *launch);
 /* The exit code that a shell would show. */

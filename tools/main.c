@@ -17,6 +17,7 @@ static const struct command commands[] = {
     {"report", cmd_report, "what a process holds, and what is left of it"},
     {"diff", cmd_diff, "what grew from one file to another"},
     {"leaks", cmd_leaks, "what grows from run to run, and what gone owners left behind"},
+    {"check", cmd_check, "fail a build when a program holds more than a baseline says"},
     {"decisions", cmd_decisions, "why models were kept, put away or freed"},
     {"snapshot", cmd_snapshot, "copy the ledger of a running process"},
     {"ps", cmd_ps, "which processes are tracked now"},

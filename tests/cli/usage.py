@@ -29,6 +29,10 @@ for words, message in (
         (("report", "--json", "--folded", "x.mst"), "--json and --folded exclude each other"),
         (("diff", "x.mst"), "two files or PIDs are needed"),
         (("diff", "--fail-over=5MiBs", "x.mst", "x.mst"), "--fail-over=5MiBs: not SIZE, PCT% or COUNTx"),
+        (("check", "true"), "--baseline or --comfy is needed"),
+        (("check", "--baseline=x"), "no command given"),
+        (("check", "--runs=0", "true"), "--runs=0: not a number from 1 to 10000"),
+        (("check", "--colour", "true"), "unknown option --colour"),
         (("snapshot", "x.mst"), "x.mst is not a PID"),
         (("decisions",), "one FILE or PID is needed"),
         (("decisions", "x.mst", "x.mst"), "one FILE or PID is needed"),
@@ -84,7 +88,7 @@ for words, message in (
 alone, help = memstow(status=2), memstow("--help").stdout
 assert not alone.stdout and alone.stderr.startswith("memstow: no command given (see 'memstow --help')\nusage: memstow COMMAND ")
 assert help.startswith(alone.stderr.split("\n", 1)[1]), alone.stderr
-for command in ("", "run", "watch", "report", "diff", "decisions", "snapshot", "ps", "owners", "stow", "restore", "release", "trigger", "reap", "lifecycle", "leaks"):
+for command in ("", "run", "watch", "report", "diff", "decisions", "snapshot", "ps", "owners", "stow", "restore", "release", "trigger", "reap", "lifecycle", "leaks", "check"):
     text = memstow(*command.split(), "--help").stdout
     assert text.startswith("usage: memstow") and max(map(len, text.split("\n"))) <= 80, command
     if command:

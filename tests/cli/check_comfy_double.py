@@ -1,0 +1,88 @@
+"""memstow check --comfy against a stand-in for ComfyUI's server (a double, no ComfyUI): what it is asked, what it finds, and what
+is said when the server or the workflow fails. tests/comfyui/check.py does it with a real one."""
+import json, os, pathlib, re, sys
+import support
+
+pathlib.Path("double.py").write_text('''
+"""Answers as much of ComfyUI's API as the check asks for. Its workflow keeps `kilobytes` of each run."""
+import http.server, json, sys
+port, kept, history, prompts = int(sys.argv[sys.argv.index("--port") + 1]), [], {}, open("prompts", "a")
+
+class Double(http.server.BaseHTTPRequestHandler):
+    def answer(self, status, document):
+        body = json.dumps(document).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *arguments): pass
+    def do_GET(self):
+        if self.path.startswith("/history/"): return self.answer(200, {k: v for k, v in history.items() if self.path.endswith(k)})
+        self.answer(200 if self.path == "/system_stats" else 404, {"system": {}})
+    def do_POST(self):
+        nodes = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["prompt"]
+        node = nodes["1"]["inputs"]
+        print(json.dumps(nodes), file=prompts, flush=True)
+        if node.get("refuse"): return self.answer(400, {"error": "no such model"})
+        if node.get("die"): sys.modules["os"]._exit(9)
+        kept.append(bytearray(node.get("kilobytes", 0) * 1024))
+        number = f"id-{len(history)}"
+        status = "error" if node.get("fail") else "success"
+        history[number] = {"status": {"status_str": status, "messages": [["execution_error", {"node": "1"}]]}}
+        self.answer(200, {"prompt_id": number})
+
+import os
+print("the server says")
+http.server.HTTPServer(("127.0.0.1", port), Double).serve_forever()
+''')
+
+
+def workflow(name, **inputs):
+    pathlib.Path(name).write_text(json.dumps({"1": {"class_type": "X", "inputs": {"seed": 5, "noise_seed": ["2", 0], **inputs}}}))
+    return name
+
+
+def check(*options, status=0, command=(sys.executable, "-I", "double.py")):
+    pathlib.Path("prompts").write_text("")
+    done = support.memstow("check", *options, "--", *command, status=status)
+    assert "the server says" not in done.stdout
+    return done
+
+
+# Runs, with another seed each; links stay links. The first third is compared with the last.
+done = check(f"--comfy={workflow('clean.json')}", "--runs=6", "--warm-up=2", "--json")
+seen = [json.loads(line)["1"]["inputs"] for line in pathlib.Path("prompts").read_text().splitlines()]
+assert [n["seed"] for n in seen] == list(range(1, 9)) and all(n["noise_seed"] == ["2", 0] for n in seen), seen
+document = json.loads(done.stdout)
+assert (document["result"], document["runs"], document["baseline_runs"], document["warm_up"]) == ("pass", 6, 2, 2), document
+assert "the node pack is not in this ComfyUI" in done.stderr
+
+# 1 MiB of each run: 3 from the second to the fifth. 512 KiB: a warning.
+done = check(f"--comfy={workflow('leaky.json', kilobytes=1024)}", "--runs=6", "--warm-up=1", "--fail-over=2M", status=1)
+assert re.search(r"memstow: all memory grew by 3\.0 MiB and \d+ blocks: over the limit of 2M; most of it \(\+3\.0 MiB\) at .*Double.do_POST@double.py",
+                 done.stderr), done.stderr
+done = check(f"--comfy={workflow('some.json', kilobytes=512)}", "--runs=6", "--warm-up=1", "--fail-over=3M", "--pass-under=1M")
+assert "warning: all memory grew by 1.5 MiB" in done.stderr, done.stderr
+
+# A baseline of one process, for another; snapshots stay where they are wanted; a port that the command names.
+check("--comfy=clean.json", "--runs=2", "--warm-up=1", "--baseline=base.txt", "--update-baseline")
+check("--comfy=clean.json", "--runs=2", "--warm-up=1", "--baseline=base.txt", "--keep=kept")
+assert {p.name for p in pathlib.Path("kept").iterdir()} == {"comfyui.mst", "run-0001.mst", "run-0002.mst"}
+port = str(support.free_port())
+check("--comfy=leaky.json", "--runs=8", "--warm-up=1", "--baseline=base.txt", status=1,
+      command=(sys.executable, "-I", "double.py", "--port", port))
+
+# What is no leak.
+for inputs, message in ((dict(refuse=1), 'ComfyUI refused the workflow: {"error": "no such model"}'), (dict(fail=1), "the workflow failed: "),
+                        (dict(die=1), "ComfyUI did not take the workflow")):
+    done = check(f"--comfy={workflow('bad.json', **inputs)}", "--runs=2", status=4)
+    assert message in done.stderr, (inputs, done.stderr)
+done = check("--comfy=clean.json", command=("sh", "-c", "exit 7"), status=4)
+assert "ComfyUI ended with 7 before its server answered" in done.stderr, done.stderr
+pathlib.Path("ui.json").write_text('{"nodes": [], "links": []}')
+pathlib.Path("broken.json").write_text('{"1":')
+for name, message in (("ui.json", "ui.json: not a workflow in ComfyUI's API format"), ("broken.json", "broken.json: "), ("none.json", "none.json")):
+    assert message in check(f"--comfy={name}", status=2).stderr
+assert "--peak and --comfy exclude each other" in check("--comfy=clean.json", "--peak", status=2).stderr
+left = [p for p in pathlib.Path("/proc").glob("[0-9]*/cwd") if os.access(p, os.R_OK) and os.path.exists(p) and os.readlink(p) == str(support.HERE)]
+assert [int(p.parent.name) for p in left if int(p.parent.name) != os.getpid()] == [], "nothing is left running"

@@ -1,0 +1,89 @@
+"""The forms of a verdict, with owners whose names try to be more than names: each is read by a parser of its own."""
+import json, pathlib, re, shutil, sys
+import xml.etree.ElementTree
+import support
+from support import memstow
+
+MIB = 1 << 20
+EVIL = ["<b>&\"'`|\n]]>", "a,b:c%0A::error::x\r\n::warning::y", "```sh\n| x | y |\x1b[31m\x07", "caf\xe9 \udcff \uffff \U0001f600"]
+program = pathlib.Path("evil program.py")
+program.write_text(f'''
+import ctypes, os, sys
+sys.path.insert(0, {str(support.ROOT / "tools/python")!r})
+import memstow
+names = [name.encode("utf-8", "surrogateescape") for name in {EVIL!r}[:-1]] + [b"caf\\xc3\\xa9 \\xff \\xef\\xbf\\xbf \\xf0\\x9f\\x98\\x80"]
+library, kept = ctypes.CDLL(None), []
+library.memstow_owner_open.restype = ctypes.c_int64
+for number, name in enumerate(names):
+    owner = library.memstow_owner_open(1, name, name, 0, 0)
+    assert owner > 0 and library.memstow_scope_enter(owner) == 0
+    kept.append(bytearray({MIB} * (1 + number * int(sys.argv[1]))))
+    library.memstow_scope_leave(owner)
+os._exit(0)
+''')
+COMMAND = [sys.executable, "-I", program]
+
+
+def check(leak, *options, status=0):
+    return memstow("check", "--baseline=base.txt", "--runs=1", "--warm-up=0", *options, "--", *COMMAND, leak, status=status)
+
+
+check(0, "--update-baseline")
+text = pathlib.Path("base.txt").read_text()
+assert r'model "```sh\n| x | y |\x1b[31m\x07" ' in text, text
+assert 'model "caf\xe9 \\xff \uffff \U0001f600"' in text, text
+# With limits at the owners alone three of the four are over; the first did not grow.
+limits = ("--fail-over=owner:512K,site:100M", "--text=o.txt", "--json=o.json", "--junit=o.xml", "--github=o.github", "--markdown=o.md")
+check(2, *limits, status=1)
+
+document = json.loads(pathlib.Path("o.json").read_text())
+over = [f for f in document["findings"] if f["verdict"] == "over"]
+assert document["result"] == "fail" and len(over) == 3 and {f["kind"] for f in over} == {"owner"}
+assert [f["name_parts"][0] for f in over] == ["caf\xe9 \ufffd \uffff \U0001f600", EVIL[2], EVIL[1]], over
+assert all(f["growth_bytes"] >= 2 * MIB and f["over"] == "owner:512K" for f in over)
+
+suites = xml.etree.ElementTree.parse("o.xml").getroot()
+suite = suites.find("testsuite")
+cases = suite.findall("testcase")
+failures = [case for case in cases if case.find("failure") is not None]
+assert (int(suite.get("tests")), int(suite.get("failures")), int(suite.get("errors"))) == (len(cases), 3, 0) == (len(cases), len(failures), 0)
+names = [case.get("name") for case in cases]
+assert any(EVIL[0] in name for name in names) and any(EVIL[1] in name for name in names), names
+assert any("| x | y |\ufffd[31m\ufffd" in name for name in names), names
+assert any("caf\xe9 \ufffd \ufffd \U0001f600" in name for name in names), names
+if shutil.which("xmllint"):
+    support.run("xmllint", "--noout", "o.xml")
+
+# GitHub's runner: one command a line, its properties, and a message, each unescaped.
+commands = []
+for line in pathlib.Path("o.github").read_bytes().decode("utf-8", "replace").split("\n")[:-1]:
+    command, properties, message = re.fullmatch(r"::(\w+) ([^\r\n]*?)::([^\r\n]*)", line).groups()
+    values = dict(p.split("=", 1) for p in properties.split(","))
+    commands.append((command, values, re.sub("%(25|0A|0D)", lambda m: chr(int(m[1], 16)), message)))
+assert [c[0] for c in commands] == ["error"] * 3, commands
+assert all(values["title"] == "memstow check" for _, values, _ in commands)
+assert any(EVIL[1] in message for _, _, message in commands), commands
+assert all(values["file"] == "evil program.py" and values["line"] == "11" for _, values, _ in commands), commands
+
+# Markdown: each row of the table has as many cells as its head, whatever a name holds.
+lines = pathlib.Path("o.md").read_bytes().decode("utf-8", "replace").split("\n")
+table = [line for line in lines if line.startswith("|")]
+cells = {len(re.split(r"(?<!\\)\|", line)) for line in table}
+assert len(cells) == 1 and len(table) >= 7, lines
+assert sum("**over**" in line for line in table) == 3 and "\x1b" not in "".join(lines), lines
+fence = next(line for line in table if "sh" in line and "31m" in line)
+assert "```` " in fence, fence
+
+text = pathlib.Path("o.txt").read_text(errors="replace")
+assert "\x1b" not in text and "\x07" not in text and text.count("over the limit of owner:512K") == 3, text
+
+# On standard output, and one that cannot be written.
+assert xml.etree.ElementTree.fromstring(check(0, "--junit").stdout).find("testsuite").get("failures") == "0"
+assert check(0, "--github").stdout == ""
+assert "### memstow check: pass" in check(0, "--markdown").stdout
+both = check(2, "--text", "--github", "--fail-over=owner:512K", status=1).stdout
+assert ": FAILED\n" in both and both.count("::error ") == 3
+with open("/dev/full", "w") as full:
+    done = support.subprocess.run([support.MEMSTOW, "check", "--baseline=base.txt", "--runs=1", "--warm-up=0", "--", *COMMAND, "0"],
+                                  stdout=full, stderr=support.subprocess.PIPE, text=True)
+assert done.returncode == 3 and "the output could not be written" in done.stderr, done.stderr

@@ -1,0 +1,117 @@
+# needs: cc
+"""memstow check: a program that leaks fails, one that does not passes after its first run, and each kind of failure has its
+exit code."""
+import json, os, pathlib, re
+import support
+from support import memstow
+
+temporary = support.HERE / "tmp"
+temporary.mkdir()
+os.environ["TMPDIR"] = str(temporary)
+
+SOURCE = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static void *kept[10000];
+__attribute__((noinline)) void *cache_fill(size_t n) { return memset(malloc(n), 1, n); }
+__attribute__((noinline)) void *leak(size_t n) { return memset(malloc(n), 1, n); }
+int main(int argc, char **argv) { /* PROGRAM kilobytes [status [file]]: with a file, every second run has 300 KB more */
+    puts("the program says");
+    FILE *file = argc > 3 ? fopen(argv[3], "a") : NULL;
+    if (file) fputc('x', file);
+    int odd = file && ftell(file) % 2;
+    if (file) fclose(file);
+    for (int i = 0; i < 10 + 300 * odd; i++) kept[i] = cache_fill(1000);
+    for (int i = 0; i < atoi(argv[1]); i++) kept[1000 + i] = leak(1024);
+    return argc > 2 ? atoi(argv[2]) : 0;
+}
+"""
+program = support.compile(SOURCE, "prog")
+
+
+def check(*arguments, leak=0, status=0, options=(), **more):
+    return memstow("check", *options, "--", program, leak, *arguments, status=status, **more)
+
+
+# A baseline: text, without this machine in it, and the same again.
+done = check(options=("--baseline=base.txt", "--update-baseline", "--runs=2"))
+assert done.stderr.count("the program says") == 3 and not done.stdout, "a warm-up and two runs; stdout is the verdict's"
+assert re.search(r"memstow: base.txt written: \d+\.\d KiB in \d owners and call sites, of 2 runs\n", done.stderr), done.stderr
+text = pathlib.Path("base.txt").read_text()
+assert 'site 10000 10 at "cache_fill@prog" "main@prog"\n' in text and str(support.HERE) not in text and "0x" not in text, text
+check(options=("--baseline=base.txt", "--update-baseline", "--runs=2"))
+assert pathlib.Path("base.txt").read_text() == text
+assert not list(support.HERE.glob("memstow*")) and not list(support.HERE.glob("base.txt.*"))
+
+# Fine: one run is enough. Over: all of them are made.
+done = check(options=("--baseline=base.txt",))
+assert done.stderr.count("the program says") == 2 and done.stdout.split("\n")[0].endswith("prog 0: fine"), done.stdout
+done = check(leak=100, options=("--baseline=base.txt", "--runs=3", "--warm-up=0", "--fail-over=50K"), status=1)
+assert done.stderr.count("the program says") == 3
+assert done.stderr.endswith("memstow: all memory grew by 100.0 KiB and 100 blocks: over the limit of 50K; "
+                            "most of it (+100.0 KiB) at leak@prog < main@prog\n"), done.stderr
+assert "leak@prog < main@prog (new)" in done.stdout and "cache_fill" not in done.stdout, done.stdout
+
+# Limits of their own for call sites; the default rule: below 1 MiB fine, over 5 MiB or 10 % too much, between a warning.
+check(leak=100, options=("--baseline=base.txt", "--runs=1", "--fail-over=site:99K"), status=1)
+check(leak=100, options=("--baseline=base.txt", "--runs=1", "--fail-over=site:100K,site:100x"))
+check(leak=1000, options=("--baseline=base.txt", "--runs=1"))
+check(leak=1100, options=("--baseline=base.txt", "--runs=1"), status=1) # 10 % of so little
+done = check(leak=1100, options=("--baseline=base.txt", "--runs=1", "--fail-over=5M", "--pass-under=1M"))
+assert "memstow: warning: all memory grew by 1.1 MiB" in done.stderr and ": a warning\n" in done.stdout, done.stderr
+
+# Noise: of runs that differ by 300 KB none counts alone.
+check(0, "count", options=("--baseline=noisy.txt", "--update-baseline", "--runs=2"))
+check(0, "count", options=("--baseline=base.txt", "--runs=2", "--fail-over=50K"))
+check(0, "count", options=("--baseline=noisy.txt", "--runs=1", "--fail-over=0"))
+
+# Suppressions: what is known passes; what is of no use is said.
+pathlib.Path("known.txt").write_text("# known\nfunction=leak  module=prog until=2999-12-31\nfunction=never\n"
+                                     "owner=model:UNET until=2001-01-01\n")
+known = ("--baseline=base.txt", "--runs=1", "--fail-over=50K", "--suppressions=known.txt")
+done = check(leak=100, options=known)
+assert "suppressed by line 2" in done.stdout, done.stdout
+assert "known.txt:3: function=never suppressed nothing\n" in done.stdout, done.stdout
+assert "known.txt:4: owner=model:UNET until=2001-01-01 has expired\n" in done.stdout, done.stdout
+assert "known.txt:2:" in check(options=known).stdout, "nothing leaks: the line is of no use any more"
+
+# The ledgers of the runs can be kept; children count.
+memstow("check", "--baseline=base.txt", "--runs=1", "--keep=kept", "--fail-over=50K", "--", "sh", "-c", f"{program} 100; exit 0", status=1)
+assert {p.name for p in pathlib.Path("kept").iterdir()} == {"warm-up-1", "run-1"}
+assert support.report("kept/run-1/run.mst")["totals"]["live_bytes"] > 0
+assert "is not an empty folder" in check(options=("--baseline=base.txt", "--keep=kept"), status=2).stderr
+
+# The peaks.
+check(options=("--baseline=peak.txt", "--update-baseline", "--peak"))
+assert "measure peak\n" in pathlib.Path("peak.txt").read_text()
+check(leak=2000, options=("--baseline=peak.txt", "--runs=1", "--fail-over=1M"), status=1)
+assert "--peak: base.txt is of what was live" in check(options=("--baseline=base.txt", "--peak"), status=2).stderr
+
+# What is wrong has an exit code and one line.
+for options, status, message in (
+        (("--baseline=none.txt",), 3, "none.txt: No such file or directory: --update-baseline writes one"),
+        (("--baseline=known.txt",), 3, "known.txt:2:1: not a baseline: it does not begin with memstow-baseline"),
+        (("--baseline=known.txt", "--update-baseline", "--runs=1"), 3, "known.txt: exists and is not a baseline: not replaced"),
+        (("--baseline=base.txt", "--suppressions=base.txt"), 3, "base.txt:1:1: function=, module=, owner= or until= expected"),
+        (("--baseline=base.txt", "--junit=/nowhere/x.xml"), 3, "/nowhere/x.xml: No such file or directory"),
+        (("--baseline=.",), 3, ".: not a regular file"),
+        ((), 2, "--baseline or --comfy is needed"),
+        (("--update-baseline", "--comfy=x"), 2, "--update-baseline needs --baseline"),
+        (("--baseline=base.txt", "--runs=0"), 2, "--runs=0: not a number from 1 to 10000"),
+        (("--baseline=base.txt", "--warm-up=x"), 2, "--warm-up=x: not a number from 0 to 10000"),
+        (("--baseline=base.txt", "--fail-over=5q"), 2, "--fail-over=5q: not SIZE, PCT% or COUNTx"),
+        (("--baseline=base.txt", "--pass-under=5%"), 2, "--pass-under=5%: not a size"),
+        (("--baseline=base.txt", "--stacks=sample"), 2, "--stacks=sample: not full or none"),
+        (("--baseline=base.txt", "--json", "--junit"), 2, "--json on standard output is the whole of it"),
+        (("--baseline=base.txt", "--top=x"), 2, "--top=x: not a number")):
+    done = check(options=options, status=status)
+    lines = [line for line in done.stderr.split("\n") if line.startswith("memstow: ")]
+    assert len(lines) == 1 and message in lines[0], (options, done.stderr)
+done = check(3, options=("--baseline=base.txt",), status=4)
+assert "memstow: warm-up 1 exited with 3: what fails by itself is not checked\n" in done.stderr, done.stderr
+assert "exited with 127" in memstow("check", "--baseline=base.txt", "--", "/nowhere/prog", status=4).stderr
+assert "no command given" in memstow("check", "--baseline=base.txt", status=2).stderr
+assert not list(temporary.iterdir()), "nothing is left"
+document = json.loads(check(options=("--baseline=base.txt", "--json")).stdout)
+assert (document["format"], document["result"], document["runs"], document["over"]) == ("memstow-check", "pass", 1, 0)

@@ -1,0 +1,177 @@
+/* baseline.c — figures as text: written and read back, the same on every machine; and what is wrong with a file. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "baseline.h"
+
+static void add(struct figures *figures, enum figure_kind kind, const char *name, uint64_t bytes) {
+    cr_assert_not_null(figures_add(figures, kind, name, bytes, bytes / 100));
+}
+
+/* Names as a machine has them. */
+static void add_run(struct figures *figures, uint64_t bytes, const char *home) {
+    char name[FIGURE_KEY_MOST] = "at", path[200];
+    snprintf(path, sizeof path, "%s/models/wan \"2\".safetensors", home);
+    add(figures, FIGURE_TOTAL, "", bytes);
+    figure_name_frame(name, sizeof name, "make|it\n", "/usr/lib/libx.so");
+    figure_name_frame(name, sizeof name, "main", "prog");
+    figure_name_of(name, sizeof name, "model", "UN\xc3\x89T\xff");
+    add(figures, FIGURE_SITE, name, bytes / 2);
+    figure_name_owner(name, sizeof name, "model", "UN\xc3\x89T\xff", path);
+    add(figures, FIGURE_OWNER, name, bytes / 4);
+    figures_end_run(figures);
+}
+
+static char *text_of(struct figures *figures) {
+    char *text = NULL;
+    size_t size;
+    FILE *to = open_memstream(&text, &size);
+    baseline_write(figures, to);
+    fclose(to);
+    return text;
+}
+
+static const char *const whole =
+    "memstow-baseline 1\n"
+    "# Bytes and blocks, the lowest and the highest of several runs: 'memstow check --update-baseline' writes it.\n"
+    "measure live\n"
+    "runs 2\n"
+    "floor 1\n"
+    "total 4000..4400 40..44\n"
+    "owner 1000..1100 10..11 model \"UN\xc3\x89T\\xff\" \"wan \\\"2\\\".safetensors\"\n"
+    "site 2000..2200 20..22 at \"make|it\\n@libx.so\" \"main@prog\" of \"model:UN\xc3\x89T\\xff\"\n";
+
+Test(baseline, is_the_same_text_on_every_machine) {
+    struct figures figures;
+    figures_begin(&figures);
+    add_run(&figures, 4400, "/home/alice");
+    add_run(&figures, 4000, "/root");
+    char *text = text_of(&figures);
+    cr_expect_str_eq(text, whole);
+    free(text);
+    figures_end(&figures);
+}
+
+Test(baseline, is_read_as_it_was_written) {
+    struct figures figures;
+    struct scan scan;
+    figures_begin(&figures);
+    scan_begin(&scan, "base.txt", whole, strlen(whole));
+    cr_assert_eq(baseline_read(&figures, &scan), 0, "%s", scan.error);
+    cr_expect_eq(figures.runs, 2);
+    char *text = text_of(&figures);
+    cr_expect_str_eq(text, whole);
+    free(text);
+    const struct figure *total = figures_find(&figures, FIGURE_TOTAL, "");
+    cr_expect(total && total->bytes.low == 4000 && total->bytes.high == 4400 && total->blocks.high == 44);
+    figures_end(&figures);
+}
+
+#define HEAD "memstow-baseline 1\n"
+static const struct {
+    const char *text, *message;
+} bad[] = {
+    {"", "base.txt:1:1: it is empty, and no baseline"},
+    {"hello", "base.txt:1:1: not a baseline: it does not begin with memstow-baseline"},
+    {"memstow-baseline", "base.txt:1:17: a version expected"},
+    {"memstow-baseline 2", "base.txt:1:18: a later memstow wrote it: version 2"},
+    {"memstow-baseline 1 x", "base.txt:1:20: nothing more belongs on this line"},
+    {HEAD, "base.txt:2:1: there is no total in it"},
+    {HEAD "<<<<<<< HEAD", "base.txt:2:1: measure, runs, floor, total, owner or site expected"},
+    {HEAD "total", "base.txt:2:6: bytes expected"},
+    {HEAD "total 5", "base.txt:2:8: a number of blocks expected"},
+    {HEAD "total 5..4 1", "base.txt:2:10: the higher number is the lower one"},
+    {HEAD "total 5.4 1", "base.txt:2:7: bytes expected: N or N..M"},
+    {HEAD "total -5 1", "base.txt:2:7: bytes expected"},
+    {HEAD "total 99999999999999999999 1", "base.txt:2:7: the number is too large"},
+    {HEAD "total 1 1\ntotal 1 1", "base.txt:3:1: the total was said already"},
+    {HEAD "total 1 1 x", "base.txt:2:11: nothing more belongs on this line"},
+    {HEAD "measure dead", "base.txt:2:9: live or peak expected"},
+    {HEAD "measure live\nmeasure live", "base.txt:3:1: the measure was said already"},
+    {HEAD "runs 0", "base.txt:2:6: runs: not from 1 to 2^62"},
+    {HEAD "floor 0", "base.txt:2:7: floor: not from 1 to 2^62"},
+    {HEAD "owner 1 1 run \"a\" \"b\"", "base.txt:2:11: model, node or custom expected"},
+    {HEAD "owner 1 1 model \"a\"", "base.txt:2:20: a name and an origin expected, in quotes"},
+    {HEAD "owner 1 1 model \"a\" \"b\" \"c\"", "base.txt:2:25: there are too many of them"},
+    {HEAD "owner 1 1 model a b", "base.txt:2:17: a name and an origin expected, in quotes"},
+    {HEAD "owner 1 1 model \"a\" \"b\"\nowner 2 2 model \"a\" \"b\"", "base.txt:3:1: it is listed twice"},
+    {HEAD "site 1 1 \"f@m\"", "base.txt:2:10: at expected"},
+    {HEAD "site 1 1 at", "base.txt:2:12: function@module expected, in quotes"},
+    {HEAD "site 1 1 at \"f@m\" in \"model:a\"", "base.txt:2:19: of expected"},
+    {HEAD "site 1 1 at \"f@m\" of", "base.txt:2:21: kind:name expected, in quotes"},
+    {HEAD "site 1 1 at \"f@m", "base.txt:2:13: the quotes are not closed"},
+};
+
+Test(baseline, a_fault_has_line_and_column) {
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct figures figures;
+        struct scan scan;
+        figures_begin(&figures);
+        scan_begin(&scan, "base.txt", bad[i].text, strlen(bad[i].text));
+        cr_expect_eq(baseline_read(&figures, &scan), -1, "%s", bad[i].text);
+        cr_expect_str_eq(scan.error, bad[i].message, "case %zu: %s", i, scan.error);
+        figures_end(&figures);
+    }
+}
+
+/* Written again, a baseline differs where something changed, and not where runs differ anyway. */
+Test(baseline, stays_as_it_was_where_nothing_changed) {
+    struct figures before, now;
+    figures_begin(&before);
+    figures_begin(&now);
+    add_run(&before, 4000, "/");
+    add_run(&before, 4400, "/");
+    add_run(&now, 4100, "/");
+    add(&now, FIGURE_SITE, "at \"new@prog\"", 7);
+    figures_end_run(&now);
+    add_run(&now, 4300, "/");
+    figures_settle(&now, &before);
+    const struct figure *total = figures_find(&now, FIGURE_TOTAL, "");
+    cr_expect(total->bytes.low == 0, "a run without a total had nothing");
+    figures_end(&now);
+    add_run(&now, 4100, "/");
+    add_run(&now, 4300, "/");
+    figures_settle(&now, &before);
+    char *text = text_of(&now);
+    cr_expect_str_eq(text, whole);
+    free(text);
+    figures_end(&before);
+    figures_end(&now);
+}
+
+static void add_sites(struct figures *figures, size_t count, uint64_t shift) {
+    char name[64];
+    for (size_t i = 0; i < count; i++) {
+        snprintf(name, sizeof name, "at \"f%03zu@prog\"", i);
+        add(figures, FIGURE_SITE, name, i + shift);
+    }
+    figures_end_run(figures);
+}
+
+static size_t listed(const struct figures *figures, size_t i) {
+    char name[64];
+    snprintf(name, sizeof name, "at \"f%03zu@prog\"", i);
+    return figures_find(figures, FIGURE_SITE, name) != NULL;
+}
+
+Test(baseline, is_small_and_what_is_listed_stays_listed) {
+    struct figures before, now;
+    figures_begin(&before);
+    figures_begin(&now);
+    add_sites(&before, 300, 0);
+    figures_cut(&before, NULL, 100);
+    cr_expect_eq(before.floor, 256);
+    cr_expect(listed(&before, 256) && !listed(&before, 255));
+    char name[] = "at \"f256@prog\"", other[] = "at \"f250@prog\"";
+    add(&now, FIGURE_SITE, name, 200);
+    add(&now, FIGURE_SITE, other, 250);
+    figures_end_run(&now);
+    figures_cut(&now, &before, 100);
+    cr_expect_eq(now.floor, 256);
+    cr_expect(listed(&now, 256), "it was listed, and has more than half the floor");
+    cr_expect_not(listed(&now, 250));
+    figures_end(&before);
+    figures_end(&now);
+}

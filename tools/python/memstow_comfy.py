@@ -1,0 +1,213 @@
+"""Runs a workflow in a ComfyUI under memstow, and takes a snapshot after each run: the part of `memstow check --comfy` that
+speaks to ComfyUI. `memstow check` starts it, and reads the snapshots. Only the standard library is needed; it runs beside
+ComfyUI, not in it.
+
+What it does: starts the command under `memstow run`, waits until its server answers, queues the workflow through POST /prompt,
+waits for the end in GET /history and, where memstow's node pack is, until policies have been applied, and asks for a snapshot.
+Each run has other seeds, because ComfyUI answers from its cache what it has computed before.
+
+Exit status: 0; 2 wrong usage or workflow; 4 ComfyUI did not start or ended, or the workflow failed."""
+import argparse
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+SEEDS = ("seed", "noise_seed")
+START_SECONDS, RUN_SECONDS, END_SECONDS = 300, 3600, 20
+
+
+class Failure(Exception):
+    """The exit status, and what to say."""
+
+    def __init__(self, status, text):
+        super().__init__(text)
+        self.status = status
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--memstow", required=True, help="the memstow command")
+    parser.add_argument("--folder", required=True, type=pathlib.Path, help="where the snapshots go: run-0001.mst, ...")
+    parser.add_argument("--workflow", required=True, type=pathlib.Path, help="as ComfyUI's 'Export (API)' saves it")
+    parser.add_argument("--runs", required=True, type=int)
+    parser.add_argument("--warm-up", required=True, type=int)
+    parser.add_argument("--stacks", default="full")
+    parser.add_argument("--follow", default="all")
+    parser.add_argument("command", nargs="+", help="what starts ComfyUI")
+    return parser.parse_args()
+
+
+def read_workflow(path):
+    """The nodes by their ids. What the user interface saves by itself is another format."""
+    try:
+        document = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise Failure(2, f"{path}: {error}") from None
+    nodes = document.get("prompt", document) if isinstance(document, dict) else None
+    if not isinstance(nodes, dict) or not nodes or not all(isinstance(n, dict) and "class_type" in n for n in nodes.values()):
+        raise Failure(2, f"{path}: not a workflow in ComfyUI's API format (Workflow > Export (API))")
+    return nodes
+
+
+def with_seed(nodes, number):
+    """A copy of the workflow with other seeds, and how many there are."""
+    copy, changed = json.loads(json.dumps(nodes)), 0
+    for node in copy.values():
+        for name, value in (node.get("inputs") or {}).items():
+            if name in SEEDS and isinstance(value, int): # no link to another node
+                node["inputs"][name] = number
+                changed += 1
+    return copy, changed
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def port_of(command):
+    """The port that the command names, and the command, with one if it names none."""
+    for at, word in enumerate(command):
+        value = word[7:] if word.startswith("--port=") else command[at + 1] if word == "--port" and at + 1 < len(command) else ""
+        if value.isdigit():
+            return int(value), command
+    port = free_port()
+    return port, [*command, "--port", str(port)]
+
+
+class Server:
+    """A ComfyUI under memstow."""
+
+    def __init__(self, options):
+        self.options = options
+        self.port, command = port_of(options.command)
+        ledger = options.folder / "comfyui.mst"
+        self.process = subprocess.Popen([options.memstow, "run", "--quiet", f"--stacks={options.stacks}", f"--follow={options.follow}",
+                                         "-o", str(ledger), "--", *command], stdin=subprocess.DEVNULL, start_new_session=True)
+
+    def ask(self, path, document=None):
+        """The JSON answer to a GET, or to a POST of a document; None while nobody answers, or there is no such thing."""
+        data = None if document is None else json.dumps(document).encode()
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data, {"Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return json.loads(answer.read() or b"null")
+        except urllib.error.HTTPError as error:
+            if path == "/prompt":
+                raise Failure(4, f"ComfyUI refused the workflow: {error.read(2000).decode(errors='replace')}") from None
+            return None
+        except (OSError, ValueError):
+            return None
+
+    def wait_for(self, condition, seconds, what):
+        end = time.monotonic() + seconds
+        while not (value := condition()):
+            if self.process.poll() is not None:
+                raise Failure(4, f"ComfyUI ended with {self.process.returncode} before {what}")
+            if time.monotonic() > end:
+                raise Failure(4, f"{what} did not come within {seconds} s")
+            time.sleep(0.05)
+        return value
+
+    def start(self):
+        self.wait_for(lambda: self.ask("/system_stats"), START_SECONDS, "its server answered")
+        self.pid = self.find_pid()
+        self.has_pack = self.ask("/memstow/owners") is not None
+
+    def find_pid(self):
+        """The process that listens at the port: what was started may be a script that started it."""
+        sockets = {f"socket:[{line.split()[9]}]" for name in ("tcp", "tcp6")
+                   for line in pathlib.Path(f"/proc/net/{name}").read_text().split("\n")[1:-1]
+                   if line.split()[3] == "0A" and int(line.split()[1].rsplit(":", 1)[1], 16) == self.port}
+        for pid in self.descendants(self.process.pid):
+            for file in pathlib.Path(f"/proc/{pid}/fd").glob("*"):
+                try:
+                    if os.readlink(file) in sockets:
+                        return pid
+                except OSError:
+                    continue
+        raise Failure(4, f"who answers at port {self.port} was not started by this check")
+
+    def descendants(self, pid):
+        yield pid
+        try:
+            children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        except OSError:
+            children = []
+        for child in children:
+            yield from self.descendants(int(child))
+
+    def run(self, nodes):
+        """Runs the workflow, and waits until what follows it is done."""
+        answer = self.ask("/prompt", {"prompt": nodes, "client_id": "memstow"})
+        if not answer or "prompt_id" not in answer:
+            raise Failure(4, f"ComfyUI did not take the workflow: {answer}")
+        prompt = answer["prompt_id"]
+        done = self.wait_for(lambda: (self.ask(f"/history/{prompt}") or {}).get(prompt), RUN_SECONDS, "the end of the workflow")
+        if done["status"]["status_str"] != "success":
+            raise Failure(4, f"the workflow failed: {json.dumps(done['status'].get('messages', []))[-2000:]}")
+        if self.has_pack:
+            self.wait_for(lambda: (self.ask("/memstow/report") or {}).get("prompt") == prompt, 60, "the end of the run")
+
+    def snapshot(self, path):
+        done = subprocess.run([self.options.memstow, "snapshot", str(self.pid), "-o", str(path)], stdout=subprocess.DEVNULL)
+        if done.returncode:
+            raise Failure(4, f"no snapshot could be taken: memstow snapshot exited with {done.returncode}")
+
+    def stop(self):
+        """Asks it to end, then ends it; what it started ends with it."""
+        for sent in (signal.SIGTERM, signal.SIGKILL):
+            try:
+                os.killpg(self.process.pid, sent)
+                self.process.wait(END_SECONDS)
+                if sent == signal.SIGTERM:
+                    continue # whatever stayed in its group
+            except ProcessLookupError:
+                break
+            except subprocess.TimeoutExpired:
+                continue
+        self.process.wait()
+
+
+def check(options):
+    nodes = read_workflow(options.workflow)
+    if not with_seed(nodes, 0)[1]:
+        print(f"memstow: {options.workflow} has no input {' or '.join(SEEDS)}: ComfyUI may answer from its cache", file=sys.stderr)
+    server = Server(options)
+    try:
+        server.start()
+        if not server.has_pack:
+            print("memstow: the node pack is not in this ComfyUI: models have no names (docs/comfyui.md)", file=sys.stderr)
+        for number in range(options.warm_up + options.runs):
+            server.run(with_seed(nodes, 1 + number)[0])
+            if number >= options.warm_up:
+                server.snapshot(options.folder / f"run-{1 + number - options.warm_up:04}.mst")
+    finally:
+        server.stop()
+
+
+def interrupted(number, _frame):
+    raise Failure(128 + number, f"ended by signal {number}")
+
+
+def main():
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, interrupted)
+    try:
+        check(arguments())
+    except Failure as failure:
+        print(f"memstow: {failure}", file=sys.stderr)
+        return failure.status
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,184 @@
+/* tally.c — a ledger or snapshot → figures by stable names; see tally.h. */
+#include "tally.h"
+#include "at_peak.h"
+#include "commands.h"
+#include "groups.h"
+#include "innermost.h"
+#include "roster.h"
+#include "stacks.h"
+#include "subject.h"
+#include "symbols.h"
+#include "text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Frames that name a call site. Fewer would put different ones together; with more, each change of code between makes
+ * another one of it. */
+enum { NATIVE = 6, BELOW_PYTHON = 2, PYTHON = 4 };
+
+static enum measure measure_of(const struct figures *figures) { return figures->peak ? MEASURE_PEAK : MEASURE_LIVE; }
+
+/* --- total and owners --- */
+
+static bool counts(const struct total *total) { return !(total->flags & (TOTAL_INHERITED | TOTAL_REMAINDER)); }
+
+static int add_total(struct figures *figures, const struct image *image) {
+    uint64_t bytes = image->host.live_bytes + image->mapped.live_bytes;
+    uint64_t blocks = image->host.live_blocks + image->mapped.live_blocks;
+    if (figures->peak) {
+        bytes = image_peak(image);
+        blocks = 0;
+        for (size_t i = 0; i < image->total_count; i++) blocks += image->totals[i].peak_blocks;
+    }
+    return figures_add(figures, FIGURE_TOTAL, "", bytes, blocks) ? 0 : -1;
+}
+
+static int add_owner(struct figures *figures, const struct image *image, uint32_t id, const struct total *total) {
+    char name[FIGURE_KEY_MOST];
+    const struct snap_owner *owner = image_owner(image, id);
+    uint64_t bytes = total_measure(total, measure_of(figures));
+    if (!owner || owner->kind == SNAP_OWNER_RUN || !bytes) return 0;
+    if (!figure_name_owner(name, sizeof name, roster_kind(owner), image_string(image, owner->name),
+                           image_string(image, owner->origin)))
+        return 0;
+    return figures_add(figures, FIGURE_OWNER, name, bytes, total_measure_blocks(total, measure_of(figures))) ? 0 : -1;
+}
+
+static int add_owners(struct figures *figures, const struct image *image) {
+    int result = 0;
+    for (size_t i = 0; i < image->total_count && result == 0; i++) {
+        const struct total *total = &image->totals[i];
+        const struct snap_tag *tag = image_tag(image, total->tag);
+        if (!counts(total)) continue;
+        result = add_owner(figures, image, tag->model, total);
+        if (result == 0) result = add_owner(figures, image, tag->node, total);
+    }
+    return result;
+}
+
+/* --- call sites --- */
+
+struct stack {
+    const struct image *image;
+    struct symbols *symbols;
+    const uint32_t *frames;
+    size_t count;
+};
+
+static const char *base_of(const struct named_frame *frame, const struct symbol *symbol, char *both, size_t room) {
+    const char *file = frame->python ? symbol->file : frame->module, *base = file ? text_base_name(file) : "?";
+    if (!file || strncmp(base, "__", 2) != 0 || base <= file + 1) return base;
+    const char *parent = base - 1; /* every package has its __init__.py */
+    while (parent > file && parent[-1] != '/') parent--;
+    snprintf(both, room, "%s", parent);
+    return both;
+}
+
+/* What libc calls its own functions depends on whether its debug symbols are installed: all of it is one frame. */
+static bool is_libc(const char *module) {
+    return strncmp(module, "libc.so", 7) == 0 || strncmp(module, "libc-2", 6) == 0 ||
+           strncmp(module, "ld-linux", 8) == 0;
+}
+
+/* Of inlined functions the one that they are in: which ones are, differs from compiler to compiler. False where naming
+ * is to end: behind main, or when there is no room. */
+static bool name_frame(char *name, size_t room, const struct named_frame *frame, bool *libc) {
+    const struct symbol *symbol = &frame->symbols[frame->count - 1];
+    char both[256];
+    const char *base = base_of(frame, symbol, both, sizeof both);
+    const char *function = symbol->function ? symbol->function : "?";
+    bool in_libc = !frame->python && is_libc(base), again = in_libc && *libc;
+    *libc = in_libc;
+    if (again) return true;
+    if (!figure_name_frame(name, room, in_libc ? "(libc)" : function, in_libc ? "libc.so.6" : base)) return false;
+    return frame->python || strcmp(function, "main") != 0;
+}
+
+/* Frames from `from` on, `most` at most; only Python's own if so wanted. */
+static bool name_frames(char *name, size_t room, const struct stack *stack, size_t from, size_t most, bool python) {
+    bool libc = false;
+    for (size_t i = from, named = 0; i < stack->count && named < most; i++) {
+        if (python != innermost_is_python(stack->image, stack->frames[i])) {
+            if (!python) return true;
+            continue;
+        }
+        if (!name_frame(name, room, symbols_frame(stack->symbols, stack->frames[i]), &libc)) return false;
+        named++;
+    }
+    return true;
+}
+
+static void name_stack(char *name, size_t room, const struct image *image, struct symbols *symbols, uint32_t node) {
+    static uint32_t frames[STACK_FRAMES_MAX];
+    struct stack stack = {image, symbols, frames, stack_frames(image, node, frames, STACK_FRAMES_MAX)};
+    size_t python = 0;
+    while (python < stack.count && !innermost_is_python(image, frames[python])) python++;
+    if (name_frames(name, room, &stack, 0, python < stack.count ? BELOW_PYTHON : NATIVE, false))
+        name_frames(name, room, &stack, python, PYTHON, true);
+}
+
+/* groups.h: name, origin and kind of an owner, with a separator between. */
+static void name_owner(char *name, size_t room, const char *owner) {
+    static const char *const kinds[] = {"custom", "model", "node", "run", "custom"};
+    char text[1024];
+    if (!owner) return;
+    const char *kind = strrchr(owner, '\x1f');
+    unsigned number = kind ? (unsigned)atoi(kind + 1) : 0;
+    snprintf(text, sizeof text, "%.*s", (int)strcspn(owner, "\x1f"), owner);
+    figure_name_of(name, room, kinds[number < 5 ? number : 0], text);
+}
+
+/* Where its source is, for those who can show it there. */
+static void locate(struct figure *figure, const struct image *image, struct symbols *symbols, uint32_t node) {
+    struct innermost_line line;
+    if (figure->file || !innermost_caller(&line, image, symbols, node) || !line.symbol->file) return;
+    figure->file = strdup(line.symbol->file);
+    figure->line = line.symbol->line;
+}
+
+static int add_site(struct figures *figures, const struct groups *groups, const struct image *image,
+                    struct symbols *symbols, const struct row *row) {
+    char name[FIGURE_KEY_MOST] = "at";
+    const char *place = groups_place(groups, row);
+    if (!row->side[0].live_bytes && !row->side[0].live_blocks) return 0;
+    if (row->stack) name_stack(name, sizeof name, image, symbols, row->stack_node);
+    if (!name[2]) figure_name_frame(name, sizeof name, "?", *place ? text_base_name(place) : "?");
+    name_owner(name, sizeof name, groups_owner(groups, row->model));
+    name_owner(name, sizeof name, groups_owner(groups, row->node));
+    struct figure *figure = figures_add(figures, FIGURE_SITE, name, row->side[0].live_bytes, row->side[0].live_blocks);
+    if (figure && row->stack) locate(figure, image, symbols, row->stack_node);
+    return figure ? 0 : -1;
+}
+
+static int add_sites(struct figures *figures, const struct image *image, struct symbols *symbols) {
+    struct groups groups;
+    groups_begin(&groups, BY_SITE, 2);
+    groups.measure = measure_of(figures);
+    int result = groups_add(&groups, image, 0);
+    for (size_t i = 0; i < groups.count && result == 0; i++)
+        result = add_site(figures, &groups, image, symbols, &groups.rows[i]);
+    groups_end(&groups);
+    return result;
+}
+
+int tally_add(struct figures *figures, struct image *image, pid_t pid, int what) {
+    if (figures->peak) at_peak_choose(image);
+    if (what & TALLY_OWNERS && (add_total(figures, image) < 0 || add_owners(figures, image) < 0)) return -1;
+    if (!(what & TALLY_SITES)) return 0;
+    struct symbols *symbols = symbols_begin(image, pid);
+    int result = symbols ? add_sites(figures, image, symbols) : -1;
+    symbols_end(symbols);
+    return result;
+}
+
+int tally_file(struct figures *figures, const char *path, int what) {
+    static struct subject subject;
+    int code = subject_open(&subject, path, false);
+    if (code != EXIT_FINE) return code;
+    bool gone = subject.image.header.state == SNAP_EXECED;
+    int result = gone ? 0 : tally_add(figures, &subject.image, subject.pid, what);
+    subject_close(&subject);
+    if (result < 0) complain("not enough memory");
+    return result < 0 ? EXIT_UNREADABLE : EXIT_FINE;
+}
