@@ -10,6 +10,7 @@
 #include "mappings.h"
 #include "os.h"
 #include "owners.h"
+#include "parts.h"
 #include "site.h"
 #include "stow.h"
 #include "tags.h"
@@ -59,12 +60,16 @@ static void add_chunk(const struct sums *sums, uint32_t chunk) {
     }
 }
 
-static void add_block(struct snap_large *record, void *context) {
+static void add_part(uint32_t site, uintptr_t start, uint64_t length, void *context) {
     const struct sums *sums = context;
     uintptr_t first;
-    uint32_t model = tag_of(record->site).model;
-    if (model && model < sums->count)
-        sums->all[model].movable_bytes += whole_pages(record->address, record->size, &first);
+    uint32_t model = tag_of(site).model;
+    if (model && model < sums->count) sums->all[model].movable_bytes += whole_pages(start, length, &first);
+}
+
+/* What was given away of a block is who got it's. */
+static void add_block(struct snap_large *record, void *context) {
+    parts_each(record->address, record->size, record->site, add_part, context);
 }
 
 static void add_mapping(struct snap_mapping *record, void *context) {
@@ -110,10 +115,14 @@ static void visit_piece(struct search *search, uint32_t site, uintptr_t start, u
     search->over = !search->visit(start, length, search->context);
 }
 
-static void visit_block(struct snap_large *record, void *context) {
+static void visit_part(uint32_t site, uintptr_t start, uint64_t length, void *context) {
     uintptr_t first;
-    uint64_t length = whole_pages(record->address, record->size, &first);
-    visit_piece(context, record->site, first, length);
+    length = whole_pages(start, length, &first);
+    visit_piece(context, site, first, length);
+}
+
+static void visit_block(struct snap_large *record, void *context) {
+    parts_each(record->address, record->size, record->site, visit_part, context);
 }
 
 static void visit_mapping(struct snap_mapping *record, void *context) {

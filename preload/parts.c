@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lock.h"
+#include "os.h"
 #include "room.h"
 
 static struct part *parts;
@@ -87,6 +88,26 @@ void parts_take(uintptr_t block, void (*visit)(const struct part *part, void *co
     for (; first + n < count && parts[first + n].block == block; n++) visit(&parts[first + n], context);
     remove_at(first, n);
     lock_let_go(&busy);
+}
+
+static void visit_all(uintptr_t block, uint64_t size, uint32_t rest, parts_visit *visit, void *context) {
+    uint64_t done = 0;
+    for (uint32_t at = position_of(block, 0); at < count && parts[at].block == block && end_of(&parts[at]) <= size;
+         at++) {
+        if (parts[at].start > done) visit(rest, block + done, parts[at].start - done, context);
+        visit(parts[at].site, block + parts[at].start, parts[at].length, context);
+        done = end_of(&parts[at]);
+    }
+    if (done < size) visit(rest, block + done, size - done, context);
+}
+
+void parts_each(uintptr_t block, uint64_t size, uint32_t rest, parts_visit *visit, void *context) {
+    if (!os_load32(&count)) {
+        visit(rest, block, size, context);
+    } else if (lock_wait(&busy)) {
+        visit_all(block, size, rest, visit, context);
+        lock_let_go(&busy);
+    }
 }
 
 void parts_abandon(void) {

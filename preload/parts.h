@@ -24,6 +24,11 @@ bool parts_add(const struct part *part, uint32_t rest, parts_change *change);
 /* The block ends, or is one whole again: takes its parts out, and calls visit for each. */
 void parts_take(uintptr_t block, void (*visit)(const struct part *part, void *context), void *context);
 
+/* Calls visit for the block's bytes, in order: each part with its site, and what lies between them with `rest`. It must
+ * not come back here. Nothing is visited when the lock is not to be had. */
+typedef void parts_visit(uint32_t site, uintptr_t start, uint64_t length, void *context);
+void parts_each(uintptr_t block, uint64_t size, uint32_t rest, parts_visit *visit, void *context);
+
 /* In a forked child: blocks of its parent, which may be freed and come again, have none. */
 void parts_abandon(void);
 

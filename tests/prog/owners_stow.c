@@ -1,6 +1,7 @@
 // A model's memory is moved out and back: large blocks, mappings and assigned memory; small ones stay. What it holds is
-// there when it is used again, and what is freed or resized meanwhile is as if it had never been away. run:
-// --stacks=full run: --stacks=none
+// there when it is used again, and what is freed or resized meanwhile is as if it had never been away.
+// run: --stacks=full
+// run: --stacks=none
 #include "abi.h"
 #include "expect.h"
 
@@ -9,7 +10,7 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-enum { MIB = 1 << 20, BLOCKS = 8, BLOCK = 5 * MIB + 123 };
+enum { PAGE = 4096, MIB = 1 << 20, BLOCKS = 8, BLOCK = 5 * MIB + 123 };
 
 static uint32_t model, other;
 static unsigned char *blocks[BLOCKS], *mapping, *small;
@@ -61,12 +62,34 @@ static void stow(void) {
     MUST(after.stowed_bytes == before.movable_bytes && after.live_bytes == before.live_bytes);
 }
 
+/* A block of the one's, of which the other has a part: each moves what is its own. */
+static void part_of_a_block(void) {
+    struct memstow_figures before[2] = {figures_of(model), figures_of(other)};
+    unsigned char *block = malloc(8 * MIB);
+    MUST(block);
+    fill(block, 8 * MIB, 5);
+    MUST(abi_memstow_assign(model, block, 8 * MIB) == 0);
+    MUST(abi_memstow_assign(other, block + 2 * MIB, 4 * MIB) == 0);
+    MUST(figures_of(model).live_bytes == before[0].live_bytes + 4 * MIB);
+    MUST(figures_of(model).movable_bytes <= before[0].movable_bytes + 4 * MIB);
+    MUST(figures_of(model).movable_bytes >= before[0].movable_bytes + 4 * MIB - 4 * PAGE);
+    MUST(figures_of(other).movable_bytes >= before[1].movable_bytes + 4 * MIB - PAGE);
+    int64_t left = abi_memstow_stow(other);
+    MUST(left >= 4 * MIB - PAGE && left <= 4 * MIB);
+    MUST(figures_of(model).stowed_bytes == before[0].stowed_bytes && (int64_t)figures_of(other).stowed_bytes == left);
+    MUST(holds(block, 8 * MIB, 5));
+    free(block);
+    MUST(figures_of(model).live_bytes == before[0].live_bytes && figures_of(other).live_bytes == before[1].live_bytes);
+    MUST(figures_of(other).stowed_bytes == before[1].stowed_bytes);
+}
+
 int main(void) {
     abi_find();
     model = (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_MODEL, "model", "", 1, 0);
     other = (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_MODEL, "other", "", 2, 0);
     load();
     if (has_memstow) {
+        part_of_a_block();
         MUST(abi_memstow_stow(0) == -ENOENT && abi_memstow_stow(4711) == -ENOENT);
         stow();
         all_is_there(); /* brought back by use */
