@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "heaps.h"
+#include "heapsort.h"
 #include "ledger.h"
 #include "line.h"
 #include "os.h"
@@ -67,8 +68,36 @@ static void note_refusals(const struct list *list, const char *kind) {
     }
 }
 
-static bool is_still_there(const struct stow_piece *piece, void *owner) {
-    return owned_has_piece(owners_final(*(const uint32_t *)owner), piece->start, piece->length);
+static uint64_t start_of(const struct stow_piece *piece) { return piece->start; }
+
+HEAPSORT(struct stow_piece, sort_by_start, start_of)
+
+/* What the owner has by the time that the first piece is asked about, in order. */
+struct present {
+    uint32_t owner, which;
+    bool known;
+    struct list list;
+};
+
+static void look(struct present *self) {
+    self->known = true;
+    if (list_begin(&self->list, owners_final(self->owner), self->which))
+        sort_by_start(self->list.pieces, self->list.count);
+}
+
+static bool is_still_there(const struct stow_piece *piece, void *context) {
+    struct present *self = context;
+    if (!self->known) look(self);
+    uint32_t low = 0, high = self->list.count; /* behind the last that begins no later */
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (self->list.pieces[middle].start <= piece->start)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const struct stow_piece *has = low ? &self->list.pieces[low - 1] : NULL;
+    return has && piece->start + piece->length <= has->start + has->length;
 }
 
 static struct {
@@ -90,13 +119,15 @@ static int64_t move(uint32_t owner, uint32_t which, bool out) {
     const bool *cancelled = cancelled_here();
     if (cancelled && __atomic_load_n(cancelled, __ATOMIC_RELAXED)) return -ECANCELED;
     if (!list_begin(&list, owner, which)) return -ENOMEM;
+    struct present present = {.owner = owner, .which = which};
     struct stow_options options = {
-        .idle = owners_is_idle(owner), .cancelled = cancelled, .is_there = is_still_there, .context = &owner};
+        .idle = owners_is_idle(owner), .cancelled = cancelled, .is_there = is_still_there, .context = &present};
     int64_t moved = (out ? stow_out : stow_in)(list.pieces, list.count, &options);
     note_refusals(&list, out ? "out" : "back");
     owner = owners_final(owner); /* it may have been adopted meanwhile */
     owners_note_stowed(owner, stow_bytes(owner, NULL));
     list_end(&list);
+    if (present.list.pieces) list_end(&present.list);
     return moved;
 }
 

@@ -140,24 +140,6 @@ void owned_visit_pieces(uint32_t owner, uint32_t which, owned_visit *visit, void
     mappings_visit_records(visit_mapping, &search);
 }
 
-struct wanted {
-    uintptr_t start;
-    uint64_t length;
-    bool found;
-};
-
-static bool is_wanted(uintptr_t start, uint64_t length, void *context) {
-    struct wanted *wanted = context;
-    wanted->found = start <= wanted->start && wanted->start + wanted->length <= start + length;
-    return !wanted->found;
-}
-
-bool owned_has_piece(uint32_t owner, uintptr_t start, uint64_t length) {
-    struct wanted wanted = {start, length, false};
-    owned_visit_pieces(owner, OWNED_MEMORY | OWNED_FILES, is_wanted, &wanted);
-    return wanted.found;
-}
-
 /* --- what is present --- */
 
 static bool add_resident(uintptr_t start, uint64_t length, void *context) {

@@ -29,9 +29,6 @@ enum owned_pieces { OWNED_MEMORY = 1, OWNED_FILES = 2 };
 typedef bool owned_visit(uintptr_t start, uint64_t length, void *context);
 void owned_visit_pieces(uint32_t owner, uint32_t which, owned_visit *visit, void *context);
 
-/* Whether such a piece is the owner's now. */
-bool owned_has_piece(uint32_t owner, uintptr_t start, uint64_t length);
-
 #pragma GCC visibility pop
 
 #endif

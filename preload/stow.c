@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "heapsort.h"
 #include "ledger.h"
 #include "lock.h"
 #include "os.h"
@@ -51,6 +52,10 @@ struct session {
     bool own_files;
 };
 
+static uint64_t start_of(const struct work *work) { return work->piece.start; }
+
+HEAPSORT(struct work, sort_by_start, start_of)
+
 static int begin(struct session *self, const struct stow_piece *pieces, uint32_t count,
                  const struct stow_options *options) {
     uint32_t idle = 0;
@@ -63,9 +68,11 @@ static int begin(struct session *self, const struct stow_piece *pieces, uint32_t
     for (uint32_t i = 0; i < count; i++) {
         uint64_t start = os_round_up(pieces[i].start, OS_PAGE);
         uint64_t end = (pieces[i].start + pieces[i].length) & ~(uint64_t)(OS_PAGE - 1);
+        self->work[i].index = i;
         self->work[i].piece =
             (struct stow_piece){.start = start, .length = end > start ? end - start : 0, .owner = pieces[i].owner};
     }
+    sort_by_start(self->work, count);
     if (!lock_out_signals(&self->signals)) return -EPERM;
     if (!__atomic_compare_exchange_n(&work_current.held, &idle, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
         lock_let_signals(self->signals);
@@ -92,8 +99,8 @@ static int64_t end(struct session *self, struct stow_piece *pieces) {
     lock_let_signals(self->signals);
     for (uint32_t i = 0; i < self->count; i++) {
         moved += (int64_t)self->work[i].piece.moved;
-        pieces[i].refusal = self->work[i].piece.refusal;
-        pieces[i].moved = self->work[i].piece.moved;
+        pieces[self->work[i].index].refusal = self->work[i].piece.refusal;
+        pieces[self->work[i].index].moved = self->work[i].piece.moved;
     }
     return moved;
 }
@@ -134,6 +141,7 @@ struct plan {
     uint64_t count, room;
     uint64_t memory; /* bytes that go to the file, gaps included */
     int64_t mappings;
+    uint32_t over;  /* pieces that end before the area that is looked at: of the first ones, which are in order */
     uint64_t probe; /* a page of ours, mapped just now */
     bool locks_future;
     int pagemap;
@@ -207,15 +215,19 @@ static void plan_parts(struct plan *self, uint32_t index, const struct stow_area
     }
 }
 
+static uint64_t end_of(const struct stow_piece *piece) { return piece->start + piece->length; }
+
 static bool look_at(void *context, const struct stow_area *area) {
     struct plan *self = context;
+    const struct work *work = self->session->work;
     self->mappings++;
     self->locks_future |= area->start <= self->probe && self->probe < area->end && area->locked;
-    for (uint32_t i = 0; i < self->session->count; i++) {
-        const struct stow_piece *piece = &self->session->work[i].piece;
+    while (self->over < self->session->count && end_of(&work[self->over].piece) <= area->start) self->over++;
+    for (uint32_t i = self->over; i < self->session->count && work[i].piece.start < area->end; i++) {
+        const struct stow_piece *piece = &work[i].piece;
         uint64_t start = piece->start > area->start ? piece->start : area->start;
-        uint64_t end = piece->start + piece->length < area->end ? piece->start + piece->length : area->end;
-        if (start < end && !self->session->work[i].gone) plan_parts(self, i, area, start, end);
+        uint64_t end = end_of(piece) < area->end ? end_of(piece) : area->end;
+        if (start < end && !work[i].gone) plan_parts(self, i, area, start, end);
     }
     return true;
 }

@@ -14,6 +14,7 @@
 /* What the one at work was given: the hooks mark what has changed under its hands. With the table's lock. */
 struct work {
     struct stow_piece piece;
+    uint32_t index; /* among the caller's */
     bool gone;
     bool asked_by_hook; /* whatever is cancelled or registered */
 };

@@ -107,6 +107,29 @@ static void small_holes(void) {
     }
 }
 
+/* Pieces in any order, each with what came of it. */
+static void many_pieces(void) {
+    enum { PIECES = 2000, SIZE = 3 * PAGE };
+    char *p = map_memory(PIECES * SIZE);
+    struct stow_piece *pieces = calloc(PIECES, sizeof *pieces);
+    fill(p, PIECES * SIZE, 1);
+    for (size_t i = 0; i < PIECES; i++) {
+        size_t k = i * 1237 % PIECES;
+        pieces[i] = (struct stow_piece){.start = (uint64_t)p + k * SIZE, .length = k % 7 ? SIZE - PAGE : 0, .owner = 1};
+        if (k % 11 == 0) madvise(p + k * SIZE, SIZE, MADV_DONTNEED);
+    }
+    MUST(stow_out_(pieces, PIECES, usual()) > 0);
+    for (size_t i = 0; i < PIECES; i++) {
+        size_t k = i * 1237 % PIECES;
+        bool there = k % 7 && k % 11;
+        MUST_BE(pieces[i].moved, there ? SIZE - PAGE : 0);
+        MUST_BE(pieces[i].refusal, there ? STOW_DONE : STOW_EMPTY);
+    }
+    for (size_t k = 1; k < PIECES; k++)
+        for (size_t i = 0; k % 11 && i < SIZE / 8; i += 32)
+            MUST(((uint64_t *)p)[k * SIZE / 8 + i] == word_at(k * SIZE / 8 + i, 1));
+}
+
 static void huge_pages(void) {
     char *p = map_memory(64 * MIB);
     madvise(p, 64 * MIB, MADV_HUGEPAGE);
@@ -796,6 +819,7 @@ static const struct test_case CASES[] = {
     {"written_since_and_moved_again", written_since_and_moved_again},
     {"holes_stay_holes", holes_stay_holes},
     {"small_holes", small_holes},
+    {"many_pieces", many_pieces},
     {"huge_pages", huge_pages},
     {"free_reads_nothing", free_reads_nothing},
     {"free_inside_a_heap", free_inside_a_heap},
