@@ -130,7 +130,8 @@ int64_t memstow_stow(uint32_t owner);
  * stowed. */
 int64_t memstow_restore(uint32_t owner);
 /* Gives back what the system can have without losing anything: free memory of the owner's heap, clean pages of files.
- * Returns the bytes of the latter; of the heap nobody knows. */
+ * Returns the bytes of the latter; of the heap nobody knows. Heaps of owners that it adopted, or of a retired one, are
+ * not gone through: their pages go back as they become free. */
 int64_t memstow_release(uint32_t owner);
 
 /* --- triggers and the trace of decisions --- */
@@ -165,7 +166,8 @@ enum memstow_why {
 /* Begins a trigger and decides, in the order in which it is to be done: a program whose own objects hold memory looks
  * at the list, drops what it is to free, and calls memstow_trigger_end. Writes at most `room` decisions to `out`, each
  * of `size` bytes as sizeof(struct memstow_decision); returns how many there are. `needed`: bytes to be given back,
- * under MEMSTOW_PRESSURE (0: as much as can be had); else 0. -EBUSY: a trigger is on. */
+ * under MEMSTOW_PRESSURE (0: as much as can be had); else 0. -EBUSY: a trigger is on; one that nobody
+ * ended is over when the thread that began it is. */
 int64_t memstow_trigger_begin(uint32_t reason, const char *text, uint64_t needed, struct memstow_decision *out,
                               uint32_t room, uint32_t size);
 /* Does what is left to do: stows, gives back free memory, and notes in the trace what remains. The bytes given back. */

@@ -203,7 +203,8 @@ struct snap_owner {
     uint64_t begin_ns, end_ns;
     uint32_t outcome; /* of a run that has ended */
     uint32_t pad;
-    uint64_t stowed_bytes; /* [live] */
+    uint64_t stowed_bytes; /* [live] after its last move: what was freed since is still in it, so readers cut it to what
+                              lives */
 };
 
 /* In a ledger a stack is named by a place: the id of the word of its innermost frame. Words are in runs. A run is a

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "ledger.h"
 #include "line.h"
@@ -20,7 +21,8 @@ struct result {
 };
 
 static struct {
-    uint32_t stage; /* enum stage: who has moved it on owns the rest */
+    uint32_t stage;  /* enum stage: who has moved it on owns the rest */
+    uint32_t thread; /* who began it, and is to end it; 0: not known */
     uint64_t number, began_ns;
     struct memstow_decision *decisions;
     struct result *results;
@@ -185,10 +187,18 @@ static bool decide(uint32_t reason, uint64_t needed, bool drops) {
     return true;
 }
 
+/* Who began one and is gone will not end it: its trace stays as it is, unfinished. */
+static bool take_over(void) {
+    uint32_t thread = os_load32(&trigger.thread);
+    bool gone = thread && !ledger_is_sealed() && os_call(SYS_tgkill, os_pid(), thread, 0) == -ESRCH;
+    return gone && move_on(STAGE_DECIDED, STAGE_DECIDING);
+}
+
 int64_t trigger_begin(uint32_t reason, const char *text, uint64_t needed, bool drops,
                       const struct memstow_decision **decisions) {
     if (reason < MEMSTOW_RUN_ENDED || reason > MEMSTOW_IDLE) return -EINVAL;
-    if (!move_on(STAGE_NONE, STAGE_DECIDING)) return -EBUSY;
+    if (!move_on(STAGE_NONE, STAGE_DECIDING) && !take_over()) return -EBUSY;
+    trigger.thread = ledger_is_sealed() ? 0 : os_tid();
     if (!decide(reason, needed, drops)) {
         finish(STAGE_NONE);
         return -ENOMEM;

@@ -2,6 +2,7 @@
 // check of the tools finds no fault in.
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -200,6 +201,26 @@ Test(trigger, one_at_a_time, .init = begin, .fini = end) {
     cr_assert_eq(trigger_begin(MEMSTOW_REQUEST, "", 0, true, &decisions), 1, "and so is one in a forked child");
     trigger_abandon();
     cr_expect_eq(trigger_run(MEMSTOW_REQUEST, "", 0), 0);
+}
+
+static void *begin_one(void *result) {
+    const struct memstow_decision *decisions;
+    *(int64_t *)result = trigger_begin(MEMSTOW_REQUEST, "", 0, true, &decisions);
+    return NULL;
+}
+
+Test(trigger, whoever_began_one_is_gone, .init = begin, .fini = end) {
+    pthread_t thread;
+    int64_t result = 0;
+    const struct memstow_decision *decisions;
+    owner(KEEP, 10);
+    cr_assert_eq(pthread_create(&thread, NULL, begin_one, &result), 0);
+    pthread_join(thread, NULL);
+    cr_assert_eq(result, 1);
+    for (int i = 0; i < 1000 && (result = trigger_begin(MEMSTOW_REQUEST, "", 0, true, &decisions)) == -EBUSY; i++)
+        usleep(1000); /* a thread that has been joined is there for a moment more */
+    cr_assert_eq(result, 1);
+    cr_expect_eq(trigger_end(), 0);
 }
 
 Test(trigger, owners_that_come_and_go_meanwhile, .init = begin, .fini = end) {
