@@ -71,20 +71,13 @@ static void describe_socket(struct handle *handle, const struct sockets *sockets
     snprintf(handle->what, sizeof handle->what, "%s", entry ? entry->text : "not of a kind that is listed");
 }
 
-/* What a program was started with is its parent's affair: descriptors 0 to 2, and others for the same thing. */
+/* What a program was started with is its parent's affair: descriptors 0 to 2, which come first, and others for the same
+ * thing. */
 static bool is_standard(const struct holdings *holdings, const char *target, int fd) {
     if (fd <= 2) return true;
     if (begins(target, "/dev/null")) return true;
-    for (size_t i = 0; i < holdings->handle_count; i++)
-        if (holdings->handles[i].standard && strcmp(holdings->handles[i].what, target) == 0 && target[0] != 's')
-            return true;
-    return false;
-}
-
-/* Shared memory is told once, however many descriptors there are for it. */
-static bool is_told(const struct holdings *holdings, const struct handle *handle) {
-    for (const struct handle *other = holdings->handles; other < handle; other++)
-        if (other->kind == handle->kind && strcmp(other->what, handle->what) == 0) return true;
+    for (size_t i = 0; i < holdings->handle_count && holdings->handles[i].fd <= 2; i++)
+        if (strcmp(holdings->handles[i].what, target) == 0 && target[0] != 's') return true;
     return false;
 }
 
@@ -101,15 +94,6 @@ static void take_descriptor(struct holdings *holdings, const struct sockets *soc
         describe_socket(handle, sockets, target);
     else
         snprintf(handle->what, sizeof handle->what, "%.255s", target);
-    if (handle->kind == HANDLE_SHARED && is_told(holdings, handle))
-        holdings->handle_count--;
-    else if (!handle->standard)
-        holdings->of_kind[handle->kind]++;
-}
-
-static int by_fd(const void *left, const void *right) {
-    const struct handle *a = left, *b = right;
-    return (a->fd > b->fd) - (a->fd < b->fd);
 }
 
 static void load_descriptors(struct holdings *holdings, const struct sockets *sockets) {
@@ -121,16 +105,9 @@ static void load_descriptors(struct holdings *holdings, const struct sockets *so
         if (isdigit((unsigned char)entry->d_name[0]))
             take_descriptor(holdings, sockets, dirfd(directory), entry->d_name);
     closedir(directory);
-    if (holdings->handle_count) qsort(holdings->handles, holdings->handle_count, sizeof *holdings->handles, by_fd);
 }
 
 /* --- maps --- */
-
-static bool is_listed(const struct holdings *holdings, const char *path) {
-    for (size_t i = 0; i < holdings->handle_count; i++)
-        if (strcmp(holdings->handles[i].what, path) == 0) return true;
-    return false;
-}
 
 /* Our own ledger is no holding of the program's. */
 static bool is_ledger(const char *path) {
@@ -154,12 +131,10 @@ static void take_mapping(struct holdings *holdings, char *line) {
     if (path[0] == '/') holdings->mapped_files++;
     if (permissions[3] != 's' || (!is_shared(path) && !sysv) || is_ledger(path)) return;
     holdings->shared_bytes += end - start;
-    if (is_listed(holdings, path)) return;
     struct handle *handle = add_handle(holdings);
     if (!handle) return;
     handle->kind = HANDLE_SHARED;
     snprintf(handle->what, sizeof handle->what, "%.255s", path);
-    holdings->of_kind[HANDLE_SHARED]++;
 }
 
 static void load_maps(struct holdings *holdings) {
@@ -173,19 +148,54 @@ static void load_maps(struct holdings *holdings) {
     fclose(maps);
 }
 
+/* --- both --- */
+
+/* By number; what is only mapped comes last. */
+static int by_fd(const void *left, const void *right) {
+    unsigned a = (unsigned)((const struct handle *)left)->fd, b = (unsigned)((const struct handle *)right)->fd;
+    return (a > b) - (a < b);
+}
+
+static int by_thing(const void *left, const void *right) {
+    const struct handle *a = left, *b = right;
+    int order = a->kind == b->kind ? strcmp(a->what, b->what) : a->kind < b->kind ? -1 : 1;
+    return order ? order : by_fd(left, right);
+}
+
+static bool is_same_memory(const struct handle *a, const struct handle *b) {
+    return a->kind == HANDLE_SHARED && b->kind == HANDLE_SHARED && strcmp(a->what, b->what) == 0;
+}
+
+/* Shared memory is told once, however many descriptors and mappings there are of it. */
+static void tell_once(struct holdings *holdings) {
+    struct handle *handles = holdings->handles;
+    size_t kept = 0;
+    if (!handles) return;
+    qsort(handles, holdings->handle_count, sizeof *handles, by_thing);
+    for (size_t i = 0; i < holdings->handle_count; i++)
+        if (!kept || !is_same_memory(&handles[kept - 1], &handles[i])) handles[kept++] = handles[i];
+    holdings->handle_count = kept;
+    qsort(handles, kept, sizeof *handles, by_fd);
+    for (size_t i = 0; i < kept; i++) {
+        holdings->descriptors += handles[i].fd >= 0;
+        holdings->of_kind[handles[i].kind] += !handles[i].standard;
+    }
+}
+
 /* --- threads --- */
 
 static const struct handle *find_handle(const struct holdings *holdings, int fd) {
-    for (size_t i = 0; i < holdings->handle_count; i++)
-        if (holdings->handles[i].fd == fd) return &holdings->handles[i];
-    return NULL;
+    struct handle key = {.fd = fd};
+    return holdings->descriptors ? bsearch(&key, holdings->handles, holdings->descriptors, sizeof key, by_fd) : NULL;
 }
 
 static void describe_wait(const struct holdings *holdings, struct task *task) {
     struct wait wait;
     wait_look(&wait, holdings->pid, task->tid);
     const struct handle *handle = wait.fd >= 0 ? find_handle(holdings, wait.fd) : NULL;
-    if (!wait.call && wait.number < 0)
+    if (task->state == 'Z' || task->state == 'X')
+        snprintf(task->waits, sizeof task->waits, "has ended");
+    else if (!wait.call && wait.number < 0)
         snprintf(task->waits, sizeof task->waits, task->state == 'R' ? "runs" : "cannot be told");
     else if (!wait.call)
         snprintf(task->waits, sizeof task->waits, "in system call %d", wait.number);
@@ -257,6 +267,7 @@ int holdings_load(struct holdings *holdings, pid_t pid) {
     load_descriptors(holdings, &sockets);
     sockets_clear(&sockets);
     load_maps(holdings);
+    tell_once(holdings);
     load_tasks(holdings);
     return holdings->task_count ? 0 : -1;
 }

@@ -41,6 +41,7 @@ struct holdings {
     size_t task_count;
     struct handle *handles;
     size_t handle_count, of_kind[HANDLE_KINDS]; /* standard ones not counted */
+    size_t descriptors;                         /* the first of the handles, by number; then what is only mapped */
     uint64_t shared_bytes;                      /* mapped */
     uint64_t mapped_files;
 };

@@ -92,11 +92,17 @@ static void read_table(struct sockets *sockets, pid_t pid, const char *name,
     fclose(table);
 }
 
+static int by_inode(const void *left, const void *right) {
+    const struct socket_entry *a = left, *b = right;
+    return (a->inode > b->inode) - (a->inode < b->inode);
+}
+
 void sockets_load(struct sockets *sockets, pid_t pid) {
     static const char *const inet[] = {"tcp", "tcp6", "udp", "udp6"};
     *sockets = (struct sockets){0};
     for (size_t i = 0; i < sizeof inet / sizeof *inet; i++) read_table(sockets, pid, inet[i], take_inet);
     read_table(sockets, pid, "unix", take_unix);
+    if (sockets->count) qsort(sockets->entries, sockets->count, sizeof *sockets->entries, by_inode);
 }
 
 void sockets_clear(struct sockets *sockets) {
@@ -105,7 +111,6 @@ void sockets_clear(struct sockets *sockets) {
 }
 
 const struct socket_entry *sockets_find(const struct sockets *sockets, uint64_t inode) {
-    for (size_t i = 0; i < sockets->count; i++)
-        if (sockets->entries[i].inode == inode) return &sockets->entries[i];
-    return NULL;
+    struct socket_entry key = {.inode = inode};
+    return sockets->count ? bsearch(&key, sockets->entries, sockets->count, sizeof key, by_inode) : NULL;
 }
