@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TRACES_MOST = 10000, CLOCK_GRAIN_NS = 20000000 };
+enum { CLOCK_GRAIN_NS = 20000000 };
 
 const char *trace_word(enum trace_kind kind) {
     static const char *const words[] = {"shared memory", "temporary file", "socket", "System V shared memory"};
@@ -80,18 +80,39 @@ static uint64_t birth_ns(const char *path) {
 
 /* --- the list --- */
 
+/* By path, too: the number of a file that is gone is soon another's. */
 static struct trace *find(const struct traces *traces, const struct trace *like) {
     for (size_t i = 0; i < traces->count; i++) {
         struct trace *trace = &traces->list[i];
-        if (trace->kind == like->kind && trace->segment == like->segment && trace->inode == like->inode &&
-            trace->device == like->device)
+        if (trace->kind == like->kind && trace->inode == like->inode && trace->device == like->device &&
+            strcmp(trace->path, like->path) == 0)
             return trace;
     }
     return NULL;
 }
 
+static bool is_left(struct trace *trace) {
+    struct stat st;
+    struct shmid_ds segment;
+    if (trace->kind == TRACE_SYSTEM_V) return shmctl(trace->segment, IPC_STAT, &segment) == 0;
+    if (lstat(trace->path, &st) < 0 || st.st_dev != trace->device || st.st_ino != trace->inode) return false;
+    trace->bytes = (uint64_t)st.st_size;
+    return true;
+}
+
+/* Of a long run most are gone by now. */
+static bool make_room(struct traces *traces) {
+    size_t kept = 0;
+    if (traces->missed) return false;
+    for (size_t i = 0; i < traces->count; i++)
+        if (is_left(&traces->list[i])) traces->list[kept++] = traces->list[i];
+    traces->count = kept;
+    traces->missed = kept == TRACES_MOST;
+    return !traces->missed;
+}
+
 static void add(struct traces *traces, const struct trace *trace) {
-    if (traces->count == TRACES_MOST || find(traces, trace)) return;
+    if (find(traces, trace) || (traces->count == TRACES_MOST && !make_room(traces))) return;
     if (traces->count == traces->capacity) {
         size_t capacity = traces->capacity ? 2 * traces->capacity : 16;
         struct trace *grown = realloc(traces->list, capacity * sizeof *grown);
@@ -160,8 +181,8 @@ static void note_maps(struct traces *traces, const struct member *member) {
     FILE *maps = fopen(path, "re");
     if (!maps) return;
     while (getline(&line, &size, maps) > 0) {
-        char *shared = strstr(line, "/dev/shm/");
-        if (!shared) continue;
+        char *shared = strchr(line, '/');
+        if (!shared || !is_shared(shared)) continue;
         shared[strcspn(shared, "\n")] = 0;
         consider(traces, member, shared, false);
     }
@@ -205,15 +226,6 @@ void traces_note(struct traces *traces, const struct family *family) {
         note_maps(traces, &family->members[i]);
     }
     note_segments(traces, family);
-}
-
-static bool is_left(struct trace *trace) {
-    struct stat st;
-    struct shmid_ds segment;
-    if (trace->kind == TRACE_SYSTEM_V) return shmctl(trace->segment, IPC_STAT, &segment) == 0;
-    if (lstat(trace->path, &st) < 0 || st.st_dev != trace->device || st.st_ino != trace->inode) return false;
-    trace->bytes = (uint64_t)st.st_size;
-    return true;
 }
 
 void traces_settle(struct traces *traces, const struct family *family) {

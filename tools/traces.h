@@ -7,8 +7,10 @@
 
 #include "family.h"
 
+#include <stdbool.h>
 #include <sys/types.h>
 
+enum { TRACES_MOST = 4096 };
 enum trace_kind { TRACE_SHARED, TRACE_TEMPORARY, TRACE_SOCKET, TRACE_SYSTEM_V };
 
 struct trace {
@@ -26,6 +28,7 @@ struct traces {
     uint64_t started_wall_ns;
     struct trace *list;
     size_t count, capacity, left;
+    bool missed; /* more than TRACES_MOST were there at a time: not all were followed */
 };
 
 void traces_begin(struct traces *traces, char **arguments);

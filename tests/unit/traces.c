@@ -1,0 +1,60 @@
+// What a program leaves behind is followed over a long run, in which most of what it made is gone again.
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "traces.h"
+
+enum { AT_A_TIME = 128 };
+static struct member self = {.here = true, .name = "traces"};
+static struct family family = {.members = &self, .count = 1};
+
+static void look_at_some(struct traces *traces, bool stay) {
+    char paths[AT_A_TIME][40];
+    int fds[AT_A_TIME];
+    for (int i = 0; i < AT_A_TIME; i++) {
+        snprintf(paths[i], sizeof paths[i], "/tmp/memstow-left-XXXXXX");
+        cr_assert((fds[i] = mkstemp(paths[i])) >= 0);
+    }
+    traces_note(traces, &family);
+    for (int i = 0; i < AT_A_TIME; i++) {
+        close(fds[i]);
+        if (!stay) unlink(paths[i]);
+    }
+}
+
+static void remove_all(struct traces *traces) {
+    for (size_t i = 0; i < traces->count; i++)
+        if (traces->list[i].left) unlink(traces->list[i].path);
+    traces_end(traces);
+}
+
+Test(traces, are_followed_after_many_that_went) {
+    struct traces traces;
+    self.pid = getpid();
+    traces_begin(&traces, NULL);
+    for (int made = 0; made <= TRACES_MOST; made += AT_A_TIME) look_at_some(&traces, false);
+    look_at_some(&traces, true);
+    traces_settle(&traces, &family);
+    cr_expect_eq(traces.left, AT_A_TIME, "%zu are left", traces.left);
+    cr_expect_not(traces.missed);
+    remove_all(&traces);
+}
+
+Test(traces, say_when_there_were_too_many_at_a_time) {
+    struct traces traces;
+    self.pid = getpid();
+    traces_begin(&traces, NULL);
+    for (int made = 0; made < TRACES_MOST; made += AT_A_TIME) look_at_some(&traces, true);
+    cr_expect_not(traces.missed);
+    char path[] = "/tmp/memstow-left-XXXXXX";
+    cr_assert(mkstemp(path) >= 0);
+    traces_note(&traces, &family);
+    unlink(path);
+    traces_settle(&traces, &family);
+    cr_expect(traces.missed);
+    cr_expect_eq(traces.left, TRACES_MOST, "%zu are left", traces.left);
+    remove_all(&traces);
+}
