@@ -124,12 +124,16 @@ static void follow(struct watch *watch) {
 static void settle(struct watch *watch) {
     struct observe *observe = &watch->observe;
     observe_look(observe);
-    watch->left = observe->family.here;
+    watch->left = observe->family.here + observe->blind;
+    if (observe->blind) {
+        fprintf(stderr, "memstow: what is left cannot be told: /proc cannot be read, or not enough memory\n");
+        return;
+    }
     if (watch->left && !watch->told_late) tell(watch);
     if (watch->left && watch->end) observe_end_all(observe, stderr);
     traces_settle(&observe->traces, &observe->family);
-    watch->left += observe->traces.left;
-    if (observe->traces.left) {
+    watch->left += observe->traces.left + observe->traces.missed;
+    if (observe->traces.left || observe->traces.missed) {
         fprintf(stderr, "memstow: %s left behind in the system:\n", text_fit(program(watch), 40).s);
         leftovers_print_traces(stderr, &observe->traces);
     }

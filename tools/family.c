@@ -71,13 +71,13 @@ static struct member *add_member(struct family *family, const struct proc_entry 
                               .start_ticks = entry->start_ticks,
                               .since_ns = family->looked_ns,
                               .since_rss = entry->rss,
-                              .parent = entry->parent};
+                              .parent = entry->parent == getpid() ? 0 : entry->parent};
     return member;
 }
 
 static void note(struct family *family, struct member *member, const struct proc_entry *entry) {
     uint64_t tick_ns = SECOND_NS / (uint64_t)sysconf(_SC_CLK_TCK);
-    bool alive = entry->state != 'Z' && entry->state != 'X';
+    bool alive = process_is_alive(entry->state, entry->threads);
     member->here = alive;
     member->state = entry->state;
     member->orphan = entry->parent == getpid() && entry->pid != family->main;
@@ -105,12 +105,23 @@ static int take_ours(struct family *family, const struct proc_table *table) {
     return 0;
 }
 
+/* Who was one of ours is, even where a parent went while /proc was read, and the way to us cannot be seen. */
+static void mark_known(struct family *family, const struct proc_table *table) {
+    for (size_t i = 0; i < family->count; i++) {
+        struct member *member = &family->members[i];
+        struct proc_entry *entry = member->here ? proc_table_find(table, member->pid) : NULL;
+        if (entry && entry->start_ticks == member->start_ticks) entry->mark = 1;
+        member->here = false;
+    }
+}
+
 int family_look(struct family *family) {
     struct proc_table table = {0};
     family->looked_ns = duration_now();
-    for (size_t i = 0; i < family->count; i++) family->members[i].here = false;
+    int result = proc_table_read(&table);
+    mark_known(family, &table);
     family->here = family->rss = family->threads = 0;
-    int result = proc_table_read(&table) == 0 ? take_ours(family, &table) : -1;
+    if (result == 0) result = take_ours(family, &table);
     proc_table_clear(&table);
     if (family->rss > family->peak_rss) family->peak_rss = family->rss;
     if (family->threads > family->most_threads) family->most_threads = family->threads;
@@ -131,12 +142,6 @@ void family_mark(struct family *family, bool ledgers) {
         if (!ledgers || !(member->growth = calloc(1, sizeof *member->growth))) continue;
         if (growth_begin(member->growth, member->pid) < 0) forget_growth(member);
     }
-}
-
-bool member_is_here(const struct member *member) {
-    struct process process;
-    return process_look(&process, member->pid) == 0 && process.start_ticks == member->start_ticks &&
-           process.state != 'Z' && process.state != 'X';
 }
 
 double member_growth(const struct member *member, uint64_t now_ns) {

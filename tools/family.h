@@ -13,7 +13,8 @@
 
 /* One process, by pid and start: a pid alone may be another's by now. */
 struct member {
-    pid_t pid, parent, session;
+    pid_t pid, session;
+    pid_t parent; /* who started it; 0: had ended before it was seen */
     uint64_t start_ticks;
     char name[32];
     char state;  /* as in /proc/PID/stat */
@@ -44,8 +45,6 @@ void family_end(struct family *family);
 int family_look(struct family *family);
 /* What follows is growth since now; `ledgers`: also of what each ledger says, which is read. */
 void family_mark(struct family *family, bool ledgers);
-/* The process is still the one that it was when it was looked at. */
-bool member_is_here(const struct member *member);
 /* Bytes a second since family_mark; 0 when less than half a second went by. */
 double member_growth(const struct member *member, uint64_t now_ns);
 

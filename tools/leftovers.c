@@ -19,8 +19,10 @@ static void print_head(FILE *to, const struct family *family, const struct membe
     fprintf(to, "  %s, pid %d", text_fit(member->name, 31).s, (int)member->pid);
     if (member->pid == family->main)
         fputs(" (the program itself)", to);
-    else if (member->orphan)
+    else if (member->orphan && member->parent)
         fprintf(to, " (orphan: process %d that started it has ended)", (int)member->parent);
+    else if (member->orphan)
+        fputs(" (orphan: what started it has ended)", to);
     else
         fprintf(to, " (child of %d)", (int)member->parent);
     fprintf(to, ": %s, %s old", text_size(member->rss).s, text_duration(age_of(member->start_ticks)).s);
@@ -100,4 +102,5 @@ void leftovers_print_traces(FILE *to, const struct traces *traces) {
         if (trace->kind != TRACE_SOCKET) fprintf(to, ", %s", text_size(trace->bytes).s);
         fprintf(to, ", of %s (pid %d)\n", text_fit(trace->name, 31).s, (int)trace->pid);
     }
+    if (traces->missed) fprintf(to, "  and what was not followed: there were more than %d at a time\n", TRACES_MOST);
 }

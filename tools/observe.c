@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { SHARE = 100, PATIENCE_S = 5, ROUNDS = 5 };
+enum { RUNNING_SHARE = 100, ENDING_SHARE = 10, PATIENCE_S = 5, ROUNDS = 5 };
 #define RUNNING_NS SECOND_NS
 #define ENDING_NS (SECOND_NS / 4)
 
@@ -26,12 +26,12 @@ static bool is_ending(const struct observe *observe) { return observe->asked_ns 
 
 void observe_look(struct observe *observe) {
     uint64_t before = duration_now();
-    family_look(&observe->family);
+    observe->blind = family_look(&observe->family) < 0;
     traces_note(&observe->traces, &observe->family);
     uint64_t now = duration_now(), least = is_ending(observe) ? ENDING_NS : RUNNING_NS;
-    observe->cost_ns = now - before;
-    uint64_t pause = SHARE * observe->cost_ns;
-    observe->look_ns = now + (pause > least && !is_ending(observe) ? pause : least);
+    uint64_t pause = (is_ending(observe) ? ENDING_SHARE : RUNNING_SHARE) * (now - before);
+    observe->soon_ns = now + pause;
+    observe->look_ns = now + (pause > least ? pause : least);
 }
 
 static void begin_ending(struct observe *observe) {
@@ -52,7 +52,7 @@ int observe_step(struct observe *observe, uint64_t timeout_ns) {
     if (observe->launch->ended && !observe->ended_ns) {
         observe->ended_ns = duration_now();
         begin_ending(observe);
-    } else if (duration_now() >= observe->look_ns || observe->launch->ended)
+    } else if (duration_now() >= (observe->launch->ended ? observe->soon_ns : observe->look_ns))
         observe_look(observe);
     return signal;
 }

@@ -1,7 +1,7 @@
 /* observe.h — follows a program from its start until nothing of it is left, or patience ends.
  * In: a launched program, whose parent and subreaper we are. Out: its family, what it leaves behind, and the moments at
  * which it was asked to end and ended. While it runs it is looked at about once a second, and never for more than a
- * hundredth of the time. */
+ * hundredth of the time; then four times a second, and for no more than a tenth. */
 #ifndef MEMSTOW_OBSERVE_H
 #define MEMSTOW_OBSERVE_H
 
@@ -15,7 +15,8 @@ struct observe {
     struct traces traces;
     uint64_t asked_ns, ended_ns; /* 0: not yet */
     uint64_t asked_rss;          /* of the family, when it was first asked, or ended */
-    uint64_t look_ns, cost_ns;   /* when to look again; what the last look took */
+    uint64_t look_ns, soon_ns;   /* when to look again; and when at the earliest, when a child has ended */
+    bool blind;                  /* the last look saw nothing: /proc cannot be read, or there was no memory */
 };
 
 /* `argv` is the program's, whose files are looked for from now on. */
@@ -26,7 +27,7 @@ int observe_step(struct observe *observe, uint64_t timeout_ns);
 void observe_look(struct observe *observe);
 /* It was asked to end, now. Only the first time counts. */
 void observe_asked(struct observe *observe);
-/* The program has ended, and all that it started. */
+/* The program has ended, and all that it started, unless nothing can be seen (blind). */
 bool observe_is_over(const struct observe *observe);
 /* Ends what is still there, and writes how each ended to `to` (NULL: nowhere). How many there were. */
 size_t observe_end_all(struct observe *observe, FILE *to);

@@ -33,11 +33,14 @@ int process_look(struct process *process, pid_t pid) {
     if (!open || !close || close < open) return -EINVAL;
     *close = 0;
     snprintf(process->name, sizeof process->name, "%s", open + 1);
-    if (sscanf(close + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64,
-               &process->state, &process->start_ticks) != 2)
+    if (sscanf(close + 1,
+               " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu32 " %*s %" SCNu64,
+               &process->state, &process->threads, &process->start_ticks) != 3)
         return -EINVAL;
     return 0;
 }
+
+bool process_is_alive(char state, uint32_t threads) { return (state != 'Z' && state != 'X') || threads > 1; }
 
 pid_t process_inner_pid(pid_t pid) {
     char path[64], text[8192];
@@ -58,7 +61,7 @@ bool process_wrote(const struct snap_header *header) {
     if (memcmp(boot_id, header->boot_id, sizeof boot_id) != 0 || header->pid == 0 || header->pid > INT32_MAX)
         return false;
     if (process_look(&process, (pid_t)header->pid) < 0) return false;
-    return process.start_ticks == header->start_ticks && process.state != 'Z' && process.state != 'X';
+    return process.start_ticks == header->start_ticks && process_is_alive(process.state, process.threads);
 }
 
 uint64_t process_age(const struct process *process) {

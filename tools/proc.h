@@ -11,7 +11,8 @@
 
 struct process {
     char name[32];
-    char state;           /* as in /proc/PID/stat: R, S, Z … */
+    char state; /* as in /proc/PID/stat: R, S, Z … */
+    uint32_t threads;
     uint64_t start_ticks; /* since boot */
 };
 
@@ -19,7 +20,8 @@ struct process {
 int process_look(struct process *process, pid_t pid);
 /* The pid that the process has inside its own namespace. */
 pid_t process_inner_pid(pid_t pid);
-/* All zero when it cannot be read. */
+/* Not ended. A zombie has, unless it is only the first thread that has, by pthread_exit: the others run on. */
+bool process_is_alive(char state, uint32_t threads);
 /* True when the process that wrote this header, on this machine and since this boot, still runs. */
 bool process_wrote(const struct snap_header *header);
 /* Seconds since it started, in nanoseconds. */

@@ -54,9 +54,19 @@ static int by_pid(const void *left, const void *right) {
     return (a->pid > b->pid) - (a->pid < b->pid);
 }
 
+/* It is mounted, and numbers processes as we do: in a PID namespace of one's own it may be the machine's, whose numbers
+ * are of other processes. */
+static bool is_our_proc(void) {
+    char number[16];
+    ssize_t length = readlink("/proc/self", number, sizeof number - 1);
+    if (length <= 0) return false;
+    number[length] = 0;
+    return process_parse(number) == getpid();
+}
+
 int proc_table_read(struct proc_table *table) {
     *table = (struct proc_table){0};
-    DIR *proc = opendir("/proc");
+    DIR *proc = is_our_proc() ? opendir("/proc") : NULL;
     bool fine = proc != NULL;
     for (struct dirent *name; fine && (name = readdir(proc));) {
         struct proc_entry entry;

@@ -20,7 +20,7 @@ struct proc_table {
     size_t count, capacity;
 };
 
-/* 0, or -1: /proc cannot be read, or no memory. */
+/* 0, or -1: /proc cannot be read, or is of another PID namespace; or no memory. */
 int proc_table_read(struct proc_table *table);
 void proc_table_clear(struct proc_table *table);
 /* NULL: not there. */

@@ -90,17 +90,27 @@ static void plant(const char *word) {
     else if (!strncmp(word, "seconds=", 8)) seconds = atoi(word + 8);
 }
 
-static void linger(char **words) {
-    int leak = 0;
-    for (; *words; words++) {
-        plant(*words);
-        leak |= !strcmp(*words, "leak");
-    }
+static int leak, first_ends;
+
+static void *stay_on(void *context) {
     for (int turn = 0; turn < seconds * 10; turn++) {
         if (leak) leak_some(turn);
         usleep(100000);
     }
     _exit(0);
+    return context;
+}
+
+static void linger(char **words) {
+    for (; *words; words++) {
+        plant(*words);
+        leak |= !strcmp(*words, "leak");
+        first_ends |= !strcmp(*words, "first-ends");
+        if (!strcmp(*words, "stopped")) raise(SIGSTOP);
+    }
+    if (!first_ends) stay_on(NULL);
+    thread(stay_on);
+    pthread_exit(NULL);
 }
 
 /* Forks twice, so that who is left has nobody. The first words are for this process: here, stay, orphan. */

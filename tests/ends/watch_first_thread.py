@@ -1,0 +1,12 @@
+"""A process whose first thread has ended runs on in its others: it is there, and is ended; also when it is the program."""
+import re, signal
+
+from _ends import faults, is_gone, pids, watch
+
+text, _ = watch(faults(), "first-ends", grace="1s", options=("--end", "--strict"), status=1)
+assert re.search(r"ended, 1 process is still there\n  faults, pid \d+ ", text), text
+assert re.search(r"2 threads\n +\d+ faults \(main thread\), since \S+ s: has ended\n +\d+ faults, since", text), text
+assert "was gone" not in text and "ended on SIGTERM" in text, text
+assert is_gone(pids(text)[0])
+text, seconds = watch(faults(), "here", "first-ends", "seconds=2")
+assert text == "" and seconds >= 2, (text, seconds)

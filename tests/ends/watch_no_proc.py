@@ -1,0 +1,14 @@
+"""Where /proc is not there, or numbers the processes of another PID namespace, nothing is said to be gone, and nobody is ended."""
+import os, subprocess
+
+import support
+
+for options, before in (("-m", "umount -l /proc && "), ("-pf", "")):
+    if subprocess.run(["unshare", *options.split(), "true"], capture_output=True).returncode:
+        print("namespaces cannot be made here")
+        raise SystemExit(77)
+    for strict, status in (("--strict", 1), ("--end", 0)):
+        command = f"{before} $MEMSTOW watch --quiet --stacks=none --grace=1s {strict} -- sh -c 'sleep 3 & sleep 0.1'"
+        done = subprocess.run(["unshare", options, "sh", "-c", command], capture_output=True, text=True, timeout=60,
+                              env={**os.environ, "MEMSTOW": support.MEMSTOW, "MEMSTOW_LIBRARY": str(support.LIBRARY)})
+        assert done.returncode == status and "what is left cannot be told" in done.stderr, (options, strict, done)
