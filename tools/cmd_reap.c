@@ -18,6 +18,8 @@
 #include <unistd.h>
 
 enum { OPTION_END = 256 };
+/* MARK_SPARE: neither ended, nor do those that it started stay for its sake. */
+enum { MARK_KEEP = -2, MARK_SPARE, MARK_END = 1 };
 #define DEFAULT_FILE "process_registry.json"
 #define PATIENCE_NS (5 * SECOND_NS)
 
@@ -46,7 +48,7 @@ static int help(void) {
     return finish_output(EXIT_FINE);
 }
 
-static bool is_alive(const struct proc_entry *entry) { return entry->state != 'Z' && entry->state != 'X'; }
+static bool is_alive(const struct proc_entry *entry) { return process_is_alive(entry->state, entry->threads); }
 
 static struct proc_entry *find(const struct proc_table *table, const struct registered *registered) {
     struct proc_entry *entry = proc_table_find(table, registered->pid);
@@ -64,33 +66,53 @@ static bool is_own(pid_t pid) {
 static void mark_ancestors(struct proc_table *table) {
     struct proc_entry *entry = proc_table_find(table, getpid());
     for (size_t depth = 0; entry && depth < table->count; depth++) {
-        entry->mark = -1;
+        entry->mark = MARK_SPARE;
         entry = entry->parent > 0 ? proc_table_find(table, entry->parent) : NULL;
     }
 }
 
-static void mark_registered(struct reap *reap) {
+static void mark_registered(struct reap *reap, bool keep) {
     for (size_t i = 0; i < reap->registry.count; i++) {
         const struct registered *registered = &reap->registry.processes[i];
-        struct proc_entry *entry = find(&reap->table, registered);
-        if (entry && entry->mark == 0) entry->mark = registered->keep ? -1 : 1;
+        struct proc_entry *entry = registered->keep == keep ? find(&reap->table, registered) : NULL;
+        if (entry && entry->mark == 0) entry->mark = keep ? MARK_KEEP : MARK_END;
     }
 }
 
-/* What they started, and who is in a group that one of them leads. */
-static bool mark_more(struct proc_table *table) {
+/* What they started; what is to be kept is kept with all that it started. */
+static bool mark_started(struct proc_table *table, signed char mark) {
     bool more = false;
     for (size_t i = 0; i < table->count; i++) {
         struct proc_entry *entry = &table->entries[i];
-        if (entry->mark || !is_alive(entry)) continue;
-        const struct proc_entry *parent = proc_table_find(table, entry->parent);
-        const struct proc_entry *leader = proc_table_find(table, entry->group);
-        if ((parent && parent->mark == 1) || (leader && leader->mark == 1)) {
-            entry->mark = 1;
-            more = true;
-        }
+        const struct proc_entry *parent = entry->mark ? NULL : proc_table_find(table, entry->parent);
+        if (!parent || parent->mark != mark) continue;
+        entry->mark = mark;
+        more = true;
     }
     return more;
+}
+
+/* Who is in a group that one of them leads. */
+static bool mark_groups(struct proc_table *table) {
+    bool more = false;
+    for (size_t i = 0; i < table->count; i++) {
+        struct proc_entry *entry = &table->entries[i];
+        const struct proc_entry *leader = entry->mark ? NULL : proc_table_find(table, entry->group);
+        if (!leader || leader->mark != MARK_END) continue;
+        entry->mark = MARK_END;
+        more = true;
+    }
+    return more;
+}
+
+/* What is to be kept goes first: whatever else the registry says, it stays. */
+static void mark(struct reap *reap) {
+    struct proc_table *table = &reap->table;
+    mark_ancestors(table);
+    mark_registered(reap, true);
+    while (mark_started(table, MARK_KEEP)) continue;
+    mark_registered(reap, false);
+    while (mark_started(table, MARK_END) || mark_groups(table)) continue;
 }
 
 static void describe(const struct proc_entry *entry, const char *what) {
@@ -99,28 +121,30 @@ static void describe(const struct proc_entry *entry, const char *what) {
            text_duration(process_age(&process)).s, what);
 }
 
-static size_t list(const struct reap *reap, struct ending *endings) {
+static size_t list(struct reap *reap, struct ending *endings) {
     size_t count = 0;
     for (size_t i = 0; i < reap->table.count; i++) {
         const struct proc_entry *entry = &reap->table.entries[i];
-        if (entry->mark != 1) continue;
-        if (is_own(entry->pid))
+        if (entry->mark != MARK_END || !is_alive(entry)) continue;
+        reap->found++;
+        if (is_own(entry->pid)) {
             endings[count++] = (struct ending){.pid = entry->pid, .start_ticks = entry->start_ticks};
-        else
+        } else {
             describe(entry, "of another user, and left alone");
+            reap->stayed++;
+        }
     }
     return count;
 }
 
 static void tell(struct reap *reap, const struct ending *endings, size_t count) {
-    reap->found += count;
     for (size_t i = 0; i < count; i++) {
         const struct proc_entry *entry = proc_table_find(&reap->table, endings[i].pid);
         if (!reap->end)
             describe(entry, "left");
         else
             describe(entry, ending_words(endings[i].result));
-        if (!reap->end || endings[i].result == ENDING_REFUSED || endings[i].result == ENDING_STILL) reap->stayed++;
+        if (!reap->end || endings[i].result >= ENDING_REFUSED) reap->stayed++;
     }
 }
 
@@ -147,9 +171,7 @@ static int reap_file(struct reap *reap, const char *path) {
     if (why) {
         printf("%s: %s\n", TEXT_SAFE(path), why);
     } else {
-        mark_ancestors(&reap->table);
-        mark_registered(reap);
-        while (mark_more(&reap->table)) continue;
+        mark(reap);
         size_t before = reap->found, count = list(reap, endings);
         if (reap->end) ending_all(endings, count, PATIENCE_NS, NULL, NULL);
         tell(reap, endings, count);

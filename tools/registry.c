@@ -26,6 +26,9 @@ static int fault(const struct document *document, const char *at, const char *wh
     return -1;
 }
 
+/* Nobody ends process 1. In a container the program itself may be it. */
+enum { PROCESS_LEAST = 2 };
+
 /* A member that has to be there. */
 static int member(const struct document *document, struct jsontext object, const char *name, struct jsontext *value) {
     char why[96];
@@ -44,13 +47,14 @@ static int take_number(const struct document *document, struct jsontext object, 
     return fault(document, value.at, why);
 }
 
-static int take_process(const struct document *document, struct jsontext object, struct registered *process) {
+static int take_process(const struct document *document, struct jsontext object, pid_t least,
+                        struct registered *process) {
     struct jsontext value;
     uint64_t pid;
     *process = (struct registered){0};
     if (!object.length || *object.at != '{') return fault(document, object.at, "a process is an object");
     if (take_number(document, object, "pid", INT32_MAX, &pid) < 0) return -1;
-    if (pid < 2) return fault(document, object.at, "no such process can be ended");
+    if ((pid_t)pid < least) return fault(document, object.at, "no such process can be ended");
     process->pid = (pid_t)pid;
     if (take_number(document, object, "start_ticks", UINT64_MAX, &process->start_ticks) < 0) return -1;
     if (jsontext_member(object, "name", &value) && !jsontext_string(value, process->name, sizeof process->name))
@@ -71,7 +75,7 @@ static int take_processes(const struct document *document, struct jsontext list)
             realloc(registry->processes, (registry->count + 1) * sizeof *grown); /* few: there are at most 4096 */
         if (!grown) return fault(document, element.at, "not enough memory");
         registry->processes = grown;
-        if (take_process(document, element, &grown[registry->count]) < 0) return -1;
+        if (take_process(document, element, PROCESS_LEAST, &grown[registry->count]) < 0) return -1;
     }
     return 0;
 }
@@ -112,7 +116,7 @@ int registry_parse(struct registry *registry, const char *name, const char *text
     if (version != 1 && jsontext_member(root, "version", &value))
         return fault(&document, value.at, "of another version than 1");
     if (take_boot_id(&document, root) < 0 || member(&document, root, "parent", &value) < 0 ||
-        take_process(&document, value, &registry->parent) < 0)
+        take_process(&document, value, 1, &registry->parent) < 0)
         return -1;
     return member(&document, root, "processes", &value) < 0 ? -1 : take_processes(&document, value);
 }

@@ -1,0 +1,56 @@
+"""What reap does not end: what is to be kept, whatever else is said of it, and what that has started; all, while the program runs,
+if only in a second thread, or as process 1; what is another user's, which is named, and counts as left."""
+import json, os, pathlib, subprocess, sys, time
+
+from _ends import faults
+from support import memstow, start, wait_for
+
+boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def stat(pid):
+    return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def entry(pid, **more):
+    return {"pid": pid, "start_ticks": int(stat(pid)[19]), **more}
+
+
+def reap(*processes, parent=None, status=0):
+    pathlib.Path("process_registry.json").write_text(json.dumps(
+        {"format": "memstow-processes", "version": 1, "boot_id": boot, "processes": processes,
+         "parent": parent or {"pid": 4194303, "start_ticks": 1}}))
+    return memstow("reap", "--end", status=status).stdout
+
+
+def child_of(pid):
+    return wait_for(lambda: [int(p.name) for p in pathlib.Path("/proc").iterdir() if p.name.isdigit() and
+                             (p / "stat").exists() and stat(p.name)[1] == str(pid)])[0]
+
+
+# A server that is kept, its child, and a worker that leads the group of all three.
+worker = start("sh", "-c", "sh -c 'sleep 600 & wait' & sleep 600", start_new_session=True)
+server = wait_for(lambda: [pid for pid in [child_of(worker.pid)] if "sh" in pathlib.Path(f"/proc/{pid}/cmdline").read_text()])[0]
+child = child_of(server)
+text = reap(entry(worker.pid), entry(server), entry(server, keep=True))
+assert f"pid {worker.pid}, " in text and f"pid {server}," not in text and f"pid {child}," not in text, text
+assert stat(server)[0] not in "ZX" and stat(child)[0] not in "ZX"
+
+# A program whose first thread has ended still runs; so does process 1.
+program, left = start(faults(), "here", "first-ends"), start("sleep", "600")
+wait_for(lambda: stat(program.pid)[0] == "Z")
+for parent in (entry(program.pid), entry(1)):
+    assert "still runs: left alone" in reap(entry(left.pid), parent=parent)
+assert f"pid {program.pid}, " in reap(entry(program.pid)) and program.wait(10) == -15 and left.poll() is None
+
+if os.getuid() == 0:
+    other = subprocess.Popen(["sleep", "600"], user=65534)
+    try:
+        text = reap(entry(other.pid), status=1)
+        assert f"pid {other.pid}, " in text and "of another user, and left alone" in text, text
+        assert "nothing of it is left" not in text and other.poll() is None
+    finally:
+        other.kill()
+memstow("reap", "--end", status=0)
+for pid in (server, child):
+    os.kill(pid, 9)
