@@ -66,6 +66,7 @@ static void begin_waiting(struct watch *watch, uint64_t since_ns) {
 
 static void tell(struct watch *watch) {
     struct family *family = &watch->observe.family;
+    if (!family->here) return; /* just now nobody was seen */
     if (watch->shown) status_end(&watch->status);
     fprintf(stderr, "memstow: %s after %s %s, %zu process%s still there\n", since_text(watch).s,
             text_fit(program(watch), 40).s, watch->launch.ended ? "ended" : "was asked to end", family->here,
@@ -124,13 +125,11 @@ static void follow(struct watch *watch) {
 static void settle(struct watch *watch) {
     struct observe *observe = &watch->observe;
     observe_look(observe);
-    watch->left = observe->family.here + observe->blind;
-    if (observe->blind) {
-        fprintf(stderr, "memstow: what is left cannot be told: /proc cannot be read, or not enough memory\n");
-        return;
-    }
-    if (watch->left && !watch->told_late) tell(watch);
-    if (watch->left && watch->end) observe_end_all(observe, stderr);
+    bool unknown = observe->blind && !observe_is_over(observe);
+    watch->left = observe->family.here + unknown;
+    if (unknown) fprintf(stderr, "memstow: something is left, and /proc cannot be read to say what\n");
+    if (observe->family.here && !watch->told_late) tell(watch);
+    if (observe->family.here && watch->end) observe_end_all(observe, stderr);
     traces_settle(&observe->traces, &observe->family);
     watch->left += observe->traces.left + observe->traces.missed;
     if (observe->traces.left || observe->traces.missed) {

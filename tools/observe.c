@@ -4,9 +4,11 @@
 #include "ending.h"
 #include "text.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 
-enum { RUNNING_SHARE = 100, ENDING_SHARE = 10, PATIENCE_S = 5, ROUNDS = 5 };
+enum { RUNNING_SHARE = 100, ENDING_SHARE = 10, PATIENCE_S = 5, ROUNDS = 5, EMPTY_LOOKS = 8 };
 #define RUNNING_NS SECOND_NS
 #define ENDING_NS (SECOND_NS / 4)
 
@@ -27,6 +29,7 @@ static bool is_ending(const struct observe *observe) { return observe->asked_ns 
 void observe_look(struct observe *observe) {
     uint64_t before = duration_now();
     observe->blind = family_look(&observe->family) < 0;
+    observe->empty_looks = observe->blind || observe->family.here ? 0 : observe->empty_looks + 1;
     traces_note(&observe->traces, &observe->family);
     uint64_t now = duration_now(), least = is_ending(observe) ? ENDING_NS : RUNNING_NS;
     uint64_t pause = (is_ending(observe) ? ENDING_SHARE : RUNNING_SHARE) * (now - before);
@@ -57,7 +60,18 @@ int observe_step(struct observe *observe, uint64_t timeout_ns) {
     return signal;
 }
 
-bool observe_is_over(const struct observe *observe) { return observe->launch->ended && !observe->family.here; }
+static bool has_children(void) {
+    siginfo_t info = {0};
+    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
+}
+
+/* Above each process of a tree that is left to us is a child of ours: without one there is none. A look alone may miss
+ * who forks and ends all the time. With children that are no part of it, which an exec brought along, looks have to do.
+ */
+bool observe_is_over(const struct observe *observe) {
+    if (!observe->launch->ended || observe->family.here) return false;
+    return observe->empty_looks >= EMPTY_LOOKS || !has_children();
+}
 
 static void reap(void *context) {
     struct observe *observe = context;

@@ -16,7 +16,8 @@ struct observe {
     uint64_t asked_ns, ended_ns; /* 0: not yet */
     uint64_t asked_rss;          /* of the family, when it was first asked, or ended */
     uint64_t look_ns, soon_ns;   /* when to look again; and when at the earliest, when a child has ended */
-    bool blind;                  /* the last look saw nothing: /proc cannot be read, or there was no memory */
+    bool blind;                  /* the last look failed: /proc cannot be read, or there was no memory */
+    uint32_t empty_looks;        /* that saw nobody, one after the other */
 };
 
 /* `argv` is the program's, whose files are looked for from now on. */
@@ -27,7 +28,7 @@ int observe_step(struct observe *observe, uint64_t timeout_ns);
 void observe_look(struct observe *observe);
 /* It was asked to end, now. Only the first time counts. */
 void observe_asked(struct observe *observe);
-/* The program has ended, and all that it started, unless nothing can be seen (blind). */
+/* The program has ended, and all that it started. */
 bool observe_is_over(const struct observe *observe);
 /* Ends what is still there, and writes how each ended to `to` (NULL: nowhere). How many there were. */
 size_t observe_end_all(struct observe *observe, FILE *to);

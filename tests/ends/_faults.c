@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static volatile unsigned long turns;
@@ -92,6 +93,16 @@ static void plant(const char *word) {
 
 static int leak, first_ends;
 
+/* There is always one, and it is never the same for long. */
+static void hop(void) {
+    time_t end = time(NULL) + seconds;
+    while (time(NULL) < end) {
+        if (fork() > 0) _exit(0);
+        usleep(1000);
+    }
+    _exit(0);
+}
+
 static void *stay_on(void *context) {
     for (int turn = 0; turn < seconds * 10; turn++) {
         if (leak) leak_some(turn);
@@ -107,6 +118,7 @@ static void linger(char **words) {
         leak |= !strcmp(*words, "leak");
         first_ends |= !strcmp(*words, "first-ends");
         if (!strcmp(*words, "stopped")) raise(SIGSTOP);
+        if (!strcmp(*words, "hop")) hop();
     }
     if (!first_ends) stay_on(NULL);
     thread(stay_on);

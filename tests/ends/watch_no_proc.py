@@ -1,4 +1,5 @@
-"""Where /proc is not there, or numbers the processes of another PID namespace, nothing is said to be gone, and nobody is ended."""
+"""Where /proc is not there, or numbers the processes of another PID namespace, what is left is not said to be gone, and nobody is
+ended."""
 import os, subprocess
 
 import support
@@ -11,4 +12,4 @@ for options, before in (("-m", "umount -l /proc && "), ("-pf", "")):
         command = f"{before} $MEMSTOW watch --quiet --stacks=none --grace=1s {strict} -- sh -c 'sleep 3 & sleep 0.1'"
         done = subprocess.run(["unshare", options, "sh", "-c", command], capture_output=True, text=True, timeout=60,
                               env={**os.environ, "MEMSTOW": support.MEMSTOW, "MEMSTOW_LIBRARY": str(support.LIBRARY)})
-        assert done.returncode == status and "what is left cannot be told" in done.stderr, (options, strict, done)
+        assert done.returncode == status and "something is left, and /proc cannot be read" in done.stderr, (options, strict, done)

@@ -1,0 +1,17 @@
+"""Who forks and ends all the time, so that a look may miss it, is waited for."""
+import subprocess
+
+from _ends import faults
+from support import MEMSTOW
+
+
+def hop(*before):
+    return subprocess.run([*before, MEMSTOW, "watch", "--quiet", "--stacks=none", "--follow=none", "--grace=60s", "--strict", "--",
+                           faults(), "seconds=4", "hop"], stderr=subprocess.PIPE, text=True, timeout=110)
+
+
+done = hop()
+assert done.returncode == 0 and (not done.stderr or "memstow: nothing is left, " in done.stderr), done
+# With a child that an exec brought along, which is none of it.
+done = hop("sh", "-c", "sleep 30 >/dev/null 2>&1 & exec \"$@\"", "sh")
+assert done.returncode == 0 and "sleep" not in done.stderr, done
