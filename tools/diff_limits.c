@@ -31,11 +31,17 @@ static bool is_meant(const struct groups *groups, const struct row *row) {
     return row->model || row->node;
 }
 
-/* Of an estimate counts what is beyond twice its standard error. */
+/* Of an estimate counts what is beyond twice its standard error, which in a damaged file may be anything. */
+static int64_t growth_beyond_error(const struct row *row) {
+    int64_t growth = row_growth(row), error = row->variance ? (int64_t)estimate_error(row->variance) : 0;
+    if (__builtin_sub_overflow(growth, error, &growth) || __builtin_sub_overflow(growth, error, &growth))
+        return INT64_MIN;
+    return growth;
+}
+
 static struct growth growth_of(const struct row *row) {
-    int64_t error = row->variance ? 2 * (int64_t)estimate_error(row->variance) : 0;
     int64_t before = (int64_t)row->side[0].live_bytes;
-    return (struct growth){row_growth(row) - error, row_growth_blocks(row), before > 0 ? (uint64_t)before : 0};
+    return (struct growth){growth_beyond_error(row), row_growth_blocks(row), before > 0 ? (uint64_t)before : 0};
 }
 
 static void look(const struct diff_limits *limited, const struct groups *groups, enum limit_scope scope,
