@@ -23,7 +23,7 @@ struct member {
     uint32_t threads;
     uint64_t rss, peak_rss, processor_ns;
     uint64_t since_ns, since_rss, since_processor_ns; /* at family_mark */
-    struct growth *growth;                            /* the ledger then; NULL: not looked at, or it has none */
+    struct growth_look *growth;                       /* the ledger then; NULL: not looked at, or it has none */
 };
 
 struct family {

@@ -26,9 +26,9 @@ static int load(struct image *image, pid_t pid) {
 
 static uint64_t live_bytes(const struct image *image) { return image->host.live_bytes + image->mapped.live_bytes; }
 
-int growth_begin(struct growth *growth, pid_t pid) {
+int growth_begin(struct growth_look *growth, pid_t pid) {
     struct image image;
-    *growth = (struct growth){.pid = pid};
+    *growth = (struct growth_look){.pid = pid};
     if (load(&image, pid) < 0) return -1;
     growth->since_ns = duration_now();
     growth->live_bytes = live_bytes(&image);
@@ -40,7 +40,7 @@ int growth_begin(struct growth *growth, pid_t pid) {
     return result;
 }
 
-void growth_end(struct growth *growth) {
+void growth_end(struct growth_look *growth) {
     groups_end(&growth->groups);
     growth->pid = 0;
 }
@@ -64,7 +64,7 @@ static void print_stack(FILE *to, int indent, const struct image *image, struct 
     if (stack.more) fprintf(to, "%*s   … %zu more\n", indent, "", stack.more);
 }
 
-static void print_row(const struct growth *growth, const struct row *row, double seconds, FILE *to, int indent,
+static void print_row(const struct growth_look *growth, const struct row *row, double seconds, FILE *to, int indent,
                       const struct image *image, struct symbols *symbols) {
     char owners[4 * NAME_ROOM] = "";
     add_owner(&growth->groups, "model", row->model, owners, sizeof owners);
@@ -77,7 +77,7 @@ static void print_row(const struct growth *growth, const struct row *row, double
     if (row->stack) print_stack(to, indent + 2, image, symbols, row->stack_node);
 }
 
-static void print_rows(const struct growth *growth, double seconds, FILE *to, int indent, size_t most,
+static void print_rows(const struct growth_look *growth, double seconds, FILE *to, int indent, size_t most,
                        const struct image *image) {
     struct symbols *symbols = symbols_begin(image, growth->pid);
     for (size_t i = 0; symbols && i < growth->groups.ordered && i < most; i++) {
@@ -88,7 +88,7 @@ static void print_rows(const struct growth *growth, double seconds, FILE *to, in
     symbols_end(symbols);
 }
 
-double growth_tell(struct growth *growth, FILE *to, int indent, size_t most) {
+double growth_tell(struct growth_look *growth, FILE *to, int indent, size_t most) {
     struct image image;
     double rate = 0;
     if (!growth->pid || load(&image, growth->pid) < 0) return 0;

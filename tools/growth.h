@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-struct growth {
+struct growth_look {
     pid_t pid;
     struct groups groups;
     uint64_t since_ns, live_bytes;
@@ -19,10 +19,10 @@ struct growth {
 };
 
 /* 0, or -1: no ledger of it can be read. */
-int growth_begin(struct growth *growth, pid_t pid);
-void growth_end(struct growth *growth);
+int growth_begin(struct growth_look *growth, pid_t pid);
+void growth_end(struct growth_look *growth);
 /* Looks again, once: writes what grew most since, at most `most` call stacks, each behind `indent` blanks. Returns
  * bytes a second, or 0 when it cannot be told. */
-double growth_tell(struct growth *growth, FILE *to, int indent, size_t most);
+double growth_tell(struct growth_look *growth, FILE *to, int indent, size_t most);
 
 #endif

@@ -1,5 +1,5 @@
 """Who forks and ends all the time, so that a look may miss it, is waited for."""
-import subprocess
+import subprocess, time
 
 from _ends import faults
 from support import MEMSTOW
@@ -10,7 +10,9 @@ def hop(*before):
                            faults(), "seconds=4", "hop"], stderr=subprocess.PIPE, text=True, timeout=110)
 
 
+begun = time.monotonic()
 done = hop()
+assert time.monotonic() - begun > 4, done  # it hops for so long, and is waited for to its end
 assert done.returncode == 0 and (not done.stderr or "memstow: nothing is left, " in done.stderr), done
 # With a child that an exec brought along, which is none of it.
 done = hop("sh", "-c", "sleep 30 >/dev/null 2>&1 & exec \"$@\"", "sh")
