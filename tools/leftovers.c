@@ -42,9 +42,11 @@ static void print_growth(FILE *to, struct member *member) {
     if (!memory) return;
     double rate = growth_tell(member->growth, memory, INDENT + 2, SITES);
     fclose(memory);
-    if (rate >= GROWTH_LEAST || size)
-        fprintf(to, "%*sits live memory grows by %.1f KB/s%s\n%s", INDENT, "", rate / 1000, size ? ":" : "",
-                lines ? lines : "");
+    if (rate >= GROWTH_LEAST)
+        fprintf(to, "%*sits live memory grows by %.1f KB/s%s\n", INDENT, "", rate / 1000, size ? ":" : "");
+    else if (size)
+        fprintf(to, "%*sits live memory does not grow on the whole, but:\n", INDENT, "");
+    if (size) fputs(lines, to);
     free(lines);
 }
 

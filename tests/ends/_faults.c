@@ -92,6 +92,7 @@ static void plant(const char *word) {
 }
 
 static int leak, first_ends;
+static void *large[200]; /* one is freed a turn */
 
 /* There is always one, and it is never the same for long. */
 static void hop(void) {
@@ -106,6 +107,7 @@ static void hop(void) {
 static void *stay_on(void *context) {
     for (int turn = 0; turn < seconds * 10; turn++) {
         if (leak) leak_some(turn);
+        if (turn < 200) free(large[turn]);
         usleep(100000);
     }
     _exit(0);
@@ -119,6 +121,7 @@ static void linger(char **words) {
         first_ends |= !strcmp(*words, "first-ends");
         if (!strcmp(*words, "stopped")) raise(SIGSTOP);
         if (!strcmp(*words, "hop")) hop();
+        for (int i = 0; i < 200 && !strcmp(*words, "shrink"); i++) large[i] = malloc(1 << 20);
     }
     if (!first_ends) stay_on(NULL);
     thread(stay_on);
