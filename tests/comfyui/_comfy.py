@@ -117,10 +117,10 @@ class Comfy:
         assert answer and not answer.get("node_errors"), (answer, self.log()[-3000:])
         return answer["prompt_id"]
 
-    def wait(self, prompt_id, seconds=60):
+    def wait(self, prompt_id, seconds=240):
         return support.wait_for(lambda: (self.get("/history") or {}).get(prompt_id), seconds, "the workflow")
 
-    def run(self, workflow, status="success", extra=None, seconds=60):
+    def run(self, workflow, status="success", extra=None, seconds=240):
         """Runs a workflow and what follows it: returns its history, once the pack has looked at its end."""
         done = self.wait(self.queue(workflow, extra), seconds)
         assert done["status"]["status_str"] == status, str(done["status"])[:3000]
@@ -135,7 +135,7 @@ class Comfy:
         if not self.has_pack():
             return
         prompt_id = done["prompt"][1]
-        support.wait_for(lambda: (self.get("/memstow/report") or {}).get("prompt") == prompt_id, 30, "the end of the run")
+        support.wait_for(lambda: (self.get("/memstow/report") or {}).get("prompt") == prompt_id, 120, "the end of the run")
 
     def digest(self, done, node="digest"):
         return done["outputs"][node]["digest"][0]

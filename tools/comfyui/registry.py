@@ -199,13 +199,12 @@ class Registry:
                 return Ruling(self.defaults[kind], 0, "default", f"MEMSTOW_POLICY{'_' if kind else ''}{kind}")
         return Ruling(None, 0, "default", "nothing said")
 
-    def found(self, identity: Identity, loaded: Iterator) -> Any:
+    def found(self, identity: Identity, loaded: list) -> Any:
         """The patcher that a trigger looks a model up by: the one in ComfyUI's list of loaded models, else one with a
         policy, else any."""
         model = identity.model()
-        for entry in loaded:
-            patcher = entry.model
-            if patcher is not None and patcher.model is model:
+        for patcher in loaded:
+            if patcher.model is model:
                 return patcher
         patchers = list(identity.patchers)
         return next((p for p in patchers if p in self.settings), patchers[0] if patchers else None)

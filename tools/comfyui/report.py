@@ -36,7 +36,7 @@ def held_by_glibc() -> Optional[int]:
     return ask().fordblks
 
 
-def why_here(identity: Any, action: str, node_cache: list, holders: list, entry: Any) -> list[str]:
+def why_here(identity: Any, action: str, node_cache: list, holders: list, is_loaded: bool) -> list[str]:
     """Why a model's memory was not returned."""
     reasons = []
     if action == "keep":
@@ -50,7 +50,7 @@ def why_here(identity: Any, action: str, node_cache: list, holders: list, entry:
     pinned = sum(len(getattr(patcher, "pinned", ())) for patcher in list(identity.patchers)[:1])
     if pinned:
         reasons.append(f"pinned: {pinned} weights")
-    if entry is not None and action == "free":
+    if is_loaded and action == "free":
         reasons.append("in ComfyUI's list of loaded models")
     return reasons
 

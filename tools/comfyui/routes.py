@@ -23,9 +23,9 @@ def owners(runs: Runs) -> list[dict]:
 
 def owners_now(runs: Runs) -> list[dict]:
     from . import unload
-    entries, found = unload.loaded(), []
+    patchers, found = unload.loaded(), []
     for identity in runs.registry.all():
-        patcher = runs.registry.found(identity, entries)
+        patcher = runs.registry.found(identity, patchers)
         ruling = runs.registry.ruling(identity, patcher)
         figures = report.figures_of(identity.owner)
         found.append({"id": identity.owner.id, "kind": "model", "type": identity.kind, "name": identity.owner.name,
@@ -33,7 +33,7 @@ def owners_now(runs: Runs) -> list[dict]:
                       "rule": ruling.detail or ruling.rule, "live_bytes": figures.live_bytes,
                       "live_blocks": figures.live_blocks, "resident_bytes": figures.resident_bytes,
                       "stowed_bytes": figures.stowed_bytes, "cuda_bytes": figures.cuda_bytes,
-                      "is_loaded": any(id(e.model.model) == identity.key for e in entries if e.model is not None)})
+                      "is_loaded": any(id(p.model) == identity.key for p in patchers)})
     return found
 
 

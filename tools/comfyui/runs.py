@@ -164,19 +164,18 @@ class Runs:
         finally:
             given = memstow.finish()
         owners, freed = [], []
-        entries = unload.loaded()
+        loaded = {id(patcher.model) for patcher in unload.loaded()}
         for number, (identity, ruling, policy) in rulings.items():
             figures = report.figures_of(identity.owner)
             action = actions.get(number, "keep")
             identity.stowed = bool(figures.stowed_bytes)
-            entry = next((e for e in entries if id(e.model.model) == identity.key), None) if number not in gone else None
-            why = [] if number in gone else report.why_here(identity, action, alive.get(number, ([], []))[0],
-                                                            alive.get(number, ([], []))[1], entry)
+            in_caches, holding = alive.get(number, ([], []))
+            why = [] if number in gone else report.why_here(identity, action, in_caches, holding, identity.key in loaded)
             line = report.owner_line(identity, figures, befores[number], ruling, action, why)
             (freed if number in gone else owners).append(line)
             identity.kept = number not in gone and action != "free"
-            if alive.get(number, ([], []))[1]:
-                self.registry.trace("HELD", owner=number, holders=[h[:300] for h in alive[number][1]])
+            if holding:
+                self.registry.trace("HELD", owner=number, holders=[holder[:300] for holder in holding])
         self.last = report.document(run, self.watch, owners, freed, given, time.monotonic() - begun, notes)
         if owners or freed:
             log.info("%s", report.line(self.last))
@@ -185,26 +184,26 @@ class Runs:
     def _let_go(self) -> None:
         """What nobody asks to keep any more is held no longer; and what is garbage goes before anything is decided, so that
         a collection later does not take away what was said to be kept."""
-        entries, is_any_free = unload.loaded(), False
+        patchers, is_any_free = unload.loaded(), False
         for identity in self.registry.all():
-            ruling = self.registry.ruling(identity, self.registry.found(identity, entries))
+            ruling = self.registry.ruling(identity, self.registry.found(identity, patchers))
             is_any_free |= ruling.policy == "free"
             if identity.held is not None and ruling.policy not in ("keep", "stow"):
                 identity.let_go()
                 is_any_free = True
-        identity = entries = None
+        identity = patchers = None
         if is_any_free:
             gc.collect()
 
     def _read(self, executor: Any, notes: list) -> dict[int, tuple]:
         """Looks up each model's policy, hands it to memstow, and says in the trace how it was found."""
-        entries, found = unload.loaded(), {}
+        patchers, found = unload.loaded(), {}
         unknown = caches.unknown_classes(executor.caches) if executor is not None else []
         for identity in self.registry.all():
-            patcher = self.registry.found(identity, entries)
+            patcher = self.registry.found(identity, patchers)
             ruling = self.registry.ruling(identity, patcher)
             policy, instead = ruling.policy, {}
-            if policy == "free" and (because := self._why_not_free(identity, unknown, entries)):
+            if policy == "free" and (because := self._why_not_free(identity, unknown, patchers)):
                 policy, instead = "stow", {"instead": "stow", "because": because}
                 notes.append(f"{identity.owner.name} is stowed, not freed: {because}")
             pushed = (policy, ruling.priority)
@@ -219,13 +218,13 @@ class Runs:
             found[identity.owner.id] = (identity, ruling, policy)
         return found
 
-    def _why_not_free(self, identity: Identity, unknown: list, entries: list) -> str:
+    def _why_not_free(self, identity: Identity, unknown: list, patchers: list) -> str:
         """Why a model has to be stowed where it was to be freed; "" if it need not."""
         if unknown:
             return f"unknown cache class {unknown[0]}"
         if identity.checkpoint is None: # to free it is to drop its loader's output: others in there would be loaded again
             for other in siblings(identity):
-                if self.registry.ruling(other, self.registry.found(other, entries)).policy != "free":
+                if self.registry.ruling(other, self.registry.found(other, patchers)).policy != "free":
                     return f"its loader made {other.owner.name} with it, which stays"
         return ""
 
@@ -263,12 +262,12 @@ class Runs:
     def _hold(self, rulings: dict, actions: dict, executor: Any) -> None:
         """Models that somebody asked to keep are held strongly, and so are the cached outputs that lead to them: ComfyUI
         itself refers to a patcher only from its node cache."""
-        entries = unload.loaded()
+        patchers = unload.loaded()
         for number, (identity, ruling, _policy) in rulings.items():
             if ruling.policy not in ("keep", "stow") or actions.get(number) == "free":
                 identity.let_go()
                 continue
-            identity.held = self.registry.found(identity, entries) or identity.model()
+            identity.held = self.registry.found(identity, patchers) or identity.model()
             of_now = caches.of_models(executor.caches, identity.ids(), of_this_prompt=True) if executor is not None else {}
             identity.outputs = of_now or identity.outputs # of the last prompt that used the model
 

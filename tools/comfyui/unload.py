@@ -15,17 +15,24 @@ def management() -> Any:
     return comfy.model_management
 
 
+def entries() -> list[tuple[Any, Any]]:
+    """ComfyUI's list of loaded models, and the patcher of each, which an entry refers to weakly: a collection may take it
+    between two looks. Without entries whose patcher is dead: those all compare equal."""
+    pairs = [(entry, entry.model) for entry in list(management().current_loaded_models)]
+    return [(entry, patcher) for entry, patcher in pairs if patcher is not None]
+
+
 def loaded() -> list:
-    """ComfyUI's list of loaded models, but for entries whose patcher is dead: those all compare equal."""
-    return [entry for entry in list(management().current_loaded_models) if entry.model is not None]
+    """The patchers of loaded models. Who has the list holds them: let it go before something is to die."""
+    return [patcher for _entry, patcher in entries()]
 
 
 def unload(goes: Callable[[Any], bool]) -> int:
     """Unloads the models whose patcher `goes`, on every device, and no others. Returns how many went."""
     mm = management()
-    going = [entry for entry in loaded() if goes(entry.model)]
+    going = [entry for entry, patcher in entries() if goes(patcher)]
     for device in {entry.device for entry in going}:
-        staying = [entry for entry in loaded() if not goes(entry.model)]
+        staying = [entry for entry, patcher in entries() if not goes(patcher)]
         mm.free_memory(1e30, device, keep_loaded=staying)
     return len(going)
 
@@ -68,12 +75,12 @@ class Button:
         """Whether some model is to be stowed or freed, so that those to be kept are to be left alone."""
         if self.pressed and self.takes_all:
             return False
-        registry, entries = self.registry, loaded()
-        return any(registry.ruling(i, registry.found(i, entries)).effective != "keep" for i in registry.all())
+        registry, patchers = self.registry, loaded()
+        return any(registry.ruling(i, registry.found(i, patchers)).effective != "keep" for i in registry.all())
 
     def keepers(self) -> list[Identity]:
-        registry, entries = self.registry, loaded()
-        return [i for i in registry.all() if registry.ruling(i, registry.found(i, entries)).effective == "keep"]
+        registry, patchers = self.registry, loaded()
+        return [i for i in registry.all() if registry.ruling(i, registry.found(i, patchers)).effective == "keep"]
 
     def _asked_for(self, everything: bool) -> None:
         """What the user asked to be dropped is not lost; with MEMSTOW_FREE_BUTTON=all not even what was to be kept."""
