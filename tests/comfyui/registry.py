@@ -17,7 +17,7 @@ import comfy.model_patcher
 import torch
 
 import memstow
-from memstow_pack import registry as r, unload
+from memstow_pack import referrers, registry as r, unload
 
 registry, cpu = runs.registry, torch.device("cpu")
 
@@ -128,6 +128,16 @@ mm.load_models_gpu([base])
 assert rule(base) == ("free", "patcher")
 mm.unload_all_models()
 assert [e.model for e in mm.current_loaded_models] == [first], "only what is kept stays"
+
+# who holds a model is told by what the program has, not by lists of ours
+inside = patcher()
+held, identity = [[[inside]]], registry.find(inside.model)
+del inside
+referrers.DEPTH = 2
+assert runs._holders(identity) == ["an object of type builtins.list[0][0]"], runs._holders(identity)
+referrers.DEPTH = 6
+found = runs._holders(identity)
+assert len(found) == 1 and found[0].endswith("main__.held[0][0][0]"), found
 
 # models on more than one device: ComfyUI's own function frees one at a time
 here, there = patcher(), patcher()

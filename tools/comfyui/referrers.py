@@ -1,6 +1,6 @@
 """Who holds an object that should be gone: the Python objects that refer to it, outwards until something has a name — a
-variable of a module, an attribute of a class, a local variable of a function that runs. Bounded in processor time: looking at all
-objects once takes 50 to 100 ms in a ComfyUI, and on a busy machine several times as long. Runs on the worker thread, between two runs."""
+variable of a module, an attribute of a class, a local variable of a function that runs. Bounded in the time that the processor
+gives it: looking at all objects once takes 50 to 100 ms in a ComfyUI. Runs on the worker thread, between two runs."""
 import gc
 import sys
 import time

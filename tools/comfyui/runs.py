@@ -251,9 +251,9 @@ class Runs:
 
     def _holders(self, identity: Identity) -> list[str]:
         """The Python objects that keep a model alive: of a patcher if there is one, else of the module."""
-        targets = list(identity.patchers) or [identity.model()]
+        targets = (list(identity.patchers) or [identity.model()])[:2] # no other list of ours has them
         found: list = []
-        for target in targets[:2]:
+        for target in targets:
             if target is not None:
                 found += holders(target, {id(identity), id(vars(identity)), id(targets), id(found),
                                           id(self.registry.identities)})
