@@ -112,7 +112,7 @@ static enum leak_verdict judge_many(struct sequence all, uint32_t start, uint32_
     if (!last.grew) return whole.shrank ? LEAK_FLUCTUATES : LEAK_PLATEAU;
     if (whole.grew < TIMES || whole.grew * SELDOM < judged) return LEAK_ONE_OFF;
     if (first.high >= last.low || (whole.shrank && judged < PLENTY)) return LEAK_FLUCTUATES;
-    if (!first.grew || !middle.grew) return LEAK_UNDECIDED;
+    if (!middle.grew) return LEAK_UNDECIDED;
     return is_slowing(&first, &last) || loses_the_old(&first, &last) ? LEAK_PLATEAU : LEAK_FOUND;
 }
 

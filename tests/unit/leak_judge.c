@@ -43,6 +43,10 @@ static int64_t filling(uint32_t point, uint32_t points) {
 }
 static int64_t falling(uint32_t point, uint32_t points) { return (void)points, point ? -100 : 1 << 20; }
 static int64_t faster(uint32_t point, uint32_t points) { return (void)points, 4096 + 100 * (int64_t)point; }
+/* Nothing for a long while. */
+static int64_t with_a_pause(uint32_t point, uint32_t points) {
+    return point < points * 2 / 5 || point >= points * 7 / 10 ? 4096 : 0;
+}
 /* Of what is old half as much is left each ten runs. */
 static int64_t fading(uint32_t point, uint32_t points) { return INT64_C(1) << 20 >> (points - point) / 10; }
 static uint64_t a_megabyte(uint32_t point, uint32_t points) { return (void)point, (void)points, 1 << 20; }
@@ -72,6 +76,7 @@ static const struct site sites[] = {
     {"a cache that is full, by what it holds", 60, false, until_half, NULL, LEAK_PLATEAU},
     {"a cache that fills ever more slowly", 100, false, filling, NULL, LEAK_PLATEAU},
     {"the same, by what runs left", 100, true, filling, NULL, LEAK_PLATEAU},
+    {"with a pause", 100, false, with_a_pause, NULL, LEAK_UNDECIDED},
     {"each fifth run", 100, true, each_fifth, NULL, LEAK_FOUND},
     {"each fifth run, by what it holds", 100, false, each_fifth, NULL, LEAK_FOUND},
     {"up and down", 60, false, up_and_down, NULL, LEAK_FLUCTUATES},
