@@ -46,6 +46,7 @@ static void json_runs(struct json *json, const struct leaks *self) {
     json_object(json, "readings");
     json_number(json, "taken", sites->point_count);
     json_number(json, "warm_up", leak_warm_up(sites->point_count));
+    json_number(json, "young", self->moved_rule.young);
     json_number(json, "judged", leak_judged(&self->moved_rule));
     json_end_object(json);
 }

@@ -138,7 +138,7 @@ def shot(number, held, pid=1000):
 shots = [shot(number, 100_000 * number) for number in range(1, 10)]
 document = leaks(*shots, status=1)
 assert document["leaks"][0]["bytes_per_run"] == 100_000 and document["leaks"][0]["judged_by"] == "readings", document["leaks"]
-assert document["readings"] == {"taken": 9, "warm_up": 2, "judged": 7}, document["readings"]
+assert document["readings"] == {"taken": 9, "warm_up": 2, "young": 0, "judged": 7}, document["readings"]
 assert "a reading" in memstow("leaks", *shots, status=1).stdout
 assert leaks(*[shot(number, 10**6) for number in range(1, 10)], status=0)["not_leaks"]["one_off"]["live_bytes"] == 10**6
 assert "shot1.mst was taken earlier than the file before it" in memstow("leaks", "shot2.mst", "shot1.mst", status=2).stderr

@@ -1,0 +1,83 @@
+# timeout: 300
+"""A series of a program that leaks between its runs, where no run owns the memory: the leak is found, by readings alone, and
+read again from the file, which is a snapshot for everybody else. A recorder that is killed leaves the program unharmed, and the
+file whole; what is no memstow file is not written over; and a program that becomes another by exec is followed there."""
+import json, pathlib, signal, subprocess, time
+
+import support
+from _leaks import Program, brief, functions, leaks
+
+PROGRAM = pathlib.Path("program.py")
+PROGRAM.write_text(f"""
+import gc, os, sys, time
+sys.path.insert(0, {str(support.ROOT / "tools/python")!r})
+if len(sys.argv) == 2:
+    print("started", flush=True)
+    sys.stdin.readline()
+    os.execv(sys.executable, [sys.executable, *sys.argv, "again"])
+import memstow
+kept = []
+def between():
+    kept.append(bytearray(30000))
+print("ready", flush=True)
+while True:
+    with memstow.run("a run"):
+        gc.collect()
+    between()
+    time.sleep(float(sys.argv[1]))
+""")
+
+
+def check(document):
+    assert [functions(leak["stack"])[0] for leak in document["leaks"]] == ["between"], brief(document)
+    leak = document["leaks"][0]
+    assert leak["judged_by"] == "readings" and leak["oldest_run"] is None and leak["node"] is None, leak
+    assert 25_000 <= leak["bytes_per_run"] <= 35_000, leak
+
+
+def record(pid, file, *options, status=1):
+    done = support.memstow("leaks", pid, f"--series={file}", "--json", *options, status=status, timeout=200)
+    return json.loads(done.stdout) if done.stdout else done.stderr
+
+
+# On a busy machine several runs are one reading: then the program is made to take its time.
+for pace in (0.1, 0.5, 2.0):
+    program = Program(support.PYTHON, PROGRAM, pace, "again", file=f"{pace}.mst")
+    program.wait_for("ready")
+    document = record(program.pid(), "series.mst", "--runs=24", status=None)
+    if document["readings"]["judged"] >= 9:
+        break
+    program.process.kill()
+check(document)
+again = leaks("series.mst", status=1)
+check(again)
+assert again["readings"] == document["readings"] and again["leaks"] == document["leaks"], (again["readings"], document["readings"])
+assert support.report("series.mst")["totals"]["live_bytes"] >= 24 * 30000
+assert pathlib.Path("series.mst").stat().st_size < 2**21
+
+# ---- a recorder that is killed
+
+recorder = support.start(support.MEMSTOW, "leaks", program.pid(), "--series=killed.mst", stdout=subprocess.DEVNULL)
+support.wait_for(pathlib.Path("killed.mst").exists, what="the first of the series")
+recorder.send_signal(signal.SIGKILL)
+recorder.wait()
+leaks("killed.mst")
+assert program.process.poll() is None
+runs = support.report(program.file, "--by=run")["totals"]["live_bytes"]
+support.wait_for(lambda: support.report(program.file)["totals"]["live_bytes"] > runs, what="another run")
+pathlib.Path("mine.txt").write_text("mine")
+assert "not a memstow file" in record(program.pid(), "mine.txt", status=3) and pathlib.Path("mine.txt").read_text() == "mine"
+program.process.terminate()
+
+# ---- a program that becomes another
+
+program = Program(support.PYTHON, PROGRAM, 0.1, file="exec.mst")
+program.wait_for("started")
+recorder = support.start(support.MEMSTOW, "leaks", program.pid(), "--series=exec.series", "--runs=3", "--json",
+                         stdout=subprocess.PIPE, text=True)
+time.sleep(0.5)
+program.go_on()
+program.wait_for("ready")
+document = json.loads(recorder.communicate(timeout=100)[0])
+assert recorder.returncode in (0, 1) and document["runs"]["ended"] >= 3, document["runs"]
+program.process.terminate()
