@@ -12,7 +12,8 @@ static const char *const kinds[] = {[EVENT_SET] = "SET",
                                     [EVENT_ACT] = "ACT",
                                     [EVENT_REMAINING] = "REMAINING",
                                     [EVENT_LOST] = "LOST",
-                                    [EVENT_HELD] = "HELD"};
+                                    [EVENT_HELD] = "HELD",
+                                    [EVENT_COLLECTED] = "COLLECTED"};
 
 static const char *const numbers[] = {[NUMBER_OWNER] = "owner",
                                       [NUMBER_TRIGGER] = "trigger",

@@ -20,6 +20,7 @@ enum event_kind {
     EVENT_REMAINING,
     EVENT_LOST,
     EVENT_HELD,
+    EVENT_COLLECTED, /* for memstow leaks: not shown */
 };
 
 /* Members that are numbers. */

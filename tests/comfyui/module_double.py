@@ -159,8 +159,10 @@ assert memstow.finish() == 70 and memstow.trigger() == 0
 for number in range(3000):
     memstow.trace({"line": "TEST", "number": number, "text": "ä" * 10})
 lines, following = memstow.decisions()
-assert [line["number"] for line in lines] == list(range(3000)) and memstow.decisions(following) == ([], following)
-assert len(memstow.decisions(2990)[0]) == 10
+collected = sum(line.get("kind") == "COLLECTED" for line in lines)
+assert collected >= 1 # runs began: memstow leaks wants to know what may still be garbage
+assert [line["number"] for line in lines if "number" in line] == list(range(3000))
+assert memstow.decisions(following) == ([], following) and len(memstow.decisions(2990)[0]) == 10 + collected
 raises("E2BIG", memstow.trace, {"text": "x" * 4000})
 
 # requests, snapshots
