@@ -1,3 +1,4 @@
+# needs: cc
 # timeout: 300
 """Twelve programs that leak as real ones did, and two that do so in C and C++: each leak is found in a process that runs, in
 a snapshot and in a series, and blamed on the right owner and call stack; and nothing else is found."""
