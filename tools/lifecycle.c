@@ -25,7 +25,7 @@
 #define SLOW_NS (30 * SECOND_NS)
 #define TELL_NS (5 * SECOND_NS)
 #define MARK_NS (SECOND_NS / 2)
-#define SETTLE_NS SECOND_NS
+#define SETTLE_NS FINE_NS
 enum { MB = 1000000, FINE_GROWTH = MB, MUCH_GROWTH = 5 * MB, MUCH_PERCENT = 10, TAIL = 1500 };
 
 static const struct {
@@ -130,7 +130,7 @@ static void judge(struct life *life, enum verdict verdict, const char *format, .
 static void judge_growth(struct life *life) {
     if (life->growth_bytes < FINE_GROWTH) return;
     bool much = life->growth_bytes > MUCH_GROWTH || life->growth_bytes * 100 > life->settled_bytes * MUCH_PERCENT;
-    judge(life, much ? VERDICT_FAILED : VERDICT_WARNING, "grew by %s after it was to be closed",
+    judge(life, much ? VERDICT_FAILED : VERDICT_WARNING, "grew by %s, from 10 s after it was to be closed",
           text_size(life->growth_bytes).s);
 }
 
@@ -166,7 +166,7 @@ static void judge_end(struct life *life, const struct scenario *scenario) {
 
 /* --- one life --- */
 
-/* What was being started when it was to be closed has a moment to be there: growth is what comes later. */
+/* What a program does to come to its end may take memory for as long as that may take: growth is what comes later. */
 static void note_growth(struct life *life, const struct observe *observe, uint64_t passed) {
     uint64_t now = observe->family.rss;
     life->final_bytes = now;

@@ -22,7 +22,7 @@ struct life {
     size_t reason_count;
     uint64_t ready_ns, gone_ns;         /* until it was ready; from close until all was gone, UINT64_MAX: never */
     uint64_t peak_bytes, close_bytes;   /* of all processes: the most, and when it was to be closed */
-    uint64_t settled_bytes;             /* a second later, */
+    uint64_t settled_bytes;             /* ten seconds later, */
     uint64_t growth_bytes, final_bytes; /* what came on top of that, and what was left at the end */
     uint32_t processes, threads;        /* the most at a time */
     size_t left_processes, left_traces; /* when the time was over */
