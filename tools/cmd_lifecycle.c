@@ -116,7 +116,10 @@ static int run_test(struct cycle *cycle, unsigned test) {
     for (unsigned i = 1; i <= cycle->scenario.repeat; i++) {
         struct life life;
         int code = lifecycle_run(&cycle->lifecycle, test, &life);
-        if (code != EXIT_FINE) return code;
+        if (code != EXIT_FINE) {
+            free(life.details);
+            return code;
+        }
         cycle->count[life.verdict]++;
         cycle->own_faults += life.own_fault;
         if (cycle->json)

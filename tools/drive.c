@@ -239,6 +239,7 @@ static int wait_for(struct drive *drive, const struct step *step, const char *te
         int found = look(drive, step, text);
         if (found) return found < 0 ? -1 : 0;
         if (drive->observe->launch->ended && step->phase != PHASE_CLOSE) return ended_by_itself(drive, step);
+        if (drive->observe->interrupted) return fail(drive, step, "interrupted");
         if (duration_now() > end) return fail(drive, step, "not within %s", text_duration(step->within_ns).s);
         observe_step(drive->observe, TURN_NS);
     }
@@ -250,6 +251,7 @@ static int do_wait(struct drive *drive, const struct step *step, const char *tex
     for (end = duration_now() + length; duration_now() < end;) {
         uint64_t left = end - duration_now();
         observe_step(drive->observe, left < TURN_NS ? left : TURN_NS);
+        if (drive->observe->interrupted) return fail(drive, step, "interrupted");
         if (drive->observe->launch->ended && step->phase != PHASE_CLOSE) return ended_by_itself(drive, step);
     }
     return 0;

@@ -195,7 +195,7 @@ static void watch_end(struct life *life, struct observe *observe, uint64_t begun
             fprintf(details, "%s after close, still there:\n", text_duration(passed).s);
             leftovers_print(details, &observe->family);
         }
-        if (passed >= observe_ns) break;
+        if (passed >= observe_ns || observe->interrupted) break;
         observe_step(observe, SECOND_NS / 10);
     }
     life->gone_ns = UINT64_MAX;
@@ -278,6 +278,7 @@ int lifecycle_run(const struct lifecycle *lifecycle, unsigned test, struct life 
     if (code == EXIT_FINE) {
         observe_begin(&observe, &launched, argv);
         live(&drive, test, life);
+        if (observe.interrupted) code = 128 + observe.interrupted;
         observe_end(&observe);
         launch_forget(&launched);
     }

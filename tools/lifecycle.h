@@ -34,7 +34,7 @@ struct life {
 const char *lifecycle_name(unsigned test);
 /* NULL, or the step that the scenario lacks for it. */
 const char *lifecycle_lacks(const struct scenario *scenario, unsigned test);
-/* 0, or an exit code after complaining: it cannot be started at all. */
+/* 0, or an exit code after complaining: it cannot be started at all. Or somebody ended us by a signal: 128 + that. */
 int lifecycle_run(const struct lifecycle *lifecycle, unsigned test, struct life *life);
 
 #endif

@@ -5,6 +5,7 @@
 #include "text.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 
@@ -52,6 +53,7 @@ int observe_step(struct observe *observe, uint64_t timeout_ns) {
     uint64_t now = duration_now(), until = now + timeout_ns;
     if (until > observe->look_ns) until = observe->look_ns;
     int signal = launch_next(observe->launch, until > now ? until - now : 0);
+    if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT) observe->interrupted = signal;
     if (observe->launch->ended && !observe->ended_ns) {
         observe->ended_ns = duration_now();
         begin_ending(observe);

@@ -18,6 +18,7 @@ struct observe {
     uint64_t look_ns, soon_ns;   /* when to look again; and when at the earliest, when a child has ended */
     bool blind;                  /* the last look failed: /proc cannot be read, or there was no memory */
     uint32_t empty_looks;        /* that saw nobody, one after the other */
+    int interrupted;             /* the signal by which somebody wants us to end, or 0 */
 };
 
 /* `argv` is the program's, whose files are looked for from now on. */

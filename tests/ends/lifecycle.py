@@ -1,9 +1,10 @@
 """lifecycle: the six tests of a program, with verdicts by the rules: gone at once passes; a child that stays, what is left
 in the system, and a crash fail; what a scenario has no steps for is skipped."""
-import json, pathlib
+import json, pathlib, signal, subprocess
+
 
 from _ends import faults, is_gone, pids
-from support import PYTHON, memstow
+from support import MEMSTOW, PYTHON, memstow, start, wait_for
 
 faults()
 pathlib.Path("server.py").write_text("""
@@ -87,3 +88,10 @@ text = memstow("lifecycle", "--test=T1", "--repeat=1", "--untracked", "--observe
 assert "FAILED" in text and "1 process left after 1.0 s" in text and "ended on SIGKILL" in text, text
 pathlib.Path("z.scenario").write_text("program: sh -c 'read line; exit 5'\nset: A=b\nexit: 5\nclose: input quit\n")
 assert "1 passed" in memstow("lifecycle", "--test=T1", "--repeat=1", "--untracked", "z.scenario").stdout
+
+# Whoever interrupts it, has the program ended, and no ledgers are left.
+pathlib.Path("w.scenario").write_text("program: sh -c 'echo $$ >pid.txt; exec sleep 600'\nready: says never\n")
+process = start(MEMSTOW, "lifecycle", "--test=T1", "w.scenario", stdout=subprocess.DEVNULL)
+pid = int(wait_for(lambda: pathlib.Path("pid.txt").exists() and pathlib.Path("pid.txt").read_text(), 30))
+process.send_signal(signal.SIGINT)
+assert process.wait(30) == 128 + signal.SIGINT and is_gone(pid)
