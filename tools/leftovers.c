@@ -3,6 +3,7 @@
 #include "duration.h"
 #include "holdings.h"
 #include "proc.h"
+#include "python_threads.h"
 #include "text.h"
 
 #include <stdlib.h>
@@ -50,15 +51,32 @@ static void print_growth(FILE *to, struct member *member) {
     free(lines);
 }
 
+/* What Python says of the thread: ", Python's daemon 'worker', in get (queue.py)". */
+static void python_words(const struct python_threads *threads, pid_t tid, char *words, size_t size) {
+    static const char *const kinds[] = {"Python's main thread", "Python's daemon", "Python waits for it at its end",
+                                        "runs Python"};
+    const struct python_thread *thread = python_threads_find(threads, tid);
+    words[0] = 0;
+    if (!thread) return;
+    size_t used = (size_t)snprintf(words, size, "; %s", kinds[thread->daemon]);
+    if (thread->name[0]) used += (size_t)snprintf(words + used, size - used, ", '%s'", thread->name);
+    if (thread->function[0]) snprintf(words + used, size - used, ", in %s", thread->function);
+}
+
 static void print_threads(FILE *to, const struct holdings *holdings) {
+    struct python_threads python;
+    char words[400];
     size_t shown = holdings->task_count < THREADS_SHOWN ? holdings->task_count : THREADS_SHOWN;
+    python_threads_load(&python, holdings->pid);
     fprintf(to, "%*s%zu thread%s\n", INDENT, "", holdings->task_count, holdings->task_count == 1 ? "" : "s");
     for (size_t i = 0; i < shown; i++) {
         const struct task *task = &holdings->tasks[i];
-        fprintf(to, "%*s%d %s%s, since %s: %s\n", INDENT + 2, "", (int)task->tid, text_fit(task->name, 16).s,
+        python_words(&python, task->tid, words, sizeof words);
+        fprintf(to, "%*s%d %s%s, since %s: %s%s\n", INDENT + 2, "", (int)task->tid, text_fit(task->name, 16).s,
                 task->tid == holdings->pid ? " (main thread)" : "", text_duration(age_of(task->start_ticks)).s,
-                text_fit(task->waits, 120).s);
+                text_fit(task->waits, 120).s, text_fit(words, 200).s);
     }
+    python_threads_clear(&python);
     if (shown < holdings->task_count) fprintf(to, "%*s… and %zu more\n", INDENT + 2, "", holdings->task_count - shown);
 }
 
@@ -76,6 +94,18 @@ static void print_kind(FILE *to, const struct holdings *holdings, enum handle_ki
             fprintf(to, "%*smapped: %s\n", INDENT + 2, "", text_fit(handle->what, 100).s);
     }
     if (shown < count) fprintf(to, "%*s… and %zu more\n", INDENT + 2, "", count - shown);
+}
+
+size_t leftovers_python_threads(const struct family *family) {
+    size_t count = 0;
+    for (size_t i = 0; i < family->count; i++) {
+        struct python_threads threads;
+        if (!family->members[i].here) continue;
+        python_threads_load(&threads, family->members[i].pid);
+        for (size_t k = 0; k < threads.count; k++) count += threads.list[k].daemon == PYTHON_NOT_DAEMON;
+        python_threads_clear(&threads);
+    }
+    return count;
 }
 
 void leftovers_print(FILE *to, struct family *family) {

@@ -10,6 +10,8 @@
 
 /* Each process: memory, growth and where that comes from, threads and what they wait in, what it has open. */
 void leftovers_print(FILE *to, struct family *family);
+/* How many threads Python waits for at its end, in all that are there. */
+size_t leftovers_python_threads(const struct family *family);
 /* What outlives the processes; after traces_settle. */
 void leftovers_print_traces(FILE *to, const struct traces *traces);
 

@@ -191,6 +191,10 @@ static void watch_end(struct life *life, struct observe *observe, uint64_t begun
             family_mark(&observe->family, true);
         }
         if ((!told && passed >= TELL_NS) || passed >= observe_ns) {
+            size_t threads = told ? 0 : leftovers_python_threads(&observe->family);
+            if (threads)
+                judge(life, VERDICT_WARNING, "%zu Python thread%s no daemon: Python waits for %s at its end", threads,
+                      threads == 1 ? " is" : "s are", threads == 1 ? "it" : "them");
             told = true;
             fprintf(details, "%s after close, still there:\n", text_duration(passed).s);
             leftovers_print(details, &observe->family);
