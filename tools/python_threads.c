@@ -12,8 +12,13 @@
 #include <string.h>
 #include <sys/uio.h>
 
-enum { THREADS_MOST = 4096, FRAMES_MOST = 100000, KEYS_MOST = 256, TEXT_MOST = 120 };
-enum { COMPACT_ASCII = 3, UNICODE_KEYS = 1, SPLIT_KEYS = 2, HEAP_TYPE = 1 << 9 };
+enum {
+    THREADS_MOST = 4096,
+    FRAMES_MOST = 200000, /* of all threads */
+    KEYS_MOST = 256,
+    TEXT_MOST = 120
+};
+enum { COMPACT_ASCII = 3, UNICODE_KEYS = 1, SPLIT_KEYS = 2 };
 
 /* offsetof() of CPython's own headers, 3.11.7 and 3.12.1; fixed within a minor version. */
 struct layout {
@@ -48,6 +53,7 @@ enum {
 struct python {
     pid_t pid;
     const struct layout *layout;
+    size_t frames; /* looked at so far: a process may mean to keep us busy */
     uint64_t runtime, true_object, false_object;
 };
 
@@ -126,10 +132,10 @@ static uint64_t attribute(const struct python *python, uint64_t object, const ch
 /* --- threads --- */
 
 /* Goes outwards; the innermost function is noted, and the object that Thread._bootstrap was called with is returned. */
-static uint64_t walk(const struct python *python, uint64_t frame, struct python_thread *thread) {
+static uint64_t walk(struct python *python, uint64_t frame, struct python_thread *thread) {
     char name[TEXT_MOST / 2], file[TEXT_MOST];
     uint64_t outermost = 0, last = 0;
-    for (size_t depth = 0; frame && depth < FRAMES_MOST; depth++) {
+    for (; frame && python->frames < FRAMES_MOST; python->frames++) {
         uint64_t code = word(python, frame + python->layout->frame_code);
         if (!thread->function[0]) {
             read_text(python, word(python, code + CODE_NAME), name, sizeof name);
@@ -150,7 +156,7 @@ static uint64_t walk(const struct python *python, uint64_t frame, struct python_
     return 0;
 }
 
-static void look_at(const struct python *python, uint64_t state, struct python_thread *thread) {
+static void look_at(struct python *python, uint64_t state, struct python_thread *thread) {
     uint64_t tid = word(python, state + python->layout->thread_id);
     *thread = (struct python_thread){.tid = (pid_t)tid, .daemon = PYTHON_FOREIGN};
     uint64_t frame = word(python, word(python, state + THREAD_CFRAME) + python->layout->cframe_frame);
@@ -179,7 +185,7 @@ static bool find_python(struct python *python) {
     return true;
 }
 
-static void load_interpreter(struct python_threads *threads, const struct python *python, uint64_t interpreter) {
+static void load_interpreter(struct python_threads *threads, struct python *python, uint64_t interpreter) {
     uint64_t state = word(python, interpreter + python->layout->thread_head);
     for (; state && threads->count < THREADS_MOST; state = word(python, state + THREAD_NEXT)) {
         struct python_thread *grown = realloc(threads->list, (threads->count + 1) * sizeof *grown);

@@ -58,7 +58,7 @@ child: http POST /child
 document = lives("none")
 assert [life["test"] for life in document["lives"]] == ["T1", "T3", "T4", "T5", "T6"] and document["skipped_tests"] == 1
 for life in document["lives"]:
-    assert life["verdict"] == "passed" and not life["reasons"] and life["gone_seconds"] < 10, life
+    assert life["verdict"] == "passed" and not life["reasons"], life
     assert life["exit_status"] == 0 and life["left_processes"] == 0 and life["peak_bytes"] >= life["close_bytes"] > 1e6, life
 assert document["lives"][-1]["processes"] >= 2
 

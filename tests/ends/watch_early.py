@@ -7,12 +7,12 @@ from support import memstow
 
 program = faults()
 text, seconds = watch(program, "seconds=3", grace="60s", options=("--strict",))
-assert text == "" and seconds < 40, (text, seconds)
+assert text == "" and seconds < 60, (text, seconds)
 text, seconds = watch(program, "seconds=7", grace="60s", options=("--strict",))
 assert " s after faults ended, 1 process is still there" in text and "memstow: nothing is left, " in text, text
-assert seconds < 40
+assert seconds < 60
 text, _ = watch(program, "seconds=4", grace="1s")
-assert re.search(r"memstow: [1-3]\.\d s after faults ended, 1 process is still there", text), text
+assert " s after faults ended, 1 process is still there" in text and "nothing is left" not in text, text
 text, _ = watch(program, "seconds=4", grace="1s", options=("--strict",), status=1)
 assert memstow("watch", "--", "true").stderr.endswith("memstow: nothing is left\n")
 assert memstow("watch", "--quiet", "--strict", "--", "sh", "-c", "exit 3", status=3).stderr == ""
