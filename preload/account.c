@@ -41,6 +41,7 @@ static uint8_t slot_free[ACCOUNT_THREADS]; /* its thread ended; a slot that nobo
 static uint64_t quantum = 16384; /* for threads from now on, and for others from their next flush on */
 static int64_t live_host, live_mapped;
 static uint64_t inherited_freed;
+static uint64_t while_peak; /* memstow_peak: of the program's own while */
 
 static struct series records = {
     .type = SNAP_THREAD, .record_size = sizeof(struct snap_thread), .first_bits = 5, .limit = ACCOUNT_THREADS};
@@ -265,6 +266,7 @@ static void note_totals(void) {
     __atomic_store_n(&head->mapped_live, maps, __ATOMIC_RELAXED);
     if (host > 0) os_raise(&head->host_peak, (uint64_t)host);
     if (maps > 0) os_raise(&head->mapped_peak, (uint64_t)maps);
+    os_raise(&while_peak, total);
     if (total > os_load(&head->total_peak)) {
         os_raise(&head->total_peak, total);
         head->total_peak_ns = os_now();
@@ -278,6 +280,14 @@ void account_flush(struct thread *self) {
     begin_quantum(self);
     __atomic_fetch_add(&live_host, moved, __ATOMIC_RELAXED);
     note_totals();
+}
+
+uint64_t account_peak(bool anew) {
+    if (account_self != &account_nobody) account_flush(account_self);
+    uint64_t peak = os_load(&while_peak);
+    int64_t live = __atomic_load_n(&live_host, __ATOMIC_RELAXED) + __atomic_load_n(&live_mapped, __ATOMIC_RELAXED);
+    if (anew) __atomic_store_n(&while_peak, live > 0 ? (uint64_t)live : 0, __ATOMIC_RELAXED);
+    return peak;
 }
 
 static void move_host(struct thread *self, uint64_t bytes) {
@@ -381,7 +391,7 @@ uint64_t account_abandon(void) {
     memset(slot_free, 0, slots);
     slots = SNAP_THREAD_FIRST;
     live_host = live_mapped = 0;
-    inherited_freed = 0;
+    inherited_freed = while_peak = 0;
     pin_abandon();
     series_reset(&records);
     counters_abandon();

@@ -105,6 +105,8 @@ bool account_shift_mapped(uint32_t from, uint32_t to, uint64_t bytes, uint64_t b
 
 /* After ledger_begin. */
 void account_begin(void);
+/* The highest running total since the last call that began anew. */
+uint64_t account_peak(bool anew);
 /* In a forked child, before ledger_abandon: the bytes that it inherited. Forgets every slot. */
 uint64_t account_abandon(void);
 

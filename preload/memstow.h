@@ -208,6 +208,14 @@ int32_t memstow_request_next(struct memstow_request *out, uint32_t milliseconds)
 /* The answer: bytes, or -errno, and a line of text. -ENOENT: no such request is to be answered. */
 int32_t memstow_request_done(uint64_t ticket, int64_t result, const char *text);
 
+/* --- the most of a while (since 1.2) --- */
+
+/* The most that was live at once, host and mapped together, since the last call with `anew` not 0, or since the start.
+ * With it, the next while begins with what is live now; so memstow_peak(1), then memstow_peak(0), is what is live. One
+ * while at a time for the whole process. Known as the peak of the report is: up to 16 KiB for each other thread that
+ * allocates, and within 1 MiB for any number of them. */
+int64_t memstow_peak(uint32_t anew);
+
 /* --- snapshots --- */
 
 /* Writes a snapshot of this process, as `memstow snapshot` does; it runs that command, and waits for it. -EEXIST: the

@@ -241,6 +241,12 @@ ENTRY int64_t memstow_release(uint32_t owner) {
     return process_tracked() ? moved(owners_release(owner)) : not_tracked();
 }
 
+/* --- the most of a while --- */
+
+ENTRY int64_t memstow_peak(uint32_t anew) {
+    return process_tracked() ? (int64_t)account_peak(anew != 0) : not_tracked();
+}
+
 /* --- runs --- */
 
 ENTRY int64_t memstow_run_begin(const char *name) {

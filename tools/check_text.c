@@ -33,12 +33,14 @@ static void print_finding(const struct finding *finding, FILE *to) {
 
 static void print_suppressions(const struct check *check, FILE *to) {
     char text[512];
+    bool some = false;
     for (size_t i = 0; i < check->suppressions.count; i++) {
         const struct suppression *one = &check->suppressions.list[i];
         if (!check_useless(one)) continue;
         check_suppression(one, text, sizeof text);
-        fprintf(to, "\n%s:%u: %s %s", text_fit_path(check->suppressed_in, 60).s, one->line, TEXT_SAFE(text),
-                check_useless(one));
+        fprintf(to, "%s%s:%u: %s %s\n", some ? "" : "\n", text_fit_path(check->suppressed_in, 60).s, one->line,
+                TEXT_SAFE(text), check_useless(one));
+        some = true;
     }
 }
 
@@ -55,5 +57,4 @@ void check_text(const struct check *check, FILE *to) {
     }
     if (left) fprintf(to, "… and %s more that changed within limits (--top=N shows N)\n", text_count(left).s);
     print_suppressions(check, to);
-    if (check->suppressions.count) fputc('\n', to);
 }

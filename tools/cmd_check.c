@@ -227,8 +227,9 @@ static int save_baseline(struct check *check) {
         return EXIT_UNREADABLE;
     }
     const struct figure *total = figures_find(&check->now, FIGURE_TOTAL, "");
-    fprintf(stderr, "memstow: %s written: %s in %zu owners and call sites, of %u runs\n", TEXT_SAFE(check->baseline),
-            text_size(total ? total->bytes.high : 0).s, check->now.count - 1, check->now.runs);
+    size_t parts = check->now.count - 1;
+    fprintf(stderr, "memstow: %s written: %s, %zu owner%s and call sites, of %u runs\n", TEXT_SAFE(check->baseline),
+            text_size(total ? total->bytes.high : 0).s, parts, parts == 1 ? "" : "s", check->now.runs);
     return EXIT_FINE;
 }
 

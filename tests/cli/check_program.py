@@ -37,7 +37,7 @@ def check(*arguments, leak=0, status=0, options=(), **more):
 # A baseline: text, without this machine in it, and the same again.
 done = check(options=("--baseline=base.txt", "--update-baseline", "--runs=2"))
 assert done.stderr.count("the program says") == 3 and not done.stdout, "a warm-up and two runs; stdout is the verdict's"
-assert re.search(r"memstow: base.txt written: \d+\.\d KiB in \d owners and call sites, of 2 runs\n", done.stderr), done.stderr
+assert re.search(r"memstow: base.txt written: \d+\.\d KiB, \d owners and call sites, of 2 runs\n", done.stderr), done.stderr
 text = pathlib.Path("base.txt").read_text()
 assert 'site 10000 10 at "cache_fill@prog" "main@prog"\n' in text and str(support.HERE) not in text and "0x" not in text, text
 check(options=("--baseline=base.txt", "--update-baseline", "--runs=2"))

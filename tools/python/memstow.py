@@ -33,7 +33,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, Optional, Union
 
 __all__ = ["ADVICE", "Decision", "Error", "Figures", "Owner", "Request", "Run", "active", "answer", "assign", "carry",
-           "decide", "decisions", "figures", "finish", "follow", "follow_tasks", "full_cleanup", "next_request", "owner",
+           "decide", "decisions", "figures", "finish", "follow", "follow_tasks", "full_cleanup", "next_request", "owner", "peak",
            "release", "release_range", "restore", "run", "scope", "snapshot", "stow", "trace", "trigger", "version"]
 
 ABI_MAJOR = 1
@@ -102,7 +102,7 @@ _CALLS = {
     "trigger_begin": (_I64, _U32, _TEXT, _U64, _ANY, _U32, _U32), "trigger_end": (_I64,),
     "trigger": (_I64, _U32, _TEXT),
     "trace": (_I32, _TEXT), "decisions": (_I64, _ANY, _U64, _U64, _ANY),
-    "request_next": (_I32, _ANY, _U32), "request_done": (_I32, _U64, _I64, _TEXT), "snapshot": (_I32, _TEXT),
+    "request_next": (_I32, _ANY, _U32), "request_done": (_I32, _U64, _I64, _TEXT), "snapshot": (_I32, _TEXT), "peak": (_I64, _U32),
     "shutdown_files": (_I32, _TEXT, _TEXT), "shutdown_process": (_I32, _I32, _TEXT, _U32), "shutdown_forget": (_I32, _I32),
     "shutdown_begin": (_I32, _TEXT, _U32, _I32), "shutdown_on_signal": (_I32, _I32, _U32, _I32),
     "shutdown_run": (_I64, _U32), "shutdown_step": (_I32, _TEXT, _TEXT, _I64),
@@ -579,6 +579,11 @@ class Run:
 def run(name: str = "run") -> Run:
     """`with run("prompt 7"):` Raises Error (EBUSY) while another run is on."""
     return Run(name)
+
+
+def peak(anew: bool = False) -> int:
+    """The most bytes that were live at once since the last call with anew=True, which begins the next while; 0 without memstow."""
+    return _check(_library.peak(1 if anew else 0), "peak") if _ready() else 0
 
 
 # ---- moving memory out and back
