@@ -137,6 +137,12 @@ Test(baseline, stays_as_it_was_where_nothing_changed) {
     char *text = text_of(&now);
     cr_expect_str_eq(text, whole);
     free(text);
+    figures_end(&now);
+    add_run(&now, 4100, "/");
+    add_run(&now, 4500, "/"); /* beyond what there was */
+    figures_settle(&now, &before);
+    total = figures_find(&now, FIGURE_TOTAL, "");
+    cr_expect(total->bytes.low == 4100 && total->bytes.high == 4500 && total->blocks.high == 45);
     figures_end(&before);
     figures_end(&now);
 }
