@@ -253,7 +253,8 @@ enum { MEMSTOW_HANDLERS = 256 };
 int32_t memstow_shutdown_handler(const struct memstow_handler *handler);
 
 /* A process that this one has started is to end with it, or with keep = 1 to live on. It is known by pid and start, and
- * stands in the list from now on. Its process group ends with it when it leads one. -ESRCH: there is no such process. */
+ * stands in the list from now on. Its process group ends with it when it leads one. -ESRCH: there is no such process.
+ */
 int32_t memstow_shutdown_process(int32_t pid, const char *name, uint32_t keep);
 int32_t memstow_shutdown_forget(int32_t pid);
 
@@ -261,8 +262,8 @@ int32_t memstow_shutdown_forget(int32_t pid);
  * exit status `status`, whatever its threads are doing, and its processes with it: this is the only function of memstow
  * that ends a process. -EALREADY: it has begun. */
 int32_t memstow_shutdown_begin(const char *reason, uint32_t milliseconds, int32_t status);
-/* From now on the signal begins a shutdown so, before the handler that the program has for it is called: the limit holds
- * though nothing of the program's ever gets to run. Not in forked children. -EINVAL: it has no handler. */
+/* From now on the signal begins a shutdown so, before the handler that the program has for it is called: the limit
+ * holds though nothing of the program's ever gets to run. Not in forked children. -EINVAL: it has no handler. */
 int32_t memstow_shutdown_on_signal(int32_t number, uint32_t milliseconds, int32_t status);
 /* Runs the handlers of a stage: how many failed or took too long. */
 int64_t memstow_shutdown_run(uint32_t stage);
@@ -274,7 +275,8 @@ int64_t memstow_shutdown_processes(uint32_t milliseconds);
  * ended; 0: it has what is left of its time to end. */
 int64_t memstow_shutdown_end(uint32_t goes_on);
 
-/* All of it, for a program whose handlers are C: begin, the four stages, processes, end. The sum of what they return. */
+/* All of it, for a program whose handlers are C: begin, the four stages, processes, end. The sum of what they return.
+ */
 int64_t memstow_shutdown(const char *reason, uint32_t milliseconds, int32_t status);
 
 #ifdef __cplusplus

@@ -72,7 +72,7 @@ static void tell(struct watch *watch) {
             text_fit(program(watch), 40).s, watch->launch.ended ? "ended" : "was asked to end", family->here,
             family->here == 1 ? " is" : "es are");
     leftovers_print(stderr, family);
-    family_mark(family, true);
+    if (!watch->told_late) family_mark(family, true);
 }
 
 /* What is due by now. */

@@ -79,16 +79,26 @@ static int open_handle(const char *path) { return open(path, O_CREAT | O_RDWR, 0
 static int seconds = 60;
 
 static void plant(const char *word) {
-    if (!strcmp(word, "endless")) thread(endless);
-    else if (!strcmp(word, "stuck")) thread(stuck);
-    else if (!strcmp(word, "socket")) listen_on_socket();
-    else if (!strcmp(word, "named-socket")) named_socket();
-    else if (!strcmp(word, "shared")) shared_memory();
-    else if (!strcmp(word, "system-v")) system_v();
-    else if (!strcmp(word, "temporary")) temporary_file();
-    else if (!strcmp(word, "handle")) open_handle("held.txt");
-    else if (!strcmp(word, "ignore")) signal(SIGTERM, SIG_IGN);
-    else if (!strncmp(word, "seconds=", 8)) seconds = atoi(word + 8);
+    if (!strcmp(word, "endless"))
+        thread(endless);
+    else if (!strcmp(word, "stuck"))
+        thread(stuck);
+    else if (!strcmp(word, "socket"))
+        listen_on_socket();
+    else if (!strcmp(word, "named-socket"))
+        named_socket();
+    else if (!strcmp(word, "shared"))
+        shared_memory();
+    else if (!strcmp(word, "system-v"))
+        system_v();
+    else if (!strcmp(word, "temporary"))
+        temporary_file();
+    else if (!strcmp(word, "handle"))
+        open_handle("held.txt");
+    else if (!strcmp(word, "ignore"))
+        signal(SIGTERM, SIG_IGN);
+    else if (!strncmp(word, "seconds=", 8))
+        seconds = atoi(word + 8);
 }
 
 static int leak, first_ends;
