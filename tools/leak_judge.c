@@ -80,7 +80,8 @@ static uint32_t first_growth(struct sequence all, uint32_t from, uint32_t to) {
 /* Of what was allocated before the first that is still there, nothing is: old things go when new ones come. */
 static bool replaces(struct sequence all, const struct leak_rule *rule, uint32_t from, uint32_t start) {
     if (!rule->left || start == from) return false;
-    return rule->forgotten || look(all, from, start).allocated > 0;
+    struct sequence forgotten = {rule->forgotten, rule->forgotten_count};
+    return look(all, from, start).allocated > 0 || look(forgotten, from, start).allocated > 0;
 }
 
 static bool is_slowing(const struct part *first, const struct part *last) {

@@ -39,8 +39,11 @@ struct leak_rule {
     /* True: a change is what is still there of what a run allocated. False: by how much the site holds more than
      * at the point before. */
     bool left;
-    uint32_t young;       /* so many of the last points are left out */
-    bool forgotten;       /* of what left nothing it may not be known what it allocated */
+    uint32_t young; /* so many of the last points are left out */
+    /* What the same owner allocated at call stacks that are forgotten because nothing is left there: maybe at this one.
+     */
+    const struct leak_change *forgotten;
+    size_t forgotten_count;
     uint64_t floor;       /* bytes a run: what grows by less is small */
     const uint32_t *runs; /* that each point stands for; NULL: one each */
 };

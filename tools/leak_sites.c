@@ -193,6 +193,18 @@ int leak_entries_sort(struct leak_entries *entries, size_t sites, uint32_t point
     return 0;
 }
 
+size_t leak_entries_first(const struct leak_entries *entries, uint32_t site) {
+    size_t low = 0, high = entries->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (entries->list[middle].site < site)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /* --- an image --- */
 
 /* What the tags and modules of an image are here. */
@@ -250,7 +262,7 @@ static int know_tags(struct leak_sites *self, const struct image *image, struct 
     return 0;
 }
 
-static uint64_t hash_of(const char *text) {
+uint64_t leak_path_of(const char *text) {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (; *text; text++) hash = (hash ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
     return hash;
@@ -263,7 +275,7 @@ static int know(struct leak_sites *self, const struct image *image, struct known
     known->stacks = stack_hashes(image);
     if (!known->modules || !known->stacks) return -1;
     for (size_t i = 0; i <= image->module_count; i++)
-        known->modules[i] = hash_of(image_module_name(image, (uint32_t)i));
+        known->modules[i] = leak_path_of(image_module_name(image, (uint32_t)i));
     return 0;
 }
 

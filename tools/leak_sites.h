@@ -66,6 +66,10 @@ int leak_sites_read(struct leak_sites *self, const struct image *image);
 int leak_sites_point(struct leak_sites *self, const struct image *image);
 /* In the order of sites, then points; one of each. 0, or -1. */
 int leak_entries_sort(struct leak_entries *entries, size_t sites, uint32_t points);
+/* The first of a site, or where it would be. */
+size_t leak_entries_first(const struct leak_entries *entries, uint32_t site);
+/* The path of what has no call stack, by the name of its module. */
+uint64_t leak_path_of(const char *module);
 int leak_entries_add(struct leak_entries *entries, uint32_t site, struct leak_change change);
 /* The site of these names and that path, made if there is none. NULL: no memory. */
 struct leak_site *leak_sites_find(struct leak_sites *self, uint32_t model, uint32_t node, uint64_t path);

@@ -40,7 +40,7 @@ static int cursor_move(struct cursor *cursor, uint32_t site) {
 struct search {
     struct leaks *leaks;
     struct leak_rule left_rule, moved_rule;
-    struct cursor left, moved;
+    struct cursor left, moved, forgotten;
 };
 
 static void begin_search(struct search *search, struct leaks *leaks, const struct leak_entries *left,
@@ -49,13 +49,30 @@ static void begin_search(struct search *search, struct leaks *leaks, const struc
                               .left_rule = leaks->left_rule,
                               .moved_rule = leaks->moved_rule,
                               .left = {.entries = left},
-                              .moved = {.entries = moved}};
+                              .moved = {.entries = moved},
+                              .forgotten = {.entries = &leaks->sites->left}};
     search->left_rule.floor = search->moved_rule.floor = floor;
 }
 
 static void end_search(struct search *search) {
     free(search->left.changes);
     free(search->moved.changes);
+    free(search->forgotten.changes);
+}
+
+/* What an owner had at call stacks that were forgotten is counted without one (preload/fold.c). */
+static int find_forgotten(struct search *search, const struct leak_finding *finding) {
+    const struct leaks *leaks = search->leaks;
+    const struct leak_site *site =
+        leak_sites_look(leaks->sites, finding->model, finding->node, leak_path_of(image_module_name(leaks->image, 0)));
+    search->forgotten.count = 0;
+    search->left_rule.forgotten_count = 0;
+    if (!leaks->image->header.lost[SNAP_LOST_FOLDED] || !site || finding->site == LEAK_NO_SITE) return 0;
+    search->forgotten.at = leak_entries_first(search->forgotten.entries, (uint32_t)(site - leaks->sites->list));
+    if (cursor_move(&search->forgotten, (uint32_t)(site - leaks->sites->list)) < 0) return -1;
+    search->left_rule.forgotten = search->forgotten.changes;
+    search->left_rule.forgotten_count = search->forgotten.count;
+    return 0;
 }
 
 /* What runs left is looked at first: it is there, whatever comes and goes beside it. But where the readings show that
@@ -97,6 +114,7 @@ static int keep(struct leak_finding **list, size_t *count, size_t *room, const s
 static int take(struct search *search, struct leak_finding *finding) {
     struct leaks *leaks = search->leaks;
     const struct leak_sites *sites = leaks->sites;
+    if (find_forgotten(search, finding) < 0) return -1;
     finding->judged = judge(search, &finding->by_readings);
     if (finding->judged.verdict == LEAK_FOUND && finding->model && sites->names[finding->model]->kept)
         finding->judged.verdict = LEAK_KEPT;
@@ -258,10 +276,8 @@ static void make_rules(struct leaks *self) {
     uint32_t any = 0;
     for (uint32_t i = 0; i < sites->point_count; i++) any |= self->runs_of[i] = sites->points[i].runs;
     if (collected) self->uncollected = runs_after(self, collected);
-    self->left_rule = (struct leak_rule){.points = sites->run_count,
-                                         .left = true,
-                                         .young = self->uncollected > IN_USE ? self->uncollected : IN_USE,
-                                         .forgotten = self->image->header.lost[SNAP_LOST_FOLDED] != 0};
+    self->left_rule = (struct leak_rule){
+        .points = sites->run_count, .left = true, .young = self->uncollected > IN_USE ? self->uncollected : IN_USE};
     self->moved_rule = (struct leak_rule){.points = sites->point_count,
                                           .young = collected ? points_after(self, collected) : 0,
                                           .runs = any ? self->runs_of : NULL};

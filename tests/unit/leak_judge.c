@@ -148,12 +148,20 @@ Test(leak_judge, figures_by_run) {
     cr_expect_eq(got.bytes_per_run, 4096.0);
 }
 
-/* Where it is not known what dead sites had allocated, a leak that begins late cannot be told from what is replaced. */
+/* A leak that begins late cannot be told from what is replaced, where the same owner had something before at call
+ * stacks that are forgotten. */
 Test(leak_judge, forgotten) {
     struct leak_change changes[POINTS_MOST];
-    struct leak_rule rule = {.points = 60, .left = true, .young = 2, .floor = 1024, .forgotten = true};
-    struct site late = {.points = 60, .gain = since_half}, all = {.points = 60, .gain = always};
-    cr_expect_eq(leak_judge(changes, changes_of(&late, changes), &rule).verdict, LEAK_PLATEAU);
+    const struct leak_change early = {10, 0, 0, 5000}, late = {50, 0, 0, 5000};
+    struct leak_rule rule = {.points = 60, .left = true, .young = 2, .floor = 1024};
+    struct site since = {.points = 60, .gain = since_half}, all = {.points = 60, .gain = always};
+    size_t count = changes_of(&since, changes);
+    rule.forgotten = &early;
+    rule.forgotten_count = 1;
+    cr_expect_eq(leak_judge(changes, count, &rule).verdict, LEAK_PLATEAU);
+    rule.forgotten = &late;
+    cr_expect_eq(leak_judge(changes, count, &rule).verdict, LEAK_FOUND);
+    rule.forgotten = &early;
     cr_expect_eq(leak_judge(changes, changes_of(&all, changes), &rule).verdict, LEAK_FOUND);
 }
 
