@@ -94,6 +94,10 @@ int series_pack(const struct leak_sites *sites, struct image *image) {
 
 struct stream {
     const uint8_t *at, *end;
+    struct known_name { /* of the site before: often the next one's, too */
+        uint64_t owner;
+        uint32_t name;
+    } model, node;
 };
 
 static bool take(struct stream *from, uint64_t *numbers, size_t count) {
@@ -127,17 +131,22 @@ static int take_changes(struct stream *from, struct leak_sites *sites, const str
     return 0;
 }
 
+static uint32_t name_of(struct leak_sites *sites, const struct image *image, struct known_name *known, uint64_t owner) {
+    if (owner != known->owner) *known = (struct known_name){owner, leak_sites_name(sites, image, (uint32_t)owner)};
+    return known->name;
+}
+
 static int take_site(struct stream *from, struct leak_sites *sites, const struct image *image) {
     uint64_t head[4];
     if (!take(from, head, 4) || head[0] > UINT32_MAX || head[1] > UINT32_MAX) return -2;
-    uint32_t model = leak_sites_name(sites, image, (uint32_t)head[0]);
-    uint32_t node = leak_sites_name(sites, image, (uint32_t)head[1]);
+    uint32_t model = name_of(sites, image, &from->model, head[0]);
+    uint32_t node = name_of(sites, image, &from->node, head[1]);
     if (model == UINT32_MAX || node == UINT32_MAX) return -1;
     return take_changes(from, sites, leak_sites_look(sites, model, node, head[2]), head[3]);
 }
 
 int series_unpack(struct leak_sites *sites, const struct image *image) {
-    struct stream from = {image->series, image->series + image->series_size};
+    struct stream from = {.at = image->series, .end = image->series + image->series_size};
     uint64_t count;
     if (!image->series_size) return 0;
     if (!take_points(&from, sites) || !take(&from, &count, 1)) return -2;
