@@ -134,6 +134,8 @@ static int search_sites(struct leaks *self) {
     for (size_t i = 0; result == 0 && i < self->sites->count; i++) {
         const struct leak_site *site = &self->sites->list[i];
         struct leak_finding finding = {.site = (uint32_t)i,
+                                       .stacks = 1,
+                                       .example = (uint32_t)i,
                                        .model = site->model,
                                        .node = site->node,
                                        .live_bytes = site->live_bytes,
@@ -178,8 +180,8 @@ static int name_owners(struct owners *owners, const struct leaks *self) {
         if (!site->model && !site->node) continue;
         struct leak_finding *last = owners->count ? &owners->list[owners->count - 1] : NULL;
         if (!last || last->model != site->model || last->node != site->node)
-            owners->list[owners->count++] =
-                (struct leak_finding){.site = LEAK_NO_SITE, .model = site->model, .node = site->node};
+            owners->list[owners->count++] = (struct leak_finding){
+                .site = LEAK_NO_SITE, .example = LEAK_NO_SITE, .model = site->model, .node = site->node};
         owners->of[order[i]] = owners->count;
     }
     free(order);
@@ -194,6 +196,27 @@ static int gather(const struct owners *owners, const struct leak_entries *from, 
         if (owner && leak_entries_add(to, owner - 1, from->list[i].change) < 0) return -1;
     }
     return leak_entries_sort(to, owners->count, points);
+}
+
+/* Of each owner the site that runs left most at, after they had warmed up. 0, or -1. */
+static int choose_examples(const struct leaks *self, struct owners *owners) {
+    const struct leak_entries *left = &self->sites->left;
+    uint32_t warm_up = leak_warm_up(self->sites->run_count);
+    int64_t *most = calloc(owners->count + 1, sizeof *most);
+    if (!most) return -1;
+    for (size_t i = 0; i < left->count;) {
+        uint32_t site = left->list[i].site, owner = owners->of[site];
+        int64_t sum = 0;
+        for (; i < left->count && left->list[i].site == site; i++)
+            if (left->list[i].change.point >= warm_up) sum = leak_sum(sum, left->list[i].change.bytes);
+        if (!owner || sum <= 0) continue;
+        owners->list[owner - 1].stacks++;
+        if (sum <= most[owner - 1]) continue;
+        most[owner - 1] = sum;
+        owners->list[owner - 1].example = site;
+    }
+    free(most);
+    return 0;
 }
 
 static int judge_owners(struct leaks *self, struct owners *owners) {
@@ -225,6 +248,7 @@ static int search_owners(struct leaks *self) {
         result = gather(&owners, &sites->left, &owners.left, sites->run_count);
     }
     if (result == 0) result = gather(&owners, &sites->moved, &owners.moved, sites->point_count);
+    if (result == 0) result = choose_examples(self, &owners);
     if (result == 0) result = judge_owners(self, &owners);
     free(owners.of);
     free(owners.list);

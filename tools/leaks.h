@@ -13,6 +13,8 @@ enum { LEAKS_PLACES = 3, LEAK_NO_SITE = UINT32_MAX };
 /* A site that keeps growing; or an owner that does, at sites none of which does by itself: then there is no site. */
 struct leak_finding {
     uint32_t site;        /* or LEAK_NO_SITE */
+    uint32_t stacks;      /* at so many it grew; of an owner the one that grew most is the */
+    uint32_t example;     /* site to show, or LEAK_NO_SITE */
     uint32_t model, node; /* names; 0: none */
     uint64_t live_bytes, live_blocks;
     uint32_t oldest, newest; /* of what is left: run indices. UINT32_MAX: it is in no run */

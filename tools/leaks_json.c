@@ -103,7 +103,7 @@ static void json_run_name(struct json *json, const char *key, const struct leaks
 static void json_finding(struct json *json, const struct leaks *self, struct json_stacks *stacks,
                          const struct leak_finding *finding) {
     const struct leak_judgement *judged = &finding->judged;
-    const struct leak_site *site = finding->site == LEAK_NO_SITE ? NULL : &self->sites->list[finding->site];
+    const struct leak_site *site = finding->example == LEAK_NO_SITE ? NULL : &self->sites->list[finding->example];
     json_object(json, NULL);
     json_name(json, "model", self, finding->model);
     json_origin(json, self, finding->model);
@@ -121,6 +121,7 @@ static void json_finding(struct json *json, const struct leaks *self, struct jso
     json_run_name(json, "oldest_run", self, finding->oldest);
     json_run_name(json, "newest_run", self, finding->newest);
     json_holders(json, leaks_holders(self, finding->model));
+    json_number(json, "stacks", finding->stacks);
     if (site && !self->sites->sampled)
         json_place(json, stacks, site->stack, site->module);
     else

@@ -149,7 +149,7 @@ static void print_finding(const struct leaks *self, const struct leaks_view *vie
     struct margin margin = {.width = INDENT};
     struct innermost stack = {.count = 0};
     struct text_line model, node;
-    const struct leak_site *site = finding->site != LEAK_NO_SITE ? &self->sites->list[finding->site] : NULL;
+    const struct leak_site *site = finding->example != LEAK_NO_SITE ? &self->sites->list[finding->example] : NULL;
     const char *otherwise = "(many call stacks, none of which grows by itself)";
     if (site && site->stack && view->symbols) innermost_of(&stack, self->image, view->symbols, site->stack);
     if (site)
@@ -160,6 +160,11 @@ static void print_finding(const struct leaks *self, const struct leaks_view *vie
     site_owners(&margin, owner_text(self, finding->model, &model), owner_text(self, finding->node, &node), NULL);
     print_evidence(self, &margin, finding);
     print_holders(&margin, leaks_holders(self, finding->model));
+    if (finding->site == LEAK_NO_SITE) {
+        char line[80];
+        snprintf(line, sizeof line, "at %s call stacks, most at this one:", text_count(finding->stacks).s);
+        site_line(&margin, line);
+    }
     site_lines(&margin, &stack, otherwise);
 }
 
