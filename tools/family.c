@@ -11,7 +11,26 @@
 
 enum { CHAIN_MOST = 4096 };
 
-bool family_adopt(void) { return prctl(PR_SET_CHILD_SUBREAPER, 1) == 0; }
+/* What was our child before the program started (of a shell that became us): by the tick alone they are not told apart. */
+static struct proc_table brought_along;
+
+static void keep_children(struct proc_table *table) {
+    size_t kept = 0;
+    for (size_t i = 0; i < table->count; i++)
+        if (table->entries[i].parent == getpid()) table->entries[kept++] = table->entries[i];
+    table->count = kept;
+}
+
+bool family_adopt(void) {
+    proc_table_clear(&brought_along);
+    if (proc_table_read(&brought_along) == 0) keep_children(&brought_along);
+    return prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
+}
+
+static bool was_brought_along(const struct proc_entry *entry) {
+    const struct proc_entry *before = proc_table_find(&brought_along, entry->pid);
+    return before && before->start_ticks == entry->start_ticks;
+}
 
 void family_begin(struct family *family, pid_t main) {
     struct process process;
@@ -34,13 +53,13 @@ void family_end(struct family *family) {
 
 /* --- which of them are ours --- */
 
-/* What was our child before the program started (of a shell that became us) is none of it, nor are its children. */
+/* What was brought along is none of it, nor are its children. */
 static signed char is_ours(const struct family *family, const struct proc_table *table, struct proc_entry *entry,
                            int depth) {
     if (entry->mark || depth == CHAIN_MOST) return entry->mark;
     if (entry->pid == family->main)
         entry->mark = entry->start_ticks == family->main_start ? 1 : -1;
-    else if (entry->start_ticks < family->main_start || entry->pid == getpid())
+    else if (entry->start_ticks < family->main_start || entry->pid == getpid() || was_brought_along(entry))
         entry->mark = -1;
     else if (entry->parent == getpid())
         entry->mark = 1;

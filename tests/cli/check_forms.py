@@ -1,5 +1,5 @@
 """The forms of a verdict, with owners whose names try to be more than names: each is read by a parser of its own."""
-import json, pathlib, re, shutil, sys
+import json, os, pathlib, re, shutil, sys
 import xml.etree.ElementTree
 import support
 from support import memstow
@@ -21,7 +21,8 @@ for number, name in enumerate(names):
     library.memstow_scope_leave(owner)
 os._exit(0)
 ''')
-COMMAND = [sys.executable, "-I", program]
+os.environ["PYTHONMALLOC"] = "malloc" # no mebibyte for its objects now and then, in the scope of whoever needs it
+COMMAND = [sys.executable, program]
 
 
 def check(leak, *options, status=0):
