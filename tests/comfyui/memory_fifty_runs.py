@@ -8,4 +8,4 @@ leave no dead identity behind."""
 from _comfy import MB
 from _many_runs import measure
 
-measure(30, 50, 4 * MB)
+measure(30, 50, 4 * MB, with_retained=True)
