@@ -233,14 +233,13 @@ class Runs:
         Python objects."""
         if not identities:
             return set(), {}
-        models = [identity.model for identity in identities]
         keys = {identity.owner.id: identity for identity in identities}
         targets = set().union(*(identity.ids() for identity in identities))
         for identity in self.registry.all(): # outputs that lead to another model may lead to this one, too
             identity.outputs = {key: entry for key, entry in identity.outputs.items() if not caches.reaches(entry, targets)}
         self.button.parts.keep(identities)
         unload.drop(identities, executor)
-        unload.collect_if_alive(models)
+        gc.collect() # models often lie in cycles, and what came with them: a tokenizer has megabytes
         gone = {number for number, identity in keys.items() if identity.model() is None}
         alive = {}
         for number in set(keys) - gone:

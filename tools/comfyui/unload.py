@@ -1,6 +1,5 @@
 """What frees: the models that a policy names, and ComfyUI's own ways to free everything, which leave kept models alone once
 some model has policy stow or free. Everything here runs on the worker thread."""
-import gc
 import os
 from typing import Any, Callable, Iterable
 
@@ -50,12 +49,6 @@ def drop(identities: Iterable[Identity], executor: Any) -> list[str]:
     unload(lambda patcher: id(patcher.model) in models)
     removed = caches.evict(executor.caches, targets) if executor is not None else []
     return removed
-
-
-def collect_if_alive(models: list) -> None:
-    """Models often lie in cycles: a collection frees those."""
-    if any(model() is not None for model in models):
-        gc.collect()
 
 
 class Button:
