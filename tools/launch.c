@@ -1,6 +1,7 @@
 /* launch.c — starts a program, and waits until it ends; see launch.h.
  * Signals are never handled but waited for: blocked here, and given back to the child as they were. */
 #include "launch.h"
+#include "duration.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,12 +11,6 @@
 #include <unistd.h>
 
 enum { TICK_NS = 500000000 };
-
-static uint64_t now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* Stops from the terminal (Ctrl-Z) reach memstow as well as the program, since both are in its foreground group:
  * they are left alone, and both stop and go on together. */
@@ -54,7 +49,7 @@ int launch_start(struct launch *launch, char **argv, void (*prepare)(void *conte
     waited_signals(&set);
     sigaction(SIGCHLD, &usual, &launch->outer_child_action);
     sigprocmask(SIG_BLOCK, &set, &launch->outer_mask);
-    launch->elapsed_ns = now_ns(); /* the start, until it has ended */
+    launch->elapsed_ns = duration_now(); /* the start, until it has ended */
     launch->pid = fork();
     if (launch->pid == 0) run_child(launch, argv, prepare, context, report[1]);
     int error = launch->pid < 0 ? errno : 0;
@@ -68,7 +63,7 @@ int launch_start(struct launch *launch, char **argv, void (*prepare)(void *conte
 static void take_end(struct launch *launch, int status) {
     launch->ended = true;
     launch->status = status;
-    launch->elapsed_ns = now_ns() - launch->elapsed_ns;
+    launch->elapsed_ns = duration_now() - launch->elapsed_ns;
 }
 
 /* Who waits for one child leaves alone those that an exec may have brought along. */
@@ -107,9 +102,9 @@ int launch_next(struct launch *launch, uint64_t timeout_ns) {
 
 void launch_wait(struct launch *launch, void (*tick)(void *context), void *context) {
     while (!launch->ended) {
-        uint64_t before = now_ns();
+        uint64_t before = duration_now();
         launch_next(launch, tick ? TICK_NS : UINT64_MAX);
-        if (tick && !launch->ended && now_ns() - before >= TICK_NS) tick(context);
+        if (tick && !launch->ended && duration_now() - before >= TICK_NS) tick(context);
     }
 }
 
