@@ -329,7 +329,8 @@ static int measure(struct leaks *self) {
 int leaks_find(struct leaks *self, struct leak_sites *sites, const struct image *image, uint64_t floor) {
     *self = (struct leaks){.image = image, .sites = sites, .floor = floor};
     make_rules(self);
-    if (search_sites(self) < 0 || search_owners(self) < 0 || leaks_find_retired(self) < 0 || measure(self) < 0)
+    if (search_sites(self) < 0 || search_owners(self) < 0 || leaks_find_holders(self) < 0 ||
+        leaks_find_retired(self) < 0 || measure(self) < 0)
         return -1;
     if (self->count) qsort(self->list, self->count, sizeof *self->list, by_growth);
     if (self->kept_count) qsort(self->kept, self->kept_count, sizeof *self->kept, by_growth);
@@ -340,6 +341,7 @@ void leaks_clear(struct leaks *self) {
     free(self->list);
     free(self->kept);
     free(self->retired);
+    free(self->holders);
     *self = (struct leaks){0};
 }
 

@@ -27,8 +27,9 @@ struct leak_finding {
 struct leak_retired {
     uint32_t name, owners;
     uint64_t live_bytes, live_blocks, allocated_bytes;
-    uint32_t runs_since; /* that ended after the first of them was retired */
-    bool is_leak;        /* else it is little of what they had, or they were retired just now */
+    uint64_t old_live_bytes, old_allocated_bytes; /* of those that were retired before the last run ended */
+    uint32_t runs_since;                          /* that ended after the first of them was retired */
+    bool is_leak; /* else it is little of what they had, or they were retired just now */
     struct jsontext holders;
     struct leak_place {
         uint32_t stack, module;
@@ -53,6 +54,8 @@ struct leaks {
     size_t count, room;
     struct leak_retired *retired; /* leaks first */
     size_t retired_count, retired_leaks;
+    struct jsontext *holders; /* by name */
+    uint32_t holders_count;
     struct leak_rest rest[LEAK_VERDICTS];
     struct leak_finding *kept; /* that grow, with policy keep: they are no leaks */
     size_t kept_count, kept_room;
@@ -69,6 +72,7 @@ void leaks_clear(struct leaks *self);
 size_t leaks_total(const struct leaks *self);
 
 /* leaks_retired.c: between leaks.c and it. */
+int leaks_find_holders(struct leaks *self);
 int leaks_find_retired(struct leaks *self);
 /* Whose memory it is that a name has by the last HELD line of the trace; length 0: there is none. */
 struct jsontext leaks_holders(const struct leaks *self, uint32_t name);

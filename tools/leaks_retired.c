@@ -29,21 +29,24 @@ static bool is_held_line(struct jsontext line, uint64_t *owner, struct jsontext 
            jsontext_member(line, "holders", holders) && holders->length && holders->at[0] == '[';
 }
 
-static bool is_called(const struct leaks *self, uint64_t owner, const struct leak_name *name) {
-    const struct snap_owner *found = owner <= UINT32_MAX ? image_owner(self->image, (uint32_t)owner) : NULL;
-    return found && found->kind == name->kind && strcmp(image_string(self->image, found->name), name->name) == 0 &&
-           strcmp(image_string(self->image, found->origin), name->origin) == 0;
+int leaks_find_holders(struct leaks *self) {
+    struct jsontext holders;
+    struct trace_line line;
+    uint64_t owner;
+    self->holders_count = self->sites->name_count;
+    self->holders = calloc(self->holders_count + 1, sizeof *self->holders);
+    if (!self->holders) return -1;
+    for (size_t at = 0; trace_lines_next(self->image, &at, &line);) {
+        if (!is_held_line(line.object, &owner, &holders) || owner > UINT32_MAX) continue;
+        uint32_t name = leak_sites_name(self->sites, self->image, (uint32_t)owner);
+        if (name == UINT32_MAX) return -1;
+        if (name < self->holders_count) self->holders[name] = holders; /* else it has no memory */
+    }
+    return 0;
 }
 
 struct jsontext leaks_holders(const struct leaks *self, uint32_t name) {
-    struct jsontext found = {"", 0}, holders;
-    struct trace_line line;
-    uint64_t owner;
-    if (!name) return found;
-    for (size_t at = 0; trace_lines_next(self->image, &at, &line);)
-        if (is_held_line(line.object, &owner, &holders) && is_called(self, owner, self->sites->names[name]))
-            found = holders;
-    return found;
+    return name && name < self->holders_count ? self->holders[name] : (struct jsontext){"", 0};
 }
 
 /* --- owners by name --- */
@@ -67,34 +70,62 @@ static struct had *sum_owners(const struct image *image) {
     return had;
 }
 
-static uint32_t runs_since(const struct leaks *self, uint64_t when) {
+/* When runs ended, in order. */
+struct ends {
+    uint64_t *list;
+    size_t count;
+};
+
+static int by_time(const void *left, const void *right) {
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return a < b ? -1 : a > b;
+}
+
+static int find_ends(const struct leaks *self, struct ends *ends) {
     const struct leak_sites *sites = self->sites;
-    uint32_t count = 0;
-    for (uint32_t i = sites->run_count; i-- > 0; count++) {
+    *ends = (struct ends){calloc(sites->run_count + 1, sizeof *ends->list), 0};
+    if (!ends->list) return -1;
+    for (uint32_t i = 0; i < sites->run_count; i++) {
         const struct snap_owner *run = image_owner(self->image, sites->runs[i]);
-        if (run && run->end_ns <= when) break;
+        if (run) ends->list[ends->count++] = run->end_ns;
     }
-    return count;
+    qsort(ends->list, ends->count, sizeof *ends->list, by_time);
+    return 0;
 }
 
-/* Retired in the run that ended last, or after it: what it had may be about to go. */
-static bool is_just_gone(const struct leaks *self, const struct leak_retired *retired) {
-    return self->sites->run_count && self->image->header.state == SNAP_RUNNING && !retired->runs_since;
+/* So many runs ended after that. */
+static uint32_t runs_since(const struct ends *ends, uint64_t when) {
+    size_t low = 0, high = ends->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (ends->list[middle] <= when)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return (uint32_t)(ends->count - low);
 }
 
-static void judge(const struct leaks *self, struct leak_retired *retired) {
-    retired->is_leak = retired->live_bytes >= LITTLE && retired->live_bytes >= retired->allocated_bytes / SHARE &&
-                       !is_just_gone(self, retired);
+/* No run has ended since it was retired: what it had may be about to go. */
+static bool is_just_gone(const struct leaks *self, uint32_t since) {
+    return self->sites->run_count && self->image->header.state == SNAP_RUNNING && !since;
 }
 
-static void add_owner(struct leaks *self, const struct snap_owner *owner, const struct had *had,
-                      struct leak_retired *to) {
-    uint32_t since = runs_since(self, owner->end_ns);
+static bool is_too_much(uint64_t live, uint64_t allocated) { return live >= LITTLE && live >= allocated / SHARE; }
+
+/* Each is judged by itself, too: one that leaks all it had is not hidden by many that left a little. */
+static void add_owner(struct leaks *self, const struct ends *ends, const struct snap_owner *owner,
+                      const struct had *had, struct leak_retired *to) {
+    uint32_t since = runs_since(ends, owner->end_ns);
     to->owners++;
     to->live_bytes += had->live_bytes;
     to->live_blocks += had->live_blocks;
     to->allocated_bytes += had->allocated;
     if (since > to->runs_since) to->runs_since = since;
+    if (is_just_gone(self, since)) return;
+    to->old_live_bytes += had->live_bytes;
+    to->old_allocated_bytes += had->allocated;
+    to->is_leak |= is_too_much(had->live_bytes, had->allocated);
 }
 
 /* --- where it was allocated --- */
@@ -184,7 +215,7 @@ static uint32_t group_of(struct leaks *self, uint32_t *by_name, uint32_t name) {
     return by_name[name];
 }
 
-static int make_groups(struct leaks *self, uint32_t *groups, const struct had *had) {
+static int make_groups(struct leaks *self, uint32_t *groups, const struct had *had, const struct ends *ends) {
     const struct image *image = self->image;
     struct leak_sites *names = self->sites; /* all owners with memory have one there */
     uint32_t *by_name = calloc(names->name_count + 1, sizeof *by_name);
@@ -198,32 +229,41 @@ static int make_groups(struct leaks *self, uint32_t *groups, const struct had *h
         uint32_t known = names->name_count, name = leak_sites_name(names, image, image->owners[i].id);
         if (!name || name == UINT32_MAX || name >= known) continue;
         groups[i] = group_of(self, by_name, name);
-        add_owner(self, &image->owners[i], &had[i], &self->retired[groups[i] - 1]);
+        add_owner(self, ends, &image->owners[i], &had[i], &self->retired[groups[i] - 1]);
     }
     free(by_name);
     return 0;
 }
 
-static void mark_findings(struct leaks *self) {
-    for (size_t i = 0; i < self->count; i++)
-        for (size_t k = 0; k < self->retired_count; k++)
-            self->list[i].is_retired |= self->list[i].model && self->list[i].model == self->retired[k].name;
+static int mark_findings(struct leaks *self) {
+    bool *retired = calloc(self->sites->name_count + 1, sizeof *retired);
+    if (!retired) return -1;
+    for (size_t i = 0; i < self->retired_count; i++) retired[self->retired[i].name] = true;
+    for (size_t i = 0; i < self->count; i++) self->list[i].is_retired |= retired[self->list[i].model];
+    free(retired);
+    return 0;
+}
+
+static void judge_groups(struct leaks *self) {
+    for (size_t i = 0; i < self->retired_count; i++) {
+        struct leak_retired *retired = &self->retired[i];
+        retired->is_leak |= is_too_much(retired->old_live_bytes, retired->old_allocated_bytes);
+        self->retired_leaks += retired->is_leak;
+        retired->holders = leaks_holders(self, retired->name);
+    }
+    if (self->retired_count) qsort(self->retired, self->retired_count, sizeof *self->retired, worst_first);
 }
 
 int leaks_find_retired(struct leaks *self) {
+    struct ends ends = {NULL, 0};
     struct had *had = sum_owners(self->image);
     uint32_t *groups = calloc(self->image->owner_count + 1, sizeof *groups);
-    int result = had && groups ? make_groups(self, groups, had) : -1;
+    int result = had && groups && find_ends(self, &ends) == 0 ? make_groups(self, groups, had, &ends) : -1;
     if (result == 0 && self->retired_count) result = find_places(self, groups);
+    free(ends.list);
     free(had);
     free(groups);
     if (result < 0) return -1;
-    for (size_t i = 0; i < self->retired_count; i++) {
-        judge(self, &self->retired[i]);
-        self->retired_leaks += self->retired[i].is_leak;
-        self->retired[i].holders = leaks_holders(self, self->retired[i].name);
-    }
-    if (self->retired_count) qsort(self->retired, self->retired_count, sizeof *self->retired, worst_first);
-    mark_findings(self);
-    return 0;
+    judge_groups(self);
+    return mark_findings(self);
 }
