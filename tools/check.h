@@ -31,6 +31,13 @@ void check_folder_remove(const struct check *check); /* unless it is to be kept 
 /* "RUN-n" in the folder. */
 int check_folder_of_run(const struct check *check, const char *what, uint32_t n, char *path, size_t size);
 
+/* check_launch.c: from here on signals end the check in order. */
+void check_launch_begin(void);
+/* 0; or, after complaining, 128 and the number of the signal by which somebody wants us to end. */
+int check_interrupted(void);
+/* Starts that command, and waits until it ends: the same, and its exit status. What it prints goes to standard error. */
+int check_launch(char **argv, const char *name, int *status);
+
 /* check_program.c: runs the program, until it is clear that nothing is over a limit. */
 int check_program(struct check *check);
 /* check_comfy.c: runs a workflow in a ComfyUI. */

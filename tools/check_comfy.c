@@ -3,7 +3,6 @@
  * are of one process, so there is something to compare with even without a baseline: the first runs. */
 #include "check.h"
 #include "commands.h"
-#include "launch.h"
 #include "tally.h"
 #include "text.h"
 
@@ -27,12 +26,8 @@ static bool find_helper(char *path, const char *command) {
 }
 
 static int wait_for_helper(char **argv) {
-    struct launch launch = {0};
-    int error = launch_start(&launch, argv, launch_say_to_stderr, NULL);
-    if (!error) launch_wait(&launch, NULL, NULL);
-    launch_forget(&launch);
-    if (error) complain("python3: %s", strerror(error));
-    int status = error ? EXIT_PROGRAM : launch_exit_code(&launch);
+    int status = 0, code = check_launch(argv, "python3", &status);
+    if (code != EXIT_FINE) return code;
     return status == 0 || status == EXIT_USAGE ? status : EXIT_PROGRAM;
 }
 

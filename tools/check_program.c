@@ -3,7 +3,6 @@
  * output is the verdict's. All programs that a run starts count together. */
 #include "check.h"
 #include "commands.h"
-#include "launch.h"
 #include "tally.h"
 #include "text.h"
 
@@ -33,16 +32,6 @@ static char **command_line(const struct check *check, char *output, char *stacks
     return argv;
 }
 
-static int start_and_wait(char **argv) {
-    struct launch launch = {0};
-    int error = launch_start(&launch, argv, launch_say_to_stderr, NULL);
-    if (!error) launch_wait(&launch, NULL, NULL);
-    launch_forget(&launch);
-    if (!error) return launch_exit_code(&launch);
-    complain("memstow run: %s", strerror(error));
-    return EXIT_PROGRAM;
-}
-
 /* "--name=value", or NULL without a value. The caller frees it. */
 static char *option(const char *name, const char *value) {
     char *text = NULL;
@@ -55,12 +44,12 @@ static int run_once(const struct check *check, const char *folder, const char *w
     snprintf(output, sizeof output, "%s/run.mst", folder);
     char *stacks = option("stacks", check->stacks), *follow = option("follow", check->follow);
     char **argv = command_line(check, output, stacks, follow);
-    int code = argv ? start_and_wait(argv) : EXIT_PROGRAM;
+    int status = EXIT_PROGRAM, code = argv ? check_launch(argv, "memstow run", &status) : EXIT_FINE;
     free(argv);
     free(stacks);
     free(follow);
-    if (code == 0) return EXIT_FINE;
-    complain("%s %u exited with %d: what fails by itself is not checked", what, n, code);
+    if (code != EXIT_FINE || status == 0) return code;
+    complain("%s %u exited with %d: what fails by itself is not checked", what, n, status);
     return EXIT_PROGRAM;
 }
 

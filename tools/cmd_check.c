@@ -64,7 +64,8 @@ static int help(void) {
          "                       (default: --text); several may be asked for\n"
          "\n"
          "Exit code: 0 fine, or a warning; 1 over a limit; 2 wrong usage; 3 a file cannot\n"
-         "be read or written; 4 CMD failed by itself.");
+         "be read or written; 4 CMD failed by itself; 128 and the number of a signal that\n"
+         "ended the check.");
     return finish_output(EXIT_FINE);
 }
 
@@ -272,9 +273,11 @@ static int tell(const struct check *check) {
 }
 
 static int run(struct check *check) {
+    check_launch_begin();
     int code = check_folder_make(check);
     if (code == EXIT_FINE) code = check->comfy ? check_comfy(check) : check_program(check);
     check_folder_remove(check);
+    if (code == EXIT_FINE) code = check_interrupted();
     if (code != EXIT_FINE) return code;
     return check->update ? save_baseline(check) : tell(check);
 }

@@ -1,7 +1,9 @@
 """memstow check --comfy against a stand-in for ComfyUI's server (a double, no ComfyUI): what it is asked, what it finds, and what
 is said when the server or the workflow fails. tests/comfyui/check.py does it with a real one."""
-import json, os, pathlib, re, sys
+import json, os, pathlib, re, signal, subprocess, sys, time
 import support
+
+os.environ["http_proxy"] = "http://127.0.0.1:9" # nobody is there: a proxy is not asked for a server on this machine
 
 pathlib.Path("double.py").write_text('''
 """Answers as much of ComfyUI's API as the check asks for. Its workflow keeps `kilobytes` of each run."""
@@ -31,7 +33,12 @@ class Double(http.server.BaseHTTPRequestHandler):
         history[number] = {"status": {"status_str": status, "messages": [["execution_error", {"node": "1"}]]}}
         self.answer(200, {"prompt_id": number})
 
-import os
+def slowly(*_):
+    print(os.getpid(), file=open("asked", "a"), flush=True)
+    threading.Timer(3, os._exit, (0,)).start()
+
+import os, signal, threading
+if "--slow" in sys.argv: signal.signal(signal.SIGTERM, slowly)
 print("the server says")
 http.server.HTTPServer(("127.0.0.1", port), Double).serve_forever()
 ''')
@@ -84,5 +91,17 @@ pathlib.Path("broken.json").write_text('{"1":')
 for name, message in (("ui.json", "ui.json: not a workflow in ComfyUI's API format"), ("broken.json", "broken.json: "), ("none.json", "none.json")):
     assert message in check(f"--comfy={name}", status=2).stderr
 assert "--peak and --comfy exclude each other" in check("--comfy=clean.json", "--peak", status=2).stderr
+
+pathlib.Path("prompts").write_text("")
+# Interrupted, and again while the server takes its time to end: it is waited for.
+process = support.start(support.MEMSTOW, "check", f"--comfy={workflow('clean.json')}", "--runs=1000", "--", sys.executable, "-I", "double.py",
+                        "--slow", start_new_session=True, stderr=subprocess.PIPE, text=True)
+support.wait_for(lambda: pathlib.Path("prompts").read_text().count("\n") > 1, what="a run")
+os.killpg(process.pid, signal.SIGTERM)
+support.wait_for(pathlib.Path("asked").exists, what="the server to be asked to end")
+time.sleep(0.3)
+os.killpg(process.pid, signal.SIGINT)
+errors = process.communicate(timeout=60)[1]
+assert process.returncode in (128 + signal.SIGTERM, 128 + signal.SIGINT), (process.returncode, errors)
 left = [p for p in pathlib.Path("/proc").glob("[0-9]*/cwd") if os.access(p, os.R_OK) and os.path.exists(p) and os.readlink(p) == str(support.HERE)]
 assert [int(p.parent.name) for p in left if int(p.parent.name) != os.getpid()] == [], "nothing is left running"

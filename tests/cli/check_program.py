@@ -1,7 +1,7 @@
 # needs: cc
 """memstow check: a program that leaks fails, one that does not passes after its first run, and each kind of failure has its
 exit code."""
-import json, os, pathlib, re
+import json, os, pathlib, re, signal, subprocess
 import support
 from support import memstow
 
@@ -112,6 +112,19 @@ done = check(3, options=("--baseline=base.txt",), status=4)
 assert "memstow: warm-up 1 exited with 3: what fails by itself is not checked\n" in done.stderr, done.stderr
 assert "exited with 127" in memstow("check", "--baseline=base.txt", "--", "/nowhere/prog", status=4).stderr
 assert "no command given" in memstow("check", "--baseline=base.txt", status=2).stderr
+
+# Who interrupts a check ends all of it, even where the program takes a signal for a wish and exits with 0.
+pathlib.Path("server.sh").write_text("trap 'exit 0' TERM; echo x >> started; while :; do sleep 0.1; done")
+for target in (os.kill, os.killpg):
+    pathlib.Path("started").write_text("")
+    process = support.start(support.MEMSTOW, "check", "--baseline=base.txt", "--", "sh", "server.sh", start_new_session=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    support.wait_for(lambda: pathlib.Path("started").read_text(), what="the program")
+    target(process.pid, signal.SIGTERM)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM and not output, (process.returncode, output)
+    assert errors.endswith("memstow: ended by signal 15: nothing is said of what was checked\n"), errors
+    assert pathlib.Path("started").read_text() == "x\n"
 assert not list(temporary.iterdir()), "nothing is left"
 document = json.loads(check(options=("--baseline=base.txt", "--json")).stdout)
 assert (document["format"], document["result"], document["runs"], document["over"]) == ("memstow-check", "pass", 1, 0)

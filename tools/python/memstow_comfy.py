@@ -21,6 +21,8 @@ import urllib.request
 
 SEEDS = ("seed", "noise_seed")
 START_SECONDS, RUN_SECONDS, END_SECONDS = 300, 3600, 20
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({})) # http_proxy does not know who answers on this machine
 
 
 class Failure(Exception):
@@ -98,7 +100,7 @@ class Server:
         data = None if document is None else json.dumps(document).encode()
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data, {"Content-Type": "application/json"})
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
+            with DIRECT.open(request, timeout=30) as answer:
                 return json.loads(answer.read() or b"null")
         except urllib.error.HTTPError as error:
             if path == "/prompt":
@@ -124,8 +126,9 @@ class Server:
 
     def find_pid(self):
         """The process that listens at the port: what was started may be a script that started it."""
-        sockets = {f"socket:[{line.split()[9]}]" for name in ("tcp", "tcp6")
-                   for line in pathlib.Path(f"/proc/net/{name}").read_text().split("\n")[1:-1]
+        tables = [pathlib.Path(f"/proc/net/{name}") for name in ("tcp", "tcp6")] # a kernel may be without IPv6
+        sockets = {f"socket:[{line.split()[9]}]" for table in tables if table.exists()
+                   for line in table.read_text().split("\n")[1:-1]
                    if line.split()[3] == "0A" and int(line.split()[1].rsplit(":", 1)[1], 16) == self.port}
         for pid in self.descendants(self.process.pid):
             for file in pathlib.Path(f"/proc/{pid}/fd").glob("*"):
@@ -163,7 +166,9 @@ class Server:
             raise Failure(4, f"no snapshot could be taken: memstow snapshot exited with {done.returncode}")
 
     def stop(self):
-        """Asks it to end, then ends it; what it started ends with it."""
+        """Asks it to end, then ends it; what it started ends with it. Whoever is impatient meanwhile does not keep it alive."""
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
         for sent in (signal.SIGTERM, signal.SIGKILL):
             try:
                 os.killpg(self.process.pid, sent)
@@ -199,7 +204,7 @@ def interrupted(number, _frame):
 
 
 def main():
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in SIGNALS:
         signal.signal(number, interrupted)
     try:
         check(arguments())
