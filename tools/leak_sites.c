@@ -350,7 +350,19 @@ int leak_sites_halve(struct leak_sites *self) {
     return leak_entries_sort(&self->moved, self->count, self->point_count);
 }
 
+/* Of sites that had nothing at the last point nobody asks how they came and went: what they changed would push out the
+ * past of the others. */
+static void forget_gone(struct leak_sites *self) {
+    size_t kept = 0;
+    for (size_t i = 0; i < self->moved.count; i++) {
+        const struct leak_site *site = &self->list[self->moved.list[i].site];
+        if (site->last_bytes || site->last_blocks) self->moved.list[kept++] = self->moved.list[i];
+    }
+    self->moved.count = kept;
+}
+
 static int make_room_for_point(struct leak_sites *self) {
+    if (self->moved.count >= LEAK_CHANGES_MOST) forget_gone(self);
     if (self->point_count < LEAK_POINTS_MOST && self->moved.count < LEAK_CHANGES_MOST) return 0;
     return self->point_count > 1 ? leak_sites_halve(self) : 0;
 }

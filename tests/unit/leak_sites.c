@@ -117,6 +117,24 @@ Test(leak_sites, readings_are_bounded) {
     free(process);
 }
 
+/* What came and went, however often, takes no reading from what is there. */
+Test(leak_sites, sites_that_are_gone_make_room) {
+    struct process *process = make();
+    take_points(process, 0, 20);
+    struct leak_site *gone = leak_sites_find(&sites, 0, 0, 1),
+                     *here = leak_sites_look(&sites, 0, 0, sites.list[0].path);
+    uint32_t at = (uint32_t)(gone - sites.list);
+    for (int i = 0; i < LEAK_CHANGES_MOST; i++)
+        cr_assert_eq(leak_entries_add(&sites.moved, at, (struct leak_change){i % 20, i % 2 ? -64 : 64, 0, 0}), 0);
+    take_points(process, 20, 21);
+    cr_expect_eq(sites.point_count, 21);
+    cr_expect_eq(sum_of(at), 0);
+    cr_expect_eq(sum_of(0), 2100);
+    cr_expect_eq(here->live_bytes, 2100);
+    leak_sites_end(&sites);
+    free(process);
+}
+
 Test(leak_sites, a_series_is_read_as_it_was_written) {
     static struct leak_sites again;
     struct process *process = make();
