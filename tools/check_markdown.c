@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Fenced by one backtick more than the text has in a row. */
-static void put_code(FILE *to, const char *text) {
+static void put_code(FILE *to, const char *text, bool cell) {
     size_t longest = 0, row = 0;
     for (const char *c = text; *c; c++) {
         row = *c == '`' ? row + 1 : 0;
@@ -15,7 +15,7 @@ static void put_code(FILE *to, const char *text) {
     for (size_t i = 0; i <= longest; i++) fputc('`', to);
     fputc(' ', to);
     for (const char *c = text; *c; c++) {
-        if (*c == '|') fputc('\\', to);
+        if (*c == '|' && cell) fputc('\\', to); /* elsewhere it would be shown */
         fputc((unsigned char)*c < 0x20 || *c == 0x7f ? ' ' : *c, to);
     }
     fputc(' ', to);
@@ -27,7 +27,7 @@ static void put_finding(const struct finding *finding, FILE *to) {
     char name[FIGURE_KEY_MOST];
     figure_words(finding->figure, name, sizeof name);
     fprintf(to, "| %s | ", finding->suppression ? "suppressed" : words[finding->verdict]);
-    put_code(to, text_fit(name, 300).s);
+    put_code(to, text_fit(name, 300).s, true);
     fprintf(to, " | %s | %s | %s | %s | %s |\n", finding->is_new ? "new" : text_size(finding->before[0].high).s,
             text_size(finding->now[0].low).s, text_size_change(finding->growth.bytes).s,
             text_count_change(finding->growth.blocks).s, finding->limit ? finding->limit->text : "");
@@ -40,7 +40,7 @@ static void put_suppressions(const struct check *check, FILE *to) {
         if (!check_useless(one)) continue;
         check_suppression(one, text, sizeof text);
         fprintf(to, "\n- suppression in line %u, ", one->line);
-        put_code(to, text);
+        put_code(to, text, false);
         fprintf(to, ", %s", check_useless(one));
     }
     if (check->suppressions.count) fputc('\n', to);
@@ -52,7 +52,7 @@ void check_markdown(const struct check *check, FILE *to) {
     check_command(check, command, sizeof command);
     check_runs(check, runs, sizeof runs);
     fprintf(to, "### memstow check: %s\n\n", check_result(check));
-    put_code(to, command);
+    put_code(to, command, false);
     fprintf(to, ", %s\n\n| | | before | now | grew by | blocks | limit |\n|---|---|--:|--:|--:|--:|--:|\n", runs);
     for (size_t i = 0; i < check->gate.count; i++) {
         if (check_shown(check, i))

@@ -74,6 +74,10 @@ assert len(cells) == 1 and len(table) >= 7, lines
 assert sum("**over**" in line for line in table) == 3 and "\x1b" not in "".join(lines), lines
 fence = next(line for line in table if "sh" in line and "31m" in line)
 assert "```` " in fence, fence
+# Outside of the table a bar is a bar.
+pathlib.Path("bar.txt").write_text('function="a|b"\n')
+lines = memstow("check", "--baseline=base.txt", "--runs=1", "--warm-up=0", "--suppressions=bar.txt", "--markdown", "--", *COMMAND, 0, "x|y").stdout.split("\n")
+assert any(line.endswith(" 0 x|y `, 1 of 1 run") for line in lines) and any("` function=a|b `" in line for line in lines), lines
 
 text = pathlib.Path("o.txt").read_text(errors="replace")
 assert "\x1b" not in text and "\x07" not in text and text.count("over the limit of owner:512K") == 3, text
