@@ -46,7 +46,7 @@ struct figure *figures_add(struct figures *figures, enum figure_kind kind, const
 /* The run is over. */
 void figures_end_run(struct figures *figures);
 
-/* Takes back the first run, the only one so far: it is to be added once more. */
+/* Takes back all runs: they are to be added once more. */
 void figures_again(struct figures *figures);
 
 /* NULL: there is none. */

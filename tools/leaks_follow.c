@@ -81,7 +81,7 @@ static void drop_pending(void) {
 }
 
 /* What is pending is the subject from then on. */
-static int accept(struct subject *subject, struct leak_sites *sites) {
+static int take_pending(struct subject *subject, struct leak_sites *sites) {
     if (!pending.there) return EXIT_FINE;
     subject_close(subject);
     *subject = pending.subject;
@@ -92,7 +92,7 @@ static int accept(struct subject *subject, struct leak_sites *sites) {
 }
 
 static int take_reading(pid_t pid, struct subject *subject, struct leak_sites *sites, uint32_t ended) {
-    int code = accept(subject, sites);
+    int code = take_pending(subject, sites);
     if (code == EXIT_FINE) code = subject_open_pid(&pending.subject, pid, false);
     if (code != EXIT_FINE) return code;
     pending.there = true;
@@ -104,7 +104,7 @@ static int take_reading(pid_t pid, struct subject *subject, struct leak_sites *s
 /* At the end. The first reading counts in any case. */
 static int settle(struct subject *subject, struct leak_sites *sites, bool is_gone) {
     bool too_late = is_gone && sites->point_count && now_ns() - pending.taken_ns < GRACE_NS;
-    if (!too_late) return accept(subject, sites);
+    if (!too_late) return take_pending(subject, sites);
     drop_pending();
     return EXIT_FINE;
 }
