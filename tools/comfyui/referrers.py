@@ -1,13 +1,14 @@
 """Who holds an object that should be gone: the Python objects that refer to it, outwards until something has a name — a
 variable of a module, an attribute of a class, a local variable of a function that runs. Bounded in the time that the processor
-gives it: looking at all objects once takes 50 to 100 ms in a ComfyUI. Runs on the worker thread, between two runs."""
+gives it: looking at all objects once takes 50 to 100 ms in a ComfyUI, and the longer the more objects are looked for, so that few
+are at a time. Runs on the worker thread, between two runs."""
 import gc
 import sys
 import time
 import types
 from typing import Any
 
-SECONDS, DEPTH, MOST, WIDE = 1.0, 6, 8, 2000
+SECONDS, DEPTH, MOST, WIDE, AT_ONCE = 1.0, 6, 8, 2000, 50
 
 
 def _modules() -> dict:
@@ -41,46 +42,58 @@ def _step(container: Any, thing: Any, path: str) -> str:
     return f" → {type(container).__qualname__}.{_name_in(container, thing)}{path}"
 
 
+def _named(container: Any, thing: Any, path: str, modules: dict) -> str:
+    """The whole path, if it begins here; else \"\"."""
+    if id(container) in modules:
+        return f"{modules[id(container)]}.{_name_in(container, thing)}{path}"
+    if isinstance(container, types.FrameType):
+        code = container.f_code
+        return f"a variable of {code.co_name} ({code.co_filename.rsplit('/', 1)[-1]}:{container.f_lineno}){path}"
+    if isinstance(container, type):
+        return f"{container.__module__}.{container.__qualname__}{path}"
+    if isinstance(container, (types.CoroutineType, types.GeneratorType, types.AsyncGeneratorType)):
+        return f"the coroutine {container.__qualname__}{path}"
+    return ""
+
+
 def holders(target: Any, ignored: set) -> list[str]:
     """What holds the target, one line a holder, those with the shortest path first. `ignored`: ids of objects of our own."""
     end, modules = time.thread_time() + SECONDS, _modules()
     paths, level, seen, found = {id(target): ""}, [target], {id(target)}, []
     ours = ignored | {id(paths), id(seen), id(found), id(modules)}
     for _depth in range(DEPTH):
-        ours |= {id(level)}
-        around = gc.get_referrers(*level)
-        inside = {id(thing): thing for thing in level}
         following = []
-        ours |= {id(around), id(inside), id(following)}
-        for container in around:
-            if id(container) in ours or id(container) in seen or container is sys._getframe():
-                continue
-            seen.add(id(container))
-            thing = next((inside[id(t)] for t in gc.get_referents(container) if id(t) in inside), None)
-            if thing is None:
-                continue
-            path = paths[id(thing)]
-            if id(container) in modules:
-                found.append(f"{modules[id(container)]}.{_name_in(container, thing)}{path}")
-            elif isinstance(container, types.FrameType):
-                found.append(f"a variable of {container.f_code.co_name} ({container.f_code.co_filename.rsplit('/', 1)[-1]}:"
-                             f"{container.f_lineno}){path}")
-            elif isinstance(container, type):
-                found.append(f"{container.__module__}.{container.__qualname__}{path}")
-            elif isinstance(container, (types.CoroutineType, types.GeneratorType, types.AsyncGeneratorType)):
-                found.append(f"the coroutine {container.__qualname__}{path}")
-            else:
-                paths[id(container)] = _step(container, thing, path)
-                following.append(container)
-            if len(found) >= MOST or time.thread_time() > end:
-                return found or _unnamed(following, paths)
+        ours |= {id(level), id(following)}
+        for first in range(0, len(level), AT_ONCE):
+            some = level[first:first + AT_ONCE]
+            ours.add(id(some))
+            around, inside = gc.get_referrers(*some), {id(thing): thing for thing in some}
+            ours |= {id(around), id(inside)}
+            for container in around:
+                if id(container) in ours or id(container) in seen or container is sys._getframe():
+                    continue
+                seen.add(id(container))
+                thing = next((inside[id(t)] for t in gc.get_referents(container) if id(t) in inside), None)
+                if thing is None:
+                    continue
+                name = _named(container, thing, paths[id(thing)], modules)
+                if name:
+                    found.append(name)
+                else:
+                    paths[id(container)] = _step(container, thing, paths[id(thing)])
+                    following.append(container)
+                if len(found) >= MOST or time.thread_time() > end:
+                    return found or _unnamed(following, paths)
+            ours -= {id(some), id(around), id(inside)} # their addresses may be others' soon
+            some = around = inside = container = thing = None
         if not following:
             break
+        ours -= {id(level), id(following)}
         level = following[:WIDE]
-        following = around = inside = None
     return found or _unnamed(level, paths)
 
 
 def _unnamed(level: list, paths: dict) -> list[str]:
-    return [f"an object of type {type(thing).__module__}.{type(thing).__qualname__}{paths.get(id(thing), '')}"
-            for thing in level[:MOST] if id(thing) in paths]
+    """As far as it was followed; the target itself holds nothing."""
+    return [f"an object of type {type(thing).__module__}.{type(thing).__qualname__}{paths[id(thing)]}"
+            for thing in level[:MOST] if paths.get(id(thing))]
