@@ -5,7 +5,8 @@
  * present runs had. So a limit counts as passed only if every one of the present runs passes it, and a growth within
  * what runs of one program differ by is none. Two consequences: one more run can only acquit, so that runs may end as
  * soon as nothing is over a limit; and if nothing changed, N runs are all above N earlier ones, by whatever amount,
- * once in C(2N, N) times at most (5: 252), whatever their distribution.
+ * once in C(2N, N) times at most (5: 252; 3: 20), whatever their distribution, if they are independent. That is for one
+ * figure; of many one is above more often.
  *
  * What suppressed call sites grew by is taken off their owners, and the total, at its highest. */
 #ifndef MEMSTOW_GATE_H
