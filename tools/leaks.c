@@ -275,14 +275,33 @@ static uint64_t last_collection(const struct image *image) {
     return when;
 }
 
-static uint32_t runs_after(const struct leaks *self, uint64_t when) {
-    uint32_t count = 0;
-    while (count < self->sites->run_count) {
-        const struct snap_owner *run = image_owner(self->image, self->sites->runs[self->sites->run_count - 1 - count]);
-        if (!run || run->end_ns <= when) break;
-        count++;
+static int by_time(const void *left, const void *right) {
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return a < b ? -1 : a > b;
+}
+
+static int find_run_ends(struct leaks *self) {
+    const struct leak_sites *sites = self->sites;
+    self->run_ends = calloc(sites->run_count + 1, sizeof *self->run_ends);
+    if (!self->run_ends) return -1;
+    for (uint32_t i = 0; i < sites->run_count; i++) {
+        const struct snap_owner *run = image_owner(self->image, sites->runs[i]);
+        self->run_ends[i] = run ? run->end_ns : 0;
     }
-    return count;
+    qsort(self->run_ends, sites->run_count, sizeof *self->run_ends, by_time);
+    return 0;
+}
+
+uint32_t leaks_runs_since(const struct leaks *self, uint64_t when) {
+    uint32_t low = 0, high = self->sites->run_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (self->run_ends[middle] <= when)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return self->sites->run_count - low;
 }
 
 /* The first reading after a collection is without garbage, those after that may have some. */
@@ -299,7 +318,7 @@ static void make_rules(struct leaks *self) {
     uint64_t collected = last_collection(self->image);
     uint32_t any = 0;
     for (uint32_t i = 0; i < sites->point_count; i++) any |= self->runs_of[i] = sites->points[i].runs;
-    if (collected) self->uncollected = runs_after(self, collected);
+    if (collected) self->uncollected = leaks_runs_since(self, collected);
     self->left_rule = (struct leak_rule){
         .points = sites->run_count, .left = true, .young = self->uncollected > IN_USE ? self->uncollected : IN_USE};
     self->moved_rule = (struct leak_rule){.points = sites->point_count,
@@ -328,6 +347,7 @@ static int measure(struct leaks *self) {
 
 int leaks_find(struct leaks *self, struct leak_sites *sites, const struct image *image, uint64_t floor) {
     *self = (struct leaks){.image = image, .sites = sites, .floor = floor};
+    if (find_run_ends(self) < 0) return -1;
     make_rules(self);
     if (search_sites(self) < 0 || search_owners(self) < 0 || leaks_find_holders(self) < 0 ||
         leaks_find_retired(self) < 0 || measure(self) < 0)
@@ -342,6 +362,7 @@ void leaks_clear(struct leaks *self) {
     free(self->kept);
     free(self->retired);
     free(self->holders);
+    free(self->run_ends);
     *self = (struct leaks){0};
 }
 

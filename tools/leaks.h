@@ -54,6 +54,7 @@ struct leaks {
     size_t count, room;
     struct leak_retired *retired; /* leaks first */
     size_t retired_count, retired_leaks;
+    uint64_t *run_ends;       /* when runs ended, in order; as many as there are */
     struct jsontext *holders; /* by name */
     uint32_t holders_count;
     struct leak_rest rest[LEAK_VERDICTS];
@@ -71,7 +72,8 @@ void leaks_clear(struct leaks *self);
 /* How many there are. */
 size_t leaks_total(const struct leaks *self);
 
-/* leaks_retired.c: between leaks.c and it. */
+/* Between leaks.c and leaks_retired.c. So many runs ended after that: */
+uint32_t leaks_runs_since(const struct leaks *self, uint64_t when);
 int leaks_find_holders(struct leaks *self);
 int leaks_find_retired(struct leaks *self);
 /* Whose memory it is that a name has by the last HELD line of the trace; length 0: there is none. */

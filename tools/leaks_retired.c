@@ -70,42 +70,6 @@ static struct had *sum_owners(const struct image *image) {
     return had;
 }
 
-/* When runs ended, in order. */
-struct ends {
-    uint64_t *list;
-    size_t count;
-};
-
-static int by_time(const void *left, const void *right) {
-    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-    return a < b ? -1 : a > b;
-}
-
-static int find_ends(const struct leaks *self, struct ends *ends) {
-    const struct leak_sites *sites = self->sites;
-    *ends = (struct ends){calloc(sites->run_count + 1, sizeof *ends->list), 0};
-    if (!ends->list) return -1;
-    for (uint32_t i = 0; i < sites->run_count; i++) {
-        const struct snap_owner *run = image_owner(self->image, sites->runs[i]);
-        if (run) ends->list[ends->count++] = run->end_ns;
-    }
-    qsort(ends->list, ends->count, sizeof *ends->list, by_time);
-    return 0;
-}
-
-/* So many runs ended after that. */
-static uint32_t runs_since(const struct ends *ends, uint64_t when) {
-    size_t low = 0, high = ends->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (ends->list[middle] <= when)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return (uint32_t)(ends->count - low);
-}
-
 /* No run has ended since it was retired: what it had may be about to go. */
 static bool is_just_gone(const struct leaks *self, uint32_t since) {
     return self->sites->run_count && self->image->header.state == SNAP_RUNNING && !since;
@@ -114,9 +78,9 @@ static bool is_just_gone(const struct leaks *self, uint32_t since) {
 static bool is_too_much(uint64_t live, uint64_t allocated) { return live >= LITTLE && live >= allocated / SHARE; }
 
 /* Each is judged by itself, too: one that leaks all it had is not hidden by many that left a little. */
-static void add_owner(struct leaks *self, const struct ends *ends, const struct snap_owner *owner,
-                      const struct had *had, struct leak_retired *to) {
-    uint32_t since = runs_since(ends, owner->end_ns);
+static void add_owner(struct leaks *self, const struct snap_owner *owner, const struct had *had,
+                      struct leak_retired *to) {
+    uint32_t since = leaks_runs_since(self, owner->end_ns);
     to->owners++;
     to->live_bytes += had->live_bytes;
     to->live_blocks += had->live_blocks;
@@ -215,7 +179,7 @@ static uint32_t group_of(struct leaks *self, uint32_t *by_name, uint32_t name) {
     return by_name[name];
 }
 
-static int make_groups(struct leaks *self, uint32_t *groups, const struct had *had, const struct ends *ends) {
+static int make_groups(struct leaks *self, uint32_t *groups, const struct had *had) {
     const struct image *image = self->image;
     struct leak_sites *names = self->sites; /* all owners with memory have one there */
     uint32_t *by_name = calloc(names->name_count + 1, sizeof *by_name);
@@ -229,7 +193,7 @@ static int make_groups(struct leaks *self, uint32_t *groups, const struct had *h
         uint32_t known = names->name_count, name = leak_sites_name(names, image, image->owners[i].id);
         if (!name || name == UINT32_MAX || name >= known) continue;
         groups[i] = group_of(self, by_name, name);
-        add_owner(self, ends, &image->owners[i], &had[i], &self->retired[groups[i] - 1]);
+        add_owner(self, &image->owners[i], &had[i], &self->retired[groups[i] - 1]);
     }
     free(by_name);
     return 0;
@@ -255,12 +219,10 @@ static void judge_groups(struct leaks *self) {
 }
 
 int leaks_find_retired(struct leaks *self) {
-    struct ends ends = {NULL, 0};
     struct had *had = sum_owners(self->image);
     uint32_t *groups = calloc(self->image->owner_count + 1, sizeof *groups);
-    int result = had && groups && find_ends(self, &ends) == 0 ? make_groups(self, groups, had, &ends) : -1;
+    int result = had && groups ? make_groups(self, groups, had) : -1;
     if (result == 0 && self->retired_count) result = find_places(self, groups);
-    free(ends.list);
     free(had);
     free(groups);
     if (result < 0) return -1;
