@@ -35,7 +35,8 @@ int check_folder_of_run(const struct check *check, const char *what, uint32_t n,
 void check_launch_begin(void);
 /* 0; or, after complaining, 128 and the number of the signal by which somebody wants us to end. */
 int check_interrupted(void);
-/* Starts that command, and waits until it ends: the same, and its exit status. What it prints goes to standard error. */
+/* Starts that command, and waits until it ends: the same, and its exit status. What it prints goes to standard error.
+ */
 int check_launch(char **argv, const char *name, int *status);
 
 /* check_program.c: runs the program, until it is clear that nothing is over a limit. */

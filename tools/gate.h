@@ -31,7 +31,7 @@ struct gate {
     const struct figures *before, *now;
     const struct thresholds *thresholds;
     struct suppressions *suppressions;
-    bool owners_only; /* call sites of the present runs are not known */
+    bool owners_only;     /* call sites of the present runs are not known */
     struct finding *list; /* the total, owners, call sites that changed; of each what grew most first */
     size_t count, over, warnings, suppressed;
 };
