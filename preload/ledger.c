@@ -90,11 +90,7 @@ static bool preallocation_holds(int fd) {
 }
 
 /* Beyond RLIMIT_FSIZE the kernel kills by SIGXFSZ: look first. */
-static bool size_allowed(uint64_t size) {
-    struct rlimit limit;
-    if (os_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &limit) < 0) return false;
-    return limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur;
-}
+static bool size_allowed(uint64_t size) { return size <= os_file_limit(); }
 
 static char *address_of(size_t offset) {
     return ledger.windows[ledger.window].base + (offset - ledger.windows[ledger.window].start);

@@ -226,7 +226,8 @@ int32_t memstow_snapshot(const char *path);
 /* --- clean endings (docs/endings.md): since 1.2. These need no ledger --- */
 
 /* Where the log of a shutdown goes, and the list of processes for `memstow reap`: by default shutdown.log and
- * process_registry.json in the folder that the process is in when either is first needed. NULL: as it is. */
+ * process_registry.json in the folder that the process is in when either is first needed. NULL: as it is. A list is of
+ * one process: another that registers some in the same folder, a forked child too, is to name one of its own. */
 int32_t memstow_shutdown_files(const char *log, const char *registry);
 
 /* The stages of a shutdown, one after the other. */
@@ -265,11 +266,12 @@ int32_t memstow_shutdown_begin(const char *reason, uint32_t milliseconds, int32_
 /* From now on the signal begins a shutdown so, before the handler that the program has for it is called: the limit
  * holds though nothing of the program's ever gets to run. Not in forked children. -EINVAL: it has no handler. */
 int32_t memstow_shutdown_on_signal(int32_t number, uint32_t milliseconds, int32_t status);
-/* Runs the handlers of a stage: how many failed or took too long. */
+/* Runs the handlers of a stage: how many failed or took too long. -EALREADY: another thread is at it. */
 int64_t memstow_shutdown_run(uint32_t stage);
 /* A line in the log, of what the program itself does: a step, the name of what it is about, and 0 or -errno. */
 int32_t memstow_shutdown_step(const char *step, const char *name, int64_t result);
-/* Ends the registered processes: SIGTERM, after `milliseconds` (0: 5,000) SIGKILL. How many had to be killed. */
+/* Ends the registered processes: SIGTERM, after `milliseconds` (0: 5,000) SIGKILL, also to who is left of a group whose
+ * leader has ended. How many had to be killed. */
 int64_t memstow_shutdown_processes(uint32_t milliseconds);
 /* Notes in the log what is left, threads and processes: how many. 1: the process does not end, after all, and is not
  * ended; 0: it has what is left of its time to end. */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -90,6 +91,34 @@ long os_write(int fd, const void *from, size_t length) {
 }
 
 int os_stat_fd(int fd, struct stat *out) { return (int)os_call(SYS_fstat, fd, out); }
+
+uint64_t os_file_limit(void) {
+    struct rlimit limit;
+    if (os_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &limit) < 0) return 0;
+    return limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
+}
+
+struct entry64 { /* of getdents64 */
+    uint64_t inode;
+    int64_t next;
+    unsigned short length;
+    unsigned char type;
+    char name[];
+};
+
+void os_each_name(const char *folder, bool (*visit)(void *context, const char *name), void *context) {
+    char buffer[4096] __attribute__((aligned(8)));
+    int fd = os_open(folder, O_RDONLY | O_DIRECTORY, 0);
+    if (fd < 0) return;
+    bool more = true;
+    for (long got; more && (got = os_call(SYS_getdents64, fd, buffer, sizeof buffer)) > 0;)
+        for (long at = 0; more && at < got;) {
+            const struct entry64 *entry = (const struct entry64 *)(buffer + at);
+            at += entry->length;
+            if (entry->name[0] != '.') more = visit(context, entry->name);
+        }
+    os_close(fd);
+}
 
 static uint64_t clock_ns(clockid_t clock) {
     struct timespec now = {0};

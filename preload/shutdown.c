@@ -15,6 +15,7 @@
 #include "shutdown_log.h"
 #include "shutdown_processes.h"
 #include "stow_thread.h"
+#include "stow_work.h"
 
 enum { NAME = 64, AFTER = 512, TASKS_MOST = 64, MS = 1000000 };
 #define STEP_NS (20 * MS)
@@ -26,8 +27,8 @@ struct handler {
     void *context;
     uint64_t limit_ns, begun_ns;
     uint32_t stage;
-    bool parallel;
-    uint32_t state; /* set to DONE by its thread, unless it was LATE before */
+    bool parallel, noted; /* noted: its end is in the log */
+    uint32_t state;       /* set to DONE by its thread, unless it was LATE before */
     int32_t result;
     char name[NAME], after[AFTER];
 };
@@ -35,13 +36,14 @@ struct handler {
 static struct handler handlers[MEMSTOW_HANDLERS];
 static uint32_t count;
 static struct lock lock;
-static uint32_t owner_pid;
+static uint32_t owner_pid, runners;
 
 /* The limit. */
 static struct {
     uint32_t armed; /* what its thread waits on */
     uint64_t end_ns;
     int status;
+    bool own_files;
     struct stow_thread *thread;
 } limit;
 static int64_t late_drains;
@@ -54,6 +56,7 @@ void shutdown_check_process(void) {
     if (!before) return;
     count = 0;
     late_drains = 0;
+    runners = 0;
     memset(&lock, 0, sizeof lock);
     memset(&limit, 0, sizeof limit);
     shutdown_processes_reset();
@@ -138,15 +141,15 @@ static void begin_handler(struct handler *self) {
 static const char *const stages[] = {"", "stop accepting", "drain", "cancel", "clean"};
 
 /* Notes who has ended since, and gives up on who takes too long: 1 when that went wrong. */
-static int64_t look_at(struct handler *self, bool *noted) {
+static int64_t look_at(struct handler *self) {
     uint64_t took = os_now() - self->begun_ns;
     uint32_t running = RUNNING;
-    if (*noted || self->begun_ns == 0) return 0;
+    if (self->noted || self->begun_ns == 0) return 0;
     if (state_of(self) == RUNNING && took >= self->limit_ns &&
         __atomic_compare_exchange_n(&self->state, &running, LATE, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
         self->result = -ETIMEDOUT;
     if (!is_over(self)) return 0;
-    *noted = true;
+    self->noted = true;
     int32_t result = state_of(self) == LATE ? -ETIMEDOUT : self->result;
     shutdown_log_step(stages[self->stage], self->name, result, took);
     return result != 0;
@@ -171,18 +174,16 @@ static void begin_stage(uint32_t stage) {
         if (handlers[i].stage == stage && state_of(&handlers[i]) == IDLE) handlers[i].state = WAITING;
 }
 
-int64_t shutdown_run(uint32_t stage) {
-    static bool noted[MEMSTOW_HANDLERS];
+static int64_t run_stage(uint32_t stage) {
     const struct timespec step = {.tv_nsec = STEP_NS};
     int64_t wrong = 0;
-    if (stage == MEMSTOW_CANCEL && !late_drains) return 0;
     begin_stage(stage);
     for (;;) {
         bool some_run;
         struct handler *next = pick(stage, &some_run);
         if (next) begin_handler(next);
         for (uint32_t i = 0; i < count; i++)
-            if (handlers[i].stage == stage) wrong += look_at(&handlers[i], &noted[i]);
+            if (handlers[i].stage == stage) wrong += look_at(&handlers[i]);
         if (next) continue;
         if (!some_run) break;
         os_call(SYS_nanosleep, &step, NULL);
@@ -191,15 +192,15 @@ int64_t shutdown_run(uint32_t stage) {
     return wrong;
 }
 
-/* --- what is left --- */
+/* One thread at a time: two would both begin the same handler. */
+int64_t shutdown_run(uint32_t stage) {
+    if (__atomic_exchange_n(&runners, 1, __ATOMIC_ACQUIRE)) return -EALREADY;
+    int64_t wrong = stage == MEMSTOW_CANCEL && !late_drains ? 0 : run_stage(stage);
+    __atomic_store_n(&runners, 0, __ATOMIC_RELEASE);
+    return wrong;
+}
 
-struct entry64 { /* of getdents64 */
-    uint64_t inode;
-    int64_t next;
-    unsigned short length;
-    unsigned char type;
-    char name[];
-};
+/* --- what is left --- */
 
 static void read_name(char *to, size_t room, const char *tid, const char *file) {
     char path[96];
@@ -228,28 +229,35 @@ static void log_thread(const char *tid) {
     shutdown_log_write(&line);
 }
 
-static bool is_ours(const char *tid) {
-    char own[24], name[32];
-    os_decimal(own, os_tid());
+struct left {
+    uint32_t asks, looks; /* threads that do not count: who wants to know, and this one */
+    int64_t threads, processes;
+};
+
+static bool is_ours(const struct left *self, const char *tid) {
+    char asks[24], looks[24], name[32];
+    os_decimal(asks, self->asks);
+    os_decimal(looks, self->looks);
     read_name(name, sizeof name, tid, "/comm");
-    return strcmp(own, tid) == 0 || strncmp(name, "memstow ", 8) == 0;
+    return strcmp(asks, tid) == 0 || strcmp(looks, tid) == 0 || strncmp(name, "memstow ", 8) == 0;
 }
 
-/* Each thread but this one, and memstow's own, is a line of the log, the first of them. */
-static int64_t threads_left(void) {
-    char buffer[4096] __attribute__((aligned(8)));
-    int64_t left = 0;
-    int fd = os_open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-    if (fd < 0) return 0;
-    for (long got; (got = os_call(SYS_getdents64, fd, buffer, sizeof buffer)) > 0;)
-        for (long at = 0; at < got;) {
-            const struct entry64 *entry = (const struct entry64 *)(buffer + at);
-            at += entry->length;
-            if (entry->name[0] == '.' || is_ours(entry->name)) continue;
-            if (left++ < TASKS_MOST) log_thread(entry->name);
-        }
-    os_close(fd);
-    return left;
+static bool note_thread(void *context, const char *tid) {
+    struct left *self = context;
+    if (!is_ours(self, tid) && self->threads++ < TASKS_MOST) log_thread(tid);
+    return true;
+}
+
+/* Each thread but these, and memstow's own, is a line of the log, the first of them. */
+static void find_threads(struct left *self) {
+    self->looks = os_tid();
+    os_each_name("/proc/self/task", note_thread, self);
+}
+
+static void find_left(void *context) {
+    struct left *self = context;
+    find_threads(self);
+    self->processes = shutdown_processes_left();
 }
 
 /* --- the limit --- */
@@ -260,7 +268,7 @@ static void force_end(void) {
     shutdown_log_line(&line, "forced");
     line_signed(&line, "status", limit.status);
     shutdown_log_write(&line);
-    threads_left();
+    find_threads(&(struct left){0});
     shutdown_processes_end(0);
     os_call(SYS_exit_group, limit.status);
 }
@@ -288,7 +296,8 @@ int shutdown_begin(const char *reason, uint64_t limit_ns, int status) {
     line_number(&line, "limit_ms", limit_ns / MS);
     shutdown_log_write(&line);
     bool blocked = lock_out_signals(&signals); /* no handler of the program's runs on its thread */
-    limit.thread = blocked ? thread_start(guard, NULL, false) : NULL;
+    /* With descriptors of its own: the program may have used up, or close, what it has. */
+    limit.thread = blocked ? thread_start(guard, NULL, &limit.own_files) : NULL;
     if (blocked) lock_let_signals(signals);
     if (!limit.thread) shutdown_log_step("no limit", NULL, -EAGAIN, 0);
     return 0;
@@ -306,13 +315,15 @@ static void disarm(void) {
 int64_t shutdown_end(bool goes_on) {
     struct line line;
     if (!__atomic_load_n(&limit.armed, __ATOMIC_ACQUIRE)) return -ENOENT;
-    int64_t threads = threads_left(), processes = shutdown_processes_left();
+    struct left left = {.asks = os_tid()};
+    bool own_files;
+    work_apart(find_left, &left, &own_files);
     shutdown_log_line(&line, "end");
-    line_signed(&line, "threads_left", threads);
-    line_signed(&line, "processes_left", processes);
+    line_signed(&line, "threads_left", left.threads);
+    line_signed(&line, "processes_left", left.processes);
     shutdown_log_write(&line);
     if (goes_on) disarm();
-    return threads + processes;
+    return left.threads + left.processes;
 }
 
 /* --- signals --- */
@@ -340,6 +351,7 @@ int shutdown_on_signal(int number, uint64_t limit_ns, int status) {
     if (number < 1 || number > 64 || sigaction(number, NULL, &now) < 0) return -EINVAL;
     bool again = (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_signal;
     if (!again && (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN)) return -EINVAL;
+    shutdown_log_ready(); /* what a handler does later is to need little of its stack */
     if (!again) signals[number].before = now;
     signals[number].limit_ns = limit_ns;
     signals[number].status = status;

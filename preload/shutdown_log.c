@@ -1,14 +1,17 @@
 /* shutdown_log.c — the two files of a shutdown; see shutdown_log.h. */
 #include "shutdown_log.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/syscall.h>
 
 #include "os.h"
+#include "stow_work.h"
 
 static char log_path[SHUTDOWN_PATH], registry_path[SHUTDOWN_PATH];
 static uint64_t begun_ns;
+static bool list_written;
 
 /* --- paths --- */
 
@@ -33,9 +36,13 @@ bool shutdown_log_files(const char *log, const char *registry) {
 
 /* --- the log --- */
 
+void shutdown_log_ready(void) {
+    if (!log_path[0]) set_path(log_path, "shutdown.log");
+}
+
 void shutdown_log_begin(void) {
     begun_ns = os_now();
-    if (!log_path[0]) set_path(log_path, "shutdown.log");
+    shutdown_log_ready();
 }
 
 void shutdown_log_line(struct line *line, const char *step) {
@@ -46,13 +53,35 @@ void shutdown_log_line(struct line *line, const char *step) {
     line_number(line, "pid", os_pid());
 }
 
+static bool may_grow(int fd, size_t by) {
+    struct stat now;
+    return os_stat_fd(fd, &now) == 0 && (uint64_t)now.st_size + by <= os_file_limit();
+}
+
+/* Part of a line, where the disk is full, must not spoil the next. */
+static void append(int fd, const struct line *line) {
+    static bool torn;
+    if (!may_grow(fd, line->used + 1)) return;
+    if (__atomic_exchange_n(&torn, false, __ATOMIC_RELAXED)) os_write(fd, "\n", 1);
+    if (os_write(fd, line->text, line->used) < 0) __atomic_store_n(&torn, true, __ATOMIC_RELAXED);
+}
+
 /* Opened each time: the program may close what it finds open. */
-void shutdown_log_write(struct line *line) {
-    line_close(line);
+static int open_and_append(const struct line *line) {
     int fd = os_open(log_path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-    if (fd < 0) return;
-    os_write(fd, line->text, line->used);
+    if (fd < 0) return fd;
+    append(fd, line);
     os_close(fd);
+    return 0;
+}
+
+static void append_apart(void *line) { open_and_append(line); }
+
+void shutdown_log_write(struct line *line) {
+    bool own_files;
+    line_close(line);
+    shutdown_log_ready();
+    if (open_and_append(line) == -EMFILE) work_apart(append_apart, line, &own_files);
 }
 
 void shutdown_log_step(const char *step, const char *name, int64_t result, uint64_t took_ns) {
@@ -66,11 +95,11 @@ void shutdown_log_step(const char *step, const char *name, int64_t result, uint6
 
 /* --- the list of processes --- */
 
-static bool put(struct shutdown_list *list, const char *text, size_t length) {
-    return os_write(list->fd, text, length) == 0;
+static void put(struct shutdown_list *list, const char *text, size_t length) {
+    if (!list->failed && (!may_grow(list->fd, length) || os_write(list->fd, text, length) < 0)) list->failed = true;
 }
 
-static bool put_text(struct shutdown_list *list, const char *text) { return put(list, text, strlen(text)); }
+static void put_text(struct shutdown_list *list, const char *text) { put(list, text, strlen(text)); }
 
 static void hex_of(char *to, const uint8_t *bytes, size_t count) {
     static const char digits[] = "0123456789abcdef";
@@ -96,7 +125,7 @@ bool shutdown_list_begin(struct shutdown_list *list) {
     if (!registry_path[0]) set_path(registry_path, "process_registry.json");
     os_copy(list->path, sizeof list->path, registry_path);
     os_copy(list->path + strlen(list->path), 8, ".new");
-    list->some = false;
+    list->some = list->failed = false;
     os_call(SYS_unlink, list->path);
     list->fd = os_open(list->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (list->fd < 0) return false;
@@ -120,11 +149,16 @@ void shutdown_list_add(struct shutdown_list *list, uint32_t pid, uint64_t start_
 
 bool shutdown_list_end(struct shutdown_list *list) {
     if (list->fd < 0) return false;
-    bool fine = put_text(list, "\n ]}\n");
+    put_text(list, "\n ]}\n");
     os_close(list->fd);
-    return fine && os_call(SYS_rename, list->path, registry_path) == 0;
+    if (!list->failed && os_call(SYS_rename, list->path, registry_path) == 0) return list_written = true;
+    os_call(SYS_unlink, list->path);
+    return false;
 }
 
 void shutdown_list_remove(void) {
-    if (registry_path[0]) os_call(SYS_unlink, registry_path);
+    if (list_written) os_call(SYS_unlink, registry_path);
+    list_written = false;
 }
+
+void shutdown_list_reset(void) { list_written = false; }

@@ -15,6 +15,8 @@ enum { SHUTDOWN_PATH = 4096 };
 
 /* Paths that are not absolute begin in the present folder; NULL or "": as it is. False: too long. */
 bool shutdown_log_files(const char *log, const char *registry);
+/* The log has its path from here on: in the present folder, unless it has one. */
+void shutdown_log_ready(void);
 /* Time counts from here. */
 void shutdown_log_begin(void);
 void shutdown_log_line(struct line *line, const char *step);
@@ -25,13 +27,16 @@ void shutdown_log_step(const char *step, const char *name, int64_t result, uint6
 /* A list of processes: begun, one by one, ended. False: it could not be written. */
 struct shutdown_list {
     int fd;
-    bool some;
+    bool some, failed;
     char path[SHUTDOWN_PATH + 8];
 };
 bool shutdown_list_begin(struct shutdown_list *list);
 void shutdown_list_add(struct shutdown_list *list, uint32_t pid, uint64_t start_ticks, const char *name, bool keep);
 bool shutdown_list_end(struct shutdown_list *list);
+/* If this process has written it. */
 void shutdown_list_remove(void);
+/* In a forked child: the list there is is its parent's. */
+void shutdown_list_reset(void);
 
 #pragma GCC visibility pop
 

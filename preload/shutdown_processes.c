@@ -12,8 +12,9 @@
 #include "lock.h"
 #include "os.h"
 #include "shutdown_log.h"
+#include "stow_work.h"
 
-enum { MOST = 256, NAME = 64, STEP_NS = 20000000 };
+enum { MOST = 256, NAME = 64, STEP_NS = 20000000, GROUP_STEP_NS = 100000000 };
 
 struct child {
     uint64_t start_ticks;
@@ -28,6 +29,7 @@ static struct lock lock;
 
 void shutdown_processes_reset(void) {
     count = 0;
+    shutdown_list_reset();
     memset(&lock, 0, sizeof lock);
 }
 
@@ -47,7 +49,7 @@ static int write_list(void) {
 static int place_for(uint32_t pid) {
     for (uint32_t i = 0; i < count; i++)
         if (children[i].pid == pid) return (int)i;
-    return count < MOST ? (int)count++ : -ENOSPC;
+    return count < MOST ? (int)count : -ENOSPC;
 }
 
 int shutdown_process_add(uint32_t pid, const char *name, bool keep) {
@@ -58,6 +60,7 @@ int shutdown_process_add(uint32_t pid, const char *name, bool keep) {
     if (at >= 0) {
         children[at] = (struct child){.start_ticks = start_ticks, .pid = pid, .keep = keep};
         os_copy(children[at].name, NAME, name);
+        if ((uint32_t)at == count) __atomic_store_n(&count, count + 1, __ATOMIC_RELEASE);
         result = write_list();
     }
     lock_let_go(&lock);
@@ -79,71 +82,180 @@ int shutdown_process_forget(uint32_t pid) {
 
 /* --- their end --- */
 
-/* A zombie counts as gone: to reap it is the program's business. Sets a hold on it, which nobody else can take over. */
-static int hold(const struct child *child) {
-    int fd = (int)os_call(SYS_pidfd_open, child->pid, 0);
-    struct pollfd look = {.fd = fd, .events = POLLIN};
-    if (fd < 0) return -1;
-    if (os_start_ticks(child->pid) == child->start_ticks && os_call(SYS_poll, &look, 1, 0) == 0) return fd;
-    os_close(fd);
-    return -1;
-}
+enum { GROUP = 4 /* PIDFD_SIGNAL_PROCESS_GROUP: Linux 6.9 */ };
 
-/* Who leads a group takes it along: the number stays the group's while its leader is held. */
-static void send(const struct child *child, int fd, int number) {
-    if (os_call(SYS_getpgid, child->pid) == (long)child->pid) os_call(SYS_kill, -(long)child->pid, number);
-    os_call(SYS_pidfd_send_signal, fd, number, NULL, 0);
-}
+/* One that is to end. The list of them is a copy: the program goes on to register others, and to forget them. */
+struct held {
+    struct child child;
+    int fd;
+    bool ended; /* itself; those of its group may be there */
+};
+
+struct end {
+    struct held held[MOST];
+    uint32_t count;
+    uint64_t patience_ns, begun_ns;
+    int64_t killed;
+};
 
 static bool is_gone(int fd) {
     struct pollfd look = {.fd = fd, .events = POLLIN};
     return os_call(SYS_poll, &look, 1, 0) > 0;
 }
 
-static uint32_t still_there(const int *holds) {
-    uint32_t some = 0;
-    for (uint32_t i = 0; i < count; i++) some += holds[i] >= 0 && !is_gone(holds[i]);
-    return some;
+/* A hold on it, which nobody else can take over, or -ESRCH: it is gone, or -errno: it cannot be held. A zombie counts
+ * as gone: to reap it is the program's business. */
+static int hold(const struct child *child) {
+    int fd = (int)os_call(SYS_pidfd_open, child->pid, 0);
+    if (fd < 0) return fd;
+    if (os_start_ticks(child->pid) == child->start_ticks && !is_gone(fd)) return fd;
+    os_close(fd);
+    return -ESRCH;
 }
 
-static void wait_for_all(const int *holds, uint64_t patience_ns) {
-    const struct timespec step = {.tv_nsec = STEP_NS};
-    for (uint64_t end = os_now() + patience_ns; still_there(holds) && os_now() < end;)
-        os_call(SYS_nanosleep, &step, NULL);
+static bool leads_group(const struct child *child) {
+    return os_call(SYS_getpgid, child->pid) == (long)child->pid && os_call(SYS_getpgid, 0) != (long)child->pid &&
+           os_start_ticks(child->pid) == child->start_ticks;
 }
 
-static void log_end(const struct child *child, int64_t killed, uint64_t took_ns) {
+/* To the group that it leads, or led; before Linux 6.9 the number alone says which, as long as its leader has it. */
+static bool signal_group(const struct held *held, int number) {
+    if (os_call(SYS_getpgid, 0) == (long)held->child.pid) return false; /* ours */
+    long result = os_call(SYS_pidfd_send_signal, held->fd, number, NULL, GROUP);
+    if (result == -EINVAL && leads_group(&held->child)) result = os_call(SYS_kill, -(long)held->child.pid, number);
+    return result == 0;
+}
+
+static void send(const struct held *held, int number) {
+    bool reached = signal_group(held, number) && leads_group(&held->child);
+    if (!reached) os_call(SYS_pidfd_send_signal, held->fd, number, NULL, 0);
+}
+
+/* --- groups whose leader has ended --- */
+
+struct search {
+    uint32_t group;
+    bool found;
+};
+
+/* "PID (NAME) STATE PARENT GROUP …" */
+static bool look_for_member(void *context, const char *pid) {
+    struct search *search = context;
+    char path[40] = "/proc/", text[512];
+    if (pid[0] < '1' || pid[0] > '9' || strlen(pid) > 10) return true;
+    strcat(strcat(path, pid), "/stat");
+    int fd = os_open(path, O_RDONLY, 0);
+    long got = fd < 0 ? 0 : os_read(fd, text, sizeof text - 1);
+    if (fd >= 0) os_close(fd);
+    text[got > 0 ? got : 0] = 0;
+    const char *at = strrchr(text, ')');
+    if (!at || strlen(at) < 4 || at[2] == 'Z' || at[2] == 'X' || !(at = strchr(at + 4, ' '))) return true;
+    uint32_t group = 0;
+    while (*++at >= '0' && *at <= '9') group = group * 10 + (uint32_t)(*at - '0');
+    search->found = group == search->group;
+    return !search->found;
+}
+
+/* A zombie that nobody has reaped still gets signals: then who lives is looked for. */
+static bool group_lives(const struct held *held) {
+    struct search search = {.group = held->child.pid};
+    if (!signal_group(held, 0)) return false;
+    os_each_name("/proc", look_for_member, &search);
+    return search.found;
+}
+
+/* --- all of them --- */
+
+static void copy_children(struct end *self) {
+    bool locked = self->patience_ns && lock_wait(&lock);
+    for (uint32_t i = 0, most = __atomic_load_n(&count, __ATOMIC_ACQUIRE); i < most; i++)
+        if (!children[i].keep) self->held[self->count++].child = children[i];
+    if (locked) lock_let_go(&lock);
+}
+
+static void begin_end(struct end *self) {
+    self->begun_ns = os_now();
+    for (uint32_t i = 0; i < self->count; i++) {
+        struct held *held = &self->held[i];
+        held->fd = hold(&held->child);
+        if (held->fd < 0 && held->fd != -ESRCH) shutdown_log_step("process", held->child.name, held->fd, 0);
+        if (held->fd >= 0 && self->patience_ns) send(held, SIGTERM);
+    }
+}
+
+static void log_end(const struct end *self, const struct child *child, const char *how) {
     struct line line;
     shutdown_log_line(&line, "process");
     line_string(&line, "name", child->name);
     line_number(&line, "process", child->pid);
-    line_string(&line, "ended", killed ? "SIGKILL" : "SIGTERM");
-    line_number(&line, "took_ms", took_ns / 1000000);
+    line_string(&line, "ended", how);
+    line_number(&line, "took_ms", (os_now() - self->begun_ns) / 1000000);
     shutdown_log_write(&line);
 }
 
+/* Notes who has ended since; whether somebody is there. */
+static bool some_are_there(struct end *self) {
+    bool some = false;
+    for (uint32_t i = 0; i < self->count; i++) {
+        struct held *held = &self->held[i];
+        held->ended = held->fd < 0 || held->ended || is_gone(held->fd);
+        some |= !held->ended;
+    }
+    return some;
+}
+
+static bool some_groups_live(const struct end *self) {
+    for (uint32_t i = 0; i < self->count; i++)
+        if (self->held[i].fd >= 0 && group_lives(&self->held[i])) return true;
+    return false;
+}
+
+static void wait_for_all(struct end *self) {
+    const struct timespec step = {.tv_nsec = STEP_NS}, group_step = {.tv_nsec = GROUP_STEP_NS};
+    for (uint64_t until = os_now() + self->patience_ns; os_now() < until;) {
+        if (some_are_there(self))
+            os_call(SYS_nanosleep, &step, NULL);
+        else if (some_groups_live(self))
+            os_call(SYS_nanosleep, &group_step, NULL);
+        else
+            return;
+    }
+}
+
+static void kill_rest(struct end *self) {
+    some_are_there(self);
+    for (uint32_t i = 0; i < self->count; i++) {
+        struct held *held = &self->held[i];
+        if (held->fd < 0) continue;
+        bool whole = held->ended && !group_lives(held);
+        if (!whole) send(held, SIGKILL);
+        self->killed += !whole;
+        log_end(self, &held->child, !held->ended ? "SIGKILL" : whole ? "SIGTERM" : "SIGTERM, its group SIGKILL");
+    }
+}
+
+static void end_all(void *context) {
+    struct end *self = context;
+    copy_children(self);
+    begin_end(self);
+    if (self->patience_ns) wait_for_all(self);
+    kill_rest(self);
+    if (self->patience_ns && self->killed) wait_for_all(self);
+    for (uint32_t i = 0; i < self->count; i++)
+        if (self->held[i].fd >= 0) os_close(self->held[i].fd);
+}
+
 int64_t shutdown_processes_end(uint64_t patience_ns) {
-    int holds[MOST];
-    int64_t killed = 0;
-    uint64_t begun = os_now();
-    bool locked = patience_ns && lock_wait(&lock);
-    for (uint32_t i = 0; i < count; i++) {
-        holds[i] = children[i].keep ? -1 : hold(&children[i]);
-        if (holds[i] >= 0 && patience_ns) send(&children[i], holds[i], SIGTERM);
-    }
-    wait_for_all(holds, patience_ns);
-    for (uint32_t i = 0; i < count; i++) {
-        bool ended = holds[i] < 0 || is_gone(holds[i]);
-        if (holds[i] >= 0 && ended) log_end(&children[i], 0, os_now() - begun);
-        if (ended) continue;
-        send(&children[i], holds[i], SIGKILL);
-        log_end(&children[i], 1, os_now() - begun);
-        killed++;
-    }
-    if (patience_ns) wait_for_all(holds, patience_ns);
-    for (uint32_t i = 0; i < count; i++)
-        if (holds[i] >= 0) os_close(holds[i]);
-    if (locked) lock_let_go(&lock);
+    struct end *self = os_map(sizeof *self);
+    bool own_files;
+    if (!self) return -ENOMEM;
+    self->patience_ns = patience_ns;
+    if (patience_ns)
+        work_apart(end_all, self, &own_files);
+    else
+        end_all(self); /* the thread of the limit, which has that */
+    int64_t killed = self->killed;
+    os_unmap(self, sizeof *self);
     return killed;
 }
 
@@ -152,8 +264,8 @@ int64_t shutdown_processes_left(void) {
     bool some = false;
     for (uint32_t i = 0; i < count; i++) {
         int fd = hold(&children[i]);
-        if (fd < 0) continue;
-        os_close(fd);
+        if (fd == -ESRCH) continue;
+        if (fd >= 0) os_close(fd);
         some = true;
         if (children[i].keep) continue;
         left++;

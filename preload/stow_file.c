@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 
@@ -102,12 +101,6 @@ static int open_in(struct stow_file *self, const char *directory) {
 
 /* --- room --- */
 
-static uint32_t size_allowed(uint64_t size) {
-    struct rlimit limit;
-    if (os_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &limit) < 0) return STOW_NO_KERNEL_HELP;
-    return limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur ? STOW_DONE : STOW_FILE_LIMIT;
-}
-
 /* The limit was lowered meanwhile: the signal, which is held back on this thread, must not kill later. */
 static void take_back_signal(void) {
     const uint64_t set = (uint64_t)1 << (SIGXFSZ - 1);
@@ -122,8 +115,7 @@ static uint32_t failed(long error) {
 
 /* All of it before anything moves: a full disk is then an answer, not a half-done move. */
 static uint32_t reserve(int fd, uint64_t size) {
-    uint32_t refusal = size_allowed(size);
-    if (refusal) return refusal;
+    if (size > os_file_limit()) return STOW_FILE_LIMIT;
     long result = os_call(SYS_fallocate, fd, 0, 0, size);
     if (result == -EOPNOTSUPP) result = os_call(SYS_ftruncate, fd, size);
     return result < 0 ? failed(result) : STOW_DONE;
