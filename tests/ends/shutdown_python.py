@@ -60,10 +60,41 @@ if fault == "signal":
     shutdown.on_signals()
     print("ready", flush=True)
     time.sleep(600)
+if fault == "closed": # nothing can be written any more
+    shutdown.on_signals()
+    print("ready", flush=True)
+    sys.stdout.close()
+    time.sleep(600)
+if fault == "during": # the program ends while a signal's shutdown is at work
+    told = threading.Event()
+    @shutdown.handler
+    def slow():
+        told.set()
+        time.sleep(1)
+        open("slow.txt", "w").write("all of it")
+    shutdown.on_signals()
+    shutdown.at_exit()
+    print("ready", flush=True)
+    while not told.wait(0.05):
+        pass
+    sys.exit(0)
+if fault == "gone": # it has ended before it was to be kept
+    kept.kill()
+    kept.wait()
+if fault == "recycled": # the pid is another's by now
+    shutdown._processes[kept.pid].start = "1"
+if fault == "drain": # one in C does not drain
+    from memstow import _library
+    class Handler(ctypes.Structure):
+        _fields_ = [("size", ctypes.c_uint32), ("stage", ctypes.c_uint32), ("name", ctypes.c_char_p), ("after", ctypes.c_char_p),
+                    ("ms", ctypes.c_uint32), ("parallel", ctypes.c_uint32), ("run", ctypes.c_void_p), ("context", ctypes.c_void_p)]
+    function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(lambda context: -5)
+    handler = Handler(ctypes.sizeof(Handler), 2, b"in C", None, 0, 0, ctypes.cast(function, ctypes.c_void_p).value, None)
+    assert ctypes.CDLL(None).memstow_shutdown_handler(ctypes.byref(handler)) == 0
 if fault == "exit":
     shutdown.at_exit()
-else:
-    result = shutdown.run("the test", limit=4 if fault == "thread" else 30, status=72)
+elif fault != "during":
+    result = shutdown.run("the test", limit=4 if fault == "thread" else 30, status=72, server_mode=fault == "gone", keep=["server"])
     print(sorted(result.failed), result.killed, result.threads, order, result.clean, flush=True)
 """)
 
@@ -116,7 +147,16 @@ assert steps[-1]["step"] in ("forced", "left thread"), steps[-1]
 pids, text, steps = life("exit")
 assert steps[0]["step"] == "begin" and steps[-1]["step"] == "end" and not any(map(is_alive, pids)), steps
 
-for fault, status in (("lock", 71), ("signal", 128 + signal.SIGTERM)):
+pids, text, steps = life("gone")
+assert text == "[] 0 () ['fine'] True" and steps[-1]["step"] == "end", (text, steps)
+pids, text, steps = life("recycled", tracked=False)
+assert not is_alive(pids[0]) and is_alive(pids[1]) and text == "[] 0 () ['fine'] True", text
+os.kill(pids[1], signal.SIGKILL)
+pids, text, steps = life("drain")
+assert "('1 handlers in C', 'drain')" in text and "'cancelled'" in text, text
+
+for fault, status in (("lock", 71), ("signal", 128 + signal.SIGTERM), ("closed", 128 + signal.SIGTERM),
+                      ("during", 128 + signal.SIGTERM)):
     pathlib.Path("shutdown.log").unlink(missing_ok=True)
     process = start(MEMSTOW, "run", "--quiet", "-o", "y.mst", "--", PYTHON, "app.py", fault, stdout=subprocess.PIPE, text=True,
                     env=environment)
@@ -128,3 +168,4 @@ for fault, status in (("lock", 71), ("signal", 128 + signal.SIGTERM)):
     steps = [json.loads(line) for line in pathlib.Path("shutdown.log").read_text().splitlines()]
     assert (fault == "lock") == any(line["step"] == "forced" for line in steps), steps
     wait_for(lambda: not any(map(is_alive, pids)), 10)
+assert pathlib.Path("slow.txt").read_text() == "all of it"

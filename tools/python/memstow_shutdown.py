@@ -51,6 +51,14 @@ class Handler:
     error: str = ""
 
 
+@dataclasses.dataclass
+class Process:
+    process: Any # as it was registered
+    name: str
+    keep: bool
+    start: str # since boot: who has the pid later has another
+
+
 @dataclasses.dataclass(frozen=True)
 class Result:
     """What became of a shutdown: how many handlers failed or took too long, which, and what is left."""
@@ -65,9 +73,11 @@ class Result:
 
 
 _handlers: dict[str, Handler] = {}
-_processes: dict[int, tuple[str, bool]] = {}
+_processes: dict[int, Process] = {}
 _lock = threading.Lock()
 _running = False
+_over = threading.Event() # that which was begun has come to its end
+_over.set()
 
 
 def _text(value: Any) -> bytes:
@@ -127,12 +137,13 @@ def stop_thread(thread: threading.Thread, stop: Optional[Callable[[], Any]] = No
 def close(thing: Any, name: str = "", *, after: Iterable[str] = (), seconds: float = SECONDS) -> None:
     """Flushes (or commits) a file or a database's connection as far as it can, and closes it."""
     def flush_and_close() -> None:
-        for method in ("commit", "flush"):
-            if callable(getattr(thing, method, None)) and not getattr(thing, "closed", False):
-                getattr(thing, method)()
-        if method == "flush" and callable(getattr(thing, "fileno", None)) and not getattr(thing, "closed", False):
-            with contextlib.suppress(OSError, ValueError):
-                os.fsync(thing.fileno())
+        if not getattr(thing, "closed", False):
+            for method in ("commit", "flush"):
+                if callable(getattr(thing, method, None)):
+                    getattr(thing, method)()
+            if callable(getattr(thing, "fileno", None)):
+                with contextlib.suppress(OSError, ValueError):
+                    os.fsync(thing.fileno())
         thing.close()
     handler(flush_and_close, name or f"close {getattr(thing, 'name', type(thing).__name__)}", after=after, seconds=seconds)
 
@@ -157,7 +168,7 @@ def process(process: Any, name: str = "", keep: bool = False) -> Any:
     if result not in (0, -errno.ENOSYS):
         memstow._check(result, "process")
     with _lock:
-        _processes[pid] = (name, keep)
+        _processes[pid] = Process(process, name, keep, _start(pid))
     return process
 
 
@@ -169,34 +180,58 @@ def forget(process: Any) -> None:
         _processes.pop(pid, None)
 
 
-def _is_there(pid: int) -> bool:
+def _start(pid: int) -> str:
+    """When it began, by the kernel's clock; "" when it has ended."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
-            return stat.read().rpartition(")")[2].split()[0] not in "ZX"
+            fields = stat.read().rpartition(")")[2].split()
     except OSError:
-        return False
+        return ""
+    return "" if fields[0] in "ZX" else fields[19]
+
+
+def _is_there(pid: int) -> bool:
+    return bool(_processes[pid].start) and _start(pid) == _processes[pid].start
+
+
+def _signal(pid: int, number: int) -> None:
+    """First the hold, then the look: a pid that another has by now is left alone."""
+    try:
+        held = os.pidfd_open(pid)
+    except (AttributeError, OSError): # an old Python or kernel, or no descriptor is left
+        held = -1
+    with contextlib.suppress(OSError):
+        if _is_there(pid):
+            os.kill(pid, number) if held < 0 else signal.pidfd_send_signal(held, number)
+    if held >= 0:
+        os.close(held)
 
 
 def _end_processes_without_memstow() -> int:
-    """Children of ours alone, whose pids nobody else can have before we wait for them."""
-    pids = [pid for pid, (_name, keep) in _processes.items() if not keep]
+    pids = [pid for pid, one in _processes.items() if not one.keep]
     for number, seconds in ((signal.SIGTERM, PROCESS_SECONDS), (signal.SIGKILL, 1.0)):
         killed = pids = [pid for pid in pids if _is_there(pid)]
         for pid in pids:
-            with contextlib.suppress(OSError):
-                os.kill(pid, number)
+            _signal(pid, number)
         until = time.monotonic() + seconds
         while any(map(_is_there, pids)) and time.monotonic() < until:
             time.sleep(0.02)
     return len(killed)
 
 
+def _reap() -> None:
+    for pid, one in list(_processes.items()):
+        if callable(getattr(one.process, "poll", None)):
+            one.process.poll() # so that it knows its own status
+        elif _start(pid) in ("", one.start):
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+
+
 def _end_processes() -> int:
     killed = _library.shutdown_processes(int(PROCESS_SECONDS * 1000))
     killed = _end_processes_without_memstow() if killed == -errno.ENOSYS else max(killed, 0)
-    for pid in list(_processes):
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(pid, os.WNOHANG)
+    _reap()
     return killed
 
 
@@ -207,8 +242,11 @@ def _call(one: Handler) -> None:
         one.function()
         result = 0
     except BaseException as error: # noqa: BLE001 — SystemExit of a handler is no reason to stop the others
-        one.error = f"{type(error).__name__}: {error}"
-        result = -errno.ETIMEDOUT if isinstance(error, TimeoutError) else -(getattr(error, "errno", None) or errno.EIO)
+        with contextlib.suppress(Exception):
+            one.error = f"{type(error).__name__}: {error}"
+        number = getattr(error, "errno", None)
+        result = -errno.ETIMEDOUT if isinstance(error, TimeoutError) else \
+            -number if isinstance(number, int) and number > 0 else -errno.EIO
     with _lock:
         if one.result is None:
             one.result = result
@@ -223,7 +261,10 @@ def _may_begin(one: Handler, stage: list[Handler]) -> bool:
 
 def _begin(one: Handler) -> None:
     one.begun = time.monotonic()
-    threading.Thread(target=_call, args=(one,), name=f"shutdown: {one.name}", daemon=True).start()
+    try:
+        threading.Thread(target=_call, args=(one,), name=f"shutdown: {one.name}", daemon=True).start()
+    except RuntimeError as error: # there can be no more threads: the others go on
+        one.result, one.error = -errno.EAGAIN, str(error)
 
 
 def _run_stage(name: str) -> list[Handler]:
@@ -265,10 +306,9 @@ def _join_threads() -> list[threading.Thread]:
 
 def _begin_limit(reason: str, limit: float, status: int) -> None:
     result = _library.shutdown_begin(_text(reason), int(limit * 1000), status)
-    if result == -errno.ENOSYS:
-        faulthandler.dump_traceback_later(limit, exit=True)
-    elif result != -errno.EALREADY: # a signal has begun it, perhaps
-        memstow._check(result, "shutdown")
+    if result not in (0, -errno.EALREADY): # a signal has begun it, perhaps; no memstow, or it is shut out of its process
+        with contextlib.suppress(Exception): # without sys.stderr
+            faulthandler.dump_traceback_later(limit, exit=True)
 
 
 def run(reason: str = "", *, limit: float = LIMIT, status: int = 1, keep: Iterable[str] = (), server_mode: bool = False,
@@ -281,38 +321,57 @@ def run(reason: str = "", *, limit: float = LIMIT, status: int = 1, keep: Iterab
         if _running:
             return Result((), 0, (), 0.0)
         _running = True
+        _over.clear()
+    try:
+        return _run(reason, limit, status, keep, server_mode, goes_on)
+    finally:
+        if goes_on:
+            _running = False
+        _over.set()
+
+
+def _keep_alive(names: set) -> None:
+    for pid, one in list(_processes.items()):
+        if names and one.name not in names:
+            continue
+        with contextlib.suppress(memstow.Error): # it has ended
+            process(one.process, one.name, keep=True)
+
+
+def _run(reason: str, limit: float, status: int, keep: Iterable[str], server_mode: bool, goes_on: bool) -> Result:
     begun, failed = time.monotonic(), []
     _begin_limit(reason, limit, status)
     if server_mode:
-        names = set(keep)
-        for pid, (name, _keep) in list(_processes.items()):
-            if not names or name in names:
-                process(pid, name, keep=True)
+        _keep_alive(set(keep))
     drained = True
     for stage, number in STAGES.items():
         if stage == "cancel" and drained:
             continue
         wrong = _run_stage(stage)
-        drained = drained and not (stage == "drain" and wrong)
         failed += [(one.name, one.error) for one in wrong]
         others = _library.shutdown_run(number)
+        drained = drained and not (stage == "drain" and (wrong or others > 0))
         if others > 0:
             failed.append((f"{others} handlers in C", stage))
     killed, left = _end_processes(), _join_threads()
     if _library.shutdown_end(int(goes_on)) == -errno.ENOSYS and goes_on:
         faulthandler.cancel_dump_traceback_later()
-    if goes_on:
-        _running = False
     return Result(tuple(failed), killed, tuple(thread.name for thread in left), time.monotonic() - begun)
 
 
 def at_exit(**options: Any) -> None:
-    """run() when Python ends, before it waits for its threads; options are those of run()."""
+    """run() when Python ends, before it waits for its threads; options are those of run(). Where another thread runs it by
+    then, after a signal say, its end is waited for: Python would end in the middle of it."""
     options.setdefault("reason", "the program ends")
+
+    def last() -> None:
+        run(**options)
+        _over.wait(options.get("limit", LIMIT))
+
     if hasattr(threading, "_register_atexit"): # atexit itself comes after threads were waited for
-        threading._register_atexit(lambda: run(**options))
+        threading._register_atexit(last)
     else:
-        atexit.register(lambda: run(**options))
+        atexit.register(last)
 
 
 def on_signals(*numbers: int, **options: Any) -> None:
@@ -322,9 +381,11 @@ def on_signals(*numbers: int, **options: Any) -> None:
         threading.Thread(target=end, args=(number,), name="shutdown", daemon=True).start()
 
     def end(number: int) -> None:
-        run(f"SIG{signal.Signals(number).name[3:]}", **{"status": 128 + number, **options})
-        sys.stdout.flush()
-        os._exit(128 + number)
+        try:
+            run(signal.strsignal(number) or f"signal {number}", **{"status": 128 + number, **options})
+            sys.stdout.flush()
+        finally:
+            os._exit(128 + number)
 
     for number in numbers or (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, answer)
