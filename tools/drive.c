@@ -12,13 +12,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { FILE_MOST = 64 << 20, ASK_S = 10 };
+enum { FILE_MOST = 64 << 20, READ_ROOM = 1 << 16, ASK_S = 10 };
 #define TURN_NS (SECOND_NS / 20)
 
 static int fail(struct drive *drive, const struct step *step, const char *format, ...)
@@ -72,14 +71,21 @@ static char *map_file(const struct drive *drive, const char *name, size_t *lengt
 
 typedef int (*look_fn)(struct drive *drive, const struct step *step, const char *text);
 
+/* Read, not mapped: the program may cut its output short at any time. */
 static int look_says(struct drive *drive, const struct step *step, const char *text) {
-    struct stat st;
+    size_t length = strlen(text), room = length + READ_ROOM, kept = 0;
+    char *part = malloc(room);
+    bool found = false;
+    ssize_t got;
     (void)step;
-    if (fstat(drive->output, &st) < 0 || !st.st_size) return 0;
-    char *all = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, drive->output, 0);
-    if (all == MAP_FAILED) return 0;
-    bool found = memmem(all, (size_t)st.st_size, text, strlen(text)) != NULL;
-    munmap(all, (size_t)st.st_size);
+    for (off_t at = 0; part && !found && (got = pread(drive->output, part + kept, room - kept, at)) > 0; at += got) {
+        kept += (size_t)got;
+        found = memmem(part, kept, text, length) != NULL;
+        size_t rest = kept < length ? kept : length - 1; /* in which it may begin */
+        memmove(part, part + kept - rest, rest);
+        kept = rest;
+    }
+    free(part);
     return found;
 }
 
@@ -88,18 +94,22 @@ static int look_file(struct drive *drive, const struct step *step, const char *t
     return access(text, F_OK) == 0;
 }
 
+/* No longer than the step itself may take. */
+static uint64_t ask_ns(const struct step *step) {
+    return step->within_ns < ASK_S * SECOND_NS ? step->within_ns : ASK_S * SECOND_NS;
+}
+
 static int look_http(struct drive *drive, const struct step *step, const char *text) {
     struct http_answer answer;
-    (void)step;
-    http_ask(&answer, drive->port, "GET", strchr(text, '/'), NULL, 0, ASK_S * SECOND_NS);
+    http_ask(&answer, drive->port, "GET", strchr(text, '/'), NULL, 0, ask_ns(step));
     free(answer.body);
     return answer.status >= 200 && answer.status < 300;
 }
 
 /* A member of what ComfyUI answers; `answer` holds its text. */
-static bool ask_member(struct drive *drive, const char *path, const char *name, struct http_answer *answer,
-                       struct jsontext *value) {
-    http_ask(answer, drive->port, "GET", path, NULL, 0, ASK_S * SECOND_NS);
+static bool ask_member(struct drive *drive, const struct step *step, const char *path, const char *name,
+                       struct http_answer *answer, struct jsontext *value) {
+    http_ask(answer, drive->port, "GET", path, NULL, 0, ask_ns(step));
     return answer->status == 200 && jsontext_is_object(answer->body, answer->length) &&
            jsontext_member((struct jsontext){answer->body, answer->length}, name, value);
 }
@@ -108,8 +118,8 @@ static int look_running(struct drive *drive, const struct step *step, const char
     struct http_answer answer;
     struct jsontext value, first;
     size_t next = 0;
-    (void)step, (void)text;
-    bool some = ask_member(drive, "/queue", "queue_running", &answer, &value) && *value.at == '[' &&
+    (void)text;
+    bool some = ask_member(drive, step, "/queue", "queue_running", &answer, &value) && *value.at == '[' &&
                 jsontext_next(value, &next, NULL, &first);
     free(answer.body);
     return some;
@@ -122,7 +132,7 @@ static int look_finished(struct drive *drive, const struct step *step, const cha
     (void)text;
     if (!*drive->prompt_id) return fail(drive, step, "no prompt was sent before");
     snprintf(path, sizeof path, "/history/%s", drive->prompt_id);
-    bool there = ask_member(drive, path, drive->prompt_id, &answer, &run);
+    bool there = ask_member(drive, step, path, drive->prompt_id, &answer, &run);
     if (there && jsontext_member(run, "status", &status) && *status.at == '{' &&
         jsontext_member(status, "status_str", &word))
         jsontext_string(word, outcome, sizeof outcome);
@@ -190,9 +200,9 @@ static int do_signal(struct drive *drive, const struct step *step, const char *t
 
 static int do_input(struct drive *drive, const struct step *step, const char *text) {
     size_t length = strlen(text);
-    bool sent = send(drive->input, text, length, MSG_NOSIGNAL) == (ssize_t)length &&
-                send(drive->input, "\n", 1, MSG_NOSIGNAL) == 1;
-    return sent ? 0 : fail(drive, step, "%s", strerror(errno));
+    bool sent = send(drive->input, text, length, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)length &&
+                send(drive->input, "\n", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
+    return sent ? 0 : fail(drive, step, "the program does not read it");
 }
 
 static _Noreturn void run_shell(const struct drive *drive, const char *text) {
@@ -204,6 +214,7 @@ static _Noreturn void run_shell(const struct drive *drive, const char *text) {
     snprintf(pid, sizeof pid, "%d", (int)drive->observe->launch->pid);
     setenv("PORT", port, 1);
     setenv("PID", pid, 1);
+    dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
     dup2(drive->output, STDOUT_FILENO);
     dup2(drive->output, STDERR_FILENO);
     execl("/bin/sh", "sh", "-c", text, NULL);

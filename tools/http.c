@@ -1,4 +1,5 @@
-/* http.c — asks a server on this machine; see http.h. HTTP/1.0: the answer ends where the connection does. */
+/* http.c — asks a server on this machine; see http.h. HTTP/1.0: the answer ends where the connection does,
+ * or where its own length says. */
 #include "http.h"
 #include "duration.h"
 
@@ -63,6 +64,17 @@ static bool make_room(struct exchange *exchange) {
     return true;
 }
 
+/* By its length, where it says one: some servers leave the connection open all the same. */
+static bool is_complete(const struct exchange *exchange) {
+    exchange->data[exchange->length] = 0;
+    char *end = strstr(exchange->data, "\r\n\r\n");
+    if (!end) return false;
+    *end = 0;
+    const char *length = strcasestr(exchange->data, "\r\nContent-Length:");
+    *end = '\r';
+    return length && exchange->length - (size_t)(end + 4 - exchange->data) >= strtoull(length + 17, NULL, 10);
+}
+
 /* True when all of it came. */
 static bool receive_all(struct exchange *exchange) {
     while (make_room(exchange)) {
@@ -71,6 +83,7 @@ static bool receive_all(struct exchange *exchange) {
         if (got < 0 && errno != EAGAIN && errno != EINTR) return false;
         if (got < 0 && !await(exchange, POLLIN)) return false;
         if (got > 0) exchange->length += (size_t)got;
+        if (got > 0 && is_complete(exchange)) return true;
     }
     return false;
 }
@@ -78,7 +91,7 @@ static bool receive_all(struct exchange *exchange) {
 static void take_answer(struct http_answer *answer, struct exchange *exchange) {
     exchange->data[exchange->length] = 0;
     char *body = strstr(exchange->data, "\r\n\r\n");
-    if (!body || sscanf(exchange->data, "HTTP/%*d.%*d %d", &answer->status) != 1) {
+    if (!body || sscanf(exchange->data, "HTTP/%*3d.%*3d %3d", &answer->status) != 1) {
         answer->status = 0;
         return;
     }

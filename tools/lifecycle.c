@@ -249,7 +249,12 @@ static void live(struct drive *drive, unsigned test, struct life *life) {
     size_t size = 0;
     struct observe *observe = drive->observe;
     FILE *details = open_memstream(&life->details, &size);
-    if (!details) return;
+    if (!details) {
+        judge(life, VERDICT_FAILED, "%s", strerror(errno));
+        life->own_fault = true;
+        observe_end_all(observe, NULL);
+        return;
+    }
     if (use(drive, test, life, duration_now()) < 0) {
         judge(life, VERDICT_FAILED, "%s", drive->error);
         life->own_fault = true;

@@ -89,6 +89,29 @@ assert "FAILED" in text and "1 process left after 1.0 s" in text and "ended on S
 pathlib.Path("z.scenario").write_text("program: sh -c 'read line; exit 5'\nset: A=b\nexit: 5\nclose: input quit\n")
 assert "1 passed" in memstow("lifecycle", "--test=T1", "--repeat=1", "--untracked", "z.scenario").stdout
 
+# Servers that leave the connection open, and one that cuts its output short while it is read; a line that nobody reads.
+pathlib.Path("open.py").write_text("""
+import os, socket, sys, threading, time
+def cut():
+    while True:
+        os.write(1, b"x" * (8 << 20))
+        os.ftruncate(1, 0)
+threading.Thread(target=cut, daemon=True).start()
+server, kept = socket.create_server(("127.0.0.1", int(sys.argv[1]))), []
+while True:
+    kept.append(server.accept()[0])
+    kept[-1].recv(4096)
+    kept[-1].sendall(b"HTTP/1.1 200 OK\\r\\ncontent-length: 2\\r\\n\\r\\n{}")
+""")
+pathlib.Path("open.scenario").write_text(f"""program: {PYTHON} {{here}}/open.py {{port}}
+ready: http GET / within 30s
+load: says never within 3s
+queue: input {"x" * 500000}
+""")
+text = memstow("lifecycle", "--test=T2,T3", "--repeat=1", "--untracked", "open.scenario", status=4).stdout
+assert "line 3, load: says never: not within 3.0 s" in text, text
+assert "the program does not read it" in text and "2 failed" in text, text
+
 # Whoever interrupts it, has the program ended, and no ledgers are left.
 pathlib.Path("w.scenario").write_text("program: sh -c 'echo $$ >pid.txt; exec sleep 600'\nready: says never\n")
 process = start(MEMSTOW, "lifecycle", "--test=T1", "w.scenario", stdout=subprocess.DEVNULL)
