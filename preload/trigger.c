@@ -191,7 +191,10 @@ static bool decide(uint32_t reason, uint64_t needed, bool drops) {
 static bool take_over(void) {
     uint32_t thread = os_load32(&trigger.thread);
     bool gone = thread && !ledger_is_sealed() && os_call(SYS_tgkill, os_pid(), thread, 0) == -ESRCH;
-    return gone && move_on(STAGE_DECIDED, STAGE_DECIDING);
+    if (!gone || !move_on(STAGE_DECIDED, STAGE_DECIDING)) return false;
+    if (os_load32(&trigger.thread) == thread) return true;
+    finish(STAGE_DECIDED); /* another has ended that one and begun its own meanwhile */
+    return false;
 }
 
 int64_t trigger_begin(uint32_t reason, const char *text, uint64_t needed, bool drops,
