@@ -66,8 +66,8 @@ struct thread *account_at(uint32_t slot) {
     return slab ? slab + (n - ((FIRST_SLAB << k) - FIRST_SLAB)) : NULL;
 }
 
-/* One thread at a time: slabs have megabytes of address space each, which a hundred threads that begin at once would all
- * take (RLIMIT_AS). */
+/* One thread at a time: slabs have megabytes of address space each, which a hundred threads that begin at once would
+ * all take (RLIMIT_AS). */
 static bool make_slab(uint32_t slot) {
     uint32_t n = slot - SNAP_THREAD_FIRST, k = 31u - (uint32_t)__builtin_clz(n / FIRST_SLAB + 1);
     if (k >= SLABS || !lock_wait(&making_slab)) return false;
