@@ -1,7 +1,9 @@
 """A terminal of a given width, for commands whose output depends on it."""
-import fcntl, os, pty, struct, termios
+import fcntl, os, pty, struct, subprocess, termios, threading
 
 from support import skip
+
+END = b"\x00end\x00"
 
 
 def need():
@@ -13,16 +15,19 @@ def need():
 
 
 def shown(columns, *argv):
-    """What a command writes to a terminal of so many columns."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        os.execv(argv[0], argv)
-    written = b""
+    """What a command writes to a terminal of so many columns. The terminal stays open until an end mark has come back: what is in it
+    when its last writer closes it may be lost."""
+    terminal, end = pty.openpty()
     try:
-        while data := os.read(terminal, 4096):
-            written += data
-    except OSError: # the terminal has no writer any more
-        pass
-    os.waitpid(pid, 0)
-    return written.decode()
+        fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        child = subprocess.Popen(argv, stdin=end, stdout=end, stderr=end, start_new_session=True,
+                                 preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        mark = threading.Thread(target=lambda: (child.wait(), os.write(end, END)))
+        mark.start()
+        written = b""
+        while not written.endswith(END):
+            written += os.read(terminal, 4096)
+        mark.join()
+    finally:
+        os.close(terminal), os.close(end)
+    return written.removesuffix(END).decode()

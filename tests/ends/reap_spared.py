@@ -50,7 +50,7 @@ if os.getuid() == 0:
         assert f"pid {other.pid}, " in text and "of another user, and left alone" in text, text
         assert "nothing of it is left" not in text and other.poll() is None
     finally:
-        other.kill()
+        other.kill(), other.wait()
 memstow("reap", "--end", status=0)
 for pid in (server, child):
     os.kill(pid, 9)
