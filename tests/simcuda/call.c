@@ -1,0 +1,132 @@
+/* call.c — the way in and out of every entry of the simulated driver: is it alive in this process and thread, does a
+ * test want an error, is the call allowed now; afterwards it goes into the journal. In: an entry's name and needs. Out:
+ * the lock, held while the entry works. A forked child and a process that has ended take no lock. */
+#include "sim.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+pthread_mutex_t sim_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static bool initialised, forked, over;
+static __thread bool in_callback, locked;
+static __thread uint64_t details[2];
+
+static void in_child(void) {
+    if (initialised) forked = true;
+}
+
+static void at_exit(void) { __atomic_store_n(&over, true, __ATOMIC_RELEASE); }
+
+static void begin_once(void) {
+    config_read();
+    pthread_atfork(NULL, NULL, in_child);
+}
+
+void call_callback(bool begins) { in_callback = begins; }
+
+void call_details(uint64_t a, uint64_t b) {
+    details[0] = a;
+    details[1] = b;
+}
+
+/* What an entry answers before it looks at its arguments. */
+static CUresult refusal(const char *name, int needs) {
+    if (in_callback && !(needs & IN_CALLBACK)) return CUDA_ERROR_NOT_PERMITTED;
+    CUresult wanted = inject_error(name);
+    if (wanted) return wanted;
+    if (needs & (NEEDS_INIT | NEEDS_CONTEXT) && !initialised) return CUDA_ERROR_NOT_INITIALIZED;
+    if (needs & NEEDS_CONTEXT) {
+        if (!context_current_slot) return CUDA_ERROR_INVALID_CONTEXT;
+        if (!context_current()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+        if (context_current()->sticky) return context_current()->sticky;
+    }
+    return needs & UNSAFE ? capture_forbids() : CUDA_SUCCESS;
+}
+
+int call_enter(const char *name, int needs) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    locked = false;
+    call_details(0, 0);
+    if (__atomic_load_n(&over, __ATOMIC_ACQUIRE)) return CUDA_ERROR_DEINITIALIZED;
+    if (forked) return CUDA_ERROR_NOT_INITIALIZED;
+    pthread_once(&once, begin_once);
+    pthread_mutex_lock(&sim_lock);
+    locked = true;
+    return refusal(name, needs);
+}
+
+CUresult call_leave(const char *name, CUresult result) {
+    if (!locked) return result;
+    journal_add(name, result, details[0], details[1]);
+    locked = false;
+    pthread_mutex_unlock(&sim_lock);
+    return result;
+}
+
+API(cuInit, IN_CALLBACK, (unsigned flags), (flags)) {
+    if (flags) return CUDA_ERROR_INVALID_VALUE;
+    if (initialised) return CUDA_SUCCESS;
+    if (!sim_config.devices) return CUDA_ERROR_NO_DEVICE;
+    CUresult result = space_begin();
+    if (!result) result = device_begin();
+    if (result) return result;
+    initialised = true;
+    atexit(at_exit);
+    return CUDA_SUCCESS;
+}
+
+API(cuDriverGetVersion, IN_CALLBACK, (int *out), (out)) {
+    if (!out) return CUDA_ERROR_INVALID_VALUE;
+    *out = sim_config.version;
+    return CUDA_SUCCESS;
+}
+
+/* The private tables of the real driver are not imitated. */
+API(cuGetExportTable, IN_CALLBACK, (const void **out, const CUuuid *id), (out, id)) {
+    if (!out || !id) return CUDA_ERROR_INVALID_VALUE;
+    *out = NULL;
+    return CUDA_ERROR_NOT_FOUND;
+}
+
+static const struct {
+    CUresult value;
+    const char *name, *text;
+} ERRORS[] = {
+    {0, "CUDA_SUCCESS", "no error"},
+    {1, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
+    {2, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+    {3, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
+    {4, "CUDA_ERROR_DEINITIALIZED", "driver shutting down"},
+    {100, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
+    {101, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
+    {201, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
+    {400, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
+    {500, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
+    {600, "CUDA_ERROR_NOT_READY", "device not ready"},
+    {700, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
+    {709, "CUDA_ERROR_CONTEXT_IS_DESTROYED", "context is destroyed"},
+    {800, "CUDA_ERROR_NOT_PERMITTED", "operation not permitted"},
+    {801, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported"},
+    {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "operation not permitted when stream is capturing"},
+    {901, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", "operation failed due to a previous error during capture"},
+};
+
+static int error_index(CUresult error) {
+    for (int i = 0; i < (int)(sizeof ERRORS / sizeof *ERRORS); i++)
+        if (ERRORS[i].value == error) return i;
+    return -1;
+}
+
+API(cuGetErrorName, IN_CALLBACK, (CUresult error, const char **out), (error, out)) {
+    int i = error_index(error);
+    *out = i < 0 ? NULL : ERRORS[i].name;
+    return i < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+API(cuGetErrorString, IN_CALLBACK, (CUresult error, const char **out), (error, out)) {
+    int i = error_index(error);
+    *out = i < 0 ? NULL : ERRORS[i].text;
+    return i < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}

@@ -1,0 +1,30 @@
+/* config.c — what the environment says about the simulated devices (simcuda.h). Read once, at the first call. */
+#include "sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct config sim_config;
+
+static uint64_t number(const char *key, uint64_t otherwise) {
+    const char *text = getenv(key);
+    char *end;
+    if (!text || !*text) return otherwise;
+    uint64_t value = strtoull(text, &end, 10);
+    return *end == 'K' ? value * KB : *end == 'M' ? value * MB : *end == 'G' ? value * GB : value;
+}
+
+void config_read(void) {
+    sim_config.devices = (int)number("SIMCUDA_DEVICES", 1);
+    if (sim_config.devices > MAX_DEVICES) sim_config.devices = MAX_DEVICES;
+    sim_config.capacity = number("SIMCUDA_CAPACITY", GB);
+    sim_config.context = number("SIMCUDA_CONTEXT", 8 * MB);
+    sim_config.fragmented = number("SIMCUDA_FRAGMENTED", 0);
+    sim_config.version = (int)number("SIMCUDA_VERSION", 13000);
+    sim_config.latency_ns = number("SIMCUDA_LATENCY_US", 0) * 1000;
+    sim_config.peers = number("SIMCUDA_PEERS", 1);
+    sim_config.fill = number("SIMCUDA_FILL", 1);
+    const char *fail = getenv("SIMCUDA_FAIL"), *log = getenv("SIMCUDA_LOG");
+    if (fail) inject_parse(fail);
+    if (log) journal_open(log);
+}

@@ -1,0 +1,304 @@
+/* graph.c — graphs: operations in the order in which they were recorded or added, executed in that order at each
+ * launch; and graphs' own memory, whose addresses are fixed when a node is added and whose bytes are taken at a launch.
+ */
+#include "sim.h"
+
+#include <stdlib.h>
+
+struct sim_node {
+    struct op op;
+    CUDA_MEM_ALLOC_NODE_PARAMS allocation;
+};
+
+struct sim_graph {
+    struct sim_node **nodes;
+    size_t count;
+    int refs; /* the graph, and what was made of it */
+};
+
+struct sim_exec {
+    struct sim_graph *graph;
+    uint64_t flags;
+};
+
+static struct gmem *memories;
+
+struct sim_graph *graph_new(void) {
+    struct sim_graph *self = calloc(1, sizeof *self);
+    if (!self) abort();
+    self->refs = 1;
+    return self;
+}
+
+size_t graph_length(const struct sim_graph *self) { return self->count; }
+
+CUresult graph_add(struct sim_graph *self, const struct op *model, struct sim_node **node) {
+    struct sim_node *added = calloc(1, sizeof *added);
+    if (!added) return CUDA_ERROR_OUT_OF_MEMORY;
+    added->op = *model;
+    added->op.wait = NULL;
+    if (added->op.kind == OP_GALLOC || added->op.kind == OP_GFREE) added->op.memory.gmem->refs++;
+    self->nodes = realloc(self->nodes, (self->count + 1) * sizeof *self->nodes);
+    self->nodes[self->count++] = added;
+    if (node) *node = added;
+    return CUDA_SUCCESS;
+}
+
+void graph_drop(struct sim_graph *self) {
+    if (--self->refs) return;
+    for (size_t i = 0; i < self->count; i++) {
+        struct op *op = &self->nodes[i]->op;
+        if (op->kind == OP_GALLOC || op->kind == OP_GFREE) gmem_unref(op->memory.gmem);
+        free(self->nodes[i]);
+    }
+    free(self->nodes);
+    free(self);
+}
+
+/* ---- memory of graphs */
+
+static void count_up(uint64_t *now, uint64_t *high, uint64_t by) {
+    *now += by;
+    if (*now > *high) *high = *now;
+}
+
+static struct sim_phys *phys_for(struct device *device, size_t size) {
+    for (struct sim_phys **link = &device->graph_free; *link; link = &(*link)->next)
+        if ((*link)->size == size) {
+            struct sim_phys *found = *link;
+            *link = found->next;
+            return found;
+        }
+    struct sim_phys *fresh = phys_new(device, size, false);
+    if (fresh) count_up(&device->graph_reserved, &device->graph_reserved_high, size);
+    return fresh;
+}
+
+static CUresult gmem_prepare(struct gmem *self) {
+    if (!self->phys) self->phys = phys_for(self->device, self->size);
+    return self->phys ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void gmem_live(struct gmem *self) {
+    uint64_t mask = (uint64_t)1 << self->device->id;
+    if (self->block || !self->phys) return;
+    self->block = space_add((struct block){.at = self->at,
+                                           .size = self->size,
+                                           .asked = self->size,
+                                           .kind = KIND_GRAPH,
+                                           .device = self->device,
+                                           .phys = self->phys,
+                                           .host = self->phys->host,
+                                           .readable = mask,
+                                           .writable = mask,
+                                           .gmem = self});
+    phys_fill(self->phys->host, self->size);
+    self->refs++;
+    count_up(&self->device->graph_used, &self->device->graph_used_high, self->size);
+}
+
+void gmem_dead(struct gmem *self) {
+    if (!self->block) return;
+    space_remove(self->block);
+    self->block = NULL;
+    self->phys->next = self->device->graph_free;
+    self->device->graph_free = self->phys;
+    self->phys = NULL;
+    self->device->graph_used -= self->size;
+    gmem_unref(self);
+}
+
+void gmem_unref(struct gmem *self) {
+    if (--self->refs) return;
+    struct gmem **link = &memories;
+    while (*link != self) link = &(*link)->next;
+    *link = self->next;
+    space_release(self->at, self->size);
+    free(self);
+}
+
+CUresult graph_memory(struct sim_graph *graph, struct device *device, size_t bytes, CUdeviceptr *out,
+                      struct sim_node **node) {
+    struct gmem *self = calloc(1, sizeof *self);
+    if (!self) return CUDA_ERROR_OUT_OF_MEMORY;
+    *self =
+        (struct gmem){.next = memories, .device = device, .size = round_up(bytes, GRANULE), .graph = graph, .refs = 1};
+    CUresult result = space_reserve(self->size, 0, 0, &self->at);
+    if (result) {
+        free(self);
+        return result;
+    }
+    memories = self;
+    *out = self->at;
+    result = graph_add(graph, &(struct op){.kind = OP_GALLOC, .memory = {.gmem = self}}, node);
+    gmem_unref(self);
+    return result;
+}
+
+CUresult graph_memory_free(struct sim_graph *graph, CUdeviceptr at, struct sim_node **node) {
+    for (struct gmem *self = memories; self; self = self->next)
+        if (self->at == at && self->graph == graph)
+            return graph_add(graph, &(struct op){.kind = OP_GFREE, .memory = {.gmem = self}}, node);
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
+/* ---- graphs */
+
+API(cuGraphCreate, NEEDS_INIT, (CUgraph * out, unsigned flags), (out, flags)) {
+    if (!out || flags) return CUDA_ERROR_INVALID_VALUE;
+    *out = graph_new();
+    return CUDA_SUCCESS;
+}
+
+API(cuGraphDestroy, NEEDS_INIT, (CUgraph self), (self)) {
+    if (!self) return CUDA_ERROR_INVALID_VALUE;
+    graph_drop(self);
+    return CUDA_SUCCESS;
+}
+
+API(cuGraphGetNodes, NEEDS_INIT, (CUgraph self, CUgraphNode *out, size_t *count), (self, out, count)) {
+    if (!self || !count) return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; out && i < *count; i++) out[i] = i < self->count ? self->nodes[i] : NULL;
+    *count = self->count;
+    return CUDA_SUCCESS;
+}
+
+#define NODE CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count
+#define NODE_IS_GOOD ((void)after, (void)count, node && graph)
+
+SAME(cuGraphAddEmptyNode, NEEDS_INIT, (NODE),
+     NODE_IS_GOOD ? graph_add(graph, &(struct op){.kind = OP_NOTHING}, node) : CUDA_ERROR_INVALID_VALUE)
+
+static CUresult add_alloc(CUgraphNode *node, CUgraph graph, CUDA_MEM_ALLOC_NODE_PARAMS *p) {
+    struct device *device = p ? device_get(p->poolProps.location.id) : NULL;
+    if (!device || !p->bytesize || p->poolProps.allocType != CU_MEM_ALLOCATION_PINNED) return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = graph_memory(graph, device, p->bytesize, &p->dptr, node);
+    if (!result) (*node)->allocation = *p;
+    return result;
+}
+SAME(cuGraphAddMemAllocNode, NEEDS_INIT, (NODE, CUDA_MEM_ALLOC_NODE_PARAMS *p),
+     NODE_IS_GOOD ? add_alloc(node, graph, p) : CUDA_ERROR_INVALID_VALUE)
+SAME(cuGraphAddMemFreeNode, NEEDS_INIT, (NODE, CUdeviceptr at),
+     NODE_IS_GOOD ? graph_memory_free(graph, at, node) : CUDA_ERROR_INVALID_VALUE)
+
+API(cuGraphMemAllocNodeGetParams, NEEDS_INIT, (CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS *out), (node, out)) {
+    if (!node || !out || node->op.kind != OP_GALLOC) return CUDA_ERROR_INVALID_VALUE;
+    *out = node->allocation;
+    return CUDA_SUCCESS;
+}
+
+API(cuGraphMemFreeNodeGetParams, NEEDS_INIT, (CUgraphNode node, CUdeviceptr *out), (node, out)) {
+    if (!node || !out || node->op.kind != OP_GFREE) return CUDA_ERROR_INVALID_VALUE;
+    *out = node->op.memory.gmem->at;
+    return CUDA_SUCCESS;
+}
+
+static CUresult add_memset(CUgraphNode *node, CUgraph graph, const CUDA_MEMSET_NODE_PARAMS *p) {
+    if (!p || (p->elementSize != 1 && p->elementSize != 2 && p->elementSize != 4)) return CUDA_ERROR_INVALID_VALUE;
+    struct op op = {.kind = OP_FILL, .fill = {p->dst, p->value, p->elementSize, p->width, p->height, p->pitch}};
+    return graph_add(graph, &op, node);
+}
+SAME(cuGraphAddMemsetNode, NEEDS_INIT, (NODE, const CUDA_MEMSET_NODE_PARAMS *p, CUcontext ctx),
+     ((void)ctx, NODE_IS_GOOD ? add_memset(node, graph, p) : CUDA_ERROR_INVALID_VALUE))
+
+static CUresult add_host(CUgraphNode *node, CUgraph graph, const CUDA_HOST_NODE_PARAMS *p) {
+    if (!p || !p->fn) return CUDA_ERROR_INVALID_VALUE;
+    return graph_add(graph, &(struct op){.kind = OP_HOST, .host = {.run = p->fn, .data = p->userData}}, node);
+}
+SAME(cuGraphAddHostNode, NEEDS_INIT, (NODE, const CUDA_HOST_NODE_PARAMS *p),
+     NODE_IS_GOOD ? add_host(node, graph, p) : CUDA_ERROR_INVALID_VALUE)
+
+/* ---- what can be launched */
+
+static CUresult instantiate(CUgraphExec *out, CUgraph graph, uint64_t flags) {
+    struct sim_exec *self = calloc(1, sizeof *self);
+    if (!out || !graph || !self) return CUDA_ERROR_INVALID_VALUE;
+    graph->refs++;
+    *self = (struct sim_exec){graph, flags};
+    *out = self;
+    return CUDA_SUCCESS;
+}
+SAME(cuGraphInstantiate_v2, NEEDS_CONTEXT,
+     (CUgraphExec * out, CUgraph graph, CUgraphNode *node, char *log, size_t room),
+     ((void)node, (void)log, (void)room, instantiate(out, graph, 0)))
+SAME(cuGraphInstantiateWithFlags, NEEDS_CONTEXT, (CUgraphExec * out, CUgraph graph, unsigned long long flags),
+     instantiate(out, graph, flags))
+
+/* Memory of the last launch that nobody has freed: an error, or freed now if the graph was made so. */
+static CUresult clear_memory(struct sim_exec *self, struct sim_stream *stream) {
+    for (size_t i = 0; i < self->graph->count; i++) {
+        struct op *op = &self->graph->nodes[i]->op;
+        if (op->kind != OP_GALLOC || !op->memory.gmem->phys) continue;
+        engine_drain_context(stream->ctx);
+        if (!op->memory.gmem->block) continue;
+        if (!(self->flags & CU_GRAPH_AUTO_FREE_ON_LAUNCH)) return CUDA_ERROR_INVALID_VALUE;
+        gmem_dead(op->memory.gmem);
+    }
+    return CUDA_SUCCESS;
+}
+
+static CUresult prepare_memory(struct sim_exec *self) {
+    CUresult result = CUDA_SUCCESS;
+    for (size_t i = 0; i < self->graph->count && !result; i++)
+        if (self->graph->nodes[i]->op.kind == OP_GALLOC) result = gmem_prepare(self->graph->nodes[i]->op.memory.gmem);
+    return result;
+}
+
+static CUresult launch(CUgraphExec self, CUstream handle) {
+    struct sim_stream *stream = stream_get(handle);
+    if (!self || !stream) return CUDA_ERROR_INVALID_HANDLE;
+    CUresult result = clear_memory(self, stream);
+    if (!result) result = prepare_memory(self);
+    for (size_t i = 0; i < self->graph->count && !result; i++) {
+        struct op *op = &self->graph->nodes[i]->op;
+        if (op->kind == OP_GALLOC || op->kind == OP_GFREE) op->memory.gmem->refs++;
+        result = engine_add(stream, op, NULL);
+    }
+    return result;
+}
+SAME(cuGraphLaunch, NEEDS_CONTEXT, (CUgraphExec self, CUstream stream), launch(self, stream))
+SAME(cuGraphLaunch_ptsz, NEEDS_CONTEXT, (CUgraphExec self, CUstream stream), launch(self, stream_per_thread(stream)))
+
+API(cuGraphExecDestroy, NEEDS_INIT, (CUgraphExec self), (self)) {
+    if (!self) return CUDA_ERROR_INVALID_HANDLE;
+    graph_drop(self->graph);
+    free(self);
+    return CUDA_SUCCESS;
+}
+
+/* ---- what the device keeps for graphs */
+
+API(cuDeviceGraphMemTrim, NEEDS_INIT, (CUdevice id), (id)) {
+    struct device *device = device_get(id);
+    if (!device) return CUDA_ERROR_INVALID_DEVICE;
+    while (device->graph_free) {
+        struct sim_phys *phys = device->graph_free;
+        device->graph_free = phys->next;
+        device->graph_reserved -= phys->size;
+        phys_unref(phys);
+    }
+    return CUDA_SUCCESS;
+}
+
+API(cuDeviceGetGraphMemAttribute, NEEDS_INIT, (CUdevice id, int which, void *out), (id, which, out)) {
+    struct device *device = device_get(id);
+    if (!device) return CUDA_ERROR_INVALID_DEVICE;
+    if (!out || which < 0 || which > 3) return CUDA_ERROR_INVALID_VALUE;
+    const uint64_t values[] = {device->graph_used, device->graph_used_high, device->graph_reserved,
+                               device->graph_reserved_high};
+    *(uint64_t *)out = values[which];
+    return CUDA_SUCCESS;
+}
+
+API(cuDeviceSetGraphMemAttribute, NEEDS_INIT, (CUdevice id, int which, void *value), (id, which, value)) {
+    struct device *device = device_get(id);
+    if (!device) return CUDA_ERROR_INVALID_DEVICE;
+    if (!value || *(uint64_t *)value) return CUDA_ERROR_INVALID_VALUE;
+    if (which == CU_GRAPH_MEM_USED_HIGH)
+        device->graph_used_high = device->graph_used;
+    else if (which == CU_GRAPH_MEM_RESERVED_HIGH)
+        device->graph_reserved_high = device->graph_reserved;
+    else
+        return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}

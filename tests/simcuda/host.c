@@ -1,0 +1,95 @@
+/* host.c — pinned host memory: allocated by the driver, or the program's own and registered. Both are seen by the
+ * devices at the host's address. */
+#include "sim.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+static struct pinned *list;
+
+struct pinned *host_find(const void *at) {
+    for (struct pinned *self = list; self; self = self->next)
+        if ((const char *)at >= self->at && (const char *)at < self->at + self->size) return self;
+    return NULL;
+}
+
+static CUresult add(void *at, size_t size, unsigned flags, bool registered) {
+    struct pinned *self = malloc(sizeof *self);
+    if (!self) return CUDA_ERROR_OUT_OF_MEMORY;
+    *self = (struct pinned){list, at, size, registered, flags, context_current()};
+    list = self;
+    return CUDA_SUCCESS;
+}
+
+static void drop(struct pinned *self) {
+    struct pinned **link = &list;
+    while (*link != self) link = &(*link)->next;
+    *link = self->next;
+    if (!self->registered) munmap(self->at, round_up(self->size, 4096));
+    free(self);
+}
+
+void host_forget(struct sim_context *ctx) {
+    for (struct pinned *self = list, *next; self; self = next) {
+        next = self->next;
+        if (self->ctx == ctx) drop(self);
+    }
+}
+
+void host_bytes(uint64_t *pinned, uint64_t *registered) {
+    *pinned = *registered = 0;
+    for (struct pinned *self = list; self; self = self->next) *(self->registered ? registered : pinned) += self->size;
+}
+
+static CUresult allocate(void **out, size_t size, unsigned flags) {
+    call_details(size, 0);
+    if (!out || !size) return CUDA_ERROR_INVALID_VALUE;
+    void *at = mmap(NULL, round_up(size, 4096), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+    *out = at;
+    return add(at, size, flags, false);
+}
+SAME(cuMemAllocHost_v2, NEEDS_CONTEXT | UNSAFE, (void **out, size_t size), allocate(out, size, 0))
+SAME(cuMemHostAlloc, NEEDS_CONTEXT | UNSAFE, (void **out, size_t size, unsigned flags), allocate(out, size, flags))
+
+API(cuMemFreeHost, NEEDS_CONTEXT | UNSAFE, (void *at), (at)) {
+    struct pinned *self = host_find(at);
+    if (!self || self->at != at || self->registered) return CUDA_ERROR_INVALID_VALUE;
+    call_details(self->size, (uint64_t)(uintptr_t)at);
+    engine_drain_context(context_current());
+    drop(self);
+    return CUDA_SUCCESS;
+}
+
+static CUresult enrol(void *at, size_t size, unsigned flags) {
+    call_details(size, (uint64_t)(uintptr_t)at);
+    if (!at || !size) return CUDA_ERROR_INVALID_VALUE;
+    for (struct pinned *self = list; self; self = self->next)
+        if ((char *)at < self->at + self->size && self->at < (char *)at + size)
+            return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    return add(at, size, flags, true);
+}
+SAME(cuMemHostRegister, NEEDS_CONTEXT | UNSAFE, (void *at, size_t size, unsigned flags), enrol(at, size, flags))
+SAME(cuMemHostRegister_v2, NEEDS_CONTEXT | UNSAFE, (void *at, size_t size, unsigned flags), enrol(at, size, flags))
+
+API(cuMemHostUnregister, NEEDS_CONTEXT | UNSAFE, (void *at), (at)) {
+    struct pinned *self = host_find(at);
+    if (!self || self->at != at || !self->registered) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    call_details(self->size, (uint64_t)(uintptr_t)at);
+    engine_drain_context(context_current());
+    drop(self);
+    return CUDA_SUCCESS;
+}
+
+API(cuMemHostGetDevicePointer_v2, NEEDS_CONTEXT, (CUdeviceptr * out, void *at, unsigned flags), (out, at, flags)) {
+    if (!out || flags || !host_find(at)) return CUDA_ERROR_INVALID_VALUE;
+    *out = (uint64_t)(uintptr_t)at;
+    return CUDA_SUCCESS;
+}
+
+API(cuMemHostGetFlags, NEEDS_CONTEXT, (unsigned *out, void *at), (out, at)) {
+    struct pinned *self = host_find(at);
+    if (!self) return CUDA_ERROR_INVALID_VALUE;
+    *out = self->flags;
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,55 @@
+/* inject.c — errors at the n-th call, as tests ask for. In: names as they are called, under the driver's lock. Out: the
+ * error that this call must return. */
+#include "sim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct rule {
+    char name[64];
+    uint64_t after, times; /* calls that still pass; then these fail */
+    CUresult error;
+} rules[32];
+static int count;
+
+static void add(const char *name, uint64_t nth, CUresult error, uint64_t times) {
+    if (count == (int)(sizeof rules / sizeof *rules) || strlen(name) >= sizeof rules->name || !nth) return;
+    struct rule *rule = &rules[count++];
+    strcpy(rule->name, name);
+    rule->after = nth - 1;
+    rule->times = times;
+    rule->error = error;
+}
+
+CUresult inject_error(const char *name) {
+    CUresult error = CUDA_SUCCESS;
+    for (struct rule *rule = rules; rule < rules + count; rule++) {
+        if (strcmp(rule->name, "*") && strcmp(rule->name, name)) continue;
+        if (rule->after) {
+            rule->after--;
+        } else if (rule->times && !error) {
+            rule->times--;
+            error = rule->error;
+        }
+    }
+    return error;
+}
+
+/* NAME:N:ERROR[:TIMES],… */
+void inject_parse(const char *list) {
+    char *text = strdup(list), *rest = text, *item;
+    while (text && (item = strsep(&rest, ","))) {
+        char *name = strsep(&item, ":"), *nth = strsep(&item, ":"), *error = strsep(&item, ":"), *times = item;
+        if (nth && error) add(name, strtoull(nth, NULL, 10), atoi(error), times ? strtoull(times, NULL, 10) : 1);
+    }
+    free(text);
+}
+
+__attribute__((visibility("default"))) void sim_fail(const char *name, uint64_t nth, int error, uint64_t times) {
+    pthread_mutex_lock(&sim_lock);
+    if (name)
+        add(name, nth, error, times);
+    else
+        count = 0;
+    pthread_mutex_unlock(&sim_lock);
+}

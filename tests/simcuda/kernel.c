@@ -1,0 +1,108 @@
+/* kernel.c — what stands in for kernels: a few functions with names, found in any module. Their arguments are 64-bit
+ * words each (addresses, counts, values). */
+#include "sim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool released;
+
+/* One byte (or more) at an address, as a kernel sees it. */
+static char *touch(struct sim_context *ctx, uint64_t address, size_t bytes, bool write) {
+    size_t length = bytes;
+    char *at = access_at(address, &length, ctx, write, ACCESS_KERNEL);
+    return at && length == bytes ? at : NULL;
+}
+
+/* sim_fill(address, words, value): 32-bit words. */
+static CUresult run_fill(struct sim_context *ctx, const uint64_t *a) {
+    uint32_t value = (uint32_t)a[2];
+    for (uint64_t i = 0; i < a[1]; i++) {
+        char *at = touch(ctx, a[0] + i * 4, 4, true);
+        if (!at) return CUDA_ERROR_ILLEGAL_ADDRESS;
+        memcpy(at, &value, 4);
+    }
+    return CUDA_SUCCESS;
+}
+
+/* sim_add(to, from, words): to[i] += from[i]. */
+static CUresult run_add(struct sim_context *ctx, const uint64_t *a) {
+    for (uint64_t i = 0; i < a[2]; i++) {
+        char *from = touch(ctx, a[1] + i * 4, 4, false), *to = touch(ctx, a[0] + i * 4, 4, true);
+        uint32_t x, y;
+        if (!from || !to) return CUDA_ERROR_ILLEGAL_ADDRESS;
+        memcpy(&x, from, 4);
+        memcpy(&y, to, 4);
+        y += x;
+        memcpy(to, &y, 4);
+    }
+    return CUDA_SUCCESS;
+}
+
+/* sim_touch(address, bytes): reads a byte of each page. */
+static CUresult run_touch(struct sim_context *ctx, const uint64_t *a) {
+    for (uint64_t i = 0; i < a[1]; i += 4096)
+        if (!touch(ctx, a[0] + i, 1, false)) return CUDA_ERROR_ILLEGAL_ADDRESS;
+    return CUDA_SUCCESS;
+}
+
+/* sim_wait(): a kernel that does not end before sim_release_kernels. */
+static CUresult run_nothing(struct sim_context *ctx, const uint64_t *a) { return (void)ctx, (void)a, CUDA_SUCCESS; }
+static bool wait_blocked(const uint64_t *a) { return (void)a, !released; }
+
+static const struct kernel KERNELS[] = {
+    {"sim_fill", 3, run_fill, NULL},       {"sim_add", 3, run_add, NULL},
+    {"sim_touch", 2, run_touch, NULL},     {"sim_wait", 0, run_nothing, wait_blocked},
+    {"sim_nothing", 0, run_nothing, NULL},
+};
+
+/* ---- modules: whatever the image, the kernels above are in it */
+
+API(cuModuleLoadData, NEEDS_CONTEXT | UNSAFE, (CUmodule * out, const void *image), (out, image)) {
+    if (!out || !image) return CUDA_ERROR_INVALID_VALUE;
+    *out = (CUmodule)KERNELS;
+    return CUDA_SUCCESS;
+}
+
+API(cuModuleUnload, NEEDS_CONTEXT | UNSAFE, (CUmodule module), (module)) {
+    return module == (CUmodule)KERNELS ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+API(cuModuleGetFunction, NEEDS_CONTEXT, (CUfunction * out, CUmodule module, const char *name), (out, module, name)) {
+    if (!out || !name || module != (CUmodule)KERNELS) return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < sizeof KERNELS / sizeof *KERNELS; i++)
+        if (!strcmp(KERNELS[i].name, name)) {
+            *out = (CUfunction)&KERNELS[i];
+            return CUDA_SUCCESS;
+        }
+    return CUDA_ERROR_NOT_FOUND;
+}
+
+static const struct kernel *kernel_get(CUfunction function) {
+    const struct kernel *self = (const struct kernel *)function;
+    return self >= KERNELS && self < KERNELS + sizeof KERNELS / sizeof *KERNELS ? self : NULL;
+}
+
+static CUresult launch(CUfunction function, void **arguments, void **extra, CUstream handle) {
+    const struct kernel *kernel = kernel_get(function);
+    struct sim_stream *stream = stream_get(handle);
+    if (!kernel || !stream) return CUDA_ERROR_INVALID_HANDLE;
+    if (extra || (kernel->arguments && !arguments)) return CUDA_ERROR_INVALID_VALUE;
+    struct op op = {.kind = OP_KERNEL, .kernel.kernel = kernel};
+    for (int i = 0; i < kernel->arguments; i++) op.kernel.arguments[i] = *(uint64_t *)arguments[i];
+    return engine_add(stream, &op, NULL);
+}
+
+#define DIMENSIONS unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared
+#define GRID_IS_GOOD (gx && gy && gz && bx && by && bz && (uint64_t)bx * by * bz <= 1024 && shared <= 232448)
+SAME(cuLaunchKernel, NEEDS_CONTEXT, (CUfunction f, DIMENSIONS, CUstream stream, void **arguments, void **extra),
+     GRID_IS_GOOD ? launch(f, arguments, extra, stream) : CUDA_ERROR_INVALID_VALUE)
+SAME(cuLaunchKernel_ptsz, NEEDS_CONTEXT, (CUfunction f, DIMENSIONS, CUstream stream, void **arguments, void **extra),
+     GRID_IS_GOOD ? launch(f, arguments, extra, stream_per_thread(stream)) : CUDA_ERROR_INVALID_VALUE)
+
+__attribute__((visibility("default"))) void sim_release_kernels(int release) {
+    pthread_mutex_lock(&sim_lock);
+    released = release;
+    engine_kick();
+    pthread_mutex_unlock(&sim_lock);
+}

@@ -1,0 +1,95 @@
+/* phys.c — pieces of physical memory. Capacity is taken when one is made, and given back when the last mapping and the
+ * last handle are gone. Fresh memory holds random bytes: zeros would hide mistakes. */
+#include "sim.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+void phys_fill(char *at, size_t bytes) {
+    static uint64_t state = 0x9e3779b97f4a7c15;
+    if (!sim_config.fill) return;
+    uint64_t *words = (uint64_t *)at;
+    for (size_t i = 0; i < bytes / 8; i++) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        words[i] = state;
+    }
+}
+
+static bool place_in_device(struct sim_phys *self) {
+    if (!extents_take(&self->device->free, self->size, GRANULE, &self->offset)) return false;
+    self->host = self->device->alias + self->offset;
+    return true;
+}
+
+static bool place_in_file(struct sim_phys *self, int fd, uint64_t offset) {
+    self->fd = fd;
+    self->offset = offset;
+    self->host = mmap(NULL, self->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, (off_t)offset);
+    return self->host != MAP_FAILED;
+}
+
+static bool place_in_own_file(struct sim_phys *self) {
+    int fd = memfd_create("simcuda-shareable", MFD_CLOEXEC);
+    if (fd < 0) return false;
+    if (!ftruncate(fd, (off_t)self->size) && place_in_file(self, fd, 0)) return true;
+    close(fd);
+    return false;
+}
+
+struct sim_phys *phys_new(struct device *device, size_t size, bool own_file) {
+    struct sim_phys *self = calloc(1, sizeof *self);
+    if (!self) return NULL;
+    *self = (struct sim_phys){.device = device, .size = size, .fd = -1, .refs = 1};
+    if (!device_take(device, size, false)) {
+        free(self);
+        return NULL;
+    }
+    if (!(own_file ? place_in_own_file(self) : place_in_device(self))) {
+        device_give(device, size);
+        free(self);
+        return NULL;
+    }
+    device->physical += size;
+    device->handles++;
+    phys_fill(self->host, size);
+    return self;
+}
+
+/* Memory that another process, or another handle of this one, has already taken from the device. */
+struct sim_phys *phys_import(struct device *device, int fd, uint64_t offset, size_t size) {
+    struct sim_phys *self = calloc(1, sizeof *self);
+    if (!self) return NULL;
+    *self = (struct sim_phys){.device = device, .size = size, .refs = 1, .shared_in = true};
+    if (place_in_file(self, fd, offset)) return self;
+    free(self);
+    return NULL;
+}
+
+static void give_back(struct sim_phys *self) {
+    self->device->physical -= self->size;
+    self->device->handles--;
+    device_give(self->device, self->size);
+}
+
+void phys_unref(struct sim_phys *self) {
+    if (--self->refs) return;
+    if (self->fd >= 0) {
+        munmap(self->host, self->size);
+        close(self->fd);
+    } else {
+        fallocate(self->device->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)self->offset, (off_t)self->size);
+        extents_give(&self->device->free, self->offset, self->size);
+    }
+    if (!self->shared_in) give_back(self);
+    extents_clear(&self->slab);
+    free(self);
+}
+
+uint64_t phys_file(const struct sim_phys *self, int *fd) {
+    *fd = self->fd >= 0 ? self->fd : self->device->fd;
+    return self->offset;
+}

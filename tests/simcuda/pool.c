@@ -1,0 +1,462 @@
+/* pool.c — stream-ordered memory. A pool takes chunks from the device and cuts them up; what is freed can be used again
+ * at once on the stream that freed it, elsewhere once the free has been executed, or behind it. Chunks with nothing in
+ * them go back at the next synchronisation, as far as the pool holds more than its threshold, or when it is trimmed. */
+#include "sim.h"
+
+#include <stdlib.h>
+
+enum { ALIGN = 512 };
+#define CHUNK (32 * MB)
+
+struct sim_chunk {
+    struct sim_chunk *next;
+    struct sim_pool *pool;
+    struct sim_phys *phys;
+    CUdeviceptr at;
+    struct extents free;
+    size_t used; /* by blocks whose free has not been executed */
+};
+
+struct pending { /* freed, not executed yet: the latest first */
+    struct pending *next;
+    struct block *block; /* NULL: used again */
+    struct sim_stream *stream;
+};
+
+struct sim_pool {
+    struct sim_pool *next;
+    struct device *device;
+    CUmemPoolProps props;
+    struct sim_chunk *chunks;
+    struct pending *pending;
+    uint64_t follow, opportunistic, internal, threshold;
+    uint64_t reserved, reserved_high, used, used_high;
+    uint64_t readable, writable;
+    size_t live;
+    bool gone;
+};
+
+static struct sim_pool *pools;
+
+static struct sim_pool *pool_new(struct device *device) {
+    struct sim_pool *self = calloc(1, sizeof *self);
+    if (!self) return NULL;
+    *self = (struct sim_pool){.next = pools, .device = device, .follow = 1, .opportunistic = 1, .internal = 1};
+    self->readable = self->writable = (uint64_t)1 << device->id;
+    return pools = self;
+}
+
+void pool_begin(struct device *device) { device->default_pool = device->pool = pool_new(device); }
+
+static struct sim_pool *pool_get(CUmemoryPool handle) {
+    for (struct sim_pool *self = pools; self; self = self->next)
+        if (self == handle) return self->gone ? NULL : self;
+    return NULL;
+}
+
+/* ---- chunks */
+
+static void count_up(uint64_t *now, uint64_t *high, uint64_t by) {
+    *now += by;
+    if (*now > *high) *high = *now;
+}
+
+static struct sim_chunk *chunk_new(struct sim_pool *pool, size_t size) {
+    struct sim_chunk *self = calloc(1, sizeof *self);
+    bool shared = pool->props.handleTypes & CU_MEM_HANDLE_POSIX_FD;
+    if (!self || !(self->phys = phys_new(pool->device, size, shared))) goto failed;
+    if (space_reserve(size, 0, 0, &self->at)) {
+        phys_unref(self->phys);
+        goto failed;
+    }
+    self->pool = pool;
+    self->next = pool->chunks;
+    extents_give(&self->free, 0, size);
+    count_up(&pool->reserved, &pool->reserved_high, size);
+    return pool->chunks = self;
+failed:
+    free(self);
+    return NULL;
+}
+
+static void chunk_drop(struct sim_chunk **link) {
+    struct sim_chunk *self = *link;
+    *link = self->next;
+    self->pool->reserved -= self->phys->size;
+    space_release(self->at, self->phys->size);
+    phys_unref(self->phys);
+    extents_clear(&self->free);
+    free(self);
+}
+
+static bool trim(struct sim_pool *self, uint64_t keep) {
+    uint64_t before = self->reserved;
+    for (struct sim_chunk **link = &self->chunks; *link;)
+        if (!(*link)->used && self->reserved - (*link)->phys->size >= keep)
+            chunk_drop(link);
+        else
+            link = &(*link)->next;
+    return self->reserved < before;
+}
+
+static void bury(struct sim_pool *self) {
+    if (!self->gone || self->live || self->pending) return;
+    trim(self, 0);
+    struct sim_pool **link = &pools;
+    while (*link != self) link = &(*link)->next;
+    *link = self->next;
+    free(self);
+}
+
+void pool_synchronised(void) {
+    for (struct sim_pool *self = pools; self; self = self->next)
+        if (self->reserved > self->threshold) trim(self, self->threshold);
+}
+
+bool pool_make_room(struct device *device) {
+    bool any = false;
+    for (struct sim_pool *self = pools; self; self = self->next)
+        if (self->device == device) any |= trim(self, 0);
+    return any;
+}
+
+void pool_forget_device(struct device *device) {
+    struct block *block;
+    for (CUdeviceptr at = 0; (block = space_next(at));) {
+        at = block->at + block->size;
+        if (block->kind == KIND_POOL && block->device == device) pool_free_now(block);
+    }
+    pool_make_room(device);
+}
+
+/* ---- blocks */
+
+static struct block *block_new(struct sim_chunk *chunk, uint64_t offset, size_t size, size_t asked) {
+    struct sim_pool *pool = chunk->pool;
+    chunk->used += size;
+    return space_add((struct block){.at = chunk->at + offset,
+                                    .size = size,
+                                    .asked = asked,
+                                    .kind = KIND_POOL,
+                                    .device = pool->device,
+                                    .phys = chunk->phys,
+                                    .host = chunk->phys->host + offset,
+                                    .readable = pool->readable,
+                                    .writable = pool->writable,
+                                    .pool = pool,
+                                    .chunk = chunk});
+}
+
+static struct block *block_from_chunks(struct sim_pool *self, size_t size, size_t asked) {
+    uint64_t offset;
+    for (struct sim_chunk *chunk = self->chunks; chunk; chunk = chunk->next)
+        if (extents_take(&chunk->free, size, ALIGN, &offset)) return block_new(chunk, offset, size, asked);
+    return NULL;
+}
+
+static struct block *block_from_growth(struct sim_pool *self, size_t size, size_t asked) {
+    size_t least = round_up(size, GRANULE);
+    if (self->props.maxSize && self->reserved + least > self->props.maxSize) return NULL;
+    if (!chunk_new(self, least > CHUNK || self->props.maxSize ? least : CHUNK) && !chunk_new(self, least)) return NULL;
+    return block_from_chunks(self, size, asked);
+}
+
+/* A block that was freed and waits for that to be executed, of just this size: on the same stream, or any. It goes on
+ * under its address; what was put on streams before still finds memory there. */
+static struct block *block_again(struct sim_pool *self, size_t size, size_t asked, struct sim_stream *stream,
+                                 struct mark **behind) {
+    for (struct pending *at = self->pending; at; at = at->next) {
+        struct block *block = at->block;
+        if (!block || block->size != size || (stream && at->stream != stream)) continue;
+        at->block = NULL;
+        *behind = block->freed;
+        block->freed = NULL;
+        block->gone = false;
+        block->asked = asked;
+        return block;
+    }
+    return NULL;
+}
+
+static struct block *block_take(struct sim_pool *self, size_t bytes, struct sim_stream *stream, struct mark **behind) {
+    size_t size = round_up(bytes, ALIGN);
+    struct block *block = block_again(self, size, bytes, stream, behind);
+    if (block) return block;
+    if (!block && self->opportunistic) block = block_from_chunks(self, size, bytes);
+    if (!block && self->internal) block = block_again(self, size, bytes, NULL, behind);
+    if (!block) block = block_from_growth(self, size, bytes);
+    if (!block && pool_make_room(self->device)) block = block_from_growth(self, size, bytes);
+    return block;
+}
+
+static CUresult allocate(CUdeviceptr *out, size_t bytes, struct sim_pool *pool, CUstream handle) {
+    struct sim_stream *stream = stream_get(handle);
+    struct mark *behind = NULL;
+    call_details(bytes, 0);
+    if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+    if (!out || !bytes || !pool) return CUDA_ERROR_INVALID_VALUE;
+    if (stream->capture) return graph_memory(stream->capture->graph, pool->device, bytes, out, NULL);
+    struct block *block = block_take(pool, bytes, stream, &behind);
+    if (!block) { /* what is still to be freed may help */
+        engine_drain_context(stream->ctx);
+        block = block_take(pool, bytes, stream, &behind);
+    }
+    if (!block) return CUDA_ERROR_OUT_OF_MEMORY;
+    pool->live++;
+    count_up(&pool->used, &pool->used_high, block->size);
+    struct op op = {.kind = OP_ALLOC, .wait = behind, .memory = {.block = block, .at = block->at}};
+    *out = block->at;
+    call_details(bytes, block->at);
+    return engine_add(stream, &op, NULL);
+}
+
+static struct sim_pool *current_pool(void) { return context_current()->device->pool; }
+#define ALLOCATE CUdeviceptr *out, size_t bytes, CUstream stream
+#define ALLOCATE_FROM CUdeviceptr *out, size_t bytes, CUmemoryPool pool, CUstream stream
+SAME(cuMemAllocAsync, NEEDS_CONTEXT, (ALLOCATE), allocate(out, bytes, current_pool(), stream))
+SAME(cuMemAllocAsync_ptsz, NEEDS_CONTEXT, (ALLOCATE), allocate(out, bytes, current_pool(), stream_per_thread(stream)))
+SAME(cuMemAllocFromPoolAsync, NEEDS_CONTEXT, (ALLOCATE_FROM), allocate(out, bytes, pool_get(pool), stream))
+SAME(cuMemAllocFromPoolAsync_ptsz, NEEDS_CONTEXT, (ALLOCATE_FROM),
+     allocate(out, bytes, pool_get(pool), stream_per_thread(stream)))
+
+static void gone(struct block *block) {
+    struct sim_pool *pool = block->pool;
+    block->gone = true;
+    pool->used -= block->size;
+    pool->live--;
+}
+
+static void give(struct block *block) {
+    struct sim_chunk *chunk = block->chunk;
+    chunk->used -= block->size;
+    extents_give(&chunk->free, block->at - chunk->at, block->size);
+    mark_unref(block->freed);
+    space_remove(block);
+}
+
+void pool_free_now(struct block *block) {
+    if (block->gone) return;
+    struct sim_pool *pool = block->pool;
+    gone(block);
+    give(block);
+    bury(pool);
+}
+
+static CUresult free_block(struct block *block, struct sim_stream *stream) {
+    struct pending *pending = malloc(sizeof *pending);
+    if (!pending) return CUDA_ERROR_OUT_OF_MEMORY;
+    struct op op = {.kind = OP_FREE, .memory = {.pool = block->pool, .at = block->at, .pending = pending}};
+    CUresult result = engine_add(stream, &op, &block->freed);
+    if (result) {
+        free(pending);
+        return result;
+    }
+    *pending = (struct pending){block->pool->pending, block, stream};
+    block->pool->pending = pending;
+    gone(block);
+    return CUDA_SUCCESS;
+}
+
+static CUresult release(CUdeviceptr at, CUstream handle) {
+    struct sim_stream *stream = stream_get(handle);
+    struct block *block = space_find(at);
+    if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+    if (!at) return CUDA_SUCCESS;
+    if (stream->capture) return graph_memory_free(stream->capture->graph, at, NULL);
+    if (!block || block->at != at || block->gone) return CUDA_ERROR_INVALID_VALUE;
+    call_details(block->asked, at);
+    if (block->kind == KIND_GRAPH) {
+        block->gmem->refs++;
+        return engine_add(stream, &(struct op){.kind = OP_GFREE, .memory = {.gmem = block->gmem}}, NULL);
+    }
+    return block->kind == KIND_POOL ? free_block(block, stream) : CUDA_ERROR_INVALID_VALUE;
+}
+SAME(cuMemFreeAsync, NEEDS_CONTEXT, (CUdeviceptr at, CUstream stream), release(at, stream))
+SAME(cuMemFreeAsync_ptsz, NEEDS_CONTEXT, (CUdeviceptr at, CUstream stream), release(at, stream_per_thread(stream)))
+
+/* The engine has got to an allocation: it is fresh. Or to a free: its block can go to anybody, if nobody has it yet. */
+void pool_executed(struct op *op) {
+    if (op->kind == OP_ALLOC) {
+        struct block *block = space_find(op->memory.at);
+        if (block && block == op->memory.block) phys_fill(block->host, block->size);
+        return;
+    }
+    if (op->kind != OP_FREE) return;
+    struct pending *pending = op->memory.pending;
+    struct pending **link = &op->memory.pool->pending;
+    while (*link != pending) link = &(*link)->next;
+    *link = pending->next;
+    if (pending->block) give(pending->block);
+    bury(op->memory.pool);
+    free(pending);
+}
+
+/* ---- pools */
+
+static CUresult pool_out(CUmemoryPool *out, CUdevice id, bool by_default) {
+    struct device *device = device_get(id);
+    if (!device) return CUDA_ERROR_INVALID_DEVICE;
+    if (!out) return CUDA_ERROR_INVALID_VALUE;
+    *out = by_default ? device->default_pool : device->pool;
+    return CUDA_SUCCESS;
+}
+SAME(cuDeviceGetDefaultMemPool, NEEDS_INIT, (CUmemoryPool * out, CUdevice id), pool_out(out, id, true))
+SAME(cuDeviceGetMemPool, NEEDS_INIT, (CUmemoryPool * out, CUdevice id), pool_out(out, id, false))
+
+static CUresult pool_set(CUdevice id, CUmemoryPool handle) {
+    struct sim_pool *self = pool_get(handle);
+    if (!device_get(id)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!self || self->device->id != id) return CUDA_ERROR_INVALID_VALUE;
+    self->device->pool = self;
+    return CUDA_SUCCESS;
+}
+SAME(cuDeviceSetMemPool, NEEDS_INIT, (CUdevice id, CUmemoryPool pool), pool_set(id, pool))
+
+#define OF_DEVICE(location) ((location) && (location)->type == CU_MEM_LOCATION_DEVICE)
+SAME(cuMemGetDefaultMemPool, NEEDS_INIT, (CUmemoryPool * out, CUmemLocation *location, int type),
+     OF_DEVICE(location) && type == CU_MEM_ALLOCATION_PINNED ? pool_out(out, location->id, true)
+                                                             : CUDA_ERROR_NOT_SUPPORTED)
+SAME(cuMemGetMemPool, NEEDS_INIT, (CUmemoryPool * out, CUmemLocation *location, int type),
+     OF_DEVICE(location) && type == CU_MEM_ALLOCATION_PINNED ? pool_out(out, location->id, false)
+                                                             : CUDA_ERROR_NOT_SUPPORTED)
+SAME(cuMemSetMemPool, NEEDS_INIT, (CUmemLocation * location, int type, CUmemoryPool pool),
+     OF_DEVICE(location) && type == CU_MEM_ALLOCATION_PINNED ? pool_set(location->id, pool) : CUDA_ERROR_NOT_SUPPORTED)
+
+API(cuMemPoolCreate, NEEDS_INIT, (CUmemoryPool * out, const CUmemPoolProps *props), (out, props)) {
+    if (!out || !props || props->allocType != CU_MEM_ALLOCATION_PINNED ||
+        props->location.type != CU_MEM_LOCATION_DEVICE || props->handleTypes & ~CU_MEM_HANDLE_POSIX_FD)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!device_get(props->location.id)) return CUDA_ERROR_INVALID_DEVICE;
+    struct sim_pool *self = pool_new(device_get(props->location.id));
+    if (!self) return CUDA_ERROR_OUT_OF_MEMORY;
+    self->props = *props;
+    *out = self;
+    return CUDA_SUCCESS;
+}
+
+/* What was allocated from it stays until it is freed. */
+API(cuMemPoolDestroy, NEEDS_INIT, (CUmemoryPool handle), (handle)) {
+    struct sim_pool *self = pool_get(handle);
+    if (!self || self == self->device->default_pool) return CUDA_ERROR_INVALID_VALUE;
+    if (self->device->pool == self) self->device->pool = self->device->default_pool;
+    self->gone = true;
+    bury(self);
+    return CUDA_SUCCESS;
+}
+
+API(cuMemPoolTrimTo, NEEDS_INIT, (CUmemoryPool handle, size_t keep), (handle, keep)) {
+    struct sim_pool *self = pool_get(handle);
+    if (!self) return CUDA_ERROR_INVALID_VALUE;
+    trim(self, keep);
+    return CUDA_SUCCESS;
+}
+
+API(cuMemPoolSetAttribute, NEEDS_INIT, (CUmemoryPool handle, int which, void *value), (handle, which, value)) {
+    struct sim_pool *self = pool_get(handle);
+    if (!self || !value) return CUDA_ERROR_INVALID_VALUE;
+    switch (which) {
+    case CU_POOL_FOLLOW_EVENTS:
+        self->follow = *(unsigned *)value;
+        break;
+    case CU_POOL_OPPORTUNISTIC:
+        self->opportunistic = *(unsigned *)value;
+        break;
+    case CU_POOL_INTERNAL_DEPENDENCIES:
+        self->internal = *(unsigned *)value;
+        break;
+    case CU_POOL_RELEASE_THRESHOLD:
+        self->threshold = *(uint64_t *)value;
+        break;
+    case CU_POOL_RESERVED_HIGH:
+        if (*(uint64_t *)value) return CUDA_ERROR_INVALID_VALUE;
+        self->reserved_high = self->reserved;
+        break;
+    case CU_POOL_USED_HIGH:
+        if (*(uint64_t *)value) return CUDA_ERROR_INVALID_VALUE;
+        self->used_high = self->used;
+        break;
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    return CUDA_SUCCESS;
+}
+
+API(cuMemPoolGetAttribute, NEEDS_INIT, (CUmemoryPool handle, int which, void *value), (handle, which, value)) {
+    struct sim_pool *self = pool_get(handle);
+    if (!self || !value) return CUDA_ERROR_INVALID_VALUE;
+    switch (which) {
+    case CU_POOL_FOLLOW_EVENTS:
+        *(unsigned *)value = (unsigned)self->follow;
+        break;
+    case CU_POOL_OPPORTUNISTIC:
+        *(unsigned *)value = (unsigned)self->opportunistic;
+        break;
+    case CU_POOL_INTERNAL_DEPENDENCIES:
+        *(unsigned *)value = (unsigned)self->internal;
+        break;
+    case CU_POOL_RELEASE_THRESHOLD:
+        *(uint64_t *)value = self->threshold;
+        break;
+    case CU_POOL_RESERVED:
+        *(uint64_t *)value = self->reserved;
+        break;
+    case CU_POOL_RESERVED_HIGH:
+        *(uint64_t *)value = self->reserved_high;
+        break;
+    case CU_POOL_USED:
+        *(uint64_t *)value = self->used;
+        break;
+    case CU_POOL_USED_HIGH:
+        *(uint64_t *)value = self->used_high;
+        break;
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    return CUDA_SUCCESS;
+}
+
+/* Access is the pool's: what lives in it changes with it. */
+static void share(struct sim_pool *self) {
+    struct block *block;
+    for (CUdeviceptr at = 0; (block = space_next(at)); at = block->at + block->size)
+        if (block->kind == KIND_POOL && block->pool == self) {
+            block->readable = self->readable;
+            block->writable = self->writable;
+        }
+}
+
+API(cuMemPoolSetAccess, NEEDS_INIT, (CUmemoryPool handle, const CUmemAccessDesc *map, size_t count),
+    (handle, map, count)) {
+    struct sim_pool *self = pool_get(handle);
+    if (!self || (count && !map)) return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < count; i++) {
+        int id = map[i].location.id;
+        uint64_t mask = (uint64_t)1 << id;
+        if (!device_get(id)) return CUDA_ERROR_INVALID_DEVICE;
+        if (id == self->device->id ? !map[i].flags : !device_peers(id, self->device->id))
+            return CUDA_ERROR_INVALID_VALUE;
+        self->readable = map[i].flags & CU_MEM_ACCESS_READ ? self->readable | mask : self->readable & ~mask;
+        self->writable = map[i].flags == CU_MEM_ACCESS_READWRITE ? self->writable | mask : self->writable & ~mask;
+    }
+    share(self);
+    return CUDA_SUCCESS;
+}
+
+API(cuMemPoolGetAccess, NEEDS_INIT, (int *flags, CUmemoryPool handle, CUmemLocation *location),
+    (flags, handle, location)) {
+    struct sim_pool *self = pool_get(handle);
+    if (!self || !flags || !location || !device_get(location->id)) return CUDA_ERROR_INVALID_VALUE;
+    uint64_t mask = (uint64_t)1 << location->id;
+    *flags = self->writable & mask ? CU_MEM_ACCESS_READWRITE : self->readable & mask ? CU_MEM_ACCESS_READ : 0;
+    return CUDA_SUCCESS;
+}
+
+/* ---- sharing pools between processes: refused, as by a device whose handle types say so */
+SAME(cuMemPoolExportToShareableHandle, NEEDS_INIT, (void *out, CUmemoryPool pool, int type, uint64_t flags),
+     ((void)out, (void)pool, (void)type, (void)flags, CUDA_ERROR_NOT_SUPPORTED))
+SAME(cuMemPoolImportFromShareableHandle, NEEDS_INIT, (CUmemoryPool * out, void *handle, int type, uint64_t flags),
+     ((void)out, (void)handle, (void)type, (void)flags, CUDA_ERROR_NOT_SUPPORTED))
+SAME(cuMemPoolExportPointer, NEEDS_INIT, (CUmemPoolPtrExportData * out, CUdeviceptr at),
+     ((void)out, (void)at, CUDA_ERROR_NOT_SUPPORTED))
+SAME(cuMemPoolImportPointer, NEEDS_INIT, (CUdeviceptr * out, CUmemoryPool pool, CUmemPoolPtrExportData *data),
+     ((void)out, (void)pool, (void)data, CUDA_ERROR_NOT_SUPPORTED))

@@ -1,0 +1,48 @@
+/* resolver.c — cuGetProcAddress in both generations. In: a name, a version of CUDA, flags. Out: the youngest entry that
+ * is not younger than that version. Its address is the entry itself, not the exported symbol (thunks.S), as in the real
+ * one. */
+#include "sim.h"
+
+#include <string.h>
+
+#define E(name, symbol, since, per_thread)                                                                             \
+    extern const char entry_##symbol[] __asm__("sim_" #symbol) __attribute__((visibility("hidden")));
+#include "entries.def"
+
+static const struct entry {
+    const char *name;
+    const void *address;
+    int since, per_thread;
+} ENTRIES[] = {
+#define E(name, symbol, since, per_thread) {#name, entry_##symbol, since, per_thread},
+#include "entries.def"
+};
+
+static const struct entry *find(const char *name, int version, bool per_thread, bool *known) {
+    const struct entry *best = NULL;
+    *known = false;
+    for (const struct entry *at = ENTRIES; at < ENTRIES + sizeof ENTRIES / sizeof *ENTRIES; at++) {
+        if (strcmp(at->name, name) || at->since > sim_config.version || (at->per_thread && !per_thread)) continue;
+        *known = true;
+        if (at->since > version) continue;
+        if (!best || at->since > best->since || (at->since == best->since && at->per_thread))
+            best = at;
+        else if (at->per_thread && !best->per_thread)
+            best = at;
+    }
+    return best;
+}
+
+static CUresult resolve(const char *name, void **out, int version, uint64_t flags, int *status) {
+    bool known;
+    if (!name || !out || version > sim_config.version || flags & ~3ull) return CUDA_ERROR_INVALID_VALUE;
+    const struct entry *entry = find(name, version, flags & CU_GET_PROC_PER_THREAD, &known);
+    *out = entry ? (void *)(uintptr_t)entry->address : NULL;
+    if (status) *status = entry ? CU_PROC_FOUND : known ? CU_PROC_VERSION_NOT_SUFFICIENT : CU_PROC_NOT_FOUND;
+    return entry || status ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+SAME(cuGetProcAddress, IN_CALLBACK, (const char *name, void **out, int version, uint64_t flags),
+     resolve(name, out, version, flags, NULL))
+SAME(cuGetProcAddress_v2, IN_CALLBACK, (const char *name, void **out, int version, uint64_t flags, int *status),
+     resolve(name, out, version, flags, status))

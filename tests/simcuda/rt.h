@@ -1,0 +1,56 @@
+/* rt.h — what the rooms of the simulated runtime (libcudart.so.12 and .13, and the static one) share. In: calls of the
+ * runtime interface. Out: calls of the driver that was found, by addresses that its resolver gave. */
+#ifndef SIMCUDA_RT_H
+#define SIMCUDA_RT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cuda_abi.h"
+
+typedef int cudaError_t;
+
+#pragma GCC visibility push(hidden)
+
+struct rt_driver {
+#define R(name, version, parameters) CUresult(*name) parameters;
+#include "rt_driver.def"
+};
+extern struct rt_driver rt_legacy, rt_own; /* stream 0 is the legacy one, or the thread's own */
+
+cudaError_t rt_begin(void);              /* the driver is found and initialised */
+cudaError_t rt_enter(void);              /* and the thread has a context */
+cudaError_t rt_leave(cudaError_t error); /* remembers it */
+CUresult rt_resolve(const char *name, void **out, int version, uint64_t flags, int *status);
+int rt_device(void);
+cudaError_t rt_context_of(int device, CUcontext *out);
+
+#pragma GCC visibility pop
+
+#define RT_API __attribute__((visibility("default"))) cudaError_t
+/* A call that needs a context, and is one of the driver's. */
+#define RT_CALL(name, parameters, call)                                                                                \
+    RT_API name parameters;                                                                                            \
+    RT_API name parameters {                                                                                           \
+        cudaError_t error = rt_enter();                                                                                \
+        return rt_leave(error ? error : (call));                                                                       \
+    }
+/* The same for streams: `d` is the driver's table that fits. */
+#define RT_STREAM(name, parameters, call)                                                                              \
+    RT_API name parameters;                                                                                            \
+    RT_API name parameters {                                                                                           \
+        const struct rt_driver *d = &rt_legacy;                                                                        \
+        cudaError_t error = rt_enter();                                                                                \
+        return rt_leave(error ? error : (call));                                                                       \
+    }                                                                                                                  \
+    RT_API name##_ptsz parameters;                                                                                     \
+    RT_API name##_ptsz parameters {                                                                                    \
+        const struct rt_driver *d = &rt_own;                                                                           \
+        cudaError_t error = rt_enter();                                                                                \
+        return rt_leave(error ? error : (call));                                                                       \
+    }
+#define P(x) ((uint64_t)(uintptr_t)(x))
+#define OUT(x) ((CUdeviceptr *)(x))
+
+#endif

@@ -1,0 +1,382 @@
+/* sim.h — what the rooms of the simulated driver share: its objects, and the functions that lead from one to the other.
+ * In: calls of CUDA's driver interface. Out: their effects, on host memory that stands for the devices'. Everything
+ * here is read and changed under one lock, which call_enter takes and call_leave gives back; the engine's thread takes
+ * it too. */
+#ifndef SIMCUDA_SIM_H
+#define SIMCUDA_SIM_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "cuda_abi.h"
+#include "simcuda.h"
+
+#pragma GCC visibility push(hidden)
+
+enum { MAX_DEVICES = 16 };
+#define KB ((size_t)1 << 10)
+#define MB ((size_t)1 << 20)
+#define GB ((size_t)1 << 30)
+#define GRANULE (2 * MB) /* of physical memory, and of mappings */
+
+static inline uint64_t round_up(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
+
+/* ---- call.c: the way in and out of every entry */
+
+enum needs {
+    NEEDS_NOTHING = 0,
+    NEEDS_INIT = 1,
+    NEEDS_CONTEXT = 2, /* and init; a broken context answers with its error */
+    UNSAFE = 4,        /* forbidden while certain captures go on, and breaks them */
+    IN_CALLBACK = 8,   /* allowed in host callbacks */
+};
+
+int call_enter(const char *name, int needs);
+CUresult call_leave(const char *name, CUresult result);
+void call_details(uint64_t a, uint64_t b); /* for the log */
+void call_callback(bool begins);           /* this thread runs a callback of the program's */
+extern pthread_mutex_t sim_lock;
+
+/* An entry: API(name, needs, (parameters), (arguments)) { body }. The body runs under the lock. */
+#define API(name, needs, parameters, arguments)                                                                        \
+    static CUresult body_##name parameters;                                                                            \
+    CUresult sim_##name parameters;                                                                                    \
+    CUresult sim_##name parameters {                                                                                   \
+        CUresult result = call_enter(#name, needs);                                                                    \
+        return call_leave(#name, result ? result : body_##name arguments);                                             \
+    }                                                                                                                  \
+    static CUresult body_##name parameters
+
+/* An entry that is another one's body with other arguments. */
+#define SAME(name, needs, parameters, call)                                                                            \
+    CUresult sim_##name parameters;                                                                                    \
+    CUresult sim_##name parameters {                                                                                   \
+        CUresult result = call_enter(#name, needs);                                                                    \
+        return call_leave(#name, result ? result : call);                                                              \
+    }
+
+/* ---- config.c: the environment */
+struct config {
+    int devices, version;
+    size_t capacity, context, fragmented;
+    uint64_t latency_ns;
+    bool peers, fill;
+};
+extern struct config sim_config;
+void config_read(void);
+
+/* ---- inject.c: errors that tests ask for; journal.c: what was called */
+CUresult inject_error(const char *name);
+void inject_parse(const char *list);
+void journal_open(const char *path);
+void journal_add(const char *name, CUresult result, uint64_t a, uint64_t b);
+
+/* ---- extent.c: free pieces of a range of numbers */
+struct extent {
+    struct extent *next;
+    uint64_t start, size;
+};
+struct extents {
+    struct extent *first;
+};
+void extents_give(struct extents *self, uint64_t start, uint64_t size);
+bool extents_take(struct extents *self, uint64_t size, uint64_t align, uint64_t *start);
+bool extents_take_at(struct extents *self, uint64_t start, uint64_t size);
+void extents_clear(struct extents *self);
+
+/* ---- device.c */
+struct device {
+    int id;
+    size_t capacity, fragmented, used, contexts, physical;
+    uint64_t handles;
+    int fd; /* memory of the device */
+    char *alias;
+    struct extents free;
+    struct sim_context *primary;
+    unsigned primary_flags;
+    struct sim_pool *default_pool, *pool;
+    struct sim_phys *slabs;
+    struct sim_phys *graph_free; /* kept for graphs' memory nodes */
+    uint64_t graph_used, graph_used_high, graph_reserved, graph_reserved_high;
+};
+extern struct device sim_devices[MAX_DEVICES];
+struct device *device_get(int id);
+CUresult device_begin(void);
+bool device_peers(int a, int b);
+/* Takes bytes of the device's capacity; small requests reach the fragmented part. */
+bool device_take(struct device *self, size_t bytes, bool small);
+void device_give(struct device *self, size_t bytes);
+
+/* ---- phys.c: pieces of physical memory */
+struct sim_phys {
+    struct sim_phys *next; /* in slabs or graph_free */
+    struct device *device;
+    size_t size;
+    uint64_t offset; /* in the device's memory; unused if it has its own */
+    char *host;      /* where the driver itself sees it */
+    int fd;          /* its own memory, -1: the device's */
+    int refs;        /* mappings, and handles not released */
+    int handle_refs;
+    bool shared_in; /* another process's */
+    CUmemAllocationProp prop;
+    uint64_t handle;
+    CUdeviceptr slab_va;
+    struct extents slab;
+    size_t slab_live;
+};
+struct sim_phys *phys_new(struct device *device, size_t size, bool own_file);
+struct sim_phys *phys_import(struct device *device, int fd, uint64_t offset, size_t size);
+void phys_unref(struct sim_phys *self);
+void phys_fill(char *at, size_t bytes);
+uint64_t phys_file(const struct sim_phys *self, int *fd); /* → offset */
+
+/* ---- space.c: device addresses and what lies there */
+enum kind { KIND_PLAIN, KIND_POOL, KIND_VMM, KIND_MANAGED, KIND_ARRAY, KIND_GRAPH, KIND_IPC };
+struct block {
+    CUdeviceptr at;
+    size_t size;  /* that is mapped */
+    size_t asked; /* by the program */
+    enum kind kind;
+    struct device *device;
+    struct sim_context *ctx; /* plain: the one it dies with */
+    struct sim_phys *phys;
+    char *host;                  /* the driver's view of the first byte */
+    uint64_t readable, writable; /* a bit for each device */
+    uint64_t id;
+    struct sim_pool *pool;
+    struct sim_chunk *chunk;
+    struct mark *freed; /* pool: done when its free was executed */
+    bool gone;          /* pool: freed, not executed yet */
+    bool resident;      /* managed: on the device */
+    bool sync_memops;
+    bool slab;
+    struct gmem *gmem;
+};
+CUresult space_begin(void);
+bool space_inside(uint64_t address);
+CUresult space_reserve(size_t size, size_t align, CUdeviceptr hint, CUdeviceptr *out);
+void space_release(CUdeviceptr at, size_t size);
+/* A range that the program reserved: whether [at, at + size) lies in one, or is one. */
+bool space_is_reserved(CUdeviceptr at, size_t size, bool whole);
+void space_reserved_add(CUdeviceptr at, size_t size);
+void space_reserved_remove(CUdeviceptr at);
+uint64_t space_reserved_bytes(void);
+struct block *space_add(struct block model);
+struct block *space_find(CUdeviceptr at);
+struct block *space_next(CUdeviceptr at); /* the first at or behind */
+void space_remove(struct block *block);
+size_t space_count(void);
+void space_protect(CUdeviceptr at, size_t size, int fd, uint64_t offset, bool visible);
+void space_fault(void);
+uint64_t space_faults(void);
+
+/* ---- host.c: pinned and registered host memory */
+struct pinned {
+    struct pinned *next;
+    char *at;
+    size_t size;
+    bool registered;
+    unsigned flags;
+    struct sim_context *ctx;
+};
+struct pinned *host_find(const void *at);
+void host_forget(struct sim_context *ctx);
+void host_bytes(uint64_t *pinned, uint64_t *registered);
+
+/* ---- context.c */
+struct sim_context {
+    struct sim_context *next;
+    struct device *device;
+    bool primary, alive;
+    int refs;
+    unsigned flags;
+    uint64_t id;
+    CUresult sticky;
+    uint64_t peers; /* devices whose memory it may use */
+    uint64_t reserved;
+};
+extern __thread struct sim_context *context_current_slot;
+struct sim_context *context_current(void); /* NULL: none, or it is destroyed */
+bool context_valid(const struct sim_context *self);
+struct sim_context *context_any(struct device *device);
+void context_break(struct sim_context *self, CUresult error);
+extern struct sim_context *context_list;
+
+/* ---- engine.c: operations on streams */
+struct mark { /* something that will have happened */
+    int refs;
+    bool done;
+    uint64_t when_ns;
+};
+struct mark *mark_new(void);
+struct mark *mark_ref(struct mark *self);
+void mark_unref(struct mark *self);
+
+enum op_kind {
+    OP_COPY,
+    OP_FILL,
+    OP_KERNEL,
+    OP_HOST,
+    OP_CALLBACK,
+    OP_ALLOC,
+    OP_FREE,
+    OP_RECORD,
+    OP_WAIT,
+    OP_GALLOC,
+    OP_GFREE,
+    OP_NOTHING
+};
+struct shape {
+    size_t width, height, depth, dpitch, spitch, dslice, sslice;
+};
+struct op {
+    struct op *next;
+    enum op_kind kind;
+    struct sim_context *ctx;
+    struct sim_stream *stream;
+    uint64_t seq, due;
+    struct mark *mark, *wait;
+    union {
+        struct {
+            uint64_t to, from;
+            struct shape shape;
+            void *staged;
+            bool peer;
+        } copy;
+        struct {
+            uint64_t to;
+            uint32_t value, element;
+            size_t width, height, pitch;
+        } fill;
+        struct {
+            const struct kernel *kernel;
+            uint64_t arguments[8];
+        } kernel;
+        struct {
+            CUhostFn run;
+            CUstreamCallback call;
+            CUstream handle;
+            void *data;
+        } host;
+        struct {
+            struct block *block;
+            CUdeviceptr at;
+            struct gmem *gmem;
+            struct sim_pool *pool;
+            void *pending;
+        } memory;
+    };
+};
+struct sim_stream {
+    struct sim_stream *next;
+    struct sim_context *ctx;
+    bool blocking, legacy, per_thread, destroyed;
+    pthread_t thread;
+    int priority;
+    unsigned flags;
+    uint64_t id;
+    struct op *head, *tail;
+    struct sim_capture *capture;
+};
+/* A copy of the model goes to the end of the stream, or into the graph that it is captured into. */
+CUresult engine_add(struct sim_stream *stream, const struct op *model, struct mark **mark);
+/* Waits until all that is on the stream now, or in the context, has been executed. */
+CUresult engine_drain_stream(struct sim_stream *stream);
+CUresult engine_drain_context(struct sim_context *ctx);
+bool engine_wait_mark(struct mark *mark);
+bool engine_idle(const struct sim_stream *stream);
+uint64_t engine_pending(void);
+void engine_kick(void);
+uint64_t engine_now(void);
+CUresult op_run(struct op *op); /* execute.c; the lock is given up for host functions */
+bool op_blocked(const struct op *op);
+void op_forget(struct op *op);
+
+/* ---- access.c: addresses → host memory, as of the time of execution */
+enum access { ACCESS_COPY, ACCESS_PEER_COPY, ACCESS_KERNEL };
+char *access_at(uint64_t address, size_t *length, struct sim_context *ctx, bool write, enum access how);
+
+/* ---- stream.c */
+struct sim_stream *stream_get(CUstream handle);                /* NULL: no such stream in the current context */
+struct sim_stream *stream_of_context(struct sim_context *ctx); /* the legacy one */
+CUstream stream_per_thread(CUstream handle);
+void stream_forget(struct sim_context *ctx);
+extern struct sim_stream *stream_list;
+struct sim_event {
+    struct sim_event *next;
+    struct sim_context *ctx;
+    unsigned flags;
+    struct mark *mark;
+    struct sim_capture *capture; /* recorded in a capture */
+    uint64_t capture_id;
+};
+
+/* ---- capture.c and graph.c */
+struct sim_capture {
+    struct sim_capture *next;
+    struct sim_graph *graph;
+    struct sim_stream *origin;
+    int mode;
+    bool broken;
+    pthread_t thread;
+    uint64_t id;
+};
+/* The error of an unsafe call that is forbidden now; the captures that forbid it are broken. */
+CUresult capture_forbids(void);
+/* Any stream of the context is capturing: what waits for all of them breaks them. */
+CUresult capture_forbids_sync(struct sim_context *ctx);
+CUresult capture_forbids_legacy(struct sim_context *ctx);
+CUresult capture_add(struct sim_capture *self, const struct op *model);
+void capture_forget(struct sim_context *ctx);
+struct sim_graph *graph_new(void);
+CUresult graph_add(struct sim_graph *self, const struct op *model, struct sim_node **node);
+void graph_drop(struct sim_graph *self);
+size_t graph_length(const struct sim_graph *self);
+CUresult graph_memory(struct sim_graph *graph, struct device *device, size_t bytes, CUdeviceptr *out,
+                      struct sim_node **node);
+CUresult graph_memory_free(struct sim_graph *graph, CUdeviceptr at, struct sim_node **node);
+struct gmem {
+    struct gmem *next;
+    struct device *device;
+    CUdeviceptr at;
+    size_t size;
+    struct sim_phys *phys; /* while it lives */
+    struct block *block;
+    struct sim_graph *graph;
+    int refs;
+};
+void gmem_live(struct gmem *self);
+void gmem_dead(struct gmem *self);
+void gmem_unref(struct gmem *self);
+
+/* ---- pool.c */
+void pool_begin(struct device *device);
+void pool_executed(struct op *op);
+void pool_synchronised(void); /* somebody has waited: unused memory above the thresholds goes back */
+void pool_free_now(struct block *block);
+bool pool_make_room(struct device *device);
+void pool_forget_device(struct device *device);
+
+/* ---- memory.c */
+CUresult memory_free(struct block *block);
+void memory_forget(struct sim_context *ctx);
+CUresult memory_slab(struct sim_context *ctx, size_t bytes, struct block **out);
+
+/* ---- array.c */
+bool array_locate(CUarray array, CUdeviceptr *at, size_t *pitch, size_t *height);
+void array_forget(struct sim_context *ctx);
+
+/* ---- kernel.c: what stands in for kernels */
+struct kernel {
+    const char *name;
+    int arguments;
+    CUresult (*run)(struct sim_context *ctx, const uint64_t *arguments);
+    bool (*blocked)(const uint64_t *arguments);
+};
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,61 @@
+/* simcuda.h — how a test sets up the simulated CUDA driver, a test double. It is our own libcuda.so.1; nothing here is
+ * measured on a GPU. The functions are exported by it beside CUDA's, callable from any thread at any time.
+ *
+ * Environment, read at cuInit (sizes take K, M, G):
+ *   SIMCUDA_DEVICES=1        how many devices there are; 0: cuInit returns 100
+ *   SIMCUDA_CAPACITY=1G      memory of each device
+ *   SIMCUDA_CONTEXT=8M       memory that a context takes for itself
+ *   SIMCUDA_FRAGMENTED=0     memory in pieces that only requests below 2 MiB can use
+ *   SIMCUDA_VERSION=13000    version of the driver; younger entries are not there
+ *   SIMCUDA_LATENCY_US=0     how long each operation on a stream takes before its effect
+ *   SIMCUDA_PEERS=1          0: devices cannot reach each other's memory
+ *   SIMCUDA_FILL=1           0: fresh memory is not filled with random bytes (for benchmarks)
+ *   SIMCUDA_FAIL=NAME:N:ERROR,…   the N-th call of NAME ("*": of anything) returns ERROR, and so do others of the list
+ *   SIMCUDA_LOG=FILE         a line for each call: number, thread, name, result, two details
+ */
+#ifndef SIMCUDA_H
+#define SIMCUDA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The N-th call of `name` from now on ("*": of anything) returns `error` and does nothing. times: how often in a row.
+ * name NULL takes all back. */
+void sim_fail(const char *name, uint64_t nth, int error, uint64_t times);
+
+/* How often `name` has been called ("*": all calls); and as far as it succeeded. */
+uint64_t sim_count(const char *name);
+uint64_t sim_count_ok(const char *name);
+void sim_count_reset(void);
+
+/* The last calls, oldest first: "number thread name result a b" a line. Returns the length without the terminator. */
+size_t sim_log_text(char *to, size_t room);
+
+void sim_set_latency_us(uint64_t us);
+void sim_set_capacity(int device, size_t bytes);
+void sim_set_fragmented(int device, size_t bytes);
+
+/* While held, no operation on any stream is executed. Holds add up. */
+void sim_hold(int add);
+
+/* Lets kernels "sim_wait" end that are waiting now or come later. 0: they wait again. */
+void sim_release_kernels(int release);
+
+/* What one device has given out, in bytes as the device counts them. */
+struct sim_usage {
+    uint64_t capacity, used;
+    uint64_t contexts;           /* taken by contexts themselves */
+    uint64_t physical, handles;  /* memory objects that live: bytes, number */
+    uint64_t reserved_va;        /* of all devices */
+    uint64_t blocks;             /* addresses that are mapped, of all devices: number */
+    uint64_t pinned, registered; /* host memory, of all devices: bytes */
+    uint64_t pending;            /* operations not executed, of all devices */
+    uint64_t faults;             /* accesses that were refused when they were executed, of all devices */
+};
+void sim_usage(int device, struct sim_usage *out);
+
+/* Reads and writes device memory as a debugger would, beside all streams; 0 or 700. */
+int sim_peek(void *to, uint64_t device_address, size_t bytes);
+int sim_poke(uint64_t device_address, const void *from, size_t bytes);
+
+#endif

@@ -1,0 +1,228 @@
+/* vmm.c — virtual memory management: ranges of addresses, handles of physical memory, and mappings between them. Whole
+ * mappings only, from offset 0; a fresh mapping has no access. */
+#include "sim.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+#include <sys/stat.h>
+#include <fcntl.h>
+
+static struct sim_phys *handles;
+static uint64_t next_handle = 0x100;
+
+static struct sim_phys *handle_find(CUmemGenericAllocationHandle handle) {
+    for (struct sim_phys *self = handles; self; self = self->next)
+        if (self->handle == handle && self->handle_refs) return self;
+    return NULL;
+}
+
+/* A piece stays listed while a mapping keeps it: its handle can be had again. */
+static void handle_unref(struct sim_phys *self) {
+    struct sim_phys **link = &handles;
+    if (self->refs == 1) {
+        while (*link && *link != self) link = &(*link)->next;
+        if (*link) *link = self->next;
+    }
+    phys_unref(self);
+}
+
+static CUmemGenericAllocationHandle handle_add(struct sim_phys *self) {
+    self->handle = next_handle++;
+    self->handle_refs = 1;
+    self->next = handles;
+    handles = self;
+    return self->handle;
+}
+
+API(cuMemGetAllocationGranularity, NEEDS_INIT, (size_t * out, const CUmemAllocationProp *prop, int option),
+    (out, prop, option)) {
+    if (!out || !prop || option < 0 || option > 1 || !device_get(prop->location.id)) return CUDA_ERROR_INVALID_VALUE;
+    *out = GRANULE;
+    return CUDA_SUCCESS;
+}
+
+API(cuMemAddressReserve, NEEDS_INIT, (CUdeviceptr * out, size_t size, size_t align, CUdeviceptr hint, uint64_t flags),
+    (out, size, align, hint, flags)) {
+    call_details(size, hint);
+    if (!out || !size || size % GRANULE || flags || (align & (align - 1))) return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = space_reserve(size, align, hint, out);
+    if (result) return result;
+    space_reserved_add(*out, size);
+    call_details(size, *out);
+    return CUDA_SUCCESS;
+}
+
+API(cuMemAddressFree, NEEDS_INIT, (CUdeviceptr at, size_t size), (at, size)) {
+    call_details(size, at);
+    if (!space_is_reserved(at, size, true)) return CUDA_ERROR_INVALID_VALUE;
+    struct block *block = space_next(at);
+    if (block && block->at < at + size) return CUDA_ERROR_INVALID_VALUE; /* something is mapped */
+    space_reserved_remove(at);
+    space_release(at, size);
+    return CUDA_SUCCESS;
+}
+
+API(cuMemCreate, NEEDS_INIT,
+    (CUmemGenericAllocationHandle * out, size_t size, const CUmemAllocationProp *prop, uint64_t flags),
+    (out, size, prop, flags)) {
+    call_details(size, 0);
+    if (!out || !prop || !size || size % GRANULE || flags || prop->type != CU_MEM_ALLOCATION_PINNED ||
+        prop->location.type != CU_MEM_LOCATION_DEVICE)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct device *device = device_get(prop->location.id);
+    if (!device) return CUDA_ERROR_INVALID_DEVICE;
+    struct sim_phys *self = phys_new(device, size, prop->requestedHandleTypes & CU_MEM_HANDLE_POSIX_FD);
+    if (!self) return CUDA_ERROR_OUT_OF_MEMORY;
+    self->prop = *prop;
+    *out = handle_add(self);
+    call_details(size, *out);
+    return CUDA_SUCCESS;
+}
+
+API(cuMemRelease, NEEDS_INIT, (CUmemGenericAllocationHandle handle), (handle)) {
+    struct sim_phys *self = handle_find(handle);
+    if (!self) return CUDA_ERROR_INVALID_VALUE;
+    call_details(self->size, handle);
+    self->handle_refs--;
+    handle_unref(self);
+    return CUDA_SUCCESS;
+}
+
+API(cuMemMap, NEEDS_INIT,
+    (CUdeviceptr at, size_t size, size_t offset, CUmemGenericAllocationHandle handle, uint64_t flags),
+    (at, size, offset, handle, flags)) {
+    call_details(size, at);
+    struct sim_phys *self = handle_find(handle);
+    if (!self || offset || flags || !size || size % GRANULE || at % GRANULE || size > self->size ||
+        !space_is_reserved(at, size, false))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct block *block = space_next(at);
+    if (block && block->at < at + size) return CUDA_ERROR_INVALID_VALUE;
+    self->refs++;
+    space_add((struct block){.at = at,
+                             .size = size,
+                             .asked = size,
+                             .kind = KIND_VMM,
+                             .device = self->device,
+                             .phys = self,
+                             .host = self->host});
+    return CUDA_SUCCESS;
+}
+
+/* Whether [at, at + size) is made of whole mappings. */
+static bool whole_mappings(CUdeviceptr at, size_t size) {
+    for (CUdeviceptr end = at + size; at < end;) {
+        struct block *block = space_next(at);
+        if (!block || block->at != at || block->kind != KIND_VMM || at + block->size > end) return false;
+        at += block->size;
+    }
+    return size > 0;
+}
+
+API(cuMemUnmap, NEEDS_INIT, (CUdeviceptr at, size_t size), (at, size)) {
+    call_details(size, at);
+    if (!whole_mappings(at, size)) return CUDA_ERROR_INVALID_VALUE;
+    for (CUdeviceptr end = at + size; at < end;) {
+        struct block *block = space_find(at);
+        struct sim_phys *self = block->phys;
+        at += block->size;
+        space_remove(block);
+        handle_unref(self);
+    }
+    return CUDA_SUCCESS;
+}
+
+static CUresult grant(struct block *block, const CUmemAccessDesc *desc) {
+    struct device *device = device_get(desc->location.id);
+    if (desc->location.type != CU_MEM_LOCATION_DEVICE || !device) return CUDA_ERROR_INVALID_VALUE;
+    if (device != block->device && !device_peers(device->id, block->device->id)) return CUDA_ERROR_INVALID_VALUE;
+    uint64_t mask = (uint64_t)1 << device->id;
+    block->readable = desc->flags & CU_MEM_ACCESS_READ ? block->readable | mask : block->readable & ~mask;
+    block->writable = desc->flags == CU_MEM_ACCESS_READWRITE ? block->writable | mask : block->writable & ~mask;
+    return CUDA_SUCCESS;
+}
+
+API(cuMemSetAccess, NEEDS_INIT, (CUdeviceptr at, size_t size, const CUmemAccessDesc *desc, size_t count),
+    (at, size, desc, count)) {
+    call_details(size, at);
+    if (!desc || !count || !whole_mappings(at, size)) return CUDA_ERROR_INVALID_VALUE;
+    for (CUdeviceptr end = at + size; at < end;) {
+        struct block *block = space_find(at);
+        for (size_t i = 0; i < count; i++) {
+            CUresult result = grant(block, &desc[i]);
+            if (result) return result;
+        }
+        at += block->size;
+    }
+    return CUDA_SUCCESS;
+}
+
+API(cuMemGetAccess, NEEDS_INIT, (unsigned long long *out, const CUmemLocation *location, CUdeviceptr at),
+    (out, location, at)) {
+    struct block *block = space_find(at);
+    if (!out || !location || !block || !device_get(location->id)) return CUDA_ERROR_INVALID_VALUE;
+    uint64_t mask = (uint64_t)1 << location->id;
+    *out = block->writable & mask ? CU_MEM_ACCESS_READWRITE : block->readable & mask ? CU_MEM_ACCESS_READ : 0;
+    return CUDA_SUCCESS;
+}
+
+API(cuMemRetainAllocationHandle, NEEDS_INIT, (CUmemGenericAllocationHandle * out, void *at), (out, at)) {
+    struct block *block = space_find((uint64_t)(uintptr_t)at);
+    if (!out || !block || block->kind != KIND_VMM) return CUDA_ERROR_INVALID_VALUE;
+    block->phys->refs++;
+    block->phys->handle_refs++;
+    *out = block->phys->handle;
+    return CUDA_SUCCESS;
+}
+
+API(cuMemGetAllocationPropertiesFromHandle, NEEDS_INIT,
+    (CUmemAllocationProp * out, CUmemGenericAllocationHandle handle), (out, handle)) {
+    struct sim_phys *self = handle_find(handle);
+    if (!out || !self) return CUDA_ERROR_INVALID_VALUE;
+    *out = self->prop;
+    return CUDA_SUCCESS;
+}
+
+API(cuMemExportToShareableHandle, NEEDS_INIT,
+    (void *out, CUmemGenericAllocationHandle handle, int type, uint64_t flags), (out, handle, type, flags)) {
+    struct sim_phys *self = handle_find(handle);
+    if (!out || !self || flags || type != CU_MEM_HANDLE_POSIX_FD || !(self->prop.requestedHandleTypes & type))
+        return CUDA_ERROR_INVALID_VALUE;
+    int fd = fcntl(self->fd, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0) return CUDA_ERROR_OPERATING_SYSTEM;
+    *(int *)out = fd;
+    return CUDA_SUCCESS;
+}
+
+/* The descriptor comes in the pointer itself; it stays the caller's. */
+API(cuMemImportFromShareableHandle, NEEDS_INIT, (CUmemGenericAllocationHandle * out, void *os_handle, int type),
+    (out, os_handle, type)) {
+    struct stat status;
+    int fd = (int)(intptr_t)os_handle;
+    if (!out || type != CU_MEM_HANDLE_POSIX_FD || fstat(fd, &status) || status.st_size % (off_t)GRANULE)
+        return CUDA_ERROR_INVALID_VALUE;
+    int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    struct sim_phys *self = own < 0 ? NULL : phys_import(device_get(0), own, 0, (size_t)status.st_size);
+    if (!self) return CUDA_ERROR_OPERATING_SYSTEM;
+    self->prop = (CUmemAllocationProp){
+        .type = CU_MEM_ALLOCATION_PINNED, .requestedHandleTypes = type, .location = {CU_MEM_LOCATION_DEVICE, 0}};
+    *out = handle_add(self);
+    return CUDA_SUCCESS;
+}
+
+/* ---- multicast: this device has none, as most have not */
+SAME(cuMulticastCreate, NEEDS_INIT, (CUmemGenericAllocationHandle * out, const void *prop),
+     ((void)out, (void)prop, CUDA_ERROR_NOT_SUPPORTED))
+SAME(cuMulticastAddDevice, NEEDS_INIT, (CUmemGenericAllocationHandle handle, CUdevice device),
+     ((void)handle, (void)device, CUDA_ERROR_NOT_SUPPORTED))
+SAME(cuMulticastBindMem, NEEDS_INIT,
+     (CUmemGenericAllocationHandle handle, size_t offset, CUmemGenericAllocationHandle memory, size_t from, size_t size,
+      uint64_t flags),
+     ((void)handle, (void)offset, (void)memory, (void)from, (void)size, (void)flags, CUDA_ERROR_NOT_SUPPORTED))
+SAME(cuMulticastBindAddr, NEEDS_INIT,
+     (CUmemGenericAllocationHandle handle, size_t offset, CUdeviceptr memory, size_t size, uint64_t flags),
+     ((void)handle, (void)offset, (void)memory, (void)size, (void)flags, CUDA_ERROR_NOT_SUPPORTED))
+SAME(cuMulticastUnbind, NEEDS_INIT, (CUmemGenericAllocationHandle handle, CUdevice device, size_t offset, size_t size),
+     ((void)handle, (void)device, (void)offset, (void)size, CUDA_ERROR_NOT_SUPPORTED))
+SAME(cuMulticastGetGranularity, NEEDS_INIT, (size_t * out, const void *prop, int option),
+     ((void)out, (void)prop, (void)option, CUDA_ERROR_NOT_SUPPORTED))
