@@ -5,12 +5,13 @@
 
 #include "workload.h"
 
-/* F(member, base name, exported symbol, version, parameters) */
+/* F(member, base name, exported symbol, version, parameters). Which cuCtxSynchronize a route finds depends on the version
+ * that it names: the one of CUDA 13 takes a context (NULL: the current one), older ones do not look at it. */
 #define DRIVER_FUNCTIONS                                                                                               \
     F(init, cuInit, cuInit, 2000, (unsigned))                                                                          \
     F(retain, cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, 7000, (CUcontext *, CUdevice))                       \
     F(set_current, cuCtxSetCurrent, cuCtxSetCurrent, 4000, (CUcontext))                                                \
-    F(synchronize, cuCtxSynchronize, cuCtxSynchronize, 2000, (void))                                                   \
+    F(synchronize, cuCtxSynchronize, cuCtxSynchronize, 2000, (CUcontext))                                                   \
     F(alloc, cuMemAlloc, cuMemAlloc_v2, 3020, (CUdeviceptr *, size_t))                                                 \
     F(alloc_pitch, cuMemAllocPitch, cuMemAllocPitch_v2, 3020, (CUdeviceptr *, size_t *, size_t, size_t, unsigned))     \
     F(alloc_managed, cuMemAllocManaged, cuMemAllocManaged, 6000, (CUdeviceptr *, size_t, unsigned))                    \
@@ -134,7 +135,7 @@ static inline void *driver_in_thread(void *context) {
         CHECK(cu.alloc_async(&at, 1 << 20, CU_STREAM_PER_THREAD));
         if (i % 4) CHECK(cu.free_async(at, CU_STREAM_PER_THREAD));
     }
-    CHECK(cu.synchronize());
+    CHECK(cu.synchronize(NULL));
     return NULL;
 }
 
@@ -153,7 +154,7 @@ static inline void driver_work(void) {
     for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, driver_in_thread, context);
     for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
     for (int i = 0; i < 20; i++) workload_note("pool", 1 << 20);
-    CHECK(cu.synchronize());
+    CHECK(cu.synchronize(NULL));
     workload_print();
 }
 

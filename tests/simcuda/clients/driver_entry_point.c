@@ -1,0 +1,13 @@
+/* driver_entry_point.c — route: cudaGetDriverEntryPoint of a linked runtime (PyTorch's VMM). */
+#include "driver_client.h"
+
+int cudaGetDriverEntryPoint(const char *name, void **out, unsigned long long flags, int *status);
+
+int main(void) {
+    int status;
+#define F(member, name, symbol, version, parameters)                                                                   \
+    CHECK(cudaGetDriverEntryPoint(#name, (void **)&cu.member, 0, &status));
+    DRIVER_FUNCTIONS
+    driver_work();
+    return 0;
+}

@@ -1,0 +1,13 @@
+/* driver_linked.c — route: libcuda.so.1 is DT_NEEDED, its exported symbols are called. */
+#include "driver_client.h"
+
+#define F(member, name, symbol, version, parameters) CUresult symbol parameters;
+DRIVER_FUNCTIONS
+#undef F
+
+int main(void) {
+#define F(member, name, symbol, version, parameters) cu.member = symbol;
+    DRIVER_FUNCTIONS
+    driver_work();
+    return 0;
+}
