@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "cuda_route.h"
 #include "ledger.h"
 #include "mappings.h"
 #include "process.h"
@@ -16,7 +17,10 @@
 
 #define HOOK __attribute__((visibility("default")))
 
-static bool counts(struct caller caller) { return process_tracked() && !next_is_allocator_code(caller.address); }
+/* What CUDA's driver maps is its own: addresses of devices, pinned memory that the program asked CUDA for. */
+static bool counts(struct caller caller) {
+    return process_tracked() && !next_is_allocator_code(caller.address) && !cuda_route_is_driver(caller.address);
+}
 
 /* The next definition of a name, looked up once. */
 #define NEXT(name) ((__typeof__(&name))find_next(#name, &next_##name))

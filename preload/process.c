@@ -14,6 +14,7 @@
 #include "blocks.h"
 #include "closing.h"
 #include "control.h"
+#include "cuda_events.h"
 #include "header.h"
 #include "heaps.h"
 #include "ledger.h"
@@ -230,6 +231,7 @@ static uint64_t leave_parent(void) {
     parts_abandon();
     peak_abandon();
     mappings_abandon();
+    cuda_events_abandon();
     trace_abandon();
     trigger_abandon();
     trigger_poll_abandon();

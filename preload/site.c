@@ -338,15 +338,19 @@ bool site_hide_tagged(const struct ids *stay, struct ids *hidden, struct index_w
 }
 
 /* A mapping's record may refer to its site although nothing is counted there: reserved and file mappings. */
-uint32_t site_of_mapping(struct caller caller) {
+static uint32_t site_that_stays(struct caller caller, bool tagged_too) {
     enum pin pin = pin_begin(caller.slot);
     bool here = account_here && !sample_bytes;
     uint32_t site = here ? account_here : stack_site(caller.slot, caller.address, caller.rbp);
-    if (unlikely(tags_used)) site = tags_site(site);
+    if (unlikely(tags_used && tagged_too)) site = tags_site(site);
     ids_add(&mapping_sites, site);
     pin_end(pin);
     return site;
 }
+
+uint32_t site_of_mapping(struct caller caller) { return site_that_stays(caller, true); }
+
+uint32_t site_of_call(struct caller caller) { return site_that_stays(caller, false); }
 
 bool site_is_of_mapping(uint32_t site) { return ids_has(&mapping_sites, site); }
 

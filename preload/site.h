@@ -34,6 +34,8 @@ static inline uint32_t site_of(struct caller caller, uint64_t size) {
 /* The same for an event that makes a mapping: they are few, so that all are samples, and such sites stay. */
 uint32_t site_of_mapping(struct caller caller);
 bool site_is_of_mapping(uint32_t site);
+/* The same without a tag, for events that keep their tag beside it. */
+uint32_t site_of_call(struct caller caller);
 
 /* The site of an untagged stack (tree.h) that ends with a call from `address`. */
 uint32_t site_for_stack(uint32_t stack, uintptr_t address);

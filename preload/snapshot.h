@@ -55,6 +55,8 @@ enum snap_lost {
     SNAP_LOST_FOLDED,   /* stacks of which nothing lived, whose totals went to an outer one to make room */
     SNAP_LOST_TAGS,     /* owners that a thread could not be told to allocate for: counted as untagged */
     SNAP_LOST_TRACE,    /* lines of the trace of decisions that could not be written */
+    SNAP_LOST_CUDA,     /* blocks of CUDA memory that could not be listed: their frees are not seen either */
+    SNAP_LOST_ENTRIES,  /* entry points of CUDA that were asked for, have to do with memory, and are not known */
     SNAP_LOST_KINDS = 16
 };
 
@@ -149,6 +151,10 @@ enum snap_type {
     SNAP_WIDE,        /* snap_counter: those of words that are wide; ledger only */
     SNAP_RUN,         /* uint32_t words: stacks (below); ledger only, instead of SEGMENT and NODE */
     SNAP_TRACE,       /* one snap_ring, and its bytes: the trace of decisions */
+    SNAP_CUDA,        /* one snap_cuda; it and the next three are there once the process has used CUDA */
+    SNAP_CUDA_DEVICE, /* snap_cuda_device, by ordinal */
+    SNAP_CUDA_SITE,   /* snap_cuda_site */
+    SNAP_CUDA_BLOCK,  /* snap_cuda_block: empty slots have state 0 */
     SNAP_SERIES = 40, /* packed: readings before this one (docs/format.md); snapshot only */
 };
 
@@ -387,6 +393,87 @@ static inline uint32_t snap_line_check(uint64_t number, const char *text, size_t
     return check;
 }
 
+/* --- CUDA memory --- */
+
+enum snap_cuda_kind {
+    SNAP_CUDA_DEVICE_MEMORY = 1, /* cudaMalloc and its like: these five are memory of a device */
+    SNAP_CUDA_POOL_MEMORY = 2,   /* in the order of a stream, out of a pool */
+    SNAP_CUDA_MANAGED = 3,
+    SNAP_CUDA_ARRAY = 4,
+    SNAP_CUDA_PHYSICAL = 5, /* cuMemCreate: until it is released and in no mapping any more */
+    SNAP_CUDA_GRAPH = 6,    /* asked for by a node of a graph: it has memory only while the graph runs */
+    SNAP_CUDA_PINNED = 7,   /* of the host, made by the driver */
+    SNAP_CUDA_REGISTERED = 8 /* of the host, made by the program, which counts as host or mapped, too */,
+    SNAP_CUDA_IMPORTED = 9 /* another process's, or of no size: bytes are 0 */,
+    SNAP_CUDA_RESERVED = 10 /* addresses */,
+    SNAP_CUDA_MAPPING = 11 /* of physical memory to addresses */,
+    SNAP_CUDA_POOL = 12 /* a pool itself: bytes are 0 */,
+    SNAP_CUDA_HANDLE = 13 /* of physical memory: the same */,
+    SNAP_CUDA_KINDS = 16
+};
+/* Whether it takes memory of a device. */
+static inline int snap_cuda_on_device(uint32_t kind) {
+    return kind >= SNAP_CUDA_DEVICE_MEMORY && kind <= SNAP_CUDA_PHYSICAL;
+}
+
+enum { SNAP_CUDA_DEVICES = 64 };
+
+struct snap_cuda {
+    int64_t live;           /* [live] bytes of devices */
+    uint64_t peak, peak_ns; /* [live] */
+    uint64_t foreign_frees; /* [live] pointers freed that are in no block here: from elsewhere, or freed before */
+    uint64_t missed_frees;  /* [live] blocks that were there when another came at their address */
+    uint64_t refused;       /* [live] requests that the driver had no memory for; below: the last */
+    uint64_t refused_bytes, refused_ns, refused_live;
+    uint32_t refused_device, refused_kind;
+    uint64_t unknown_entries; /* [live] as SNAP_LOST_ENTRIES; below: the first, by its name */
+    char unknown[64];
+    uint32_t captures; /* [live] streams that are being captured */
+    uint32_t pad;
+};
+
+/* What the driver says of a device is as of figures_ns; 0: it was not asked. */
+struct snap_cuda_device {
+    uint32_t used, pad; /* [live] 0: nothing is known of it */
+    int64_t live;       /* [live] bytes in the ledger */
+    uint64_t peak;      /* [live] */
+    uint64_t figures_ns, total, available;
+    uint64_t pool_reserved, pool_used;   /* of the pool that it allocates from by default */
+    uint64_t graph_reserved, graph_used; /* of its graphs */
+    char name[64];
+};
+
+/* What was allocated at a site under a tag, of one kind and on one device. In a ledger stack and module are those of
+ * the site; in a snapshot `site` is 0. */
+struct snap_cuda_site {
+    uint32_t users; /* [live] blocks that are counted here; SNAP_CUDA_SITE_CLOSED: it is about to be another's */
+    uint32_t site, tag;
+    uint16_t device;
+    uint8_t kind; /* [live] enum snap_cuda_kind; 0: empty */
+    uint8_t pad;
+    uint32_t stack, module;
+    struct snap_counter counter; /* [live] changed by any thread */
+};
+#define SNAP_CUDA_SITE_CLOSED 0x80000000u
+
+enum snap_cuda_state { SNAP_CUDA_EMPTY = 0, SNAP_CUDA_WRITING = 1, SNAP_CUDA_LIVE = 2 };
+enum snap_cuda_flag { SNAP_CUDA_EXPORTED = 1, SNAP_CUDA_BOUND = 2, SNAP_CUDA_PARTS = 4, SNAP_CUDA_PART = 8 };
+struct snap_cuda_block {
+    uint32_t state; /* [live] enum snap_cuda_state */
+    uint8_t kind;   /* enum snap_cuda_kind */
+    uint8_t flags;  /* [live] enum snap_cuda_flag: shared with other processes; has parts; is part of another block */
+    uint16_t device;
+    uint64_t address; /* or the handle of an array, a pool, physical memory */
+    uint64_t size;    /* as the program asked, or as it was rounded up where the program learns that */
+    uint64_t birth_ns;
+    uint64_t context, stream, pool; /* pool: of graph memory the graph; of mappings and handles the address of the
+                                       physical memory, which is a number of ours; of a part the block's address */
+    uint32_t count;                 /* [live] id of its snap_cuda_site */
+    uint32_t thread;                /* slot */
+    uint32_t users;                 /* [live] of physical memory: handles and mappings */
+    uint32_t pad;
+};
+
 enum snap_region_flag { SNAP_REGION_WRITE = 1, SNAP_REGION_EXEC = 2, SNAP_REGION_SHARED = 4 };
 struct snap_region {
     uint64_t start, end;
@@ -400,7 +487,7 @@ struct snap_region {
  *   class (1 host, 2 mapped), tag, stack, module, flags, alloc_bytes, alloc_blocks, free_bytes, free_blocks,
  *   peak_bytes, peak_blocks
  * Entries are sorted by site, host first. */
-enum snap_class { SNAP_HOST = 1, SNAP_MAPPED = 2 };
+enum snap_class { SNAP_HOST = 1, SNAP_MAPPED = 2, SNAP_ON_CUDA = 3 /* in no file: of CUDA_SITE's totals */ };
 enum { SNAP_TOTALS_FIELDS = 11 };
 enum snap_totals_flag {
     SNAP_TOTALS_INEXACT = 1 << 0,   /* the counters did not settle while they were read */
@@ -427,5 +514,9 @@ _Static_assert(sizeof(struct snap_mapping) == 64, "mapping");
 _Static_assert(sizeof(struct snap_region) == 40, "region");
 _Static_assert(sizeof(struct snap_ring) == 32, "ring");
 _Static_assert(sizeof(struct snap_line) == 16, "line");
+_Static_assert(sizeof(struct snap_cuda) == 160, "cuda");
+_Static_assert(sizeof(struct snap_cuda_device) == 144, "cuda device");
+_Static_assert(sizeof(struct snap_cuda_site) == 56, "cuda site");
+_Static_assert(sizeof(struct snap_cuda_block) == 72, "cuda block");
 
 #endif

@@ -7,8 +7,9 @@ import support
 STANDS_IN_FOR = re.compile(
     r"memstow_\w+|(re|c|m|v|pv|)alloc|malloc|reallocarray|free|cfree|free_sized|free_aligned_sized|memalign|posix_memalign|"
     r"aligned_alloc|malloc_usable_size|mmap(64)?|munmap|mremap|madvise|brk|sbrk|v?fork|_Fork|clone|mlock(2|all)?|_?_exit|_Exit|quick_exit|"
-    r"posix_spawnp?|f?execv\w*|execl\w*|pthread_(create|exit|setname_np)|thrd_exit|dl(m?open|close|sym)|shmat|shmdt|posix_madvise|"
+    r"posix_spawnp?|f?execv\w*|execl\w*|pthread_(create|exit|setname_np)|thrd_exit|dl(m?open|close|v?sym)|shmat|shmdt|posix_madvise|"
     r"(pkey_)?mprotect|prctl|syscall|_Zn[aw]\w+|_Zd[al]\w+")
+TABLE = re.findall(r"^(?:ENTRY|RESOLVER)\(\w+, (\w+),", (support.ROOT / "preload/cuda_table.h").read_text(), re.M)
 
 
 def exported():
@@ -20,10 +21,12 @@ def needed():
     return re.findall(r"\(NEEDED\).*\[(.*)\]", support.run("readelf", "-dW", support.LIBRARY).stdout)
 
 
-strange = [name for name in exported() if not STANDS_IN_FOR.fullmatch(name)]
+strange = [name for name in exported() if not STANDS_IN_FOR.fullmatch(name) and name not in TABLE]
 assert not strange, f"exported, and should not be: {strange}"
 for name in ("malloc", "free", "calloc", "realloc", "mmap", "munmap"):
     assert name in exported(), f"{name} is not exported"
+missing = sorted(set(TABLE) - set(exported()))
+assert len(TABLE) > 100 and not missing, f"entry points of CUDA that are not exported: {missing}"
 assert set(needed()) <= {"libc.so.6", "ld-linux-x86-64.so.2"}, f"needs more than libc: {needed()}"
 segments = support.run("readelf", "-lW", support.LIBRARY).stdout
 assert not re.search(r"GNU_STACK.*RWE", segments), "wants an executable stack"

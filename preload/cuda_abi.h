@@ -1,0 +1,86 @@
+/* cuda_abi.h — what of CUDA's binary interface the hooks need: structures and numbers, in our own words.
+ * No header of CUDA is needed to build, and none of its libraries is linked. What is the same in CUDA 12 and 13 is
+ * here; a function whose arguments changed has a name of its own in the table for each of them. */
+#ifndef MEMSTOW_CUDA_ABI_H
+#define MEMSTOW_CUDA_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Results, the same numbers in runtime and driver. */
+enum { CUDA_OK = 0, CUDA_OUT_OF_MEMORY = 2, CUDA_NO_SUCH_SYMBOL = 302 };
+
+typedef uint64_t cuda_address;
+typedef uint64_t cuda_memory; /* CUmemGenericAllocationHandle */
+typedef void *cuda_handle;    /* stream, pool, array, graph, node, context */
+
+/* --- the runtime's --- */
+
+struct cuda_pitched {
+    void *start;
+    size_t pitch, width, height;
+};
+struct cuda_extent {
+    size_t width, height, depth;
+};
+struct cuda_channels {
+    int bits[4];
+    int format;
+};
+struct cuda_ipc_memory { /* cudaIpcMemHandle_t and CUipcMemHandle are passed by value */
+    char reserved[64];
+};
+
+/* --- the driver's --- */
+
+enum { CUDA_LOCATION_DEVICE = 1, CUDA_LOCATION_HOST = 2, CUDA_LOCATION_HOST_NUMA_CURRENT = 4 };
+
+/* CUmemAllocationProp and CUmemPoolProps, as far as they are the same. */
+struct cuda_properties {
+    int type, handle_types;
+    struct {
+        int type, id;
+    } location;
+};
+
+struct cuda_array_2d {
+    size_t width, height;
+    unsigned format, channels;
+};
+struct cuda_array_3d {
+    size_t width, height, depth;
+    unsigned format, channels, flags;
+};
+enum { CUDA_ARRAY_SPARSE = 0x40, CUDA_ARRAY_DEFERRED = 0x80 }; /* have no memory of their own */
+
+struct cuda_alloc_node { /* cudaMemAllocNodeParams and CUDA_MEM_ALLOC_NODE_PARAMS */
+    union {
+        struct cuda_properties properties;
+        char room[88];
+    } pool;
+    const void *access;
+    size_t access_count, bytes;
+    cuda_address start;
+};
+_Static_assert(offsetof(struct cuda_alloc_node, bytes) == 104, "as in cuda.h");
+
+struct cuda_node { /* CUgraphNodeParams */
+    int type, reserved[3];
+    union {
+        struct cuda_alloc_node alloc;
+        char room[232];
+    };
+};
+enum { CUDA_NODE_ALLOC = 10 };
+
+struct cuda_multicast { /* CUmulticastObjectProp */
+    unsigned devices;
+    size_t size;
+    unsigned long long handle_types, flags;
+};
+
+enum { CUDA_FLAG_LEGACY_STREAM = 1, CUDA_FLAG_PER_THREAD_STREAM = 2 }; /* of resolvers */
+enum { CUDA_POOL_RESERVED = 5, CUDA_POOL_USED = 7 };                   /* CUmemPool_attribute */
+enum { CUDA_GRAPH_USED = 0, CUDA_GRAPH_RESERVED = 2 };                 /* CUgraphMem_attribute */
+
+#endif

@@ -1,0 +1,162 @@
+/* cuda_blocks.c — see cuda_blocks.h. Levels of slots, each four times as large as the one before, made when an
+ * insertion finds no room in the few slots where it looks. A key is the number and its space in one word; it is claimed
+ * (bit 0) before the record is written, and until it has been cleared: so no newcomer's record is. */
+#include "cuda_blocks.h"
+
+#include <string.h>
+
+#include "arena.h"
+#include "ledger.h"
+#include "lock.h"
+#include "os.h"
+
+enum { LEVELS = 8, FIRST_SLOTS = 512, REACH = 16, SPACE_BITS = 3, CLAIMED = 1 };
+
+static struct level {
+    uint64_t *keys;
+    uint64_t mask;
+    struct snap_cuda_block *records;
+} levels[LEVELS];
+static uint32_t level_count;
+static struct lock making_level;
+
+/* Numbers are addresses, or handles that may be anything: the few that are too large are mixed. */
+static uint64_t key_of(enum cuda_space space, uint64_t number) {
+    enum { ROOM = 64 - SPACE_BITS - 1 };
+    uint64_t rest = number >> ROOM, fitting = (number ^ rest * 0x9E3779B97F4A7C15u) << (SPACE_BITS + 1);
+    return fitting | (uint64_t)space << 1;
+}
+
+static enum cuda_space space_of(uint64_t key) { return (enum cuda_space)(key >> 1 & ((1 << SPACE_BITS) - 1)); }
+
+static uint64_t hash(uint64_t key) { return (key >> 1) * 0x9E3779B97F4A7C15u >> 20; }
+
+static uint64_t slots_in(uint32_t k) { return (uint64_t)FIRST_SLOTS << (2 * k); }
+
+/* --- levels --- */
+
+/* Where the ledger cannot grow, the table goes on without being seen. */
+static struct snap_cuda_block *make_records(uint32_t k) {
+    uint64_t first = 0;
+    for (uint32_t i = 0; i < k; i++) first += slots_in(i);
+    struct snap_cuda_block *records =
+        ledger_section(SNAP_CUDA_BLOCK, sizeof(struct snap_cuda_block), slots_in(k), first);
+    if (records) return records;
+    ledger_lost(SNAP_LOST_CUDA);
+    return arena_take(slots_in(k) * sizeof *records);
+}
+
+static bool make_level(uint32_t k) {
+    struct level *level = &levels[k];
+    uint64_t *keys = arena_take(slots_in(k) * sizeof *keys);
+    level->records = keys ? make_records(k) : NULL;
+    level->mask = slots_in(k) - 1;
+    level->keys = keys;
+    if (!level->records) return false;
+    ledger_note_own_memory();
+    __atomic_store_n(&level_count, k + 1, __ATOMIC_RELEASE);
+    return true;
+}
+
+static uint32_t count_levels(void) { return __atomic_load_n(&level_count, __ATOMIC_ACQUIRE); }
+
+/* True: there is a level more than `known`. */
+static bool add_level(uint32_t known) {
+    if (known >= LEVELS || !lock_wait(&making_level)) return false;
+    bool done = count_levels() > known || make_level(known);
+    lock_let_go(&making_level);
+    return done;
+}
+
+/* --- slots --- */
+
+struct place {
+    uint64_t *key;
+    struct snap_cuda_block *record;
+};
+
+static struct place slot_at(const struct level *level, uint64_t index) {
+    index &= level->mask;
+    return (struct place){&level->keys[index], &level->records[index]};
+}
+
+static void write_record(struct snap_cuda_block *record, const struct snap_cuda_block *block) {
+    enum { AFTER = sizeof block->state };
+    __atomic_store_n(&record->state, SNAP_CUDA_WRITING, __ATOMIC_RELEASE);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    memcpy((char *)record + AFTER, (const char *)block + AFTER, sizeof *block - AFTER);
+    __atomic_store_n(&record->state, SNAP_CUDA_LIVE, __ATOMIC_RELEASE);
+}
+
+static bool add_to(const struct level *level, uint64_t key, const struct snap_cuda_block *block) {
+    uint64_t home = hash(key);
+    for (uint64_t step = 0; step < REACH; step++) {
+        struct place at = slot_at(level, home + step);
+        uint64_t empty = 0;
+        if (os_load(at.key) ||
+            !__atomic_compare_exchange_n(at.key, &empty, key | CLAIMED, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            continue;
+        write_record(at.record, block);
+        __atomic_store_n(at.key, key, __ATOMIC_RELEASE);
+        return true;
+    }
+    return false;
+}
+
+bool cuda_blocks_add(enum cuda_space space, const struct snap_cuda_block *block) {
+    uint64_t key = key_of(space, block->address);
+    for (uint32_t count = count_levels();; count = count_levels()) {
+        for (uint32_t k = count; k-- > 0;) /* the newest has the most room */
+            if (add_to(&levels[k], key, block)) return true;
+        if (!add_level(count)) break;
+    }
+    ledger_lost(SNAP_LOST_CUDA);
+    return false;
+}
+
+static bool find(uint64_t key, struct place *at) {
+    uint64_t home = hash(key);
+    for (uint32_t k = count_levels(); k-- > 0;)
+        for (uint64_t step = 0; step < REACH; step++) {
+            *at = slot_at(&levels[k], home + step);
+            if (__atomic_load_n(at->key, __ATOMIC_ACQUIRE) == key) return true;
+        }
+    return false;
+}
+
+bool cuda_blocks_take(enum cuda_space space, uint64_t number, struct snap_cuda_block *out) {
+    struct place at;
+    uint64_t key = key_of(space, number), seen = key;
+    if (!find(key, &at) ||
+        !__atomic_compare_exchange_n(at.key, &seen, key | CLAIMED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        return false;
+    *out = *at.record;
+    __atomic_store_n(&at.record->state, SNAP_CUDA_EMPTY, __ATOMIC_RELEASE);
+    __atomic_store_n(at.key, 0, __ATOMIC_RELEASE);
+    return true;
+}
+
+struct snap_cuda_block *cuda_blocks_at(enum cuda_space space, uint64_t number) {
+    struct place at;
+    return find(key_of(space, number), &at) ? at.record : NULL;
+}
+
+bool cuda_blocks_find(enum cuda_space space, uint64_t number, struct snap_cuda_block *out) {
+    const struct snap_cuda_block *record = cuda_blocks_at(space, number);
+    if (record) *out = *record;
+    return record;
+}
+
+void cuda_blocks_all(cuda_blocks_visit *visit, void *context) {
+    for (uint32_t k = 0; k < count_levels(); k++)
+        for (uint64_t i = 0; i <= levels[k].mask; i++) {
+            uint64_t key = __atomic_load_n(&levels[k].keys[i], __ATOMIC_ACQUIRE);
+            if (key && !(key & CLAIMED)) visit(space_of(key), &levels[k].records[i], context);
+        }
+}
+
+void cuda_blocks_abandon(void) {
+    memset(levels, 0, sizeof levels); /* private copies of the parent's: left behind untouched */
+    level_count = 0;
+    making_level = (struct lock){0};
+}

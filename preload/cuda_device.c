@@ -1,0 +1,156 @@
+/* cuda_device.c — see cuda_device.h. Functions of the driver are looked up once, in the library that is there. */
+#include "cuda_device.h"
+
+#include <string.h>
+
+#include "cuda_counts.h"
+#include "cuda_route.h"
+#include "os.h"
+#include "site.h"
+
+enum { SAMPLE_NS = 1000000000, LEGACY_STREAMS = 2 };
+
+/* A function, looked for anew when something was unloaded; one that is not there is not looked for each time. */
+struct function {
+    void *at;
+    uint32_t generation; /* of the code that is loaded, plus 1; 0: it was never looked for */
+};
+
+static void *find(struct function *self, const char *name) {
+    uint32_t now = __atomic_load_n(&site_code_generation, __ATOMIC_ACQUIRE) + 1;
+    if (unlikely(__atomic_load_n(&self->generation, __ATOMIC_ACQUIRE) != now)) {
+        __atomic_store_n(&self->at, cuda_route_find(name), __ATOMIC_RELAXED);
+        __atomic_store_n(&self->generation, now, __ATOMIC_RELEASE);
+    }
+    return __atomic_load_n(&self->at, __ATOMIC_RELAXED);
+}
+
+/* A function of the driver by its name, or NULL. */
+#define FUNCTION(name, parameters)                                                                                     \
+    static int(*name(void)) parameters {                                                                               \
+        static struct function known;                                                                                  \
+        return (int(*) parameters)find(&known, #name);                                                                 \
+    }
+FUNCTION(cuCtxGetCurrent, (cuda_handle *))
+FUNCTION(cuCtxGetDevice, (int *))
+FUNCTION(cuDeviceGetCount, (int *))
+FUNCTION(cuStreamGetDevice, (cuda_handle, int *))
+FUNCTION(cuStreamIsCapturing, (cuda_handle, int *))
+FUNCTION(cuDevicePrimaryCtxGetState, (int, unsigned *, int *))
+FUNCTION(cuDeviceGetName, (char *, int, int))
+FUNCTION(cuMemGetInfo_v2, (size_t *, size_t *))
+FUNCTION(cuDeviceGetMemPool, (cuda_handle *, int))
+FUNCTION(cuMemPoolGetAttribute, (cuda_handle, int, void *))
+FUNCTION(cuDeviceGetGraphMemAttribute, (int, int, void *))
+
+static __thread struct cuda_place last __attribute__((tls_model("initial-exec")));
+static uint32_t captures;
+static cuda_handle primaries[SNAP_CUDA_DEVICES];
+static uint64_t sampled[SNAP_CUDA_DEVICES];
+static int device_count;
+
+struct cuda_place cuda_device_now(void) {
+    cuda_handle context = NULL;
+    int device = 0;
+    if (!cuCtxGetCurrent() || cuCtxGetCurrent()(&context) || !context) return (struct cuda_place){0};
+    if (likely(context == last.context)) return last;
+    if (!cuCtxGetDevice() || cuCtxGetDevice()(&device) || device < 0) device = 0;
+    return last = (struct cuda_place){context, (uint32_t)device};
+}
+
+static bool has_several(void) {
+    if (unlikely(!device_count) && (!cuDeviceGetCount() || cuDeviceGetCount()(&device_count))) return false;
+    return device_count > 1;
+}
+
+uint32_t cuda_device_of_stream(cuda_handle stream, uint32_t now) {
+    int device = (int)now;
+    if ((uintptr_t)stream <= LEGACY_STREAMS || !has_several() || !cuStreamGetDevice()) return now;
+    return cuStreamGetDevice()(stream, &device) || device < 0 ? now : (uint32_t)device;
+}
+
+/* --- captures --- */
+
+void cuda_device_capture(int change) {
+    uint32_t seen = os_load32(&captures);
+    while ((change > 0 || seen) && !__atomic_compare_exchange_n(&captures, &seen, seen + (uint32_t)change, true,
+                                                                __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        ;
+    cuda_counts_head()->captures = os_load32(&captures);
+}
+
+bool cuda_device_captures(cuda_handle stream) {
+    int status = 0;
+    if (likely(!__atomic_load_n(&captures, __ATOMIC_ACQUIRE)) || !cuStreamIsCapturing()) return false;
+    return !cuStreamIsCapturing()(stream, &status) && status != 0;
+}
+
+/* --- contexts --- */
+
+void cuda_device_primary(uint32_t device, cuda_handle context) {
+    if (device < SNAP_CUDA_DEVICES) __atomic_store_n(&primaries[device], context, __ATOMIC_RELAXED);
+}
+
+cuda_handle cuda_device_primary_of(uint32_t device) {
+    return device < SNAP_CUDA_DEVICES ? __atomic_load_n(&primaries[device], __ATOMIC_RELAXED) : NULL;
+}
+
+bool cuda_device_is_active(uint32_t device) {
+    unsigned flags;
+    int active = 1;
+    return !cuDevicePrimaryCtxGetState() || cuDevicePrimaryCtxGetState()((int)device, &flags, &active) || active;
+}
+
+/* --- figures --- */
+
+static void note(uint32_t device, uint64_t available, uint64_t total) {
+    struct snap_cuda_device *record = cuda_counts_device(device);
+    if (!record) return;
+    os_store(&record->available, available);
+    os_store(&record->total, total);
+    os_store(&record->figures_ns, os_now());
+    if (!record->name[0] && cuDeviceGetName()) cuDeviceGetName()(record->name, sizeof record->name, (int)device);
+}
+
+void cuda_device_figures(uint64_t available, uint64_t total) { note(cuda_device_now().device, available, total); }
+
+static void note_pool(uint32_t device, struct snap_cuda_device *record) {
+    cuda_handle pool;
+    if (!cuDeviceGetMemPool() || !cuMemPoolGetAttribute() || cuDeviceGetMemPool()(&pool, (int)device)) return;
+    uint64_t reserved, used;
+    if (!cuMemPoolGetAttribute()(pool, CUDA_POOL_RESERVED, &reserved)) os_store(&record->pool_reserved, reserved);
+    if (!cuMemPoolGetAttribute()(pool, CUDA_POOL_USED, &used)) os_store(&record->pool_used, used);
+}
+
+static void note_graphs(uint32_t device, struct snap_cuda_device *record) {
+    uint64_t reserved, used;
+    if (!cuDeviceGetGraphMemAttribute()) return;
+    if (!cuDeviceGetGraphMemAttribute()((int)device, CUDA_GRAPH_RESERVED, &reserved))
+        os_store(&record->graph_reserved, reserved);
+    if (!cuDeviceGetGraphMemAttribute()((int)device, CUDA_GRAPH_USED, &used)) os_store(&record->graph_used, used);
+}
+
+/* One thread at a time, and once a second. */
+static bool is_due(uint32_t device, bool urgent) {
+    uint64_t now = os_now(), before = os_load(&sampled[device]);
+    if (!urgent && before && now - before < SAMPLE_NS) return false;
+    return __atomic_compare_exchange_n(&sampled[device], &before, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+void cuda_device_sample(const struct cuda_place *place, bool urgent) {
+    size_t available, total;
+    if (!place->context || place->device >= SNAP_CUDA_DEVICES || __atomic_load_n(&captures, __ATOMIC_ACQUIRE)) return;
+    if (!is_due(place->device, urgent) || !cuMemGetInfo_v2() || cuMemGetInfo_v2()(&available, &total)) return;
+    struct snap_cuda_device *record = cuda_counts_device(place->device);
+    note(place->device, available, total);
+    if (!record) return;
+    note_pool(place->device, record);
+    note_graphs(place->device, record);
+}
+
+void cuda_device_abandon(void) {
+    captures = 0;
+    memset(primaries, 0, sizeof primaries);
+    memset(sampled, 0, sizeof sampled);
+    last = (struct cuda_place){0};
+}

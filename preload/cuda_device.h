@@ -1,0 +1,45 @@
+/* cuda_device.h — what the driver says, asked where that does no harm: which device and context a thread is on, whether
+ * a stream is being captured, how much memory there is.
+ * In: threads that have just come back from a call of CUDA. Out: figures. It makes no context, initialises nothing, and
+ * asks nothing that the driver refuses while anybody captures a stream. */
+#ifndef MEMSTOW_CUDA_DEVICE_H
+#define MEMSTOW_CUDA_DEVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cuda_abi.h"
+
+#pragma GCC visibility push(hidden)
+
+struct cuda_place {
+    cuda_handle context; /* NULL: none */
+    uint32_t device;     /* 0 when it cannot be told */
+};
+
+/* The thread's. */
+struct cuda_place cuda_device_now(void);
+/* That whose pool a stream allocates from. */
+uint32_t cuda_device_of_stream(cuda_handle stream, uint32_t now);
+
+/* A capture begins (1) or ends (-1), anywhere in the process. */
+void cuda_device_capture(int change);
+/* Whether the stream is being captured: what is allocated in it is a node of a graph. */
+bool cuda_device_captures(cuda_handle stream);
+
+/* The device's primary context is this one; what a device has left, or whether it has a context, after a release. */
+void cuda_device_primary(uint32_t device, cuda_handle context);
+cuda_handle cuda_device_primary_of(uint32_t device);
+bool cuda_device_is_active(uint32_t device);
+
+/* The program was told these figures about the device that it is on. */
+void cuda_device_figures(uint64_t available, uint64_t total);
+/* Asks for them, if it is time. `urgent`: it is. */
+void cuda_device_sample(const struct cuda_place *place, bool urgent);
+
+/* In a forked child, where the driver answers nothing. */
+void cuda_device_abandon(void);
+
+#pragma GCC visibility pop
+
+#endif

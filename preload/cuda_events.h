@@ -1,0 +1,75 @@
+/* cuda_events.h — what a call of CUDA means: blocks that come and go, pools, physical memory, graphs, contexts.
+ * In: the arguments and results of entries, by the words of cuda_table.h. Out: the ledger's table and counters of CUDA
+ * memory. Any thread; the call itself is over, or has not begun. */
+#ifndef MEMSTOW_CUDA_EVENTS_H
+#define MEMSTOW_CUDA_EVENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cuda_abi.h"
+#include "cuda_blocks.h"
+#include "cuda_device.h"
+#include "stack.h"
+
+#pragma GCC visibility push(hidden)
+
+/* A call of an entry, on the stack of its hook. */
+struct cuda_call {
+    struct caller caller;
+    bool outer;   /* it is the thread's outermost, and counts */
+    bool removes; /* `taken` is what it frees; its number was `number`, and is not 0 */
+    bool found;
+    enum cuda_space space;
+    uint32_t device;
+    enum snap_cuda_kind asked_kind;
+    uint64_t asked; /* bytes, where the driver may have none; else 0 */
+    uint64_t number;
+    struct snap_cuda_block taken;
+};
+
+/* Before: takes out what is freed. After: it is gone; or it stays, because the call failed. A free in the order of a
+ * stream that is being captured frees nothing yet. */
+void cuda_events_take(struct cuda_call *call, enum cuda_space space, uint64_t number);
+void cuda_events_gone(struct cuda_call *call);
+void cuda_events_gone_in(struct cuda_call *call, cuda_handle stream);
+void cuda_events_stays(struct cuda_call *call);
+
+void cuda_events_made(const struct cuda_call *call, enum snap_cuda_kind kind, uint64_t number, uint64_t bytes);
+void cuda_events_made_in_pool(const struct cuda_call *call, uint64_t at, uint64_t bytes, cuda_handle stream,
+                              cuda_handle pool);
+void cuda_events_made_in_graph(const struct cuda_call *call, const struct cuda_alloc_node *alloc, cuda_handle graph);
+void cuda_events_made_pool(const struct cuda_call *call, cuda_handle pool, const struct cuda_properties *properties);
+void cuda_events_made_physical(const struct cuda_call *call, cuda_memory memory, uint64_t bytes,
+                               const struct cuda_properties *properties);
+void cuda_events_made_of_another(const struct cuda_call *call, cuda_memory memory);
+
+/* `at` lies in memory that is mapped. */
+void cuda_events_retained(const struct cuda_call *call, cuda_memory memory, cuda_address at);
+void cuda_events_released(struct cuda_call *call);
+void cuda_events_mapped(const struct cuda_call *call, cuda_address at, uint64_t bytes, cuda_memory memory);
+void cuda_events_unmapped(cuda_address at, uint64_t bytes);
+
+void cuda_events_mark(enum cuda_space space, uint64_t number, enum snap_cuda_flag flag);
+void cuda_events_mark_memory(cuda_memory memory, enum snap_cuda_flag flag);
+void cuda_events_captured(cuda_handle stream, cuda_handle graph);
+void cuda_events_graph_ended(cuda_handle graph);
+void cuda_events_context_ended(cuda_handle context);
+void cuda_events_device_ended(uint32_t device);
+void cuda_events_primary_released(uint32_t device);
+
+/* The driver had no memory for what the call asked for. */
+void cuda_events_refused(const struct cuda_call *call);
+
+/* In a forked child. */
+void cuda_events_abandon(void);
+
+/* Bytes of arrays by their descriptions, without what the driver adds for its layout. */
+uint64_t cuda_channels_bytes(const struct cuda_channels *channels, struct cuda_extent extent, uint32_t levels,
+                             unsigned flags);
+uint64_t cuda_array_2d_bytes(const struct cuda_array_2d *is);
+uint64_t cuda_array_3d_bytes(const struct cuda_array_3d *is, uint32_t levels);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,144 @@
+/* cuda_parts.c — see cuda_parts.h. A part that is assigned anew gives way: what it covered goes back to its block
+ * first, so that parts never overlap. */
+#include "cuda_parts.h"
+
+#include <errno.h>
+
+#include "cuda_blocks.h"
+#include "cuda_counts.h"
+#include "lock.h"
+#include "os.h"
+
+static struct lock assigning;
+
+/* --- which block --- */
+
+struct search {
+    uint64_t start, end;
+    struct snap_cuda_block block;
+};
+
+static bool can_have_parts(uint32_t kind) {
+    return kind == SNAP_CUDA_DEVICE_MEMORY || kind == SNAP_CUDA_POOL_MEMORY || kind == SNAP_CUDA_MANAGED ||
+           kind == SNAP_CUDA_PINNED;
+}
+
+static bool holds(const struct snap_cuda_block *block, uint64_t start, uint64_t end) {
+    return start >= block->address && end <= block->address + block->size && can_have_parts(block->kind);
+}
+
+static void look_at(enum cuda_space space, struct snap_cuda_block *block, void *context) {
+    struct search *search = context;
+    if (space == CUDA_ADDRESS && holds(block, search->start, search->end)) search->block = *block;
+}
+
+static bool find_block(struct search *search) {
+    if (cuda_blocks_find(CUDA_ADDRESS, search->start, &search->block) &&
+        holds(&search->block, search->start, search->end))
+        return true;
+    search->block = (struct snap_cuda_block){0};
+    cuda_blocks_all(look_at, search);
+    return search->block.size != 0;
+}
+
+/* --- parts --- */
+
+struct ending {
+    uint64_t block, start, end; /* parts of the block that touch the range */
+    uint32_t keep;              /* the block's record, that what is left of them goes to; 0: they are freed with it */
+    uint64_t bytes;
+};
+
+static void add_part(const struct snap_cuda_block *like, uint64_t start, uint64_t end, uint32_t count) {
+    struct snap_cuda_block part = *like;
+    part.address = start;
+    part.size = end - start;
+    part.pool = like->pool;
+    part.count = count;
+    part.flags = SNAP_CUDA_PART;
+    cuda_blocks_add(CUDA_PART, &part);
+}
+
+/* What of the part lies outside of the range stays a part. */
+static void cut(const struct snap_cuda_block *part, const struct ending *ending, uint32_t block_count) {
+    uint64_t part_end = part->address + part->size;
+    uint64_t start = part->address > ending->start ? part->address : ending->start;
+    uint64_t end = part_end < ending->end ? part_end : ending->end;
+    uint32_t model = cuda_counts_model(part->count);
+    uint32_t back = cuda_counts_shift(part->count, cuda_counts_model(block_count), end - start, 0);
+    cuda_counts_let_go(back); /* the block keeps the record it has */
+    if (part->address < start) {
+        uint32_t same = cuda_counts_shift(part->count, model, 0, 0);
+        add_part(part, part->address, start, same);
+    }
+    if (end < part_end) {
+        uint32_t same = cuda_counts_shift(part->count, model, 0, 0);
+        add_part(part, end, part_end, same);
+    }
+    cuda_counts_let_go(part->count);
+}
+
+static void end_part(enum cuda_space space, struct snap_cuda_block *record, void *context) {
+    struct ending *ending = context;
+    struct snap_cuda_block part;
+    if (space != CUDA_PART || record->pool != ending->block) return;
+    if (record->address >= ending->end || record->address + record->size <= ending->start) return;
+    if (!cuda_blocks_take(CUDA_PART, record->address, &part)) return;
+    ending->bytes += part.size;
+    if (ending->keep)
+        cut(&part, ending, ending->keep);
+    else
+        cuda_counts_remove(part.count, part.size, 0);
+}
+
+uint64_t cuda_parts_end(const struct snap_cuda_block *block) {
+    struct ending ending = {.block = block->address, .end = UINT64_MAX};
+    cuda_blocks_all(end_part, &ending);
+    return ending.bytes;
+}
+
+static void clear(const struct snap_cuda_block *block, uint64_t start, uint64_t end) {
+    struct ending ending = {.block = block->address, .start = start, .end = end, .keep = block->count};
+    if (block->flags & SNAP_CUDA_PARTS) cuda_blocks_all(end_part, &ending);
+}
+
+/* --- assigning --- */
+
+static int assign_whole(const struct snap_cuda_block *block, uint32_t model) {
+    struct snap_cuda_block *record = cuda_blocks_at(CUDA_ADDRESS, block->address);
+    uint32_t to = record ? cuda_counts_shift(block->count, model, block->size, 1) : 0;
+    if (!to) return -ENOMEM;
+    cuda_counts_let_go(block->count);
+    __atomic_store_n(&record->count, to, __ATOMIC_RELEASE);
+    return 0;
+}
+
+static int assign_part(const struct snap_cuda_block *block, uint64_t start, uint64_t end, uint32_t model) {
+    struct snap_cuda_block like = *block, *record = cuda_blocks_at(CUDA_ADDRESS, block->address);
+    uint32_t to = record ? cuda_counts_shift(block->count, model, end - start, 0) : 0;
+    if (!to) return -ENOMEM;
+    __atomic_fetch_or(&record->flags, SNAP_CUDA_PARTS, __ATOMIC_RELAXED);
+    like.pool = block->address;
+    add_part(&like, start, end, to);
+    return 0;
+}
+
+static int assign(uint64_t start, uint64_t end, uint32_t model) {
+    struct search search = {.start = start, .end = end};
+    if (!find_block(&search)) return -ENXIO;
+    const struct snap_cuda_block *block = &search.block;
+    clear(block, start, end);
+    if (start == block->address && end == start + block->size) return assign_whole(block, model);
+    if (model == cuda_counts_model(block->count)) return 0;
+    return assign_part(block, start, end, model);
+}
+
+int cuda_parts_assign(uint64_t start, uint64_t length, uint32_t model) {
+    if (!cuda_counts_begun()) return -ENXIO;
+    if (!lock_wait(&assigning)) return -EBUSY;
+    int result = assign(start, start + length, model);
+    lock_let_go(&assigning);
+    return result;
+}
+
+void cuda_parts_abandon(void) { assigning = (struct lock){0}; }

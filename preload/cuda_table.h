@@ -1,0 +1,272 @@
+/* cuda_table.h — every entry point of CUDA that memstow knows, once: hooks, answers of resolvers, and tests come of it.
+ *
+ *   ENTRY(side, name, base, since, per_thread, (parameters), (arguments), before, after)
+ *   RESOLVER(side, name, base, since, per_thread, (parameters), (arguments), after)
+ *
+ * side        RUNTIME or DRIVER: the library that exports `name`.
+ * base, since what cuGetProcAddress knows it by: a name without suffix, and the version of CUDA from which on a request
+ *             for that name means this entry; "" where it is asked for by no resolver.
+ * per_thread  1: the entry whose default stream is the thread's own.
+ * before      what is taken out of the ledger before the call, and put back when the call fails; or what is asked for,
+ *             to be noted when there is no memory for it.
+ * after       what is noted when the call has succeeded.
+ *
+ * before and after are calls of cuda_events.h. They happen for the outermost call of a thread only: cudaMalloc calls
+ * cuMemAlloc, and is one allocation. RESOLVERs answer at any depth.
+ *
+ * Entries with arguments that differ between versions of the runtime under one name (cudaGraphAddNode) are left to the
+ * driver's side, where each has a name. Include this with ENTRY and RESOLVER defined; it undefines them. */
+
+/* --- the runtime: linear memory --- */
+ENTRY(RUNTIME, cudaMalloc, "", 0, 0, (void **at, size_t bytes), (at, bytes), ASKS(DEVICE, bytes),
+      MADE(DEVICE, *at, bytes))
+ENTRY(RUNTIME, cudaMallocPitch, "", 0, 0, (void **at, size_t *pitch, size_t width, size_t height),
+      (at, pitch, width, height), ASKS(DEVICE, width *height), MADE(DEVICE, *at, *pitch *height))
+ENTRY(RUNTIME, cudaMalloc3D, "", 0, 0, (struct cuda_pitched * at, struct cuda_extent extent), (at, extent),
+      ASKS(DEVICE, extent.width *extent.height *extent.depth),
+      MADE(DEVICE, at->start, at->pitch *extent.height *extent.depth))
+ENTRY(RUNTIME, cudaMallocManaged, "", 0, 0, (void **at, size_t bytes, unsigned flags), (at, bytes, flags),
+      ASKS(MANAGED, bytes), MADE(MANAGED, *at, bytes))
+ENTRY(RUNTIME, cudaFree, "", 0, 0, (void *at), (at), TAKEN(ADDRESS, at), GONE)
+
+/* --- the runtime: memory in the order of streams --- */
+ENTRY(RUNTIME, cudaMallocAsync, "", 0, 0, (void **at, size_t bytes, cuda_handle stream), (at, bytes, stream),
+      ASKS(POOL, bytes), MADE_IN_POOL(*at, bytes, stream, NULL))
+ENTRY(RUNTIME, cudaMallocAsync_ptsz, "", 0, 1, (void **at, size_t bytes, cuda_handle stream), (at, bytes, stream),
+      ASKS(POOL, bytes), MADE_IN_POOL(*at, bytes, stream, NULL))
+ENTRY(RUNTIME, cudaMallocFromPoolAsync, "", 0, 0, (void **at, size_t bytes, cuda_handle pool, cuda_handle stream),
+      (at, bytes, pool, stream), ASKS(POOL, bytes), MADE_IN_POOL(*at, bytes, stream, pool))
+ENTRY(RUNTIME, cudaMallocFromPoolAsync_ptsz, "", 0, 1, (void **at, size_t bytes, cuda_handle pool, cuda_handle stream),
+      (at, bytes, pool, stream), ASKS(POOL, bytes), MADE_IN_POOL(*at, bytes, stream, pool))
+ENTRY(RUNTIME, cudaFreeAsync, "", 0, 0, (void *at, cuda_handle stream), (at, stream), TAKEN(ADDRESS, at),
+      GONE_IN_STREAM(stream))
+ENTRY(RUNTIME, cudaFreeAsync_ptsz, "", 0, 1, (void *at, cuda_handle stream), (at, stream), TAKEN(ADDRESS, at),
+      GONE_IN_STREAM(stream))
+
+/* --- the runtime: arrays --- */
+ENTRY(RUNTIME, cudaMallocArray, "", 0, 0,
+      (cuda_handle * array, const struct cuda_channels *channels, size_t width, size_t height, unsigned flags),
+      (array, channels, width, height, flags),
+      ASKS(ARRAY, cuda_channels_bytes(channels, (struct cuda_extent){width, height, 0}, 1, flags)),
+      MADE(ARRAY, *array, cuda_channels_bytes(channels, (struct cuda_extent){width, height, 0}, 1, flags)))
+ENTRY(RUNTIME, cudaMalloc3DArray, "", 0, 0,
+      (cuda_handle * array, const struct cuda_channels *channels, struct cuda_extent extent, unsigned flags),
+      (array, channels, extent, flags), ASKS(ARRAY, cuda_channels_bytes(channels, extent, 1, flags)),
+      MADE(ARRAY, *array, cuda_channels_bytes(channels, extent, 1, flags)))
+ENTRY(RUNTIME, cudaFreeArray, "", 0, 0, (cuda_handle array), (array), TAKEN(ARRAY, array), GONE)
+ENTRY(RUNTIME, cudaMallocMipmappedArray, "", 0, 0,
+      (cuda_handle * array, const struct cuda_channels *channels, struct cuda_extent extent, unsigned levels,
+       unsigned flags),
+      (array, channels, extent, levels, flags), ASKS(ARRAY, cuda_channels_bytes(channels, extent, levels, flags)),
+      MADE(ARRAY, *array, cuda_channels_bytes(channels, extent, levels, flags)))
+ENTRY(RUNTIME, cudaFreeMipmappedArray, "", 0, 0, (cuda_handle array), (array), TAKEN(ARRAY, array), GONE)
+
+/* --- the runtime: host memory --- */
+ENTRY(RUNTIME, cudaMallocHost, "", 0, 0, (void **at, size_t bytes), (at, bytes), ASKS(PINNED, bytes),
+      MADE(PINNED, *at, bytes))
+ENTRY(RUNTIME, cudaHostAlloc, "", 0, 0, (void **at, size_t bytes, unsigned flags), (at, bytes, flags),
+      ASKS(PINNED, bytes), MADE(PINNED, *at, bytes))
+ENTRY(RUNTIME, cudaFreeHost, "", 0, 0, (void *at), (at), TAKEN(ADDRESS, at), GONE)
+ENTRY(RUNTIME, cudaHostRegister, "", 0, 0, (void *at, size_t bytes, unsigned flags), (at, bytes, flags), NOTHING,
+      MADE(REGISTERED, at, bytes))
+ENTRY(RUNTIME, cudaHostUnregister, "", 0, 0, (void *at), (at), TAKEN(ADDRESS, at), GONE)
+
+/* --- the runtime: pools, other processes, graphs --- */
+ENTRY(RUNTIME, cudaMemPoolCreate, "", 0, 0, (cuda_handle * pool, const struct cuda_properties *properties),
+      (pool, properties), NOTHING, MADE_POOL(*pool, properties))
+ENTRY(RUNTIME, cudaMemPoolDestroy, "", 0, 0, (cuda_handle pool), (pool), TAKEN(POOL, pool), GONE)
+ENTRY(RUNTIME, cudaMemPoolImportPointer, "", 0, 0, (void **at, cuda_handle pool, void *data), (at, pool, data), NOTHING,
+      MADE(IMPORTED, *at, 0))
+ENTRY(RUNTIME, cudaMemPoolExportPointer, "", 0, 0, (void *data, void *at), (data, at), NOTHING,
+      MARKED(ADDRESS, at, SNAP_CUDA_EXPORTED))
+ENTRY(RUNTIME, cudaIpcGetMemHandle, "", 0, 0, (struct cuda_ipc_memory * handle, void *at), (handle, at), NOTHING,
+      MARKED(ADDRESS, at, SNAP_CUDA_EXPORTED))
+ENTRY(RUNTIME, cudaIpcOpenMemHandle, "", 0, 0, (void **at, struct cuda_ipc_memory handle, unsigned flags),
+      (at, handle, flags), NOTHING, MADE(IMPORTED, *at, 0))
+ENTRY(RUNTIME, cudaIpcCloseMemHandle, "", 0, 0, (void *at), (at), TAKEN(ADDRESS, at), GONE)
+ENTRY(RUNTIME, cudaGraphAddMemAllocNode, "", 0, 0,
+      (cuda_handle * node, cuda_handle graph, const cuda_handle *after, size_t count, struct cuda_alloc_node *alloc),
+      (node, graph, after, count, alloc), NOTHING, MADE_IN_GRAPH(alloc, graph))
+ENTRY(RUNTIME, cudaGraphDestroy, "", 0, 0, (cuda_handle graph), (graph), NOTHING, GRAPH_ENDED(graph))
+
+/* --- the runtime: the life of a device, captures, figures --- */
+ENTRY(RUNTIME, cudaDeviceReset, "", 0, 0, (void), (), DEVICE_NOW, DEVICE_ENDED(call.device))
+ENTRY(RUNTIME, cudaThreadExit, "", 0, 0, (void), (), DEVICE_NOW, DEVICE_ENDED(call.device))
+ENTRY(RUNTIME, cudaStreamBeginCapture, "", 0, 0, (cuda_handle stream, int mode), (stream, mode), NOTHING, CAPTURE(1))
+ENTRY(RUNTIME, cudaStreamBeginCapture_ptsz, "", 0, 1, (cuda_handle stream, int mode), (stream, mode), NOTHING,
+      CAPTURE(1))
+ENTRY(RUNTIME, cudaStreamBeginCaptureToGraph, "", 0, 0,
+      (cuda_handle stream, cuda_handle graph, const cuda_handle *after, const void *edges, size_t count, int mode),
+      (stream, graph, after, edges, count, mode), NOTHING, CAPTURE(1))
+ENTRY(RUNTIME, cudaStreamBeginCaptureToGraph_ptsz, "", 0, 1,
+      (cuda_handle stream, cuda_handle graph, const cuda_handle *after, const void *edges, size_t count, int mode),
+      (stream, graph, after, edges, count, mode), NOTHING, CAPTURE(1))
+ENTRY(RUNTIME, cudaStreamEndCapture, "", 0, 0, (cuda_handle stream, cuda_handle *graph), (stream, graph), CAPTURE(-1),
+      CAPTURED(stream, *graph))
+ENTRY(RUNTIME, cudaStreamEndCapture_ptsz, "", 0, 1, (cuda_handle stream, cuda_handle *graph), (stream, graph),
+      CAPTURE(-1), CAPTURED(stream, *graph))
+ENTRY(RUNTIME, cudaMemGetInfo, "", 0, 0, (size_t * available, size_t *total), (available, total), NOTHING,
+      FIGURES(*available, *total))
+
+/* --- the driver: linear memory --- */
+ENTRY(DRIVER, cuMemAlloc, "cuMemAlloc", 2000, 0, (unsigned *at, unsigned bytes), (at, bytes), ASKS(DEVICE, bytes),
+      MADE(DEVICE, *at, bytes))
+ENTRY(DRIVER, cuMemAlloc_v2, "cuMemAlloc", 3020, 0, (cuda_address * at, size_t bytes), (at, bytes), ASKS(DEVICE, bytes),
+      MADE(DEVICE, *at, bytes))
+ENTRY(DRIVER, cuMemAllocPitch_v2, "cuMemAllocPitch", 3020, 0,
+      (cuda_address * at, size_t *pitch, size_t width, size_t height, unsigned element),
+      (at, pitch, width, height, element), ASKS(DEVICE, width *height), MADE(DEVICE, *at, *pitch *height))
+ENTRY(DRIVER, cuMemAllocManaged, "cuMemAllocManaged", 6000, 0, (cuda_address * at, size_t bytes, unsigned flags),
+      (at, bytes, flags), ASKS(MANAGED, bytes), MADE(MANAGED, *at, bytes))
+ENTRY(DRIVER, cuMemFree, "cuMemFree", 2000, 0, (unsigned at), (at), TAKEN(ADDRESS, at), GONE)
+ENTRY(DRIVER, cuMemFree_v2, "cuMemFree", 3020, 0, (cuda_address at), (at), TAKEN(ADDRESS, at), GONE)
+
+/* --- the driver: memory in the order of streams --- */
+ENTRY(DRIVER, cuMemAllocAsync, "cuMemAllocAsync", 11020, 0, (cuda_address * at, size_t bytes, cuda_handle stream),
+      (at, bytes, stream), ASKS(POOL, bytes), MADE_IN_POOL(*at, bytes, stream, NULL))
+ENTRY(DRIVER, cuMemAllocAsync_ptsz, "cuMemAllocAsync", 11020, 1, (cuda_address * at, size_t bytes, cuda_handle stream),
+      (at, bytes, stream), ASKS(POOL, bytes), MADE_IN_POOL(*at, bytes, stream, NULL))
+ENTRY(DRIVER, cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync", 11020, 0,
+      (cuda_address * at, size_t bytes, cuda_handle pool, cuda_handle stream), (at, bytes, pool, stream),
+      ASKS(POOL, bytes), MADE_IN_POOL(*at, bytes, stream, pool))
+ENTRY(DRIVER, cuMemAllocFromPoolAsync_ptsz, "cuMemAllocFromPoolAsync", 11020, 1,
+      (cuda_address * at, size_t bytes, cuda_handle pool, cuda_handle stream), (at, bytes, pool, stream),
+      ASKS(POOL, bytes), MADE_IN_POOL(*at, bytes, stream, pool))
+ENTRY(DRIVER, cuMemFreeAsync, "cuMemFreeAsync", 11020, 0, (cuda_address at, cuda_handle stream), (at, stream),
+      TAKEN(ADDRESS, at), GONE_IN_STREAM(stream))
+ENTRY(DRIVER, cuMemFreeAsync_ptsz, "cuMemFreeAsync", 11020, 1, (cuda_address at, cuda_handle stream), (at, stream),
+      TAKEN(ADDRESS, at), GONE_IN_STREAM(stream))
+
+/* --- the driver: arrays --- */
+ENTRY(DRIVER, cuArrayCreate_v2, "cuArrayCreate", 3020, 0, (cuda_handle * array, const struct cuda_array_2d *is),
+      (array, is), ASKS(ARRAY, cuda_array_2d_bytes(is)), MADE(ARRAY, *array, cuda_array_2d_bytes(is)))
+ENTRY(DRIVER, cuArray3DCreate_v2, "cuArray3DCreate", 3020, 0, (cuda_handle * array, const struct cuda_array_3d *is),
+      (array, is), ASKS(ARRAY, cuda_array_3d_bytes(is, 1)), MADE(ARRAY, *array, cuda_array_3d_bytes(is, 1)))
+ENTRY(DRIVER, cuArrayDestroy, "cuArrayDestroy", 2000, 0, (cuda_handle array), (array), TAKEN(ARRAY, array), GONE)
+ENTRY(DRIVER, cuMipmappedArrayCreate, "cuMipmappedArrayCreate", 5000, 0,
+      (cuda_handle * array, const struct cuda_array_3d *is, unsigned levels), (array, is, levels),
+      ASKS(ARRAY, cuda_array_3d_bytes(is, levels)), MADE(ARRAY, *array, cuda_array_3d_bytes(is, levels)))
+ENTRY(DRIVER, cuMipmappedArrayDestroy, "cuMipmappedArrayDestroy", 5000, 0, (cuda_handle array), (array),
+      TAKEN(ARRAY, array), GONE)
+
+/* --- the driver: host memory --- */
+ENTRY(DRIVER, cuMemAllocHost, "cuMemAllocHost", 2000, 0, (void **at, unsigned bytes), (at, bytes), ASKS(PINNED, bytes),
+      MADE(PINNED, *at, bytes))
+ENTRY(DRIVER, cuMemAllocHost_v2, "cuMemAllocHost", 3020, 0, (void **at, size_t bytes), (at, bytes), ASKS(PINNED, bytes),
+      MADE(PINNED, *at, bytes))
+ENTRY(DRIVER, cuMemHostAlloc, "cuMemHostAlloc", 2020, 0, (void **at, size_t bytes, unsigned flags), (at, bytes, flags),
+      ASKS(PINNED, bytes), MADE(PINNED, *at, bytes))
+ENTRY(DRIVER, cuMemFreeHost, "cuMemFreeHost", 2000, 0, (void *at), (at), TAKEN(ADDRESS, at), GONE)
+ENTRY(DRIVER, cuMemHostRegister, "cuMemHostRegister", 4000, 0, (void *at, size_t bytes, unsigned flags),
+      (at, bytes, flags), NOTHING, MADE(REGISTERED, at, bytes))
+ENTRY(DRIVER, cuMemHostRegister_v2, "cuMemHostRegister", 6050, 0, (void *at, size_t bytes, unsigned flags),
+      (at, bytes, flags), NOTHING, MADE(REGISTERED, at, bytes))
+ENTRY(DRIVER, cuMemHostUnregister, "cuMemHostUnregister", 4000, 0, (void *at), (at), TAKEN(ADDRESS, at), GONE)
+
+/* --- the driver: physical memory and addresses --- */
+ENTRY(DRIVER, cuMemCreate, "cuMemCreate", 10020, 0,
+      (cuda_memory * memory, size_t bytes, const struct cuda_properties *properties, unsigned long long flags),
+      (memory, bytes, properties, flags), ASKS(PHYSICAL, bytes), MADE_PHYSICAL(*memory, bytes, properties))
+ENTRY(DRIVER, cuMemRelease, "cuMemRelease", 10020, 0, (cuda_memory memory), (memory), TAKEN(HANDLE, memory), RELEASED)
+ENTRY(DRIVER, cuMemRetainAllocationHandle, "cuMemRetainAllocationHandle", 11000, 0, (cuda_memory * memory, void *at),
+      (memory, at), NOTHING, RETAINED(*memory, at))
+ENTRY(DRIVER, cuMemMap, "cuMemMap", 10020, 0,
+      (cuda_address at, size_t bytes, size_t offset, cuda_memory memory, unsigned long long flags),
+      (at, bytes, offset, memory, flags), NOTHING, MAPPED(at, bytes, memory))
+ENTRY(DRIVER, cuMemUnmap, "cuMemUnmap", 10020, 0, (cuda_address at, size_t bytes), (at, bytes), NOTHING,
+      UNMAPPED(at, bytes))
+ENTRY(DRIVER, cuMemAddressReserve, "cuMemAddressReserve", 10020, 0,
+      (cuda_address * at, size_t bytes, size_t alignment, cuda_address wanted, unsigned long long flags),
+      (at, bytes, alignment, wanted, flags), NOTHING, MADE(RESERVED, *at, bytes))
+ENTRY(DRIVER, cuMemAddressFree, "cuMemAddressFree", 10020, 0, (cuda_address at, size_t bytes), (at, bytes),
+      TAKEN(RANGE, at), GONE)
+ENTRY(DRIVER, cuMemExportToShareableHandle, "cuMemExportToShareableHandle", 10020, 0,
+      (void *shared, cuda_memory memory, int type, unsigned long long flags), (shared, memory, type, flags), NOTHING,
+      MARKED_MEMORY(memory, SNAP_CUDA_EXPORTED))
+ENTRY(DRIVER, cuMemImportFromShareableHandle, "cuMemImportFromShareableHandle", 10020, 0,
+      (cuda_memory * memory, void *shared, int type), (memory, shared, type), NOTHING, MADE_OF_ANOTHER(*memory))
+ENTRY(DRIVER, cuMulticastCreate, "cuMulticastCreate", 12010, 0, (cuda_memory * memory, const struct cuda_multicast *is),
+      (memory, is), NOTHING, MADE_OF_ANOTHER(*memory))
+ENTRY(DRIVER, cuMulticastBindMem, "cuMulticastBindMem", 12010, 0,
+      (cuda_memory to, size_t offset, cuda_memory memory, size_t from, size_t bytes, unsigned long long flags),
+      (to, offset, memory, from, bytes, flags), NOTHING, MARKED_MEMORY(memory, SNAP_CUDA_BOUND))
+
+/* --- the driver: pools, other processes, graphs --- */
+ENTRY(DRIVER, cuMemPoolCreate, "cuMemPoolCreate", 11020, 0,
+      (cuda_handle * pool, const struct cuda_properties *properties), (pool, properties), NOTHING,
+      MADE_POOL(*pool, properties))
+ENTRY(DRIVER, cuMemPoolDestroy, "cuMemPoolDestroy", 11020, 0, (cuda_handle pool), (pool), TAKEN(POOL, pool), GONE)
+ENTRY(DRIVER, cuMemPoolImportPointer, "cuMemPoolImportPointer", 11020, 0,
+      (cuda_address * at, cuda_handle pool, void *data), (at, pool, data), NOTHING, MADE(IMPORTED, *at, 0))
+ENTRY(DRIVER, cuMemPoolExportPointer, "cuMemPoolExportPointer", 11020, 0, (void *data, cuda_address at), (data, at),
+      NOTHING, MARKED(ADDRESS, at, SNAP_CUDA_EXPORTED))
+ENTRY(DRIVER, cuIpcGetMemHandle, "cuIpcGetMemHandle", 4010, 0, (struct cuda_ipc_memory * handle, cuda_address at),
+      (handle, at), NOTHING, MARKED(ADDRESS, at, SNAP_CUDA_EXPORTED))
+ENTRY(DRIVER, cuIpcOpenMemHandle, "cuIpcOpenMemHandle", 4010, 0,
+      (cuda_address * at, struct cuda_ipc_memory handle, unsigned flags), (at, handle, flags), NOTHING,
+      MADE(IMPORTED, *at, 0))
+ENTRY(DRIVER, cuIpcOpenMemHandle_v2, "cuIpcOpenMemHandle", 11000, 0,
+      (cuda_address * at, struct cuda_ipc_memory handle, unsigned flags), (at, handle, flags), NOTHING,
+      MADE(IMPORTED, *at, 0))
+ENTRY(DRIVER, cuIpcCloseMemHandle, "cuIpcCloseMemHandle", 4010, 0, (cuda_address at), (at), TAKEN(ADDRESS, at), GONE)
+ENTRY(DRIVER, cuGraphAddMemAllocNode, "cuGraphAddMemAllocNode", 11040, 0,
+      (cuda_handle * node, cuda_handle graph, const cuda_handle *after, size_t count, struct cuda_alloc_node *alloc),
+      (node, graph, after, count, alloc), NOTHING, MADE_IN_GRAPH(alloc, graph))
+ENTRY(DRIVER, cuGraphAddNode, "cuGraphAddNode", 12020, 0,
+      (cuda_handle * node, cuda_handle graph, const cuda_handle *after, size_t count, struct cuda_node *is),
+      (node, graph, after, count, is), NOTHING, MADE_NODE(is, graph))
+ENTRY(DRIVER, cuGraphAddNode_v2, "cuGraphAddNode", 12030, 0,
+      (cuda_handle * node, cuda_handle graph, const cuda_handle *after, const void *edges, size_t count,
+       struct cuda_node *is),
+      (node, graph, after, edges, count, is), NOTHING, MADE_NODE(is, graph))
+ENTRY(DRIVER, cuGraphDestroy, "cuGraphDestroy", 10000, 0, (cuda_handle graph), (graph), NOTHING, GRAPH_ENDED(graph))
+
+/* --- the driver: the life of contexts, captures, figures --- */
+ENTRY(DRIVER, cuCtxDestroy_v2, "cuCtxDestroy", 4000, 0, (cuda_handle context), (context), NOTHING,
+      CONTEXT_ENDED(context))
+ENTRY(DRIVER, cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", 7000, 0, (cuda_handle * context, int device),
+      (context, device), NOTHING, PRIMARY_IS(device, *context))
+ENTRY(DRIVER, cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", 11000, 0, (int device), (device), NOTHING,
+      DEVICE_ENDED(device))
+ENTRY(DRIVER, cuDevicePrimaryCtxRelease_v2, "cuDevicePrimaryCtxRelease", 11000, 0, (int device), (device), NOTHING,
+      PRIMARY_RELEASED(device))
+ENTRY(DRIVER, cuStreamBeginCapture_v2, "cuStreamBeginCapture", 10010, 0, (cuda_handle stream, int mode), (stream, mode),
+      NOTHING, CAPTURE(1))
+ENTRY(DRIVER, cuStreamBeginCapture_v2_ptsz, "cuStreamBeginCapture", 10010, 1, (cuda_handle stream, int mode),
+      (stream, mode), NOTHING, CAPTURE(1))
+ENTRY(DRIVER, cuStreamBeginCaptureToGraph, "cuStreamBeginCaptureToGraph", 12030, 0,
+      (cuda_handle stream, cuda_handle graph, const cuda_handle *after, const void *edges, size_t count, int mode),
+      (stream, graph, after, edges, count, mode), NOTHING, CAPTURE(1))
+ENTRY(DRIVER, cuStreamBeginCaptureToGraph_ptsz, "cuStreamBeginCaptureToGraph", 12030, 1,
+      (cuda_handle stream, cuda_handle graph, const cuda_handle *after, const void *edges, size_t count, int mode),
+      (stream, graph, after, edges, count, mode), NOTHING, CAPTURE(1))
+ENTRY(DRIVER, cuStreamEndCapture, "cuStreamEndCapture", 10000, 0, (cuda_handle stream, cuda_handle *graph),
+      (stream, graph), CAPTURE(-1), CAPTURED(stream, *graph))
+ENTRY(DRIVER, cuStreamEndCapture_ptsz, "cuStreamEndCapture", 10000, 1, (cuda_handle stream, cuda_handle *graph),
+      (stream, graph), CAPTURE(-1), CAPTURED(stream, *graph))
+ENTRY(DRIVER, cuMemGetInfo_v2, "cuMemGetInfo", 3020, 0, (size_t * available, size_t *total), (available, total),
+      NOTHING, FIGURES(*available, *total))
+
+/* --- who answers with addresses of entries --- */
+RESOLVER(DRIVER, cuGetProcAddress, "cuGetProcAddress", 11030, 0,
+         (const char *symbol, void **found, int version, uint64_t flags), (symbol, found, version, flags),
+         ANSWERED(symbol, found, version, flags))
+RESOLVER(DRIVER, cuGetProcAddress_v2, "cuGetProcAddress", 12000, 0,
+         (const char *symbol, void **found, int version, uint64_t flags, int *status),
+         (symbol, found, version, flags, status), ANSWERED(symbol, found, version, flags))
+RESOLVER(RUNTIME, cudaGetDriverEntryPoint, "", 0, 0,
+         (const char *symbol, void **found, unsigned long long flags, int *status), (symbol, found, flags, status),
+         ANSWERED_BY_RUNTIME(symbol, found, flags))
+RESOLVER(RUNTIME, cudaGetDriverEntryPoint_ptsz, "", 0, 1,
+         (const char *symbol, void **found, unsigned long long flags, int *status), (symbol, found, flags, status),
+         ANSWERED_BY_RUNTIME(symbol, found, flags ? flags : CUDA_FLAG_PER_THREAD_STREAM))
+RESOLVER(RUNTIME, cudaGetDriverEntryPointByVersion, "", 0, 0,
+         (const char *symbol, void **found, unsigned version, unsigned long long flags, int *status),
+         (symbol, found, version, flags, status), ANSWERED(symbol, found, (int)version, flags))
+RESOLVER(RUNTIME, cudaGetDriverEntryPointByVersion_ptsz, "", 0, 1,
+         (const char *symbol, void **found, unsigned version, unsigned long long flags, int *status),
+         (symbol, found, version, flags, status),
+         ANSWERED(symbol, found, (int)version, flags ? flags : CUDA_FLAG_PER_THREAD_STREAM))
+
+#undef ENTRY
+#undef RESOLVER

@@ -1,0 +1,150 @@
+/* hook_cuda.c — the entry points of CUDA, each made of its line in cuda_table.h.
+ * In: the program's calls, and those of libraries. Out: the same calls to the real functions, and what they did, to
+ * cuda_events.c. Results are never changed, but for addresses that resolvers hand out. CUDA itself calls entries from
+ * within others: only the outermost call of a thread counts. */
+#include "cuda_abi.h"
+#include "cuda_counts.h"
+#include "cuda_device.h"
+#include "cuda_events.h"
+#include "cuda_route.h"
+#include "ledger.h"
+#include "process.h"
+
+#define HOOK __attribute__((visibility("default")))
+
+static __thread uint32_t depth __attribute__((tls_model("initial-exec")));
+
+/* What to call; NULL: the process has no such function. */
+static void *begin(struct cuda_call *call, enum cuda_entry_id entry, uint32_t slot, struct caller caller) {
+    void *real = cuda_route_real(entry, slot, caller.address);
+    call->caller = caller;
+    call->outer = real && !depth && process_tracked();
+    call->removes = call->found = false;
+    call->asked = 0;
+    depth++;
+    return real;
+}
+
+static int end(struct cuda_call *call, int result) {
+    if (call->outer && result) {
+        cuda_events_stays(call);
+        if (result == CUDA_OUT_OF_MEMORY && call->asked) cuda_events_refused(call);
+    }
+    depth--;
+    return result;
+}
+
+/* --- resolvers --- */
+
+typedef int resolver(const char *, void **, int, uint64_t, int *);
+
+/* A newer CUDA may mean another function by the name. It does not where it still gives the same one for the newest
+ * version that is known. */
+static bool means_the_same(const char *symbol, const void *found, uint64_t flags) {
+    resolver *ask = (resolver *)cuda_route_find("cuGetProcAddress_v2");
+    void *known = NULL;
+    int status;
+    return ask && !ask(symbol, &known, CUDA_VERSION_KNOWN, flags, &status) && known == found;
+}
+
+static void note_unknown(const char *symbol) {
+    struct snap_cuda *head = cuda_counts_head();
+    if (!__atomic_fetch_add(&head->unknown_entries, 1, __ATOMIC_RELAXED))
+        os_copy(head->unknown, sizeof head->unknown, symbol);
+    ledger_lost(SNAP_LOST_ENTRIES);
+}
+
+static void answered(const struct cuda_call *call, const char *symbol, void **found, int version, uint64_t flags) {
+    if (!symbol || !found || !*found) return;
+    if (cuda_route_is_exempt(call->caller.address)) {
+        *found = cuda_route_without_hook(*found);
+        return;
+    }
+    int entry = cuda_route_meant(symbol, version, flags);
+    bool known = entry >= 0 && (version <= CUDA_VERSION_KNOWN || means_the_same(symbol, *found, flags));
+    if (known)
+        *found = cuda_route_hook((enum cuda_entry_id)entry, *found);
+    else if ((entry >= 0 || cuda_route_is_unknown_memory(symbol)) && process_tracked())
+        note_unknown(symbol);
+}
+
+static int runtime_version(void) {
+    int version = 0;
+    int (*ask)(int *) = (int (*)(int *))cuda_route_find("cudaRuntimeGetVersion");
+    return ask && !ask(&version) ? version : CUDA_VERSION_KNOWN;
+}
+
+/* --- the words of the table --- */
+
+#define KIND_DEVICE SNAP_CUDA_DEVICE_MEMORY
+#define KIND_POOL SNAP_CUDA_POOL_MEMORY
+#define KIND_MANAGED SNAP_CUDA_MANAGED
+#define KIND_ARRAY SNAP_CUDA_ARRAY
+#define KIND_PHYSICAL SNAP_CUDA_PHYSICAL
+#define KIND_PINNED SNAP_CUDA_PINNED
+#define KIND_REGISTERED SNAP_CUDA_REGISTERED
+#define KIND_IMPORTED SNAP_CUDA_IMPORTED
+#define KIND_RESERVED SNAP_CUDA_RESERVED
+
+#define NOTHING (void)0
+#define ASKS(kind, size) (call.asked_kind = KIND_##kind, call.asked = (uint64_t)(size))
+#define MADE(kind, number, size) cuda_events_made(&call, KIND_##kind, (uint64_t)(number), (uint64_t)(size))
+#define MADE_IN_POOL(number, size, stream, pool) cuda_events_made_in_pool(&call, (uint64_t)(number), size, stream, pool)
+#define MADE_IN_GRAPH(node, graph) cuda_events_made_in_graph(&call, node, graph)
+#define MADE_NODE(node, graph)                                                                                         \
+    (void)((node)->type == CUDA_NODE_ALLOC ? cuda_events_made_in_graph(&call, &(node)->alloc, graph) : (void)0)
+#define MADE_POOL(pool, properties) cuda_events_made_pool(&call, pool, properties)
+#define MADE_PHYSICAL(memory, size, properties) cuda_events_made_physical(&call, memory, size, properties)
+#define MADE_OF_ANOTHER(memory) cuda_events_made_of_another(&call, memory)
+#define RETAINED(memory, at) cuda_events_retained(&call, memory, (cuda_address)(at))
+#define RELEASED cuda_events_released(&call)
+#define MAPPED(at, size, memory) cuda_events_mapped(&call, at, size, memory)
+#define UNMAPPED(at, size) cuda_events_unmapped(at, size)
+#define TAKEN(space, number) cuda_events_take(&call, CUDA_##space, (uint64_t)(number))
+#define GONE cuda_events_gone(&call)
+#define GONE_IN_STREAM(stream) cuda_events_gone_in(&call, stream)
+#define MARKED(space, number, flag) cuda_events_mark(CUDA_##space, (uint64_t)(number), flag)
+#define MARKED_MEMORY(memory, flag) cuda_events_mark_memory(memory, flag)
+#define GRAPH_ENDED(graph) cuda_events_graph_ended(graph)
+#define CONTEXT_ENDED(context) cuda_events_context_ended(context)
+#define DEVICE_NOW (call.device = cuda_device_now().device)
+#define DEVICE_ENDED(device) cuda_events_device_ended((uint32_t)(device))
+#define PRIMARY_IS(device, context) cuda_device_primary((uint32_t)(device), context)
+#define PRIMARY_RELEASED(device) cuda_events_primary_released((uint32_t)(device))
+#define CAPTURE(change) cuda_device_capture(change)
+#define CAPTURED(stream, graph) cuda_events_captured(stream, graph)
+#define FIGURES(available, total) cuda_device_figures(available, total)
+#define ANSWERED(symbol, found, version, flags) answered(&call, symbol, found, version, flags)
+#define ANSWERED_BY_RUNTIME(symbol, found, flags) answered(&call, symbol, found, runtime_version(), flags)
+
+/* --- the hooks --- */
+
+#define BODY(name, slot, parameters, arguments, before, after, always)                                                 \
+    {                                                                                                                  \
+        struct cuda_call call;                                                                                         \
+        void *real = begin(&call, CUDA_ENTRY_##name, slot, CALLER);                                                    \
+        if (unlikely(!real)) return end(&call, CUDA_NO_SUCH_SYMBOL);                                                   \
+        if (likely(call.outer)) before;                                                                                \
+        int result = ((int(*) parameters)real)arguments;                                                               \
+        if (likely(!result) && (always || call.outer)) after;                                                          \
+        return end(&call, result);                                                                                     \
+    }
+#define THREE(name, parameters, arguments, before, after, always)                                                      \
+    HOOK int name parameters;                                                                                          \
+    int name parameters BODY(name, 0, parameters, arguments, before, after, always) static int name##_1 parameters     \
+    BODY(name, 1, parameters, arguments, before, after, always) static int name##_2 parameters                         \
+    BODY(name, 2, parameters, arguments, before, after, always)
+
+#define ENTRY(side, name, base, since, per_thread, parameters, arguments, before, after)                               \
+    THREE(name, parameters, arguments, before, after, false)
+#define RESOLVER(side, name, base, since, per_thread, parameters, arguments, after)                                    \
+    THREE(name, parameters, arguments, NOTHING, after, true)
+#include "cuda_table.h"
+
+#define ENTRY(side, name, ...) {(void *)name, (void *)name##_1, (void *)name##_2},
+#define RESOLVER ENTRY
+static const cuda_hooks hooks[CUDA_ENTRIES] = {
+#include "cuda_table.h"
+};
+
+__attribute__((constructor)) static void begin_routes(void) { cuda_route_begin(hooks); }

@@ -1,0 +1,78 @@
+// Which entry point of CUDA a name means: by itself, and as cuGetProcAddress is asked for it, with a version and flags.
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "cuda_route.h"
+
+Test(cuda_route, each_name_leads_to_its_entry) {
+    for (int i = 0; i < CUDA_ENTRIES; i++) cr_assert_eq(cuda_route_named(cuda_entries[i].name), i);
+    cr_assert_eq(cuda_route_named("cuInit"), -1);
+    cr_assert_eq(cuda_route_named("cuda"), -1);
+    cr_assert_eq(cuda_route_named(""), -1);
+}
+
+static void means(const char *base, int version, uint64_t flags, const char *name) {
+    int entry = cuda_route_meant(base, version, flags);
+    const char *found = entry < 0 ? "nothing" : cuda_entries[entry].name;
+    cr_assert_str_eq(found, name, "%s of %d with %d is %s, not %s", base, version, (int)flags, found, name);
+}
+
+Test(cuda_route, versions_repeat_base_names) {
+    means("cuMemAlloc", 2000, 0, "cuMemAlloc");
+    means("cuMemAlloc", 3010, 0, "cuMemAlloc");
+    means("cuMemAlloc", 3020, 0, "cuMemAlloc_v2");
+    means("cuMemAlloc", 13000, 0, "cuMemAlloc_v2");
+    means("cuMemAlloc", 1000, 0, "nothing");
+    means("cuMemAlloc_v2", 13000, 0, "nothing");
+    means("cuGetProcAddress", 11030, 0, "cuGetProcAddress");
+    means("cuGetProcAddress", 11080, 0, "cuGetProcAddress");
+    means("cuGetProcAddress", 12000, 0, "cuGetProcAddress_v2");
+    means("cuGraphAddNode", 12020, 0, "cuGraphAddNode");
+    means("cuGraphAddNode", 13040, 0, "cuGraphAddNode_v2");
+    means("cudaMalloc", 13000, 0, "nothing");
+}
+
+Test(cuda_route, a_flag_asks_for_the_threads_own_default_stream) {
+    means("cuMemAllocAsync", 11020, 0, "cuMemAllocAsync");
+    means("cuMemAllocAsync", 13000, CUDA_FLAG_LEGACY_STREAM, "cuMemAllocAsync");
+    means("cuMemAllocAsync", 13000, CUDA_FLAG_PER_THREAD_STREAM, "cuMemAllocAsync_ptsz");
+    means("cuMemFree", 13000, CUDA_FLAG_PER_THREAD_STREAM, "cuMemFree_v2");
+}
+
+/* Hooks of one entry and all its versions have the same way of passing arguments: that of its own line. */
+Test(cuda_route, suffixes_say_what_the_table_says) {
+    for (int i = 0; i < CUDA_ENTRIES; i++) {
+        const struct cuda_entry *entry = &cuda_entries[i];
+        const char *end = entry->name + strlen(entry->name);
+        bool ptsz = end - entry->name > 5 && !strcmp(end - 5, "_ptsz");
+        cr_assert_eq(ptsz, entry->per_thread, "%s", entry->name);
+        cr_assert_eq(!strncmp(entry->name, "cuda", 4), entry->side == CUDA_RUNTIME, "%s", entry->name);
+        cr_assert(!entry->base[0] || !strncmp(entry->name, entry->base, strlen(entry->base)), "%s", entry->name);
+        cr_assert_eq(entry->base[0] != 0, entry->side == CUDA_DRIVER, "%s", entry->name);
+    }
+}
+
+Test(cuda_route, what_may_be_memory_and_is_not_known_is_told_apart) {
+    cr_assert(cuda_route_is_unknown_memory("cuMemConjure"));
+    cr_assert(cuda_route_is_unknown_memory("cuArrayConjure"));
+    cr_assert_not(cuda_route_is_unknown_memory("cuMemcpyDtoH"));
+    cr_assert_not(cuda_route_is_unknown_memory("cuMemGetAddressRange"));
+    cr_assert_not(cuda_route_is_unknown_memory("cuLaunchKernel"));
+}
+
+static int one, two, three;
+static void *const one_entry[CUDA_ENTRIES][CUDA_SLOTS] = {[CUDA_ENTRY_cudaMalloc] = {&one, &two, &three}};
+
+/* Only addresses outside of memstow are wrapped: the hooks here are in the test's own object, and so is what they call,
+ * hence libc's. */
+Test(cuda_route, each_address_gets_a_hook_of_its_own_until_there_are_no_more) {
+    cuda_route_begin(one_entry);
+    void *a = (void *)strlen, *b = (void *)abort, *c = (void *)exit;
+    cr_assert_eq(cuda_route_hook(CUDA_ENTRY_cudaMalloc, a), &two);
+    cr_assert_eq(cuda_route_hook(CUDA_ENTRY_cudaMalloc, a), &two);
+    cr_assert_eq(cuda_route_hook(CUDA_ENTRY_cudaMalloc, b), &three);
+    cr_assert_eq(cuda_route_hook(CUDA_ENTRY_cudaMalloc, c), c, "passed on as it is");
+    cr_assert_eq(cuda_route_real(CUDA_ENTRY_cudaMalloc, 1, 0), a);
+    cr_assert_eq(cuda_route_without_hook(&three), b);
+    cr_assert_null(cuda_route_real(CUDA_ENTRY_cudaMalloc, 0, 0), "no library has it");
+}
