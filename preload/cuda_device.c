@@ -8,7 +8,7 @@
 #include "os.h"
 #include "site.h"
 
-enum { SAMPLE_NS = 1000000000, LEGACY_STREAMS = 2 };
+enum { SAMPLE_NS = 1000000000, SAMPLE_SOON_NS = 50000000, SAMPLE_BYTES = 64 << 20, LEGACY_STREAMS = 2 };
 
 /* A function, looked for anew when something was unloaded; one that is not there is not looked for each time. */
 struct function {
@@ -108,6 +108,7 @@ static void note(uint32_t device, uint64_t available, uint64_t total) {
     if (!record) return;
     os_store(&record->available, available);
     os_store(&record->total, total);
+    __atomic_store_n(&record->figures_live, __atomic_load_n(&record->live, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
     os_store(&record->figures_ns, os_now());
     if (!record->name[0] && cuDeviceGetName()) cuDeviceGetName()(record->name, sizeof record->name, (int)device);
 }
@@ -130,20 +131,22 @@ static void note_graphs(uint32_t device, struct snap_cuda_device *record) {
     if (!cuDeviceGetGraphMemAttribute()((int)device, CUDA_GRAPH_USED, &used)) os_store(&record->graph_used, used);
 }
 
-/* One thread at a time, and once a second. */
-static bool is_due(uint32_t device, bool urgent) {
-    uint64_t now = os_now(), before = os_load(&sampled[device]);
-    if (!urgent && before && now - before < SAMPLE_NS) return false;
+/* One thread at a time: once a second, or sooner when much has come or gone. */
+static bool is_due(uint32_t device, const struct snap_cuda_device *record, bool urgent) {
+    uint64_t now = os_now(), before = os_load(&sampled[device]), since = now - before;
+    int64_t moved = record->live - record->figures_live;
+    bool soon = since >= SAMPLE_SOON_NS && (moved >= SAMPLE_BYTES || moved <= -SAMPLE_BYTES);
+    if (!urgent && before && since < SAMPLE_NS && !soon) return false;
     return __atomic_compare_exchange_n(&sampled[device], &before, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 void cuda_device_sample(const struct cuda_place *place, bool urgent) {
     size_t available, total;
     if (!place->context || place->device >= SNAP_CUDA_DEVICES || __atomic_load_n(&captures, __ATOMIC_ACQUIRE)) return;
-    if (!is_due(place->device, urgent) || !cuMemGetInfo_v2() || cuMemGetInfo_v2()(&available, &total)) return;
     struct snap_cuda_device *record = cuda_counts_device(place->device);
+    if (!record || !is_due(place->device, record, urgent)) return;
+    if (!cuMemGetInfo_v2() || cuMemGetInfo_v2()(&available, &total)) return;
     note(place->device, available, total);
-    if (!record) return;
     note_pool(place->device, record);
     note_graphs(place->device, record);
 }

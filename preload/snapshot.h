@@ -438,6 +438,7 @@ struct snap_cuda_device {
     int64_t live;       /* [live] bytes in the ledger */
     uint64_t peak;      /* [live] */
     uint64_t figures_ns, total, available;
+    int64_t figures_live; /* `live` then */
     uint64_t pool_reserved, pool_used;   /* of the pool that it allocates from by default */
     uint64_t graph_reserved, graph_used; /* of its graphs */
     char name[64];
@@ -515,7 +516,7 @@ _Static_assert(sizeof(struct snap_region) == 40, "region");
 _Static_assert(sizeof(struct snap_ring) == 32, "ring");
 _Static_assert(sizeof(struct snap_line) == 16, "line");
 _Static_assert(sizeof(struct snap_cuda) == 160, "cuda");
-_Static_assert(sizeof(struct snap_cuda_device) == 144, "cuda device");
+_Static_assert(sizeof(struct snap_cuda_device) == 152, "cuda device");
 _Static_assert(sizeof(struct snap_cuda_site) == 56, "cuda site");
 _Static_assert(sizeof(struct snap_cuda_block) == 72, "cuda block");
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BEFORE_NAME = 67, NAME_LEAST = 12, WHOLE_NAME = 1000 };
+enum { BEFORE_NAME = 67, CUDA_COLUMN = 13, NAME_LEAST = 12, WHOLE_NAME = 1000 };
 
 static int help(void) {
     puts("usage: memstow owners FILE|PID [--json]\n"
@@ -35,10 +35,14 @@ static const char *state(const struct snap_owner *owner) { return roster_is_reti
 
 /* --- text --- */
 
-static bool is_shown(const struct roster_row *row) { return row->live_bytes || !roster_is_retired(row->owner); }
+static bool is_shown(const struct roster_row *row) {
+    return row->live_bytes || row->cuda_bytes || !roster_is_retired(row->owner);
+}
 
-static void print_figures(const struct roster *roster, const struct roster_row *row) {
+/* The column of devices is there where the process uses any. */
+static void print_figures(const struct roster *roster, const struct roster_row *row, bool cuda) {
     printf("%11s %9s %5.1f %%  ", text_size(row->live_bytes).s, text_count(row->live_blocks).s, share(roster, row));
+    if (cuda) printf("%11s  ", text_size(row->cuda_bytes).s);
 }
 
 static void print_row(const struct roster *roster, const struct roster_row *row, const struct image *image, int room) {
@@ -46,34 +50,38 @@ static void print_row(const struct roster *roster, const struct roster_row *row,
     const char *policy = roster_policy(owner), *origin = image_string(image, owner->origin);
     printf("%7u %-6s %-7s %-6s %5d ", owner->id, roster_kind(owner), state(owner), policy ? policy : "-",
            owner->priority);
-    print_figures(roster, row);
+    print_figures(roster, row, image->cuda.used);
     char stowed[64] = "";
     if (roster_stowed(row)) snprintf(stowed, sizeof stowed, ", %s stowed", text_size(roster_stowed(row)).s);
     int left = room - (int)strlen(stowed);
     fputs(text_fit(image_string(image, owner->name), left < NAME_LEAST ? NAME_LEAST : left).s, stdout);
     fputs(stowed, stdout);
-    if (*origin && room == WHOLE_NAME) printf("  (%s)", text_fit(origin, room).s);
+    if (*origin && room >= WHOLE_NAME - CUDA_COLUMN) printf("  (%s)", text_fit(origin, room).s);
     putchar('\n');
 }
 
 static void print_text(const struct roster *roster, const struct image *image) {
     int room = isatty(STDOUT_FILENO) ? text_width() - BEFORE_NAME : WHOLE_NAME; /* a pipe gets the whole name */
     size_t left_out = 0;
-    printf("%s[%u], %s: %s live in %s\n\n", TEXT_SAFE(image->header.name), image->header.pid, report_state(image),
+    bool cuda = image->cuda.used;
+    if (cuda) room -= CUDA_COLUMN;
+    printf("%s[%u], %s: %s live in %s", TEXT_SAFE(image->header.name), image->header.pid, report_state(image),
            text_size(roster->live_bytes).s, text_block_count(image->host.live_blocks + image->mapped.live_blocks).s);
+    if (cuda) printf(", and %s on CUDA devices", text_size(roster->cuda_bytes).s);
+    puts("\n");
     if (!roster->count) {
         puts("no owner was ever registered");
         return;
     }
-    printf("%7s %-6s %-7s %-6s %5s %11s %9s %7s  %s\n", "id", "kind", "state", "policy", "prio", "live", "blocks",
-           "share", "name");
+    printf("%7s %-6s %-7s %-6s %5s %11s %9s %7s  %s%s\n", "id", "kind", "state", "policy", "prio", "live", "blocks",
+           "share", cuda ? "       CUDA  " : "", "name");
     for (size_t i = 0; i < roster->count; i++)
         if (is_shown(&roster->rows[i]))
             print_row(roster, &roster->rows[i], image, room < NAME_LEAST ? NAME_LEAST : room);
         else
             left_out++;
     printf("%35s ", "");
-    print_figures(roster, &roster->untagged);
+    print_figures(roster, &roster->untagged, cuda);
     puts("(nobody's)");
     if (left_out)
         printf("\n%s that %s nothing\n", text_count(left_out).s, left_out == 1 ? "is gone holds" : "are gone hold");
@@ -98,6 +106,8 @@ static void json_row(struct json *json, const struct image *image, const struct 
     json_number(json, "live_bytes", row->live_bytes);
     json_number(json, "live_blocks", row->live_blocks);
     json_number(json, "stowed_bytes", roster_stowed(row));
+    json_number(json, "cuda_bytes", row->cuda_bytes);
+    json_number(json, "cuda_blocks", row->cuda_blocks);
     json_end_object(json);
 }
 
@@ -111,6 +121,8 @@ static void print_json(const struct roster *roster, const struct image *image) {
     json_end_object(&json);
     json_number(&json, "live_bytes", roster->live_bytes);
     json_number(&json, "untagged_bytes", roster->untagged.live_bytes);
+    json_number(&json, "cuda_bytes", roster->cuda_bytes);
+    json_number(&json, "untagged_cuda_bytes", roster->untagged.cuda_bytes);
     json_array(&json, "owners");
     for (size_t i = 0; i < roster->count; i++) json_row(&json, image, &roster->rows[i]);
     json_end_array(&json);

@@ -1,5 +1,6 @@
 /* image.c — a ledger or snapshot in memory; see image.h. */
 #include "image.h"
+#include "cuda_image.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@ void image_clear(struct image *image) {
     free(image->series);
     free(image->totals);
     free(image->variances);
+    cuda_image_clear(&image->cuda);
     memset(image, 0, sizeof *image);
 }
 

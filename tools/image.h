@@ -32,6 +32,18 @@ struct sum {
     uint64_t alloc_bytes, alloc_blocks, free_bytes, free_blocks, live_bytes, live_blocks;
 };
 
+/* Of the process's CUDA memory, which is in none of the totals: cuda_image.h reads it. */
+struct cuda_image {
+    bool used; /* false: the process has not used CUDA */
+    struct snap_cuda head;
+    struct snap_cuda_device *devices;
+    struct snap_cuda_site *sites;   /* by id */
+    struct total *totals;           /* of each site */
+    struct snap_cuda_block *blocks; /* those that live */
+    size_t device_count, site_count, block_count;
+    struct sum kinds[SNAP_CUDA_KINDS], device; /* of sites; device: of all kinds that take memory of a device */
+};
+
 struct image {
     struct snap_header header;
     char *strings;
@@ -58,6 +70,7 @@ struct image {
     /* Of the bytes of each total, where they are estimates (estimate.h); NULL: none are. */
     double (*variances)[MEASURES];
 
+    struct cuda_image cuda;
     struct sum host, mapped, inherited; /* by image_sum */
     uint64_t inexact;                   /* totals whose counters did not settle */
     uint64_t rss;                       /* 0 when not measured */

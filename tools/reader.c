@@ -1,4 +1,5 @@
 /* reader.c — bytes of a ledger or snapshot → struct image; see reader.h. */
+#include "cuda_image.h"
 #include "packed.h"
 #include "reader.h"
 #include "order.h"
@@ -92,6 +93,10 @@ static size_t least_record(uint32_t type) {
         [SNAP_WIDE] = sizeof(struct snap_counter),
         [SNAP_RUN] = sizeof(uint32_t),
         [SNAP_TRACE] = 1,
+        [SNAP_CUDA] = sizeof(struct snap_cuda),
+        [SNAP_CUDA_DEVICE] = sizeof(struct snap_cuda_device),
+        [SNAP_CUDA_SITE] = sizeof(struct snap_cuda_site),
+        [SNAP_CUDA_BLOCK] = sizeof(struct snap_cuda_block),
         [SNAP_SERIES] = 1,
     };
     return type < sizeof sizes / sizeof *sizes ? sizes[type] : 0;
@@ -220,6 +225,12 @@ static bool mapping_used(const void *record) {
 
 static bool mapping_busy(const void *record) { return ((const struct snap_mapping *)record)->sequence & 1; }
 
+static bool cuda_used(const void *record) { return ((const struct snap_cuda_block *)record)->state == SNAP_CUDA_LIVE; }
+
+static bool cuda_busy(const void *record) {
+    return ((const struct snap_cuda_block *)record)->state == SNAP_CUDA_WRITING;
+}
+
 static int slots_keep(const struct reader *reader, struct slots *slots, const void *record) {
     if (slots->count == slots->capacity) {
         size_t capacity = slots->capacity ? 2 * slots->capacity : 64;
@@ -234,7 +245,7 @@ static int slots_keep(const struct reader *reader, struct slots *slots, const vo
 
 /* In a live ledger a record counts when two readings agree. */
 static bool slots_settle(const struct reader *reader, const struct slots *slots, uint64_t offset, uint8_t *record) {
-    uint8_t again[sizeof(struct snap_mapping)];
+    uint8_t again[sizeof(struct snap_cuda_block)];
     if (!reader->live) return slots->used(record);
     for (int i = 0; i < LIVE_TRIES; i++) {
         if (source_read(reader->source, offset, again, slots->record_size) < 0) return false;
@@ -271,11 +282,15 @@ static int load_slots(struct reader *reader) {
     struct image *image = reader->image;
     struct slots large = {.record_size = sizeof *image->large, .used = large_used, .busy = large_busy};
     struct slots mapping = {.record_size = sizeof *image->mappings, .used = mapping_used, .busy = mapping_busy};
-    int failed = slots_load(reader, SNAP_LARGE, &large) < 0 || slots_load(reader, SNAP_MAPPING, &mapping) < 0;
+    struct slots cuda = {.record_size = sizeof *image->cuda.blocks, .used = cuda_used, .busy = cuda_busy};
+    int failed = slots_load(reader, SNAP_LARGE, &large) < 0 || slots_load(reader, SNAP_MAPPING, &mapping) < 0 ||
+                 slots_load(reader, SNAP_CUDA_BLOCK, &cuda) < 0;
     image->large = (struct snap_large *)(void *)large.kept;
     image->large_count = large.count;
     image->mappings = (struct snap_mapping *)(void *)mapping.kept;
     image->mapping_count = mapping.count;
+    image->cuda.blocks = (struct snap_cuda_block *)(void *)cuda.kept;
+    image->cuda.block_count = cuda.count;
     return failed ? -1 : 0;
 }
 
@@ -298,7 +313,7 @@ static int load_stacks(struct reader *reader) {
 
 static int load_tables(struct reader *reader) {
     size_t strings;
-    if (load_stacks(reader) < 0) return -1;
+    if (cuda_image_lend(reader) < 0 || load_stacks(reader) < 0 || cuda_image_load(reader) < 0) return -1;
     if (reader_table(reader, SNAP_STRINGS, 1, (void **)&reader->image->strings, &strings) < 0) return -1;
     reader->image->strings_size = strings;
     if (TABLE(reader, SNAP_PROCESS, facts, fact_count) < 0 || TABLE(reader, SNAP_MODULE, modules, module_count) < 0 ||

@@ -5,6 +5,7 @@
 
 #include "groups.h"
 #include "image.h"
+#include "json.h"
 #include "resident.h"
 #include "subject.h"
 #include "symbols.h"
@@ -28,6 +29,15 @@ int report_text(const struct report *report); /* 0, or -1: no memory */
 int report_json(const struct report *report);
 int report_folded(const struct report *report);
 int report_pprof(const struct report *report);
+
+/* CUDA memory: nothing where the process has none. 0, or -1: no memory. */
+int report_text_cuda(const struct report *report);
+int report_json_cuda(struct json *json, const struct report *report);
+/* Of the text: the table of owners, where there are any. 0, or -1: no memory. */
+int report_text_owners(const struct report *report);
+/* Of one list of sites, as it stands in the report: of CUDA's too. */
+int report_json_sites(struct json *json, const struct report *report, const char *key);
+void report_json_tag(struct json *json, const struct image *image, uint32_t tag);
 
 /* What the text shows unless a view is asked for: the call stacks where there are any, and who owns where there are
  * owners; else the modules. */

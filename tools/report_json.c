@@ -1,5 +1,6 @@
 /* report_json.c — a report as one JSON document; see report.h. Sizes are bytes, times nanoseconds or seconds. */
 #include "at_peak.h"
+#include "cuda_image.h"
 #include "estimate.h"
 #include "json_stack.h"
 #include "lost.h"
@@ -113,8 +114,10 @@ static void json_totals(struct json *json, const struct image *image) {
     json_number(json, "file_bytes", image->header.file_mapped_live);
     json_number(json, "reserved_bytes", image->header.reserved_live);
     json_end_object(json);
+    struct figures cuda = class_figures(&image->cuda.device, image->cuda.head.peak);
     json_object(json, "cuda");
-    json_figures(json, &(struct figures){0});
+    json_figures(json, &cuda);
+    json_number(json, "pinned_bytes", image->cuda.kinds[SNAP_CUDA_PINNED].live_bytes);
     json_end_object(json);
     json_end_object(json);
 }
@@ -218,7 +221,7 @@ static void sum_owners(const struct image *image, struct owner_sum *sums) {
 }
 
 static void json_owner(struct json *json, const struct image *image, const struct snap_owner *owner,
-                       const struct owner_sum *sum) {
+                       const struct owner_sum *sum, const struct cuda_share *cuda) {
     json_object(json, NULL);
     json_number(json, "id", owner ? owner->id : 0);
     json_string(json, "kind", owner ? roster_kind(owner) : "custom");
@@ -231,22 +234,30 @@ static void json_owner(struct json *json, const struct image *image, const struc
     json_null(json, "resident_bytes");                 /* owners share pages */
     uint64_t stowed = owner ? owner->stowed_bytes : 0; /* at the last move: some may have been freed since */
     json_number(json, "stowed_bytes", stowed < sum->live_bytes ? stowed : sum->live_bytes);
+    json_number(json, "cuda_bytes", cuda->device_bytes);
+    json_number(json, "cuda_blocks", cuda->device_blocks);
+    json_number(json, "cuda_pinned_bytes", cuda->pinned_bytes);
     json_end_object(json);
 }
 
 static int json_owners(struct json *json, const struct image *image) {
-    struct owner_sum *sums = calloc(image->owner_count + 1, sizeof *sums);
-    if (!sums) return -1;
-    sum_owners(image, sums);
-    json_array(json, "owners");
-    for (size_t i = 0; i < image->owner_count; i++) json_owner(json, image, &image->owners[i], &sums[i]);
-    json_owner(json, image, NULL, &sums[image->owner_count]);
-    json_end_array(json);
+    size_t count = image->owner_count;
+    struct owner_sum *sums = calloc(count + 1, sizeof *sums);
+    struct cuda_share *cuda = cuda_shares(image);
+    if (sums && cuda) {
+        sum_owners(image, sums);
+        json_array(json, "owners");
+        for (size_t i = 0; i < count; i++) json_owner(json, image, &image->owners[i], &sums[i], &cuda[i]);
+        json_owner(json, image, NULL, &sums[count], &cuda[count]);
+        json_end_array(json);
+    }
+    int result = sums && cuda ? 0 : -1;
     free(sums);
-    return 0;
+    free(cuda);
+    return result;
 }
 
-static void json_tag(struct json *json, const struct image *image, uint32_t id) {
+void report_json_tag(struct json *json, const struct image *image, uint32_t id) {
     const struct snap_tag *tag = image_tag(image, id);
     const struct snap_owner *model = image_owner(image, tag->model), *node = image_owner(image, tag->node);
     const struct snap_owner *run = image_owner(image, tag->run);
@@ -267,7 +278,7 @@ static void json_site(struct json *json, const struct report *report, struct jso
     const struct image *image = report->image;
     struct total sum = report_site(image, site);
     json_object(json, NULL);
-    json_tag(json, image, sum.tag);
+    report_json_tag(json, image, sum.tag);
     json_number(json, "live_bytes", total_live_bytes(&sum));
     json_number(json, "live_blocks", total_live_blocks(&sum));
     json_number(json, "allocated_bytes", sum.alloc_bytes);
@@ -280,22 +291,23 @@ static void json_site(struct json *json, const struct report *report, struct jso
 }
 
 /* What the sites hold that are not listed, so that the list and this add up. */
-static void json_omitted(struct json *json, const struct report *report, const struct listed_site *sites,
-                         size_t count) {
+static void json_omitted(struct json *json, const char *key, const struct report *report,
+                         const struct listed_site *sites, size_t count) {
     uint64_t bytes = 0, blocks = 0;
     for (size_t i = 0; i < count; i++) {
         struct total sum = report_site(report->image, &sites[i]);
         bytes += total_live_bytes(&sum);
         blocks += total_live_blocks(&sum);
     }
-    json_object(json, "sites_omitted");
+    json_object(json, key);
     json_number(json, "sites", count);
     json_number(json, "live_bytes", bytes);
     json_number(json, "live_blocks", blocks);
     json_end_object(json);
 }
 
-static int json_sites(struct json *json, const struct report *report) {
+int report_json_sites(struct json *json, const struct report *report, const char *key) {
+    char omitted[64];
     size_t count;
     struct report listed = *report;
     listed.top = report->top_sites;
@@ -303,10 +315,11 @@ static int json_sites(struct json *json, const struct report *report) {
     struct json_stacks *stacks = json_stacks_begin(report->image, report->symbols);
     int result = sites && stacks ? 0 : -1;
     size_t shown = count < report->top_sites ? count : report->top_sites;
-    json_array(json, "sites");
+    snprintf(omitted, sizeof omitted, "%s_omitted", key);
+    json_array(json, key);
     for (size_t i = 0; result == 0 && i < shown; i++) json_site(json, report, stacks, &sites[i]);
     json_end_array(json);
-    if (sites) json_omitted(json, report, sites + shown, count - shown);
+    if (sites) json_omitted(json, omitted, report, sites + shown, count - shown);
     json_stacks_end(stacks);
     free(sites);
     return result;
@@ -377,7 +390,7 @@ static void json_listed(struct json *json, const struct report *report, const st
     else
         json_null(json, "resident_bytes");
     json_real(json, "age_seconds", (double)age_ns(image, item->birth_ns) / 1e9);
-    json_tag(json, image, total ? total->tag : 0);
+    report_json_tag(json, image, total ? total->tag : 0);
     json_string(json, "module", total ? image_module(image, total->module) : NULL);
     if (item->mapping) {
         json_string(json, "kind", mapping_kind_name(item->mapping->kind));
@@ -420,10 +433,13 @@ int report_json(const struct report *report) {
     json_peak(&json, image);
     json_estimates(&json, image);
     json_residency(&json, report);
-    if (json_owners(&json, image) < 0 || json_sites(&json, report) < 0 || json_modules(&json, report) < 0) return -1;
+    if (json_owners(&json, image) < 0 || report_json_sites(&json, report, "sites") < 0 ||
+        json_modules(&json, report) < 0)
+        return -1;
     json_threads(&json, image);
     if (json_list(&json, report, "large_blocks", false) < 0 || json_list(&json, report, "mappings", true) < 0)
         return -1;
+    if (report_json_cuda(&json, report) < 0) return -1;
     json_lost(&json, image);
     json_finish(&json);
     return 0;

@@ -61,6 +61,10 @@ static void text_totals(const struct report *report) {
               mapped->alloc_bytes);
     total_row("total", host->live_bytes + mapped->live_bytes, host->live_blocks + mapped->live_blocks,
               image_peak(image), host->alloc_bytes + mapped->alloc_bytes);
+    const struct sum *device = &image->cuda.device;
+    if (image->cuda.used)
+        total_row("CUDA devices", device->live_bytes, device->live_blocks,
+                  most(image->cuda.head.peak, device->live_bytes), device->alloc_bytes);
     if (image->header.file_mapped_live || image->header.reserved_live)
         printf("  besides: %s of files mapped, %s of addresses reserved\n", text_size(image->header.file_mapped_live).s,
                text_size(image->header.reserved_live).s);
@@ -158,6 +162,10 @@ static int text_stowed(const struct image *image) {
     return 0;
 }
 
+int report_text_owners(const struct report *report) {
+    return image_has_tags(report->image) ? text_groups(report, BY_MODEL) : 0;
+}
+
 bool report_shows_stacks(const struct report *report) {
     return (!report->view_given || report->view == BY_SITE) && image_has_stacks(report->image);
 }
@@ -197,6 +205,7 @@ int report_text(const struct report *report) {
     report_text_peak(report);
     report_text_estimates(report);
     if (report_text_match(report) && (text_views(report) < 0 || report_text_blocks(report) < 0)) return -1;
+    if (report_text_cuda(report) < 0) return -1;
     report_text_residency(report);
     text_lost(report->image);
     return 0;

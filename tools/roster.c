@@ -1,5 +1,6 @@
 /* roster.c — see roster.h. */
 #include "roster.h"
+#include "cuda_image.h"
 #include "proc.h"
 #include "text.h"
 
@@ -46,9 +47,25 @@ static void add_total(struct roster *roster, const struct image *image, const st
     if (!tag->model && !tag->node && !tag->run) add(roster, image, 0, total);
 }
 
+static void add_share(struct roster_row *row, const struct cuda_share *share) {
+    row->cuda_bytes = share->device_bytes;
+    row->cuda_blocks = share->device_blocks;
+}
+
+static int add_shares(struct roster *roster, const struct image *image) {
+    struct cuda_share *shares = cuda_shares(image);
+    if (!shares) return -1;
+    for (size_t i = 0; i < image->owner_count; i++) add_share(&roster->rows[i], &shares[i]);
+    add_share(&roster->untagged, &shares[image->owner_count]);
+    roster->cuda_bytes = image->cuda.device.live_bytes;
+    free(shares);
+    return 0;
+}
+
 static int by_size(const void *left, const void *right) {
     const struct roster_row *a = left, *b = right;
-    if (a->live_bytes != b->live_bytes) return a->live_bytes < b->live_bytes ? 1 : -1;
+    uint64_t of_a = a->live_bytes + a->cuda_bytes, of_b = b->live_bytes + b->cuda_bytes;
+    if (of_a != of_b) return of_a < of_b ? 1 : -1;
     return a->owner->id < b->owner->id ? -1 : a->owner->id > b->owner->id;
 }
 
@@ -58,6 +75,7 @@ int roster_make(struct roster *roster, const struct image *image) {
     if (!roster->rows) return -1;
     for (size_t i = 0; i < roster->count; i++) roster->rows[i].owner = &image->owners[i];
     for (size_t i = 0; i < image->total_count; i++) add_total(roster, image, &image->totals[i]);
+    if (add_shares(roster, image) < 0) return -1;
     qsort(roster->rows, roster->count, sizeof *roster->rows, by_size);
     return 0;
 }

@@ -10,6 +10,7 @@
 struct roster_row {
     const struct snap_owner *owner;
     uint64_t live_bytes, live_blocks;
+    uint64_t cuda_bytes, cuda_blocks; /* of devices */
 };
 
 struct roster {
@@ -17,6 +18,7 @@ struct roster {
     size_t count;
     struct roster_row untagged; /* what no model, node, run or custom has; owner is NULL */
     uint64_t live_bytes;        /* of the process */
+    uint64_t cuda_bytes;        /* of devices */
 };
 
 /* 0, or -1: no memory. The image must outlive it. */

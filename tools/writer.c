@@ -77,7 +77,17 @@ static void finish_header(struct image *image, uint64_t size) {
     }
 }
 
+/* Here they say themselves what their sites are. */
+static void name_cuda_sites(struct cuda_image *cuda) {
+    for (size_t i = 0; i < cuda->site_count; i++) {
+        cuda->sites[i].site = 0;
+        cuda->sites[i].stack = cuda->totals[i].stack;
+        cuda->sites[i].module = cuda->totals[i].module;
+    }
+}
+
 int writer_snapshot(struct image *image, FILE *to) {
+    const struct cuda_image *cuda = &image->cuda;
     const struct part parts[] = {
         {SNAP_STRINGS, 1, image->strings, image->strings_size},
         {SNAP_PROCESS, sizeof *image->facts, image->facts, image->fact_count},
@@ -93,8 +103,13 @@ int writer_snapshot(struct image *image, FILE *to) {
         {SNAP_SEGMENT, sizeof *image->words, image->words, image->word_count},
         {SNAP_NODE, sizeof *image->nodes, image->nodes, image->node_count},
         {SNAP_TRACE, 1, image->trace, image->trace_size},
+        {SNAP_CUDA, sizeof cuda->head, &cuda->head, cuda->used},
+        {SNAP_CUDA_DEVICE, sizeof *cuda->devices, cuda->devices, cuda->device_count},
+        {SNAP_CUDA_SITE, sizeof *cuda->sites, cuda->sites, cuda->site_count},
+        {SNAP_CUDA_BLOCK, sizeof *cuda->blocks, cuda->blocks, cuda->block_count},
         {SNAP_SERIES, 1, image->series, image->series_size},
     };
+    name_cuda_sites(&image->cuda);
     uint64_t totals = totals_length(image), size = SNAP_HEADER_SIZE + totals;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) size += part_length(&parts[i]);
     finish_header(image, size);

@@ -1,0 +1,200 @@
+/* report_cuda.c — CUDA memory in a report, text and JSON; see report.h. Host and device stand side by side: what the
+ * ledger has, what the pool keeps, what the driver counts as used, and what the difference is. */
+#include "cuda_image.h"
+#include "report.h"
+
+#include <stdlib.h>
+
+static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+static uint64_t live_on(const struct snap_cuda_device *device) { return device->live > 0 ? (uint64_t)device->live : 0; }
+
+/* The largest first. */
+static int by_size(const void *left, const void *right) {
+    const struct snap_cuda_block *a = left, *b = right;
+    if (a->size != b->size) return a->size > b->size ? -1 : 1;
+    return a->address < b->address ? -1 : a->address > b->address;
+}
+
+/* Those that are memory, and parts of them. NULL: no memory. */
+static struct snap_cuda_block *blocks_by_size(const struct cuda_image *cuda, size_t *count) {
+    struct snap_cuda_block *blocks = calloc(cuda->block_count + 1, sizeof *blocks);
+    *count = 0;
+    for (size_t i = 0; blocks && i < cuda->block_count; i++)
+        if (cuda_kind_is_shown(cuda->blocks[i].kind)) blocks[(*count)++] = cuda->blocks[i];
+    if (blocks) qsort(blocks, *count, sizeof *blocks, by_size);
+    return blocks;
+}
+
+/* The tag that it is counted under. */
+static uint32_t tag_of(const struct cuda_image *cuda, const struct snap_cuda_block *block) {
+    return block->count < cuda->site_count ? cuda->totals[block->count].tag : 0;
+}
+
+/* --- text --- */
+
+static void text_device(const struct snap_cuda_device *device, size_t ordinal) {
+    struct cuda_gap gap = cuda_gap(device);
+    printf("  device %-5zu %12s live, peak %s%s%s\n", ordinal, text_size(live_on(device)).s,
+           text_size(most(device->peak, live_on(device))).s, *device->name ? ", " : "", TEXT_SAFE(device->name));
+    if (!gap.known) return;
+    printf("    when the driver was asked last, it had %s of %s in use:\n", text_size(gap.used).s, text_size(device->total).s);
+    printf("    %12s live, %s kept by the pool, %s by graphs,\n", text_size(gap.live).s, text_size(gap.pool_idle).s,
+           text_size(gap.graphs).s);
+    printf("    %12s more: contexts, modules, fragments, other processes\n",
+           gap.rest < 0 ? text_size_change(gap.rest).s : text_size((uint64_t)gap.rest).s);
+}
+
+static void text_kinds(const struct cuda_image *cuda) {
+    printf("\n  %-12s %12s %14s %12s\n", "kind", "live", "blocks", "allocated");
+    for (uint32_t kind = 0; kind < SNAP_CUDA_KINDS; kind++) {
+        const struct sum *sum = &cuda->kinds[kind];
+        if (!cuda_kind_is_shown(kind) || !sum->alloc_blocks) continue;
+        printf("  %-12s %12s %14s %12s\n", cuda_kind_name(kind), text_size(sum->live_bytes).s,
+               text_count(sum->live_blocks).s, text_size(sum->alloc_bytes).s);
+    }
+}
+
+static void text_troubles(const struct cuda_image *cuda) {
+    const struct snap_cuda *head = &cuda->head;
+    if (head->refused)
+        printf("\n  no memory for %s request%s: the last was %s on device %u, with %s live\n",
+               text_count(head->refused).s, head->refused == 1 ? "" : "s", text_size(head->refused_bytes).s,
+               head->refused_device, text_size(head->refused_live).s);
+    if (head->foreign_frees)
+        printf("  frees of what is not in the ledger (freed before, or from elsewhere): %s\n",
+               text_count(head->foreign_frees).s);
+    if (head->missed_frees) printf("  blocks whose free was not seen: %s\n", text_count(head->missed_frees).s);
+    if (head->unknown_entries)
+        printf("  ways to memory that are not known, and not counted: %s, the first %s\n",
+               text_count(head->unknown_entries).s, TEXT_SAFE(head->unknown));
+}
+
+int report_text_cuda(const struct report *report) {
+    const struct cuda_image *cuda = &report->image->cuda;
+    if (!cuda->used) return 0;
+    puts("\nCUDA");
+    for (size_t i = 0; i < cuda->device_count; i++)
+        if (cuda->devices[i].used) text_device(&cuda->devices[i], i);
+    text_kinds(cuda);
+    text_troubles(cuda);
+    if (!cuda->device.live_blocks || report->measure == MEASURE_PEAK) return 0;
+    struct image view = cuda_view(report->image);
+    struct report of_view = *report;
+    of_view.image = &view;
+    int result =
+        view.totals && report_text_owners(&of_view) == 0 && (!image_has_stacks(&view) || text_sites(&of_view) == 0)
+            ? 0
+            : -1;
+    cuda_view_end(&view);
+    return result;
+}
+
+/* --- JSON --- */
+
+static void json_device(struct json *json, const struct snap_cuda_device *device, size_t ordinal) {
+    struct cuda_gap gap = cuda_gap(device);
+    json_object(json, NULL);
+    json_number(json, "device", ordinal);
+    json_string(json, "name", *device->name ? device->name : NULL);
+    json_number(json, "live_bytes", live_on(device));
+    json_number(json, "peak_bytes", most(device->peak, live_on(device)));
+    if (gap.known) {
+        json_number(json, "total_bytes", device->total);
+        json_number(json, "driver_used_bytes", gap.used);
+        json_number(json, "pool_reserved_bytes", device->pool_reserved);
+        json_number(json, "pool_used_bytes", device->pool_used);
+        json_number(json, "graph_reserved_bytes", device->graph_reserved);
+        json_signed(json, "rest_bytes", gap.rest);
+    } else {
+        json_null(json, "driver_used_bytes");
+    }
+    json_end_object(json);
+}
+
+static void json_kinds(struct json *json, const struct cuda_image *cuda) {
+    json_object(json, "kinds");
+    for (uint32_t kind = 0; kind < SNAP_CUDA_KINDS; kind++) {
+        const struct sum *sum = &cuda->kinds[kind];
+        if (!cuda_kind_is_shown(kind)) continue;
+        json_object(json, cuda_kind_name(kind));
+        json_number(json, "live_bytes", sum->live_bytes);
+        json_number(json, "live_blocks", sum->live_blocks);
+        json_number(json, "allocated_bytes", sum->alloc_bytes);
+        json_number(json, "allocated_blocks", sum->alloc_blocks);
+        json_end_object(json);
+    }
+    json_end_object(json);
+}
+
+static void json_block(struct json *json, const struct image *image, const struct snap_cuda_block *block) {
+    json_object(json, NULL);
+    json_number(json, "address", block->address);
+    json_number(json, "size_bytes", block->size);
+    json_string(json, "kind", cuda_kind_name(block->kind));
+    json_number(json, "device", block->device);
+    json_number(json, "context", block->context);
+    json_number(json, "stream", block->stream);
+    json_number(json, "pool", block->flags & SNAP_CUDA_PART ? 0 : block->pool);
+    if (block->flags & SNAP_CUDA_PART)
+        json_number(json, "part_of", block->pool);
+    else
+        json_null(json, "part_of");
+    json_bool(json, "exported", block->flags & SNAP_CUDA_EXPORTED);
+    json_real(json, "age_seconds", (double)age_ns(image, block->birth_ns) / 1e9);
+    report_json_tag(json, image, tag_of(&image->cuda, block));
+    json_end_object(json);
+}
+
+static int json_blocks(struct json *json, const struct report *report) {
+    size_t count;
+    struct snap_cuda_block *blocks = blocks_by_size(&report->image->cuda, &count);
+    if (!blocks) return -1;
+    json_array(json, "blocks");
+    for (size_t i = 0; i < count && i < report->top; i++) json_block(json, report->image, &blocks[i]);
+    json_end_array(json);
+    free(blocks);
+    return 0;
+}
+
+static void json_troubles(struct json *json, const struct snap_cuda *head) {
+    json_object(json, "refused");
+    json_number(json, "requests", head->refused);
+    json_number(json, "last_bytes", head->refused_bytes);
+    json_number(json, "last_device", head->refused_device);
+    json_string(json, "last_kind", head->refused ? cuda_kind_name(head->refused_kind) : NULL);
+    json_number(json, "live_bytes", head->refused_live);
+    json_end_object(json);
+    json_number(json, "foreign_frees", head->foreign_frees);
+    json_number(json, "missed_frees", head->missed_frees);
+    json_number(json, "unknown_entries", head->unknown_entries);
+    json_string(json, "first_unknown", *head->unknown ? head->unknown : NULL);
+}
+
+static int json_view(struct json *json, const struct report *report) {
+    struct image view = cuda_view(report->image);
+    struct report of_view = *report;
+    of_view.image = &view;
+    int result = view.totals ? report_json_sites(json, &of_view, "sites") : -1;
+    cuda_view_end(&view);
+    return result;
+}
+
+int report_json_cuda(struct json *json, const struct report *report) {
+    const struct cuda_image *cuda = &report->image->cuda;
+    if (!cuda->used) {
+        json_null(json, "cuda");
+        return 0;
+    }
+    json_object(json, "cuda");
+    json_array(json, "devices");
+    for (size_t i = 0; i < cuda->device_count; i++)
+        if (cuda->devices[i].used) json_device(json, &cuda->devices[i], i);
+    json_end_array(json);
+    json_kinds(json, cuda);
+    json_troubles(json, &cuda->head);
+    int result = json_view(json, report);
+    if (result == 0) result = json_blocks(json, report);
+    json_end_object(json);
+    return result;
+}
