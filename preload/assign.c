@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "account.h"
+#include "cuda_parts.h"
 #include "host.h"
 #include "mappings.h"
 #include "parts.h"
@@ -45,6 +46,8 @@ static int assign_in(struct host_block *block, uint64_t start, uint64_t length, 
 
 int assign_range(uintptr_t start, uint64_t length, uint32_t model) {
     struct host_block block;
+    int on_device = cuda_parts_assign(start, length, model);
+    if (on_device != -ENXIO) return on_device;
     if (host_find(start, &block) && length <= block.size - (start - block.start))
         return assign_in(&block, start - block.start, length, model);
     return mappings_assign(start, length, model);

@@ -222,14 +222,23 @@ ENTRY(DRIVER, cuGraphAddNode_v2, "cuGraphAddNode", 12030, 0,
 ENTRY(DRIVER, cuGraphDestroy, "cuGraphDestroy", 10000, 0, (cuda_handle graph), (graph), NOTHING, GRAPH_ENDED(graph))
 
 /* --- the driver: the life of contexts, captures, figures --- */
+ENTRY(DRIVER, cuCtxDestroy, "cuCtxDestroy", 2000, 0, (cuda_handle context), (context), NOTHING, CONTEXT_ENDED(context))
 ENTRY(DRIVER, cuCtxDestroy_v2, "cuCtxDestroy", 4000, 0, (cuda_handle context), (context), NOTHING,
       CONTEXT_ENDED(context))
 ENTRY(DRIVER, cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", 7000, 0, (cuda_handle * context, int device),
       (context, device), NOTHING, PRIMARY_IS(device, *context))
+ENTRY(DRIVER, cuDevicePrimaryCtxReset, "cuDevicePrimaryCtxReset", 7000, 0, (int device), (device), NOTHING,
+      DEVICE_ENDED(device))
+ENTRY(DRIVER, cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease", 7000, 0, (int device), (device), NOTHING,
+      PRIMARY_RELEASED(device))
 ENTRY(DRIVER, cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", 11000, 0, (int device), (device), NOTHING,
       DEVICE_ENDED(device))
 ENTRY(DRIVER, cuDevicePrimaryCtxRelease_v2, "cuDevicePrimaryCtxRelease", 11000, 0, (int device), (device), NOTHING,
       PRIMARY_RELEASED(device))
+ENTRY(DRIVER, cuStreamBeginCapture, "cuStreamBeginCapture", 10000, 0, (cuda_handle stream), (stream), NOTHING,
+      CAPTURE(1))
+ENTRY(DRIVER, cuStreamBeginCapture_ptsz, "cuStreamBeginCapture", 10000, 1, (cuda_handle stream), (stream), NOTHING,
+      CAPTURE(1))
 ENTRY(DRIVER, cuStreamBeginCapture_v2, "cuStreamBeginCapture", 10010, 0, (cuda_handle stream, int mode), (stream, mode),
       NOTHING, CAPTURE(1))
 ENTRY(DRIVER, cuStreamBeginCapture_v2_ptsz, "cuStreamBeginCapture", 10010, 1, (cuda_handle stream, int mode),

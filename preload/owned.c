@@ -6,6 +6,7 @@
 #include "account.h"
 #include "blocks.h"
 #include "counters.h"
+#include "cuda_counts.h"
 #include "ledger.h"
 #include "mappings.h"
 #include "os.h"
@@ -84,6 +85,15 @@ static void add_mapping(struct snap_mapping *record, void *context) {
         if (owners[i] && owners[i] < sums->count) sums->all[owners[i]].mapped_bytes += record->length;
 }
 
+static void add_cuda(const struct snap_cuda_site *site, void *context) {
+    const struct sums *sums = context;
+    struct snap_tag tag = tags_at(site->tag);
+    const uint32_t owners[] = {owners_final(tag.model), tag.node, tag.run};
+    for (int i = 0; i < 3 && snap_cuda_on_device(site->kind); i++)
+        if (owners[i] && owners[i] < sums->count)
+            sums->all[owners[i]].cuda_bytes += site->counter.alloc_bytes - site->counter.free_bytes;
+}
+
 static size_t bytes_for(uint32_t count) { return os_round_up(count * sizeof(struct owned), OS_PAGE); }
 
 struct owned *owned_of_all(uint32_t count) {
@@ -92,6 +102,7 @@ struct owned *owned_of_all(uint32_t count) {
     for (uint32_t chunk = 0; chunk * SNAP_CHUNK_SITES < site_count(); chunk++) add_chunk(&sums, chunk);
     blocks_visit_records(add_block, &sums);
     mappings_visit_records(add_mapping, &sums);
+    cuda_counts_visit(add_cuda, &sums);
     for (uint32_t owner = 1; stow_watch && owner < count; owner++)
         if (sums.all[owner].movable_bytes) sums.all[owner].stowed_bytes = stow_bytes(owner, NULL);
     return sums.all;

@@ -12,6 +12,7 @@
 struct owned {
     uint64_t live_bytes, live_blocks, allocated_bytes;
     uint64_t mapped_bytes;                /* of live_bytes */
+    uint64_t cuda_bytes;                  /* of devices, beside them */
     uint64_t movable_bytes, stowed_bytes; /* whole pages of large blocks and of mappings */
 };
 

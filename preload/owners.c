@@ -354,7 +354,7 @@ static struct owner_state state_of(uint32_t id, struct owner *owner, const struc
 }
 
 static bool is_listed(const struct owner *owner, const struct owned *has) {
-    return may_own(owner) && !owner->adopted_by && (owner->state == SNAP_OWNER_LIVE || has->live_bytes);
+    return may_own(owner) && !owner->adopted_by && (owner->state == SNAP_OWNER_LIVE || has->live_bytes || has->cuda_bytes);
 }
 
 uint32_t owners_list(struct owner_state *out, uint32_t room) {
@@ -395,6 +395,7 @@ int owners_figures(uint32_t id, struct memstow_figures *out) {
         .allocated_bytes = has->allocated_bytes,
         .host_bytes = has->live_bytes - has->mapped_bytes,
         .mapped_bytes = has->mapped_bytes,
+        .cuda_bytes = has->cuda_bytes,
         .resident_bytes = owned_resident(id),
         .stowed_bytes = has->stowed_bytes,
         .movable_bytes = has->movable_bytes,

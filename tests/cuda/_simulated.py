@@ -1,7 +1,7 @@
 """Programs over the simulated CUDA driver, a test double: how they are run, and what their report must say."""
-import os, pathlib
+import os, pathlib, types
 
-import support
+import runner, support
 
 BUILT = support.BUILD / "tests/simcuda"
 LIBRARIES = BUILT / "lib"
@@ -38,3 +38,10 @@ def program(source, *more, name="program", flags=("-O1", "-g", "-pthread")):
     support.run("cc", *flags, "-D_GNU_SOURCE", f"-I{SOURCES}", f"-I{support.ROOT / 'preload'}",
                 f"-I{support.ROOT / 'tests/prog'}", path, "-o", out, *more, "-Wl,--allow-shlib-undefined")
     return out
+
+
+def wrong(lines, file):
+    """Which of the expectations that a program printed (tests/runner.py) its report does not meet."""
+    context, reports = types.SimpleNamespace(memstow=support.MEMSTOW), {}
+    found = (runner.check_expectation(line, context, support.HERE / file, dict(os.environ), reports) for line in lines)
+    return [text for text in found if text]

@@ -1,0 +1,318 @@
+/* What the routes' clients leave out: failing calls, frees of what is not there, physical memory and its handles, other
+ * processes, graphs, contexts that end, several devices, owners and parts of blocks. Each case begins with nothing and
+ * says what the report must have at the end. Over the simulated driver, a test double. */
+#include "expect.h"
+
+#include <sys/wait.h>
+
+#include "abi.h"
+#include "cuda_abi.h"
+
+#define D(name, ...) int name(__VA_ARGS__);
+D(cuInit, unsigned)
+D(cuDevicePrimaryCtxRetain, CUcontext *, CUdevice)
+D(cuDevicePrimaryCtxRelease_v2, CUdevice)
+D(cuDevicePrimaryCtxReset_v2, CUdevice)
+D(cuCtxCreate_v2, CUcontext *, unsigned, CUdevice)
+D(cuCtxDestroy_v2, CUcontext)
+D(cuCtxSetCurrent, CUcontext)
+D(cuMemAlloc_v2, CUdeviceptr *, size_t)
+D(cuMemFree_v2, CUdeviceptr)
+D(cuMemAllocAsync, CUdeviceptr *, size_t, CUstream)
+D(cuMemFreeAsync, CUdeviceptr, CUstream)
+D(cuMemAllocFromPoolAsync, CUdeviceptr *, size_t, CUmemoryPool, CUstream)
+D(cuMemPoolCreate, CUmemoryPool *, const CUmemPoolProps *)
+D(cuMemPoolDestroy, CUmemoryPool)
+D(cuMemHostAlloc, void **, size_t, unsigned)
+D(cuMemFreeHost, void *)
+D(cuMemHostRegister_v2, void *, size_t, unsigned)
+D(cuMemHostUnregister, void *)
+D(cuArrayCreate_v2, CUarray *, const CUDA_ARRAY_DESCRIPTOR *)
+D(cuArrayDestroy, CUarray)
+D(cuMipmappedArrayDestroy, CUmipmappedArray)
+D(cuMipmappedArrayCreate, CUmipmappedArray *, const CUDA_ARRAY3D_DESCRIPTOR *, unsigned)
+D(cuMemAddressReserve, CUdeviceptr *, size_t, size_t, CUdeviceptr, unsigned long long)
+D(cuMemAddressFree, CUdeviceptr, size_t)
+D(cuMemCreate, CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *, unsigned long long)
+D(cuMemRelease, CUmemGenericAllocationHandle)
+D(cuMemRetainAllocationHandle, CUmemGenericAllocationHandle *, void *)
+D(cuMemMap, CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long)
+D(cuMemUnmap, CUdeviceptr, size_t)
+D(cuStreamCreate, CUstream *, unsigned)
+D(cuStreamBeginCapture_v2, CUstream, int)
+D(cuStreamEndCapture, CUstream, CUgraph *)
+D(cuGraphCreate, CUgraph *, unsigned)
+D(cuGraphDestroy, CUgraph)
+D(cuGraphAddMemAllocNode, CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUDA_MEM_ALLOC_NODE_PARAMS *)
+D(cuMemGetInfo_v2, size_t *, size_t *)
+D(cudaMalloc, void **, size_t)
+D(cudaFree, void *)
+D(cudaSetDevice, int)
+D(cudaDeviceReset, void)
+D(cudaIpcGetMemHandle, CUipcMemHandle *, void *)
+
+#define OK(call) MUST((call) == 0)
+#define MIB ((size_t)1 << 20)
+#define LIVE(kind, bytes) EXPECT("cuda.kinds." kind ".live_bytes", bytes)
+
+static CUcontext first_context(void) {
+    CUcontext context;
+    OK(cuInit(0));
+    OK(cuDevicePrimaryCtxRetain(&context, 0));
+    OK(cuCtxSetCurrent(context));
+    return context;
+}
+
+/* A free that fails leaves the block; one of a pointer that nobody has is passed on, and noted. */
+static void frees(void) {
+    CUdeviceptr at, other;
+    void *host = aligned_alloc(4096, 8192);
+    first_context();
+    OK(cuMemAlloc_v2(&at, 3 * MIB));
+    OK(cuMemAlloc_v2(&other, 1000));
+    MUST(cuMemFree_v2(at + 64) != 0);
+    MUST(cuMemFree_v2(0xdead000) != 0);
+    OK(cuMemFree_v2(other));
+    MUST(cuMemFree_v2(other) != 0);
+    OK(cuMemFree_v2(0));
+    OK(cuMemHostRegister_v2(host, 8192, 0));
+    OK(cuMemHostUnregister(host));
+    MUST(cuMemHostUnregister(host) != 0);
+    EXPECT("totals.cuda.live_bytes", 3 * MIB);
+    EXPECT("totals.cuda.live_blocks", 1);
+    EXPECT("totals.cuda.allocated_bytes", 3 * MIB + 1000);
+    EXPECT("cuda.foreign_frees", 4);
+    LIVE("registered", 0);
+}
+
+static CUmemGenericAllocationHandle create(size_t bytes) {
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 0}};
+    CUmemGenericAllocationHandle handle;
+    OK(cuMemCreate(&handle, bytes, &prop, 0));
+    return handle;
+}
+
+/* Physical memory lives as long as a handle or a mapping of it does. */
+static void physical(void) {
+    CUdeviceptr at, range;
+    first_context();
+    OK(cuMemAddressReserve(&range, 64 * MIB, 0, 0, 0));
+    CUmemGenericAllocationHandle a = create(2 * MIB), b = create(4 * MIB), c = create(6 * MIB), again;
+    OK(cuMemMap(range, 2 * MIB, 0, a, 0)); /* a: mapped, released: stays */
+    OK(cuMemRelease(a));
+    OK(cuMemMap(range + 2 * MIB, 4 * MIB, 0, b, 0)); /* b: two handles, one mapping, all of them given back */
+    OK(cuMemRetainAllocationHandle(&again, (void *)(range + 3 * MIB)));
+    OK(cuMemRelease(b));
+    OK(cuMemUnmap(range + 2 * MIB, 4 * MIB));
+    OK(cuMemRelease(again));
+    OK(cuMemMap(range + 8 * MIB, 6 * MIB, 0, c, 0)); /* c: unmapped, the handle stays */
+    OK(cuMemUnmap(range + 8 * MIB, 6 * MIB));
+    MUST(cuMemRelease(0x12345) != 0);
+    CUmemGenericAllocationHandle d = create(8 * MIB), e = create(10 * MIB); /* both unmapped by one call */
+    OK(cuMemMap(range + 16 * MIB, 8 * MIB, 0, d, 0));
+    OK(cuMemMap(range + 24 * MIB, 10 * MIB, 0, e, 0));
+    OK(cuMemRelease(d));
+    OK(cuMemRelease(e));
+    OK(cuMemUnmap(range + 16 * MIB, 18 * MIB));
+    OK(cuMemAddressReserve(&at, 32 * MIB, 0, 0, 0));
+    OK(cuMemAddressFree(at, 32 * MIB));
+    LIVE("vmm", 8 * MIB);
+    EXPECT("cuda.kinds.vmm.live_blocks", 2);
+    LIVE("reserved", 64 * MIB);
+    EXPECT("totals.mapped.live_bytes", 0);
+    EXPECT("totals.mapped.reserved_bytes", 0);
+    EXPECT("cuda.foreign_frees", 1);
+}
+
+/* What the driver maps for itself and for pinned memory is not the program's mapping. */
+static void pinned(void) {
+    void *at, *gone;
+    first_context();
+    OK(cuMemHostAlloc(&at, 24 * MIB, 0));
+    OK(cuMemHostAlloc(&gone, 40 * MIB, 0));
+    OK(cuMemFreeHost(gone));
+    MUST(cuMemFreeHost(gone) != 0);
+    LIVE("pinned", 24 * MIB);
+    EXPECT("totals.cuda.pinned_bytes", 24 * MIB);
+    EXPECT("totals.cuda.live_bytes", 0);
+    EXPECT("totals.mapped.allocated_bytes", 0);
+}
+
+static void arrays(void) {
+    CUDA_ARRAY_DESCRIPTOR flat = {100, 0, 0x10, 2};
+    CUDA_ARRAY3D_DESCRIPTOR cube = {64, 64, 0, 0x01, 4, 0};
+    CUarray a, b;
+    CUmipmappedArray mip;
+    first_context();
+    OK(cuArrayCreate_v2(&a, &flat));
+    OK(cuArrayCreate_v2(&b, &flat));
+    OK(cuArrayDestroy(b));
+    OK(cuMipmappedArrayCreate(&mip, &cube, 2));
+    LIVE("array", 100 * 2 * 2 + (64 * 64 + 32 * 32) * 4);
+    EXPECT("cuda.kinds.array.live_blocks", 2);
+}
+
+/* What a captured stream is asked for is a node of a graph: no memory until that runs. */
+static void graphs(void) {
+    CUstream stream;
+    CUgraph captured, made, kept;
+    CUdeviceptr at, in_capture;
+    CUgraphNode node;
+    CUDA_MEM_ALLOC_NODE_PARAMS params = {.bytesize = 7 * MIB};
+    params.poolProps = (CUmemPoolProps){.allocType = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 0}};
+    first_context();
+    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cuStreamBeginCapture_v2(stream, CU_CAPTURE_RELAXED));
+    OK(cuMemAllocAsync(&in_capture, 5 * MIB, stream));
+    OK(cuMemFreeAsync(in_capture, stream));
+    OK(cuStreamEndCapture(stream, &captured));
+    OK(cuGraphCreate(&made, 0));
+    OK(cuGraphAddMemAllocNode(&node, made, NULL, 0, &params));
+    OK(cuGraphCreate(&kept, 0));
+    params.bytesize = 9 * MIB;
+    OK(cuGraphAddMemAllocNode(&node, kept, NULL, 0, &params));
+    OK(cuMemAllocAsync(&at, 3 * MIB, stream));
+    OK(cuGraphDestroy(made));
+    OK(cuGraphDestroy(captured));
+    LIVE("graph", 9 * MIB);
+    LIVE("pool", 3 * MIB);
+    EXPECT("totals.cuda.live_bytes", 3 * MIB);
+}
+
+/* Of a context that ends only what is its own goes; a reset takes all of the device. */
+static void contexts(void) {
+    CUcontext own;
+    CUdeviceptr at;
+    void *plain;
+    CUcontext first = first_context();
+    OK(cuMemAlloc_v2(&at, 1 * MIB));
+    OK(cuCtxCreate_v2(&own, 0, 0));
+    OK(cuMemAlloc_v2(&at, 2 * MIB));
+    OK(cuMemAllocAsync(&at, 3 * MIB, NULL));
+    OK(cuCtxDestroy_v2(own));
+    OK(cuCtxSetCurrent(first));
+    OK(cudaSetDevice(1));
+    OK(cudaMalloc(&plain, 4 * MIB));
+    OK(cudaMalloc(&plain, 5 * MIB));
+    OK(cudaDeviceReset());
+    OK(cudaSetDevice(1));
+    OK(cudaMalloc(&plain, 6 * MIB));
+    OK(cudaSetDevice(2));
+    OK(cudaMalloc(&plain, 7 * MIB));
+    LIVE("device", (1 + 6 + 7) * MIB);
+    LIVE("pool", 3 * MIB);
+    EXPECT("cuda.devices[device=0].live_bytes", 4 * MIB);
+    EXPECT("cuda.devices[device=1].live_bytes", 6 * MIB);
+    EXPECT("cuda.devices[device=1].peak_bytes", 9 * MIB);
+    EXPECT("cuda.devices[device=2].live_bytes", 7 * MIB);
+}
+
+/* Pools of other devices. */
+static void pools(void) {
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 1}};
+    CUmemoryPool pool;
+    CUdeviceptr at;
+    CUipcMemHandle handle;
+    void *plain;
+    first_context();
+    OK(cuMemPoolCreate(&pool, &props));
+    OK(cuMemAllocFromPoolAsync(&at, 2 * MIB, pool, NULL));
+    OK(cuMemAllocAsync(&at, MIB, NULL));
+    OK(cudaMalloc(&plain, 3 * MIB));
+    OK(cudaIpcGetMemHandle(&handle, plain));
+    EXPECT("cuda.devices[device=1].live_bytes", 2 * MIB);
+    EXPECT("cuda.devices[device=0].live_bytes", 4 * MIB);
+    say("expect cuda.blocks[size_bytes=%zu].pool > 0", 2 * MIB);
+    say("expect cuda.blocks[size_bytes=%zu].exported == 1", 3 * MIB);
+}
+
+/* No memory: noted, with what was asked for. */
+static void refused(void) {
+    CUdeviceptr at;
+    size_t available, total;
+    first_context();
+    OK(cuMemAlloc_v2(&at, 20 * MIB));
+    MUST(cuMemAlloc_v2(&at, (size_t)40 << 30) == CUDA_ERROR_OUT_OF_MEMORY);
+    MUST(cuMemAllocAsync(&at, (size_t)50 << 30, NULL) == CUDA_ERROR_OUT_OF_MEMORY);
+    OK(cuMemGetInfo_v2(&available, &total));
+    EXPECT("cuda.refused.requests", 2);
+    EXPECT("cuda.refused.last_bytes", (size_t)50 << 30);
+    EXPECT("cuda.refused.live_bytes", 20 * MIB);
+    EXPECT("cuda.devices[0].total_bytes", total);
+    EXPECT("cuda.devices[0].driver_used_bytes", total - available);
+    EXPECT("totals.cuda.live_bytes", 20 * MIB);
+}
+
+/* A child has none of its parent's device memory, and a driver that refuses: its frees are passed on. */
+static void forks(void) {
+    CUdeviceptr at;
+    first_context();
+    OK(cuMemAlloc_v2(&at, 2 * MIB));
+    pid_t child = fork();
+    if (child == 0) {
+        CUdeviceptr none;
+        MUST(cuMemFree_v2(at) != 0);
+        MUST(cuMemAlloc_v2(&none, MIB) != 0);
+        free(malloc(100));
+        say("expect@%d totals.cuda.allocated_bytes == 0", (int)getpid());
+        say("expect@%d cuda.foreign_frees == 1", (int)getpid());
+        exit(0);
+    }
+    int status;
+    MUST(waitpid(child, &status, 0) == child && status == 0);
+    OK(cuMemAlloc_v2(&at, MIB));
+    EXPECT("totals.cuda.live_bytes", 3 * MIB);
+    EXPECT("cuda.foreign_frees", 0);
+}
+
+/* Owners of device memory: by scope, by range, by both. */
+static void owners(void) {
+    struct memstow_figures figures = {.size = sizeof figures};
+    CUdeviceptr segment, tensor;
+    first_context();
+    abi_find();
+    if (!has_memstow) return;
+    uint32_t a = (uint32_t)abi_memstow_owner_open(MEMSTOW_MODEL, "a", "a.bin", 0, 1);
+    uint32_t b = (uint32_t)abi_memstow_owner_open(MEMSTOW_MODEL, "b", "b.bin", 0, 2);
+    uint32_t node = (uint32_t)abi_memstow_owner_open(MEMSTOW_NODE, "load", "", 0, 3);
+    int64_t run = abi_memstow_run_begin("run-1");
+    OK(abi_memstow_scope_enter(a));
+    OK(abi_memstow_scope_enter(node));
+    OK(cuMemAllocAsync(&tensor, 3 * MIB, NULL));
+    OK(abi_memstow_scope_leave(node));
+    OK(abi_memstow_scope_leave(a));
+    OK(cuMemAlloc_v2(&segment, 20 * MIB));
+    OK(abi_memstow_assign(a, (void *)segment, MIB));
+    OK(abi_memstow_assign(b, (void *)(segment + 4 * MIB), 2 * MIB));
+    OK(abi_memstow_assign(b, (void *)(segment + 10 * MIB), MIB));
+    OK(abi_memstow_assign(a, (void *)(segment + 10 * MIB), MIB / 2));
+    OK(abi_memstow_release_range((void *)segment, MIB / 4));
+    MUST(abi_memstow_assign(a, (void *)(segment + 20 * MIB), MIB) == -6);
+    OK(abi_memstow_run_end((uint32_t)run, MEMSTOW_OK));
+    OK(abi_memstow_owner_figures(a, &figures));
+    MUST(figures.cuda_bytes == 3 * MIB + 3 * MIB / 4 + MIB / 2);
+    EXPECT("owners[name=a].cuda_bytes", 3 * MIB + 3 * MIB / 4 + MIB / 2);
+    EXPECT("owners[name=b].cuda_bytes", 2 * MIB + MIB / 2);
+    EXPECT("owners[name=load].cuda_bytes", 3 * MIB);
+    EXPECT("owners[name=run-1].cuda_bytes", 23 * MIB);
+    EXPECT("totals.cuda.live_bytes", 23 * MIB);
+    EXPECT("totals.cuda.live_blocks", 2);
+    EXPECT("cuda.sites[model=a].live_bytes", 3 * MIB + 3 * MIB / 4 + MIB / 2);
+    say("expect cuda.blocks[part_of=%llu].length == 4", (unsigned long long)segment);
+}
+
+int main(int count, char **arguments) {
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } cases[] = {{"frees", frees},   {"physical", physical}, {"pinned", pinned}, {"arrays", arrays},
+                 {"graphs", graphs}, {"contexts", contexts}, {"pools", pools},   {"refused", refused},
+                 {"forks", forks},   {"owners", owners}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (count < 2)
+            puts(cases[i].name);
+        else if (!strcmp(cases[i].name, arguments[1]))
+            cases[i].run();
+    }
+    return 0;
+}
