@@ -1,6 +1,7 @@
 /* cmd_diff.c — memstow diff: what grew from one file to another. Rows are matched by name, in a stable order. */
 #include "at_peak.h"
 #include "commands.h"
+#include "cuda_image.h"
 #include "diff.h"
 #include "estimate.h"
 #include "innermost.h"
@@ -29,6 +30,7 @@ static int help(void) {
          "  --fail-over=LIMIT  exit 1 when it grew by more than LIMIT:\n"
          "                     SIZE (10MiB), PCT% of A (5%), or COUNTx blocks (100x);\n"
          "                     several are separated by commas, or given one by one;\n"
+         "                     each holds for the host, and for CUDA's devices;\n"
          "                     owner:LIMIT and site:LIMIT hold for each model and node,\n"
          "                     and for each call site\n"
          "  --json             one JSON document, sizes in bytes\n"
@@ -65,6 +67,9 @@ static void take_total(struct diff *diff, int side, const struct image *image) {
                                  .live_blocks = image->host.live_blocks + image->mapped.live_blocks,
                                  .allocated_bytes = image->host.alloc_bytes + image->mapped.alloc_bytes,
                                  .peak_bytes = image_peak(image),
+                                 .cuda = image->cuda.used,
+                                 .cuda_bytes = image->cuda.device.live_bytes,
+                                 .cuda_blocks = image->cuda.device.live_blocks,
                                  .sample_bytes = image->header.sample_bytes};
     memcpy(total->name, image->header.name, sizeof total->name);
     total->bytes = diff->peak ? total->peak_bytes : total->live_bytes;
@@ -75,10 +80,20 @@ static void take_total(struct diff *diff, int side, const struct image *image) {
     at_peak_words(image, total->peak_words, sizeof total->peak_words);
 }
 
+/* By thread there are no figures of it. */
+static int add_cuda(struct diff *diff, int side, const struct image *image) {
+    if (diff->view == BY_THREAD || !image->cuda.used) return 0;
+    struct image view = cuda_view(image);
+    int result = view.totals ? groups_add(&diff->cuda, &view, side) : -1;
+    cuda_view_end(&view);
+    return result;
+}
+
 static int add_side(struct diff *diff, int side, struct image *image) {
     if (diff->peak) at_peak_choose(image);
     take_total(diff, side, image);
-    int result = estimate_stacks(image);
+    int result = add_cuda(diff, side, image);
+    if (result == 0) result = estimate_stacks(image);
     if (result == 0) result = groups_add(&diff->groups, image, side);
     return result == 0 ? diff_limits_add(&diff->limited, image, side) : result;
 }
@@ -103,6 +118,7 @@ static int load_side(struct diff *diff, int side, bool *stacks) {
 static int load(struct diff *diff) {
     bool stacks[2] = {false, false};
     groups_begin(&diff->groups, diff->view, 2);
+    groups_begin(&diff->cuda, diff->view, 2);
     diff->groups.measure = diff->peak ? MEASURE_PEAK : MEASURE_LIVE;
     diff_limits_begin(&diff->limited, &diff->limits, diff->groups.measure);
     for (int side = 0; side < 2; side++) {
@@ -112,6 +128,7 @@ static int load(struct diff *diff) {
     if (diff->view_given || diff->view == BY_MODULE || (stacks[0] && stacks[1])) return EXIT_FINE;
     close_side(diff, 1);
     groups_end(&diff->groups);
+    groups_end(&diff->cuda);
     diff_limits_end(&diff->limited);
     diff->view = BY_MODULE;
     return load(diff);
@@ -120,6 +137,16 @@ static int load(struct diff *diff) {
 int64_t diff_grown_bytes(const struct diff *diff) { return (int64_t)(diff->total[1].bytes - diff->total[0].bytes); }
 
 int64_t diff_grown_blocks(const struct diff *diff) { return (int64_t)(diff->total[1].blocks - diff->total[0].blocks); }
+
+bool diff_has_cuda(const struct diff *diff) { return diff->total[0].cuda || diff->total[1].cuda; }
+
+int64_t diff_grown_cuda_bytes(const struct diff *diff) {
+    return (int64_t)(diff->total[1].cuda_bytes - diff->total[0].cuda_bytes);
+}
+
+int64_t diff_grown_cuda_blocks(const struct diff *diff) {
+    return (int64_t)(diff->total[1].cuda_blocks - diff->total[0].cuda_blocks);
+}
 
 /* The name of the owner, or the innermost function of the call site, that passed a limit of its own. */
 static void name_over(struct diff *diff) {
@@ -132,9 +159,21 @@ static void name_over(struct diff *diff) {
         snprintf(diff->over_name, sizeof diff->over_name, "%s", symbol_text(line.frame, line.symbol, 200).s);
 }
 
-static void find_over(struct diff *diff) {
+static const struct limit *passed_on_host(const struct diff *diff) {
     struct growth growth = {diff_grown_bytes(diff), diff_grown_blocks(diff), diff->total[0].bytes};
-    diff->over = (struct over){.limit = limits_passed(&diff->limits, LIMIT_TOTAL, growth)};
+    return limits_passed(&diff->limits, LIMIT_TOTAL, growth);
+}
+
+static const struct limit *passed_on_cuda(const struct diff *diff) {
+    struct growth growth = {diff_grown_cuda_bytes(diff), diff_grown_cuda_blocks(diff), diff->total[0].cuda_bytes};
+    return diff->peak || !diff_has_cuda(diff) ? NULL : limits_passed(&diff->limits, LIMIT_TOTAL, growth);
+}
+
+/* A limit on the total holds for the host and for CUDA's devices, each by itself. */
+static void find_over(struct diff *diff) {
+    diff->over = (struct over){.limit = passed_on_host(diff)};
+    if (diff->over.limit) return;
+    diff->over = (struct over){.limit = passed_on_cuda(diff), .cuda = true};
     if (diff->over.limit) return;
     diff_limits_passed(&diff->limited, &diff->over);
     name_over(diff);
@@ -142,10 +181,15 @@ static void find_over(struct diff *diff) {
 
 static void complain_over(const struct diff *diff) {
     const struct over *over = &diff->over;
-    int64_t bytes = over->row ? row_growth(over->row) : diff_grown_bytes(diff);
-    int64_t blocks = over->row ? row_growth_blocks(over->row) : diff_grown_blocks(diff);
+    int64_t bytes = over->row    ? row_growth(over->row)
+                    : over->cuda ? diff_grown_cuda_bytes(diff)
+                                 : diff_grown_bytes(diff);
+    int64_t blocks = over->row    ? row_growth_blocks(over->row)
+                     : over->cuda ? diff_grown_cuda_blocks(diff)
+                                  : diff_grown_blocks(diff);
     struct text_line name = text_fit(diff->over_name, 200);
-    const char *what = over->row ? name.s : diff->peak ? "the peak" : "live memory";
+    const char *total = over->cuda ? "live CUDA memory" : diff->peak ? "the peak" : "live memory";
+    const char *what = over->row ? name.s : total;
     if (bytes > 0 && blocks >= 0)
         complain("%s grew by %s and %s: over the limit of %s", what, text_size((uint64_t)bytes).s,
                  text_block_count((uint64_t)blocks).s, over->limit->text);
@@ -157,7 +201,7 @@ static void complain_over(const struct diff *diff) {
 static int compare(struct diff *diff) {
     int code = load(diff);
     if (code != EXIT_FINE) return code;
-    if (groups_sort_by_growth(&diff->groups, diff->top) < 0) {
+    if (groups_sort_by_growth(&diff->groups, diff->top) < 0 || groups_sort_by_growth(&diff->cuda, diff->top) < 0) {
         complain("not enough memory");
         return EXIT_UNREADABLE;
     }
@@ -227,6 +271,7 @@ int cmd_diff(int argc, char **argv) {
     close_side(&diff, 0);
     close_side(&diff, 1);
     groups_end(&diff.groups);
+    groups_end(&diff.cuda);
     diff_limits_end(&diff.limited);
     return code;
 }

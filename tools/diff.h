@@ -14,7 +14,9 @@ struct side_total {
     uint32_t pid;
     uint64_t live_bytes, live_blocks, peak_bytes, allocated_bytes, sample_bytes;
     uint64_t bytes, blocks; /* of the measure */
-    char peak_words[256];   /* at_peak.h; "" unless the peaks are compared */
+    bool cuda;              /* it used CUDA; below: what is live on devices */
+    uint64_t cuda_bytes, cuda_blocks;
+    char peak_words[256]; /* at_peak.h; "" unless the peaks are compared */
 };
 
 struct diff {
@@ -24,7 +26,7 @@ struct diff {
     struct json_stacks *stacks[2];
     bool loaded[2], gone[2];
     struct side_total total[2];
-    struct groups groups;
+    struct groups groups, cuda; /* cuda: rows of device memory, live, also where peaks are compared */
     struct limits limits;
     struct diff_limits limited;
     struct over over; /* the limit that was passed, and by what */
@@ -39,6 +41,10 @@ void diff_json(struct diff *diff);
 
 int64_t diff_grown_bytes(const struct diff *diff);
 int64_t diff_grown_blocks(const struct diff *diff);
+/* Whether either used CUDA, and by how much more is live on its devices. */
+bool diff_has_cuda(const struct diff *diff);
+int64_t diff_grown_cuda_bytes(const struct diff *diff);
+int64_t diff_grown_cuda_blocks(const struct diff *diff);
 /* What the call stack of a row is read from, with its names; NULL when there is none, or it cannot be read (again). Ids
  * of stacks stay what they were. */
 const struct image *diff_stacks(struct diff *diff, const struct row *row);

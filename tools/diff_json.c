@@ -14,6 +14,8 @@ static void json_side(struct json *json, const char *key, const char *argument, 
     json_number(json, "live_blocks", total->live_blocks);
     json_number(json, "peak_bytes", total->peak_bytes);
     json_number(json, "allocated_bytes", total->allocated_bytes);
+    json_number(json, "cuda_live_bytes", total->cuda_bytes);
+    json_number(json, "cuda_live_blocks", total->cuda_blocks);
     if (total->sample_bytes)
         json_number(json, "sample_bytes", total->sample_bytes);
     else
@@ -43,8 +45,8 @@ static void json_row_stack(struct json *json, struct diff *diff, const struct ro
     json_end_array(json);
 }
 
-static void json_row(struct json *json, struct diff *diff, const struct row *row) {
-    const struct groups *groups = &diff->groups;
+static void json_row(struct json *json, struct diff *diff, const struct groups *groups, const struct row *row) {
+    bool peak = diff->peak && groups != &diff->cuda;
     char label[2048];
     groups_label(groups, row, label, sizeof label);
     json_object(json, NULL);
@@ -62,25 +64,34 @@ static void json_row(struct json *json, struct diff *diff, const struct row *row
         json_bool(json, "estimated", row->variance > 0);
         json_number(json, "error_bytes", estimate_error(row->variance));
     }
-    json_signed(json, diff->peak ? "a_peak_bytes" : "a_live_bytes", (int64_t)row->side[0].live_bytes);
-    json_signed(json, diff->peak ? "a_peak_blocks" : "a_live_blocks", (int64_t)row->side[0].live_blocks);
-    json_signed(json, diff->peak ? "b_peak_bytes" : "b_live_bytes", (int64_t)row->side[1].live_bytes);
-    json_signed(json, diff->peak ? "b_peak_blocks" : "b_live_blocks", (int64_t)row->side[1].live_blocks);
+    json_signed(json, peak ? "a_peak_bytes" : "a_live_bytes", (int64_t)row->side[0].live_bytes);
+    json_signed(json, peak ? "a_peak_blocks" : "a_live_blocks", (int64_t)row->side[0].live_blocks);
+    json_signed(json, peak ? "b_peak_bytes" : "b_live_bytes", (int64_t)row->side[1].live_bytes);
+    json_signed(json, peak ? "b_peak_blocks" : "b_live_blocks", (int64_t)row->side[1].live_blocks);
     json_end_object(json);
 }
 
 /* What changed and is not listed, so that the list and this add up. */
-static void json_omitted(struct json *json, const struct groups *groups, size_t shown) {
+static void json_omitted(struct json *json, const char *key, const struct groups *groups, size_t shown) {
     int64_t bytes = 0, blocks = 0;
     for (size_t i = shown; i < groups->ordered; i++) {
         bytes += row_growth(groups_row(groups, i));
         blocks += row_growth_blocks(groups_row(groups, i));
     }
-    json_object(json, "rows_omitted");
+    json_object(json, key);
     json_number(json, "rows", groups->ordered - shown);
     json_signed(json, "growth_bytes", bytes);
     json_signed(json, "growth_blocks", blocks);
     json_end_object(json);
+}
+
+static void json_rows(struct json *json, struct diff *diff, const struct groups *groups, const char *key,
+                      const char *omitted) {
+    size_t shown = groups->ordered < diff->top ? groups->ordered : diff->top;
+    json_array(json, key);
+    for (size_t i = 0; i < shown; i++) json_row(json, diff, groups, groups_row(groups, i));
+    json_end_array(json);
+    json_omitted(json, omitted, groups, shown);
 }
 
 void diff_json(struct diff *diff) {
@@ -94,10 +105,9 @@ void diff_json(struct diff *diff) {
     json_string(&json, "over_name", diff->over.row ? diff->over_name : NULL);
     json_string(&json, "measure", diff->peak ? "peak" : "live");
     json_string(&json, "by", view_name(diff->groups.view));
-    json_array(&json, "rows");
-    size_t shown = diff->groups.ordered < diff->top ? diff->groups.ordered : diff->top;
-    for (size_t i = 0; i < shown; i++) json_row(&json, diff, groups_row(&diff->groups, i));
-    json_end_array(&json);
-    json_omitted(&json, &diff->groups, shown);
+    json_rows(&json, diff, &diff->groups, "rows", "rows_omitted");
+    json_signed(&json, "cuda_growth_bytes", diff_grown_cuda_bytes(diff));
+    json_signed(&json, "cuda_growth_blocks", diff_grown_cuda_blocks(diff));
+    json_rows(&json, diff, &diff->cuda, "cuda_rows", "cuda_rows_omitted");
     json_finish(&json);
 }

@@ -50,12 +50,12 @@ static void look(const struct diff_limits *limited, const struct groups *groups,
         const struct row *row = &groups->rows[i];
         if (!is_meant(groups, row) || (over->row && row_growth(row) <= row_growth(over->row))) continue;
         const struct limit *limit = limits_passed(limited->limits, scope, growth_of(row));
-        if (limit) *over = (struct over){limit, groups, row};
+        if (limit) *over = (struct over){.limit = limit, .groups = groups, .row = row};
     }
 }
 
 void diff_limits_passed(const struct diff_limits *limited, struct over *over) {
-    *over = (struct over){NULL, NULL, NULL};
+    *over = (struct over){.limit = NULL};
     for (int i = 0; i < DIFF_LIMITED; i++)
         if (limited->groups[i].sides) look(limited, &limited->groups[i], limited_views[i].scope, over);
 }

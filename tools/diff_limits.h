@@ -17,8 +17,9 @@ struct diff_limits {
 /* What passed a limit: NULL and NULL when nothing did. */
 struct over {
     const struct limit *limit;
-    const struct groups *groups; /* NULL: all memory together */
+    const struct groups *groups; /* NULL: all memory together, of the host or, if `cuda`, of devices */
     const struct row *row;
+    bool cuda;
 };
 
 void diff_limits_begin(struct diff_limits *limited, const struct limits *limits, enum measure measure);

@@ -37,8 +37,7 @@ static const char *owner_name(const struct groups *groups, uint32_t name, struct
     return copy->s;
 }
 
-static void print_site(struct diff *diff, const struct row *row) {
-    const struct groups *groups = &diff->groups;
+static void print_site(struct diff *diff, const struct groups *groups, const struct row *row) {
     struct margin margin = {.width = SITE_INDENT};
     struct innermost stack = {.count = 0};
     struct text_line model, node, run;
@@ -54,35 +53,37 @@ static void print_site(struct diff *diff, const struct row *row) {
     site_lines(&margin, &stack, *place ? place : "(call stack unknown)");
 }
 
-static void print_sites(struct diff *diff, size_t shown) {
+static void print_sites(struct diff *diff, const struct groups *groups, size_t shown) {
     printf("%*s %*s %*s  call stack, innermost first\n", GROWTH, "grew by", BLOCKS, "blocks", GROWTH,
-           diff->peak ? "peak in B" : "live in B");
-    for (size_t i = 0; i < shown; i++) print_site(diff, groups_row(&diff->groups, i));
+           diff->peak && groups != &diff->cuda ? "peak in B" : "live in B");
+    for (size_t i = 0; i < shown; i++) print_site(diff, groups, groups_row(groups, i));
 }
 
 /* ---- by all else */
 
 static int name_width(const struct diff *diff) { return text_width() - FIGURES - (diff->groups.estimated ? ERROR : 0); }
 
-static void print_row(const struct diff *diff, const struct row *row) {
+static void print_row(const struct diff *diff, const struct groups *groups, const struct row *row) {
     char label[2048];
-    groups_label(&diff->groups, row, label, sizeof label);
+    groups_label(groups, row, label, sizeof label);
     printf("%s %12s", text_left(label, name_width(diff)).s, text_size_change(row_growth(row)).s);
     if (diff->groups.estimated) printf(" %11s", error_text(row).s);
     printf(" %12s %13s\n", text_count_change(row_growth_blocks(row)).s, held_text(row).s);
 }
 
-static void print_rows(const struct diff *diff, size_t shown) {
+static void print_rows(const struct diff *diff, const struct groups *groups, size_t shown) {
     printf("%-*s %12s%s %12s %13s\n", name_width(diff), view_name(diff->groups.view), "grew by",
-           diff->groups.estimated ? "           ±" : "", "blocks", diff->peak ? "peak in B" : "live in B");
-    for (size_t i = 0; i < shown; i++) print_row(diff, groups_row(&diff->groups, i));
+           diff->groups.estimated ? "           ±" : "", "blocks",
+           diff->peak && groups != &diff->cuda ? "peak in B" : "live in B");
+    for (size_t i = 0; i < shown; i++) print_row(diff, groups, groups_row(groups, i));
 }
 
 /* ---- */
 
-static void print_total(const struct diff *diff) {
-    struct text bytes = text_size_change(diff_grown_bytes(diff)), blocks = text_count_change(diff_grown_blocks(diff));
-    struct text held = text_size(diff->total[1].bytes);
+static void print_total(const struct diff *diff, bool cuda) {
+    struct text bytes = text_size_change(cuda ? diff_grown_cuda_bytes(diff) : diff_grown_bytes(diff));
+    struct text blocks = text_count_change(cuda ? diff_grown_cuda_blocks(diff) : diff_grown_blocks(diff));
+    struct text held = text_size(cuda ? diff->total[1].cuda_bytes : diff->total[1].bytes);
     if (diff->groups.view == BY_SITE)
         printf("%*s %*s %*s  total\n", GROWTH, bytes.s, BLOCKS, blocks.s, GROWTH, held.s);
     else
@@ -92,8 +93,10 @@ static void print_total(const struct diff *diff) {
 
 static void print_side(const struct diff *diff, int side) {
     const struct side_total *total = &diff->total[side];
-    printf("%c  %s (%s, pid %u): %s %s\n", 'A' + side, text_fit_path(diff->argument[side], text_width() - 40).s,
+    printf("%c  %s (%s, pid %u): %s %s", 'A' + side, text_fit_path(diff->argument[side], text_width() - 40).s,
            text_fit(total->name, 16).s, total->pid, text_size(total->bytes).s, what(diff));
+    if (total->cuda) printf(", %s on CUDA devices", text_size(total->cuda_bytes).s);
+    putchar('\n');
 }
 
 static void print_notes(const struct diff *diff) {
@@ -109,17 +112,24 @@ static void print_notes(const struct diff *diff) {
     }
 }
 
-void diff_text(struct diff *diff) {
-    const struct groups *groups = &diff->groups;
+static void print_groups(struct diff *diff, const struct groups *groups) {
     size_t shown = groups->ordered < diff->top ? groups->ordered : diff->top;
+    if (groups->view == BY_SITE)
+        print_sites(diff, groups, shown);
+    else
+        print_rows(diff, groups, shown);
+    if (shown < groups->ordered) printf("… and %s more (--top=N shows N)\n", text_count(groups->ordered - shown).s);
+    print_total(diff, groups == &diff->cuda);
+}
+
+void diff_text(struct diff *diff) {
     print_side(diff, 0);
     print_side(diff, 1);
     putchar('\n');
-    if (groups->view == BY_SITE)
-        print_sites(diff, shown);
-    else
-        print_rows(diff, shown);
-    if (shown < groups->ordered) printf("… and %s more (--top=N shows N)\n", text_count(groups->ordered - shown).s);
-    print_total(diff);
+    print_groups(diff, &diff->groups);
+    if (diff_has_cuda(diff)) {
+        puts("\nOn CUDA devices");
+        print_groups(diff, &diff->cuda);
+    }
     print_notes(diff);
 }

@@ -22,7 +22,7 @@ for client in _simulated.clients():
     assert report["totals"]["cuda"]["live_bytes"] == on_device
     assert cuda["devices"][0]["live_bytes"] == on_device
     assert sum(s["live_bytes"] for s in cuda["sites"]) == on_device
-    assert cuda["foreign_frees"] == cuda["missed_frees"] == cuda["unknown_entries"] == 0, cuda
+    assert cuda["foreign_frees"] == cuda["missed_frees"] == cuda["unknown_entries"] == 0, f"{client.name}: {cuda['foreign_frees']} foreign frees"
     assert not report["lost"]["reasons"], report["lost"]
     in_program = [s for s in cuda["sites"] if any(f["function"] == "main" for f in s["stack"])]
     in_thread = [s for s in cuda["sites"] if any((f["function"] or "").endswith("_in_thread") for f in s["stack"])]
