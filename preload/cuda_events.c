@@ -4,6 +4,7 @@
 
 #include "account.h"
 #include "cuda_counts.h"
+#include "cuda_oom.h"
 #include "cuda_parts.h"
 #include "os.h"
 #include "site.h"
@@ -303,15 +304,8 @@ void cuda_events_primary_released(uint32_t device) {
 /* --- refused --- */
 
 void cuda_events_refused(const struct cuda_call *call) {
-    struct snap_cuda *head = cuda_counts_head();
     struct cuda_place place = cuda_device_now();
-    os_store(&head->refused_bytes, call->asked);
-    os_store(&head->refused_live, (uint64_t)head->live);
-    head->refused_device = place.device;
-    head->refused_kind = call->asked_kind;
-    os_store(&head->refused_ns, os_now());
-    add_one(&head->refused);
-    cuda_device_sample(&place, true);
+    cuda_oom_refused(&place, call->asked_kind, call->asked);
 }
 
 void cuda_events_abandon(void) {
@@ -319,4 +313,5 @@ void cuda_events_abandon(void) {
     cuda_counts_abandon();
     cuda_device_abandon();
     cuda_parts_abandon();
+    cuda_oom_abandon();
 }

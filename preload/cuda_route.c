@@ -234,7 +234,7 @@ void *cuda_route_hook(enum cuda_entry_id entry, void *real) {
     if (cuda_route_real(entry, 0, 0) == real && !several[entry]) return all_hooks[entry][0];
     for (uint32_t slot = 1; slot < CUDA_SLOTS; slot++)
         if (take_slot(entry, slot, real)) return all_hooks[entry][slot];
-    ledger_lost(SNAP_LOST_ENTRIES);
+    ledger_lost(SNAP_LOST_CUDA);
     return real;
 }
 

@@ -51,7 +51,7 @@ static void note_unknown(const char *symbol) {
     struct snap_cuda *head = cuda_counts_head();
     if (!__atomic_fetch_add(&head->unknown_entries, 1, __ATOMIC_RELAXED))
         os_copy(head->unknown, sizeof head->unknown, symbol);
-    ledger_lost(SNAP_LOST_ENTRIES);
+    ledger_lost(SNAP_LOST_CUDA);
 }
 
 static void answered(const struct cuda_call *call, const char *symbol, void **found, int version, uint64_t flags) {

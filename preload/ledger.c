@@ -587,6 +587,8 @@ void ledger_resume(void) {
     __atomic_store_n(&ledger_head->state, SNAP_RUNNING, __ATOMIC_RELEASE);
 }
 
+const char *ledger_path(void) { return ledger.file ? ledger.path : ""; }
+
 bool ledger_made_by_us(const char *path) {
     uint32_t generation;
     int fd = os_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);

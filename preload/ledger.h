@@ -45,6 +45,9 @@ void ledger_end(enum snap_state state);
 /* The process goes on after all: exec failed. */
 void ledger_resume(void);
 
+/* The file of the ledger; "" when it is in memory only. */
+const char *ledger_path(void);
+
 /* Whether the file at `path` is the ledger of an earlier image of this process. */
 bool ledger_made_by_us(const char *path);
 

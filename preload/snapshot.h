@@ -55,8 +55,8 @@ enum snap_lost {
     SNAP_LOST_FOLDED,   /* stacks of which nothing lived, whose totals went to an outer one to make room */
     SNAP_LOST_TAGS,     /* owners that a thread could not be told to allocate for: counted as untagged */
     SNAP_LOST_TRACE,    /* lines of the trace of decisions that could not be written */
-    SNAP_LOST_CUDA,     /* blocks of CUDA memory that could not be listed: their frees are not seen either */
-    SNAP_LOST_ENTRIES,  /* entry points of CUDA that were asked for, have to do with memory, and are not known */
+    SNAP_LOST_CUDA,     /* blocks of CUDA memory that could not be listed, whose frees are not seen either; entry points of
+                           CUDA that were asked for, have to do with memory, and are not known */
     SNAP_LOST_KINDS = 16
 };
 
@@ -426,10 +426,10 @@ struct snap_cuda {
     uint64_t refused;       /* [live] requests that the driver had no memory for; below: the last */
     uint64_t refused_bytes, refused_ns, refused_live;
     uint32_t refused_device, refused_kind;
-    uint64_t unknown_entries; /* [live] as SNAP_LOST_ENTRIES; below: the first, by its name */
+    uint64_t unknown_entries; /* [live] of SNAP_LOST_CUDA; below: the first, by its name */
     char unknown[64];
-    uint32_t captures; /* [live] streams that are being captured */
-    uint32_t pad;
+    uint32_t captures;      /* [live] streams that are being captured */
+    uint32_t refused_files; /* snapshots that were taken then: FILE.oom1.mst and so on */
 };
 
 /* What the driver says of a device is as of figures_ns; 0: it was not asked. */

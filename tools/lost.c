@@ -15,8 +15,7 @@ static const struct lost_kind kinds[] = {
     [SNAP_LOST_TAGS] = {"tags", "times that memory could not be told to be an owner's: counted as untagged"},
     [SNAP_LOST_FOLDED] = {"folded", "dead call stacks counted at an outer one, to make room"},
     [SNAP_LOST_TRACE] = {"trace", "lines of the trace of decisions that could not be written"},
-    [SNAP_LOST_CUDA] = {"cuda", "blocks of CUDA memory that could not be listed"},
-    [SNAP_LOST_ENTRIES] = {"cuda_entries", "times that CUDA was asked for a way to memory that is not known: not counted"},
+    [SNAP_LOST_CUDA] = {"cuda", "blocks of CUDA memory not listed, or ways to it that are not known"},
     [SNAP_LOST_PYTHON] = {"python", "times that the Python functions on a call stack could not be told"},
 };
 

@@ -35,8 +35,6 @@ int report_text_cuda(const struct report *report);
 int report_json_cuda(struct json *json, const struct report *report);
 /* Of the text: the table of owners, where there are any. 0, or -1: no memory. */
 int report_text_owners(const struct report *report);
-/* Of one list of sites, as it stands in the report: of CUDA's too. */
-int report_json_sites(struct json *json, const struct report *report, const char *key);
 void report_json_tag(struct json *json, const struct image *image, uint32_t tag);
 
 /* What the text shows unless a view is asked for: the call stacks where there are any, and who owns where there are

@@ -1,6 +1,7 @@
 /* report_cuda.c — CUDA memory in a report, text and JSON; see report.h. Host and device stand side by side: what the
  * ledger has, what the pool keeps, what the driver counts as used, and what the difference is. */
 #include "cuda_image.h"
+#include "json_stack.h"
 #include "report.h"
 
 #include <stdlib.h>
@@ -38,7 +39,8 @@ static void text_device(const struct snap_cuda_device *device, size_t ordinal) {
     printf("  device %-5zu %12s live, peak %s%s%s\n", ordinal, text_size(live_on(device)).s,
            text_size(most(device->peak, live_on(device))).s, *device->name ? ", " : "", TEXT_SAFE(device->name));
     if (!gap.known) return;
-    printf("    when the driver was asked last, it had %s of %s in use:\n", text_size(gap.used).s, text_size(device->total).s);
+    printf("    when the driver was asked last, it had %s of %s in use:\n", text_size(gap.used).s,
+           text_size(device->total).s);
     printf("    %12s live, %s kept by the pool, %s by graphs,\n", text_size(gap.live).s, text_size(gap.pool_idle).s,
            text_size(gap.graphs).s);
     printf("    %12s more: contexts, modules, fragments, other processes\n",
@@ -61,6 +63,8 @@ static void text_troubles(const struct cuda_image *cuda) {
         printf("\n  no memory for %s request%s: the last was %s on device %u, with %s live\n",
                text_count(head->refused).s, head->refused == 1 ? "" : "s", text_size(head->refused_bytes).s,
                head->refused_device, text_size(head->refused_live).s);
+    if (head->refused_files)
+        printf("  who held it then: FILE.oom1.mst%s\n", head->refused_files > 1 ? " and so on, beside the ledger" : "");
     if (head->foreign_frees)
         printf("  frees of what is not in the ledger (freed before, or from elsewhere): %s\n",
                text_count(head->foreign_frees).s);
@@ -127,8 +131,10 @@ static void json_kinds(struct json *json, const struct cuda_image *cuda) {
     json_end_object(json);
 }
 
+/* Sites are named by their number: a block says which is its own. */
 static void json_block(struct json *json, const struct image *image, const struct snap_cuda_block *block) {
     json_object(json, NULL);
+    json_number(json, "site", block->count);
     json_number(json, "address", block->address);
     json_number(json, "size_bytes", block->size);
     json_string(json, "kind", cuda_kind_name(block->kind));
@@ -164,6 +170,7 @@ static void json_troubles(struct json *json, const struct snap_cuda *head) {
     json_number(json, "last_device", head->refused_device);
     json_string(json, "last_kind", head->refused ? cuda_kind_name(head->refused_kind) : NULL);
     json_number(json, "live_bytes", head->refused_live);
+    json_number(json, "snapshots", head->refused_files);
     json_end_object(json);
     json_number(json, "foreign_frees", head->foreign_frees);
     json_number(json, "missed_frees", head->missed_frees);
@@ -171,12 +178,58 @@ static void json_troubles(struct json *json, const struct snap_cuda *head) {
     json_string(json, "first_unknown", *head->unknown ? head->unknown : NULL);
 }
 
-static int json_view(struct json *json, const struct report *report) {
-    struct image view = cuda_view(report->image);
-    struct report of_view = *report;
-    of_view.image = &view;
-    int result = view.totals ? report_json_sites(json, &of_view, "sites") : -1;
-    cuda_view_end(&view);
+/* The site of device memory that holds most first, by its number; what is empty is left out. NULL: no memory. */
+struct ranked {
+    uint64_t bytes;
+    uint32_t id;
+};
+
+static int by_bytes(const void *left, const void *right) {
+    const struct ranked *a = left, *b = right;
+    if (a->bytes != b->bytes) return a->bytes > b->bytes ? -1 : 1;
+    return a->id < b->id ? -1 : a->id > b->id;
+}
+
+static struct ranked *ranked_sites(const struct report *report, size_t *count) {
+    const struct cuda_image *cuda = &report->image->cuda;
+    struct ranked *ranked = calloc(cuda->site_count + 1, sizeof *ranked);
+    *count = 0;
+    for (size_t i = 0; ranked && i < cuda->site_count; i++)
+        if (snap_cuda_on_device(cuda->sites[i].kind) &&
+            total_live_blocks(&cuda->totals[i]) + total_live_bytes(&cuda->totals[i]) &&
+            report_keeps(report, &cuda->totals[i]))
+            ranked[(*count)++] = (struct ranked){total_live_bytes(&cuda->totals[i]), (uint32_t)i};
+    if (ranked) qsort(ranked, *count, sizeof *ranked, by_bytes);
+    return ranked;
+}
+
+static void json_site(struct json *json, const struct image *image, struct json_stacks *stacks, uint32_t id) {
+    const struct total *total = &image->cuda.totals[id];
+    json_object(json, NULL);
+    json_number(json, "site", id);
+    json_string(json, "kind", cuda_kind_name(image->cuda.sites[id].kind));
+    json_number(json, "device", image->cuda.sites[id].device);
+    report_json_tag(json, image, total->tag);
+    json_number(json, "live_bytes", total_live_bytes(total));
+    json_number(json, "live_blocks", total_live_blocks(total));
+    json_number(json, "allocated_bytes", total->alloc_bytes);
+    json_number(json, "allocated_blocks", total->alloc_blocks);
+    json_stack(json, stacks, total->stack, total->module);
+    json_end_object(json);
+}
+
+static int json_sites(struct json *json, const struct report *report) {
+    size_t count;
+    struct ranked *ranked = ranked_sites(report, &count);
+    struct json_stacks *stacks = json_stacks_begin(report->image, report->symbols);
+    json_array(json, "sites");
+    for (size_t i = 0; ranked && stacks && i < count && i < report->top_sites; i++)
+        json_site(json, report->image, stacks, ranked[i].id);
+    json_end_array(json);
+    json_number(json, "sites_omitted", count > report->top_sites ? count - report->top_sites : 0);
+    int result = ranked && stacks ? 0 : -1;
+    json_stacks_end(stacks);
+    free(ranked);
     return result;
 }
 
@@ -193,7 +246,7 @@ int report_json_cuda(struct json *json, const struct report *report) {
     json_end_array(json);
     json_kinds(json, cuda);
     json_troubles(json, &cuda->head);
-    int result = json_view(json, report);
+    int result = json_sites(json, report);
     if (result == 0) result = json_blocks(json, report);
     json_end_object(json);
     return result;

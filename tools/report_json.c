@@ -291,23 +291,22 @@ static void json_site(struct json *json, const struct report *report, struct jso
 }
 
 /* What the sites hold that are not listed, so that the list and this add up. */
-static void json_omitted(struct json *json, const char *key, const struct report *report,
-                         const struct listed_site *sites, size_t count) {
+static void json_omitted(struct json *json, const struct report *report, const struct listed_site *sites,
+                         size_t count) {
     uint64_t bytes = 0, blocks = 0;
     for (size_t i = 0; i < count; i++) {
         struct total sum = report_site(report->image, &sites[i]);
         bytes += total_live_bytes(&sum);
         blocks += total_live_blocks(&sum);
     }
-    json_object(json, key);
+    json_object(json, "sites_omitted");
     json_number(json, "sites", count);
     json_number(json, "live_bytes", bytes);
     json_number(json, "live_blocks", blocks);
     json_end_object(json);
 }
 
-int report_json_sites(struct json *json, const struct report *report, const char *key) {
-    char omitted[64];
+static int json_sites(struct json *json, const struct report *report) {
     size_t count;
     struct report listed = *report;
     listed.top = report->top_sites;
@@ -315,11 +314,10 @@ int report_json_sites(struct json *json, const struct report *report, const char
     struct json_stacks *stacks = json_stacks_begin(report->image, report->symbols);
     int result = sites && stacks ? 0 : -1;
     size_t shown = count < report->top_sites ? count : report->top_sites;
-    snprintf(omitted, sizeof omitted, "%s_omitted", key);
-    json_array(json, key);
+    json_array(json, "sites");
     for (size_t i = 0; result == 0 && i < shown; i++) json_site(json, report, stacks, &sites[i]);
     json_end_array(json);
-    if (sites) json_omitted(json, omitted, report, sites + shown, count - shown);
+    if (sites) json_omitted(json, report, sites + shown, count - shown);
     json_stacks_end(stacks);
     free(sites);
     return result;
@@ -433,9 +431,7 @@ int report_json(const struct report *report) {
     json_peak(&json, image);
     json_estimates(&json, image);
     json_residency(&json, report);
-    if (json_owners(&json, image) < 0 || report_json_sites(&json, report, "sites") < 0 ||
-        json_modules(&json, report) < 0)
-        return -1;
+    if (json_owners(&json, image) < 0 || json_sites(&json, report) < 0 || json_modules(&json, report) < 0) return -1;
     json_threads(&json, image);
     if (json_list(&json, report, "large_blocks", false) < 0 || json_list(&json, report, "mappings", true) < 0)
         return -1;

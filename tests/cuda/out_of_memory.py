@@ -1,0 +1,22 @@
+#!/usr/bin/env python3
+# When a device has no memory for the program, a snapshot says who had it then: one, not for a program that only tries how
+# much it can get.
+import pathlib
+
+import support, _simulated
+
+program = _simulated.program(pathlib.Path(__file__).with_name("_refused.c"), _simulated.LIBRARIES / "libcuda.so.1", name="refused")
+environment = _simulated.environment()
+for how, requests in (("pool", 2), ("plain", 3), ("probe", None)):
+    support.track(program, how, env=environment, file=f"{how}.mst")
+    refused = support.report(f"{how}.mst")["cuda"]["refused"]
+    taken = sorted(p.name for p in support.HERE.glob(f"{how}.mst.oom*"))
+    assert taken == ([] if how == "probe" else [f"{how}.mst.oom1.mst"]), f"{how}: {taken}"
+    assert refused["snapshots"] == len(taken) and requests in (None, refused["requests"]), f"{how}: {refused}"
+    for file in taken:
+        then = support.report(file)
+        assert then["process"]["kind"] == "snapshot" and then["totals"]["cuda"]["live_bytes"] == 5 << 20
+        assert then["cuda"]["refused"]["last_bytes"] == 100 << 30
+text = support.memstow("report", "plain.mst").stdout
+assert "no memory for 3 requests: the last was 100.0 GiB on device 0, with 5.0 MiB live" in text, text
+assert "plain.mst.oom1.mst" in text or "FILE.oom1.mst" in text, text

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""memstow_viz: device memory as a snapshot for PyTorch's memory viewer (pytorch.org/memory_viz, torch.cuda._memory_viz).
+
+    python3 -m memstow_viz FILE|PID OUT.pickle
+
+PyTorch's own snapshots show nothing of what is allocated with cudaMallocAsync, nor of other libraries' memory; the ledger
+has all of it. Each block is a segment; one that holds parts of several owners has a block for each of them. The outermost
+frames of a stack say whose it is. Needs the memstow command (in MEMSTOW, or on the PATH) and nothing of PyTorch's."""
+import json, os, pickle, subprocess, sys
+
+VIEWED = {"device", "pool", "managed", "vmm"}
+
+
+def owner_frames(item):
+    """Whose it is, as frames: outermost is the model."""
+    return [{"name": f"{kind}: {item[kind]}", "filename": "", "line": 0} for kind in ("run", "node", "model") if item[kind]]
+
+
+def frames(site, item):
+    """The call stack, innermost first, and then the owners of the item."""
+    stack = site["stack"] if site else []
+    return [{"name": frame["function"] or "??", "filename": frame["file"] or frame["module"] or "", "line": frame["line"] or 0}
+            for frame in stack] + owner_frames(item)
+
+
+def block(address, size, item, sites):
+    return {"address": address, "size": size, "requested_size": size, "state": "active_allocated",
+            "frames": frames(sites.get(item["site"]), item)}
+
+
+def split(whole, parts, sites):
+    """A segment's blocks: its parts, and what is between them, which is the segment's own."""
+    blocks, at = [], whole["address"]
+    for part in sorted(parts, key=lambda p: p["address"]):
+        if part["address"] > at:
+            blocks.append(block(at, part["address"] - at, whole, sites))
+        blocks.append(block(part["address"], part["size_bytes"], part, sites))
+        at = part["address"] + part["size_bytes"]
+    end = whole["address"] + whole["size_bytes"]
+    return blocks + ([block(at, end - at, whole, sites)] if end > at else [])
+
+
+def segment(whole, parts, sites):
+    size = whole["size_bytes"]
+    return {"device": whole["device"], "address": whole["address"], "total_size": size, "allocated_size": size,
+            "active_size": size, "requested_size": size, "stream": whole["stream"], "segment_type": "large",
+            "segment_pool_id": (0, whole["pool"]), "is_expandable": whole["kind"] == "vmm",
+            "frames": frames(sites.get(whole["site"]), whole), "blocks": split(whole, parts, sites)}
+
+
+def trace(segments, ages):
+    """How it came to this, oldest first: for each device what was allocated and is still there."""
+    devices = max((s["device"] for s in segments), default=-1) + 1
+    traces = [[] for _ in range(devices)]
+    for found in sorted(segments, key=lambda s: -ages[s["address"]]):
+        for one in found["blocks"]:
+            traces[found["device"]].append({
+                "action": "alloc", "addr": one["address"], "size": one["size"], "stream": found["stream"],
+                "time_us": int(-ages[found["address"]] * 1e6), "frames": one["frames"]})
+    return traces
+
+
+def snapshot(report):
+    """PyTorch's snapshot of a `memstow report --json --top=all`."""
+    cuda = report["cuda"] or {"blocks": [], "sites": []}
+    sites = {site["site"]: site for site in cuda["sites"]}
+    parts = {}
+    for item in cuda["blocks"]:
+        if item["part_of"] is not None:
+            parts.setdefault(item["part_of"], []).append(item)
+    wholes = [b for b in cuda["blocks"] if b["part_of"] is None and b["kind"] in VIEWED]
+    for whole in wholes:
+        if whole["kind"] == "vmm":  # its number is no address: it gets a place of its own
+            whole["address"] = (1 << 60) + whole["address"] * (1 << 40)
+    segments = [segment(whole, parts.get(whole["address"], []), sites) for whole in wholes]
+    return {"segments": segments, "device_traces": trace(segments, {w["address"]: w["age_seconds"] for w in wholes}),
+            "allocator_settings": {}, "external_annotations": []}
+
+
+def read(subject):
+    command = [os.environ.get("MEMSTOW", "memstow"), "report", subject, "--json", "--top=1000000"]
+    done = subprocess.run(command, stdout=subprocess.PIPE)
+    if done.returncode:
+        sys.exit(done.returncode)
+    return json.loads(done.stdout)
+
+
+def main():
+    if len(sys.argv) != 3 or sys.argv[1].startswith("-"):
+        sys.stderr.write("usage: python3 -m memstow_viz FILE|PID OUT.pickle\n")
+        sys.exit(2)
+    made = snapshot(read(sys.argv[1]))
+    with open(sys.argv[2], "wb") as out:
+        pickle.dump(made, out)
+
+
+if __name__ == "__main__":
+    main()
