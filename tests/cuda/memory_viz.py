@@ -44,7 +44,19 @@ assert owners == [[], ["model: unet"], ["model: clip"], []], owners
 assert [b["size"] >> 20 for b in segments[1]["blocks"]] == [2, 4, 1, 13]
 assert segments[0]["blocks"][0]["frames"][0]["name"] == "main" and segments[0]["blocks"][0]["frames"][-1]["name"] == "model: unet"
 
+import types
+
+import torch
 import torch.cuda._memory_viz as viz
+
+import memstow
+
+# This PyTorch has no CUDA: a double of one of its tensors stands for those on a device.
+storage = types.SimpleNamespace(data_ptr=lambda: 1 << 40, nbytes=lambda: 4096)
+tensor = types.SimpleNamespace(layout=torch.strided, untyped_storage=lambda: storage)
+for device, wanted in (("cuda", [(1 << 40, 4096)]), ("cpu", [(1 << 40, 4096)]), ("meta", []), ("xpu", [])):
+    tensor.device = types.SimpleNamespace(type=device)
+    assert list(memstow._tensor_ranges(tensor)) == wanted, device
 
 text = viz.segsum(snapshot)
 assert "segments: 2" in text and "total_allocated: 28.0MiB" in text, text

@@ -426,7 +426,7 @@ def _buffer_range(thing: Any) -> tuple[int, int]:
 
 
 def _tensor_ranges(tensor: Any) -> Iterator[tuple[int, int]]:
-    """The memory of a tensor on the CPU; a tensor made of others (quantised, say) has what they have."""
+    """The memory of a tensor on the CPU or on a CUDA device; a tensor made of others (quantised, say) has what they have."""
     if hasattr(tensor, "__tensor_flatten__"):
         try:
             for name in tensor.__tensor_flatten__()[0]:
@@ -434,7 +434,7 @@ def _tensor_ranges(tensor: Any) -> Iterator[tuple[int, int]]:
             return
         except (AttributeError, NotImplementedError, TypeError):
             pass
-    if tensor.device.type != "cpu" or tensor.layout is not sys.modules["torch"].strided:
+    if tensor.device.type not in ("cpu", "cuda") or tensor.layout is not sys.modules["torch"].strided:
         return
     try:
         storage = tensor.untyped_storage()
