@@ -118,6 +118,7 @@ static void print_totals(const struct image *image) {
         print_figure("  of it heap", host->live_bytes, host->live_blocks);
         print_figure("  of it mapped", mapped->live_bytes, mapped->live_blocks);
     }
+    if (image->cuda.used) print_figure("  CUDA devices", image->cuda.device.live_bytes, image->cuda.device.live_blocks);
     print_figure("allocated", host->alloc_bytes + mapped->alloc_bytes, host->alloc_blocks + mapped->alloc_blocks);
 }
 

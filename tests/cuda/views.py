@@ -36,6 +36,8 @@ environment = _simulated.environment()
 for mib in (30, 50):
     support.track(program, mib, env=environment, file=f"{mib}.mst")
 
+summary = support.memstow("run", "-o", "summary.mst", "--", program, 5, env=environment).stderr
+assert "CUDA devices      6.0 MiB in 2 blocks" in summary, summary
 text = support.memstow("report", "30.mst").stdout
 assert "CUDA devices     31.0 MiB" in text and "device 0         31.0 MiB live" in text, text
 assert "Simulated device 0 (test double)" in text and "load_weights" in text and "the model" in text, text

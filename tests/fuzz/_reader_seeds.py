@@ -32,3 +32,20 @@ decisions.save("decisions.ledger")
 ring = decisions.trace()
 decisions.trace = lambda: struct.pack("<QQQQ", len(ring) - 32, 8 * 5, 8 * 5 + len(ring) - 32, 99) + ring[-8 * 5:] + ring[32:-8 * 5]
 decisions.save("round.ledger")
+
+# CUDA memory (snapshot.h): a head, a device, two sites, two blocks; and the same with numbers that nothing has.
+cuda = Ledger()
+cuda.count(cuda.site(cuda.module("/opt/program")), alloc=(100, 1))
+plain = cuda.sections
+
+
+def cuda_sections(number):
+    site = struct.pack("<IIIHBBIIQQQQ", 1, number, number, 0, number & 255, 0, 0, 0, 4096, 2, 0, 0)
+    block = struct.pack("<IBBHQQQQQQIIII", 2, 2, 0, number & 63, 4096, 512, 1, 2, 3, 4, number, 2, 1, 0)
+    return [*plain(), (22, 160, 1, bytes(160)), (23, 152, 1, struct.pack("<II", 1, 0) + bytes(144)),
+            (24, 56, 2, 2 * site), (25, 72, 2, 2 * block)]
+
+
+for name, number in (("cuda", 2), ("cuda_odd", 0xFFFFFFFF)):
+    cuda.sections = lambda number=number: cuda_sections(number)
+    cuda.save(f"{name}.ledger")

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "calltree.h"
+#include "cuda_image.h"
 #include "decisions.h"
 #include "estimate.h"
 #include "groups.h"
@@ -70,9 +71,21 @@ static void use_leaks(const struct image *image) {
     leak_sites_end(&sites);
 }
 
+static void use_cuda(const struct image *image) {
+    struct image view = cuda_view(image);
+    struct groups groups;
+    groups_begin(&groups, BY_SITE, 1);
+    if (view.totals) groups_add(&groups, &view, 0);
+    groups_end(&groups);
+    cuda_view_end(&view);
+    free(cuda_shares(image));
+    for (size_t i = 0; i < image->cuda.device_count; i++) cuda_gap(&image->cuda.devices[i]);
+}
+
 static void use(struct image *image) {
     use_leaks(image);
     struct resident resident;
+    use_cuda(image);
     if (resident_split(&resident, image) == 0) resident_clear(&resident);
     if (estimate_stacks(image) == 0 && image->variances)
         for (int measure = 0; measure < MEASURES; measure++) estimate_sum(image, (enum measure)measure);

@@ -1,0 +1,119 @@
+/* reader_cuda.c — CUDA memory of a file: sums by kind, owners' shares, through a snapshot and back; and no number of it
+ * is trusted. */
+#include <criterion/criterion.h>
+
+#include "builder.h"
+#include "cuda_image.h"
+#include "reader.h"
+#include "writer.h"
+
+enum { SITES = 5 };
+
+static struct snap_cuda_site site(uint8_t kind, uint32_t number, uint32_t tag, uint64_t allocated, uint64_t freed) {
+    return (struct snap_cuda_site){.kind = kind, .site = number, .tag = tag, .counter = {allocated, 2, freed, 1}};
+}
+
+static struct snap_cuda_block block(uint64_t address, uint64_t size, uint32_t count) {
+    return (struct snap_cuda_block){
+        .state = SNAP_CUDA_LIVE, .kind = SNAP_CUDA_POOL_MEMORY, .address = address, .size = size, .count = count};
+}
+
+static void build(struct builder *builder, struct snap_cuda_site sites[SITES]) {
+    struct snap_site host[] = {{0}, {0}, snap_site(0, 0, 2)};
+    struct snap_owner owner = {.id = 7, .kind = SNAP_OWNER_MODEL, .state = SNAP_OWNER_LIVE};
+    struct snap_tag tags[] = {{0}, {.model = 7}};
+    struct snap_cuda head = {.live = 1000, .peak = 5000};
+    struct snap_cuda_device device = {.used = 1, .live = 600, .total = 100, .available = 200, .figures_ns = 1};
+    struct snap_cuda_block blocks[] = {{0}, block(4096, 100, 2), block(8192, 100, 4000000000u), {.state = 9}};
+    memset(device.name, 'x', sizeof device.name);
+    memset(head.unknown, 'y', sizeof head.unknown);
+    builder_begin(builder, SNAP_LEDGER);
+    builder_modules(builder);
+    builder_section(builder, SNAP_SITE, sizeof *host, host, 3, 0);
+    builder_section(builder, SNAP_OWNER, sizeof owner, &owner, 1, 0);
+    builder_section(builder, SNAP_TAG, sizeof *tags, tags, 2, 0);
+    builder_counter(builder, 2, 2, (struct snap_counter){50, 1, 0, 0});
+    builder_section(builder, SNAP_CUDA, sizeof head, &head, 1, 0);
+    builder_section(builder, SNAP_CUDA_DEVICE, sizeof device, &device, 1, 0);
+    builder_section(builder, SNAP_CUDA_SITE, sizeof *sites, sites, SITES, 0);
+    builder_section(builder, SNAP_CUDA_BLOCK, sizeof *blocks, blocks, 4, 0);
+}
+
+static void check(struct image *image) {
+    struct image view = cuda_view(image);
+    struct cuda_share *shares = cuda_shares(image);
+    cr_assert(view.totals && shares);
+    cr_expect_eq(image->host.live_bytes, 50);
+    cr_expect_eq(image->total_count, 1, "the totals of the host are alone again");
+    cr_expect_eq(image->cuda.kinds[SNAP_CUDA_POOL_MEMORY].live_bytes, 300);
+    cr_expect_eq(image->cuda.device.live_bytes, 300);
+    cr_expect_eq(image->cuda.kinds[SNAP_CUDA_PINNED].live_bytes, 40);
+    cr_expect_eq(shares[0].device_bytes, 100);
+    cr_expect_eq(shares[1].device_bytes, 200);
+    cr_expect_eq(shares[1].pinned_bytes, 40);
+    cr_expect_eq(image->cuda.block_count, 2);
+    cr_expect_eq(view.total_count, 2);
+    cr_expect_eq(view.totals[0].module, 2);
+    cr_expect_eq(strlen(image->cuda.devices[0].name), sizeof image->cuda.devices[0].name - 1);
+    cr_expect_eq(strlen(image->cuda.head.unknown), sizeof image->cuda.head.unknown - 1);
+    cr_expect_not(cuda_gap(&image->cuda.devices[0]).known, "more is free than there is");
+    cuda_view_end(&view);
+    free(shares);
+}
+
+static void load(struct image *image, const uint8_t *bytes, size_t size) {
+    struct source source;
+    source_buffer(&source, bytes, size);
+    cr_assert_eq(reader_load(image, &source, false), 0, "%s", image->error);
+}
+
+Test(reader_cuda, sums_and_back_through_a_snapshot) {
+    struct snap_cuda_site sites[SITES] = {{0},
+                                          site(SNAP_CUDA_POOL_MEMORY, 2, 1, 200, 100),
+                                          site(SNAP_CUDA_POOL_MEMORY, 2, 0, 250, 50),
+                                          site(SNAP_CUDA_PINNED, 4000, 4000, 50, 10),
+                                          {.kind = 200, .counter = {7, 7, 0, 0}}};
+    struct builder builder;
+    struct image image, again;
+    char *bytes;
+    size_t size;
+    build(&builder, sites);
+    load(&image, builder.bytes, builder.size);
+    check(&image);
+    FILE *file = open_memstream(&bytes, &size);
+    cr_assert_eq(writer_snapshot(&image, file), 0);
+    fclose(file);
+    load(&again, (uint8_t *)bytes, size);
+    cr_expect_eq(again.header.kind, SNAP_SNAPSHOT);
+    check(&again);
+    image_clear(&image);
+    image_clear(&again);
+    free(bytes);
+    builder_end(&builder);
+}
+
+/* A counter of a process that was killed may lack what its free has: never less than nothing. */
+Test(reader_cuda, more_freed_than_allocated) {
+    struct snap_cuda_site sites[SITES] = {[1] = site(SNAP_CUDA_DEVICE_MEMORY, UINT32_MAX, UINT32_MAX, 10, UINT64_MAX)};
+    struct builder builder;
+    struct image image;
+    build(&builder, sites);
+    load(&image, builder.bytes, builder.size);
+    cr_expect_eq(image.cuda.device.live_bytes, 0);
+    image_clear(&image);
+    builder_end(&builder);
+}
+
+Test(reader_cuda, without_any) {
+    struct builder builder;
+    struct image image;
+    builder_begin(&builder, SNAP_LEDGER);
+    load(&image, builder.bytes, builder.size);
+    struct image view = cuda_view(&image);
+    struct cuda_share *shares = cuda_shares(&image);
+    cr_expect(!image.cuda.used && view.total_count == 0 && shares && shares[0].device_bytes == 0);
+    cuda_view_end(&view);
+    free(shares);
+    image_clear(&image);
+    builder_end(&builder);
+}
