@@ -1,0 +1,33 @@
+#!/usr/bin/env python3
+# needs: pip:comfy-aimdo
+# PyPI's comfy-aimdo, a client that nobody here wrote, over the simulated driver: it writes its jumps over the driver's functions,
+# as it does without memstow, and what the program takes is counted all the same.
+import sys
+
+import support, _simulated
+
+CLIENT = """
+import ctypes
+cuda, context, at = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_uint64()
+assert not cuda.cuInit(0) and not cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) and not cuda.cuCtxSetCurrent(context)
+import comfy_aimdo.control as control
+print(control.init(), control.init_device(0))
+from comfy_aimdo import model_vbar # it takes the library as it is now
+vbar = model_vbar.ModelVBAR(256 << 20, 0)
+print(vbar.get_residency())
+def allocate(size):
+    print(cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(size)), bool(at.value))
+allocate(3 << 20)
+print(cuda.cuMemFree_v2(at))
+allocate(5 << 20)
+print(cuda.cuMemAllocAsync(ctypes.byref(at), ctypes.c_size_t(7 << 20), None), control.get_total_vram_usage())
+"""
+environment = _simulated.environment()
+alone = support.run(sys.executable, "-c", CLIENT, env=environment).stdout
+assert alone.startswith("True True\n"), alone
+tracked = support.track(sys.executable, "-c", CLIENT, env=environment).stdout
+assert tracked == alone, f"alone:\n{alone}\nunder memstow:\n{tracked}"
+cuda = support.report()["cuda"]
+assert cuda["kinds"]["device"]["live_bytes"] == 5 << 20 and cuda["kinds"]["pool"]["live_bytes"] == 7 << 20, cuda["kinds"]
+assert cuda["foreign_frees"] == cuda["missed_frees"] == cuda["unknown_entries"] == 0
+print(alone)
