@@ -1,6 +1,6 @@
 /* cuda_blocks.c — see cuda_blocks.h. Levels of slots, each four times as large as the one before, made when an
  * insertion finds no room in the few slots where it looks. A key is the number and its space in one word; it is claimed
- * (bit 0) before the record is written, and until it has been cleared: so no newcomer's record is. */
+ * (bit 0) while its record is written, changed or cleared. Who looks for a claimed one waits, not for long. */
 #include "cuda_blocks.h"
 
 #include <string.h>
@@ -114,44 +114,89 @@ bool cuda_blocks_add(enum cuda_space space, const struct snap_cuda_block *block)
     return false;
 }
 
-static bool find(uint64_t key, struct place *at) {
+/* Also one that somebody is at work on. */
+static bool find_once(uint64_t key, struct place *at, bool *claimed) {
     uint64_t home = hash(key);
     for (uint32_t k = count_levels(); k-- > 0;)
         for (uint64_t step = 0; step < REACH; step++) {
             *at = slot_at(&levels[k], home + step);
-            if (__atomic_load_n(at->key, __ATOMIC_ACQUIRE) == key) return true;
+            uint64_t seen = __atomic_load_n(at->key, __ATOMIC_ACQUIRE);
+            *claimed = seen == (key | CLAIMED);
+            if (seen == key || *claimed) return true;
         }
     return false;
 }
 
-bool cuda_blocks_take(enum cuda_space space, uint64_t number, struct snap_cuda_block *out) {
+/* What is being added, taken out or changed is so in a moment; then it is there, or not. */
+static bool find(uint64_t key, struct place *at) {
+    bool claimed;
+    int turn = 0;
+    do
+        if (likely(!find_once(key, at, &claimed))) return false;
+    while (unlikely(claimed) && ledger_wait(turn++));
+    return !claimed;
+}
+
+/* Claims it for the caller. */
+static bool claim(uint64_t key, struct place *at) {
+    while (find(key, at)) {
+        uint64_t seen = key;
+        if (likely(
+                __atomic_compare_exchange_n(at->key, &seen, key | CLAIMED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)))
+            return true;
+    }
+    return false;
+}
+
+bool cuda_blocks_take_if(enum cuda_space space, uint64_t number, cuda_blocks_test *is, const void *context,
+                         struct snap_cuda_block *out) {
     struct place at;
-    uint64_t key = key_of(space, number), seen = key;
-    if (!find(key, &at) ||
-        !__atomic_compare_exchange_n(at.key, &seen, key | CLAIMED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    uint64_t key = key_of(space, number);
+    if (!claim(key, &at)) return false;
+    if (is && !is(at.record, context)) {
+        __atomic_store_n(at.key, key, __ATOMIC_RELEASE);
         return false;
+    }
     *out = *at.record;
     __atomic_store_n(&at.record->state, SNAP_CUDA_EMPTY, __ATOMIC_RELEASE);
     __atomic_store_n(at.key, 0, __ATOMIC_RELEASE);
     return true;
 }
 
-struct snap_cuda_block *cuda_blocks_at(enum cuda_space space, uint64_t number) {
+bool cuda_blocks_take(enum cuda_space space, uint64_t number, struct snap_cuda_block *out) {
+    return cuda_blocks_take_if(space, number, NULL, NULL, out);
+}
+
+struct snap_cuda_block *cuda_blocks_hold(enum cuda_space space, uint64_t number, struct cuda_hold *hold) {
     struct place at;
-    return find(key_of(space, number), &at) ? at.record : NULL;
+    if (!claim(key_of(space, number), &at)) return NULL;
+    *hold = (struct cuda_hold){at.key, at.record};
+    return at.record;
+}
+
+void cuda_blocks_let_go(const struct cuda_hold *hold) {
+    __atomic_fetch_and(hold->key, ~(uint64_t)CLAIMED, __ATOMIC_RELEASE);
 }
 
 bool cuda_blocks_find(enum cuda_space space, uint64_t number, struct snap_cuda_block *out) {
-    const struct snap_cuda_block *record = cuda_blocks_at(space, number);
-    if (record) *out = *record;
-    return record;
+    struct cuda_hold hold;
+    const struct snap_cuda_block *record = cuda_blocks_hold(space, number, &hold);
+    if (!record) return false;
+    *out = *record;
+    cuda_blocks_let_go(&hold);
+    return true;
+}
+
+/* What is held is there, too. */
+static bool is_there(uint64_t key, const struct snap_cuda_block *record) {
+    return key && (!(key & CLAIMED) || __atomic_load_n(&record->state, __ATOMIC_ACQUIRE) == SNAP_CUDA_LIVE);
 }
 
 void cuda_blocks_all(cuda_blocks_visit *visit, void *context) {
     for (uint32_t k = 0; k < count_levels(); k++)
         for (uint64_t i = 0; i <= levels[k].mask; i++) {
             uint64_t key = __atomic_load_n(&levels[k].keys[i], __ATOMIC_ACQUIRE);
-            if (key && !(key & CLAIMED)) visit(space_of(key), &levels[k].records[i], context);
+            if (is_there(key, &levels[k].records[i])) visit(space_of(key), &levels[k].records[i], context);
         }
 }
 

@@ -28,12 +28,23 @@ enum cuda_space {
 bool cuda_blocks_add(enum cuda_space space, const struct snap_cuda_block *block);
 /* Takes it out; of two racing calls for one number one gets it. */
 bool cuda_blocks_take(enum cuda_space space, uint64_t number, struct snap_cuda_block *out);
+/* Only if `is` says so of its record, which then is this number's for certain. */
+typedef bool cuda_blocks_test(const struct snap_cuda_block *block, const void *context);
+bool cuda_blocks_take_if(enum cuda_space space, uint64_t number, cuda_blocks_test *is, const void *context,
+                         struct snap_cuda_block *out);
 bool cuda_blocks_find(enum cuda_space space, uint64_t number, struct snap_cuda_block *out);
-/* The record itself, to change what may change while it is there: flags, users, count. NULL: there is none. */
-struct snap_cuda_block *cuda_blocks_at(enum cuda_space space, uint64_t number);
 
-/* Calls visit for each that is there, in no order. */
-typedef void cuda_blocks_visit(enum cuda_space space, struct snap_cuda_block *block, void *context);
+/* The record itself, to change what may change while it is there: flags, users, count, pool. Until it is let go of,
+ * whoever else wants it waits. NULL: there is none. */
+struct cuda_hold {
+    uint64_t *key;
+    struct snap_cuda_block *record;
+};
+struct snap_cuda_block *cuda_blocks_hold(enum cuda_space space, uint64_t number, struct cuda_hold *hold);
+void cuda_blocks_let_go(const struct cuda_hold *hold);
+
+/* Calls visit for each that is there, in no order. The record may change meanwhile, or become another's. */
+typedef void cuda_blocks_visit(enum cuda_space space, const struct snap_cuda_block *block, void *context);
 void cuda_blocks_all(cuda_blocks_visit *visit, void *context);
 
 /* In a forked child. */

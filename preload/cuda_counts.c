@@ -82,6 +82,12 @@ static bool use(struct snap_cuda_site *record) {
     return false;
 }
 
+/* It may have been closed and given to another between being found and being used; in use it stays what it is. */
+static bool is_of(const struct snap_cuda_site *record, uint32_t site, uint32_t tag, enum snap_cuda_kind kind,
+                  uint32_t device) {
+    return record->site == site && record->tag == tag && record->kind == kind && record->device == device;
+}
+
 static void add_to(uint64_t *word, uint64_t n) { __atomic_fetch_add(word, n, __ATOMIC_RELAXED); }
 
 static uint32_t make_record(uint32_t site, uint32_t tag, enum snap_cuda_kind kind, uint32_t device) {
@@ -160,7 +166,9 @@ static uint32_t record_for(uint32_t site, uint32_t tag, enum snap_cuda_kind kind
         uint32_t id = words_find(&known, word_of(site, tag, kind, device));
         if (id == WORDS_NONE) id = new_record(site, tag, kind, device);
         if (id == NO_RECORD) break;
-        if (likely(use(record_at(id)))) return id;
+        if (unlikely(!use(record_at(id)))) continue;
+        if (likely(is_of(record_at(id), site, tag, kind, device))) return id;
+        cuda_counts_let_go(id);
     }
     ledger_lost(SNAP_LOST_CUDA);
     return 0;

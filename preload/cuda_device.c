@@ -3,8 +3,9 @@
 
 #include <string.h>
 
+#include "cuda_captures.h"
 #include "cuda_counts.h"
-#include "cuda_route.h"
+#include "cuda_scope.h"
 #include "os.h"
 #include "site.h"
 
@@ -19,7 +20,7 @@ struct function {
 static void *find(struct function *self, const char *name) {
     uint32_t now = __atomic_load_n(&site_code_generation, __ATOMIC_ACQUIRE) + 1;
     if (unlikely(__atomic_load_n(&self->generation, __ATOMIC_ACQUIRE) != now)) {
-        __atomic_store_n(&self->at, cuda_route_find(name), __ATOMIC_RELAXED);
+        __atomic_store_n(&self->at, cuda_scope_any(name, NULL), __ATOMIC_RELAXED);
         __atomic_store_n(&self->generation, now, __ATOMIC_RELEASE);
     }
     return __atomic_load_n(&self->at, __ATOMIC_RELAXED);
@@ -44,7 +45,8 @@ FUNCTION(cuMemPoolGetAttribute, (cuda_handle, int, void *))
 FUNCTION(cuDeviceGetGraphMemAttribute, (int, int, void *))
 
 static __thread struct cuda_place last __attribute__((tls_model("initial-exec")));
-static uint32_t captures;
+static __thread uint32_t last_ended __attribute__((tls_model("initial-exec"))); /* how many had ended then */
+static uint32_t contexts_ended;
 static cuda_handle primaries[SNAP_CUDA_DEVICES];
 static uint64_t sampled[SNAP_CUDA_DEVICES];
 static int device_count;
@@ -53,9 +55,20 @@ struct cuda_place cuda_device_now(void) {
     cuda_handle context = NULL;
     int device = 0;
     if (!cuCtxGetCurrent() || cuCtxGetCurrent()(&context) || !context) return (struct cuda_place){0};
-    if (likely(context == last.context)) return last;
+    uint32_t ended = __atomic_load_n(&contexts_ended, __ATOMIC_ACQUIRE);
+    if (likely(context == last.context && ended == last_ended)) return last;
     if (!cuCtxGetDevice() || cuCtxGetDevice()(&device) || device < 0) device = 0;
+    last_ended = ended;
     return last = (struct cuda_place){context, (uint32_t)device};
+}
+
+uint32_t cuda_device_of_thread(uintptr_t caller) {
+    struct cuda_place now = cuda_device_now();
+    void *linked = now.context ? NULL : cuda_scope_linked("cudaGetDevice", caller);
+    int device, (*ask)(int *) = (int (*)(int *))linked;
+    if (now.context) return now.device;
+    if (!ask) ask = (int (*)(int *))cuda_scope_any("cudaGetDevice", NULL);
+    return ask && !ask(&device) && device >= 0 ? (uint32_t)device : 0;
 }
 
 static bool has_several(void) {
@@ -69,20 +82,11 @@ uint32_t cuda_device_of_stream(cuda_handle stream, uint32_t now) {
     return cuStreamGetDevice()(stream, &device) || device < 0 ? now : (uint32_t)device;
 }
 
-/* --- captures --- */
-
-void cuda_device_capture(int change) {
-    uint32_t seen = os_load32(&captures);
-    while ((change > 0 || seen) && !__atomic_compare_exchange_n(&captures, &seen, seen + (uint32_t)change, true,
-                                                                __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-        ;
-    cuda_counts_head()->captures = os_load32(&captures);
-}
-
-bool cuda_device_captures(cuda_handle stream) {
+bool cuda_device_captures(cuda_handle stream, bool otherwise) {
     int status = 0;
-    if (likely(!__atomic_load_n(&captures, __ATOMIC_ACQUIRE)) || !cuStreamIsCapturing()) return false;
-    return !cuStreamIsCapturing()(stream, &status) && status != 0;
+    if (likely(!cuda_captures_any())) return false;
+    if (!cuStreamIsCapturing() || cuStreamIsCapturing()(stream, &status)) return otherwise;
+    return status != 0;
 }
 
 /* --- contexts --- */
@@ -94,6 +98,8 @@ void cuda_device_primary(uint32_t device, cuda_handle context) {
 cuda_handle cuda_device_primary_of(uint32_t device) {
     return device < SNAP_CUDA_DEVICES ? __atomic_load_n(&primaries[device], __ATOMIC_RELAXED) : NULL;
 }
+
+void cuda_device_context_ended(void) { __atomic_fetch_add(&contexts_ended, 1, __ATOMIC_RELEASE); }
 
 bool cuda_device_is_active(uint32_t device) {
     unsigned flags;
@@ -142,7 +148,7 @@ static bool is_due(uint32_t device, const struct snap_cuda_device *record, bool 
 
 void cuda_device_sample(const struct cuda_place *place, bool urgent) {
     size_t available, total;
-    if (!place->context || place->device >= SNAP_CUDA_DEVICES || __atomic_load_n(&captures, __ATOMIC_ACQUIRE)) return;
+    if (!place->context || place->device >= SNAP_CUDA_DEVICES || cuda_captures_any()) return;
     struct snap_cuda_device *record = cuda_counts_device(place->device);
     if (!record || !is_due(place->device, record, urgent)) return;
     if (!cuMemGetInfo_v2() || cuMemGetInfo_v2()(&available, &total)) return;
@@ -152,7 +158,6 @@ void cuda_device_sample(const struct cuda_place *place, bool urgent) {
 }
 
 void cuda_device_abandon(void) {
-    captures = 0;
     memset(primaries, 0, sizeof primaries);
     memset(sampled, 0, sizeof sampled);
     last = (struct cuda_place){0};

@@ -22,14 +22,18 @@ struct cuda_place cuda_device_now(void);
 /* That whose pool a stream allocates from. */
 uint32_t cuda_device_of_stream(cuda_handle stream, uint32_t now);
 
-/* A capture begins (1) or ends (-1), anywhere in the process. */
-void cuda_device_capture(int change);
-/* Whether the stream is being captured: what is allocated in it is a node of a graph. */
-bool cuda_device_captures(cuda_handle stream);
+/* That which the thread has chosen, also where it has no context; for a call of a runtime from `caller`. */
+uint32_t cuda_device_of_thread(uintptr_t caller);
+
+/* Whether the stream is being captured: what is allocated in it is a node of a graph. `otherwise`: where the driver
+ * does not say. */
+bool cuda_device_captures(cuda_handle stream, bool otherwise);
 
 /* The device's primary context is this one; what a device has left, or whether it has a context, after a release. */
 void cuda_device_primary(uint32_t device, cuda_handle context);
 cuda_handle cuda_device_primary_of(uint32_t device);
+/* A context has ended: the next one may have its address, on another device. */
+void cuda_device_context_ended(void);
 bool cuda_device_is_active(uint32_t device);
 
 /* The program was told these figures about the device that it is on. */

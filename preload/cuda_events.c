@@ -3,14 +3,23 @@
 #include "cuda_events.h"
 
 #include "account.h"
+#include "cuda_captures.h"
 #include "cuda_counts.h"
 #include "cuda_oom.h"
 #include "cuda_parts.h"
+#include "ledger.h"
+#include "lock.h"
 #include "os.h"
 #include "site.h"
 #include "tags.h"
 
 static uint64_t last_physical;
+
+/* The default stream may be the thread's own. */
+static cuda_handle stream_of(const struct cuda_call *call, cuda_handle stream) {
+    enum { PER_THREAD = 2 };
+    return !stream && call->per_thread ? (cuda_handle)PER_THREAD : stream;
+}
 
 static void add_one(uint64_t *word) { __atomic_fetch_add(word, 1, __ATOMIC_RELAXED); }
 
@@ -72,15 +81,16 @@ static struct snap_cuda_block block_here(enum snap_cuda_kind kind, uint64_t numb
                                     .context = (uintptr_t)place.context};
 }
 
-static void sample(const struct snap_cuda_block *block) {
-    cuda_device_sample(&(struct cuda_place){(cuda_handle)block->context, block->device}, false);
+/* The driver says how much the device of the thread's context has: not always that of the block. */
+static void sample(const struct snap_cuda_block *block, uint32_t device_of_context) {
+    cuda_device_sample(&(struct cuda_place){(cuda_handle)block->context, device_of_context}, false);
 }
 
 void cuda_events_made(const struct cuda_call *call, enum snap_cuda_kind kind, uint64_t number, uint64_t bytes) {
     struct snap_cuda_block block = block_here(kind, number, bytes);
     if (!number) return;
     add(call, space_of(kind), &block);
-    sample(&block);
+    sample(&block, block.device);
 }
 
 void cuda_events_made_pool(const struct cuda_call *call, cuda_handle pool, const struct cuda_properties *properties) {
@@ -96,15 +106,16 @@ static uint32_t device_of_pool(cuda_handle pool, uint32_t otherwise) {
 
 void cuda_events_made_in_pool(const struct cuda_call *call, uint64_t at, uint64_t bytes, cuda_handle stream,
                               cuda_handle pool) {
-    bool captured = cuda_device_captures(stream);
+    cuda_handle meant = stream_of(call, stream);
+    bool captured = cuda_device_captures(meant, false);
     struct snap_cuda_block block = block_here(captured ? SNAP_CUDA_GRAPH : SNAP_CUDA_POOL_MEMORY, at, bytes);
-    uint32_t device = cuda_device_of_stream(stream, block.device);
+    uint32_t here = block.device, device = cuda_device_of_stream(stream, here);
     if (!at) return;
     block.device = (uint16_t)(pool ? device_of_pool(pool, device) : device);
-    block.stream = (uintptr_t)stream;
+    block.stream = (uintptr_t)(captured ? meant : stream);
     block.pool = captured ? 0 : (uintptr_t)pool;
     add(call, CUDA_ADDRESS, &block);
-    if (!captured) sample(&block);
+    if (!captured) sample(&block, here);
 }
 
 void cuda_events_made_in_graph(const struct cuda_call *call, const struct cuda_alloc_node *alloc, cuda_handle graph) {
@@ -118,7 +129,8 @@ void cuda_events_made_in_graph(const struct cuda_call *call, const struct cuda_a
 /* --- physical memory --- */
 
 static void add_handle(const struct cuda_call *call, cuda_memory memory, uint64_t physical) {
-    struct snap_cuda_block handle = {.kind = SNAP_CUDA_HANDLE, .address = memory, .pool = physical, .users = 1};
+    struct snap_cuda_block of, handle = {.kind = SNAP_CUDA_HANDLE, .address = memory, .pool = physical, .users = 1};
+    if (cuda_blocks_find(CUDA_PHYSICAL, physical, &of)) handle.device = of.device;
     add(call, CUDA_HANDLE, &handle);
 }
 
@@ -135,9 +147,39 @@ void cuda_events_made_physical(const struct cuda_call *call, cuda_memory memory,
     int type = properties->location.type;
     bool host = type >= CUDA_LOCATION_HOST && type <= CUDA_LOCATION_HOST_NUMA_CURRENT;
     struct snap_cuda_block block = block_here(host ? SNAP_CUDA_PINNED : SNAP_CUDA_PHYSICAL, 0, bytes);
+    uint32_t here = block.device;
     if (type == CUDA_LOCATION_DEVICE) block.device = (uint16_t)properties->location.id;
     add_physical(call, memory, block);
-    sample(&block);
+    sample(&block, here);
+}
+
+/* Handles, physical memory and what was opened have users, who come and go on any thread; what has none is gone. */
+static struct lock using;
+
+static bool begin_using(void) {
+    bool begun = lock_wait(&using);
+    if (!begun) ledger_lost(SNAP_LOST_CUDA);
+    return begun;
+}
+
+static bool change_users(enum cuda_space space, uint64_t number, int change, struct snap_cuda_block *out) {
+    struct cuda_hold hold;
+    struct snap_cuda_block *record = cuda_blocks_hold(space, number, &hold);
+    if (!record) return false;
+    __atomic_fetch_add(&record->users, (uint32_t)change, __ATOMIC_RELAXED);
+    *out = *record;
+    cuda_blocks_let_go(&hold);
+    return true;
+}
+
+void cuda_events_opened(const struct cuda_call *call, uint64_t at) {
+    struct snap_cuda_block there, block = block_here(SNAP_CUDA_IMPORTED, at, 0);
+    block.users = 1;
+    if (!at) return;
+    if (!begin_using()) return;
+    bool again = cuda_blocks_find(CUDA_ADDRESS, at, &there) && there.kind == SNAP_CUDA_IMPORTED;
+    if (!again || !change_users(CUDA_ADDRESS, at, 1, &there)) add(call, CUDA_ADDRESS, &block);
+    lock_let_go(&using);
 }
 
 void cuda_events_made_of_another(const struct cuda_call *call, cuda_memory memory) {
@@ -145,14 +187,19 @@ void cuda_events_made_of_another(const struct cuda_call *call, cuda_memory memor
 }
 
 static void use_physical(uint64_t physical) {
-    struct snap_cuda_block *record = cuda_blocks_at(CUDA_PHYSICAL, physical);
-    if (record) __atomic_fetch_add(&record->users, 1, __ATOMIC_RELAXED);
+    struct snap_cuda_block record;
+    change_users(CUDA_PHYSICAL, physical, 1, &record);
+}
+
+static bool has_no_users(const struct snap_cuda_block *block, const void *context) {
+    (void)context;
+    return block->users == 0;
 }
 
 static void let_go_of_physical(uint64_t physical) {
-    struct snap_cuda_block *record = cuda_blocks_at(CUDA_PHYSICAL, physical), last;
-    if (!record || __atomic_sub_fetch(&record->users, 1, __ATOMIC_ACQ_REL)) return;
-    if (cuda_blocks_take(CUDA_PHYSICAL, physical, &last)) count_out(&last);
+    struct snap_cuda_block last;
+    if (!change_users(CUDA_PHYSICAL, physical, -1, &last) || last.users) return;
+    if (cuda_blocks_take_if(CUDA_PHYSICAL, physical, has_no_users, NULL, &last)) count_out(&last);
 }
 
 /* The mapping that an address lies in, of which it need not be the start. */
@@ -161,7 +208,7 @@ struct search {
     struct snap_cuda_block found;
 };
 
-static void look_at_mapping(enum cuda_space space, struct snap_cuda_block *block, void *context) {
+static void look_at_mapping(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
     struct search *search = context;
     if (space == CUDA_MAPPING && search->address - block->address < block->size) search->found = *block;
 }
@@ -174,24 +221,24 @@ static bool find_mapping(uint64_t address, struct snap_cuda_block *out) {
     return search.found.size != 0;
 }
 
+static void retain(const struct cuda_call *call, cuda_memory memory, cuda_address at) {
+    struct snap_cuda_block handle, mapping;
+    if (change_users(CUDA_HANDLE, memory, 1, &handle) || !find_mapping(at, &mapping)) return;
+    use_physical(mapping.pool);
+    add_handle(call, memory, mapping.pool);
+}
+
 void cuda_events_retained(const struct cuda_call *call, cuda_memory memory, cuda_address at) {
-    struct snap_cuda_block mapping, *handle = cuda_blocks_at(CUDA_HANDLE, memory);
-    if (handle) {
-        __atomic_fetch_add(&handle->users, 1, __ATOMIC_RELAXED);
-    } else if (find_mapping(at, &mapping)) {
-        use_physical(mapping.pool);
-        add_handle(call, memory, mapping.pool);
-    }
+    if (!begin_using()) return;
+    retain(call, memory, at);
+    lock_let_go(&using);
 }
 
 void cuda_events_released(struct cuda_call *call) {
-    struct snap_cuda_block *handle = &call->taken;
     if (!call->found)
         cuda_events_gone(call); /* notes that it is not known */
-    else if (--handle->users)
-        cuda_blocks_add(CUDA_HANDLE, handle);
-    else
-        let_go_of_physical(handle->pool);
+    else if (!call->kept)
+        let_go_of_physical(call->taken.pool);
 }
 
 void cuda_events_mapped(const struct cuda_call *call, cuda_address at, uint64_t bytes, cuda_memory memory) {
@@ -218,20 +265,43 @@ void cuda_events_take(struct cuda_call *call, enum cuda_space space, uint64_t nu
     call->found = number && cuda_blocks_take(space, number, &call->taken);
 }
 
+static void take_one(struct cuda_call *call) {
+    call->found = change_users(call->space, call->number, -1, &call->taken);
+    call->kept = call->found && (int32_t)call->taken.users > 0;
+    if (call->found && !call->kept) call->found = cuda_blocks_take(call->space, call->number, &call->taken);
+}
+
+void cuda_events_take_one(struct cuda_call *call, enum cuda_space space, uint64_t number) {
+    call->removes = number != 0;
+    call->space = space;
+    call->number = number;
+    if (!number) return;
+    if (!begin_using()) return;
+    take_one(call);
+    lock_let_go(&using);
+}
+
 void cuda_events_gone(struct cuda_call *call) {
-    if (call->found)
+    if (call->found && !call->kept)
         count_out(&call->taken);
-    else if (call->removes)
+    else if (call->removes && !call->found)
         add_one(&cuda_counts_head()->foreign_frees);
 }
 
+static void put_back(struct cuda_call *call) {
+    struct snap_cuda_block now;
+    if (call->kept && change_users(call->space, call->number, 1, &now)) return;
+    if (call->kept || call->space == CUDA_HANDLE) call->taken.users = 1;      /* the last of them that is left */
+    if (!cuda_blocks_add(call->space, &call->taken)) count_out(&call->taken); /* its end will not be seen */
+}
+
 void cuda_events_stays(struct cuda_call *call) {
-    if (call->found) cuda_blocks_add(call->space, &call->taken);
+    if (call->found) put_back(call);
     if (call->removes && !call->found) add_one(&cuda_counts_head()->foreign_frees);
 }
 
 void cuda_events_gone_in(struct cuda_call *call, cuda_handle stream) {
-    if (call->found && cuda_device_captures(stream))
+    if (call->found && cuda_device_captures(stream_of(call, stream), false))
         cuda_events_stays(call);
     else
         cuda_events_gone(call);
@@ -240,8 +310,11 @@ void cuda_events_gone_in(struct cuda_call *call, cuda_handle stream) {
 /* --- marks, graphs, contexts --- */
 
 void cuda_events_mark(enum cuda_space space, uint64_t number, enum snap_cuda_flag flag) {
-    struct snap_cuda_block *record = cuda_blocks_at(space, number);
-    if (record) __atomic_fetch_or(&record->flags, (uint8_t)flag, __ATOMIC_RELAXED);
+    struct cuda_hold hold;
+    struct snap_cuda_block *record = cuda_blocks_hold(space, number, &hold);
+    if (!record) return;
+    __atomic_fetch_or(&record->flags, (uint8_t)flag, __ATOMIC_RELAXED);
+    cuda_blocks_let_go(&hold);
 }
 
 void cuda_events_mark_memory(cuda_memory memory, enum snap_cuda_flag flag) {
@@ -249,18 +322,44 @@ void cuda_events_mark_memory(cuda_memory memory, enum snap_cuda_flag flag) {
     if (cuda_blocks_find(CUDA_HANDLE, memory, &handle)) cuda_events_mark(CUDA_PHYSICAL, handle.pool, flag);
 }
 
+void cuda_events_capture(struct cuda_call *call, enum cuda_capture what, cuda_handle stream) {
+    struct cuda_place place = cuda_device_now();
+    call->captured = what;
+    call->stream = stream_of(call, stream);
+    if (what == CUDA_CAPTURE_BEGINS) cuda_captures_begin(call->stream, &place);
+}
+
+/* An end that fails may have ended it, if it had become invalid. */
+void cuda_events_capture_went(const struct cuda_call *call, int result) {
+    bool over = call->captured == CUDA_CAPTURE_BEGINS ? result != 0 : !result;
+    if (call->captured == CUDA_STREAM_ENDS) {
+        if (over) cuda_captures_end_stream(call->stream);
+        return;
+    }
+    if (call->captured == CUDA_CAPTURE_ENDS && result) over = !cuda_device_captures(call->stream, true);
+    if (over) cuda_captures_end(call->stream);
+}
+
 struct captured {
     uint64_t stream, graph;
 };
 
-static void give_to_graph(enum cuda_space space, struct snap_cuda_block *block, void *context) {
-    const struct captured *captured = context;
-    if (space != CUDA_ADDRESS || block->kind != SNAP_CUDA_GRAPH || block->pool) return;
-    if (block->stream == captured->stream) os_store(&block->pool, captured->graph);
+static bool is_captured(const struct snap_cuda_block *block, const struct captured *captured) {
+    return block->kind == SNAP_CUDA_GRAPH && !block->pool && block->stream == captured->stream;
 }
 
-void cuda_events_captured(cuda_handle stream, cuda_handle graph) {
-    struct captured captured = {(uintptr_t)stream, (uintptr_t)graph};
+static void give_to_graph(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
+    const struct captured *captured = context;
+    struct cuda_hold hold;
+    if (space != CUDA_ADDRESS || !is_captured(block, captured)) return;
+    struct snap_cuda_block *record = cuda_blocks_hold(space, block->address, &hold);
+    if (!record) return;
+    if (is_captured(record, captured)) os_store(&record->pool, captured->graph);
+    cuda_blocks_let_go(&hold);
+}
+
+void cuda_events_captured(const struct cuda_call *call, cuda_handle graph) {
+    struct captured captured = {(uintptr_t)call->stream, (uintptr_t)graph};
     if (cuda_counts_begun()) cuda_blocks_all(give_to_graph, &captured);
 }
 
@@ -275,19 +374,24 @@ static bool is_of_context(uint32_t kind) {
            kind == SNAP_CUDA_PINNED || kind == SNAP_CUDA_REGISTERED;
 }
 
-static bool ends(const struct end *end, const struct snap_cuda_block *block) {
+static bool ends(const struct snap_cuda_block *block, const void *context) {
+    const struct end *end = context;
     if (end->graph) return block->kind == SNAP_CUDA_GRAPH && block->pool == end->graph;
     if (end->context) return block->context == end->context && is_of_context(block->kind);
     return block->device == end->device;
 }
 
-static void end_block(enum cuda_space space, struct snap_cuda_block *block, void *context) {
+static void end_block(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
     struct snap_cuda_block gone;
-    if (space != CUDA_PART && ends(context, block) && cuda_blocks_take(space, block->address, &gone)) count_out(&gone);
+    if (space == CUDA_PART || !ends(block, context)) return;
+    if (cuda_blocks_take_if(space, block->address, ends, context, &gone)) count_out(&gone);
 }
 
 static void end_all(struct end end) {
     if (cuda_counts_begun()) cuda_blocks_all(end_block, &end);
+    if (end.graph) return;
+    cuda_captures_end_context((cuda_handle)end.context, end.device);
+    cuda_device_context_ended();
 }
 
 void cuda_events_graph_ended(cuda_handle graph) { end_all((struct end){.graph = (uintptr_t)graph}); }
@@ -309,7 +413,9 @@ void cuda_events_refused(const struct cuda_call *call) {
 }
 
 void cuda_events_abandon(void) {
+    using = (struct lock){0};
     cuda_blocks_abandon();
+    cuda_captures_abandon();
     cuda_counts_abandon();
     cuda_device_abandon();
     cuda_parts_abandon();

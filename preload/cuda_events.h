@@ -14,12 +14,19 @@
 
 #pragma GCC visibility push(hidden)
 
+enum cuda_capture { CUDA_NO_CAPTURE, CUDA_CAPTURE_BEGINS, CUDA_CAPTURE_ENDS, CUDA_STREAM_ENDS };
+
 /* A call of an entry, on the stack of its hook. */
 struct cuda_call {
     struct caller caller;
-    bool outer;   /* it is the thread's outermost, and counts */
-    bool removes; /* `taken` is what it frees; its number was `number`, and is not 0 */
+    bool outermost;
+    bool outer;      /* it is the thread's outermost, and counts */
+    bool per_thread; /* its default stream is the thread's own */
+    bool removes;    /* `taken` is what it frees; its number was `number`, and is not 0 */
     bool found;
+    bool kept; /* others use it still */
+    enum cuda_capture captured;
+    cuda_handle stream; /* whose capture begins or ends */
     enum cuda_space space;
     uint32_t device;
     enum snap_cuda_kind asked_kind;
@@ -31,6 +38,8 @@ struct cuda_call {
 /* Before: takes out what is freed. After: it is gone; or it stays, because the call failed. A free in the order of a
  * stream that is being captured frees nothing yet. */
 void cuda_events_take(struct cuda_call *call, enum cuda_space space, uint64_t number);
+/* Before: one use of it ends; it is taken out with the last. */
+void cuda_events_take_one(struct cuda_call *call, enum cuda_space space, uint64_t number);
 void cuda_events_gone(struct cuda_call *call);
 void cuda_events_gone_in(struct cuda_call *call, cuda_handle stream);
 void cuda_events_stays(struct cuda_call *call);
@@ -42,6 +51,8 @@ void cuda_events_made_in_graph(const struct cuda_call *call, const struct cuda_a
 void cuda_events_made_pool(const struct cuda_call *call, cuda_handle pool, const struct cuda_properties *properties);
 void cuda_events_made_physical(const struct cuda_call *call, cuda_memory memory, uint64_t bytes,
                                const struct cuda_properties *properties);
+/* Another process's memory, which is to be closed as often as it was opened. */
+void cuda_events_opened(const struct cuda_call *call, uint64_t at);
 void cuda_events_made_of_another(const struct cuda_call *call, cuda_memory memory);
 
 /* `at` lies in memory that is mapped. */
@@ -52,7 +63,10 @@ void cuda_events_unmapped(cuda_address at, uint64_t bytes);
 
 void cuda_events_mark(enum cuda_space space, uint64_t number, enum snap_cuda_flag flag);
 void cuda_events_mark_memory(cuda_memory memory, enum snap_cuda_flag flag);
-void cuda_events_captured(cuda_handle stream, cuda_handle graph);
+/* Before: what is about to happen to a stream's capture. After: it went so. The capture has become this graph. */
+void cuda_events_capture(struct cuda_call *call, enum cuda_capture what, cuda_handle stream);
+void cuda_events_capture_went(const struct cuda_call *call, int result);
+void cuda_events_captured(const struct cuda_call *call, cuda_handle graph);
 void cuda_events_graph_ended(cuda_handle graph);
 void cuda_events_context_ended(cuda_handle context);
 void cuda_events_device_ended(uint32_t device);

@@ -27,7 +27,7 @@ static bool holds(const struct snap_cuda_block *block, uint64_t start, uint64_t 
     return start >= block->address && end <= block->address + block->size && can_have_parts(block->kind);
 }
 
-static void look_at(enum cuda_space space, struct snap_cuda_block *block, void *context) {
+static void look_at(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
     struct search *search = context;
     if (space == CUDA_ADDRESS && holds(block, search->start, search->end)) search->block = *block;
 }
@@ -78,7 +78,7 @@ static void cut(const struct snap_cuda_block *part, const struct ending *ending,
     cuda_counts_let_go(part->count);
 }
 
-static void end_part(enum cuda_space space, struct snap_cuda_block *record, void *context) {
+static void end_part(enum cuda_space space, const struct snap_cuda_block *record, void *context) {
     struct ending *ending = context;
     struct snap_cuda_block part;
     if (space != CUDA_PART || record->pool != ending->block) return;
@@ -104,33 +104,41 @@ static void clear(const struct snap_cuda_block *block, uint64_t start, uint64_t 
 
 /* --- assigning --- */
 
-static int assign_whole(const struct snap_cuda_block *block, uint32_t model) {
-    struct snap_cuda_block *record = cuda_blocks_at(CUDA_ADDRESS, block->address);
-    uint32_t to = record ? cuda_counts_shift(block->count, model, block->size, 1) : 0;
+static int assign_whole(struct snap_cuda_block *block, uint32_t model) {
+    uint32_t to = cuda_counts_shift(block->count, model, block->size, 1);
     if (!to) return -ENOMEM;
     cuda_counts_let_go(block->count);
-    __atomic_store_n(&record->count, to, __ATOMIC_RELEASE);
+    __atomic_store_n(&block->count, to, __ATOMIC_RELEASE);
     return 0;
 }
 
-static int assign_part(const struct snap_cuda_block *block, uint64_t start, uint64_t end, uint32_t model) {
-    struct snap_cuda_block like = *block, *record = cuda_blocks_at(CUDA_ADDRESS, block->address);
-    uint32_t to = record ? cuda_counts_shift(block->count, model, end - start, 0) : 0;
+static int assign_part(struct snap_cuda_block *block, uint64_t start, uint64_t end, uint32_t model) {
+    struct snap_cuda_block like = *block;
+    uint32_t to = cuda_counts_shift(block->count, model, end - start, 0);
     if (!to) return -ENOMEM;
-    __atomic_fetch_or(&record->flags, SNAP_CUDA_PARTS, __ATOMIC_RELAXED);
+    __atomic_fetch_or(&block->flags, SNAP_CUDA_PARTS, __ATOMIC_RELAXED);
     like.pool = block->address;
     add_part(&like, start, end, to);
     return 0;
 }
 
-static int assign(uint64_t start, uint64_t end, uint32_t model) {
-    struct search search = {.start = start, .end = end};
-    if (!find_block(&search)) return -ENXIO;
-    const struct snap_cuda_block *block = &search.block;
+static int assign_in(struct snap_cuda_block *block, uint64_t start, uint64_t end, uint32_t model) {
     clear(block, start, end);
     if (start == block->address && end == start + block->size) return assign_whole(block, model);
     if (model == cuda_counts_model(block->count)) return 0;
     return assign_part(block, start, end, model);
+}
+
+/* The block is held: whoever frees it waits, and then finds all its parts. */
+static int assign(uint64_t start, uint64_t end, uint32_t model) {
+    struct search search = {.start = start, .end = end};
+    struct cuda_hold hold;
+    if (!find_block(&search)) return -ENXIO;
+    struct snap_cuda_block *block = cuda_blocks_hold(CUDA_ADDRESS, search.block.address, &hold);
+    if (!block) return -ENXIO;
+    int result = holds(block, start, end) ? assign_in(block, start, end, model) : -ENXIO;
+    cuda_blocks_let_go(&hold);
+    return result;
 }
 
 int cuda_parts_assign(uint64_t start, uint64_t length, uint32_t model) {

@@ -1,15 +1,13 @@
-/* cuda_route.c — see cuda_route.h. The loaded objects are gone through only when a name is looked for first, and again
- * after one was unloaded. */
+/* cuda_route.c — see cuda_route.h. The loaded objects are gone through when an entry is called from a place for the
+ * first time, and again after one was unloaded. */
 #include "cuda_route.h"
 
-#include <dlfcn.h>
-#include <link.h>
 #include <string.h>
 
+#include "cuda_scope.h"
 #include "ledger.h"
 #include "os.h"
 #include "site.h"
-#include "symbol.h"
 
 #define ENTRY(side_, name_, base_, since_, per_thread_, ...)                                                           \
     {.name = #name_, .base = base_, .since = since_, .side = CUDA_##side_, .per_thread = per_thread_},
@@ -19,8 +17,7 @@ const struct cuda_entry cuda_entries[CUDA_ENTRIES] = {
 };
 
 static const cuda_hooks *all_hooks;
-static void *reals[CUDA_ENTRIES][CUDA_SLOTS];
-static uint8_t several[CUDA_ENTRIES]; /* libraries that export it */
+static void *reals[CUDA_ENTRIES][CUDA_SLOTS]; /* but for the first slot, which is bound by its callers */
 
 void cuda_route_begin(const cuda_hooks *hooks) { all_hooks = hooks; }
 
@@ -89,159 +86,109 @@ bool cuda_route_is_unknown_memory(const char *name) {
 
 /* --- objects --- */
 
-static const struct link_map *object_at(uintptr_t address) {
-    struct dl_find_object object;
-    return _dl_find_object((void *)address, &object) ? NULL : object.dlfo_link_map;
-}
-
-static const char *file_of(const struct link_map *object) {
-    const char *slash = object && object->l_name ? strrchr(object->l_name, '/') : NULL;
-    return slash ? slash + 1 : object && object->l_name ? object->l_name : "";
-}
-
 static bool has_prefix(const char *text, const char *prefix) { return !strncmp(text, prefix, strlen(prefix)); }
 
-static bool is_ours(const void *address) {
-    static const struct link_map *own;
-    if (unlikely(!own)) own = object_at((uintptr_t)&cuda_route_begin);
-    return address && object_at((uintptr_t)address) == own;
-}
-
 /* comfy-aimdo writes jumps over the first bytes of the driver's functions, and must find those. */
-bool cuda_route_is_exempt(uintptr_t code) { return has_prefix(file_of(object_at(code)), "aimdo"); }
+bool cuda_route_is_exempt(uintptr_t code) { return has_prefix(cuda_scope_file(cuda_scope_object(code)), "aimdo"); }
 
 bool cuda_route_is_driver(uintptr_t code) {
-    const char *file = file_of(object_at(code));
+    const char *file = cuda_scope_file(cuda_scope_object(code));
     return has_prefix(file, "libcuda.so") || has_prefix(file, "libnvidia-") || has_prefix(file, "libcudart") ||
            has_prefix(file, "libnvcuvid");
 }
 
-struct search {
-    const char *name;
-    const struct link_map *wanted; /* the object that a caller depends on; NULL: any */
-    void *found;
+/* --- what the exported hooks call --- */
+
+/* What was found for a call is remembered: a caller keeps the library that it is bound to, whatever is loaded later.
+ * When something was unloaded, nothing holds that was found before. `sequence` is odd while one is written, and changes
+ * when it is. */
+enum { BINDINGS = 256, BINDING_REACH = 4 };
+static struct binding {
+    uint32_t sequence, generation; /* of the code that is loaded, plus 1; 0: empty */
+    uintptr_t caller;
+    void *real;
+    uint64_t entry;
+} bindings[BINDINGS];
+
+static struct binding *binding_at(const struct binding *like, uint32_t step) {
+    uint64_t hash = (like->caller ^ like->entry << 56) * 0x9E3779B97F4A7C15u >> 32;
+    return &bindings[(hash + step) % BINDINGS];
+}
+
+static bool is_bound(const struct binding *at, const struct binding *like, void **real) {
+    uint32_t sequence = __atomic_load_n(&at->sequence, __ATOMIC_ACQUIRE);
+    bool same = __atomic_load_n(&at->generation, __ATOMIC_RELAXED) == like->generation &&
+                __atomic_load_n(&at->caller, __ATOMIC_RELAXED) == like->caller && os_load(&at->entry) == like->entry;
+    *real = __atomic_load_n(&at->real, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return same && !(sequence & 1) && os_load32(&at->sequence) == sequence;
+}
+
+static void remember(const struct binding *is) {
+    struct binding *to = binding_at(is, 0);
+    for (uint32_t step = 1; step < BINDING_REACH && os_load32(&to->generation) == is->generation; step++)
+        to = binding_at(is, step);
+    uint32_t sequence = os_load32(&to->sequence);
+    if (sequence & 1 ||
+        !__atomic_compare_exchange_n(&to->sequence, &sequence, sequence + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        return;
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    __atomic_store_n(&to->generation, is->generation, __ATOMIC_RELAXED);
+    __atomic_store_n(&to->caller, is->caller, __ATOMIC_RELAXED);
+    __atomic_store_n(&to->real, is->real, __ATOMIC_RELAXED);
+    os_store(&to->entry, is->entry);
+    __atomic_store_n(&to->sequence, sequence + 2, __ATOMIC_RELEASE);
+}
+
+/* Of several libraries the caller's own; else that which was loaded first. */
+static void *look_for(enum cuda_entry_id entry, uintptr_t caller) {
+    const char *name = cuda_entries[entry].name;
     uint32_t count;
-};
-
-/* Any address of an object leads to its link_map. */
-static const struct link_map *link_map_of(const struct dl_phdr_info *info) {
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_LOAD) return object_at(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-    return NULL;
+    void *first = cuda_scope_any(name, &count), *linked = count > 1 ? cuda_scope_linked(name, caller) : NULL;
+    return linked ? linked : first;
 }
 
-static int look_in(struct dl_phdr_info *info, size_t size, void *context) {
-    (void)size;
-    struct search *search = context;
-    const struct link_map *object = link_map_of(info);
-    if (!object || is_ours((void *)object->l_ld) || (search->wanted && object != search->wanted)) return 0;
-    void *found = (void *)symbol_find(object, search->name, NULL);
-    if (!found) return 0;
-    if (!search->found) search->found = found;
-    search->count++;
-    return search->wanted != NULL;
-}
-
-void *cuda_route_find(const char *name) {
-    struct search search = {.name = name};
-    dl_iterate_phdr(look_in, &search);
-    return search.found;
-}
-
-/* --- which of several runtimes a caller means: its own, or the one that it was linked with --- */
-
-static const char *needed_at(const struct link_map *object, uint32_t index) {
-    const char *strings = NULL;
-    for (const ElfW(Dyn) *entry = object->l_ld; entry && entry->d_tag != DT_NULL; entry++)
-        if (entry->d_tag == DT_STRTAB)
-            strings = (const char *)(entry->d_un.d_ptr < object->l_addr ? object->l_addr + entry->d_un.d_ptr
-                                                                        : entry->d_un.d_ptr);
-    for (const ElfW(Dyn) *entry = object->l_ld; strings && entry && entry->d_tag != DT_NULL; entry++)
-        if (entry->d_tag == DT_NEEDED && index-- == 0) return strings + entry->d_un.d_val;
-    return NULL;
-}
-
-struct dependency {
-    const char *file;
-    const struct link_map *found;
-};
-
-static int is_file(struct dl_phdr_info *info, size_t size, void *context) {
-    (void)size;
-    struct dependency *dependency = context;
-    const struct link_map *object = link_map_of(info);
-    if (object && !strcmp(file_of(object), dependency->file)) dependency->found = object;
-    return dependency->found != NULL;
-}
-
-static void *find_in(const struct link_map *object, const char *name) {
-    struct search search = {.name = name, .wanted = object};
-    if (object) dl_iterate_phdr(look_in, &search);
-    return search.found;
-}
-
-void *cuda_route_linked(const char *name, uintptr_t caller) {
-    const struct link_map *object = object_at(caller);
-    void *found = object ? find_in(object, name) : NULL;
-    for (uint32_t i = 0; object && !found; i++) {
-        struct dependency dependency = {.file = needed_at(object, i)};
-        if (!dependency.file) break;
-        dl_iterate_phdr(is_file, &dependency);
-        found = find_in(dependency.found, name);
-    }
-    return found;
+/* The generation is read before: what is unloaded meanwhile makes the binding one that does not hold. */
+void *cuda_route_real(enum cuda_entry_id entry, uint32_t slot, uintptr_t caller) {
+    if (slot) return __atomic_load_n(&reals[entry][slot], __ATOMIC_ACQUIRE);
+    uint32_t generation = __atomic_load_n(&site_code_generation, __ATOMIC_ACQUIRE) + 1;
+    struct binding binding = {.generation = generation, .caller = caller, .entry = entry};
+    for (uint32_t step = 0; step < BINDING_REACH; step++)
+        if (likely(is_bound(binding_at(&binding, step), &binding, &binding.real))) return binding.real;
+    binding.real = look_for(entry, caller);
+    if (binding.real) remember(&binding);
+    return binding.real;
 }
 
 /* --- slots --- */
-
-static void *find_first(enum cuda_entry_id entry) {
-    struct search search = {.name = cuda_entries[entry].name};
-    dl_iterate_phdr(look_in, &search);
-    several[entry] = search.count > 1;
-    __atomic_store_n(&reals[entry][0], search.found, __ATOMIC_RELEASE);
-    return search.found;
-}
-
-/* Libraries that are unloaded take their functions with them. */
-static void forget_unloaded(void) {
-    static uint32_t generation;
-    uint32_t now = __atomic_load_n(&site_code_generation, __ATOMIC_ACQUIRE);
-    if (likely(now == __atomic_load_n(&generation, __ATOMIC_RELAXED))) return;
-    for (uint32_t entry = 0; entry < CUDA_ENTRIES; entry++) __atomic_store_n(&reals[entry][0], NULL, __ATOMIC_RELEASE);
-    __atomic_store_n(&generation, now, __ATOMIC_RELAXED);
-}
-
-void *cuda_route_real(enum cuda_entry_id entry, uint32_t slot, uintptr_t caller) {
-    if (slot) return __atomic_load_n(&reals[entry][slot], __ATOMIC_ACQUIRE);
-    forget_unloaded();
-    void *real = __atomic_load_n(&reals[entry][0], __ATOMIC_ACQUIRE);
-    if (unlikely(!real)) real = find_first(entry);
-    void *linked = unlikely(several[entry]) ? cuda_route_linked(cuda_entries[entry].name, caller) : NULL;
-    return linked ? linked : real;
-}
 
 /* A slot whose function went with its library may be another's. */
 static bool take_slot(enum cuda_entry_id entry, uint32_t slot, void *real) {
     void *seen = __atomic_load_n(&reals[entry][slot], __ATOMIC_ACQUIRE);
     if (seen == real) return true;
-    if (seen && object_at((uintptr_t)seen)) return false;
+    if (seen && cuda_scope_object((uintptr_t)seen)) return false;
     return __atomic_compare_exchange_n(&reals[entry][slot], &seen, real, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ||
            seen == real;
 }
 
+static bool is_only_one(enum cuda_entry_id entry, const void *real) {
+    uint32_t count;
+    return cuda_scope_any(cuda_entries[entry].name, &count) == real && count == 1;
+}
+
 void *cuda_route_hook(enum cuda_entry_id entry, void *real) {
-    if (!real || is_ours(real) || !all_hooks) return real;
-    if (cuda_route_real(entry, 0, 0) == real && !several[entry]) return all_hooks[entry][0];
+    if (!real || cuda_scope_is_ours(real) || !all_hooks) return real;
+    if (is_only_one(entry, real)) return all_hooks[entry][0];
     for (uint32_t slot = 1; slot < CUDA_SLOTS; slot++)
         if (take_slot(entry, slot, real)) return all_hooks[entry][slot];
     ledger_lost(SNAP_LOST_CUDA);
     return real;
 }
 
-bool cuda_route_is_hook(const void *address) { return is_ours(address); }
+bool cuda_route_is_hook(const void *address) { return cuda_scope_is_ours(address); }
 
 void *cuda_route_without_hook(void *address) {
-    for (uint32_t entry = 0; all_hooks && is_ours(address) && entry < CUDA_ENTRIES; entry++)
+    for (uint32_t entry = 0; all_hooks && cuda_scope_is_ours(address) && entry < CUDA_ENTRIES; entry++)
         for (uint32_t slot = 0; slot < CUDA_SLOTS; slot++)
             if (all_hooks[entry][slot] == address) return cuda_route_real((enum cuda_entry_id)entry, slot, 0);
     return address;

@@ -51,14 +51,9 @@ void *cuda_route_real(enum cuda_entry_id entry, uint32_t slot, uintptr_t caller)
 /* The hook that calls `real`: it is one itself, or one of the entry's. `real` when all are taken. */
 void *cuda_route_hook(enum cuda_entry_id entry, void *real);
 
-/* What a caller itself, or a library that it was linked with, has under this name; NULL: nothing. */
-void *cuda_route_linked(const char *name, uintptr_t caller);
 bool cuda_route_is_hook(const void *address);
 /* What a hook calls; anything else as it is. */
 void *cuda_route_without_hook(void *address);
-
-/* Any function of a library that exports it, for our own questions; NULL: there is none. */
-void *cuda_route_find(const char *name);
 
 /* Whether the code at an address is exempt: it is handed no hooks. Whether it is the driver's, whose mappings are not
  * the program's. */

@@ -82,8 +82,8 @@ ENTRY(RUNTIME, cudaMemPoolExportPointer, "", 0, 0, (void *data, void *at), (data
 ENTRY(RUNTIME, cudaIpcGetMemHandle, "", 0, 0, (struct cuda_ipc_memory * handle, void *at), (handle, at), NOTHING,
       MARKED(ADDRESS, at, SNAP_CUDA_EXPORTED))
 ENTRY(RUNTIME, cudaIpcOpenMemHandle, "", 0, 0, (void **at, struct cuda_ipc_memory handle, unsigned flags),
-      (at, handle, flags), NOTHING, MADE(IMPORTED, *at, 0))
-ENTRY(RUNTIME, cudaIpcCloseMemHandle, "", 0, 0, (void *at), (at), TAKEN(ADDRESS, at), GONE)
+      (at, handle, flags), NOTHING, OPENED(*at))
+ENTRY(RUNTIME, cudaIpcCloseMemHandle, "", 0, 0, (void *at), (at), TAKEN_ONE(ADDRESS, at), GONE)
 ENTRY(RUNTIME, cudaGraphAddMemAllocNode, "", 0, 0,
       (cuda_handle * node, cuda_handle graph, const cuda_handle *after, size_t count, struct cuda_alloc_node *alloc),
       (node, graph, after, count, alloc), NOTHING, MADE_IN_GRAPH(alloc, graph))
@@ -92,19 +92,21 @@ ENTRY(RUNTIME, cudaGraphDestroy, "", 0, 0, (cuda_handle graph), (graph), NOTHING
 /* --- the runtime: the life of a device, captures, figures --- */
 ENTRY(RUNTIME, cudaDeviceReset, "", 0, 0, (void), (), DEVICE_NOW, DEVICE_ENDED(call.device))
 ENTRY(RUNTIME, cudaThreadExit, "", 0, 0, (void), (), DEVICE_NOW, DEVICE_ENDED(call.device))
-ENTRY(RUNTIME, cudaStreamBeginCapture, "", 0, 0, (cuda_handle stream, int mode), (stream, mode), NOTHING, CAPTURE(1))
-ENTRY(RUNTIME, cudaStreamBeginCapture_ptsz, "", 0, 1, (cuda_handle stream, int mode), (stream, mode), NOTHING,
-      CAPTURE(1))
+ENTRY(RUNTIME, cudaStreamBeginCapture, "", 0, 0, (cuda_handle stream, int mode), (stream, mode), CAPTURE(stream),
+      NOTHING)
+ENTRY(RUNTIME, cudaStreamBeginCapture_ptsz, "", 0, 1, (cuda_handle stream, int mode), (stream, mode), CAPTURE(stream),
+      NOTHING)
 ENTRY(RUNTIME, cudaStreamBeginCaptureToGraph, "", 0, 0,
       (cuda_handle stream, cuda_handle graph, const cuda_handle *after, const void *edges, size_t count, int mode),
-      (stream, graph, after, edges, count, mode), NOTHING, CAPTURE(1))
+      (stream, graph, after, edges, count, mode), CAPTURE(stream), NOTHING)
 ENTRY(RUNTIME, cudaStreamBeginCaptureToGraph_ptsz, "", 0, 1,
       (cuda_handle stream, cuda_handle graph, const cuda_handle *after, const void *edges, size_t count, int mode),
-      (stream, graph, after, edges, count, mode), NOTHING, CAPTURE(1))
-ENTRY(RUNTIME, cudaStreamEndCapture, "", 0, 0, (cuda_handle stream, cuda_handle *graph), (stream, graph), CAPTURE(-1),
-      CAPTURED(stream, *graph))
+      (stream, graph, after, edges, count, mode), CAPTURE(stream), NOTHING)
+ENTRY(RUNTIME, cudaStreamEndCapture, "", 0, 0, (cuda_handle stream, cuda_handle *graph), (stream, graph),
+      CAPTURE_ENDS(stream), CAPTURED(*graph))
 ENTRY(RUNTIME, cudaStreamEndCapture_ptsz, "", 0, 1, (cuda_handle stream, cuda_handle *graph), (stream, graph),
-      CAPTURE(-1), CAPTURED(stream, *graph))
+      CAPTURE_ENDS(stream), CAPTURED(*graph))
+ENTRY(RUNTIME, cudaStreamDestroy, "", 0, 0, (cuda_handle stream), (stream), STREAM_ENDS(stream), NOTHING)
 ENTRY(RUNTIME, cudaMemGetInfo, "", 0, 0, (size_t * available, size_t *total), (available, total), NOTHING,
       FIGURES(*available, *total))
 
@@ -167,7 +169,8 @@ ENTRY(DRIVER, cuMemHostUnregister, "cuMemHostUnregister", 4000, 0, (void *at), (
 ENTRY(DRIVER, cuMemCreate, "cuMemCreate", 10020, 0,
       (cuda_memory * memory, size_t bytes, const struct cuda_properties *properties, unsigned long long flags),
       (memory, bytes, properties, flags), ASKS(PHYSICAL, bytes), MADE_PHYSICAL(*memory, bytes, properties))
-ENTRY(DRIVER, cuMemRelease, "cuMemRelease", 10020, 0, (cuda_memory memory), (memory), TAKEN(HANDLE, memory), RELEASED)
+ENTRY(DRIVER, cuMemRelease, "cuMemRelease", 10020, 0, (cuda_memory memory), (memory), TAKEN_ONE(HANDLE, memory),
+      RELEASED)
 ENTRY(DRIVER, cuMemRetainAllocationHandle, "cuMemRetainAllocationHandle", 11000, 0, (cuda_memory * memory, void *at),
       (memory, at), NOTHING, RETAINED(*memory, at))
 ENTRY(DRIVER, cuMemMap, "cuMemMap", 10020, 0,
@@ -203,12 +206,11 @@ ENTRY(DRIVER, cuMemPoolExportPointer, "cuMemPoolExportPointer", 11020, 0, (void 
 ENTRY(DRIVER, cuIpcGetMemHandle, "cuIpcGetMemHandle", 4010, 0, (struct cuda_ipc_memory * handle, cuda_address at),
       (handle, at), NOTHING, MARKED(ADDRESS, at, SNAP_CUDA_EXPORTED))
 ENTRY(DRIVER, cuIpcOpenMemHandle, "cuIpcOpenMemHandle", 4010, 0,
-      (cuda_address * at, struct cuda_ipc_memory handle, unsigned flags), (at, handle, flags), NOTHING,
-      MADE(IMPORTED, *at, 0))
+      (cuda_address * at, struct cuda_ipc_memory handle, unsigned flags), (at, handle, flags), NOTHING, OPENED(*at))
 ENTRY(DRIVER, cuIpcOpenMemHandle_v2, "cuIpcOpenMemHandle", 11000, 0,
-      (cuda_address * at, struct cuda_ipc_memory handle, unsigned flags), (at, handle, flags), NOTHING,
-      MADE(IMPORTED, *at, 0))
-ENTRY(DRIVER, cuIpcCloseMemHandle, "cuIpcCloseMemHandle", 4010, 0, (cuda_address at), (at), TAKEN(ADDRESS, at), GONE)
+      (cuda_address * at, struct cuda_ipc_memory handle, unsigned flags), (at, handle, flags), NOTHING, OPENED(*at))
+ENTRY(DRIVER, cuIpcCloseMemHandle, "cuIpcCloseMemHandle", 4010, 0, (cuda_address at), (at), TAKEN_ONE(ADDRESS, at),
+      GONE)
 ENTRY(DRIVER, cuGraphAddMemAllocNode, "cuGraphAddMemAllocNode", 11040, 0,
       (cuda_handle * node, cuda_handle graph, const cuda_handle *after, size_t count, struct cuda_alloc_node *alloc),
       (node, graph, after, count, alloc), NOTHING, MADE_IN_GRAPH(alloc, graph))
@@ -235,24 +237,27 @@ ENTRY(DRIVER, cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", 11000, 0, (
       DEVICE_ENDED(device))
 ENTRY(DRIVER, cuDevicePrimaryCtxRelease_v2, "cuDevicePrimaryCtxRelease", 11000, 0, (int device), (device), NOTHING,
       PRIMARY_RELEASED(device))
-ENTRY(DRIVER, cuStreamBeginCapture, "cuStreamBeginCapture", 10000, 0, (cuda_handle stream), (stream), NOTHING,
-      CAPTURE(1))
-ENTRY(DRIVER, cuStreamBeginCapture_ptsz, "cuStreamBeginCapture", 10000, 1, (cuda_handle stream), (stream), NOTHING,
-      CAPTURE(1))
+ENTRY(DRIVER, cuStreamBeginCapture, "cuStreamBeginCapture", 10000, 0, (cuda_handle stream), (stream), CAPTURE(stream),
+      NOTHING)
+ENTRY(DRIVER, cuStreamBeginCapture_ptsz, "cuStreamBeginCapture", 10000, 1, (cuda_handle stream), (stream),
+      CAPTURE(stream), NOTHING)
 ENTRY(DRIVER, cuStreamBeginCapture_v2, "cuStreamBeginCapture", 10010, 0, (cuda_handle stream, int mode), (stream, mode),
-      NOTHING, CAPTURE(1))
+      CAPTURE(stream), NOTHING)
 ENTRY(DRIVER, cuStreamBeginCapture_v2_ptsz, "cuStreamBeginCapture", 10010, 1, (cuda_handle stream, int mode),
-      (stream, mode), NOTHING, CAPTURE(1))
+      (stream, mode), CAPTURE(stream), NOTHING)
 ENTRY(DRIVER, cuStreamBeginCaptureToGraph, "cuStreamBeginCaptureToGraph", 12030, 0,
       (cuda_handle stream, cuda_handle graph, const cuda_handle *after, const void *edges, size_t count, int mode),
-      (stream, graph, after, edges, count, mode), NOTHING, CAPTURE(1))
+      (stream, graph, after, edges, count, mode), CAPTURE(stream), NOTHING)
 ENTRY(DRIVER, cuStreamBeginCaptureToGraph_ptsz, "cuStreamBeginCaptureToGraph", 12030, 1,
       (cuda_handle stream, cuda_handle graph, const cuda_handle *after, const void *edges, size_t count, int mode),
-      (stream, graph, after, edges, count, mode), NOTHING, CAPTURE(1))
+      (stream, graph, after, edges, count, mode), CAPTURE(stream), NOTHING)
 ENTRY(DRIVER, cuStreamEndCapture, "cuStreamEndCapture", 10000, 0, (cuda_handle stream, cuda_handle *graph),
-      (stream, graph), CAPTURE(-1), CAPTURED(stream, *graph))
+      (stream, graph), CAPTURE_ENDS(stream), CAPTURED(*graph))
 ENTRY(DRIVER, cuStreamEndCapture_ptsz, "cuStreamEndCapture", 10000, 1, (cuda_handle stream, cuda_handle *graph),
-      (stream, graph), CAPTURE(-1), CAPTURED(stream, *graph))
+      (stream, graph), CAPTURE_ENDS(stream), CAPTURED(*graph))
+ENTRY(DRIVER, cuStreamDestroy, "cuStreamDestroy", 2000, 0, (cuda_handle stream), (stream), STREAM_ENDS(stream), NOTHING)
+ENTRY(DRIVER, cuStreamDestroy_v2, "cuStreamDestroy", 4000, 0, (cuda_handle stream), (stream), STREAM_ENDS(stream),
+      NOTHING)
 ENTRY(DRIVER, cuMemGetInfo_v2, "cuMemGetInfo", 3020, 0, (size_t * available, size_t *total), (available, total),
       NOTHING, FIGURES(*available, *total))
 

@@ -2,35 +2,48 @@
  * In: the program's calls, and those of libraries. Out: the same calls to the real functions, and what they did, to
  * cuda_events.c. Results are never changed, but for addresses that resolvers hand out. CUDA itself calls entries from
  * within others: only the outermost call of a thread counts. */
+#include <errno.h>
+
 #include "cuda_abi.h"
 #include "cuda_counts.h"
 #include "cuda_device.h"
 #include "cuda_events.h"
 #include "cuda_route.h"
+#include "cuda_scope.h"
 #include "ledger.h"
 #include "process.h"
 
 #define HOOK __attribute__((visibility("default")))
 
-static __thread uint32_t depth __attribute__((tls_model("initial-exec")));
+/* What called the thread's outermost hook, while it runs; slot 0: none does. */
+static __thread struct caller outermost __attribute__((tls_model("initial-exec")));
+
+/* A hook that was left by longjmp, or by the end of its thread, is no outer one. */
+static bool is_within(uintptr_t slot) { return unlikely(outermost.slot) && !stack_has_left_call(&outermost, slot); }
 
 /* What to call; NULL: the process has no such function. */
 static void *begin(struct cuda_call *call, enum cuda_entry_id entry, uint32_t slot, struct caller caller) {
+    int error = errno;
     void *real = cuda_route_real(entry, slot, caller.address);
     call->caller = caller;
-    call->outer = real && !depth && process_tracked();
-    call->removes = call->found = false;
+    call->outermost = !is_within(caller.slot);
+    call->outer = real && call->outermost && process_tracked();
+    call->per_thread = cuda_entries[entry].per_thread;
+    call->removes = call->found = call->kept = false;
     call->asked = 0;
-    depth++;
+    call->captured = CUDA_NO_CAPTURE;
+    if (call->outermost) outermost = caller;
+    errno = error;
     return real;
 }
 
 static int end(struct cuda_call *call, int result) {
-    if (call->outer && result) {
-        cuda_events_stays(call);
+    if (call->outer) {
+        if (result) cuda_events_stays(call);
         if (result == CUDA_OUT_OF_MEMORY && call->asked) cuda_events_refused(call);
+        if (call->captured) cuda_events_capture_went(call, result);
     }
-    depth--;
+    if (call->outermost) outermost.slot = 0;
     return result;
 }
 
@@ -41,7 +54,7 @@ typedef int resolver(const char *, void **, int, uint64_t, int *);
 /* A newer CUDA may mean another function by the name. It does not where it still gives the same one for the newest
  * version that is known. */
 static bool means_the_same(const char *symbol, const void *found, uint64_t flags) {
-    resolver *ask = (resolver *)cuda_route_find("cuGetProcAddress_v2");
+    resolver *ask = (resolver *)cuda_scope_any("cuGetProcAddress_v2", NULL);
     void *known = NULL;
     int status;
     return ask && !ask(symbol, &known, CUDA_VERSION_KNOWN, flags, &status) && known == found;
@@ -70,7 +83,7 @@ static void answered(const struct cuda_call *call, const char *symbol, void **fo
 
 static int runtime_version(void) {
     int version = 0;
-    int (*ask)(int *) = (int (*)(int *))cuda_route_find("cudaRuntimeGetVersion");
+    int (*ask)(int *) = (int (*)(int *))cuda_scope_any("cudaRuntimeGetVersion", NULL);
     return ask && !ask(&version) ? version : CUDA_VERSION_KNOWN;
 }
 
@@ -95,24 +108,28 @@ static int runtime_version(void) {
     (void)((node)->type == CUDA_NODE_ALLOC ? cuda_events_made_in_graph(&call, &(node)->alloc, graph) : (void)0)
 #define MADE_POOL(pool, properties) cuda_events_made_pool(&call, pool, properties)
 #define MADE_PHYSICAL(memory, size, properties) cuda_events_made_physical(&call, memory, size, properties)
+#define OPENED(number) cuda_events_opened(&call, (uint64_t)(number))
 #define MADE_OF_ANOTHER(memory) cuda_events_made_of_another(&call, memory)
 #define RETAINED(memory, at) cuda_events_retained(&call, memory, (cuda_address)(at))
 #define RELEASED cuda_events_released(&call)
 #define MAPPED(at, size, memory) cuda_events_mapped(&call, at, size, memory)
 #define UNMAPPED(at, size) cuda_events_unmapped(at, size)
 #define TAKEN(space, number) cuda_events_take(&call, CUDA_##space, (uint64_t)(number))
+#define TAKEN_ONE(space, number) cuda_events_take_one(&call, CUDA_##space, (uint64_t)(number))
 #define GONE cuda_events_gone(&call)
 #define GONE_IN_STREAM(stream) cuda_events_gone_in(&call, stream)
 #define MARKED(space, number, flag) cuda_events_mark(CUDA_##space, (uint64_t)(number), flag)
 #define MARKED_MEMORY(memory, flag) cuda_events_mark_memory(memory, flag)
 #define GRAPH_ENDED(graph) cuda_events_graph_ended(graph)
 #define CONTEXT_ENDED(context) cuda_events_context_ended(context)
-#define DEVICE_NOW (call.device = cuda_device_now().device)
+#define DEVICE_NOW (call.device = cuda_device_of_thread(call.caller.address))
 #define DEVICE_ENDED(device) cuda_events_device_ended((uint32_t)(device))
 #define PRIMARY_IS(device, context) cuda_device_primary((uint32_t)(device), context)
 #define PRIMARY_RELEASED(device) cuda_events_primary_released((uint32_t)(device))
-#define CAPTURE(change) cuda_device_capture(change)
-#define CAPTURED(stream, graph) cuda_events_captured(stream, graph)
+#define CAPTURE(stream) cuda_events_capture(&call, CUDA_CAPTURE_BEGINS, stream)
+#define CAPTURE_ENDS(stream) cuda_events_capture(&call, CUDA_CAPTURE_ENDS, stream)
+#define STREAM_ENDS(stream) cuda_events_capture(&call, CUDA_STREAM_ENDS, stream)
+#define CAPTURED(graph) cuda_events_captured(&call, graph)
 #define FIGURES(available, total) cuda_device_figures(available, total)
 #define ANSWERED(symbol, found, version, flags) answered(&call, symbol, found, version, flags)
 #define ANSWERED_BY_RUNTIME(symbol, found, flags) answered(&call, symbol, found, runtime_version(), flags)
@@ -124,10 +141,15 @@ static int runtime_version(void) {
         struct cuda_call call;                                                                                         \
         void *real = begin(&call, CUDA_ENTRY_##name, slot, CALLER);                                                    \
         if (unlikely(!real)) return end(&call, CUDA_NO_SUCH_SYMBOL);                                                   \
+        int error = errno;                                                                                             \
         if (likely(call.outer)) before;                                                                                \
+        errno = error;                                                                                                 \
         int result = ((int(*) parameters)real)arguments;                                                               \
+        error = errno;                                                                                                 \
         if (likely(!result) && (always || call.outer)) after;                                                          \
-        return end(&call, result);                                                                                     \
+        end(&call, result);                                                                                            \
+        errno = error;                                                                                                 \
+        return result;                                                                                                 \
     }
 #define THREE(name, parameters, arguments, before, after, always)                                                      \
     HOOK int name parameters;                                                                                          \

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cuda_route.h"
+#include "cuda_scope.h"
 #include "os.h"
 #include "symbol.h"
 
@@ -29,11 +30,26 @@ struct answer {
 __attribute__((visibility("hidden"))) struct answer hook_answer_dlsym(void *handle, const char *name,
                                                                       const char *version, uintptr_t caller);
 
+static void *nothing(void *handle, const char *name) {
+    (void)handle, (void)name;
+    return NULL;
+}
+
+static void *no_version(void *handle, const char *name, const char *version) {
+    (void)version;
+    return nothing(handle, name);
+}
+
+static void find_nothing(void) {
+    __atomic_store_n(&hook_next_dlvsym, no_version, __ATOMIC_RELEASE);
+    __atomic_store_n(&hook_next_dlsym, nothing, __ATOMIC_RELEASE);
+}
+
 /* libc's own dlvsym finds whatever comes next behind us: libc's dlsym, or that of another library that wraps it. Before
  * glibc 2.34 they were another library's, and had another version. */
 void hook_find_dlsym(void) {
     struct dl_find_object libc;
-    if (_dl_find_object((void *)gnu_get_libc_version, &libc)) __builtin_trap(); /* we run in it */
+    if (_dl_find_object((void *)gnu_get_libc_version, &libc)) return find_nothing(); /* but we run in it */
     versioned_lookup *own = (versioned_lookup *)symbol_find(libc.dlfo_link_map, "dlvsym", NULL);
     static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.2.5"};
     lookup *next = NULL;
@@ -50,14 +66,21 @@ static void *look_up(void *handle, const char *name, const char *version) {
     return version ? hook_next_dlvsym(handle, name, version) : hook_next_dlsym(handle, name);
 }
 
-/* The search found us, who are there in every process. What would it have found: a library that the caller was linked
- * with, and that others need not see; or what comes behind us. If nothing, dlerror has the message for it. */
+/* The search found us, who are there in every process. What would it have found: what comes behind us, and if that is
+ * nothing, a library that was loaded with the caller, and that others need not see. dlerror says what dlsym says. */
+static void *found_without_us(void *handle, const char *name, const char *version, uintptr_t caller) {
+    void *seen = look_up(RTLD_NEXT, name, version);
+    void *linked = !seen && handle == RTLD_DEFAULT ? cuda_scope_linked(name, caller) : NULL;
+    if (linked) dlerror();
+    return seen ? seen : linked;
+}
+
 static struct answer instead_of_ours(int entry, void *handle, const char *name, const char *version, uintptr_t caller,
                                      void *ours) {
-    void *real = handle == RTLD_DEFAULT ? cuda_route_linked(name, caller) : NULL;
-    if (!real) real = look_up(RTLD_NEXT, name, version);
+    void *real = found_without_us(handle, name, version, caller);
     if (!real || cuda_route_is_exempt(caller)) return (struct answer){real, 1};
-    return (struct answer){cuda_route_real((enum cuda_entry_id)entry, 0, caller) ? ours : real, 1};
+    bool same = cuda_route_real((enum cuda_entry_id)entry, 0, caller) == real;
+    return (struct answer){same ? ours : cuda_route_hook((enum cuda_entry_id)entry, real), 1};
 }
 
 struct answer hook_answer_dlsym(void *handle, const char *name, const char *version, uintptr_t caller) {

@@ -213,6 +213,15 @@ bool stack_has_left(uintptr_t inner, uintptr_t slot) {
     return self && has_left(self, inner, slot);
 }
 
+bool stack_has_left_call(const struct caller *inner, uintptr_t slot) {
+    static __thread struct own_stack unknown __attribute__((tls_model("initial-exec"))); /* where no stacks are kept */
+    struct stack *self = account_self->stack;
+    struct own_stack *own = self ? &self->own : &unknown;
+    bool deeper = slot < inner->slot && own_stack_has(own, inner->slot) && own_stack_has(own, slot);
+    if (deeper) return *(const uintptr_t *)inner->slot != inner->address;
+    return self ? has_left(self, inner->slot, slot) : slot >= inner->slot && !on_alternate_stack();
+}
+
 static bool is_at_work(const struct stack *self, uintptr_t slot) {
     return unlikely(self->busy) && !has_left(self, self->busy, slot);
 }

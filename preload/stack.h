@@ -33,6 +33,8 @@ bool stack_is_interrupted(void);
 
 /* Whether the calling thread's hook whose slot was `inner` is gone for good, seen from one with `slot`. */
 bool stack_has_left(uintptr_t inner, uintptr_t slot);
+/* The same where it is known what called that hook: what was called deeper since has written over it. */
+bool stack_has_left_call(const struct caller *inner, uintptr_t slot);
 
 /* After memory was unmapped, or made inaccessible: it may have been next to a stack. */
 extern uint32_t stack_unmappings;

@@ -7,6 +7,7 @@
 
 #include "abi.h"
 #include "cuda_abi.h"
+#include "simcuda.h"
 
 #define D(name, ...) int name(__VA_ARGS__);
 D(cuInit, unsigned)
@@ -41,6 +42,8 @@ D(cuMemUnmap, CUdeviceptr, size_t)
 D(cuStreamCreate, CUstream *, unsigned)
 D(cuStreamBeginCapture_v2, CUstream, int)
 D(cuStreamEndCapture, CUstream, CUgraph *)
+D(cuStreamQuery, CUstream)
+D(cuStreamDestroy_v2, CUstream)
 D(cuGraphCreate, CUgraph *, unsigned)
 D(cuGraphDestroy, CUgraph)
 D(cuGraphAddMemAllocNode, CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUDA_MEM_ALLOC_NODE_PARAMS *)
@@ -179,6 +182,79 @@ static void graphs(void) {
     EXPECT("totals.cuda.live_bytes", 3 * MIB);
 }
 
+/* An end that fails ends no other's capture; a capture ends with its stream, and with its context. While there is one,
+ * what its stream gets is a node of a graph, and the driver is not asked. */
+static void captures(void) {
+    CUstream streams[4], other;
+    CUcontext own, first = first_context();
+    CUdeviceptr at;
+    CUgraph graph;
+    abi_find();
+    OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    for (int i = 0; i < 4; i++) OK(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+    OK(cuStreamBeginCapture_v2(streams[0], CU_CAPTURE_RELAXED));
+    MUST(cuStreamBeginCapture_v2(streams[0], CU_CAPTURE_RELAXED) != 0);
+    MUST(cuStreamEndCapture(other, &graph) != 0);
+    sim_count_reset();
+    OK(cuMemAllocAsync(&at, 5 * MIB, streams[0]));
+    OK(cuMemAllocAsync(&at, 7 * MIB, other));
+    MUST(sim_count("cuMemGetInfo_v2") == 0);
+    OK(cuStreamBeginCapture_v2(streams[1], CU_CAPTURE_RELAXED));
+    OK(cuStreamDestroy_v2(streams[1]));
+    OK(cuStreamBeginCapture_v2(streams[2], CU_CAPTURE_RELAXED));
+    MUST(cuStreamQuery(streams[2]) != 0); /* which makes the capture invalid: its end fails, and ends it */
+    MUST(cuStreamEndCapture(streams[2], &graph) != 0);
+    OK(cuStreamEndCapture(streams[0], &graph));
+    OK(cuCtxCreate_v2(&own, 0, 0));
+    OK(cuStreamCreate(&streams[3], CU_STREAM_NON_BLOCKING));
+    OK(cuStreamBeginCapture_v2(streams[3], CU_CAPTURE_RELAXED));
+    OK(cuCtxDestroy_v2(own));
+    OK(cuCtxSetCurrent(first));
+    sim_count_reset();
+    OK(cuMemAlloc_v2(&at, 100 * MIB));
+    if (has_memstow) MUST(sim_count("cuMemGetInfo_v2") == 1);
+    LIVE("graph", 5 * MIB);
+    LIVE("pool", 7 * MIB);
+}
+
+/* What the driver says is about the device of the thread's context, whose memory ever is made. */
+static void figures(void) {
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 1}};
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 1}};
+    CUmemoryPool pool;
+    CUdeviceptr at;
+    CUmemGenericAllocationHandle handle;
+    first_context();
+    sim_set_capacity(0, (size_t)3 << 30);
+    OK(cuMemPoolCreate(&pool, &props));
+    OK(cuMemAllocFromPoolAsync(&at, 2 * MIB, pool, NULL));
+    OK(cuMemCreate(&handle, 100 * MIB, &prop, 0));
+    EXPECT("cuda.devices[device=1].live_bytes", 102 * MIB);
+    EXPECT("cuda.devices[device=0].total_bytes", (size_t)3 << 30);
+}
+
+/* The reset of a device leaves another's physical memory, and its handle. It is that of the device that the thread has
+ * chosen, also while it has no context there. */
+static void resets(void) {
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 1}};
+    CUmemGenericAllocationHandle handle;
+    CUdeviceptr at;
+    first_context();
+    OK(cuMemCreate(&handle, 4 * MIB, &prop, 0));
+    OK(cudaSetDevice(0));
+    OK(cudaDeviceReset());
+    OK(cuMemRelease(handle));
+    LIVE("vmm", 0);
+    EXPECT("cuda.foreign_frees", 0);
+    first_context();
+    OK(cuMemAlloc_v2(&at, 8 * MIB));
+    OK(cuCtxSetCurrent(NULL));
+    OK(cudaSetDevice(2));
+    OK(cuCtxSetCurrent(NULL));
+    OK(cudaDeviceReset());
+    LIVE("device", 8 * MIB);
+}
+
 /* Of a context that ends only what is its own goes; a reset takes all of the device. */
 static void contexts(void) {
     CUcontext own;
@@ -305,9 +381,10 @@ int main(int count, char **arguments) {
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = {{"frees", frees},   {"physical", physical}, {"pinned", pinned}, {"arrays", arrays},
-                 {"graphs", graphs}, {"contexts", contexts}, {"pools", pools},   {"refused", refused},
-                 {"forks", forks},   {"owners", owners}};
+    } cases[] = {{"frees", frees},   {"physical", physical}, {"pinned", pinned},     {"arrays", arrays},
+                 {"graphs", graphs}, {"contexts", contexts}, {"pools", pools},       {"refused", refused},
+                 {"forks", forks},   {"owners", owners},     {"captures", captures}, {"figures", figures},
+                 {"resets", resets}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (count < 2)
             puts(cases[i].name);

@@ -65,6 +65,34 @@ Test(cuda_blocks, random_operations, .init = begin) {
     }
 }
 
+static void add_block(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
+    (void)space;
+    *(uint64_t *)context += block->size;
+}
+
+static bool is_five(const struct snap_cuda_block *block, const void *context) {
+    (void)context;
+    return block->size == 5;
+}
+
+Test(cuda_blocks, only_what_it_is_thought_to_be_is_taken, .init = begin) {
+    struct snap_cuda_block five = some(4096, 5), six = some(8192, 6), out;
+    struct cuda_hold hold;
+    cr_assert(cuda_blocks_add(CUDA_ADDRESS, &five) && cuda_blocks_add(CUDA_ADDRESS, &six));
+    cr_assert_not(cuda_blocks_take_if(CUDA_ADDRESS, 8192, is_five, NULL, &out));
+    cr_assert(cuda_blocks_take_if(CUDA_ADDRESS, 4096, is_five, NULL, &out) && out.size == 5);
+    cr_assert_not(cuda_blocks_take_if(CUDA_ADDRESS, 4096, is_five, NULL, &out));
+    struct snap_cuda_block *held = cuda_blocks_hold(CUDA_ADDRESS, 8192, &hold);
+    cr_assert(held && held->size == 6);
+    held->users = 3;
+    uint64_t listed = 0;
+    cuda_blocks_all(add_block, &listed);
+    cr_assert_eq(listed, 6, "also while it is held");
+    cuda_blocks_let_go(&hold);
+    cr_assert_null(cuda_blocks_hold(CUDA_ADDRESS, 4096, &hold));
+    cr_assert(cuda_blocks_find(CUDA_ADDRESS, 8192, &out) && out.users == 3);
+}
+
 enum { THREADS = 4, EACH = 60000 };
 
 /* Each thread has addresses of its own, as threads that allocate have; they share counters. */
@@ -98,11 +126,6 @@ static uint64_t live_of_sites(void) {
     uint64_t sum = 0;
     cuda_counts_visit(add_live, &sum);
     return sum;
-}
-
-static void add_block(enum cuda_space space, struct snap_cuda_block *block, void *context) {
-    (void)space;
-    *(uint64_t *)context += block->size;
 }
 
 Test(cuda_blocks, threads, .init = begin) {
@@ -190,6 +213,49 @@ Test(cuda_parts, a_whole_block_changes_hands, .init = begin) {
     cr_assert_eq(shares.blocks, 1);
     cr_assert_eq(cuda_parts_assign(at, 4096, 0), 0);
     cr_assert(share_of(0) == 4096 && share_of(b) == 0);
+}
+
+/* Segments come and go on one thread while another one says whose they are: whole, and in parts. */
+enum { SEGMENTS = 2, SEGMENT = 1 << 20, ASSIGNED = 20000, OTHERS = 20000 };
+static bool assigned_enough;
+
+static uint64_t segment_at(uint32_t n) { return 0x700000000000 + (uint64_t)n * 2 * SEGMENT; }
+
+static void *segments_come_and_go(void *context) {
+    for (uint32_t n = 0; !__atomic_load_n(&assigned_enough, __ATOMIC_RELAXED); n = (n + 1) % SEGMENTS) {
+        struct snap_cuda_block block;
+        add_segment(segment_at(n), SEGMENT);
+        for (volatile int turn = 0; turn < 20000; turn++)
+            ;
+        cr_assert(cuda_blocks_take(CUDA_ADDRESS, segment_at(n), &block), "whoever holds it is awaited");
+        uint64_t parts = block.flags & SNAP_CUDA_PARTS ? cuda_parts_end(&block) : 0;
+        cuda_counts_remove(block.count, block.size - parts, 1);
+    }
+    return context;
+}
+
+Test(cuda_parts, of_blocks_that_end_meanwhile, .init = begin) {
+    uint32_t models[] = {model("a"), model("b"), 0};
+    pthread_t thread;
+    unsigned seed = 3;
+    for (uint64_t i = 1; i <= OTHERS; i++) { /* so that looking for parts takes a while */
+        struct snap_cuda_block other = some(0x600000000000 + i * 4096, 0);
+        cr_assert(cuda_blocks_add(CUDA_ADDRESS, &other));
+    }
+    pthread_create(&thread, NULL, segments_come_and_go, NULL);
+    for (int i = 0; i < ASSIGNED; i++) {
+        uint64_t at = segment_at((uint32_t)rand_r(&seed) % SEGMENTS);
+        uint64_t start = rand_r(&seed) % 2 ? SEGMENT / 4 : 0, length = start ? SEGMENT / 4 : SEGMENT;
+        int result = cuda_parts_assign(at + start, length, models[rand_r(&seed) % 3]);
+        cr_assert(result == 0 || result == -ENXIO);
+    }
+    __atomic_store_n(&assigned_enough, true, __ATOMIC_RELAXED);
+    pthread_join(thread, NULL);
+    for (int i = 0; i < 3; i++) cr_assert_eq(share_of(models[i]), 0);
+    uint64_t left = 0;
+    cuda_blocks_all(add_block, &left);
+    cr_assert_eq(left, 0);
+    cr_assert_eq(cuda_counts_head()->live, 0);
 }
 
 /* --- many runs --- */

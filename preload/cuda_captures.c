@@ -1,0 +1,74 @@
+/* cuda_captures.c — see cuda_captures.h. By stream and not by a number alone: an end that fails, because the stream was
+ * not being captured, must not end another's. One for which there was no room in the list never ends: then the driver
+ * is asked for nothing any more. */
+#include "cuda_captures.h"
+
+#include <string.h>
+
+#include "cuda_counts.h"
+#include "lock.h"
+#include "os.h"
+
+enum { CAPTURES_MOST = 64 };
+static struct capture {
+    cuda_handle stream; /* NULL: none */
+    struct cuda_place place;
+} captures[CAPTURES_MOST];
+static uint32_t count;
+static struct lock changing;
+
+bool cuda_captures_any(void) { return __atomic_load_n(&count, __ATOMIC_ACQUIRE) != 0; }
+
+static void add_to_count(int change) {
+    uint32_t now = __atomic_add_fetch(&count, (uint32_t)change, __ATOMIC_ACQ_REL);
+    cuda_counts_head()->captures = now;
+}
+
+void cuda_captures_begin(cuda_handle stream, const struct cuda_place *place) {
+    add_to_count(1);
+    if (!lock_wait(&changing)) return;
+    for (int i = 0; i < CAPTURES_MOST; i++)
+        if (!captures[i].stream) {
+            captures[i] = (struct capture){stream, *place};
+            break;
+        }
+    lock_let_go(&changing);
+}
+
+typedef bool is_over(const struct capture *capture, const struct capture *like);
+
+static void end_those(is_over *over, struct capture like, int most) {
+    if (!cuda_captures_any() || !lock_wait(&changing)) return;
+    for (int i = 0; i < CAPTURES_MOST && most; i++)
+        if (captures[i].stream && over(&captures[i], &like)) {
+            captures[i].stream = NULL;
+            add_to_count(-1);
+            most--;
+        }
+    lock_let_go(&changing);
+}
+
+static bool is_of_stream(const struct capture *capture, const struct capture *like) {
+    return capture->stream == like->stream;
+}
+
+static bool is_of_context(const struct capture *capture, const struct capture *like) {
+    if (like->place.context) return capture->place.context == like->place.context;
+    return capture->place.device == like->place.device;
+}
+
+void cuda_captures_end(cuda_handle stream) { end_those(is_of_stream, (struct capture){.stream = stream}, 1); }
+
+void cuda_captures_end_stream(cuda_handle stream) {
+    end_those(is_of_stream, (struct capture){.stream = stream}, CAPTURES_MOST);
+}
+
+void cuda_captures_end_context(cuda_handle context, uint32_t device) {
+    end_those(is_of_context, (struct capture){.place = {context, device}}, CAPTURES_MOST);
+}
+
+void cuda_captures_abandon(void) {
+    memset(captures, 0, sizeof captures);
+    count = 0;
+    changing = (struct lock){0};
+}
