@@ -141,6 +141,20 @@ struct image cuda_view(const struct image *image) {
     return view;
 }
 
+size_t cuda_every_count(const struct image *image) { return image->total_count + image->cuda.site_count; }
+
+bool cuda_every_total(const struct image *image, size_t index, struct total *out) {
+    if (index < image->total_count) {
+        *out = image->totals[index];
+        return true;
+    }
+    index -= image->total_count;
+    uint32_t kind = image->cuda.sites[index].kind;
+    *out = image->cuda.totals[index];
+    if (kind == SNAP_CUDA_PINNED) out->class = SNAP_HOST;
+    return snap_cuda_on_device(kind) || kind == SNAP_CUDA_PINNED;
+}
+
 void cuda_view_end(struct image *view) { free(view->totals); }
 
 static void add_share(const struct image *image, struct cuda_share *shares, uint32_t id, uint32_t kind,

@@ -25,6 +25,11 @@ bool cuda_kind_is_shown(uint32_t kind);
 struct image cuda_view(const struct image *image);
 void cuda_view_end(struct image *view);
 
+/* The totals of host memory and mappings, and then those of CUDA memory that an owner may leave behind: of devices
+ * (class SNAP_ON_CUDA), and pinned host memory (SNAP_HOST). False: there is none at this index. */
+size_t cuda_every_count(const struct image *image);
+bool cuda_every_total(const struct image *image, size_t index, struct total *out);
+
 /* What an owner has on devices, and in pinned host memory. */
 struct cuda_share {
     uint64_t device_bytes, device_blocks, pinned_bytes;

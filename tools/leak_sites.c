@@ -1,5 +1,6 @@
 /* leak_sites.c — see leak_sites.h. */
 #include "leak_sites.h"
+#include "cuda_image.h"
 #include "stacks.h"
 
 #include <stdio.h>
@@ -281,6 +282,8 @@ uint64_t leak_path_of(const char *text) {
     return hash;
 }
 
+uint64_t leak_path_on_cuda(uint64_t path) { return path ^ UINT64_C(0xc4ceb9fe1a85ec53); }
+
 static int know(struct leak_sites *self, const struct image *image, struct known *known) {
     if (find_runs(self, image) < 0 || make_room_for_name(self) < 0 || know_tags(self, image, known) < 0) return -1;
     note_policies(self, image);
@@ -303,9 +306,11 @@ static int add_total(struct leak_sites *self, const struct image *image, const s
         module = total->module <= image->module_count ? total->module : 0;
         path = known->stacks[stack] ? known->stacks[stack] : known->modules[module];
     }
+    if (total->class == SNAP_ON_CUDA) path = leak_path_on_cuda(path);
     struct leak_site *site = leak_sites_find(self, whose.model, whose.node, path);
     if (!site) return -1;
     if (bytes || !site->stack) site->stack = stack, site->module = module;
+    site->on_cuda = total->class == SNAP_ON_CUDA;
     site->live_bytes += bytes;
     site->live_blocks += blocks;
     if (whose.run == RUN_NONE) return 0;
@@ -322,15 +327,17 @@ static int prepare(struct leak_sites *self, const struct image *image) {
         struct leak_site *site = &self->list[i];
         site->live_bytes = site->live_blocks = site->stack = site->module = 0;
     }
-    while (room < image->total_count) room *= 2;
+    while (room < cuda_every_count(image)) room *= 2;
     return room > self->room ? grow(self, room) : 0;
 }
 
 int leak_sites_read(struct leak_sites *self, const struct image *image) {
     struct known known = {0};
     int result = prepare(self, image) < 0 || know(self, image, &known) < 0 ? -1 : 0;
-    for (size_t i = 0; result == 0 && i < image->total_count; i++)
-        result = add_total(self, image, &known, &image->totals[i]);
+    for (size_t i = 0; result == 0 && i < cuda_every_count(image); i++) {
+        struct total total;
+        if (cuda_every_total(image, i, &total)) result = add_total(self, image, &known, &total);
+    }
     free(known.tags);
     free(known.stacks);
     free(known.modules);

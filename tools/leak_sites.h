@@ -19,7 +19,8 @@ struct leak_site {
     uint32_t model, node; /* names; 0: none */
     uint32_t stack;       /* of the last image; 0: none was recorded */
     uint32_t module;      /* 1 + id, the same */
-    uint64_t path;        /* what the stack is, in any image */
+    uint64_t path;        /* what the stack is, in any image; one of host memory is another than one of CUDA's */
+    bool on_cuda;         /* memory of CUDA devices */
     uint64_t live_bytes, live_blocks;
     uint64_t last_bytes, last_blocks; /* at the last point */
 };
@@ -68,8 +69,9 @@ int leak_sites_point(struct leak_sites *self, const struct image *image);
 int leak_entries_sort(struct leak_entries *entries, size_t sites, uint32_t points);
 /* The first of a site, or where it would be. */
 size_t leak_entries_first(const struct leak_entries *entries, uint32_t site);
-/* The path of what has no call stack, by the name of its module. */
+/* The path of what has no call stack, by the name of its module; that of memory on CUDA devices for it. */
 uint64_t leak_path_of(const char *module);
+uint64_t leak_path_on_cuda(uint64_t path);
 int leak_entries_add(struct leak_entries *entries, uint32_t site, struct leak_change change);
 /* The site of these names and that path, made if there is none. NULL: no memory. */
 struct leak_site *leak_sites_find(struct leak_sites *self, uint32_t model, uint32_t node, uint64_t path);

@@ -63,8 +63,9 @@ static void end_search(struct search *search) {
 /* What an owner had at call stacks that were forgotten is counted without one (preload/fold.c). */
 static int find_forgotten(struct search *search, const struct leak_finding *finding) {
     const struct leaks *leaks = search->leaks;
-    const struct leak_site *site =
-        leak_sites_look(leaks->sites, finding->model, finding->node, leak_path_of(image_module_name(leaks->image, 0)));
+    uint64_t path = leak_path_of(image_module_name(leaks->image, 0));
+    if (finding->site != LEAK_NO_SITE && leaks->sites->list[finding->site].on_cuda) path = leak_path_on_cuda(path);
+    const struct leak_site *site = leak_sites_look(leaks->sites, finding->model, finding->node, path);
     search->forgotten.count = 0;
     search->left_rule.forgotten_count = 0;
     if (!leaks->image->header.lost[SNAP_LOST_FOLDED] || !site || finding->site == LEAK_NO_SITE) return 0;

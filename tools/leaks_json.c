@@ -118,6 +118,7 @@ static void json_finding(struct json *json, const struct leaks *self, struct jso
     json_number(json, "grew", judged->grew);
     json_string(json, "judged_by", finding->by_readings ? "readings" : "runs");
     json_bool(json, "retired", finding->is_retired);
+    json_bool(json, "on_cuda", site && site->on_cuda);
     json_run_name(json, "oldest_run", self, finding->oldest);
     json_run_name(json, "newest_run", self, finding->newest);
     json_holders(json, leaks_holders(self, finding->model));

@@ -1,4 +1,5 @@
 /* leaks_retired.c — what owners that are gone left behind, where it was allocated, and who holds it; see leaks.h. */
+#include "cuda_image.h"
 #include "leaks.h"
 #include "stacks.h"
 #include "trace_lines.h"
@@ -58,8 +59,9 @@ struct had {
 /* By index of the owner. NULL: no memory. */
 static struct had *sum_owners(const struct image *image) {
     struct had *had = calloc(image->owner_count + 1, sizeof *had);
-    for (size_t i = 0; had && i < image->total_count; i++) {
-        const struct total *total = &image->totals[i];
+    for (size_t i = 0; had && i < cuda_every_count(image); i++) {
+        struct total of, *total = &of;
+        if (!cuda_every_total(image, i, total)) continue;
         const struct snap_owner *owner = image_owner(image, image_tag(image, total->tag)->model);
         if (!owner || total->flags & TOTAL_INHERITED) continue;
         struct had *sum = &had[owner - image->owners];
@@ -141,8 +143,9 @@ static int find_places(struct leaks *self, const uint32_t *groups) {
     struct piece *pieces = NULL;
     size_t count = 0, room = 0;
     int result = hashes ? 0 : -1;
-    for (size_t i = 0; result == 0 && i < image->total_count; i++) {
-        const struct total *total = &image->totals[i];
+    for (size_t i = 0; result == 0 && i < cuda_every_count(image); i++) {
+        struct total of, *total = &of;
+        if (!cuda_every_total(image, i, total)) continue;
         const struct snap_owner *owner = image_owner(image, image_tag(image, total->tag)->model);
         uint32_t group = owner ? groups[owner - image->owners] : 0;
         if (!group || !total_live_bytes(total)) continue;

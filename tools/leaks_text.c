@@ -143,6 +143,8 @@ static void print_evidence(const struct leaks *self, struct margin *margin, cons
         snprintf(line + used, sizeof line - (size_t)used, "; since \"%.160s\"",
                  text_fit(leaks_run(self, finding->oldest), 40).s);
     site_line(margin, text_fit(line, site_width(margin)).s);
+    if (finding->site != LEAK_NO_SITE && self->sites->list[finding->site].on_cuda)
+        site_line(margin, "memory of CUDA devices");
 }
 
 static void print_finding(const struct leaks *self, const struct leaks_view *view, const struct leak_finding *finding) {

@@ -7,10 +7,10 @@ HERE = pathlib.Path(__file__).parent
 
 
 class Program:
-    def __init__(self, *argv, options=(), file="out.mst"):
+    def __init__(self, *argv, options=(), file="out.mst", env=None):
         self.file = file
         self.process = support.start(support.MEMSTOW, "run", "--quiet", "-o", file, *options, "--", *argv,
-                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
 
     def wait_for(self, word):
         line = self.process.stdout.readline().strip()

@@ -69,6 +69,29 @@ Test(leak_sites, what_is_left_of_each_run) {
     free(process);
 }
 
+/* Of CUDA memory a device's and pinned memory is judged, and no kind that is counted elsewhere or is no memory. A stack
+ * that has both a device's and host memory is two sites. */
+Test(leak_sites, cuda_memory) {
+    static const uint8_t kinds[] = {
+        0, SNAP_CUDA_DEVICE_MEMORY, SNAP_CUDA_PINNED, SNAP_CUDA_REGISTERED, SNAP_CUDA_GRAPH, SNAP_CUDA_RESERVED};
+    enum { KINDS = sizeof kinds };
+    struct process *process = make();
+    struct image *image = process_of(process, 10, false, 5000, 70);
+    struct snap_cuda_site records[KINDS] = {{0}};
+    struct total totals[KINDS] = {{0}};
+    for (uint32_t i = 1; i < KINDS; i++) {
+        records[i].kind = kinds[i];
+        totals[i] = (struct total){.class = SNAP_ON_CUDA, .tag = 3, .alloc_bytes = i * 1000000, .alloc_blocks = 1};
+    }
+    image->cuda = (struct cuda_image){.used = true, .sites = records, .totals = totals, .site_count = KINDS};
+    cr_assert_eq(leak_sites_read(&sites, image), 0);
+    cr_expect_eq(sites.count, 3);
+    cr_expect(!sites.list[1].on_cuda && sites.list[1].live_bytes == 10 * 5000 + 2000000);
+    cr_expect(sites.list[2].on_cuda && sites.list[2].live_bytes == 1000000);
+    leak_sites_end(&sites);
+    free(process);
+}
+
 /* Reads the process after each of so many runs. */
 static void take_points(struct process *process, uint32_t from, uint32_t to) {
     for (uint32_t run = from; run < to; run++) {

@@ -1,0 +1,39 @@
+/* Each run makes a copy of weights on the device, to put them back later, and never does; what it works with it frees.
+ * Over the simulated CUDA driver, a test double. */
+#include "_runs.h"
+
+typedef uint64_t device_address;
+int cuInit(unsigned);
+int cuDevicePrimaryCtxRetain(void **, int);
+int cuCtxSetCurrent(void *);
+int cuMemAlloc_v2(device_address *, size_t);
+int cuMemFree_v2(device_address);
+
+static device_address allocate(size_t bytes) {
+    device_address at;
+    if (cuMemAlloc_v2(&at, bytes)) exit(1);
+    return at;
+}
+
+__attribute__((noinline)) static void back_up_on_device(void) { allocate(96 << 10); }
+
+__attribute__((noinline)) static void sample(int run) {
+    static device_address weights;
+    if (!weights) weights = allocate(4 << 20);
+    device_address scratch = allocate((size_t)(1 + run % 3) << 20);
+    if (cuMemFree_v2(scratch)) exit(1);
+}
+
+int main(int count, char **arguments) {
+    void *context;
+    if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context)) return 1;
+    for (int run = 0; run < (count > 1 ? atoi(arguments[1]) : 1); run++) {
+        begin_run(run);
+        enter("Leaky");
+        sample(run);
+        back_up_on_device();
+        leave();
+        end_run();
+    }
+    return wait_for_line();
+}
