@@ -111,7 +111,7 @@ static struct binding {
 } bindings[BINDINGS];
 
 static struct binding *binding_at(const struct binding *like, uint32_t step) {
-    uint64_t hash = (like->caller ^ like->entry << 56) * 0x9E3779B97F4A7C15u >> 32;
+    uint64_t hash = (like->caller ^ like->entry << 32) * 0x9E3779B97F4A7C15u >> 40;
     return &bindings[(hash + step) % BINDINGS];
 }
 
