@@ -80,12 +80,25 @@ static struct place slot_at(const struct level *level, uint64_t index) {
     return (struct place){&level->keys[index], &level->records[index]};
 }
 
+/* Whoever goes through the table copies records without claiming them: they are written, too, word by word. */
+typedef uint64_t __attribute__((may_alias)) record_word;
+enum { RECORD_WORDS = sizeof(struct snap_cuda_block) / sizeof(record_word) };
+
 static void write_record(struct snap_cuda_block *record, const struct snap_cuda_block *block) {
-    enum { AFTER = sizeof block->state };
-    __atomic_store_n(&record->state, SNAP_CUDA_WRITING, __ATOMIC_RELEASE);
-    __atomic_thread_fence(__ATOMIC_RELEASE);
-    memcpy((char *)record + AFTER, (const char *)block + AFTER, sizeof *block - AFTER);
+    struct snap_cuda_block written = *block;
+    record_word *to = (record_word *)record;
+    const record_word *from = (const record_word *)&written;
+    written.state = SNAP_CUDA_WRITING;
+    for (int i = 0; i < RECORD_WORDS; i++) __atomic_store_n(&to[i], from[i], __ATOMIC_RELEASE);
     __atomic_store_n(&record->state, SNAP_CUDA_LIVE, __ATOMIC_RELEASE);
+}
+
+static struct snap_cuda_block copy_of(const struct snap_cuda_block *record) {
+    struct snap_cuda_block copy;
+    record_word *to = (record_word *)&copy;
+    const record_word *from = (const record_word *)record;
+    for (int i = 0; i < RECORD_WORDS; i++) to[i] = __atomic_load_n(&from[i], __ATOMIC_ACQUIRE);
+    return copy;
 }
 
 static bool add_to(const struct level *level, uint64_t key, const struct snap_cuda_block *block) {
@@ -188,15 +201,20 @@ bool cuda_blocks_find(enum cuda_space space, uint64_t number, struct snap_cuda_b
 }
 
 /* What is held is there, too. */
-static bool is_there(uint64_t key, const struct snap_cuda_block *record) {
-    return key && (!(key & CLAIMED) || __atomic_load_n(&record->state, __ATOMIC_ACQUIRE) == SNAP_CUDA_LIVE);
+static bool copy_if_there(const struct place *at, uint64_t key, struct snap_cuda_block *out) {
+    if (!key) return false;
+    *out = copy_of(at->record);
+    uint64_t now = __atomic_load_n(at->key, __ATOMIC_ACQUIRE);
+    return out->state == SNAP_CUDA_LIVE && (now | CLAIMED) == (key | CLAIMED);
 }
 
 void cuda_blocks_all(cuda_blocks_visit *visit, void *context) {
     for (uint32_t k = 0; k < count_levels(); k++)
         for (uint64_t i = 0; i <= levels[k].mask; i++) {
-            uint64_t key = __atomic_load_n(&levels[k].keys[i], __ATOMIC_ACQUIRE);
-            if (is_there(key, &levels[k].records[i])) visit(space_of(key), &levels[k].records[i], context);
+            struct place at = slot_at(&levels[k], i);
+            struct snap_cuda_block block;
+            uint64_t key = __atomic_load_n(at.key, __ATOMIC_ACQUIRE);
+            if (copy_if_there(&at, key, &block)) visit(space_of(key), &block, context);
         }
 }
 

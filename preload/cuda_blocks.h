@@ -43,7 +43,7 @@ struct cuda_hold {
 struct snap_cuda_block *cuda_blocks_hold(enum cuda_space space, uint64_t number, struct cuda_hold *hold);
 void cuda_blocks_let_go(const struct cuda_hold *hold);
 
-/* Calls visit for each that is there, in no order. The record may change meanwhile, or become another's. */
+/* Calls visit for a copy of each that is there, in no order. */
 typedef void cuda_blocks_visit(enum cuda_space space, const struct snap_cuda_block *block, void *context);
 void cuda_blocks_all(cuda_blocks_visit *visit, void *context);
 

@@ -216,7 +216,7 @@ Test(cuda_parts, a_whole_block_changes_hands, .init = begin) {
 }
 
 /* Segments come and go on one thread while another one says whose they are: whole, and in parts. */
-enum { SEGMENTS = 2, SEGMENT = 1 << 20, ASSIGNED = 20000, OTHERS = 3000 };
+enum { SEGMENTS = 2, SEGMENT = 1 << 20, ASSIGNED = 8000, OTHERS = 1000 };
 static bool assigned_enough;
 
 static uint64_t segment_at(uint32_t n) { return 0x700000000000 + (uint64_t)n * 2 * SEGMENT; }
