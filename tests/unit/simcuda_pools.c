@@ -140,8 +140,12 @@ Test(simcuda_pools, cu_mem_free_of_pool_memory_does_not_wait) {
     OK(cuMemFree_v2(pooled));
     cr_assert_eq(proof_usage(0).pending, 1);
     sim_release_kernels(1);
+    OK(cuCtxSynchronize());
+    sim_set_latency_us(20000);
+    OK(cuMemsetD32Async(plain, 1, 1, stream));
     OK(cuMemFree_v2(plain));
-    cr_assert_eq(proof_usage(0).pending, 0);
+    cr_assert_eq(proof_usage(0).pending, 0, "of plain memory it does");
+    cr_assert_eq(proof_usage(0).faults, 0);
 }
 
 Test(simcuda_pools, pools_of_the_program) {

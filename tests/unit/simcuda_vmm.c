@@ -67,6 +67,7 @@ Test(simcuda_vmm, what_is_refused) {
     REFUSED(cuMemUnmap(at, 2 * MIB), CUDA_ERROR_INVALID_VALUE);
     REFUSED(cuMemUnmap(at + 2 * MIB, 2 * MIB), CUDA_ERROR_INVALID_VALUE);
     REFUSED(cuMemUnmap(at, 8 * MIB), CUDA_ERROR_INVALID_VALUE);
+    REFUSED(cuMemUnmap(at + 2 * MIB, 4 * MIB), CUDA_ERROR_INVALID_VALUE);
     REFUSED(cuMemSetAccess(at, 2 * MIB, &access, 1), CUDA_ERROR_INVALID_VALUE);
     REFUSED(cuMemAddressFree(at, 8 * MIB), CUDA_ERROR_INVALID_VALUE);
     OK(cuMemUnmap(at, 4 * MIB));

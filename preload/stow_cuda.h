@@ -1,0 +1,76 @@
+/* stow_cuda.h — device memory that memstow serves, so that it can move: out of the device to the host and back, at the
+ * same addresses.
+ * In: requests of the program's that are to be served, frees of what was; requests to move what an owner has. Out: the
+ * driver's results; bytes that moved, and why something did not. A device cannot fault memory back: who stows must
+ * restore before anything uses the addresses again. Any thread, never during a capture; who frees a block that moves
+ * waits for it. */
+#ifndef MEMSTOW_STOW_CUDA_H
+#define MEMSTOW_STOW_CUDA_H
+
+#include "vram_block.h"
+
+#pragma GCC visibility push(hidden)
+
+/* Whether the driver has all that it takes. Once; `find` gives functions by name. */
+bool stow_cuda_begin(void *(*find)(const char *name));
+bool stow_cuda_is_on(void);
+/* In a forked child: it has no device memory. */
+void stow_cuda_abandon(void);
+
+struct stow_cuda_request {
+    uint64_t bytes;
+    uint64_t devices; /* a bit for each that may use it besides `device` */
+    uint32_t device, owner;
+    cuda_handle context; /* current on the thread */
+};
+/* The driver's result; on failure nothing is left behind that will not be given back later. */
+int stow_cuda_serve(const struct stow_cuda_request *request, uint64_t *at);
+
+/* Frees what begins at `at`: at once, or when all that is on a stream now has been executed. False: it is not ours. */
+bool stow_cuda_free(uint64_t at, int *result);
+bool stow_cuda_free_in(uint64_t at, cuda_handle stream, int *result);
+
+/* The block that an address lies in; false: none of ours. */
+bool stow_cuda_find(uint64_t address, struct vram_block *out);
+/* Something outside now knows where its memory is (IPC, NCCL, RDMA): it does not move any more. */
+void stow_cuda_refuse(uint64_t address);
+/* Of an owner (0: of all), or of a device (UINT32_MAX: of all). */
+struct stow_cuda_sums {
+    uint64_t live, stowed, backup; /* bytes */
+    uint32_t blocks, wrecks;
+};
+struct stow_cuda_sums stow_cuda_sums(uint32_t owner, uint32_t device);
+
+/* A context that work may run in: it is waited for before anything moves. */
+void stow_cuda_context(cuda_handle context);
+/* It is gone, and what was served in it too. */
+void stow_cuda_context_ended(cuda_handle context);
+
+enum stow_cuda_refusal {
+    STOW_CUDA_DONE,
+    STOW_CUDA_EMPTY,   /* the owner has nothing that could move this way */
+    STOW_CUDA_CAPTURE, /* somebody captures a stream */
+    STOW_CUDA_BUSY,    /* a kernel did not end in time */
+    STOW_CUDA_KNOWN,   /* exported to another process, or registered with another device */
+    STOW_CUDA_DRIVER,  /* the driver answered with an error */
+    STOW_CUDA_NO_ROOM, /* no memory of the host's for it, or no more than is allowed */
+    STOW_CUDA_NO_VRAM, /* no memory of the device's to bring it back to */
+    STOW_CUDA_CHANGED, /* what was copied is not what is there */
+    STOW_CUDA_REFUSALS
+};
+const char *stow_cuda_refusal_text(uint32_t refusal);
+
+struct stow_cuda_options {
+    uint32_t owner;        /* 0: all */
+    uint32_t milliseconds; /* to wait for what runs */
+    bool capturing;        /* somebody captures a stream */
+    bool verify;           /* what was copied out is compared with what is there */
+    uint64_t most;         /* bytes of the host's that backups may take in all; 0: any */
+};
+/* Bytes that moved; what stayed, and why first, is in *refusal and *error (the driver's). */
+uint64_t stow_cuda_out(const struct stow_cuda_options *options, enum stow_cuda_refusal *refusal, int *error);
+uint64_t stow_cuda_in(const struct stow_cuda_options *options, enum stow_cuda_refusal *refusal, int *error);
+
+#pragma GCC visibility pop
+
+#endif

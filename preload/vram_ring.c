@@ -1,0 +1,151 @@
+/* vram_ring.c — see vram_ring.h. While the device fills or empties one buffer, threads copy the other: a single thread
+ * is slower than the bus, above all into memory that was never touched. */
+#include "vram_ring.h"
+
+#include <string.h>
+
+#include "os.h"
+#include "stow_thread.h"
+
+enum { NON_BLOCKING = 1, NO_TIMING = 2, PORTABLE = 1, ATTEMPTS = 3, PARALLEL = 1 << 20 };
+
+int vram_ring_begin(const struct vram_driver *driver, struct vram_ring *self) {
+    int error = 0;
+    if (!self->stream) error = driver->cuStreamCreate(&self->stream, NON_BLOCKING);
+    for (int i = 0; i < VRAM_SLOTS && !error; i++) {
+        if (!self->event[i]) error = driver->cuEventCreate(&self->event[i], NO_TIMING);
+        if (!error && !self->slot[i])
+            error = driver->cuMemHostAlloc((void **)&self->slot[i], self->slot_bytes, PORTABLE);
+    }
+    return error;
+}
+
+static bool drop(int error, void *field) {
+    if (!error) *(void **)field = NULL;
+    return !error;
+}
+
+bool vram_ring_end(const struct vram_driver *driver, struct vram_ring *self) {
+    bool all = true;
+    for (int i = 0; i < VRAM_SLOTS; i++) {
+        if (self->slot[i]) all &= drop(driver->cuMemFreeHost(self->slot[i]), &self->slot[i]);
+        if (self->event[i]) all &= drop(driver->cuEventDestroy_v2(self->event[i]), &self->event[i]);
+    }
+    if (self->stream) all &= drop(driver->cuStreamDestroy_v2(self->stream), &self->stream);
+    return all;
+}
+
+/* --- copying by several threads --- */
+
+struct part {
+    char *to;
+    const char *from;
+    uint64_t bytes;
+};
+
+static void copy_part(void *context) {
+    struct part *self = context;
+    memcpy(self->to, self->from, self->bytes);
+}
+
+static void copy(const struct vram_ring *self, char *to, const char *from, uint64_t bytes) {
+    struct stow_thread *threads[VRAM_COPIERS] = {NULL};
+    struct part parts[VRAM_COPIERS];
+    uint32_t count = bytes >= PARALLEL && self->copiers > 1 ? self->copiers : 1;
+    if (count > VRAM_COPIERS) count = VRAM_COPIERS;
+    uint64_t each = os_round_up(bytes / count, OS_PAGE);
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t start = i * each, end = i + 1 == count ? bytes : start + each;
+        parts[i] = (struct part){to + start, from + start, end - start};
+        if (i) threads[i] = thread_start(copy_part, &parts[i], false);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        if (!threads[i]) copy_part(&parts[i]);
+    for (uint32_t i = 1; i < count; i++)
+        if (threads[i]) thread_join(threads[i]);
+}
+
+/* --- the ring --- */
+
+/* A device that still writes to or reads from a buffer must have ended before anybody else uses it, or the memory at
+ * the other side goes. */
+static int settle(const struct vram_driver *driver, struct vram_ring *self) {
+    int error = 0;
+    for (int i = 0; i < ATTEMPTS && self->unsettled; i++)
+        self->unsettled = (error = driver->cuStreamSynchronize(self->stream)) != 0;
+    return self->unsettled ? error : 0;
+}
+
+static int fail(const struct vram_driver *driver, struct vram_ring *self, int error) {
+    settle(driver, self);
+    return error;
+}
+
+/* What happens to each buffer that the device has filled; false: enough. */
+typedef bool take(struct vram_ring *self, char *at, const char *buffer, uint64_t bytes);
+
+static bool take_copy(struct vram_ring *self, char *at, const char *buffer, uint64_t bytes) {
+    copy(self, at, buffer, bytes);
+    return true;
+}
+
+static bool take_comparison(struct vram_ring *self, char *at, const char *buffer, uint64_t bytes) {
+    (void)self;
+    return !memcmp(at, buffer, bytes);
+}
+
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+static int read_slot(const struct vram_driver *driver, struct vram_ring *self, uint32_t slot, uint64_t from,
+                     uint64_t bytes) {
+    self->unsettled = true;
+    int error = driver->cuMemcpyDtoHAsync_v2(self->slot[slot], from, bytes, self->stream);
+    return error ? error : driver->cuEventRecord(self->event[slot], self->stream);
+}
+
+static int read_all(const struct vram_driver *driver, struct vram_ring *self, char *at, uint64_t from, uint64_t bytes,
+                    take *take_one, bool *complete) {
+    const uint64_t unit = self->slot_bytes;
+    uint64_t asked = 0, done = 0;
+    int error = settle(driver, self);
+    *complete = true;
+    while (done < bytes && !error && *complete) {
+        for (; asked < bytes && asked < done + VRAM_SLOTS * unit && !error; asked += unit)
+            error = read_slot(driver, self, asked / unit % VRAM_SLOTS, from + asked, least(unit, bytes - asked));
+        uint32_t slot = done / unit % VRAM_SLOTS;
+        if (!error) error = driver->cuEventSynchronize(self->event[slot]);
+        if (!error) *complete = take_one(self, at + done, self->slot[slot], least(unit, bytes - done));
+        done += unit;
+    }
+    if (error || !*complete) return fail(driver, self, error);
+    self->unsettled = false;
+    return 0;
+}
+
+int vram_ring_out(const struct vram_driver *driver, struct vram_ring *self, char *to, uint64_t from, uint64_t bytes) {
+    bool complete;
+    return read_all(driver, self, to, from, bytes, take_copy, &complete);
+}
+
+int vram_ring_compare(const struct vram_driver *driver, struct vram_ring *self, const char *with, uint64_t from,
+                      uint64_t bytes, bool *same) {
+    return read_all(driver, self, (char *)with, from, bytes, take_comparison, same);
+}
+
+int vram_ring_in(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
+                 uint64_t bytes) {
+    const uint64_t unit = self->slot_bytes;
+    int error = settle(driver, self);
+    for (uint64_t done = 0; done < bytes && !error; done += unit) {
+        uint32_t slot = done / unit % VRAM_SLOTS;
+        uint64_t length = least(unit, bytes - done);
+        if (done >= VRAM_SLOTS * unit) error = driver->cuEventSynchronize(self->event[slot]);
+        if (error) break;
+        copy(self, self->slot[slot], from + done, length);
+        self->unsettled = true;
+        error = driver->cuMemcpyHtoDAsync_v2(to + done, self->slot[slot], length, self->stream);
+        if (!error) error = driver->cuEventRecord(self->event[slot], self->stream);
+    }
+    if (error) return fail(driver, self, error);
+    return settle(driver, self);
+}

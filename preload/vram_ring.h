@@ -1,0 +1,38 @@
+/* vram_ring.h — copies between device memory and the host's ordinary memory, through two pinned buffers and a stream of
+ * memstow's own, which stay for the next time: pinning memory anew for each move is what makes moves slow.
+ * In: addresses of both sides. Out: the copy is complete, or an error and nothing of it still goes on. One thread at a
+ * time, in the ring's context. */
+#ifndef MEMSTOW_VRAM_RING_H
+#define MEMSTOW_VRAM_RING_H
+
+#include "vram_driver.h"
+
+#pragma GCC visibility push(hidden)
+
+enum { VRAM_SLOTS = 2, VRAM_COPIERS = 4 };
+#define VRAM_SLOT ((uint64_t)32 << 20)
+
+struct vram_ring {
+    cuda_handle context, stream;
+    char *slot[VRAM_SLOTS];
+    cuda_handle event[VRAM_SLOTS];
+    uint64_t slot_bytes;
+    uint32_t copiers; /* threads that copy, the caller among them */
+    bool unsettled;   /* a copy that failed may still go on */
+};
+
+/* All that it needs is there: 0. What could be made stays for the next attempt. */
+int vram_ring_begin(const struct vram_driver *driver, struct vram_ring *self);
+/* False: the driver would not take all of it back. */
+bool vram_ring_end(const struct vram_driver *driver, struct vram_ring *self);
+
+int vram_ring_out(const struct vram_driver *driver, struct vram_ring *self, char *to, uint64_t from, uint64_t bytes);
+int vram_ring_in(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
+                 uint64_t bytes);
+/* Compares instead of copying: false, or 0 with *same. */
+int vram_ring_compare(const struct vram_driver *driver, struct vram_ring *self, const char *with, uint64_t from,
+                      uint64_t bytes, bool *same);
+
+#pragma GCC visibility pop
+
+#endif

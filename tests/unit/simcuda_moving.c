@@ -1,0 +1,402 @@
+// Device memory that memstow serves, over the simulated CUDA driver (a test double): out to the host and back at the
+// same addresses, with an error injected at each call in turn; which calls a move takes; what is refused.
+#include <pthread.h>
+#include <string.h>
+
+#include "proof.h"
+#include "stow_cuda.h"
+
+static void *function(const char *name) {
+#define F(function_name, parameters)                                                                                   \
+    if (!strcmp(name, #function_name)) return (void *)function_name;
+    VRAM_FUNCTIONS(F)
+#undef F
+    return NULL;
+}
+
+static void begin(void) {
+    proof_begin();
+    cr_assert(stow_cuda_begin(function));
+}
+TestSuite(simcuda_moving, .init = begin);
+
+static const struct stow_cuda_options ANY = {.milliseconds = 2000, .verify = true};
+
+static int serve(uint64_t bytes, uint32_t owner, uint64_t *at) {
+    struct stow_cuda_request request = {.bytes = bytes, .owner = owner, .context = (cuda_handle)proof_context};
+    return stow_cuda_serve(&request, at);
+}
+
+static uint64_t served(uint64_t bytes, uint32_t owner) {
+    uint64_t at;
+    OK(serve(bytes, owner, &at));
+    return at;
+}
+
+static enum stow_cuda_refusal out(struct stow_cuda_options options, uint64_t *moved) {
+    enum stow_cuda_refusal refusal;
+    int error;
+    *moved = stow_cuda_out(&options, &refusal, &error);
+    return refusal;
+}
+
+static enum stow_cuda_refusal in(struct stow_cuda_options options, uint64_t *moved) {
+    enum stow_cuda_refusal refusal;
+    int error;
+    *moved = stow_cuda_in(&options, &refusal, &error);
+    return refusal;
+}
+
+static void fill(uint64_t at, uint64_t bytes, uint32_t seed) {
+    uint32_t *words = malloc(bytes);
+    for (uint64_t i = 0; i < bytes / 4; i++) words[i] = seed + (uint32_t)i * 2654435761u;
+    while (cuMemcpyHtoD_v2(at, words, bytes)) continue;
+    free(words);
+}
+
+static bool holds(uint64_t at, uint64_t bytes, uint32_t seed) {
+    uint32_t *words = malloc(bytes);
+    bool same = true;
+    while (cuMemcpyDtoH_v2(words, at, bytes)) continue;
+    for (uint64_t i = 0; i < bytes / 4 && same; i++) same = words[i] == seed + (uint32_t)i * 2654435761u;
+    free(words);
+    return same;
+}
+
+Test(simcuda_moving, out_and_back) {
+    uint64_t before = proof_usage(0).used, moved, at = served(5 * MIB + 100, 1), other = served(3 * MIB, 2);
+    fill(at, 5 * MIB, 7);
+    fill(other, 3 * MIB, 8);
+    cr_assert_eq(proof_usage(0).used, before + 10 * MIB);
+    struct stow_cuda_options options = ANY;
+    options.owner = 1;
+    cr_assert_eq(out(options, &moved), STOW_CUDA_DONE);
+    cr_assert_eq(moved, 6 * MIB);
+    cr_assert_eq(proof_usage(0).used, before + 4 * MIB, "its memory is free for others");
+    cr_assert_eq(stow_cuda_sums(1, UINT32_MAX).stowed, 6 * MIB);
+    cr_assert(holds(other, 3 * MIB, 8));
+    cr_assert_eq(in(options, &moved), STOW_CUDA_DONE);
+    cr_assert_eq(moved, 6 * MIB);
+    cr_assert(holds(at, 5 * MIB, 7));
+    cr_assert_eq(stow_cuda_sums(0, UINT32_MAX).backup, 0);
+    int result;
+    cr_assert(stow_cuda_free(at, &result) && !result);
+    cr_assert(stow_cuda_free(other, &result) && !result);
+    cr_assert_not(stow_cuda_free(other, &result));
+    cr_assert_eq(proof_usage(0).used, before);
+}
+
+Test(simcuda_moving, stowed_memory_faults_when_used) {
+    uint64_t moved, at = served(4 * MIB, 1);
+    cr_assert_eq(out(ANY, &moved), STOW_CUDA_DONE);
+    OK(cuMemsetD32Async(at, 1, 1, NULL));
+    REFUSED(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+Test(simcuda_moving, what_is_running_is_waited_for) {
+    uint64_t moved, at = served(4 * MIB, 1);
+    CUstream stream;
+    CUcontext other;
+    OK(cuCtxCreate_v2(&other, 0, 0));
+    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    stow_cuda_context((cuda_handle)other);
+    sim_set_latency_us(20000);
+    OK(cuMemsetD32Async(at, 77, MIB, stream)); /* of another context */
+    OK(cuCtxSetCurrent(proof_context));
+    cr_assert_eq(out(ANY, &moved), STOW_CUDA_DONE);
+    sim_set_latency_us(0);
+    cr_assert_eq(in(ANY, &moved), STOW_CUDA_DONE);
+    uint32_t word;
+    OK(cuMemcpyDtoH_v2(&word, at + 4 * MIB - 4, 4));
+    cr_assert_eq(word, 77);
+    cr_assert_eq(proof_usage(0).faults, 0);
+}
+
+Test(simcuda_moving, a_kernel_that_does_not_end) {
+    uint64_t moved, at = served(4 * MIB, 1);
+    struct stow_cuda_options options = ANY;
+    fill(at, 4 * MIB, 3);
+    options.milliseconds = 30;
+    OK(proof_launch("sim_wait", NULL, 0, 0, 0));
+    cr_assert_eq(out(options, &moved), STOW_CUDA_BUSY);
+    cr_assert_eq(out(options, &moved), STOW_CUDA_BUSY);
+    sim_release_kernels(1);
+    OK(cuCtxSynchronize());
+    options.milliseconds = 5000;
+    for (int i = 0; i < 100 && out(options, &moved) == STOW_CUDA_BUSY; i++)
+        nanosleep(&(struct timespec){0, 10000000}, NULL); /* until the waiting thread has come back */
+    cr_assert_eq(moved, 4 * MIB);
+    cr_assert_eq(in(options, &moved), STOW_CUDA_DONE);
+    cr_assert(holds(at, 4 * MIB, 3));
+}
+
+Test(simcuda_moving, no_room_on_the_device_to_come_back_to) {
+    uint64_t moved, at = served(40 * MIB, 1), others;
+    fill(at, 40 * MIB, 5);
+    cr_assert_eq(out(ANY, &moved), STOW_CUDA_DONE);
+    OK(cuMemAlloc_v2(&others, 100 * MIB));
+    uint64_t used = proof_usage(0).used;
+    cr_assert_eq(in(ANY, &moved), STOW_CUDA_NO_VRAM);
+    cr_assert_eq(moved, 0);
+    cr_assert_eq(proof_usage(0).used, used, "what it got is given back");
+    cr_assert_eq(stow_cuda_sums(0, UINT32_MAX).stowed, 40 * MIB);
+    OK(cuMemFree_v2(others));
+    cr_assert_eq(in(ANY, &moved), STOW_CUDA_DONE);
+    cr_assert(holds(at, 40 * MIB, 5));
+}
+
+Test(simcuda_moving, refusals) {
+    uint64_t moved;
+    struct stow_cuda_options options = ANY;
+    cr_assert_eq(out(options, &moved), STOW_CUDA_EMPTY);
+    uint64_t at = served(4 * MIB, 1);
+    options.owner = 2;
+    cr_assert_eq(out(options, &moved), STOW_CUDA_EMPTY);
+    options.owner = 1;
+    options.capturing = true;
+    cr_assert_eq(out(options, &moved), STOW_CUDA_CAPTURE);
+    options.capturing = false;
+    options.most = 2 * MIB;
+    cr_assert_eq(out(options, &moved), STOW_CUDA_NO_ROOM);
+    options.most = 0;
+    stow_cuda_refuse(at + 100);
+    cr_assert_eq(out(options, &moved), STOW_CUDA_KNOWN);
+    cr_assert_eq(stow_cuda_sums(0, UINT32_MAX).live, 4 * MIB);
+    for (uint32_t i = 0; i < STOW_CUDA_REFUSALS; i++) cr_assert(stow_cuda_refusal_text(i)[0]);
+}
+
+Test(simcuda_moving, freed_in_the_order_of_a_stream) {
+    uint64_t before = proof_usage(0).used, at = served(4 * MIB, 1), moved;
+    CUstream stream;
+    int result;
+    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(proof_launch("sim_wait", stream, 0, 0, 0));
+    OK(cuMemsetD32Async(at, 1, 1, stream));
+    cr_assert(stow_cuda_free_in(at, stream, &result) && !result);
+    cr_assert_eq(proof_usage(0).used, before + 4 * MIB, "work that was begun still finds it");
+    cr_assert_not(stow_cuda_free_in(at, stream, &result), "only once");
+    cr_assert_eq(out(ANY, &moved), STOW_CUDA_EMPTY);
+    sim_release_kernels(1);
+    OK(cuCtxSynchronize());
+    served(2 * MIB, 1); /* whoever comes by */
+    cr_assert_eq(proof_usage(0).used, before + 2 * MIB);
+    cr_assert_eq(proof_usage(0).faults, 0);
+}
+
+Test(simcuda_moving, freed_while_stowed) {
+    uint64_t before = proof_usage(0).used, at = served(4 * MIB, 1), other = served(4 * MIB, 1), moved;
+    int result;
+    cr_assert_eq(out(ANY, &moved), STOW_CUDA_DONE);
+    cr_assert(stow_cuda_free(at, &result) && stow_cuda_free_in(other, NULL, &result));
+    cr_assert_eq(stow_cuda_sums(0, UINT32_MAX).backup, 0);
+    cr_assert_eq(in(ANY, &moved), STOW_CUDA_EMPTY);
+    cr_assert_eq(proof_usage(0).used, before);
+    cr_assert_eq(proof_usage(0).reserved_va, 0);
+}
+
+Test(simcuda_moving, a_context_that_ends_takes_its_blocks) {
+    CUcontext other;
+    uint64_t before = proof_usage(0).used, at, moved;
+    OK(cuCtxCreate_v2(&other, 0, 0));
+    struct stow_cuda_request request = {.bytes = 4 * MIB, .owner = 1, .context = (cuda_handle)other};
+    OK(stow_cuda_serve(&request, &at));
+    cr_assert_eq(out(ANY, &moved), STOW_CUDA_DONE); /* its ring is in that context, too */
+    OK(cuCtxDestroy_v2(other));
+    OK(cuCtxSetCurrent(proof_context));
+    stow_cuda_context_ended((cuda_handle)other);
+    cr_assert_eq(stow_cuda_sums(0, UINT32_MAX).blocks, 0);
+    cr_assert_eq(proof_usage(0).used, before);
+    at = served(4 * MIB, 1);
+    cr_assert_eq(out(ANY, &moved), STOW_CUDA_DONE);
+}
+
+/* ---- what a move takes of the driver */
+
+static void expect_calls(const char *const *names, const uint64_t *counts, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++)
+        cr_assert_eq(sim_count(names[i]), counts[i], "%s: %lu calls, not %lu", names[i],
+                     (unsigned long)sim_count(names[i]), (unsigned long)counts[i]);
+}
+
+static void in_order(const char *const *names, uint32_t n) {
+    static char text[1 << 16];
+    const char *at = text;
+    cr_assert(sim_log_text(text, sizeof text) < sizeof text);
+    for (uint32_t i = 0; i < n; i++) {
+        at = strstr(at, names[i]);
+        cr_assert(at, "%s is missing, or comes too soon", names[i]);
+    }
+}
+
+static void a_quarter_of_a_gibibyte(void) {
+    setenv("SIMCUDA_CAPACITY", "300M", 1);
+    setenv("SIMCUDA_FILL", "0", 1);
+    begin();
+}
+
+/* Of 256 MiB, 4 pieces of 64 MiB and 8 copies of 32 MiB; access and the end of mappings once. So 16 and 32 of 1 GiB. */
+Test(simcuda_moving_calls, per_gibibyte, .init = a_quarter_of_a_gibibyte) {
+    static const char *const names[] = {"cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2", "cuMemUnmap",
+                                        "cuMemRelease",         "cuMemCreate",          "cuMemMap",
+                                        "cuMemSetAccess",       "cuMemHostAlloc"};
+    static const uint64_t going[] = {8, 0, 1, 4, 0, 0, 0, 2}, coming[] = {0, 8, 0, 0, 4, 4, 1, 0};
+    static const char *const out_order[] = {"cuCtxSynchronize", "cuMemcpyDtoHAsync_v2", "cuEventSynchronize",
+                                            "cuMemUnmap", "cuMemRelease"};
+    static const char *const in_order_of[] = {"cuMemCreate", "cuMemMap", "cuMemSetAccess", "cuMemcpyHtoDAsync_v2",
+                                              "cuStreamSynchronize"};
+    uint64_t moved;
+    struct stow_cuda_options options = {.milliseconds = 10000};
+    served(256 * MIB, 1);
+    sim_count_reset();
+    cr_assert_eq(out(options, &moved), STOW_CUDA_DONE);
+    expect_calls(names, going, 8);
+    in_order(out_order, 5);
+    cr_assert_eq(proof_usage(0).pinned, 64 * MIB, "2 x 32 MiB");
+    sim_count_reset();
+    cr_assert_eq(in(options, &moved), STOW_CUDA_DONE);
+    expect_calls(names, coming, 8);
+    in_order(in_order_of, 5);
+}
+
+/* ---- an error at each call in turn */
+
+static uint32_t random_state = 1;
+
+static uint32_t random_below(uint32_t n) {
+    random_state = random_state * 1103515245u + 12345u;
+    return (random_state >> 8) % n;
+}
+
+enum { SLOTS = 6 };
+static struct slot {
+    uint64_t at, bytes;
+    uint32_t owner, seed;
+} slots[SLOTS];
+
+static bool is_stowed(uint64_t at) {
+    struct vram_block block;
+    cr_assert(stow_cuda_find(at, &block));
+    return block.state == VRAM_STOWED;
+}
+
+static void allocate(struct slot *slot) {
+    slot->bytes = (random_below(6) + 1) * MIB;
+    slot->owner = random_below(2) + 1;
+    slot->seed = random_below(1000000);
+    if (serve(slot->bytes, slot->owner, &slot->at))
+        slot->at = 0;
+    else
+        fill(slot->at, slot->bytes, slot->seed);
+}
+
+static void release(struct slot *slot) {
+    int result = 1;
+    while (result)
+        cr_assert(random_below(2) ? stow_cuda_free(slot->at, &result) : stow_cuda_free_in(slot->at, NULL, &result));
+    slot->at = 0;
+}
+
+static void step(void) {
+    struct slot *slot = &slots[random_below(SLOTS)];
+    struct stow_cuda_options options = {.owner = random_below(3), .milliseconds = 5000, .verify = random_below(2)};
+    uint64_t moved;
+    switch (random_below(5)) {
+    case 0:
+        out(options, &moved);
+        break;
+    case 1:
+        in(options, &moved);
+        break;
+    case 2:
+        if (slot->at) release(slot);
+        break;
+    default:
+        if (!slot->at)
+            allocate(slot);
+        else if (!is_stowed(slot->at))
+            cr_assert(holds(slot->at, slot->bytes, slot->seed));
+    }
+}
+
+/* All of it back, looked at, and freed; nothing is left in the driver but the ring. */
+static void finish(uint64_t before) {
+    uint64_t moved;
+    int result;
+    sim_fail(NULL, 0, 0, 0);
+    in((struct stow_cuda_options){.milliseconds = 5000}, &moved);
+    for (int i = 0; i < SLOTS; i++) {
+        if (!slots[i].at) continue;
+        cr_assert(holds(slots[i].at, slots[i].bytes, slots[i].seed), "block %d has changed", i);
+        cr_assert(stow_cuda_free(slots[i].at, &result) && !result);
+        slots[i].at = 0;
+    }
+    OK(cuCtxSynchronize());
+    out((struct stow_cuda_options){.milliseconds = 5000}, &moved);
+    stow_cuda_free(served(2 * MIB, 1), &result); /* whoever comes by */
+    struct sim_usage usage = proof_usage(0);
+    struct stow_cuda_sums sums = stow_cuda_sums(0, UINT32_MAX);
+    cr_assert_eq(usage.used, before);
+    cr_assert(!usage.blocks && !usage.reserved_va && !usage.faults);
+    cr_assert(!sums.live && !sums.stowed && !sums.backup && !sums.blocks && !sums.wrecks);
+}
+
+Test(simcuda_moving, an_error_at_each_call_in_turn) {
+    uint64_t before = proof_usage(0).used, moved, calls, nth = 0;
+    do {
+        memset(slots, 0, sizeof slots);
+        slots[0] = (struct slot){served(5 * MIB, 1), 5 * MIB, 1, (uint32_t)nth};
+        slots[1] = (struct slot){served(2 * MIB, 2), 2 * MIB, 2, (uint32_t)nth + 1};
+        for (int i = 0; i < 2; i++) fill(slots[i].at, slots[i].bytes, slots[i].seed);
+        sim_count_reset();
+        sim_fail("*", ++nth, nth % 2 ? 719 : CUDA_ERROR_OUT_OF_MEMORY, 1);
+        out(ANY, &moved);
+        in(ANY, &moved);
+        calls = sim_count("*");
+        finish(before);
+    } while (calls >= nth); /* until the error comes too late */
+    cr_assert_gt(nth, 50);
+}
+
+Test(simcuda_moving, random_steps_with_errors, .timeout = 100) {
+    uint64_t before = proof_usage(0).used;
+    for (int round = 0; round < 12; round++) {
+        for (uint32_t i = 0; i < 8; i++) sim_fail("*", random_below(900) + 1, 719, 1 + random_below(2));
+        for (int i = 0; i < 60; i++) step();
+        finish(before);
+    }
+}
+
+/* ---- threads */
+
+static void *churn(void *argument) {
+    uint32_t owner = (uint32_t)(uintptr_t)argument;
+    uint64_t at;
+    int result;
+    cuCtxSetCurrent(proof_context);
+    for (int i = 0; i < 40; i++) {
+        if (serve(2 * MIB, owner, &at)) continue;
+        cr_assert(i % 2 ? stow_cuda_free(at, &result) : stow_cuda_free_in(at, NULL, &result));
+    }
+    return NULL;
+}
+
+static void *move_to_and_fro(void *unused) {
+    uint64_t moved;
+    cuCtxSetCurrent(proof_context);
+    for (int i = 0; i < 15; i++) {
+        out((struct stow_cuda_options){.owner = 9, .milliseconds = 5000}, &moved);
+        in((struct stow_cuda_options){.owner = 9, .milliseconds = 5000}, &moved);
+    }
+    return unused;
+}
+
+Test(simcuda_moving, threads) {
+    pthread_t threads[4];
+    uint64_t at = served(4 * MIB, 9), moved;
+    fill(at, 4 * MIB, 11);
+    for (uintptr_t i = 0; i < 2; i++) pthread_create(&threads[i], NULL, churn, (void *)(i + 1));
+    for (int i = 2; i < 4; i++) pthread_create(&threads[i], NULL, move_to_and_fro, NULL);
+    for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+    in(ANY, &moved);
+    cr_assert(holds(at, 4 * MIB, 11));
+}
