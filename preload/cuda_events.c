@@ -12,6 +12,7 @@
 #include "os.h"
 #include "site.h"
 #include "tags.h"
+#include "vram_serve.h"
 
 static uint64_t last_physical;
 
@@ -396,9 +397,15 @@ static void end_all(struct end end) {
 
 void cuda_events_graph_ended(cuda_handle graph) { end_all((struct end){.graph = (uintptr_t)graph}); }
 
-void cuda_events_context_ended(cuda_handle context) { end_all((struct end){.context = (uintptr_t)context}); }
+void cuda_events_context_ended(cuda_handle context) {
+    end_all((struct end){.context = (uintptr_t)context});
+    vram_serve_context_ended(context);
+}
 
-void cuda_events_device_ended(uint32_t device) { end_all((struct end){.device = device}); }
+void cuda_events_device_ended(uint32_t device) {
+    end_all((struct end){.device = device});
+    vram_serve_device_ended(device);
+}
 
 void cuda_events_primary_released(uint32_t device) {
     cuda_handle context = cuda_device_primary_of(device);
@@ -420,4 +427,5 @@ void cuda_events_abandon(void) {
     cuda_device_abandon();
     cuda_parts_abandon();
     cuda_oom_abandon();
+    vram_serve_abandon();
 }

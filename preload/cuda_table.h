@@ -198,6 +198,8 @@ ENTRY(DRIVER, cuMulticastBindMem, "cuMulticastBindMem", 12010, 0,
 ENTRY(DRIVER, cuMemPoolCreate, "cuMemPoolCreate", 11020, 0,
       (cuda_handle * pool, const struct cuda_properties *properties), (pool, properties), NOTHING,
       MADE_POOL(*pool, properties))
+ENTRY(DRIVER, cuMemPoolGetAttribute, "cuMemPoolGetAttribute", 11020, 0, (cuda_handle pool, int which, void *value),
+      (pool, which, value), NOTHING, NOTHING)
 ENTRY(DRIVER, cuMemPoolDestroy, "cuMemPoolDestroy", 11020, 0, (cuda_handle pool), (pool), TAKEN(POOL, pool), GONE)
 ENTRY(DRIVER, cuMemPoolImportPointer, "cuMemPoolImportPointer", 11020, 0,
       (cuda_address * at, cuda_handle pool, void *data), (at, pool, data), NOTHING, MADE(IMPORTED, *at, 0))

@@ -12,6 +12,7 @@
 #include "cuda_scope.h"
 #include "ledger.h"
 #include "process.h"
+#include "vram_serve.h"
 
 #define HOOK __attribute__((visibility("default")))
 
@@ -25,6 +26,7 @@ static bool is_within(uintptr_t slot) { return unlikely(outermost.slot) && !stac
 static void *begin(struct cuda_call *call, enum cuda_entry_id entry, uint32_t slot, struct caller caller) {
     int error = errno;
     void *real = cuda_route_real(entry, slot, caller.address);
+    if (unlikely(vram_serves && real)) real = vram_serve_instead(entry, real);
     call->caller = caller;
     call->outermost = !is_within(caller.slot);
     call->outer = real && call->outermost && process_tracked();

@@ -13,6 +13,7 @@
 #include "stow.h"
 #include "stow_uffd.h"
 #include "trigger.h"
+#include "vram_serve.h"
 
 /* In a mapping of its own: large models have thousands of pieces. */
 struct list {
@@ -110,8 +111,21 @@ static const bool *cancelled_here(void) {
     return __atomic_load_n(&worker.thread, __ATOMIC_RELAXED) == os_tid() ? &worker.cancelled : NULL;
 }
 
+/* What of it lies in a device's memory that memstow served. */
+static int64_t move_device(uint32_t owner, bool out) {
+    return out ? vram_serve_out(owner, owners_is_idle(owner)) : vram_serve_in(owner);
+}
+
+/* An error counts only where nothing moved. */
+static int64_t both(int64_t host, int64_t device) {
+    if (host > 0 && device > 0) return host + device;
+    if (host > 0 || device > 0) return host > 0 ? host : device;
+    return host ? host : device;
+}
+
 static int64_t move(uint32_t owner, uint32_t which, bool out) {
     struct list list;
+    uint64_t stowed;
     uint32_t kind = owners_kind(owner = owners_final(owner));
     if (!kind) return -ENOENT;
     if (kind != MEMSTOW_MODEL && kind != MEMSTOW_CUSTOM) return -EINVAL;
@@ -125,10 +139,12 @@ static int64_t move(uint32_t owner, uint32_t which, bool out) {
     int64_t moved = (out ? stow_out : stow_in)(list.pieces, list.count, &options);
     note_refusals(&list, out ? "out" : "back");
     owner = owners_final(owner); /* it may have been adopted meanwhile */
-    owners_note_stowed(owner, stow_bytes(owner, NULL));
+    int64_t of_device = which & OWNED_MEMORY ? move_device(owner, out) : 0;
+    vram_serve_bytes(owner, &stowed);
+    owners_note_stowed(owner, stow_bytes(owner, NULL) + stowed);
     list_end(&list);
     if (present.list.pieces) list_end(&present.list);
-    return moved;
+    return both(moved, of_device);
 }
 
 int64_t owners_stow(uint32_t owner) { return move(owner, OWNED_MEMORY | OWNED_FILES, true); }

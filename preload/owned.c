@@ -15,6 +15,7 @@
 #include "site.h"
 #include "stow.h"
 #include "tags.h"
+#include "vram_serve.h"
 
 /* The owners of a site, adoption done. */
 static struct snap_tag tag_of(uint32_t site) {
@@ -94,6 +95,15 @@ static void add_cuda(const struct snap_cuda_site *site, void *context) {
             sums->all[owners[i]].cuda_bytes += site->counter.alloc_bytes - site->counter.free_bytes;
 }
 
+/* Of a device's memory what memstow serves, wherever it is. */
+static void add_served(struct sums *sums) {
+    for (uint32_t owner = 1; vram_serves && owner < sums->count; owner++) {
+        uint64_t stowed, all = vram_serve_bytes(owner, &stowed);
+        sums->all[owner].movable_bytes += all;
+        sums->all[owner].stowed_bytes += stowed;
+    }
+}
+
 static size_t bytes_for(uint32_t count) { return os_round_up(count * sizeof(struct owned), OS_PAGE); }
 
 struct owned *owned_of_all(uint32_t count) {
@@ -105,6 +115,7 @@ struct owned *owned_of_all(uint32_t count) {
     cuda_counts_visit(add_cuda, &sums);
     for (uint32_t owner = 1; stow_watch && owner < count; owner++)
         if (sums.all[owner].movable_bytes) sums.all[owner].stowed_bytes = stow_bytes(owner, NULL);
+    add_served(&sums);
     return sums.all;
 }
 

@@ -13,6 +13,7 @@
 #include "lock.h"
 #include "os.h"
 #include "stow.h"
+#include "stow_cuda.h"
 #include "owned.h"
 #include "tags.h"
 #include "trigger.h"
@@ -285,6 +286,7 @@ int owners_adopt(uint32_t id, uint32_t provisional) {
     if (!adopted) return -EINVAL;
     heaps_retire(provisional);
     stow_change_owner(provisional, owners_final(id));
+    stow_cuda_change_owner(provisional, owners_final(id));
     return 0;
 }
 

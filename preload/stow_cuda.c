@@ -201,6 +201,7 @@ int stow_cuda_serve(const struct stow_cuda_request *request, uint64_t *at) {
     self->device = request->device;
     self->owner = request->owner;
     self->context = request->context;
+    self->in_stream = request->in_stream;
     self->devices = request->devices | (uint64_t)1 << request->device;
     self->moving = true;
     int error = vram_block_reserve(&driver, self);
@@ -286,6 +287,24 @@ struct stow_cuda_sums stow_cuda_sums(uint32_t owner, uint32_t device) {
     return sums;
 }
 
+uint64_t stow_cuda_in_streams(void) {
+    uint64_t sum = 0;
+    take_lock();
+    for (const struct vram_block *block = blocks; block; block = block->next)
+        if (block->in_stream && (block->state == VRAM_LIVE || block->state == VRAM_STOWED)) sum += block->asked;
+    let_go();
+    return sum;
+}
+
+void stow_cuda_change_owner(uint32_t from, uint32_t to) {
+    take_lock();
+    for (struct vram_block *block = blocks; block; block = block->next)
+        if (block->owner == from) block->owner = to;
+    let_go();
+}
+
+int stow_cuda_wait(void) { return driver.cuCtxSynchronize(); }
+
 /* --- moving --- */
 
 struct move {
@@ -307,6 +326,7 @@ const char *stow_cuda_refusal_text(uint32_t refusal) {
         [STOW_CUDA_EMPTY] = "it has no device memory that can move",
         [STOW_CUDA_CAPTURE] = "a stream is being captured",
         [STOW_CUDA_BUSY] = "a kernel did not end in time",
+        [STOW_CUDA_NOT_IDLE] = "the owner is not declared idle",
         [STOW_CUDA_KNOWN] = "another process or device knows where the memory is",
         [STOW_CUDA_DRIVER] = "the driver answered with an error",
         [STOW_CUDA_NO_ROOM] = "no host memory to move it to",

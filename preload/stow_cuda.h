@@ -22,6 +22,7 @@ struct stow_cuda_request {
     uint64_t devices; /* a bit for each that may use it besides `device` */
     uint32_t device, owner;
     cuda_handle context; /* current on the thread */
+    bool in_stream;      /* in place of a pool */
 };
 /* The driver's result; on failure nothing is left behind that will not be given back later. */
 int stow_cuda_serve(const struct stow_cuda_request *request, uint64_t *at);
@@ -29,6 +30,9 @@ int stow_cuda_serve(const struct stow_cuda_request *request, uint64_t *at);
 /* Frees what begins at `at`: at once, or when all that is on a stream now has been executed. False: it is not ours. */
 bool stow_cuda_free(uint64_t at, int *result);
 bool stow_cuda_free_in(uint64_t at, cuda_handle stream, int *result);
+
+/* Waits for all that runs in the thread's context. */
+int stow_cuda_wait(void);
 
 /* The block that an address lies in; false: none of ours. */
 bool stow_cuda_find(uint64_t address, struct vram_block *out);
@@ -40,6 +44,10 @@ struct stow_cuda_sums {
     uint32_t blocks, wrecks;
 };
 struct stow_cuda_sums stow_cuda_sums(uint32_t owner, uint32_t device);
+/* Bytes, asked for in place of a pool, live or out. */
+uint64_t stow_cuda_in_streams(void);
+/* What is `from`'s is `to`'s. */
+void stow_cuda_change_owner(uint32_t from, uint32_t to);
 
 /* A context that work may run in: it is waited for before anything moves. */
 void stow_cuda_context(cuda_handle context);
@@ -48,14 +56,15 @@ void stow_cuda_context_ended(cuda_handle context);
 
 enum stow_cuda_refusal {
     STOW_CUDA_DONE,
-    STOW_CUDA_EMPTY,   /* the owner has nothing that could move this way */
-    STOW_CUDA_CAPTURE, /* somebody captures a stream */
-    STOW_CUDA_BUSY,    /* a kernel did not end in time */
-    STOW_CUDA_KNOWN,   /* exported to another process, or registered with another device */
-    STOW_CUDA_DRIVER,  /* the driver answered with an error */
-    STOW_CUDA_NO_ROOM, /* no memory of the host's for it, or no more than is allowed */
-    STOW_CUDA_NO_VRAM, /* no memory of the device's to bring it back to */
-    STOW_CUDA_CHANGED, /* what was copied is not what is there */
+    STOW_CUDA_EMPTY,    /* the owner has nothing that could move this way */
+    STOW_CUDA_CAPTURE,  /* somebody captures a stream */
+    STOW_CUDA_BUSY,     /* a kernel did not end in time */
+    STOW_CUDA_NOT_IDLE, /* nobody said that the owner is not in use */
+    STOW_CUDA_KNOWN,    /* exported to another process, or registered with another device */
+    STOW_CUDA_DRIVER,   /* the driver answered with an error */
+    STOW_CUDA_NO_ROOM,  /* no memory of the host's for it, or no more than is allowed */
+    STOW_CUDA_NO_VRAM,  /* no memory of the device's to bring it back to */
+    STOW_CUDA_CHANGED,  /* what was copied is not what is there */
     STOW_CUDA_REFUSALS
 };
 const char *stow_cuda_refusal_text(uint32_t refusal);

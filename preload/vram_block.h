@@ -29,6 +29,7 @@ struct vram_block {
     uint64_t piece;           /* bytes of each piece but the last */
     uint64_t devices;         /* a bit for each that may use it, its own among them */
     uint32_t device, owner;
+    bool in_stream;      /* asked for in place of a pool */
     cuda_handle context; /* in which it was asked for */
     enum vram_state state;
     bool moving, refused;          /* refused: something outside knows where its memory is */

@@ -9,7 +9,12 @@
 
 #pragma GCC visibility push(hidden)
 
-enum { VRAM_SLOTS = 2, VRAM_COPIERS = 4 };
+#if defined(__SANITIZE_THREAD__)
+enum { VRAM_COPIERS = 1 }; /* ThreadSanitizer must see a thread begin */
+#else
+enum { VRAM_COPIERS = 4 };
+#endif
+enum { VRAM_SLOTS = 2 };
 #define VRAM_SLOT ((uint64_t)32 << 20)
 
 struct vram_ring {

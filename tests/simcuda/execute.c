@@ -41,7 +41,9 @@ static void fill_bytes(char *at, size_t bytes, uint32_t value, size_t element) {
         memset(at, (int)value, bytes);
         return;
     }
-    for (size_t i = 0; i + element <= bytes; i += element) memcpy(at + i, &value, element);
+    size_t done = bytes < element ? bytes : element;
+    memcpy(at, &value, done);
+    for (; done < bytes; done *= 2) memcpy(at + done, at, done < bytes - done ? done : bytes - done);
 }
 
 static CUresult fill_row(struct op *op, uint64_t to, size_t bytes) {

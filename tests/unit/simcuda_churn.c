@@ -44,7 +44,8 @@ no_handle:
 
 static void fill(struct worker *self, struct slot *slot) {
     slot->word = next(self, 1u << 24);
-    while (cuMemsetD32Async(slot->at, slot->word, slot->size / 4, self->stream)) continue;
+    while (cuMemsetD32Async(slot->at, slot->word, 1, self->stream)) continue;
+    while (cuMemsetD32Async(slot->at + slot->size - 4, slot->word, 1, self->stream)) continue;
 }
 
 static void take(struct worker *self, struct slot *slot) {

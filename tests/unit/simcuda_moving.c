@@ -47,19 +47,18 @@ static enum stow_cuda_refusal in(struct stow_cuda_options options, uint64_t *mov
     return refusal;
 }
 
+enum { MOST = 40 << 20 };
+static uint32_t words[MOST / 4];
+
 static void fill(uint64_t at, uint64_t bytes, uint32_t seed) {
-    uint32_t *words = malloc(bytes);
     for (uint64_t i = 0; i < bytes / 4; i++) words[i] = seed + (uint32_t)i * 2654435761u;
     while (cuMemcpyHtoD_v2(at, words, bytes)) continue;
-    free(words);
 }
 
 static bool holds(uint64_t at, uint64_t bytes, uint32_t seed) {
-    uint32_t *words = malloc(bytes);
     bool same = true;
     while (cuMemcpyDtoH_v2(words, at, bytes)) continue;
     for (uint64_t i = 0; i < bytes / 4 && same; i++) same = words[i] == seed + (uint32_t)i * 2654435761u;
-    free(words);
     return same;
 }
 
@@ -280,7 +279,7 @@ static bool is_stowed(uint64_t at) {
 }
 
 static void allocate(struct slot *slot) {
-    slot->bytes = (random_below(6) + 1) * MIB;
+    slot->bytes = (random_below(3) + 1) * MIB;
     slot->owner = random_below(2) + 1;
     slot->seed = random_below(1000000);
     if (serve(slot->bytes, slot->owner, &slot->at))
@@ -344,8 +343,8 @@ Test(simcuda_moving, an_error_at_each_call_in_turn) {
     uint64_t before = proof_usage(0).used, moved, calls, nth = 0;
     do {
         memset(slots, 0, sizeof slots);
-        slots[0] = (struct slot){served(5 * MIB, 1), 5 * MIB, 1, (uint32_t)nth};
-        slots[1] = (struct slot){served(2 * MIB, 2), 2 * MIB, 2, (uint32_t)nth + 1};
+        slots[0] = (struct slot){served(3 * MIB, 1), 3 * MIB, 1, (uint32_t)nth};
+        slots[1] = (struct slot){served(MIB, 2), MIB, 2, (uint32_t)nth + 1};
         for (int i = 0; i < 2; i++) fill(slots[i].at, slots[i].bytes, slots[i].seed);
         sim_count_reset();
         sim_fail("*", ++nth, nth % 2 ? 719 : CUDA_ERROR_OUT_OF_MEMORY, 1);
@@ -357,9 +356,10 @@ Test(simcuda_moving, an_error_at_each_call_in_turn) {
     cr_assert_gt(nth, 50);
 }
 
-Test(simcuda_moving, random_steps_with_errors, .timeout = 100) {
+Test(simcuda_moving, random_steps_with_errors) {
     uint64_t before = proof_usage(0).used;
-    for (int round = 0; round < 12; round++) {
+    const char *asked = getenv("SIMCUDA_ROUNDS"); /* simcuda/moving_long.py: each has 60 steps */
+    for (int round = 0, rounds = asked ? atoi(asked) : 5; round < rounds; round++) {
         for (uint32_t i = 0; i < 8; i++) sim_fail("*", random_below(900) + 1, 719, 1 + random_below(2));
         for (int i = 0; i < 60; i++) step();
         finish(before);

@@ -21,7 +21,14 @@ struct small_test {
     struct small_test *next;
 };
 
+struct small_suite {
+    const char *name;
+    void (*init)(void);
+    struct small_suite *next;
+};
+
 static struct small_test *small_tests;
+static struct small_suite *small_suites;
 static int small_failures;
 
 #define Test(suite_name, test_name, ...)                                                        \
@@ -33,6 +40,14 @@ static int small_failures;
         small_tests = &suite_name##_##test_name;                                                \
     }                                                                                           \
     static void suite_name##_##test_name##_body(void)
+
+#define TestSuite(suite_name, ...)                                                              \
+    static struct small_suite suite_name##_suite = {.name = #suite_name, ##__VA_ARGS__};        \
+    __attribute__((constructor)) static void suite_name##_suite_register(void) {                \
+        suite_name##_suite.next = small_suites;                                                 \
+        small_suites = &suite_name##_suite;                                                     \
+    }                                                                                           \
+    struct small_suite
 
 __attribute__((format(printf, 5, 6))) static inline void small_check(int holds, int fatal, const char *where,
                                                                      const char *what, const char *format, ...) {
@@ -81,6 +96,8 @@ __attribute__((format(printf, 5, 6))) static inline void small_check(int holds, 
 #define cr_expect_fail(...) SMALL_CHECK(0, 0, "reached", __VA_ARGS__)
 
 static inline void small_child(const struct small_test *test) {
+    for (const struct small_suite *suite = small_suites; suite; suite = suite->next)
+        if (!strcmp(suite->name, test->suite) && suite->init) suite->init();
     if (test->init) test->init();
     test->body();
     if (test->fini) test->fini();

@@ -1,0 +1,34 @@
+/* vram_serve.h — where device memory of models is served by memstow, so that it can move (stow_cuda.h).
+ * In: entries of the driver that a hook is about to call. Out: what it calls instead, where MEMSTOW_CUDA_MOVES=SIZE
+ * asks for it: allocations of SIZE and more inside a model's scope are served; frees of them, and figures that must
+ * fit, are answered. Everything else goes to the driver as it is. Any thread. */
+#ifndef MEMSTOW_VRAM_SERVE_H
+#define MEMSTOW_VRAM_SERVE_H
+
+#include "cuda_route.h"
+
+#pragma GCC visibility push(hidden)
+
+/* MEMSTOW_CUDA_MOVES is set. */
+extern bool vram_serves;
+
+/* What a hook calls in place of `real`, at once and on this thread; mostly `real` itself. */
+void *vram_serve_instead(enum cuda_entry_id entry, void *real);
+
+/* What was served in a context, or on a device, is gone with it. */
+void vram_serve_context_ended(cuda_handle context);
+void vram_serve_device_ended(uint32_t device);
+
+/* Moves what an owner has: bytes, or -errno when nothing moved and something should have; 0 when there is nothing. What
+ * stays is said in the trace. */
+int64_t vram_serve_out(uint32_t owner, bool idle);
+int64_t vram_serve_in(uint32_t owner);
+/* Bytes of an owner that can move, and of them those that are out. */
+uint64_t vram_serve_bytes(uint32_t owner, uint64_t *stowed);
+
+/* In a forked child. */
+void vram_serve_abandon(void);
+
+#pragma GCC visibility pop
+
+#endif

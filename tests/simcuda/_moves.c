@@ -1,0 +1,261 @@
+/* _moves.c — a program whose models move, over the simulated driver (a test double). The first argument is the case. It
+ * prints lines that moves.py looks at; what is not as it must be ends it with a message. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda_calls.h"
+#include "memstow.h"
+#include "simcuda.h"
+
+int cudaMalloc(void **, size_t);
+int cudaFree(void *);
+int cudaMallocAsync(void **, size_t, CUstream);
+int cudaFreeAsync(void *, CUstream);
+int cudaMemcpy(void *, const void *, size_t, int);
+int cudaMemGetInfo(size_t *, size_t *);
+int cudaDeviceReset(void);
+int cudaDeviceSynchronize(void);
+int cudaStreamCreateWithFlags(CUstream *, unsigned);
+
+#define MIB ((size_t)1 << 20)
+#define MUST(holds) must(!!(holds), #holds, __LINE__)
+static void must(int holds, const char *what, int line) {
+    if (holds) return;
+    fprintf(stderr, "line %d: not so: %s\n", line, what);
+    exit(1);
+}
+
+#define FIND(name) __typeof__(name) *name##_
+static FIND(memstow_owner_open);
+static FIND(memstow_owner_idle);
+static FIND(memstow_owner_figures);
+static FIND(memstow_owner_adopt);
+static FIND(memstow_scope_enter);
+static FIND(memstow_scope_leave);
+static FIND(memstow_stow);
+static FIND(memstow_restore);
+
+static void find_memstow(void) {
+#define GET(name) MUST(name##_ = (__typeof__(name) *)dlsym(RTLD_DEFAULT, #name))
+    GET(memstow_owner_open);
+    GET(memstow_owner_idle);
+    GET(memstow_owner_figures);
+    GET(memstow_owner_adopt);
+    GET(memstow_scope_enter);
+    GET(memstow_scope_leave);
+    GET(memstow_stow);
+    GET(memstow_restore);
+}
+
+static uint32_t model;
+static void *plain, *pooled, *small, *outside;
+
+static void fill(void *at, size_t bytes, int seed) {
+    char *data = malloc(bytes);
+    for (size_t i = 0; i < bytes; i++) data[i] = (char)(i * 13 + (size_t)seed + i / 4096);
+    MUST(!cudaMemcpy(at, data, bytes, 1));
+    free(data);
+}
+
+static int holds(void *at, size_t bytes, int seed) {
+    char *data = malloc(bytes);
+    int same = 1;
+    MUST(!cudaMemcpy(data, at, bytes, 2));
+    for (size_t i = 0; i < bytes && same; i++) same = data[i] == (char)(i * 13 + (size_t)seed + i / 4096);
+    free(data);
+    return same;
+}
+
+static struct sim_usage usage(void) {
+    struct sim_usage found;
+    sim_usage(0, &found);
+    return found;
+}
+
+static uint64_t stowed_bytes(void) {
+    struct memstow_figures figures = {.size = sizeof figures};
+    MUST(!memstow_owner_figures_(model, &figures));
+    return figures.stowed_bytes;
+}
+
+/* A model with 8 MiB of plain memory, 6 MiB in the order of streams, and 1 MiB, which is too small to be served. */
+static void load(void) {
+    model = (uint32_t)memstow_owner_open_(MEMSTOW_MODEL, "unet", "unet.safetensors", 1, 0);
+    MUST(!cudaMalloc(&outside, 8 * MIB));
+    MUST(!memstow_scope_enter_(model));
+    MUST(!cudaMalloc(&plain, 8 * MIB));
+    MUST(!cudaMallocAsync(&pooled, 6 * MIB, NULL));
+    MUST(!cudaMalloc(&small, MIB));
+    MUST(!memstow_scope_leave_(model));
+    fill(plain, 8 * MIB, 1);
+    fill(pooled, 6 * MIB, 2);
+    fill(small, MIB, 3);
+    fill(outside, 8 * MIB, 4);
+}
+
+static void look(void) {
+    MUST(holds(plain, 8 * MIB, 1));
+    MUST(holds(pooled, 6 * MIB, 2));
+    MUST(holds(small, MIB, 3));
+    MUST(holds(outside, 8 * MIB, 4));
+}
+
+/* All of it stays live: the report is looked at. */
+static void out_and_back(void) {
+    size_t before, after, total;
+    load();
+    MUST(sim_count_ok("cuMemCreate") == 2);
+    uint64_t used = usage().used;
+    MUST(memstow_stow_(model) == -EBUSY); /* nobody said that it is idle */
+    MUST(usage().used == used);
+    MUST(!memstow_owner_idle_(model, 1));
+    MUST(!cudaMemGetInfo(&before, &total));
+    MUST(memstow_stow_(model) == 14 * (int64_t)MIB);
+    MUST(usage().used == used - 14 * MIB);
+    MUST(stowed_bytes() == 14 * MIB);
+    MUST(!cudaMemGetInfo(&after, &total));
+    MUST(after == before); /* free, but still the program's */
+    MUST(holds(outside, 8 * MIB, 4));
+    MUST(memstow_restore_(model) == 14 * (int64_t)MIB);
+    MUST(usage().used == used && !stowed_bytes());
+    look();
+    MUST(!usage().faults);
+}
+
+/* Plain and pooled memory, live and out, is freed as it was asked for, or refused as the driver refuses it. */
+static void frees(void) {
+    uint64_t empty = usage().used;
+    load();
+    MUST(cudaFreeAsync(plain, NULL) == 1); /* is no pool's */
+    MUST(!cudaFree(plain) && cudaFree(plain) == 1);
+    MUST(!cudaFreeAsync(pooled, NULL) && cudaFreeAsync(pooled, NULL) == 1);
+    MUST(!cudaFree(small) && !cudaFree(outside));
+    MUST(!cudaDeviceSynchronize());
+    load();
+    MUST(!memstow_owner_idle_(model, 1));
+    MUST(memstow_stow_(model) == 14 * (int64_t)MIB);
+    MUST(!cudaFree(pooled) && !cudaFree(plain) && !cudaFree(small) && !cudaFree(outside));
+    MUST(memstow_restore_(model) == 0 && !stowed_bytes());
+    MUST(usage().used - usage().contexts == empty && !usage().blocks && !usage().faults);
+}
+
+/* Freed on another stream than it was allocated on, while that still works on it. */
+static void other_stream(void) {
+    CUstream stream;
+    load();
+    uint64_t used = usage().used;
+    MUST(!cudaStreamCreateWithFlags(&stream, CU_STREAM_NON_BLOCKING));
+    sim_set_latency_us(30000);
+    MUST(!cuMemsetD32Async((CUdeviceptr)pooled, 1, MIB, stream));
+    MUST(!cudaFreeAsync(pooled, stream));
+    MUST(usage().used == used);
+    sim_set_latency_us(0);
+    MUST(!cudaDeviceSynchronize());
+    load(); /* whoever comes by gives it back */
+    MUST(!usage().faults);
+}
+
+static void no_vram(void) {
+    void *rest;
+    size_t available, total;
+    load();
+    MUST(!memstow_owner_idle_(model, 1));
+    MUST(memstow_stow_(model) == 14 * (int64_t)MIB);
+    MUST(!cudaMemGetInfo(&available, &total));
+    MUST(!cudaMalloc(&rest, available + 8 * MIB)); /* more than it was told, which is there */
+    MUST(memstow_restore_(model) > 0);             /* what fits */
+    MUST(memstow_restore_(model) == -ENOMEM);
+    MUST(stowed_bytes() > 0);
+    MUST(!cudaFree(rest));
+    MUST(memstow_restore_(model) > 0);
+    look();
+}
+
+static void captures(void) {
+    CUstream stream;
+    CUgraph graph;
+    void *at;
+    load();
+    uint64_t served = sim_count("cuMemCreate");
+    MUST(!memstow_owner_idle_(model, 1));
+    MUST(!cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    MUST(!cuStreamBeginCapture_v2(stream, CU_CAPTURE_GLOBAL));
+    MUST(memstow_stow_(model) == -EBUSY);
+    MUST(!memstow_scope_enter_(model));
+    MUST(!cudaMallocAsync(&at, 8 * MIB, stream));
+    MUST(!memstow_scope_leave_(model));
+    MUST(!cuStreamEndCapture(stream, &graph)); /* nothing of ours has broken it */
+    MUST(sim_count("cuMemCreate") == served);
+    MUST(memstow_stow_(model) == 14 * (int64_t)MIB);
+    MUST(memstow_restore_(model) == 14 * (int64_t)MIB);
+    look();
+}
+
+/* A graph that was captured before writes to the same addresses after. */
+static void replays(void) {
+    CUstream stream;
+    CUgraph graph;
+    CUgraphExec exec;
+    load();
+    MUST(!cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    MUST(!cuStreamBeginCapture_v2(stream, CU_CAPTURE_RELAXED));
+    MUST(!cuMemsetD32Async((CUdeviceptr)plain, 0x01010101, 2 * MIB, stream));
+    MUST(!cuStreamEndCapture(stream, &graph));
+    MUST(!cuGraphInstantiateWithFlags(&exec, graph, 0));
+    MUST(!memstow_owner_idle_(model, 1));
+    MUST(memstow_stow_(model) == 14 * (int64_t)MIB && memstow_restore_(model) == 14 * (int64_t)MIB);
+    look();
+    MUST(!cuGraphLaunch(exec, stream) && !cuStreamSynchronize(stream));
+    char back[4];
+    MUST(!cudaMemcpy(back, (char *)plain + 8 * MIB - 4, 4, 2) && back[0] == 1 && back[3] == 1);
+}
+
+static void adopted(void) {
+    load();
+    uint32_t real = (uint32_t)memstow_owner_open_(MEMSTOW_MODEL, "known", "", 2, 0);
+    MUST(!memstow_owner_adopt_(real, model));
+    MUST(!memstow_owner_idle_(real, 1));
+    MUST(memstow_stow_(real) == 14 * (int64_t)MIB && memstow_restore_(real) == 14 * (int64_t)MIB);
+    look();
+}
+
+/* Out when the device is reset: gone with it. */
+static void reset(void) {
+    load();
+    MUST(!memstow_owner_idle_(model, 1));
+    MUST(memstow_stow_(model) == 14 * (int64_t)MIB);
+    MUST(!cudaDeviceReset());
+    MUST(usage().used == usage().contexts && !usage().reserved_va);
+    MUST(memstow_restore_(model) == 0 && !stowed_bytes());
+    load();
+    look();
+}
+
+/* Without being asked for, nothing is served and nothing moves. */
+static void off(void) {
+    load();
+    MUST(sim_count("cuMemCreate") == 0);
+    MUST(!memstow_owner_idle_(model, 1));
+    MUST(memstow_stow_(model) == 0 && memstow_restore_(model) == 0);
+    look();
+}
+
+int main(int argc, char **argv) {
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } cases[] = {{"out_and_back", out_and_back}, {"frees", frees},       {"other_stream", other_stream},
+                 {"no_vram", no_vram},           {"captures", captures}, {"replays", replays},
+                 {"adopted", adopted},           {"reset", reset},       {"off", off}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (argc < 2) puts(cases[i].name);
+        if (argc < 2 || strcmp(cases[i].name, argv[1])) continue;
+        find_memstow();
+        cases[i].run();
+        puts("ok");
+    }
+    return 0;
+}
