@@ -51,7 +51,10 @@ static bool ordered(const struct op *op) {
     return true;
 }
 
-static bool ready(const struct op *op) { return ordered(op) && (!op->wait || op->wait->done) && !op_blocked(op); }
+/* In a broken context nothing waits for anything any more. */
+static bool ready(const struct op *op) {
+    return op->ctx->sticky || (ordered(op) && (!op->wait || op->wait->done) && !op_blocked(op));
+}
 
 /* The operation that is ready and due first; when the first of the others will be due. */
 static struct op *choose(uint64_t *wake) {

@@ -67,3 +67,9 @@ API(cuIpcCloseMemHandle, NEEDS_CONTEXT, (CUdeviceptr at), (at)) {
     engine_drain_context(context_current());
     return memory_free(block);
 }
+
+/* ---- events of other processes: there are none here */
+SAME(cuIpcGetEventHandle, NEEDS_CONTEXT, (CUipcMemHandle * out, CUevent event),
+     ((void)out, (void)event, CUDA_ERROR_NOT_SUPPORTED))
+SAME(cuIpcOpenEventHandle, NEEDS_CONTEXT, (CUevent * out, CUipcMemHandle handle),
+     ((void)out, (void)handle, CUDA_ERROR_NOT_SUPPORTED))

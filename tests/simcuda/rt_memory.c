@@ -62,6 +62,13 @@ RT_CALL(cudaMemPoolSetAccess, (CUmemoryPool pool, const CUmemAccessDesc *map, si
         D.cuMemPoolSetAccess(pool, map, n))
 RT_CALL(cudaMemPoolGetAccess, (int *flags, CUmemoryPool pool, CUmemLocation *location),
         D.cuMemPoolGetAccess(flags, pool, location))
+RT_CALL(cudaMemPoolExportToShareableHandle, (void *out, CUmemoryPool pool, int type, unsigned flags),
+        D.cuMemPoolExportToShareableHandle(out, pool, type, flags))
+RT_CALL(cudaMemPoolImportFromShareableHandle, (CUmemoryPool * out, void *handle, int type, unsigned flags),
+        D.cuMemPoolImportFromShareableHandle(out, handle, type, flags))
+RT_CALL(cudaMemPoolExportPointer, (CUmemPoolPtrExportData * out, void *at), D.cuMemPoolExportPointer(out, P(at)))
+RT_CALL(cudaMemPoolImportPointer, (void **out, CUmemoryPool pool, CUmemPoolPtrExportData *data),
+        D.cuMemPoolImportPointer(OUT(out), pool, data))
 RT_CALL(cudaDeviceGraphMemTrim, (int id), D.cuDeviceGraphMemTrim(id))
 RT_CALL(cudaDeviceGetGraphMemAttribute, (int id, int which, void *out), D.cuDeviceGetGraphMemAttribute(id, which, out))
 
@@ -109,6 +116,9 @@ RT_CALL(cudaIpcGetMemHandle, (CUipcMemHandle * out, void *at), D.cuIpcGetMemHand
 RT_CALL(cudaIpcOpenMemHandle, (void **out, CUipcMemHandle handle, unsigned flags),
         D.cuIpcOpenMemHandle(OUT(out), handle, flags))
 RT_CALL(cudaIpcCloseMemHandle, (void *at), D.cuIpcCloseMemHandle(P(at)))
+
+RT_CALL(cudaIpcGetEventHandle, (CUipcMemHandle * out, CUevent event), D.cuIpcGetEventHandle(out, event))
+RT_CALL(cudaIpcOpenEventHandle, (CUevent * out, CUipcMemHandle handle), D.cuIpcOpenEventHandle(out, handle))
 
 /* ---- copies and fills */
 
