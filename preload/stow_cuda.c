@@ -20,7 +20,8 @@ static bool on;
 static struct vram_block *blocks, *unused;
 static uint32_t lock, turn; /* futexes: held (2: waited for); counts blocks that have ended moving */
 static bool mover;
-static uint32_t moves; /* the number of the one at work, or of the last */
+static uint64_t backup_bytes; /* of the host's memory */
+static uint32_t moves;        /* the number of the one at work, or of the last */
 static cuda_handle contexts[VRAM_CONTEXTS];
 static uint32_t context_count;
 static struct vram_ring rings[RINGS];
@@ -90,18 +91,24 @@ static void block_drop(struct vram_block *self) {
 /* --- ends --- */
 
 static void drop_backup(struct vram_block *self) {
-    if (self->backup) os_unmap(self->backup, self->size);
+    if (!self->backup) return;
+    os_unmap(self->backup, self->size);
     self->backup = NULL;
+    take_lock();
+    backup_bytes -= self->size;
+    let_go();
 }
 
 /* Without the lock; `self` is the caller's. What the driver would not take back stays as a wreck. */
 static void end_block(struct vram_block *self) {
+    take_lock();
+    self->state = VRAM_WRECK; /* nobody finds it any more */
+    let_go();
     drop_backup(self);
     bool gone = vram_block_end(&driver, self);
     if (gone && self->event) gone = !driver.cuEventDestroy_v2(self->event);
     take_lock();
     self->moving = false;
-    self->state = VRAM_WRECK;
     if (gone) block_drop(self);
     next_turn();
     let_go();
@@ -141,6 +148,7 @@ void stow_cuda_abandon(void) {
     blocks = unused = NULL;
     lock = turn = context_count = 0;
     mover = false;
+    backup_bytes = 0;
     memset(rings, 0, sizeof rings);
     on = false;
     vram_quiet_abandon();
@@ -257,10 +265,10 @@ bool stow_cuda_free_in(uint64_t at, cuda_handle stream, int *result) {
     return true;
 }
 
-bool stow_cuda_find(uint64_t address, struct vram_block *out) {
+bool stow_cuda_find(uint64_t address, struct stow_cuda_found *out) {
     take_lock();
     const struct vram_block *found = find(address);
-    if (found) *out = *found;
+    if (found) *out = (struct stow_cuda_found){found->at, found->state, found->in_stream};
     let_go();
     return found != NULL;
 }
@@ -275,11 +283,11 @@ void stow_cuda_refuse(uint64_t address) {
 struct stow_cuda_sums stow_cuda_sums(uint32_t owner, uint32_t device) {
     struct stow_cuda_sums sums = {0};
     take_lock();
+    sums.backup = backup_bytes;
     for (const struct vram_block *block = blocks; block; block = block->next) {
         if ((owner && block->owner != owner) || (device != UINT32_MAX && block->device != device)) continue;
         if (block->state == VRAM_LIVE) sums.live += block->size;
         if (block->state == VRAM_STOWED) sums.stowed += block->size;
-        if (block->backup) sums.backup += block->size;
         sums.blocks += block->state == VRAM_LIVE || block->state == VRAM_STOWED;
         sums.wrecks += block->state == VRAM_WRECK;
     }
@@ -348,9 +356,18 @@ static struct vram_ring *ring_of(cuda_handle context) {
 
 static int ring_ready(struct vram_ring *ring) { return ring ? vram_ring_begin(&driver, ring) : OUT_OF_MEMORY; }
 
-static bool backup_fits(const struct move *self, const struct vram_block *block) {
+static bool make_backup(const struct move *self, struct vram_block *block) {
     uint64_t most = self->options->most;
-    return !most || stow_cuda_sums(0, UINT32_MAX).backup + block->size <= most;
+    take_lock();
+    bool fits = !most || backup_bytes + block->size <= most;
+    if (fits) backup_bytes += block->size;
+    let_go();
+    if (!fits) return false;
+    if ((block->backup = os_map(block->size))) return true;
+    take_lock();
+    backup_bytes -= block->size;
+    let_go();
+    return false;
 }
 
 /* In its context. Its content is on the device until the last step but one, and in the backup from then on. */
@@ -358,7 +375,7 @@ static enum stow_cuda_refusal take_out(struct move *self, struct vram_block *blo
     struct vram_ring *ring = ring_of(block->context);
     bool same = true;
     if ((self->error = ring_ready(ring))) return STOW_CUDA_DRIVER;
-    if (!backup_fits(self, block) || !(block->backup = os_map(block->size))) return STOW_CUDA_NO_ROOM;
+    if (!make_backup(self, block)) return STOW_CUDA_NO_ROOM;
     os_call(SYS_madvise, block->backup, block->size, MADV_HUGEPAGE);
     self->error = vram_ring_out(&driver, ring, block->backup, block->at, block->size);
     if (!self->error && self->options->verify)

@@ -35,12 +35,18 @@ bool stow_cuda_free_in(uint64_t at, cuda_handle stream, int *result);
 int stow_cuda_wait(void);
 
 /* The block that an address lies in; false: none of ours. */
-bool stow_cuda_find(uint64_t address, struct vram_block *out);
+struct stow_cuda_found {
+    uint64_t at;
+    enum vram_state state;
+    bool in_stream;
+};
+bool stow_cuda_find(uint64_t address, struct stow_cuda_found *out);
 /* Something outside now knows where its memory is (IPC, NCCL, RDMA): it does not move any more. */
 void stow_cuda_refuse(uint64_t address);
 /* Of an owner (0: of all), or of a device (UINT32_MAX: of all). */
 struct stow_cuda_sums {
-    uint64_t live, stowed, backup; /* bytes */
+    uint64_t live, stowed; /* bytes */
+    uint64_t backup;       /* of the host's memory, for all of them */
     uint32_t blocks, wrecks;
 };
 struct stow_cuda_sums stow_cuda_sums(uint32_t owner, uint32_t device);

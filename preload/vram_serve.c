@@ -127,7 +127,7 @@ static int serve_alloc_async(cuda_address *at, size_t bytes, cuda_handle stream)
 /* The driver waits for what runs before it frees plain memory; memory in the order of streams it frees at once. */
 static int serve_free(cuda_address at) {
     int (*real)(cuda_address) = (int (*)(cuda_address))driver_free;
-    struct vram_block block;
+    struct stow_cuda_found block;
     int result;
     if (!at || !stow_cuda_find(at, &block) || block.at != at) return real(at);
     if (!block.in_stream && block.state == VRAM_LIVE && (result = stow_cuda_wait())) return result;
@@ -136,7 +136,7 @@ static int serve_free(cuda_address at) {
 
 static int serve_free_async(cuda_address at, cuda_handle stream) {
     int (*real)(cuda_address, cuda_handle) = (int (*)(cuda_address, cuda_handle))driver_free_async;
-    struct vram_block block;
+    struct stow_cuda_found block;
     int result;
     if (!at || !stow_cuda_find(at, &block) || block.at != at || !block.in_stream || cuda_device_captures(stream, true))
         return real(at, stream);

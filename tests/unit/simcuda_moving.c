@@ -245,7 +245,9 @@ Test(simcuda_moving_calls, per_gibibyte, .init = a_quarter_of_a_gibibyte) {
                                               "cuStreamSynchronize"};
     uint64_t moved;
     struct stow_cuda_options options = {.milliseconds = 10000};
-    served(256 * MIB, 1);
+    uint64_t at = served(256 * MIB, 1);
+    for (uint32_t i = 0; i < 8; i++) fill(at + i * 32 * MIB, 32 * MIB, i);
+    sim_set_latency_us(3000); /* a buffer that is used again too soon would be seen */
     sim_count_reset();
     cr_assert_eq(out(options, &moved), STOW_CUDA_DONE);
     expect_calls(names, going, 8);
@@ -255,6 +257,8 @@ Test(simcuda_moving_calls, per_gibibyte, .init = a_quarter_of_a_gibibyte) {
     cr_assert_eq(in(options, &moved), STOW_CUDA_DONE);
     expect_calls(names, coming, 8);
     in_order(in_order_of, 5);
+    sim_set_latency_us(0);
+    for (uint32_t i = 0; i < 8; i++) cr_assert(holds(at + i * 32 * MIB, 32 * MIB, i));
 }
 
 /* ---- an error at each call in turn */
@@ -273,7 +277,7 @@ static struct slot {
 } slots[SLOTS];
 
 static bool is_stowed(uint64_t at) {
-    struct vram_block block;
+    struct stow_cuda_found block;
     cr_assert(stow_cuda_find(at, &block));
     return block.state == VRAM_STOWED;
 }
