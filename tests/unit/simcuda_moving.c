@@ -6,7 +6,16 @@
 #include "proof.h"
 #include "stow_cuda.h"
 
+/* Somebody writes to what is being moved, between the copy and the comparison. */
+static int spoil_at;
+
+static CUresult copy_and_spoil(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
+    if (spoil_at && !--spoil_at) cr_assert_eq(sim_poke(from, "x", 1), 0);
+    return cuMemcpyDtoHAsync_v2(to, from, bytes, stream);
+}
+
 static void *function(const char *name) {
+    if (!strcmp(name, "cuMemcpyDtoHAsync_v2")) return (void *)copy_and_spoil;
 #define F(function_name, parameters)                                                                                   \
     if (!strcmp(name, #function_name)) return (void *)function_name;
     VRAM_FUNCTIONS(F)
@@ -162,6 +171,17 @@ Test(simcuda_moving, refusals) {
     cr_assert_eq(out(options, &moved), STOW_CUDA_KNOWN);
     cr_assert_eq(stow_cuda_sums(0, UINT32_MAX).live, 4 * MIB);
     for (uint32_t i = 0; i < STOW_CUDA_REFUSALS; i++) cr_assert(stow_cuda_refusal_text(i)[0]);
+}
+
+Test(simcuda_moving, what_changes_meanwhile_stays) {
+    uint64_t moved, at = served(4 * MIB, 1);
+    fill(at, 4 * MIB, 6);
+    spoil_at = 2;
+    cr_assert_eq(out(ANY, &moved), STOW_CUDA_CHANGED);
+    cr_assert_eq(stow_cuda_sums(0, UINT32_MAX).live, 4 * MIB);
+    cr_assert_eq(stow_cuda_sums(0, UINT32_MAX).backup, 0);
+    cr_assert_not(holds(at, 4 * MIB, 6), "what was written is there");
+    cr_assert_eq(out(ANY, &moved), STOW_CUDA_DONE);
 }
 
 Test(simcuda_moving, freed_in_the_order_of_a_stream) {
@@ -344,7 +364,8 @@ static void finish(uint64_t before) {
 }
 
 Test(simcuda_moving, an_error_at_each_call_in_turn) {
-    uint64_t before = proof_usage(0).used, moved, calls, nth = 0;
+    uint64_t before = proof_usage(0).used, moved, calls, nth = 0, served_late;
+    int result;
     do {
         memset(slots, 0, sizeof slots);
         slots[0] = (struct slot){served(3 * MIB, 1), 3 * MIB, 1, (uint32_t)nth};
@@ -354,6 +375,9 @@ Test(simcuda_moving, an_error_at_each_call_in_turn) {
         sim_fail("*", ++nth, nth % 2 ? 719 : CUDA_ERROR_OUT_OF_MEMORY, 1);
         out(ANY, &moved);
         in(ANY, &moved);
+        cr_assert(stow_cuda_free(slots[1].at, &result));
+        slots[1].at = 0;
+        if (!serve(2 * MIB, 1, &served_late)) cr_assert(stow_cuda_free(served_late, &result));
         calls = sim_count("*");
         finish(before);
     } while (calls >= nth); /* until the error comes too late */
