@@ -8,6 +8,7 @@
 #include "cuda_scope.h"
 #include "os.h"
 #include "site.h"
+#include "vram_serve.h"
 
 enum { SAMPLE_NS = 1000000000, SAMPLE_SOON_NS = 50000000, SAMPLE_BYTES = 64 << 20, LEGACY_STREAMS = 2 };
 
@@ -109,17 +110,28 @@ bool cuda_device_is_active(uint32_t device) {
 
 /* --- figures --- */
 
+/* Of what is in the ledger; the rest has been moved out of it. */
+static int64_t live_on(uint32_t device, const struct snap_cuda_device *record) {
+    uint64_t out;
+    vram_serve_stowed_on(device, &out);
+    return __atomic_load_n(&record->live, __ATOMIC_RELAXED) - (int64_t)out;
+}
+
 static void note(uint32_t device, uint64_t available, uint64_t total) {
     struct snap_cuda_device *record = cuda_counts_device(device);
     if (!record) return;
     os_store(&record->available, available);
     os_store(&record->total, total);
-    __atomic_store_n(&record->figures_live, __atomic_load_n(&record->live, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+    __atomic_store_n(&record->figures_live, live_on(device, record), __ATOMIC_RELAXED);
     os_store(&record->figures_ns, os_now());
     if (!record->name[0] && cuDeviceGetName()) cuDeviceGetName()(record->name, sizeof record->name, (int)device);
 }
 
-void cuda_device_figures(uint64_t available, uint64_t total) { note(cuda_device_now().device, available, total); }
+void cuda_device_figures(uint64_t available, uint64_t total) {
+    uint64_t asked;
+    uint32_t device = cuda_device_now().device;
+    note(device, available + vram_serve_stowed_on(device, &asked), total);
+}
 
 static void note_pool(uint32_t device, struct snap_cuda_device *record) {
     cuda_handle pool;
@@ -140,7 +152,7 @@ static void note_graphs(uint32_t device, struct snap_cuda_device *record) {
 /* One thread at a time: once a second, or sooner when much has come or gone. */
 static bool is_due(uint32_t device, const struct snap_cuda_device *record, bool urgent) {
     uint64_t now = os_now(), before = os_load(&sampled[device]), since = now - before;
-    int64_t moved = record->live - record->figures_live;
+    int64_t moved = live_on(device, record) - record->figures_live;
     bool soon = since >= SAMPLE_SOON_NS && (moved >= SAMPLE_BYTES || moved <= -SAMPLE_BYTES);
     if (!urgent && before && since < SAMPLE_NS && !soon) return false;
     return __atomic_compare_exchange_n(&sampled[device], &before, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);

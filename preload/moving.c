@@ -112,20 +112,20 @@ static const bool *cancelled_here(void) {
 }
 
 /* What of it lies in a device's memory that memstow served. */
-static int64_t move_device(uint32_t owner, bool out) {
-    return out ? vram_serve_out(owner, owners_is_idle(owner)) : vram_serve_in(owner);
+static int64_t move_device(uint32_t owner, bool out, const bool *cancelled) {
+    return out ? vram_serve_out(owner, owners_is_idle(owner), cancelled) : vram_serve_in(owner);
 }
 
-/* An error counts only where nothing moved. */
-static int64_t both(int64_t host, int64_t device) {
+/* An error counts only where nothing moved. But who uses what is still out of a device breaks it: that counts. */
+static int64_t both(int64_t host, int64_t device, bool out) {
     if (host > 0 && device > 0) return host + device;
+    if (!out && device < 0) return device;
     if (host > 0 || device > 0) return host > 0 ? host : device;
     return host ? host : device;
 }
 
 static int64_t move(uint32_t owner, uint32_t which, bool out) {
     struct list list;
-    uint64_t stowed;
     uint32_t kind = owners_kind(owner = owners_final(owner));
     if (!kind) return -ENOENT;
     if (kind != MEMSTOW_MODEL && kind != MEMSTOW_CUSTOM) return -EINVAL;
@@ -139,12 +139,11 @@ static int64_t move(uint32_t owner, uint32_t which, bool out) {
     int64_t moved = (out ? stow_out : stow_in)(list.pieces, list.count, &options);
     note_refusals(&list, out ? "out" : "back");
     owner = owners_final(owner); /* it may have been adopted meanwhile */
-    int64_t of_device = which & OWNED_MEMORY ? move_device(owner, out) : 0;
-    vram_serve_bytes(owner, &stowed);
-    owners_note_stowed(owner, stow_bytes(owner, NULL) + stowed);
+    int64_t of_device = which & OWNED_MEMORY ? move_device(owner, out, cancelled) : 0;
+    owners_note_stowed(owner, stow_bytes(owner, NULL) + vram_serve_stowed(owner));
     list_end(&list);
     if (present.list.pieces) list_end(&present.list);
-    return both(moved, of_device);
+    return both(moved, of_device, out);
 }
 
 int64_t owners_stow(uint32_t owner) { return move(owner, OWNED_MEMORY | OWNED_FILES, true); }

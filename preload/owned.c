@@ -14,6 +14,7 @@
 #include "parts.h"
 #include "site.h"
 #include "stow.h"
+#include "stow_cuda.h"
 #include "tags.h"
 #include "vram_serve.h"
 
@@ -96,12 +97,11 @@ static void add_cuda(const struct snap_cuda_site *site, void *context) {
 }
 
 /* Of a device's memory what memstow serves, wherever it is. */
-static void add_served(struct sums *sums) {
-    for (uint32_t owner = 1; vram_serves && owner < sums->count; owner++) {
-        uint64_t stowed, all = vram_serve_bytes(owner, &stowed);
-        sums->all[owner].movable_bytes += all;
-        sums->all[owner].stowed_bytes += stowed;
-    }
+static void add_served(uint32_t owner, uint64_t bytes, bool stowed, void *context) {
+    struct sums *sums = context;
+    if (owner >= sums->count) return;
+    sums->all[owner].movable_bytes += bytes;
+    if (stowed) sums->all[owner].stowed_bytes += bytes;
 }
 
 static size_t bytes_for(uint32_t count) { return os_round_up(count * sizeof(struct owned), OS_PAGE); }
@@ -115,7 +115,7 @@ struct owned *owned_of_all(uint32_t count) {
     cuda_counts_visit(add_cuda, &sums);
     for (uint32_t owner = 1; stow_watch && owner < count; owner++)
         if (sums.all[owner].movable_bytes) sums.all[owner].stowed_bytes = stow_bytes(owner, NULL);
-    add_served(&sums);
+    if (vram_serves) stow_cuda_visit(add_served, &sums);
     return sums.all;
 }
 

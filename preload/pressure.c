@@ -163,87 +163,103 @@ uint64_t pressure_missing(const struct pressure_wishes *wishes, uint64_t limit, 
 
 enum { PATH_ROOM = 4096, TEXT_ROOM = 8192 };
 
-/* Only the thread that polls is here, and its stack may be small. */
-static char text[TEXT_ROOM], path[PATH_ROOM], file[PATH_ROOM + 64];
+/* Too large for the stack of the thread that polls. */
+struct files {
+    char text[TEXT_ROOM], path[PATH_ROOM], file[PATH_ROOM + 64];
+};
 
-static bool read_text(const char *name) {
+static bool read_text(struct files *self, const char *name) {
     int fd = os_open(name, O_RDONLY, 0);
     if (fd < 0) return false;
-    long n = os_read(fd, text, sizeof text - 1);
+    long n = os_read(fd, self->text, sizeof self->text - 1);
     os_close(fd);
-    text[n > 0 ? n : 0] = 0;
+    self->text[n > 0 ? n : 0] = 0;
     return n > 0;
 }
 
-static bool read_in_cgroup(bool version1, const char *name) {
+static bool read_in_cgroup(struct files *self, bool version1, const char *name) {
     static const char root[] = "/sys/fs/cgroup", memory[] = "/memory";
-    os_copy(file, sizeof file, root);
-    if (version1) os_copy(file + strlen(file), sizeof file - strlen(file), memory);
-    os_copy(file + strlen(file), sizeof file - strlen(file), path);
-    os_copy(file + strlen(file), sizeof file - strlen(file), name);
-    return read_text(file);
+    os_copy(self->file, sizeof self->file, root);
+    if (version1) os_copy(self->file + strlen(self->file), sizeof self->file - strlen(self->file), memory);
+    os_copy(self->file + strlen(self->file), sizeof self->file - strlen(self->file), self->path);
+    os_copy(self->file + strlen(self->file), sizeof self->file - strlen(self->file), name);
+    return read_text(self, self->file);
 }
 
 /* What the kernel can take back at any time is not in use. */
-static bool look_at_cgroup(bool version1, uint64_t *limit, uint64_t *used) {
+static bool look_at_cgroup(struct files *self, bool version1, uint64_t *limit, uint64_t *used) {
     uint64_t inactive;
-    if (!read_in_cgroup(version1, version1 ? "/memory.limit_in_bytes" : "/memory.max") || !pressure_number(text, limit))
+    if (!read_in_cgroup(self, version1, version1 ? "/memory.limit_in_bytes" : "/memory.max") ||
+        !pressure_number(self->text, limit))
         return false;
-    if (!read_in_cgroup(version1, version1 ? "/memory.usage_in_bytes" : "/memory.current") ||
-        !pressure_number(text, used))
+    if (!read_in_cgroup(self, version1, version1 ? "/memory.usage_in_bytes" : "/memory.current") ||
+        !pressure_number(self->text, used))
         return false;
-    if (read_in_cgroup(version1, "/memory.stat") &&
-        pressure_field(text, version1 ? "total_inactive_file" : "inactive_file", &inactive))
+    if (read_in_cgroup(self, version1, "/memory.stat") &&
+        pressure_field(self->text, version1 ? "total_inactive_file" : "inactive_file", &inactive))
         *used -= inactive < *used ? inactive : *used;
     return true;
 }
 
 /* The cgroup outside; false: there is none. What lies outside of what we see (a path with "..") is not looked for. */
-static bool go_outwards(void) {
-    char *slash = strrchr(path, '/');
+static bool go_outwards(struct files *self) {
+    char *slash = strrchr(self->path, '/');
     if (!slash) return false;
-    *(strstr(path, "/..") ? path : slash) = 0;
+    *(strstr(self->path, "/..") ? self->path : slash) = 0;
     return true;
 }
 
 struct reading {
-    uint64_t missing, used;
+    uint64_t missing, used, left;
     uint32_t stalled;
 };
 
 /* The cgroup and those around it, each of which may have a limit. Of tasks that wait, the innermost that tells. */
-static void read_cgroups(struct reading *reading) {
+static void read_cgroups(struct files *self, struct reading *reading) {
     bool version1 = false, told = false;
-    if (!read_text("/proc/self/cgroup") || !pressure_cgroup(text, path, sizeof path, &version1)) path[0] = 0;
-    if (!strcmp(path, "/")) path[0] = 0;
+    if (!read_text(self, "/proc/self/cgroup") || !pressure_cgroup(self->text, self->path, sizeof self->path, &version1))
+        self->path[0] = 0;
+    if (!strcmp(self->path, "/")) self->path[0] = 0;
     do {
         uint64_t limit, used;
-        if (!version1 && !told && read_in_cgroup(false, "/memory.pressure")) {
-            reading->stalled = pressure_stalled(text);
+        if (!version1 && !told && read_in_cgroup(self, false, "/memory.pressure")) {
+            reading->stalled = pressure_stalled(self->text);
             told = true;
         }
-        if (!look_at_cgroup(version1, &limit, &used)) continue;
-        uint64_t missing = pressure_missing(&wished, limit, used);
+        if (!look_at_cgroup(self, version1, &limit, &used)) continue;
+        uint64_t missing = pressure_missing(&wished, limit, used), left = limit > used ? limit - used : 0;
         if (missing > reading->missing) reading->missing = missing;
+        if (left < reading->left) reading->left = left;
         if (!reading->used) reading->used = used;
-    } while (go_outwards());
-    if (!told && read_text("/proc/pressure/memory")) reading->stalled = pressure_stalled(text);
+    } while (go_outwards(self));
+    if (!told && read_text(self, "/proc/pressure/memory")) reading->stalled = pressure_stalled(self->text);
 }
 
-static void read_machine(struct reading *reading) {
+static void read_machine(struct files *self, struct reading *reading) {
     uint64_t total, available;
-    if (!read_text("/proc/meminfo") || !pressure_field(text, "MemTotal", &total) ||
-        !pressure_field(text, "MemAvailable", &available))
+    if (!read_text(self, "/proc/meminfo") || !pressure_field(self->text, "MemTotal", &total) ||
+        !pressure_field(self->text, "MemAvailable", &available))
         return;
     uint64_t used = total > available ? total - available : 0, missing = pressure_missing(&wished, total, used);
     if (missing > reading->missing) reading->missing = missing;
+    if (available < reading->left) reading->left = available;
     if (!reading->used) reading->used = used;
 }
 
+static struct reading read_all(void) {
+    struct reading reading = {.left = PRESSURE_NO_LIMIT};
+    struct files *files = os_map(sizeof *files);
+    if (!files) return (struct reading){0};
+    read_cgroups(files, &reading);
+    read_machine(files, &reading);
+    os_unmap(files, sizeof *files);
+    return reading;
+}
+
+uint64_t pressure_left(void) { return read_all().left; }
+
 uint64_t pressure_needed(const char **what) {
-    struct reading reading = {0};
-    read_cgroups(&reading);
-    read_machine(&reading);
+    struct reading reading = read_all();
     *what = "too much memory is in use";
     if (reading.missing || !wished.most_stalled || reading.stalled < wished.most_stalled) return reading.missing;
     *what = "tasks wait for memory";

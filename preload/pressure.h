@@ -31,6 +31,8 @@ const struct pressure_wishes *pressure_wishes(void);
 
 /* Bytes to be given back now, and what is the matter; 0: nothing. */
 uint64_t pressure_needed(const char **text);
+/* Bytes that the machine, and each cgroup with a limit, have left. */
+uint64_t pressure_left(void);
 
 /* --- the texts of the kernel --- */
 

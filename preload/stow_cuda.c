@@ -1,210 +1,92 @@
-/* stow_cuda.c — see stow_cuda.h. The table is locked for looking things up, never while the driver works on a block:
- * that one is marked as moving, and who wants it waits. One move at a time. */
+/* stow_cuda.c — see stow_cuda.h. A block that the driver works on is one caller's alone, and who wants it waits. One
+ * move at a time. */
 #include "stow_cuda.h"
 
-#include <linux/futex.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <time.h>
 
-#include "arena.h"
-#include "os.h"
+#include "cuda_captures.h"
+#include "vram_end.h"
 #include "vram_quiet.h"
 #include "vram_ring.h"
+#include "vram_table.h"
 
-enum { OUT_OF_MEMORY = 2, NO_TIMING = 2, RINGS = 8 };
+enum { WAIT_FREED_MS = 5000 };
 
 static struct vram_driver driver;
 static bool on;
-static struct vram_block *blocks, *unused;
-static uint32_t lock, turn; /* futexes: held (2: waited for); counts blocks that have ended moving */
 static bool mover;
-static uint64_t backup_bytes; /* of the host's memory */
-static uint32_t moves;        /* the number of the one at work, or of the last */
+static uint32_t moves; /* the number of the one at work, or of the last */
 static cuda_handle contexts[VRAM_CONTEXTS];
 static uint32_t context_count;
-static struct vram_ring rings[RINGS];
-
-/* --- the lock, and blocks that move --- */
-
-static void take_lock(void) {
-    uint32_t was = 0;
-    if (__atomic_compare_exchange_n(&lock, &was, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
-    while (__atomic_exchange_n(&lock, 2, __ATOMIC_ACQUIRE)) os_call(SYS_futex, &lock, FUTEX_WAIT_PRIVATE, 2, NULL);
-}
-
-static void let_go(void) {
-    if (__atomic_exchange_n(&lock, 0, __ATOMIC_RELEASE) == 2) os_call(SYS_futex, &lock, FUTEX_WAKE_PRIVATE, 1);
-}
-
-/* With the lock, which is given up while waiting: the caller looks anew. */
-static void wait_turn(void) {
-    uint32_t seen = __atomic_load_n(&turn, __ATOMIC_ACQUIRE);
-    let_go();
-    os_call(SYS_futex, &turn, FUTEX_WAIT_PRIVATE, seen, NULL);
-    take_lock();
-}
-
-static void next_turn(void) {
-    __atomic_fetch_add(&turn, 1, __ATOMIC_RELEASE);
-    os_call(SYS_futex, &turn, FUTEX_WAKE_PRIVATE, INT32_MAX);
-}
-
-static struct vram_block *find(uint64_t at) {
-    for (struct vram_block *block = blocks; block; block = block->next)
-        if (block->state != VRAM_WRECK && at - block->at < block->size) return block;
-    return NULL;
-}
-
-/* The block that begins there, and is the caller's from now on; NULL: none. */
-static struct vram_block *take_block(uint64_t at) {
-    for (;;) {
-        struct vram_block *block = find(at);
-        if (!block || block->at != at || block->state == VRAM_FREEING) return NULL;
-        if (!block->moving) {
-            block->moving = true;
-            return block;
-        }
-        wait_turn();
-    }
-}
-
-static struct vram_block *block_new(void) {
-    struct vram_block *self = unused;
-    if (self)
-        unused = self->next;
-    else
-        self = arena_take(sizeof *self);
-    if (self) memset(self, 0, sizeof *self);
-    return self;
-}
-
-static void block_drop(struct vram_block *self) {
-    struct vram_block **link = &blocks;
-    while (*link != self) link = &(*link)->next;
-    *link = self->next;
-    self->next = unused;
-    unused = self;
-}
-
-/* --- ends --- */
-
-static void drop_backup(struct vram_block *self) {
-    if (!self->backup) return;
-    os_unmap(self->backup, self->size);
-    self->backup = NULL;
-    take_lock();
-    backup_bytes -= self->size;
-    let_go();
-}
-
-/* Without the lock; `self` is the caller's. What the driver would not take back stays as a wreck. */
-static void end_block(struct vram_block *self) {
-    take_lock();
-    self->state = VRAM_WRECK; /* nobody finds it any more */
-    let_go();
-    drop_backup(self);
-    bool gone = vram_block_end(&driver, self);
-    if (gone && self->event) gone = !driver.cuEventDestroy_v2(self->event);
-    take_lock();
-    self->moving = false;
-    if (gone) block_drop(self);
-    next_turn();
-    let_go();
-}
-
-static bool is_ripe(struct vram_block *self) {
-    if (self->moving) return false;
-    if (self->state == VRAM_WRECK) return true;
-    return self->state == VRAM_FREEING && !driver.cuEventQuery(self->event);
-}
-
-/* Ends what is freed and has been executed, and tries wrecks again. Whoever comes by does it. */
-static void reap(void) {
-    struct vram_block *ripe[16];
-    uint32_t count = 0;
-    take_lock();
-    for (struct vram_block *block = blocks; block && count < 16; block = block->next)
-        if (is_ripe(block)) {
-            block->moving = true;
-            ripe[count++] = block;
-        }
-    let_go();
-    for (uint32_t i = 0; i < count; i++) end_block(ripe[i]);
-}
+static bool context_missing; /* there were more than VRAM_CONTEXTS */
+static struct vram_ring ring = {.slot_bytes = VRAM_SLOT, .copiers = VRAM_COPIERS};
 
 /* --- beginning --- */
 
-bool stow_cuda_begin(void *(*find_function)(const char *name)) {
-    on = vram_driver_find(&driver, find_function);
-    for (uint32_t i = 0; i < RINGS; i++) rings[i].slot_bytes = VRAM_SLOT, rings[i].copiers = VRAM_COPIERS;
-    return on;
-}
+bool stow_cuda_begin(void *(*find_function)(const char *name)) { return on = vram_driver_find(&driver, find_function); }
 
 bool stow_cuda_is_on(void) { return on; }
 
+static void forget_ring(void) { ring = (struct vram_ring){.slot_bytes = VRAM_SLOT, .copiers = VRAM_COPIERS}; }
+
 void stow_cuda_abandon(void) {
-    blocks = unused = NULL;
-    lock = turn = context_count = 0;
-    mover = false;
-    backup_bytes = 0;
-    memset(rings, 0, sizeof rings);
-    on = false;
+    vram_table_abandon();
+    vram_end_abandon();
+    context_count = 0;
+    mover = context_missing = on = false;
+    forget_ring();
     vram_quiet_abandon();
 }
 
+/* --- contexts --- */
+
 void stow_cuda_context(cuda_handle context) {
     uint32_t i = 0;
-    take_lock();
+    vram_table_lock();
     while (i < context_count && contexts[i] != context) i++;
+    if (i == VRAM_CONTEXTS) context_missing = true;
     if (i == context_count && i < VRAM_CONTEXTS && context) contexts[context_count++] = context;
-    let_go();
+    vram_table_let_go();
 }
 
 static void forget_context(cuda_handle context) {
     for (uint32_t i = 0; i < context_count; i++)
         if (contexts[i] == context) contexts[i] = contexts[--context_count];
-    for (uint32_t i = 0; i < RINGS; i++)
-        if (rings[i].context == context)
-            rings[i] = (struct vram_ring){.slot_bytes = VRAM_SLOT, .copiers = VRAM_COPIERS};
+    if (ring.context == context) forget_ring();
+    vram_end_context(context);
 }
 
 static struct vram_block *of_context(cuda_handle context) {
-    for (struct vram_block *block = blocks; block; block = block->next)
-        if (block->context == context && block->state != VRAM_WRECK) return block;
-    return NULL;
+    struct vram_block *block = vram_table_first();
+    while (block && (block->context != context || block->state == VRAM_WRECK)) block = block->next;
+    return block;
 }
 
 /* Memory of this kind is no context's to the driver: it is given back here. */
 void stow_cuda_context_ended(cuda_handle context) {
     struct vram_block *block;
-    take_lock();
+    vram_table_lock();
     forget_context(context);
     while ((block = of_context(context))) {
         if (block->moving) {
-            wait_turn();
+            vram_table_wait();
             continue;
         }
         block->moving = true;
-        block->event = NULL; /* it went with its context */
-        let_go();
-        end_block(block);
-        take_lock();
+        vram_table_let_go();
+        vram_end_now(&driver, block);
+        vram_table_lock();
     }
-    let_go();
+    vram_table_let_go();
 }
 
 /* --- serving --- */
 
-int stow_cuda_serve(const struct stow_cuda_request *request, uint64_t *at) {
-    if (!on || !request->bytes || request->device >= VRAM_DEVICES) return OUT_OF_MEMORY;
-    reap();
-    stow_cuda_context(request->context);
-    take_lock();
-    struct vram_block *self = block_new();
-    let_go();
-    if (!self) return OUT_OF_MEMORY;
+static struct vram_block *block_for(const struct stow_cuda_request *request) {
+    vram_table_lock();
+    struct vram_block *self = vram_table_new();
+    vram_table_let_go();
+    if (!self) return NULL;
     vram_block_plan(self, request->bytes);
     self->device = request->device;
     self->owner = request->owner;
@@ -212,106 +94,148 @@ int stow_cuda_serve(const struct stow_cuda_request *request, uint64_t *at) {
     self->in_stream = request->in_stream;
     self->devices = request->devices | (uint64_t)1 << request->device;
     self->moving = true;
-    int error = vram_block_reserve(&driver, self);
+    return self;
+}
+
+static int fill_new(struct vram_block *self) {
+    struct vram_visit visit;
+    int error = vram_driver_enter(&driver, NULL, &visit);
+    if (error) return error;
+    error = vram_block_reserve(&driver, self);
     if (!error) error = vram_block_fill(&driver, self);
-    take_lock();
-    self->next = blocks;
-    blocks = self;
-    let_go();
+    vram_driver_leave(&driver, &visit);
+    return error;
+}
+
+int stow_cuda_serve(const struct stow_cuda_request *request, uint64_t *at) {
+    if (!on || !request->bytes || request->device >= VRAM_DEVICES) return CUDA_OUT_OF_MEMORY;
+    stow_cuda_reap();
+    stow_cuda_context(request->context);
+    struct vram_block *self = block_for(request);
+    if (!self) return CUDA_OUT_OF_MEMORY;
+    int error = fill_new(self);
+    vram_table_lock();
+    vram_table_add(self);
+    vram_table_let_go();
     if (error) {
-        end_block(self);
+        vram_end_now(&driver, self);
         return error;
     }
     *at = self->at;
-    take_lock();
-    self->moving = false;
-    let_go();
+    vram_end_give_back(self, VRAM_LIVE);
     return 0;
 }
 
-bool stow_cuda_free(uint64_t at, int *result) {
-    take_lock();
-    struct vram_block *self = take_block(at);
-    let_go();
-    if (!self) return false;
-    end_block(self);
-    *result = 0;
-    return true;
+static struct vram_block *take(uint64_t at) {
+    if (!vram_table_count()) return NULL;
+    vram_table_lock();
+    struct vram_block *self = vram_table_take(at);
+    vram_table_let_go();
+    return self;
 }
 
-static void give_back(struct vram_block *self, enum vram_state state) {
-    take_lock();
-    self->state = state;
-    self->moving = false;
-    next_turn();
-    let_go();
+static int wait_for_context(const struct vram_block *self) {
+    struct vram_visit visit;
+    int error = vram_driver_enter(&driver, self->context, &visit);
+    if (error) return error;
+    error = driver.cuCtxSynchronize();
+    vram_driver_leave(&driver, &visit);
+    return error;
+}
+
+/* While anybody captures a stream, a wait would break that. */
+bool stow_cuda_free(uint64_t at, int *result) {
+    struct vram_block *self = take(at);
+    if (!self) return false;
+    bool waits = !self->in_stream && self->state == VRAM_LIVE;
+    *result = 0;
+    if (waits && cuda_captures_any())
+        vram_end_later(self);
+    else if (waits && (*result = wait_for_context(self)))
+        vram_end_give_back(self, VRAM_LIVE);
+    else
+        vram_end_now(&driver, self);
+    return true;
 }
 
 /* What is stowed is used by nobody; else its end waits for what is on the stream. */
 bool stow_cuda_free_in(uint64_t at, cuda_handle stream, int *result) {
-    reap();
-    take_lock();
-    struct vram_block *self = take_block(at);
-    let_go();
+    stow_cuda_reap();
+    struct vram_block *self = take(at);
     if (!self) return false;
     *result = 0;
-    if (self->state == VRAM_STOWED) {
-        end_block(self);
-        return true;
-    }
-    if (!self->event) *result = driver.cuEventCreate(&self->event, NO_TIMING);
-    if (!*result) *result = driver.cuEventRecord(self->event, stream);
-    give_back(self, *result ? VRAM_LIVE : VRAM_FREEING);
+    if (self->state == VRAM_STOWED)
+        vram_end_now(&driver, self);
+    else
+        *result = vram_end_in(&driver, self, stream);
     return true;
 }
 
-bool stow_cuda_find(uint64_t address, struct stow_cuda_found *out) {
-    take_lock();
-    const struct vram_block *found = find(address);
-    if (found) *out = (struct stow_cuda_found){found->at, found->state, found->in_stream};
-    let_go();
-    return found != NULL;
+void stow_cuda_reap(void) { vram_end_ripe(&driver); }
+
+bool stow_cuda_wait_freed(void) { return on && !cuda_captures_any() && vram_end_wait(&driver, WAIT_FREED_MS); }
+
+/* --- questions --- */
+
+static bool found(const struct vram_block *block, struct stow_cuda_found *out) {
+    if (block) *out = (struct stow_cuda_found){block->at, block->asked, block->state, block->device, block->in_stream};
+    return block != NULL;
+}
+
+bool stow_cuda_find(uint64_t at, struct stow_cuda_found *out) {
+    if (!vram_table_count()) return false;
+    vram_table_lock();
+    bool is = found(vram_table_starting(at), out);
+    vram_table_let_go();
+    return is;
+}
+
+bool stow_cuda_around(uint64_t address, struct stow_cuda_found *out) {
+    if (!vram_table_count()) return false;
+    vram_table_lock();
+    bool is = found(vram_table_around(address), out);
+    vram_table_let_go();
+    return is;
 }
 
 void stow_cuda_refuse(uint64_t address) {
-    take_lock();
-    struct vram_block *found = find(address);
-    if (found) found->refused = true;
-    let_go();
+    vram_table_lock();
+    struct vram_block *block = vram_table_around(address);
+    if (block) block->refused = true;
+    vram_table_let_go();
+}
+
+static void add_to(struct stow_cuda_sums *sums, const struct vram_block *block) {
+    if (block->state == VRAM_LIVE) sums->live += block->size;
+    if (block->state == VRAM_STOWED) sums->stowed += block->size, sums->stowed_asked += block->asked;
+    if (block->in_stream && block->state <= VRAM_STOWED) sums->in_streams += block->asked;
+    sums->blocks += block->state <= VRAM_STOWED;
+    sums->wrecks += block->state == VRAM_WRECK;
 }
 
 struct stow_cuda_sums stow_cuda_sums(uint32_t owner, uint32_t device) {
-    struct stow_cuda_sums sums = {0};
-    take_lock();
-    sums.backup = backup_bytes;
-    for (const struct vram_block *block = blocks; block; block = block->next) {
-        if ((owner && block->owner != owner) || (device != UINT32_MAX && block->device != device)) continue;
-        if (block->state == VRAM_LIVE) sums.live += block->size;
-        if (block->state == VRAM_STOWED) sums.stowed += block->size;
-        sums.blocks += block->state == VRAM_LIVE || block->state == VRAM_STOWED;
-        sums.wrecks += block->state == VRAM_WRECK;
-    }
-    let_go();
+    struct stow_cuda_sums sums = {.backup = vram_backup_bytes()};
+    vram_table_lock();
+    for (const struct vram_block *block = vram_table_first(); block; block = block->next)
+        if ((!owner || block->owner == owner) && (device == UINT32_MAX || block->device == device))
+            add_to(&sums, block);
+    vram_table_let_go();
     return sums;
 }
 
-uint64_t stow_cuda_in_streams(void) {
-    uint64_t sum = 0;
-    take_lock();
-    for (const struct vram_block *block = blocks; block; block = block->next)
-        if (block->in_stream && (block->state == VRAM_LIVE || block->state == VRAM_STOWED)) sum += block->asked;
-    let_go();
-    return sum;
+void stow_cuda_visit(stow_cuda_visitor *visit, void *context) {
+    vram_table_lock();
+    for (const struct vram_block *block = vram_table_first(); block; block = block->next)
+        if (block->state <= VRAM_STOWED) visit(block->owner, block->size, block->state == VRAM_STOWED, context);
+    vram_table_let_go();
 }
 
 void stow_cuda_change_owner(uint32_t from, uint32_t to) {
-    take_lock();
-    for (struct vram_block *block = blocks; block; block = block->next)
+    vram_table_lock();
+    for (struct vram_block *block = vram_table_first(); block; block = block->next)
         if (block->owner == from) block->owner = to;
-    let_go();
+    vram_table_let_go();
 }
-
-int stow_cuda_wait(void) { return driver.cuCtxSynchronize(); }
 
 /* --- moving --- */
 
@@ -337,6 +261,8 @@ const char *stow_cuda_refusal_text(uint32_t refusal) {
         [STOW_CUDA_NOT_IDLE] = "the owner is not declared idle",
         [STOW_CUDA_KNOWN] = "another process or device knows where the memory is",
         [STOW_CUDA_DRIVER] = "the driver answered with an error",
+        [STOW_CUDA_CONTEXTS] = "there are more contexts than can be waited for",
+        [STOW_CUDA_CANCELLED] = "it was told to end",
         [STOW_CUDA_NO_ROOM] = "no host memory to move it to",
         [STOW_CUDA_NO_VRAM] = "no device memory to bring it back to",
         [STOW_CUDA_CHANGED] = "it was written to while it was copied",
@@ -344,79 +270,72 @@ const char *stow_cuda_refusal_text(uint32_t refusal) {
     return refusal < STOW_CUDA_REFUSALS ? texts[refusal] : "unknown";
 }
 
-static struct vram_ring *ring_of(cuda_handle context) {
-    struct vram_ring *free_one = NULL;
-    for (uint32_t i = 0; i < RINGS; i++) {
-        if (rings[i].context == context) return &rings[i];
-        if (!rings[i].context && !free_one) free_one = &rings[i];
+/* One for all contexts: what is pinned stays, so it must not be much. */
+static int ring_ready(cuda_handle context) {
+    if (ring.context && ring.context != context) {
+        struct vram_visit visit;
+        int error = vram_driver_enter(&driver, ring.context, &visit);
+        if (error) return error;
+        error = vram_ring_end(&driver, &ring);
+        vram_driver_leave(&driver, &visit);
+        if (error) return error;
     }
-    if (free_one) free_one->context = context;
-    return free_one;
-}
-
-static int ring_ready(struct vram_ring *ring) { return ring ? vram_ring_begin(&driver, ring) : OUT_OF_MEMORY; }
-
-static bool make_backup(const struct move *self, struct vram_block *block) {
-    uint64_t most = self->options->most;
-    take_lock();
-    bool fits = !most || backup_bytes + block->size <= most;
-    if (fits) backup_bytes += block->size;
-    let_go();
-    if (!fits) return false;
-    if ((block->backup = os_map(block->size))) return true;
-    take_lock();
-    backup_bytes -= block->size;
-    let_go();
-    return false;
+    ring.context = context;
+    return vram_ring_begin(&driver, &ring);
 }
 
 /* In its context. Its content is on the device until the last step but one, and in the backup from then on. */
 static enum stow_cuda_refusal take_out(struct move *self, struct vram_block *block) {
-    struct vram_ring *ring = ring_of(block->context);
     bool same = true;
-    if ((self->error = ring_ready(ring))) return STOW_CUDA_DRIVER;
-    if (!make_backup(self, block)) return STOW_CUDA_NO_ROOM;
-    os_call(SYS_madvise, block->backup, block->size, MADV_HUGEPAGE);
-    self->error = vram_ring_out(&driver, ring, block->backup, block->at, block->size);
+    if ((self->error = ring_ready(block->context))) return STOW_CUDA_DRIVER;
+    if (!vram_backup_make(block, self->options->most)) return STOW_CUDA_NO_ROOM;
+    self->error = vram_ring_out(&driver, &ring, block->backup, block->at, block->size);
     if (!self->error && self->options->verify)
-        self->error = vram_ring_compare(&driver, ring, block->backup, block->at, block->size, &same);
+        self->error = vram_ring_compare(&driver, &ring, block->backup, block->at, block->size, &same);
     if (self->error) return STOW_CUDA_DRIVER;
     if (!same) return STOW_CUDA_CHANGED;
     vram_block_strip(&driver, block); /* what of it is not released yet, is at the next attempt, or used again */
     return block->mapped ? STOW_CUDA_DRIVER : STOW_CUDA_DONE;
 }
 
-static enum stow_cuda_refusal bring_in(struct move *self, struct vram_block *block) {
-    struct vram_ring *ring = ring_of(block->context);
-    if ((self->error = ring_ready(ring))) return STOW_CUDA_DRIVER;
+static enum stow_cuda_refusal copy_in(struct move *self, struct vram_block *block) {
+    if ((self->error = ring_ready(block->context))) return STOW_CUDA_DRIVER;
+    self->error = vram_ring_in(&driver, &ring, block->at, block->backup, block->size);
+    return self->error ? STOW_CUDA_DRIVER : STOW_CUDA_DONE;
+}
+
+/* The driver's default pool keeps what the program has freed; it is asked for it before there is no memory. */
+static void trim_pool(uint32_t device) {
+    cuda_handle pool;
+    if (!driver.cuDeviceGetDefaultMemPool(&pool, (int)device)) driver.cuMemPoolTrimTo(pool, 0);
+}
+
+static enum stow_cuda_refusal fill(struct move *self, struct vram_block *block) {
     self->error = vram_block_fill(&driver, block);
-    if (self->error) return self->error == OUT_OF_MEMORY ? STOW_CUDA_NO_VRAM : STOW_CUDA_DRIVER;
-    self->error = vram_ring_in(&driver, ring, block->at, block->backup, block->size);
+    if (self->error == CUDA_OUT_OF_MEMORY) {
+        trim_pool(block->device);
+        stow_cuda_wait_freed();
+        self->error = vram_block_fill(&driver, block);
+    }
     if (!self->error) return STOW_CUDA_DONE;
-    if (!ring->unsettled) vram_block_strip(&driver, block);
-    return STOW_CUDA_DRIVER;
+    return self->error == CUDA_OUT_OF_MEMORY ? STOW_CUDA_NO_VRAM : STOW_CUDA_DRIVER;
 }
 
 typedef enum stow_cuda_refusal step(struct move *self, struct vram_block *block);
 
-/* The block is the mover's. */
-static void move_one(struct move *self, struct vram_block *block, step *move) {
+/* The block is the mover's. False: it was refused. */
+static bool in_its_context(struct move *self, struct vram_block *block, step *does) {
     struct vram_visit visit;
-    enum vram_state before = block->state, after = before == VRAM_LIVE ? VRAM_STOWED : VRAM_LIVE;
     int error = vram_driver_enter(&driver, block->context, &visit);
-    enum stow_cuda_refusal why = error ? STOW_CUDA_DRIVER : move(self, block);
+    enum stow_cuda_refusal why = error ? STOW_CUDA_DRIVER : does(self, block);
     if (!error) vram_driver_leave(&driver, &visit);
-    if (why)
-        refuse(self, why, error ? error : self->error);
-    else
-        self->moved += block->size;
-    if ((why ? before : after) == VRAM_LIVE) drop_backup(block);
-    give_back(block, why ? before : after);
+    if (why) refuse(self, why, error ? error : self->error);
+    return !why;
 }
 
 /* A block in this state that this move has not looked at yet, the caller's from now on. */
 static struct vram_block *next_block(struct move *self, enum vram_state state) {
-    for (struct vram_block *block = blocks; block; block = block->next) {
+    for (struct vram_block *block = vram_table_first(); block; block = block->next) {
         if (block->state != state || block->moving || block->tried == moves) continue;
         if (self->options->owner && block->owner != self->options->owner) continue;
         block->tried = moves;
@@ -429,63 +348,102 @@ static struct vram_block *next_block(struct move *self, enum vram_state state) {
     return NULL;
 }
 
-static void move_all(struct move *self, enum vram_state state, step *move) {
-    bool any = false;
-    for (;;) {
-        take_lock();
-        struct vram_block *block = next_block(self, state);
-        let_go();
-        if (!block) break;
-        any = true;
-        move_one(self, block, move);
+static bool is_cancelled(const struct move *self) {
+    const bool *cancelled = self->options->cancelled;
+    return cancelled && __atomic_load_n(cancelled, __ATOMIC_RELAXED);
+}
+
+/* One after the other: who frees another one does not wait. */
+static void move_out(struct move *self) {
+    for (bool any = false;; any = true) {
+        vram_table_lock();
+        struct vram_block *block = is_cancelled(self) ? NULL : next_block(self, VRAM_LIVE);
+        vram_table_let_go();
+        if (!block && !any) refuse(self, is_cancelled(self) ? STOW_CUDA_CANCELLED : STOW_CUDA_EMPTY, 0);
+        if (!block) return;
+        bool moved = in_its_context(self, block, take_out);
+        if (moved) self->moved += block->size;
+        if (!moved) vram_backup_drop(block);
+        vram_end_give_back(block, moved ? VRAM_STOWED : VRAM_LIVE);
     }
-    if (!any) refuse(self, STOW_CUDA_EMPTY, 0);
+}
+
+static void strip(struct vram_block *block) {
+    struct vram_visit visit;
+    if (vram_driver_enter(&driver, NULL, &visit)) return; /* it stays filled until the next attempt */
+    vram_block_strip(&driver, block);
+    vram_driver_leave(&driver, &visit);
+}
+
+/* All that is out, or nothing: a model of which a part is missing cannot be used. Memory for all of it comes first. */
+static void move_in(struct move *self) {
+    struct vram_block *all = NULL, *block, *next;
+    vram_table_lock();
+    while ((block = next_block(self, VRAM_STOWED))) {
+        block->in_move = all;
+        all = block;
+    }
+    vram_table_let_go();
+    if (!all) refuse(self, STOW_CUDA_EMPTY, 0);
+    for (block = all; block && !self->refusal; block = block->in_move) in_its_context(self, block, fill);
+    for (block = all; block && !self->refusal; block = block->in_move) in_its_context(self, block, copy_in);
+    for (block = all; block; block = next) {
+        next = block->in_move;
+        if (self->refusal && !ring.unsettled) strip(block);
+        if (!self->refusal) vram_backup_drop(block);
+        if (!self->refusal) self->moved += block->size;
+        vram_end_give_back(block, self->refusal ? VRAM_STOWED : VRAM_LIVE);
+    }
 }
 
 /* One move at a time; who comes second waits. */
 static void begin_move(void) {
-    take_lock();
-    while (mover) wait_turn();
+    vram_table_lock();
+    while (mover) vram_table_wait();
     mover = true;
     moves++;
-    let_go();
+    vram_table_let_go();
 }
 
 static void end_move(void) {
-    take_lock();
+    vram_table_lock();
     mover = false;
-    next_turn();
-    let_go();
+    vram_table_changed();
+    vram_table_let_go();
 }
 
 /* Nothing may be running that uses what moves, in any context: a block says nothing about who does. */
 static bool is_quiet(struct move *self) {
     cuda_handle all[VRAM_CONTEXTS];
-    take_lock();
+    vram_table_lock();
     uint32_t count = context_count;
     memcpy(all, contexts, sizeof all);
-    let_go();
-    int error = vram_quiet(&driver, all, count, self->options->milliseconds);
+    bool missing = context_missing;
+    vram_table_let_go();
+    if (missing) refuse(self, STOW_CUDA_CONTEXTS, 0);
+    int error = missing ? 0 : vram_quiet(&driver, all, count, self->options->milliseconds);
     if (error) refuse(self, error == VRAM_NOT_QUIET ? STOW_CUDA_BUSY : STOW_CUDA_DRIVER, error);
-    return !error;
+    return !self->refusal;
 }
 
-static bool has_any(uint32_t owner, enum vram_state state) {
+static bool has_any(uint32_t owner, bool out) {
     struct stow_cuda_sums sums = stow_cuda_sums(owner, UINT32_MAX);
-    return state == VRAM_LIVE ? sums.live : sums.stowed;
+    return out ? sums.live : sums.stowed;
 }
 
-static uint64_t move_state(const struct stow_cuda_options *options, enum vram_state state, step *move,
-                           enum stow_cuda_refusal *refusal, int *error) {
+static uint64_t move(const struct stow_cuda_options *options, bool out, enum stow_cuda_refusal *refusal, int *error) {
     struct move self = {.options = options};
-    if (!on || !has_any(options->owner, state)) {
+    if (!on || !has_any(options->owner, out)) {
         refuse(&self, STOW_CUDA_EMPTY, 0);
-    } else if (options->capturing) {
+    } else if (cuda_captures_any()) {
         refuse(&self, STOW_CUDA_CAPTURE, 0);
     } else {
         begin_move();
-        reap();
-        if (state == VRAM_STOWED || is_quiet(&self)) move_all(&self, state, move);
+        stow_cuda_reap();
+        if (!out)
+            move_in(&self);
+        else if (is_quiet(&self))
+            move_out(&self);
         end_move();
     }
     *refusal = self.refusal;
@@ -494,9 +452,9 @@ static uint64_t move_state(const struct stow_cuda_options *options, enum vram_st
 }
 
 uint64_t stow_cuda_out(const struct stow_cuda_options *options, enum stow_cuda_refusal *refusal, int *error) {
-    return move_state(options, VRAM_LIVE, take_out, refusal, error);
+    return move(options, true, refusal, error);
 }
 
 uint64_t stow_cuda_in(const struct stow_cuda_options *options, enum stow_cuda_refusal *refusal, int *error) {
-    return move_state(options, VRAM_STOWED, bring_in, refusal, error);
+    return move(options, false, refusal, error);
 }

@@ -2,8 +2,8 @@
  * same addresses.
  * In: requests of the program's that are to be served, frees of what was; requests to move what an owner has. Out: the
  * driver's results; bytes that moved, and why something did not. A device cannot fault memory back: who stows must
- * restore before anything uses the addresses again. Any thread, never during a capture; who frees a block that moves
- * waits for it. */
+ * restore before anything uses the addresses again. Any thread; nothing is served or moved during a capture, and none
+ * is broken; who frees a block that moves waits for it. */
 #ifndef MEMSTOW_STOW_CUDA_H
 #define MEMSTOW_STOW_CUDA_H
 
@@ -27,31 +27,38 @@ struct stow_cuda_request {
 /* The driver's result; on failure nothing is left behind that will not be given back later. */
 int stow_cuda_serve(const struct stow_cuda_request *request, uint64_t *at);
 
-/* Frees what begins at `at`: at once, or when all that is on a stream now has been executed. False: it is not ours. */
+/* Frees what begins at `at`, as cuMemFree does: memory in place of a pool at once, other memory when nothing runs in
+ * its context. Or when all that is on a stream now has been executed. False: it is not ours. */
 bool stow_cuda_free(uint64_t at, int *result);
 bool stow_cuda_free_in(uint64_t at, cuda_handle stream, int *result);
+/* Gives back what was freed and has been executed by now. */
+void stow_cuda_reap(void);
+/* There is no memory: waits for some that was freed, for 5 seconds at most. False: there is none to come. */
+bool stow_cuda_wait_freed(void);
 
-/* Waits for all that runs in the thread's context. */
-int stow_cuda_wait(void);
-
-/* The block that an address lies in; false: none of ours. */
+/* The block that begins at an address, or that an address lies in; false: none of ours. */
 struct stow_cuda_found {
-    uint64_t at;
+    uint64_t at, asked;
     enum vram_state state;
+    uint32_t device;
     bool in_stream;
 };
-bool stow_cuda_find(uint64_t address, struct stow_cuda_found *out);
+bool stow_cuda_find(uint64_t at, struct stow_cuda_found *out);
+bool stow_cuda_around(uint64_t address, struct stow_cuda_found *out);
 /* Something outside now knows where its memory is (IPC, NCCL, RDMA): it does not move any more. */
 void stow_cuda_refuse(uint64_t address);
 /* Of an owner (0: of all), or of a device (UINT32_MAX: of all). */
 struct stow_cuda_sums {
-    uint64_t live, stowed; /* bytes */
+    uint64_t live, stowed; /* bytes, of whole granules */
+    uint64_t stowed_asked; /* the same as asked for */
+    uint64_t in_streams;   /* asked for in place of a pool, live or out */
     uint64_t backup;       /* of the host's memory, for all of them */
     uint32_t blocks, wrecks;
 };
 struct stow_cuda_sums stow_cuda_sums(uint32_t owner, uint32_t device);
-/* Bytes, asked for in place of a pool, live or out. */
-uint64_t stow_cuda_in_streams(void);
+/* Each that is live or out; nothing of CUDA's may be called. */
+typedef void stow_cuda_visitor(uint32_t owner, uint64_t bytes, bool stowed, void *context);
+void stow_cuda_visit(stow_cuda_visitor *visit, void *context);
 /* What is `from`'s is `to`'s. */
 void stow_cuda_change_owner(uint32_t from, uint32_t to);
 
@@ -66,11 +73,13 @@ enum stow_cuda_refusal {
     STOW_CUDA_CAPTURE,  /* somebody captures a stream */
     STOW_CUDA_BUSY,     /* a kernel did not end in time */
     STOW_CUDA_NOT_IDLE, /* nobody said that the owner is not in use */
-    STOW_CUDA_KNOWN,    /* exported to another process, or registered with another device */
-    STOW_CUDA_DRIVER,   /* the driver answered with an error */
-    STOW_CUDA_NO_ROOM,  /* no memory of the host's for it, or no more than is allowed */
-    STOW_CUDA_NO_VRAM,  /* no memory of the device's to bring it back to */
-    STOW_CUDA_CHANGED,  /* what was copied is not what is there */
+    STOW_CUDA_CONTEXTS, /* there are more contexts than can be waited for */
+    STOW_CUDA_CANCELLED,
+    STOW_CUDA_KNOWN,   /* exported to another process, or registered with another device */
+    STOW_CUDA_DRIVER,  /* the driver answered with an error */
+    STOW_CUDA_NO_ROOM, /* no memory of the host's for it, or no more than is allowed */
+    STOW_CUDA_NO_VRAM, /* no memory of the device's to bring it back to */
+    STOW_CUDA_CHANGED, /* what was copied is not what is there */
     STOW_CUDA_REFUSALS
 };
 const char *stow_cuda_refusal_text(uint32_t refusal);
@@ -78,11 +87,12 @@ const char *stow_cuda_refusal_text(uint32_t refusal);
 struct stow_cuda_options {
     uint32_t owner;        /* 0: all */
     uint32_t milliseconds; /* to wait for what runs */
-    bool capturing;        /* somebody captures a stream */
     bool verify;           /* what was copied out is compared with what is there */
-    uint64_t most;         /* bytes of the host's that backups may take in all; 0: any */
+    uint64_t most;         /* bytes of the host's that backups may take in all; 0: as much as the system can spare */
+    const bool *cancelled; /* NULL: moving out ends with the last block */
 };
-/* Bytes that moved; what stayed, and why first, is in *refusal and *error (the driver's). */
+/* Bytes that moved; what stayed, and why first, is in *refusal and *error (the driver's). All that is out comes back,
+ * or none of it. */
 uint64_t stow_cuda_out(const struct stow_cuda_options *options, enum stow_cuda_refusal *refusal, int *error);
 uint64_t stow_cuda_in(const struct stow_cuda_options *options, enum stow_cuda_refusal *refusal, int *error);
 

@@ -19,13 +19,14 @@ enum {
 enum vram_state {
     VRAM_LIVE,
     VRAM_STOWED,  /* its content is in `backup` */
-    VRAM_FREEING, /* until `event` has come */
+    VRAM_FREEING, /* until `event` has come; without one, until nothing runs in its context */
     VRAM_WRECK,   /* nobody's any more; what the driver would not take back yet */
 };
 
 struct vram_block {
-    struct vram_block *next;
+    struct vram_block *next, *in_bucket, *in_move;
     uint64_t at, size, asked; /* size: of whole granules */
+    uint64_t start;           /* `at`, as the table has it */
     uint64_t piece;           /* bytes of each piece but the last */
     uint64_t devices;         /* a bit for each that may use it, its own among them */
     uint32_t device, owner;
@@ -33,11 +34,13 @@ struct vram_block {
     cuda_handle context; /* in which it was asked for */
     enum vram_state state;
     bool moving, refused;          /* refused: something outside knows where its memory is */
+    bool no_context;               /* that in which it was freed has ended */
     uint32_t tried;                /* the move that has looked at it */
+    uint64_t searched;             /* the same of searches for what is freed */
     uint32_t pieces, made, mapped; /* of the pieces: all, those with physical memory, those at their address */
     bool open;                     /* and its devices may use them */
     char *backup;
-    cuda_handle event;
+    cuda_handle event, event_context; /* where it was recorded */
     cuda_memory memory[VRAM_PIECES];
 };
 

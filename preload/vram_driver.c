@@ -16,7 +16,7 @@ int vram_driver_enter(const struct vram_driver *self, cuda_handle context, struc
     int error = self->cuCtxGetCurrent(&visit->before);
     if (!error) error = self->cuThreadExchangeStreamCaptureMode(&visit->mode);
     if (error) return error;
-    if (!(error = self->cuCtxSetCurrent(context))) return 0;
+    if (!context || context == visit->before || !(error = self->cuCtxSetCurrent(context))) return 0;
     self->cuThreadExchangeStreamCaptureMode(&visit->mode);
     return error;
 }

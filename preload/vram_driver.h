@@ -26,6 +26,9 @@ struct vram_access { /* CUmemAccessDesc */
 #define VRAM_FUNCTIONS(F)                                                                                              \
     F(cuCtxGetCurrent, (cuda_handle *))                                                                                \
     F(cuCtxSetCurrent, (cuda_handle))                                                                                  \
+    F(cuStreamGetCtx, (cuda_handle, cuda_handle *))                                                                    \
+    F(cuDeviceGetDefaultMemPool, (cuda_handle *, int))                                                                 \
+    F(cuMemPoolTrimTo, (cuda_handle, size_t))                                                                          \
     F(cuCtxSynchronize, (void))                                                                                        \
     F(cuThreadExchangeStreamCaptureMode, (int *))                                                                      \
     F(cuMemAddressReserve, (cuda_address *, size_t, size_t, cuda_address, unsigned long long))                         \
@@ -56,8 +59,8 @@ struct vram_driver {
 
 bool vram_driver_find(struct vram_driver *self, void *(*find)(const char *name));
 
-/* The calling thread works in a context, and no capture of another thread's forbids what it does. The thread is as it
- * was after the second call. */
+/* The calling thread works in a context (NULL: that which it is in), and no capture forbids what it does or is broken
+ * by it. The thread is as it was after the second call. */
 struct vram_visit {
     cuda_handle before;
     int mode;

@@ -20,21 +20,6 @@ int vram_ring_begin(const struct vram_driver *driver, struct vram_ring *self) {
     return error;
 }
 
-static bool drop(int error, void *field) {
-    if (!error) *(void **)field = NULL;
-    return !error;
-}
-
-bool vram_ring_end(const struct vram_driver *driver, struct vram_ring *self) {
-    bool all = true;
-    for (int i = 0; i < VRAM_SLOTS; i++) {
-        if (self->slot[i]) all &= drop(driver->cuMemFreeHost(self->slot[i]), &self->slot[i]);
-        if (self->event[i]) all &= drop(driver->cuEventDestroy_v2(self->event[i]), &self->event[i]);
-    }
-    if (self->stream) all &= drop(driver->cuStreamDestroy_v2(self->stream), &self->stream);
-    return all;
-}
-
 /* --- copying by several threads --- */
 
 struct part {
@@ -74,6 +59,20 @@ static int settle(const struct vram_driver *driver, struct vram_ring *self) {
     for (int i = 0; i < ATTEMPTS && self->unsettled; i++)
         self->unsettled = (error = driver->cuStreamSynchronize(self->stream)) != 0;
     return self->unsettled ? error : 0;
+}
+
+static int drop(int error, void *field) {
+    if (!error) *(void **)field = NULL;
+    return error;
+}
+
+int vram_ring_end(const struct vram_driver *driver, struct vram_ring *self) {
+    int error = settle(driver, self);
+    for (int i = 0; i < VRAM_SLOTS && !error; i++) {
+        if (self->slot[i]) error = drop(driver->cuMemFreeHost(self->slot[i]), &self->slot[i]);
+        if (!error && self->event[i]) error = drop(driver->cuEventDestroy_v2(self->event[i]), &self->event[i]);
+    }
+    return error || !self->stream ? error : drop(driver->cuStreamDestroy_v2(self->stream), &self->stream);
 }
 
 static int fail(const struct vram_driver *driver, struct vram_ring *self, int error) {

@@ -28,8 +28,8 @@ struct vram_ring {
 
 /* All that it needs is there: 0. What could be made stays for the next attempt. */
 int vram_ring_begin(const struct vram_driver *driver, struct vram_ring *self);
-/* False: the driver would not take all of it back. */
-bool vram_ring_end(const struct vram_driver *driver, struct vram_ring *self);
+/* Nothing of it is left, or the driver's error. */
+int vram_ring_end(const struct vram_driver *driver, struct vram_ring *self);
 
 int vram_ring_out(const struct vram_driver *driver, struct vram_ring *self, char *to, uint64_t from, uint64_t bytes);
 int vram_ring_in(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,

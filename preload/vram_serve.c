@@ -7,6 +7,7 @@
 #include "cuda_device.h"
 #include "cuda_scope.h"
 #include "line.h"
+#include "lock.h"
 #include "os.h"
 #include "site.h"
 #include "stow_cuda.h"
@@ -16,7 +17,8 @@ enum { WAIT_MS = 5000 };
 enum { USED_HIGH = CUDA_POOL_USED + 1 };
 
 bool vram_serves;
-static uint64_t threshold;
+static uint64_t threshold, host_most;
+static bool verifies;
 
 static uint64_t size_of(const char *text) {
     uint64_t n = 0;
@@ -27,28 +29,43 @@ static uint64_t size_of(const char *text) {
 /* Nothing below the granule: it would take the whole of one. */
 __attribute__((constructor)) static void read_wish(void) {
     threshold = size_of(os_variable("MEMSTOW_CUDA_MOVES"));
+    host_most = size_of(os_variable("MEMSTOW_CUDA_HOST"));
+    verifies = os_variable("MEMSTOW_CUDA_VERIFY")[0] == '1';
     vram_serves = threshold != 0;
     if (threshold < VRAM_GRANULE) threshold = VRAM_GRANULE;
 }
 
 /* --- the driver that is there --- */
 
-static uint32_t asked; /* 1 + the generation of the code that was looked at */
+static uint32_t looked; /* 1 + the generation of the code that was looked at */
 static bool possible;
-static cuda_handle primary;
+static struct lock looking;
+static cuda_handle primary, no_primary; /* the last context that was not the primary one */
+static uint32_t contexts_ended;
+static int (*primary_state)(int, unsigned *, int *), (*primary_retain)(cuda_handle *, int), (*primary_release)(int);
 static int (*device_count)(int *), (*device_pool)(cuda_handle *, int), (*default_pool)(cuda_handle *, int);
 
 static void *found(const char *name) { return cuda_scope_any(name, NULL); }
 
 /* The context that a reset of the device ends. It is asked for while it is there, which makes none. */
-static void learn_primary(void) {
-    int (*state)(int, unsigned *, int *) = (int (*)(int, unsigned *, int *))found("cuDevicePrimaryCtxGetState");
-    int (*retain)(cuda_handle *, int) = (int (*)(cuda_handle *, int))found("cuDevicePrimaryCtxRetain");
-    int (*release)(int) = (int (*)(int))found("cuDevicePrimaryCtxRelease_v2");
+static cuda_handle ask_for_primary(void) {
+    cuda_handle it = NULL;
     unsigned flags;
     int active = 0;
-    if (!state || !retain || !release || state(0, &flags, &active) || !active || retain(&primary, 0)) return;
-    release(0);
+    if (!primary_state || !primary_retain || !primary_release || primary_state(0, &flags, &active) || !active ||
+        primary_retain(&it, 0))
+        return NULL;
+    primary_release(0);
+    return it;
+}
+
+static void learn_primary(cuda_handle context) {
+    if (likely(context == __atomic_load_n(&primary, __ATOMIC_RELAXED)) ||
+        context == __atomic_load_n(&no_primary, __ATOMIC_RELAXED))
+        return;
+    cuda_handle it = ask_for_primary();
+    if (it) __atomic_store_n(&primary, it, __ATOMIC_RELAXED);
+    if (context != it) __atomic_store_n(&no_primary, context, __ATOMIC_RELAXED);
 }
 
 /* One device, whose peers need not be mirrored; and no other manager of addresses that patches the driver. */
@@ -57,33 +74,43 @@ static bool look(void) {
     device_count = (int (*)(int *))found("cuDeviceGetCount");
     device_pool = (int (*)(cuda_handle *, int))found("cuDeviceGetMemPool");
     default_pool = (int (*)(cuda_handle *, int))found("cuDeviceGetDefaultMemPool");
+    primary_state = (int (*)(int, unsigned *, int *))found("cuDevicePrimaryCtxGetState");
+    primary_retain = (int (*)(cuda_handle *, int))found("cuDevicePrimaryCtxRetain");
+    primary_release = (int (*)(int))found("cuDevicePrimaryCtxRelease_v2");
     if (!device_count || !device_pool || !default_pool || found("vbar_allocate")) return false;
     return !device_count(&devices) && devices == 1 && (stow_cuda_is_on() || stow_cuda_begin(found));
 }
 
+/* While another thread looks, the driver serves. */
 static bool is_possible(void) {
     uint32_t now = __atomic_load_n(&site_code_generation, __ATOMIC_ACQUIRE) + 1;
-    if (unlikely(__atomic_load_n(&asked, __ATOMIC_ACQUIRE) != now)) {
-        __atomic_store_n(&possible, look(), __ATOMIC_RELAXED);
-        __atomic_store_n(&asked, now, __ATOMIC_RELEASE);
-    }
-    return __atomic_load_n(&possible, __ATOMIC_RELAXED);
+    if (likely(__atomic_load_n(&looked, __ATOMIC_ACQUIRE) == now)) return __atomic_load_n(&possible, __ATOMIC_RELAXED);
+    if (!lock_try(&looking)) return false;
+    bool is = look();
+    __atomic_store_n(&possible, is, __ATOMIC_RELAXED);
+    __atomic_store_n(&looked, now, __ATOMIC_RELEASE);
+    lock_let_go(&looking);
+    return is;
 }
 
 void vram_serve_abandon(void) {
     stow_cuda_abandon();
-    asked = 0;
-    primary = NULL;
+    looked = 0;
+    primary = no_primary = NULL;
+    looking = (struct lock){0};
 }
 
 /* --- allocating --- */
 
-/* Work may run in any context that allocates, a model's or not. */
+/* Work may run in any context that allocates, a model's or not. One that has ended may have its address again. */
 static void note_context(cuda_handle context) {
     static __thread cuda_handle last;
-    if (likely(context == last) || !context || !stow_cuda_is_on()) return;
+    static __thread uint32_t last_ended;
+    uint32_t ended = __atomic_load_n(&contexts_ended, __ATOMIC_ACQUIRE);
+    if (likely(context == last && ended == last_ended) || !context || !stow_cuda_is_on()) return;
     stow_cuda_context(context);
     last = context;
+    last_ended = ended;
 }
 
 static bool wants(uint64_t bytes, struct stow_cuda_request *out) {
@@ -91,7 +118,7 @@ static bool wants(uint64_t bytes, struct stow_cuda_request *out) {
     note_context(place.context);
     uint32_t model = tags_used ? tags_present()->model : 0;
     if (!model || bytes < threshold || cuda_captures_any() || !is_possible()) return false;
-    if (place.context && place.context != primary) learn_primary();
+    learn_primary(place.context);
     *out = (struct stow_cuda_request){.bytes = bytes, .device = place.device, .owner = model, .context = place.context};
     return place.context != NULL;
 }
@@ -102,104 +129,129 @@ static bool is_default_pool(uint32_t device) {
     return !device_pool(&now, (int)device) && !default_pool(&first, (int)device) && now == first;
 }
 
-static __thread void *driver_alloc, *driver_free, *driver_alloc_async, *driver_free_async, *driver_info, *driver_pool;
+/* What a hook has just been given to call. */
+static __thread struct {
+    void *real;
+    bool per_thread;
+} call __attribute__((tls_model("initial-exec")));
+
+static cuda_handle stream_of(bool per_thread, cuda_handle stream) {
+    enum { PER_THREAD = 2 };
+    return !stream && per_thread ? (cuda_handle)PER_THREAD : stream;
+}
 
 static int serve_alloc(cuda_address *at, size_t bytes) {
-    int (*real)(cuda_address *, size_t) = (int (*)(cuda_address *, size_t))driver_alloc;
+    int (*real)(cuda_address *, size_t) = (int (*)(cuda_address *, size_t))call.real;
     struct stow_cuda_request request;
-    if (at && wants(bytes, &request) && !stow_cuda_serve(&request, at)) return 0;
-    return real(at, bytes);
+    bool wanted = at && wants(bytes, &request);
+    int result;
+    do result = wanted && !stow_cuda_serve(&request, at) ? 0 : real(at, bytes);
+    while (result == CUDA_OUT_OF_MEMORY && stow_cuda_wait_freed());
+    return result;
 }
 
 static int serve_alloc_async(cuda_address *at, size_t bytes, cuda_handle stream) {
     typedef int function(cuda_address *, size_t, cuda_handle);
-    function *real = (function *)driver_alloc_async;
+    function *real = (function *)call.real;
     struct stow_cuda_request request;
-    if (at && wants(bytes, &request) && is_default_pool(request.device)) {
-        request.in_stream = true;
-        if (!stow_cuda_serve(&request, at)) return 0;
-    }
-    return real(at, bytes, stream);
+    bool wanted = at && wants(bytes, &request) && is_default_pool(request.device);
+    int result;
+    request.in_stream = true;
+    do result = wanted && !stow_cuda_serve(&request, at) ? 0 : real(at, bytes, stream);
+    while (result == CUDA_OUT_OF_MEMORY && stow_cuda_wait_freed());
+    return result;
 }
 
 /* --- freeing: by address, whoever asks --- */
 
-/* The driver waits for what runs before it frees plain memory; memory in the order of streams it frees at once. */
 static int serve_free(cuda_address at) {
-    int (*real)(cuda_address) = (int (*)(cuda_address))driver_free;
-    struct stow_cuda_found block;
+    int (*real)(cuda_address) = (int (*)(cuda_address))call.real;
     int result;
-    if (!at || !stow_cuda_find(at, &block) || block.at != at) return real(at);
-    if (!block.in_stream && block.state == VRAM_LIVE && (result = stow_cuda_wait())) return result;
-    return stow_cuda_free(at, &result) ? result : real(at);
+    return at && stow_cuda_free(at, &result) ? result : real(at);
 }
 
 static int serve_free_async(cuda_address at, cuda_handle stream) {
-    int (*real)(cuda_address, cuda_handle) = (int (*)(cuda_address, cuda_handle))driver_free_async;
+    int (*real)(cuda_address, cuda_handle) = (int (*)(cuda_address, cuda_handle))call.real;
+    cuda_handle meant = stream_of(call.per_thread, stream);
     struct stow_cuda_found block;
     int result;
-    if (!at || !stow_cuda_find(at, &block) || block.at != at || !block.in_stream || cuda_device_captures(stream, true))
+    if (!at || !stow_cuda_find(at, &block) || !block.in_stream || cuda_device_captures(meant, true))
         return real(at, stream);
-    return stow_cuda_free_in(at, stream, &result) ? result : real(at, stream);
+    return stow_cuda_free_in(at, meant, &result) ? result : real(at, stream);
 }
 
 /* --- figures --- */
 
 /* What is out is still the program's, which counts it as used: it must not find it free, too. */
 static int serve_info(size_t *available, size_t *total) {
-    int (*real)(size_t *, size_t *) = (int (*)(size_t *, size_t *))driver_info;
+    int (*real)(size_t *, size_t *) = (int (*)(size_t *, size_t *))call.real;
+    if (stow_cuda_is_on()) stow_cuda_reap();
     int result = real(available, total);
     if (result || !stow_cuda_is_on()) return result;
-    uint64_t out = stow_cuda_sums(0, cuda_device_now().device).stowed;
+    uint64_t asked, out = vram_serve_stowed_on(cuda_device_now().device, &asked);
     *available -= out < *available ? out : *available;
     return 0;
 }
 
 /* What was served in the place of the default pool is its memory to who asks. */
 static int serve_pool(cuda_handle pool, int which, void *value) {
-    int (*real)(cuda_handle, int, void *) = (int (*)(cuda_handle, int, void *))driver_pool;
+    int (*real)(cuda_handle, int, void *) = (int (*)(cuda_handle, int, void *))call.real;
     cuda_handle first;
     int result = real(pool, which, value);
     if (result || which < CUDA_POOL_RESERVED || which > USED_HIGH || !stow_cuda_is_on()) return result;
-    if (!default_pool(&first, 0) && first == pool) *(uint64_t *)value += stow_cuda_in_streams();
+    if (!default_pool(&first, 0) && first == pool) *(uint64_t *)value += stow_cuda_sums(0, 0).in_streams;
     return 0;
 }
 
-void *vram_serve_instead(enum cuda_entry_id entry, void *real) {
+static int serve_trim(cuda_handle pool, size_t keep) {
+    int (*real)(cuda_handle, size_t) = (int (*)(cuda_handle, size_t))call.real;
+    if (stow_cuda_is_on()) stow_cuda_reap();
+    return real(pool, keep);
+}
+
+static void *instead(enum cuda_entry_id entry) {
     switch (entry) {
     case CUDA_ENTRY_cuMemAlloc_v2:
-        driver_alloc = real;
         return (void *)serve_alloc;
     case CUDA_ENTRY_cuMemAllocAsync:
     case CUDA_ENTRY_cuMemAllocAsync_ptsz:
-        driver_alloc_async = real;
         return (void *)serve_alloc_async;
     case CUDA_ENTRY_cuMemFree_v2:
-        driver_free = real;
         return (void *)serve_free;
     case CUDA_ENTRY_cuMemFreeAsync:
     case CUDA_ENTRY_cuMemFreeAsync_ptsz:
-        driver_free_async = real;
         return (void *)serve_free_async;
     case CUDA_ENTRY_cuMemGetInfo_v2:
-        driver_info = real;
         return (void *)serve_info;
     case CUDA_ENTRY_cuMemPoolGetAttribute:
-        driver_pool = real;
         return (void *)serve_pool;
+    case CUDA_ENTRY_cuMemPoolTrimTo:
+        return (void *)serve_trim;
     default:
-        return real;
+        return NULL;
     }
+}
+
+void *vram_serve_instead(enum cuda_entry_id entry, void *real) {
+    void *ours = instead(entry);
+    if (!ours) return real;
+    call.real = real;
+    call.per_thread = cuda_entries[entry].per_thread;
+    return ours;
 }
 
 /* --- ends --- */
 
 void vram_serve_context_ended(cuda_handle context) {
-    if (stow_cuda_is_on()) stow_cuda_context_ended(context);
+    if (!stow_cuda_is_on()) return;
+    __atomic_fetch_add(&contexts_ended, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&no_primary, NULL, __ATOMIC_RELAXED); /* the next may have its address */
+    stow_cuda_context_ended(context);
 }
 
 void vram_serve_device_ended(uint32_t device) {
-    if (!device && primary) vram_serve_context_ended(primary);
+    cuda_handle context = __atomic_load_n(&primary, __ATOMIC_RELAXED);
+    if (!device && context) vram_serve_context_ended(context);
 }
 
 /* --- moving --- */
@@ -223,7 +275,11 @@ static int64_t error_of(enum stow_cuda_refusal refusal) {
     case STOW_CUDA_CAPTURE:
     case STOW_CUDA_BUSY:
     case STOW_CUDA_NOT_IDLE:
+    case STOW_CUDA_CHANGED:
+    case STOW_CUDA_CONTEXTS:
         return -EBUSY;
+    case STOW_CUDA_CANCELLED:
+        return -ECANCELED;
     case STOW_CUDA_KNOWN:
         return -EPERM;
     case STOW_CUDA_NO_ROOM:
@@ -241,9 +297,9 @@ static int64_t moved(uint32_t owner, const char *kind, enum stow_cuda_refusal re
 }
 
 /* Kernels of the owner's that begin while it moves would find nothing: only who says that none will is moved. */
-int64_t vram_serve_out(uint32_t owner, bool idle) {
+int64_t vram_serve_out(uint32_t owner, bool idle, const bool *cancelled) {
     struct stow_cuda_options options = {
-        .owner = owner, .milliseconds = WAIT_MS, .capturing = cuda_captures_any()};
+        .owner = owner, .milliseconds = WAIT_MS, .verify = verifies, .most = host_most, .cancelled = cancelled};
     enum stow_cuda_refusal refusal;
     int error = 0;
     if (!stow_cuda_is_on() || !stow_cuda_sums(owner, UINT32_MAX).live) return 0;
@@ -253,8 +309,7 @@ int64_t vram_serve_out(uint32_t owner, bool idle) {
 }
 
 int64_t vram_serve_in(uint32_t owner) {
-    struct stow_cuda_options options = {
-        .owner = owner, .milliseconds = WAIT_MS, .capturing = cuda_captures_any()};
+    struct stow_cuda_options options = {.owner = owner};
     enum stow_cuda_refusal refusal;
     int error = 0;
     if (!stow_cuda_is_on() || !stow_cuda_sums(owner, UINT32_MAX).stowed) return 0;
@@ -262,9 +317,11 @@ int64_t vram_serve_in(uint32_t owner) {
     return moved(owner, "back", refusal, error, bytes);
 }
 
-uint64_t vram_serve_bytes(uint32_t owner, uint64_t *stowed) {
+uint64_t vram_serve_stowed(uint32_t owner) { return stow_cuda_is_on() ? stow_cuda_sums(owner, UINT32_MAX).stowed : 0; }
+
+uint64_t vram_serve_stowed_on(uint32_t device, uint64_t *asked) {
     struct stow_cuda_sums sums = {0};
-    if (stow_cuda_is_on()) sums = stow_cuda_sums(owner, UINT32_MAX);
-    *stowed = sums.stowed;
-    return sums.live + sums.stowed;
+    if (stow_cuda_is_on()) sums = stow_cuda_sums(0, device);
+    *asked = sums.stowed_asked;
+    return sums.stowed;
 }

@@ -1,7 +1,9 @@
 /* vram_serve.h — where device memory of models is served by memstow, so that it can move (stow_cuda.h).
  * In: entries of the driver that a hook is about to call. Out: what it calls instead, where MEMSTOW_CUDA_MOVES=SIZE
  * asks for it: allocations of SIZE and more inside a model's scope are served; frees of them, and figures that must
- * fit, are answered. Everything else goes to the driver as it is. Any thread. */
+ * fit, are answered. Everything else goes to the driver as it is. Any thread.
+ * MEMSTOW_CUDA_HOST=SIZE: so much of the host's memory may hold what is out. MEMSTOW_CUDA_VERIFY=1: what was copied out
+ * is compared with what is there. */
 #ifndef MEMSTOW_VRAM_SERVE_H
 #define MEMSTOW_VRAM_SERVE_H
 
@@ -21,10 +23,11 @@ void vram_serve_device_ended(uint32_t device);
 
 /* Moves what an owner has: bytes, or -errno when nothing moved and something should have; 0 when there is nothing. What
  * stays is said in the trace. */
-int64_t vram_serve_out(uint32_t owner, bool idle);
+int64_t vram_serve_out(uint32_t owner, bool idle, const bool *cancelled);
 int64_t vram_serve_in(uint32_t owner);
-/* Bytes of an owner that can move, and of them those that are out. */
-uint64_t vram_serve_bytes(uint32_t owner, uint64_t *stowed);
+/* Bytes that are out: of an owner; of a device, and as many of them as were asked for. */
+uint64_t vram_serve_stowed(uint32_t owner);
+uint64_t vram_serve_stowed_on(uint32_t device, uint64_t *asked);
 
 /* In a forked child. */
 void vram_serve_abandon(void);

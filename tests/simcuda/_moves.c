@@ -103,6 +103,15 @@ static void look(void) {
     MUST(holds(outside, 8 * MIB, 4));
 }
 
+/* The ledger is looked at while something is out. */
+static void stays_out(void) {
+    size_t available, total;
+    load();
+    MUST(!memstow_owner_idle_(model, 1));
+    MUST(memstow_stow_(model) == 14 * (int64_t)MIB);
+    MUST(!cudaMemGetInfo(&available, &total));
+}
+
 /* All of it stays live: the report is looked at. */
 static void out_and_back(void) {
     size_t before, after, total;
@@ -158,6 +167,14 @@ static void other_stream(void) {
     MUST(!usage().faults);
 }
 
+static void launch_endless(CUstream stream) {
+    CUmodule module;
+    CUfunction function;
+    void *none[1] = {NULL};
+    MUST(!cuModuleLoadData(&module, "") && !cuModuleGetFunction(&function, module, "sim_wait"));
+    MUST(!cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, none, NULL));
+}
+
 static void no_vram(void) {
     void *rest;
     size_t available, total;
@@ -166,12 +183,76 @@ static void no_vram(void) {
     MUST(memstow_stow_(model) == 14 * (int64_t)MIB);
     MUST(!cudaMemGetInfo(&available, &total));
     MUST(!cudaMalloc(&rest, available + 8 * MIB)); /* more than it was told, which is there */
-    MUST(memstow_restore_(model) > 0);             /* what fits */
-    MUST(memstow_restore_(model) == -ENOMEM);
-    MUST(stowed_bytes() > 0);
+    MUST(memstow_restore_(model) == -ENOMEM);      /* not the part that would fit */
+    MUST(stowed_bytes() == 14 * MIB);
     MUST(!cudaFree(rest));
-    MUST(memstow_restore_(model) > 0);
+    MUST(memstow_restore_(model) == 14 * (int64_t)MIB && !stowed_bytes());
     look();
+}
+
+/* 8 MiB of the host's memory, by MEMSTOW_CUDA_HOST, do not hold both blocks; what stays can be used. */
+static void no_host(void) {
+    load();
+    MUST(!memstow_owner_idle_(model, 1));
+    int64_t moved = memstow_stow_(model);
+    MUST(moved == 6 * (int64_t)MIB || moved == 8 * (int64_t)MIB);
+    MUST(memstow_stow_(model) == -ENOMEM);
+    MUST(stowed_bytes() == (uint64_t)moved);
+    MUST(memstow_restore_(model) == moved);
+    look();
+}
+
+/* All that is left is taken, freed while the stream still works, and asked for again: a pool would give it. */
+static void freed_memory_comes_back(void) {
+    void *at;
+    size_t available, total;
+    load();
+    MUST(!cudaMemGetInfo(&available, &total));
+    MUST(!memstow_scope_enter_(model));
+    MUST(!cudaMallocAsync(&at, available - 2 * MIB, NULL));
+    MUST(sim_count_ok("cuMemCreate") > 2);
+    sim_set_latency_us(30000);
+    MUST(!cuMemsetD32Async((CUdeviceptr)at, 1, MIB, NULL));
+    MUST(!cudaFreeAsync(at, NULL));
+    MUST(!cudaMallocAsync(&at, available - 4 * MIB, NULL)); /* larger than what is left, served as before */
+    MUST(!memstow_scope_leave_(model));
+    MUST(!cudaFreeAsync(at, NULL));
+    MUST(!cudaMalloc(&at, available - 4 * MIB)); /* and by the driver */
+    sim_set_latency_us(0);
+    MUST(!cudaFree(at));
+    look();
+    MUST(!usage().faults);
+}
+
+/* The figures are those of a driver that has everything back: after a wait, and after the pool was told to trim. */
+static void freed_memory_is_shown(void) {
+    size_t before, after, total;
+    CUmemoryPool pool;
+    load();
+    MUST(!cudaMemGetInfo(&before, &total));
+    MUST(!cudaFreeAsync(pooled, NULL) && !cudaDeviceSynchronize());
+    MUST(!cudaMemGetInfo(&after, &total) && after == before + 6 * MIB);
+    load();
+    uint64_t used = usage().used;
+    MUST(!cudaFreeAsync(pooled, NULL) && !cudaDeviceSynchronize());
+    MUST(!cuDeviceGetDefaultMemPool(&pool, 0) && !cuMemPoolTrimTo(pool, 0));
+    MUST(usage().used == used - 6 * MIB);
+}
+
+/* Stream 0 of a thread's own: the legacy stream would wait for all others. */
+static void own_stream(void) {
+    CUstream blocking;
+    load();
+    MUST(!cudaStreamCreateWithFlags(&blocking, 0));
+    launch_endless(blocking);
+    MUST(!cuMemFreeAsync_ptsz((CUdeviceptr)pooled, NULL));
+    MUST(!cuStreamSynchronize(CU_STREAM_PER_THREAD)); /* would not come back */
+    uint64_t used = usage().used;
+    size_t available, total;
+    MUST(!cudaMemGetInfo(&available, &total));
+    MUST(usage().used == used - 6 * MIB);
+    sim_release_kernels(1);
+    MUST(!cudaDeviceSynchronize());
 }
 
 static void captures(void) {
@@ -234,6 +315,21 @@ static void reset(void) {
     look();
 }
 
+/* A context that was reset has the same handle; what runs in it is waited for as before. */
+static void context_again(void) {
+    CUcontext first, second;
+    void *at;
+    MUST(!cudaMalloc(&at, MIB) && !cuCtxGetCurrent(&first));
+    MUST(!cuCtxCreate_v2(&second, 0, 0));
+    load();
+    MUST(!cuCtxSetCurrent(first) && !cudaMalloc(&at, MIB));
+    MUST(!cudaDeviceReset() && !cudaMalloc(&at, MIB));
+    MUST(!memstow_owner_idle_(model, 1));
+    uint64_t waits = sim_count("cuCtxSynchronize");
+    MUST(memstow_stow_(model) == 14 * (int64_t)MIB);
+    MUST(sim_count("cuCtxSynchronize") == waits + 2);
+}
+
 /* Without being asked for, nothing is served and nothing moves. */
 static void off(void) {
     load();
@@ -247,9 +343,21 @@ int main(int argc, char **argv) {
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = {{"out_and_back", out_and_back}, {"frees", frees},       {"other_stream", other_stream},
-                 {"no_vram", no_vram},           {"captures", captures}, {"replays", replays},
-                 {"adopted", adopted},           {"reset", reset},       {"off", off}};
+    } cases[] = {{"stays_out", stays_out},
+                 {"out_and_back", out_and_back},
+                 {"frees", frees},
+                 {"other_stream", other_stream},
+                 {"no_vram", no_vram},
+                 {"no_host", no_host},
+                 {"freed_memory_comes_back", freed_memory_comes_back},
+                 {"freed_memory_is_shown", freed_memory_is_shown},
+                 {"own_stream", own_stream},
+                 {"captures", captures},
+                 {"replays", replays},
+                 {"adopted", adopted},
+                 {"reset", reset},
+                 {"context_again", context_again},
+                 {"off", off}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (argc < 2) puts(cases[i].name);
         if (argc < 2 || strcmp(cases[i].name, argv[1])) continue;

@@ -77,6 +77,7 @@ CUresult cuMemsetD32_v2(CUdeviceptr, unsigned, size_t);
 CUresult cuMemsetD32Async(CUdeviceptr, unsigned, size_t, CUstream);
 CUresult cuMemsetD32Async_ptsz(CUdeviceptr, unsigned, size_t, CUstream);
 CUresult cuStreamCreate(CUstream *, unsigned);
+CUresult cuStreamGetCtx(CUstream, CUcontext *);
 CUresult cuStreamDestroy_v2(CUstream);
 CUresult cuStreamQuery(CUstream);
 CUresult cuStreamSynchronize(CUstream);

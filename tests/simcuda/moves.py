@@ -5,9 +5,11 @@ from _simcuda import BUILD, environment
 
 program = BUILD / "moves"
 names = support.run(program, env=environment()).stdout.split()
-assert len(names) == 9, names
+assert len(names) == 15, names
 for name in names:
-    wish = {} if name == "off" else {"MEMSTOW_CUDA_MOVES": "2M"}
+    wish = {} if name == "off" else {"MEMSTOW_CUDA_MOVES": "2M", "MEMSTOW_CUDA_VERIFY": "1"}
+    if name == "no_host":
+        wish["MEMSTOW_CUDA_HOST"] = "8M"
     done = support.track(program, name, env=environment(SIMCUDA_CAPACITY="128M", **wish), file=f"{name}.mst", status=None)
     assert done.returncode == 0 and done.stdout == "ok\n", f"{name}: {done.returncode}\n{done.stdout}{done.stderr}"
 
@@ -17,5 +19,11 @@ for name in ("out_and_back", "off"):
     found = {kind: (sums["live_bytes"], sums["live_blocks"]) for kind, sums in kinds.items() if sums["live_blocks"]}
     assert found == {"device": (17 << 20, 3), "pool": (6 << 20, 1)}, f"{name}: {found}"
 
-lines = support.memstow("decisions", "out_and_back.mst", "--json").stdout
-assert '"the owner is not declared idle"' in lines, lines
+for name, because in (("out_and_back", "the owner is not declared idle"), ("no_vram", "no device memory to bring it back to"),
+                      ("no_host", "no host memory to move it to"), ("captures", "a stream is being captured")):
+    lines = support.memstow("decisions", f"{name}.mst", "--json").stdout
+    assert f'"{because}"' in lines, f"{name}: {lines}"
+
+# What is out is in the ledger, and not in use by the driver: the rest is the context's 8 MiB, and 1 MiB that `small` is rounded up by.
+device = support.report("stays_out.mst")["cuda"]["devices"][0]
+assert device["live_bytes"] == 23 << 20 and device["driver_used_bytes"] == 18 << 20 and device["rest_bytes"] == 9 << 20, device

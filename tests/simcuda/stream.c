@@ -264,6 +264,8 @@ API(cuEventQuery, NEEDS_CONTEXT, (CUevent handle), (handle)) {
     struct sim_event *self = event_get(handle);
     if (!self) return CUDA_ERROR_INVALID_HANDLE;
     if (self->capture) return CUDA_ERROR_CAPTURED_EVENT;
+    CUresult forbidden = capture_forbids();
+    if (forbidden) return forbidden;
     return !self->mark || self->mark->done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 

@@ -1,5 +1,6 @@
 /* vmm.c — virtual memory management: ranges of addresses, handles of physical memory, and mappings between them. Whole
- * mappings only, from offset 0; a fresh mapping has no access. */
+ * mappings only, from offset 0; a fresh mapping has no access. NVIDIA does not say which of these calls a capture
+ * forbids: here all that change something are forbidden. */
 #include "sim.h"
 
 #include <stdlib.h>
@@ -43,6 +44,8 @@ API(cuMemGetAllocationGranularity, NEEDS_INIT, (size_t * out, const CUmemAllocat
 
 API(cuMemAddressReserve, NEEDS_INIT, (CUdeviceptr * out, size_t size, size_t align, CUdeviceptr hint, uint64_t flags),
     (out, size, align, hint, flags)) {
+    CUresult forbidden = capture_forbids();
+    if (forbidden) return forbidden;
     call_details(size, hint);
     if (!out || !size || size % GRANULE || flags || (align & (align - 1))) return CUDA_ERROR_INVALID_VALUE;
     CUresult result = space_reserve(size, align, hint, out);
@@ -53,6 +56,8 @@ API(cuMemAddressReserve, NEEDS_INIT, (CUdeviceptr * out, size_t size, size_t ali
 }
 
 API(cuMemAddressFree, NEEDS_INIT, (CUdeviceptr at, size_t size), (at, size)) {
+    CUresult forbidden = capture_forbids();
+    if (forbidden) return forbidden;
     call_details(size, at);
     if (!space_is_reserved(at, size, true)) return CUDA_ERROR_INVALID_VALUE;
     struct block *block = space_next(at);
@@ -65,6 +70,8 @@ API(cuMemAddressFree, NEEDS_INIT, (CUdeviceptr at, size_t size), (at, size)) {
 API(cuMemCreate, NEEDS_INIT,
     (CUmemGenericAllocationHandle * out, size_t size, const CUmemAllocationProp *prop, uint64_t flags),
     (out, size, prop, flags)) {
+    CUresult forbidden = capture_forbids();
+    if (forbidden) return forbidden;
     call_details(size, 0);
     if (!out || !prop || !size || size % GRANULE || flags || prop->type != CU_MEM_ALLOCATION_PINNED ||
         prop->location.type != CU_MEM_LOCATION_DEVICE)
@@ -80,6 +87,8 @@ API(cuMemCreate, NEEDS_INIT,
 }
 
 API(cuMemRelease, NEEDS_INIT, (CUmemGenericAllocationHandle handle), (handle)) {
+    CUresult forbidden = capture_forbids();
+    if (forbidden) return forbidden;
     struct sim_phys *self = handle_find(handle);
     if (!self) return CUDA_ERROR_INVALID_VALUE;
     call_details(self->size, handle);
@@ -91,6 +100,8 @@ API(cuMemRelease, NEEDS_INIT, (CUmemGenericAllocationHandle handle), (handle)) {
 API(cuMemMap, NEEDS_INIT,
     (CUdeviceptr at, size_t size, size_t offset, CUmemGenericAllocationHandle handle, uint64_t flags),
     (at, size, offset, handle, flags)) {
+    CUresult forbidden = capture_forbids();
+    if (forbidden) return forbidden;
     call_details(size, at);
     struct sim_phys *self = handle_find(handle);
     if (!self || offset || flags || !size || size % GRANULE || at % GRANULE || size > self->size ||
@@ -120,6 +131,8 @@ static bool whole_mappings(CUdeviceptr at, size_t size) {
 }
 
 API(cuMemUnmap, NEEDS_INIT, (CUdeviceptr at, size_t size), (at, size)) {
+    CUresult forbidden = capture_forbids();
+    if (forbidden) return forbidden;
     call_details(size, at);
     if (!whole_mappings(at, size)) return CUDA_ERROR_INVALID_VALUE;
     for (CUdeviceptr end = at + size; at < end;) {
@@ -144,6 +157,8 @@ static CUresult grant(struct block *block, const CUmemAccessDesc *desc) {
 
 API(cuMemSetAccess, NEEDS_INIT, (CUdeviceptr at, size_t size, const CUmemAccessDesc *desc, size_t count),
     (at, size, desc, count)) {
+    CUresult forbidden = capture_forbids();
+    if (forbidden) return forbidden;
     call_details(size, at);
     if (!desc || !count || !whole_mappings(at, size)) return CUDA_ERROR_INVALID_VALUE;
     for (CUdeviceptr end = at + size; at < end;) {

@@ -155,4 +155,6 @@ Test(pressure, of_this_machine) {
     pressure_wish("1%", "nonsense");
     cr_expect_gt(pressure_needed(&text), 0, "less than 1 %% of a machine is in use");
     cr_expect_eq(pressure_wishes()->idle_ns, 0);
+    uint64_t left = pressure_left();
+    cr_expect(left > 0 && left < 900000 * GIB);
 }

@@ -1,8 +1,10 @@
 // Device memory that memstow serves, over the simulated CUDA driver (a test double): out to the host and back at the
 // same addresses, with an error injected at each call in turn; which calls a move takes; what is refused.
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "cuda_captures.h"
 #include "proof.h"
 #include "stow_cuda.h"
 
@@ -69,6 +71,19 @@ static bool holds(uint64_t at, uint64_t bytes, uint32_t seed) {
     while (cuMemcpyDtoH_v2(words, at, bytes)) continue;
     for (uint64_t i = 0; i < bytes / 4 && same; i++) same = words[i] == seed + (uint32_t)i * 2654435761u;
     return same;
+}
+
+static uint64_t served_in_stream(uint64_t bytes, uint32_t owner) {
+    struct stow_cuda_request request = {
+        .bytes = bytes, .owner = owner, .context = (cuda_handle)proof_context, .in_stream = true};
+    uint64_t at;
+    OK(stow_cuda_serve(&request, &at));
+    return at;
+}
+
+static bool is_live(uint64_t at) {
+    struct stow_cuda_found block;
+    return stow_cuda_find(at, &block) && block.state == VRAM_LIVE;
 }
 
 Test(simcuda_moving, out_and_back) {
@@ -161,9 +176,13 @@ Test(simcuda_moving, refusals) {
     options.owner = 2;
     cr_assert_eq(out(options, &moved), STOW_CUDA_EMPTY);
     options.owner = 1;
-    options.capturing = true;
+    cuda_captures_begin((cuda_handle)1, &(struct cuda_place){0});
     cr_assert_eq(out(options, &moved), STOW_CUDA_CAPTURE);
-    options.capturing = false;
+    cuda_captures_end((cuda_handle)1);
+    bool told_to_end = true;
+    options.cancelled = &told_to_end;
+    cr_assert_eq(out(options, &moved), STOW_CUDA_CANCELLED);
+    options.cancelled = NULL;
     options.most = 2 * MIB;
     cr_assert_eq(out(options, &moved), STOW_CUDA_NO_ROOM);
     options.most = 0;
@@ -227,6 +246,181 @@ Test(simcuda_moving, a_context_that_ends_takes_its_blocks) {
     cr_assert_eq(proof_usage(0).used, before);
     at = served(4 * MIB, 1);
     cr_assert_eq(out(ANY, &moved), STOW_CUDA_DONE);
+}
+
+Test(simcuda_moving, comes_back_whole_or_not_at_all) {
+    uint64_t moved, first = served(4 * MIB, 1), second = served(60 * MIB, 1), others;
+    fill(first, 4 * MIB, 1);
+    cr_assert_eq(out(ANY, &moved), STOW_CUDA_DONE);
+    OK(cuMemAlloc_v2(&others, 80 * MIB));
+    uint64_t used = proof_usage(0).used;
+    sim_count_reset();
+    cr_assert_eq(in(ANY, &moved), STOW_CUDA_NO_VRAM);
+    cr_assert_eq(moved, 0);
+    cr_assert_eq(proof_usage(0).used, used);
+    cr_assert_eq(sim_count("cuMemcpyHtoDAsync_v2"), 0, "nothing is copied in vain");
+    cr_assert_eq(stow_cuda_sums(1, UINT32_MAX).stowed, 64 * MIB);
+    OK(cuMemFree_v2(others));
+    cr_assert_eq(in(ANY, &moved), STOW_CUDA_DONE);
+    cr_assert_eq(moved, 64 * MIB);
+    cr_assert(is_live(first) && is_live(second) && holds(first, 4 * MIB, 1));
+}
+
+/* What the program has freed, and the driver's pool keeps, is there for what comes back. */
+Test(simcuda_moving, the_pool_gives_up_what_it_keeps) {
+    uint64_t moved, at = served(40 * MIB, 1), kept, forever = UINT64_MAX;
+    CUmemoryPool pool;
+    fill(at, 40 * MIB, 5);
+    OK(cuDeviceGetDefaultMemPool(&pool, 0));
+    OK(cuMemPoolSetAttribute(pool, CU_POOL_RELEASE_THRESHOLD, &forever));
+    cr_assert_eq(out(ANY, &moved), STOW_CUDA_DONE);
+    OK(cuMemAllocAsync(&kept, 100 * MIB, NULL));
+    OK(cuMemFreeAsync(kept, NULL));
+    OK(cuCtxSynchronize());
+    cr_assert_gt(proof_usage(0).used, 100 * MIB);
+    cr_assert_eq(in(ANY, &moved), STOW_CUDA_DONE);
+    cr_assert(holds(at, 40 * MIB, 5));
+}
+
+/* Another thread's capture in global mode forbids what a free takes; it must go on as if nothing had been. */
+static CUstream capturing;
+static CUresult captured;
+
+static void *capture(void *unused) {
+    CUgraph graph;
+    cuCtxSetCurrent(proof_context);
+    cuStreamCreate(&capturing, CU_STREAM_NON_BLOCKING);
+    cuStreamBeginCapture_v2(capturing, CU_CAPTURE_GLOBAL);
+    pthread_barrier_wait(unused);
+    pthread_barrier_wait(unused);
+    captured = cuStreamEndCapture(capturing, &graph);
+    return NULL;
+}
+
+Test(simcuda_moving, a_free_breaks_no_capture) {
+    uint64_t before = proof_usage(0).used, plain = served(4 * MIB, 1), pooled = served_in_stream(4 * MIB, 1);
+    uint64_t at_once = served_in_stream(4 * MIB, 1);
+    pthread_barrier_t barrier;
+    pthread_t thread;
+    CUstream stream;
+    int result;
+    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    pthread_barrier_init(&barrier, NULL, 2);
+    pthread_create(&thread, NULL, capture, &barrier);
+    pthread_barrier_wait(&barrier);
+    cuda_captures_begin((cuda_handle)capturing, &(struct cuda_place){0});
+    cr_assert(stow_cuda_free(plain, &result) && !result);
+    cr_assert(stow_cuda_free(at_once, &result) && !result);
+    cr_assert(stow_cuda_free_in(pooled, (cuda_handle)stream, &result) && !result);
+    cr_assert(proof_settled());
+    stow_cuda_reap();
+    cr_assert_eq(proof_usage(0).used, before + 4 * MIB, "cuMemFree's wait would break it");
+    pthread_barrier_wait(&barrier);
+    pthread_join(thread, NULL);
+    OK(captured);
+    cuda_captures_end((cuda_handle)capturing);
+    stow_cuda_reap();
+    cr_assert_eq(proof_usage(0).used, before);
+}
+
+/* cuMemFree of plain memory waits for what uses it, whichever context the thread is in; of a pool's it does not. */
+Test(simcuda_moving, plain_memory_is_freed_when_nothing_uses_it) {
+    CUcontext other;
+    uint64_t at = served(4 * MIB, 1), pooled = served_in_stream(4 * MIB, 1);
+    int result;
+    OK(cuCtxCreate_v2(&other, 0, 0));
+    OK(cuCtxSetCurrent(proof_context));
+    sim_set_latency_us(20000);
+    OK(cuMemsetD32Async(at, 77, MIB, NULL));
+    cr_assert(stow_cuda_free(pooled, &result) && !result);
+    cr_assert_eq(proof_usage(0).pending, 1);
+    OK(cuCtxSetCurrent(other));
+    cr_assert(stow_cuda_free(at, &result) && !result);
+    cr_assert_eq(proof_usage(0).pending, 0);
+    cr_assert_eq(proof_usage(0).faults, 0);
+}
+
+/* Its stream is of another context than the thread's, which may end before what is on the stream has been looked at. */
+Test(simcuda_moving, freed_in_a_stream_of_another_context) {
+    uint64_t before = proof_usage(0).used, context, at = served_in_stream(4 * MIB, 1);
+    uint64_t later = served_in_stream(4 * MIB, 1);
+    CUcontext other;
+    CUstream stream;
+    int result;
+    OK(cuCtxCreate_v2(&other, 0, 0));
+    context = proof_usage(0).contexts;
+    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cuCtxSetCurrent(proof_context));
+    cr_assert(stow_cuda_free_in(at, (cuda_handle)stream, &result));
+    cr_assert_eq(result, 0);
+    cr_assert(proof_settled());
+    stow_cuda_reap();
+    cr_assert_eq(proof_usage(0).used, before + context / 2 + 4 * MIB);
+    cr_assert(stow_cuda_free_in(later, (cuda_handle)stream, &result) && !result);
+    OK(cuCtxDestroy_v2(other));
+    OK(cuCtxSetCurrent(proof_context));
+    stow_cuda_context_ended((cuda_handle)other);
+    stow_cuda_reap();
+    cr_assert_eq(proof_usage(0).used, before);
+    cr_assert(!stow_cuda_sums(0, UINT32_MAX).wrecks);
+}
+
+Test(simcuda_moving, memory_that_was_freed_is_waited_for) {
+    uint64_t at = served_in_stream(4 * MIB, 1);
+    int result;
+    cr_assert_not(stow_cuda_wait_freed(), "nothing is to come");
+    sim_set_latency_us(20000);
+    OK(cuMemsetD32Async(at, 1, 1, NULL));
+    cr_assert(stow_cuda_free_in(at, NULL, &result) && !result);
+    cr_assert_eq(stow_cuda_sums(0, UINT32_MAX).wrecks, 0);
+    cr_assert(stow_cuda_wait_freed());
+    cr_assert(!proof_usage(0).blocks && !proof_usage(0).faults);
+}
+
+/* Contexts that end leave what is pinned; it is 64 MiB for all of them together. */
+Test(simcuda_moving, contexts_share_what_is_pinned) {
+    CUcontext other;
+    uint64_t at, moved, first = served(4 * MIB, 1);
+    fill(first, 4 * MIB, 1);
+    OK(cuCtxCreate_v2(&other, 0, 0));
+    struct stow_cuda_request request = {.bytes = 4 * MIB, .owner = 1, .context = (cuda_handle)other};
+    OK(stow_cuda_serve(&request, &at));
+    fill(at, 4 * MIB, 2);
+    for (int i = 0; i < 2; i++) {
+        cr_assert_eq(out(ANY, &moved), STOW_CUDA_DONE);
+        cr_assert_eq(proof_usage(0).pinned, 64 * MIB);
+        cr_assert_eq(in(ANY, &moved), STOW_CUDA_DONE);
+    }
+    cr_assert(holds(first, 4 * MIB, 1) && holds(at, 4 * MIB, 2));
+}
+
+/* When not all of them can be waited for, nothing moves. */
+Test(simcuda_moving, more_contexts_than_can_be_waited_for) {
+    uint64_t moved;
+    served(4 * MIB, 1);
+    for (uintptr_t i = 1; i <= 64; i++) stow_cuda_context((cuda_handle)(i << 12));
+    cr_assert_eq(out(ANY, &moved), STOW_CUDA_CONTEXTS);
+    cr_assert_eq(stow_cuda_sums(0, UINT32_MAX).live, 4 * MIB);
+}
+
+/* "dc": not there after a fork. */
+static uint64_t kept_from_children(void) {
+    char line[512];
+    uint64_t kib = 0, sum = 0;
+    FILE *file = fopen("/proc/self/smaps", "r");
+    while (fgets(line, sizeof line, file)) {
+        if (sscanf(line, "Size: %lu kB", &kib) == 1) continue;
+        if (!strncmp(line, "VmFlags:", 8) && strstr(line, " dc")) sum += kib << 10;
+    }
+    fclose(file);
+    return sum;
+}
+
+Test(simcuda_moving, a_forked_child_has_no_copy_of_what_is_out) {
+    uint64_t moved, before = kept_from_children();
+    served(4 * MIB, 1);
+    cr_assert_eq(out(ANY, &moved), STOW_CUDA_DONE);
+    cr_assert_eq(kept_from_children(), before + 4 * MIB);
 }
 
 /* ---- what a move takes of the driver */
@@ -312,6 +506,11 @@ static void allocate(struct slot *slot) {
         fill(slot->at, slot->bytes, slot->seed);
 }
 
+/* What fails stays, and can be tried again. */
+static void free_surely(uint64_t at) {
+    for (int result = 1; result;) cr_assert(stow_cuda_free(at, &result));
+}
+
 static void release(struct slot *slot) {
     int result = 1;
     while (result)
@@ -365,7 +564,6 @@ static void finish(uint64_t before) {
 
 Test(simcuda_moving, an_error_at_each_call_in_turn) {
     uint64_t before = proof_usage(0).used, moved, calls, nth = 0, served_late;
-    int result;
     do {
         memset(slots, 0, sizeof slots);
         slots[0] = (struct slot){served(3 * MIB, 1), 3 * MIB, 1, (uint32_t)nth};
@@ -375,9 +573,8 @@ Test(simcuda_moving, an_error_at_each_call_in_turn) {
         sim_fail("*", ++nth, nth % 2 ? 719 : CUDA_ERROR_OUT_OF_MEMORY, 1);
         out(ANY, &moved);
         in(ANY, &moved);
-        cr_assert(stow_cuda_free(slots[1].at, &result));
-        slots[1].at = 0;
-        if (!serve(2 * MIB, 1, &served_late)) cr_assert(stow_cuda_free(served_late, &result));
+        release(&slots[1]);
+        if (!serve(2 * MIB, 1, &served_late)) free_surely(served_late);
         calls = sim_count("*");
         finish(before);
     } while (calls >= nth); /* until the error comes too late */
