@@ -193,6 +193,12 @@ ENTRY(DRIVER, cuMulticastCreate, "cuMulticastCreate", 12010, 0, (cuda_memory * m
 ENTRY(DRIVER, cuMulticastBindMem, "cuMulticastBindMem", 12010, 0,
       (cuda_memory to, size_t offset, cuda_memory memory, size_t from, size_t bytes, unsigned long long flags),
       (to, offset, memory, from, bytes, flags), NOTHING, MARKED_MEMORY(memory, SNAP_CUDA_BOUND))
+ENTRY(DRIVER, cuMulticastBindAddr, "cuMulticastBindAddr", 12010, 0,
+      (cuda_memory to, size_t offset, cuda_address at, size_t bytes, unsigned long long flags),
+      (to, offset, at, bytes, flags), NOTHING, MARKED(ADDRESS, at, SNAP_CUDA_BOUND))
+ENTRY(DRIVER, cuMemGetHandleForAddressRange, "cuMemGetHandleForAddressRange", 11070, 0,
+      (void *shared, cuda_address at, size_t bytes, int type, unsigned long long flags),
+      (shared, at, bytes, type, flags), NOTHING, MARKED(ADDRESS, at, SNAP_CUDA_EXPORTED))
 
 /* --- the driver: pools, other processes, graphs --- */
 ENTRY(DRIVER, cuMemPoolCreate, "cuMemPoolCreate", 11020, 0,

@@ -199,6 +199,7 @@ bool stow_cuda_around(uint64_t address, struct stow_cuda_found *out) {
 }
 
 void stow_cuda_refuse(uint64_t address) {
+    if (!vram_table_count()) return;
     vram_table_lock();
     struct vram_block *block = vram_table_around(address);
     if (block) block->refused = true;

@@ -209,6 +209,29 @@ static int serve_trim(cuda_handle pool, size_t keep) {
     return real(pool, keep);
 }
 
+/* --- who learns where the memory is: its content would go elsewhere without that --- */
+
+static int serve_retain(cuda_memory *memory, void *at) {
+    int (*real)(cuda_memory *, void *) = (int (*)(cuda_memory *, void *))call.real;
+    int result = real(memory, at);
+    if (!result) stow_cuda_refuse((uintptr_t)at);
+    return result;
+}
+
+static int serve_bind(cuda_memory to, size_t offset, cuda_address at, size_t bytes, unsigned long long flags) {
+    typedef int function(cuda_memory, size_t, cuda_address, size_t, unsigned long long);
+    int result = ((function *)call.real)(to, offset, at, bytes, flags);
+    if (!result) stow_cuda_refuse(at);
+    return result;
+}
+
+static int serve_share(void *shared, cuda_address at, size_t bytes, int type, unsigned long long flags) {
+    typedef int function(void *, cuda_address, size_t, int, unsigned long long);
+    int result = ((function *)call.real)(shared, at, bytes, type, flags);
+    if (!result) stow_cuda_refuse(at);
+    return result;
+}
+
 static void *instead(enum cuda_entry_id entry) {
     switch (entry) {
     case CUDA_ENTRY_cuMemAlloc_v2:
@@ -227,6 +250,12 @@ static void *instead(enum cuda_entry_id entry) {
         return (void *)serve_pool;
     case CUDA_ENTRY_cuMemPoolTrimTo:
         return (void *)serve_trim;
+    case CUDA_ENTRY_cuMemRetainAllocationHandle:
+        return (void *)serve_retain;
+    case CUDA_ENTRY_cuMulticastBindAddr:
+        return (void *)serve_bind;
+    case CUDA_ENTRY_cuMemGetHandleForAddressRange:
+        return (void *)serve_share;
     default:
         return NULL;
     }

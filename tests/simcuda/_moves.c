@@ -177,13 +177,16 @@ static void launch_endless(CUstream stream) {
 
 static void no_vram(void) {
     void *rest;
+    char *host;
     size_t available, total;
     load();
+    MUST(!memstow_scope_enter_(model) && (host = malloc(4 * MIB)) && !memstow_scope_leave_(model));
+    memset(host, 1, 4 * MIB);
     MUST(!memstow_owner_idle_(model, 1));
-    MUST(memstow_stow_(model) == 14 * (int64_t)MIB);
+    MUST(memstow_stow_(model) >= 14 * (int64_t)MIB); /* the host's memory, too, where there is a disk for it */
     MUST(!cudaMemGetInfo(&available, &total));
     MUST(!cudaMalloc(&rest, available + 8 * MIB)); /* more than it was told, which is there */
-    MUST(memstow_restore_(model) == -ENOMEM);      /* not the part that would fit */
+    MUST(memstow_restore_(model) == -ENOMEM);      /* not the part that would fit, nor the host's as if it were all */
     MUST(stowed_bytes() == 14 * MIB);
     MUST(!cudaFree(rest));
     MUST(memstow_restore_(model) == 14 * (int64_t)MIB && !stowed_bytes());
@@ -315,6 +318,19 @@ static void reset(void) {
     look();
 }
 
+/* What somebody outside has a hold of stays; the other block moves. */
+static void known(void) {
+    CUmemGenericAllocationHandle handle;
+    int shared;
+    load();
+    MUST(!memstow_owner_idle_(model, 1));
+    MUST(!cuMemRetainAllocationHandle(&handle, (char *)plain + MIB));
+    MUST(memstow_stow_(model) == 6 * (int64_t)MIB && memstow_restore_(model) == 6 * (int64_t)MIB);
+    MUST(!cuMemGetHandleForAddressRange(&shared, (CUdeviceptr)pooled, MIB, 1, 0));
+    MUST(memstow_stow_(model) == -EPERM && !stowed_bytes());
+    look();
+}
+
 /* A context that was reset has the same handle; what runs in it is waited for as before. */
 static void context_again(void) {
     CUcontext first, second;
@@ -356,6 +372,7 @@ int main(int argc, char **argv) {
                  {"replays", replays},
                  {"adopted", adopted},
                  {"reset", reset},
+                 {"known", known},
                  {"context_again", context_again},
                  {"off", off}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

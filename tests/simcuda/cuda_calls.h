@@ -43,6 +43,7 @@ CUresult cuMemUnmap(CUdeviceptr, size_t);
 CUresult cuMemSetAccess(CUdeviceptr, size_t, const CUmemAccessDesc *, size_t);
 CUresult cuMemGetAccess(unsigned long long *, const CUmemLocation *, CUdeviceptr);
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *, void *);
+CUresult cuMemGetHandleForAddressRange(void *, CUdeviceptr, size_t, int, uint64_t);
 CUresult cuMemExportToShareableHandle(void *, CUmemGenericAllocationHandle, int, uint64_t);
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *, void *, int);
 CUresult cuMemAllocAsync(CUdeviceptr *, size_t, CUstream);

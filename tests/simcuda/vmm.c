@@ -209,6 +209,18 @@ API(cuMemExportToShareableHandle, NEEDS_INIT,
     return CUDA_SUCCESS;
 }
 
+/* A DMA-BUF, which network cards take. Mapped memory can be had so when it was made for that. */
+API(cuMemGetHandleForAddressRange, NEEDS_INIT, (void *out, CUdeviceptr at, size_t size, int type, uint64_t flags),
+    (out, at, size, type, flags)) {
+    struct block *block = space_find(at);
+    if (!out || !block || type != 1 || flags || at + size > block->at + block->size) return CUDA_ERROR_INVALID_VALUE;
+    if (block->kind != KIND_VMM || !block->phys->prop.allocFlags.gpuDirectRDMACapable) return CUDA_ERROR_NOT_SUPPORTED;
+    int own = block->phys->fd >= 0 ? block->phys->fd : block->device->fd, fd = fcntl(own, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0) return CUDA_ERROR_OPERATING_SYSTEM;
+    *(int *)out = fd;
+    return CUDA_SUCCESS;
+}
+
 /* The descriptor comes in the pointer itself; it stays the caller's. */
 API(cuMemImportFromShareableHandle, NEEDS_INIT, (CUmemGenericAllocationHandle * out, void *os_handle, int type),
     (out, os_handle, type)) {
