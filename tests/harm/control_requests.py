@@ -1,6 +1,6 @@
 """Requests through the control socket: memstow answers by itself until the program asks for them, then the program does; each is
 answered once, with its result and text; who goes away takes back what nobody began."""
-import pathlib, signal, sys
+import pathlib, signal, sys, time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
 import _terminal
@@ -59,6 +59,32 @@ connection.close()
 killed.kill()
 killed.wait()
 wait_for(lambda: program.tell("take(0)") == 0, what="taking back")
+
+# Two SIGINTs at once are one Ctrl-C, from the terminal and from who watches over the command: it waits for the answer to its wish
+# to end. Another one later leaves what the program does to the program. A machine that halts between the two may part them.
+def interrupted_twice():
+    begun = start(MEMSTOW, "stow", program.pid, "one", stderr=subprocess.PIPE, text=True)
+    ticket = program.tell("take()")[2]
+    wait_for(lambda: caught(begun.pid) & 2, what="a handler of SIGINT")
+    begun.send_signal(signal.SIGINT)
+    time.sleep(0.3) # it looks every 0.2 s
+    begun.send_signal(signal.SIGINT)
+    time.sleep(0.7)
+    return begun, ticket
+
+
+for attempt in range(3):
+    begun, ticket = interrupted_twice()
+    if begun.poll() is None:
+        break
+    assert "left alone" in begun.stderr.read() and program.tell(f"done({ticket}, 0)") == 0
+assert begun.poll() is None, "the second SIGINT counted as another Ctrl-C"
+assert program.tell(f"done({ticket}, -125)") == 0 # ECANCELED
+assert "not stowed: cancelled" in begun.communicate(timeout=60)[1] and begun.returncode == 1
+begun, ticket = interrupted_twice()
+wait_for(lambda: begun.send_signal(signal.SIGINT) or time.sleep(0.7) or begun.poll() is not None, what="its end")
+assert "left alone: it goes on in the process" in begun.communicate(timeout=60)[1] and begun.returncode == 1
+assert program.tell(f"done({ticket}, 0)") == 0
 
 # On a terminal it tells how far it is, and leaves nothing of that behind.
 _terminal.need()

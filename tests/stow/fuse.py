@@ -1,0 +1,58 @@
+# needs: root deb:bindfs deb:fuse3
+"""A directory on FUSE: memory does not move there, whatever lies behind it, and nothing is left there; nor does it by way of an
+overlay."""
+import errno, os, shutil
+
+import _moving, support
+
+program, elsewhere = _moving.program("full"), _moving.real_disk()
+behind, place, merged = (support.HERE / name for name in ("behind", "fuse", "merged"))
+
+
+def answer(directory):
+    """It is refused there, stays whole, and then moves elsewhere."""
+    status, output = _moving.execute([program, "32", elsewhere], directory)
+    assert status == 0, f"exit status {status}\n{output}"
+    moved, _, text = output.strip().split(" ", 2)
+    return int(moved), text
+
+
+def mount_fuse():
+    """A process that hands on what is asked for to a real disk."""
+    behind.mkdir(), place.mkdir()
+    if not os.path.exists("/dev/fuse") or not shutil.which("bindfs"):
+        support.skip("needs /dev/fuse and bindfs")
+    mounted = support.run("bindfs", behind, place, status=None)
+    if mounted.returncode:
+        support.skip(f"bindfs cannot mount here: {mounted.stderr.strip().splitlines()[-1:]}")
+
+
+def overlay_over_fuse():
+    """The kernel wants more of an upper file system than bindfs has: usually there is none."""
+    for folder in (place / "upper", place / "work", support.HERE / "lower", merged):
+        folder.mkdir()
+    options = f"lowerdir={support.HERE}/lower,upperdir={place}/upper,workdir={place}/work"
+    return support.run("mount", "-t", "overlay", "-o", options, "overlay", merged, status=None).returncode == 0
+
+
+mount_fuse()
+try:
+    (place / "file").write_text("it takes files")
+    moved, text = answer(place)
+    assert moved == -errno.ENOTSUP and "FUSE" in text, (moved, text)
+    assert os.listdir(behind) == ["file"], os.listdir(behind)
+
+    # By default it goes elsewhere.
+    usual = {"MEMSTOW_STOW_DIR": "", "XDG_CACHE_HOME": str(place)}
+    status, output = _moving.execute([program, "4"], "", env=usual)
+    assert status == 0 and output.startswith("4 "), (status, output)
+
+    if overlay_over_fuse():
+        try:
+            moved, text = answer(merged)
+        finally:
+            support.run("umount", "-l", merged)
+        assert moved == -errno.ENOTSUP, ("overlay over FUSE", moved, text)
+finally:
+    support.run("umount", "-l", place)
+elsewhere.rmdir()
