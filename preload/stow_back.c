@@ -9,8 +9,9 @@
  *   3. mremap puts an empty range, registered with userfaultfd, in the place of the mapping, in one step: from now on
  *      nobody can write, and who touches the range waits;
  *   4. what the pages hold by now is read from the pipes and moved into the range; who waits is woken.
- * mremap keeps the registration only for a descriptor that is told of it, and waits until somebody has read that: a
- * thread of our own, for as long as this takes.
+ * mremap keeps the registration only for a descriptor that is told of it, and waits until somebody has read that, as no
+ * debugger can wait for it to stop: who reads are a thread of our own, for as long as this takes, and a process, which
+ * no debugger stops. Each would do; somebody may end the process, and there may be no room for it.
  *
  * Nobody else uses it (realloc, or idle owners without userfaultfd): fresh memory is read past the page cache, pages
  * written since are copied over it, and it takes the mapping's place. */
@@ -35,7 +36,7 @@
 
 enum { HUGE = 2 << 20, SMALLEST = 1 << 20, PIPE_WANTED = 1 << 20, TURNS = 4, EVENTS = 16, EVENT_SIZE = 32 };
 
-/* --- the thread that reads events --- */
+/* --- who reads events --- */
 
 static void listen(void *context) {
     const struct stow_back *self = context;
@@ -49,18 +50,18 @@ static void listen(void *context) {
     }
 }
 
-static bool start_listener(struct stow_back *self) {
+static bool start_listeners(struct stow_back *self) {
     self->stop = (int)os_call(SYS_eventfd2, 0, EFD_CLOEXEC);
-    self->listener = self->stop < 0 ? NULL : thread_start(listen, self, NULL);
-    return self->listener != NULL;
+    self->listeners[0] = self->stop < 0 ? NULL : thread_start(listen, self, NULL);
+    self->listeners[1] = self->listeners[0] ? thread_start_apart(listen, self) : NULL;
+    return self->listeners[0] != NULL;
 }
 
-static void stop_listener(struct stow_back *self) {
+static void stop_listeners(struct stow_back *self) {
     const uint64_t one = 1;
-    if (self->listener) {
-        os_write(self->stop, &one, sizeof one);
-        thread_join(self->listener);
-    }
+    if (self->listeners[0]) os_write(self->stop, &one, sizeof one);
+    for (int i = 0; i < BACK_LISTENERS; i++)
+        if (self->listeners[i]) thread_join(self->listeners[i]);
     if (self->stop >= 0) os_close(self->stop);
 }
 
@@ -100,7 +101,7 @@ static uint32_t begin_in_use(struct stow_back *self) {
     if (self->uffd < 0 || !(features & UFFD_FOLLOWS)) return STOW_NOT_IDLE;
     self->moves = features & UFFD_MOVES;
     if (!open_pipes(self)) return STOW_NO_DESCRIPTOR;
-    return start_listener(self) ? STOW_DONE : STOW_NO_KERNEL_HELP;
+    return start_listeners(self) ? STOW_DONE : STOW_NO_KERNEL_HELP;
 }
 
 static void begin_mine(struct stow_back *self) {
@@ -120,7 +121,7 @@ uint32_t back_begin(struct stow_back *self, bool mine, bool own_files) {
 }
 
 void back_end(struct stow_back *self) {
-    stop_listener(self);
+    stop_listeners(self);
     if (self->uffd >= 0) os_close(self->uffd);
     if (self->pagemap >= 0) os_close(self->pagemap);
     for (uint32_t i = 0; i < self->pipe_count; i++) os_close(self->pipes[i].ends[0]), os_close(self->pipes[i].ends[1]);

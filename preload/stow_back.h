@@ -12,7 +12,7 @@
 #pragma GCC visibility push(hidden)
 
 /* BACK_ROOM: what goes through a copy at once. */
-enum { BACK_CHUNK = 64 << 20, BACK_ROOM = 16 << 20, BACK_PIPES = 4, BACK_FILES = 8 };
+enum { BACK_CHUNK = 64 << 20, BACK_ROOM = 16 << 20, BACK_PIPES = 4, BACK_FILES = 8, BACK_LISTENERS = 2 };
 
 struct back_pipe {
     int ends[2];
@@ -38,7 +38,7 @@ struct stow_back {
     char *room;
     uint64_t room_length;
     char *text;
-    struct stow_thread *listener;
+    struct stow_thread *listeners[BACK_LISTENERS];
 };
 
 /* `own_files`: descriptors that are left open are closed by themselves, and later. */

@@ -3,7 +3,10 @@
 
 #include <linux/futex.h>
 #include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "os.h"
@@ -16,7 +19,21 @@ struct stow_thread {
     void *context;
     bool *own_files;
     uint32_t running; /* the kernel clears it */
+    int maker;        /* of one that is apart: its parent's process id */
+    int process;      /* and its own */
 };
+
+static struct stow_thread *start(struct stow_thread self, int (*run)(void *), int flags) {
+    struct stow_thread *made = os_map(STACK);
+    if (!made) return NULL;
+    *made = self;
+    made->running = 1;
+    int id = clone(run, (char *)made + STACK, flags | CLONE_CHILD_CLEARTID, made, NULL, NULL, &made->running);
+    if (id <= 0) os_unmap(made, STACK);
+    if (id <= 0) return NULL;
+    if (!(flags & CLONE_THREAD)) made->process = id;
+    return made;
+}
 
 static int run(void *context) {
     struct stow_thread *self = context;
@@ -27,18 +44,29 @@ static int run(void *context) {
 }
 
 struct stow_thread *thread_start(void (*work)(void *context), void *context, bool *own_files) {
-    const int flags =
-        CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_CHILD_CLEARTID;
-    struct stow_thread *self = os_map(STACK);
-    if (!self) return NULL;
-    *self = (struct stow_thread){work, context, own_files, 1};
-    if (clone(run, (char *)self + STACK, flags, self, NULL, NULL, &self->running) > 0) return self;
-    os_unmap(self, STACK);
-    return NULL;
+    const int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
+    return start((struct stow_thread){.work = work, .context = context, .own_files = own_files}, run, flags);
+}
+
+/* It ends with the thread that made it, which may have ended before it could say so. */
+static int run_apart(void *context) {
+    struct stow_thread *self = context;
+    os_call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
+    if (os_call(SYS_getppid) == self->maker) self->work(self->context);
+    os_call(SYS_exit, 0);
+    return 0;
+}
+
+/* No signal tells of its end, and no wait() of the program that does not ask for clones finds it. */
+struct stow_thread *thread_start_apart(void (*work)(void *context), void *context) {
+    const int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_UNTRACED;
+    struct stow_thread self = {.work = work, .context = context, .maker = (int)os_call(SYS_getpid)};
+    return start(self, run_apart, flags);
 }
 
 void thread_join(struct stow_thread *self) {
     const struct timespec most = {.tv_sec = 1};
     while (__atomic_load_n(&self->running, __ATOMIC_ACQUIRE)) os_call(SYS_futex, &self->running, FUTEX_WAIT, 1, &most);
+    if (self->process) os_call(SYS_wait4, self->process, NULL, __WALL, NULL);
     os_unmap(self, STACK);
 }

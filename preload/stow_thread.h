@@ -16,6 +16,9 @@ struct stow_thread;
  * first, and what it leaves open is closed after thread_join has returned. *own_files says, before work is called,
  * whether that is so: before Linux 5.9 they are its maker's. */
 struct stow_thread *thread_start(void (*work)(void *context), void *context, bool *own_files);
+/* The same as a process that shares memory and descriptors with its maker, for what must go on while a debugger has
+ * stopped all threads of the program. NULL: there can be none. */
+struct stow_thread *thread_start_apart(void (*work)(void *context), void *context);
 /* Waits for its end. */
 void thread_join(struct stow_thread *self);
 
