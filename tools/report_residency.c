@@ -42,6 +42,7 @@ void report_text_residency(const struct report *report) {
     part("files", resident->file, resident->rss);
     for (size_t i = 0; i < resident->file_count && i < FILES_SHOWN && i < report->top; i++)
         part_of_part(resident->files[i].path, resident->files[i].bytes);
+    part("stowed, and used again: files back it", resident->stowed, resident->rss);
     part("stacks", resident->stack, resident->rss);
     part("memstow", resident->own, resident->rss);
     if (resident->headers > resident->rss / HEADERS_SHOWN_FROM)

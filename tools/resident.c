@@ -20,6 +20,7 @@ struct split {
     uint64_t *large;   /* addresses of large blocks, sorted */
     uint64_t heap;     /* resident in heaps of the allocator */
     uint64_t overhead; /* of the allocator for live blocks: an estimate */
+    uint64_t stowed;   /* resident in blocks, of which a file of memstow's is behind it */
     bool bss_here;     /* the .bss of a module may come next, at bss_at */
     uint64_t bss_at;
     uint64_t arena_at; /* where a heap of glibc for threads goes on, whose regions madvise may have cut */
@@ -68,6 +69,16 @@ struct piece {
     uint64_t resident, anonymous;
 };
 
+/* A file that memory was stowed to: it has no name, or had one for a moment (preload/stow_file.c). */
+static bool is_stowed(const struct split *split, const struct snap_region *region) {
+    static const char gone[] = " (deleted)";
+    const char *path = image_string(split->image, region->path), *name = strrchr(path, '/');
+    size_t length = strlen(path);
+    if (*path != '/' || region->flags & SNAP_REGION_SHARED || length < sizeof gone) return false;
+    if (strcmp(path + length - (sizeof gone - 1), gone) != 0) return false;
+    return name[1] == '#' || strncmp(name + 1, ".memstow.", 9) == 0;
+}
+
 /* What a module's private mapping has of its own are pages of .data that were written to, by the loader or the
  * program; its .bss is the anonymous region right behind. */
 static void add_region(struct split *split, const struct snap_region *region, struct piece piece) {
@@ -76,6 +87,8 @@ static void add_region(struct split *split, const struct snap_region *region, st
         split->heap += piece.resident;
     } else if (strncmp(path, "[stack", 6) == 0) {
         split->resident->stack += piece.resident;
+    } else if (is_stowed(split, region)) {
+        split->stowed += piece.resident;
     } else if (*path == '/') {
         uint64_t data = region->flags & SNAP_REGION_SHARED ? 0 : least(piece.anonymous, piece.resident);
         split->resident->program_data += data;
@@ -94,6 +107,8 @@ static void add_piece(struct split *split, const struct snap_region *region, enu
         split->resident->own += piece.resident;
     else if (use == USE_MAPPING && range->mapping->kind == SNAP_MAP_FILE && *path == '/')
         add_file(split, region->path, piece.resident);
+    else if (use == USE_MAPPING && is_stowed(split, region))
+        split->resident->stowed += piece.resident;
     else if (use == USE_MAPPING)
         split->resident->anonymous += piece.resident;
     else if (use == USE_STACK && !*path)
@@ -118,7 +133,7 @@ static void split_region(struct split *split, const struct snap_region *region) 
         add_piece(split, region, use, range, piece_of(region, start, end));
     }
     const char *path = image_string(split->image, region->path);
-    bool file = *path == '/';
+    bool file = *path == '/' && !is_stowed(split, region);
     split->arena_at = !*path && is_arena(split, region) ? region->end : 0;
     split->bss_here = file && !(region->flags & SNAP_REGION_SHARED);
     split->bss_at = region->end;
@@ -168,6 +183,8 @@ static void split_heap(struct split *split) {
         large += image->large[i].size;
         large_resident += least(image->large[i].resident, image->large[i].size);
     }
+    large_resident -= least(large_resident, split->stowed);
+    resident->stowed += split->stowed;
     uint64_t small = image->host.live_bytes > large ? image->host.live_bytes - large : 0;
     small += image->inherited.live_bytes;
     resident->live = take(&left, large_resident + small);
@@ -224,7 +241,7 @@ int resident_split(struct resident *resident, const struct image *image) {
         split_heap(&split);
         resident->rss = image->rss;
         uint64_t known = resident->live + resident->overhead + resident->retained + resident->anonymous +
-                         resident->program_data + resident->file + resident->stack + resident->own;
+                         resident->program_data + resident->file + resident->stowed + resident->stack + resident->own;
         resident->rest = resident->rss > known ? resident->rss - known : 0;
         resident->measured = true;
         advise(image, resident);
