@@ -12,6 +12,7 @@
 #include "ids.h"
 #include "ledger.h"
 #include "lock.h"
+#include "owners.h"
 #include "peak.h"
 #include "pin.h"
 #include "site.h"
@@ -189,6 +190,13 @@ static bool is_of_earlier_run(uint32_t site) {
     return run && run != tags_run();
 }
 
+/* What dead stacks of a run were added to, once there are many later runs: it joins that of others. */
+static bool may_join(uint32_t site, const struct snap_counter *sum) {
+    struct snap_site record = site_record(site);
+    return is_dead(sum) && snap_site_stack(record) == TREE_ROOT && !ids_has(fold.pictured, site) &&
+           !site_is_of_mapping(site) && owners_first_of(tags_at(snap_site_tag(record)).run);
+}
+
 /* All of it, at a time: it is not much, and of no use for runs to come. */
 static enum progress look_at_runs(void) {
     struct snap_counter sums[CHUNK];
@@ -198,7 +206,7 @@ static enum progress look_at_runs(void) {
         if (site < SNAP_SITE_FIRST || !is_of_earlier_run(site)) continue;
         if (!summed) counters_sum(chunk, sums);
         summed = true;
-        if (may_go(site, &sums[i])) ids_mark(fold.going, site);
+        if (may_go(site, &sums[i]) || may_join(site, &sums[i])) ids_mark(fold.going, site);
     }
     return done_if(fold.at * CHUNK >= site_count());
 }
@@ -301,12 +309,26 @@ static enum progress show_used_sites(void) {
     return PROGRESS_MORE;
 }
 
+/* The tag of what was an owner's, and of a run of long ago; 0: there is no room for it. */
+static uint32_t heir_tag(uint32_t number) {
+    struct snap_tag tag = tags_at(number);
+    uint32_t first = owners_first_of(tag.run);
+    if (!first) return number;
+    tag.run = first;
+    return tags_number(tag);
+}
+
+static uint32_t tagged_heir(uint32_t site, uint32_t tag) {
+    uint32_t number = heir_tag(tag), heir = number ? site_tagged(SNAP_SITE_UNKNOWN, number) : SNAP_SITE_UNKNOWN;
+    return heir == site ? SNAP_SITE_UNKNOWN : heir;
+}
+
 /* Where the totals of a site that goes will be counted; 0: it stays after all. That may be a new site of the same
  * stack. What was an owner's stays the owner's, without a stack. */
 static uint32_t heir_of(uint32_t site, const struct snap_counter *sum) {
     struct snap_site record = site_record(site);
     if (!is_dead(sum) || ids_has(fold.pictured, site)) return SNAP_SITE_UNKNOWN;
-    if (snap_site_tag(record)) return site_tagged(SNAP_SITE_UNKNOWN, snap_site_tag(record));
+    if (snap_site_tag(record)) return tagged_heir(site, snap_site_tag(record));
     return site_outer(snap_site_stack(record), &fold.outer);
 }
 

@@ -19,7 +19,9 @@
 #include "trigger.h"
 #include "words.h"
 
-enum { SLAB = 1024, SLABS = OWNERS_LIMIT / SLAB, TEXT_MAX = 1024 };
+enum { SLAB = 1024, SLABS = OWNERS_LIMIT / SLAB, TEXT_MAX = 1024, TEXTS = 4096 };
+/* Runs by themselves: the last so many. Those before are so many together. */
+enum { RUNS_APART = 1024, RUNS_TOGETHER = 64 };
 
 struct owner {
     uint32_t kind; /* 0: there is none (yet) */
@@ -30,13 +32,15 @@ struct owner {
     uint32_t scopes;     /* open, of all threads */
     uint32_t used, idle; /* used: since it was last asked */
     uint32_t outcome;
+    uint32_t number, first; /* of a run: how many there were before; the first of those that it will be together with */
     uint64_t keys[2], begin_ns, end_ns, last_use_ns;
     const char *name, *origin;
 };
 
 static struct owner *slabs[SLABS]; /* of SLAB owners each */
 static uint32_t count = 1;         /* id 0 is none */
-static struct words by_keys;       /* of owners that are not retired */
+static uint32_t run_count, first_run;
+static struct words by_keys; /* of owners that are not retired */
 static struct lock registry;
 static struct series records = {
     .type = SNAP_OWNER, .record_size = sizeof(struct snap_owner), .first_bits = 6, .limit = OWNERS_LIMIT};
@@ -68,6 +72,13 @@ uint32_t owners_final(uint32_t id) {
         id = by;
     }
     return id;
+}
+
+uint32_t owners_first_of(uint32_t run) {
+    const struct owner *owner = known(run);
+    if (!owner || owner->kind != MEMSTOW_RUN || owner->first == run) return 0;
+    bool old = __atomic_load_n(&run_count, __ATOMIC_RELAXED) - owner->number > RUNS_APART;
+    return old && __atomic_load_n(&owner->state, __ATOMIC_ACQUIRE) == SNAP_OWNER_RETIRED ? owner->first : 0;
 }
 
 bool owners_is_retired(uint32_t id) {
@@ -180,14 +191,33 @@ static void leave_keys(uint32_t id, struct owner *owner) {
 
 /* --- new ones --- */
 
-/* NULL: no memory. */
+/* NULL: no memory. Texts are short, and beside each other; the registry is held. */
+static char *room_for(size_t length) {
+    static char *room;
+    static size_t left;
+    if (length > left) {
+        room = arena_take(TEXTS);
+        left = room ? TEXTS : 0;
+    }
+    if (length > left) return NULL;
+    left -= length;
+    return room + left;
+}
+
 static const char *copy_of(const char *text) {
     size_t length = strnlen(text, TEXT_MAX - 1);
     while (text[length] && length && ((unsigned char)text[length] & 0xC0) == 0x80) length--; /* whole characters */
     if (!length) return "";
-    char *copy = arena_take(length + 1);
+    char *copy = room_for(length + 1);
     if (copy) memcpy(copy, text, length);
     return copy;
+}
+
+static void number_run(uint32_t id, struct owner *run) {
+    if (run_count % RUNS_TOGETHER == 0) first_run = id;
+    run->first = first_run;
+    run->number = run_count;
+    __atomic_store_n(&run_count, run_count + 1, __ATOMIC_RELAXED);
 }
 
 static struct owner *make_room(uint32_t id) {
@@ -212,6 +242,7 @@ static int64_t make(uint32_t kind, const char *name, const char *origin, const u
     owner->origin = copy_of(origin);
     if (!owner->name || !owner->origin) return -ENOMEM;
     owner->kind = kind;
+    if (kind == MEMSTOW_RUN) number_run(id, owner);
     if (!enter_keys(id, owner)) {
         owner->kind = 0;
         return -ENOMEM;

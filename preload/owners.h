@@ -28,6 +28,10 @@ int owners_idle(uint32_t owner, bool idle);
 int64_t owners_begin_run(const char *name);
 int owners_end_run(uint32_t run, uint32_t outcome);
 
+/* Of a run that ended so long ago that it is not looked at by itself any more: the run that what it had, and has no
+ * more, is counted at. 0: there is none, or it is that itself. */
+uint32_t owners_first_of(uint32_t run);
+
 /* 0: there is no such owner. */
 uint32_t owners_kind(uint32_t owner);
 /* Who has all of it: itself, or who adopted it. */

@@ -27,7 +27,7 @@ bool tags_used;
 uint32_t tags_epoch = 1;
 __thread struct scopes tags_scopes __attribute__((tls_model("initial-exec")));
 
-static uint32_t run_on;
+static uint32_t run_on, first_of_run; /* the first tag that was made for it */
 static struct words numbers;
 static struct lock making;
 static struct series tags = {
@@ -37,11 +37,6 @@ void tags_use(void) { __atomic_store_n(&tags_used, true, __ATOMIC_SEQ_CST); }
 
 /* 0 is no epoch. */
 void tags_change(void) { __atomic_fetch_add(&tags_epoch, 2, __ATOMIC_SEQ_CST); }
-
-void tags_set_run(uint32_t run) {
-    __atomic_store_n(&run_on, run, __ATOMIC_RELEASE);
-    tags_change();
-}
 
 uint32_t tags_run(void) { return __atomic_load_n(&run_on, __ATOMIC_ACQUIRE); }
 
@@ -80,6 +75,27 @@ uint32_t tags_number(struct snap_tag tag) {
     }
     if (!number) ledger_lost(SNAP_LOST_TAGS);
     return number;
+}
+
+/* --- the run --- */
+
+/* Nobody asks for those any more: what is still there of the run has its sites. Should somebody all the same, it gets
+ * another number, which says the same. */
+static void forget_numbers(uint32_t run, uint32_t first) {
+    if (!lock_wait(&making)) return;
+    for (uint32_t number = first, end = (uint32_t)os_load(&tags.next); number < end; number++) {
+        struct snap_tag tag = tags_at(number);
+        if (tag.run == run) words_take_out(&numbers, word_of(tag));
+    }
+    lock_let_go(&making);
+}
+
+void tags_set_run(uint32_t run) {
+    uint32_t before = tags_run(), first = first_of_run;
+    if (run) first_of_run = (uint32_t)os_load(&tags.next);
+    __atomic_store_n(&run_on, run, __ATOMIC_RELEASE);
+    tags_change();
+    if (!run) forget_numbers(before, first);
 }
 
 /* --- the thread's tag --- */
@@ -151,5 +167,6 @@ void tags_abandon(void) {
     series_reset(&tags);
     words_clear(&numbers);
     making = (struct lock){0};
+    first_of_run = 0;
     tags_change();
 }

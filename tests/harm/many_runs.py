@@ -11,9 +11,10 @@ program = support.compile(pathlib.Path(__file__).with_name("runs.c"),
                           flags=("-O1", "-g", "-pthread", "-fno-optimize-sibling-calls"))
 
 
-def measured(runs, *options, memory="4M"):
+def measured(runs, *options, memory="4M", arguments=(2,)):
     ledger = support.HERE / f"{runs}.mst"
-    said = memstow("run", "--quiet", "-o", ledger, f"--stack-memory={memory}", *options, "--", program, runs, 2).stdout
+    said = memstow("run", "--quiet", "-o", ledger, f"--stack-memory={memory}", *options, "--", program, runs,
+                   *arguments).stdout
     expected = {line.split()[0]: int(line.split()[1]) for line in said.splitlines()}
     report = json.loads(memstow("report", "--json", "--top=1", ledger).stdout)
     owners = {owner["name"]: owner["live_bytes"] for owner in report["owners"] if owner["kind"] != "run"}
@@ -32,5 +33,19 @@ _some, size_of_some = measured(120, memory="64M")
 many, size_of_many = measured(800, memory="64M")
 assert many["lost"]["folded"] > 100_000 and many["lost"]["stacks"] == 0, many["lost"]
 assert size_of_many < size_of_some + (8 << 20), (size_of_some, size_of_many) # of the 64 that it may be
+
+
+def own_bytes(runs):
+    """What memstow has for itself after so many short runs: tables and ledger, without the headers of blocks."""
+    report, _size = measured(runs, arguments=(1, 1))
+    assert report["lost"]["stacks"] == 0, report["lost"]
+    return report["residency"]["memstow_bytes"] - report["residency"]["memstow_header_bytes"]
+
+
+# An owner stays, and its tags, 16 bytes for each pair of node and model that it met; what it had, and has no more, joins that of
+# other runs. Some 270 bytes for each run here, which has five tags.
+FEW, MANY, EACH_RUN = 20_000, 80_000, 340
+grown = own_bytes(MANY) - own_bytes(FEW)
+assert grown < (MANY - FEW) * EACH_RUN, f"{grown / (MANY - FEW)} bytes for each run"
 measured(40, "--stacks=none")
 measured(40, "--stacks=sample:4096")

@@ -1,14 +1,15 @@
 /* runs.c — many runs of a program with threads that allocate at many call stacks in scopes of their own; of each run
- * something stays for some time. Arguments: runs, threads. At the end it prints what each owner must have. */
+ * something stays for some time. Arguments: runs, threads, and how often each node allocates in a run (200). At the end
+ * it prints what each owner must have. */
 #include "../prog/abi.h"
 #include "../prog/expect.h"
 
 #include <pthread.h>
 
-enum { NODES = 4, AGE = 8, DEPTH = 12, EACH = 200, MODELS = 2, THREADS = 8 };
+enum { NODES = 4, AGE = 8, DEPTH = 12, MODELS = 2, THREADS = 8 };
 
 static uint32_t nodes[NODES], models[MODELS];
-static int threads, runs;
+static int threads, runs, each = 200;
 static pthread_barrier_t barrier;
 
 struct block {
@@ -58,7 +59,7 @@ static void one_run(int thread, int run, uint32_t *random) {
         uint32_t model = (uint32_t)run % MODELS;
         MUST(CALL(0, memstow_scope_enter, nodes[node]) == 0);
         MUST(CALL(0, memstow_scope_enter, models[model]) == 0);
-        for (int i = 0; i < EACH; i++) {
+        for (int i = 0; i < each; i++) {
             *random = *random * 1664525 + 1013904223;
             size_t size = sizeof(struct block) + (*random >> 20) % 300;
             struct block *block = right(*random >> 8, DEPTH, size);
@@ -89,9 +90,10 @@ static void *work(void *number) {
 
 int main(int argc, char **argv) {
     pthread_t workers[THREADS];
-    MUST(argc == 3);
+    MUST(argc >= 3);
     runs = atoi(argv[1]);
     threads = atoi(argv[2]);
+    if (argc > 3) each = atoi(argv[3]);
     abi_find();
     char name[16];
     for (uint32_t i = 0; i < NODES; i++) {
