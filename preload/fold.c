@@ -8,6 +8,7 @@
 
 #include "account.h"
 #include "arena.h"
+#include "births.h"
 #include "counters.h"
 #include "ids.h"
 #include "ledger.h"
@@ -58,7 +59,7 @@ static struct {
     bool paid;                     /* then it is worth it all the same */
     struct ids *going;             /* sites: hidden */
     struct site_outer_found outer; /* while sites are given away */
-    struct ids *pictured;          /* sites that a picture of the peak shows */
+    struct ids *pictured;          /* sites that a picture of the peak shows, or that something was opened at */
     struct ids *known; /* sites that stay, with their stacks in use (tree_use): until all are looked at again */
 } fold;
 
@@ -113,7 +114,9 @@ static void picture_shows(uint32_t site) { ids_mark(fold.pictured, site); }
 
 static enum progress find_pictured(void) {
     enum peak_listed listed = peak_sites(picture_shows, &fold.picture);
-    return listed == PEAK_BUSY ? PROGRESS_LATER : done_if(listed == PEAK_ALL);
+    if (listed != PEAK_ALL) return listed == PEAK_BUSY ? PROGRESS_LATER : PROGRESS_MORE;
+    births_sites(picture_shows);
+    return PROGRESS_DONE;
 }
 
 static bool is_dead(const struct snap_counter *sum) {

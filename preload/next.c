@@ -40,8 +40,7 @@ static struct code code_at(void *address) {
     return (struct code){(uintptr_t)object.dlfo_map_start, (uintptr_t)object.dlfo_map_end};
 }
 
-/* By where the code lies: the name proves nothing. */
-static bool is_in_libc(void *address) { return code_at(address).start == code_at((void *)gnu_get_libc_version).start; }
+bool next_is_in_libc(void *address) { return code_at(address).start == code_at((void *)gnu_get_libc_version).start; }
 
 #ifdef MEMSTOW_MIMALLOC
 void *mi_malloc(size_t);
@@ -82,7 +81,7 @@ static bool use_foreign(void) {
         .memalign = (void *(*)(size_t, size_t))dlsym(RTLD_NEXT, "memalign"),
         .usable = (size_t(*)(void *))dlsym(RTLD_NEXT, "malloc_usable_size"),
     };
-    if (!found.malloc || is_in_libc((void *)found.malloc) || !found.free || !found.calloc || !found.realloc ||
+    if (!found.malloc || next_is_in_libc((void *)found.malloc) || !found.free || !found.calloc || !found.realloc ||
         !found.memalign || !found.usable)
         return false;
     foreign = code_at((void *)found.malloc);
@@ -91,7 +90,8 @@ static bool use_foreign(void) {
 }
 
 enum next_kind next_find(bool want_mimalloc) {
-    if (!is_in_libc((void *)__libc_malloc)) replaced_usable = (size_t(*)(void *))dlsym(RTLD_NEXT, "malloc_usable_size");
+    if (!next_is_in_libc((void *)__libc_malloc))
+        replaced_usable = (size_t(*)(void *))dlsym(RTLD_NEXT, "malloc_usable_size");
     library = code_at((void *)next_find);
     if (want_mimalloc && use_mimalloc()) return NEXT_MIMALLOC;
     return use_foreign() ? NEXT_FOREIGN : NEXT_GLIBC;

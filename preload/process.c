@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 
 #include "account.h"
+#include "births.h"
 #include "blocks.h"
 #include "closing.h"
 #include "control.h"
@@ -232,6 +233,7 @@ static uint64_t leave_parent(void) {
     peak_abandon();
     mappings_abandon();
     cuda_events_abandon();
+    births_abandon();
     trace_abandon();
     trigger_abandon();
     trigger_poll_abandon();

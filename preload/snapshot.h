@@ -17,7 +17,7 @@
 #define SNAP_MAGIC "MEMSTOW\n"
 enum {
     SNAP_MAJOR = 1, /* a reader refuses a file of another major version */
-    SNAP_MINOR = 4, /* a newer minor adds sections and fields; an older reader ignores them */
+    SNAP_MINOR = 5, /* a newer minor adds sections and fields; an older reader ignores them */
     SNAP_HEADER_SIZE = 4096,
     SNAP_BYTE_ORDER = 0x01020304,
 };
@@ -156,6 +156,8 @@ enum snap_type {
     SNAP_CUDA_SITE,   /* snap_cuda_site */
     SNAP_CUDA_BLOCK,  /* snap_cuda_block: empty slots have state 0 */
     SNAP_SERIES = 40, /* packed: readings before this one (docs/format.md); snapshot only */
+    SNAP_BIRTH = 41,  /* snap_birth: descriptors, by number; ledger only, as is START; of both count is not kept */
+    SNAP_START = 42,  /* snap_birth: threads, by slot */
 };
 
 struct snap_section {
@@ -343,6 +345,25 @@ struct snap_mapping {
     uint32_t pad;
 };
 
+/* Where a descriptor was opened, or a thread started, last: it may be gone since, and what is there now may have come
+ * in a way that nobody saw. */
+enum snap_birth_kind {
+    SNAP_BIRTH_FILE = 1,
+    SNAP_BIRTH_SOCKET = 2,
+    SNAP_BIRTH_PIPE = 3,
+    SNAP_BIRTH_OTHER = 4,
+    SNAP_BIRTH_COPY = 5 /* of another descriptor: of any kind */,
+    SNAP_BIRTH_OF_THREAD = 6
+};
+struct snap_birth {
+    uint32_t sequence; /* [live] odd while it is being written */
+    uint32_t kind;     /* enum snap_birth_kind; 0: empty */
+    uint32_t key;      /* the descriptor, or the thread's id */
+    uint32_t site;     /* untagged */
+    uint64_t birth_ns;
+    uint64_t device, inode; /* of what was opened: device as major << 32 | minor; 0, 0: could not be told */
+};
+
 /* A picture: for each site that held something then, in ascending order, three unsigned LEB128 numbers: its id minus
  * that of the site before it (0 before the first), bytes, blocks. Up to picture_length; then whatever was there before.
  */
@@ -512,6 +533,7 @@ _Static_assert(sizeof(struct snap_chunk) == 1032, "chunk");
 _Static_assert(sizeof(struct snap_thread) == 128, "thread");
 _Static_assert(sizeof(struct snap_large) == 40, "large");
 _Static_assert(sizeof(struct snap_mapping) == 64, "mapping");
+_Static_assert(sizeof(struct snap_birth) == 40, "birth");
 _Static_assert(sizeof(struct snap_region) == 40, "region");
 _Static_assert(sizeof(struct snap_ring) == 32, "ring");
 _Static_assert(sizeof(struct snap_line) == 16, "line");

@@ -57,11 +57,7 @@ static void add_owner(const struct groups *groups, const char *kind, uint32_t id
 static void print_stack(FILE *to, int indent, const struct image *image, struct symbols *symbols, uint32_t node) {
     struct innermost stack;
     innermost_of(&stack, image, symbols, node);
-    for (size_t i = 0; i < stack.count; i++) {
-        if (stack.lines[i].skipped) fprintf(to, "%*s   … %zu frames\n", indent, "", stack.lines[i].skipped);
-        fprintf(to, "%*s%s\n", indent, "", innermost_text(&stack.lines[i], 100 - indent).s);
-    }
-    if (stack.more) fprintf(to, "%*s   … %zu more\n", indent, "", stack.more);
+    innermost_print(&stack, to, indent);
 }
 
 static void print_row(const struct growth_look *growth, const struct row *row, double seconds, FILE *to, int indent,

@@ -134,6 +134,7 @@ static void take_mapping(struct holdings *holdings, char *line) {
     struct handle *handle = add_handle(holdings);
     if (!handle) return;
     handle->kind = HANDLE_SHARED;
+    handle->mapped_at = start;
     snprintf(handle->what, sizeof handle->what, "%.255s", path);
 }
 

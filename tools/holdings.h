@@ -24,7 +24,8 @@ enum handle_kind {
 struct handle {
     int fd; /* -1: mapped only */
     enum handle_kind kind;
-    bool standard; /* of 0, 1 and 2, or what they are as well */
+    bool standard;      /* of 0, 1 and 2, or what they are as well */
+    uint64_t mapped_at; /* of what is mapped only */
     char what[256];
 };
 

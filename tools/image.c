@@ -15,6 +15,7 @@ void image_clear(struct image *image) {
     free(image->threads);
     free(image->large);
     free(image->mappings);
+    free(image->births);
     free(image->regions);
     free(image->nodes);
     free(image->words);

@@ -117,3 +117,13 @@ struct text_line innermost_text(const struct innermost_line *line, int width) {
              symbol_text(line->frame, line->symbol, width - 3).s);
     return text;
 }
+
+void innermost_print(const struct innermost *innermost, FILE *to, int indent) {
+    enum { WIDTH = 100 };
+    for (size_t i = 0; i < innermost->count; i++) {
+        const struct innermost_line *line = &innermost->lines[i];
+        if (line->skipped) fprintf(to, "%*s   … %zu frames\n", indent, "", line->skipped);
+        fprintf(to, "%*s%s\n", indent, "", innermost_text(line, WIDTH - indent).s);
+    }
+    if (innermost->more) fprintf(to, "%*s   … %zu more\n", indent, "", innermost->more);
+}

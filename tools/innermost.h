@@ -7,6 +7,8 @@
 #include "symbols.h"
 #include "text.h"
 
+#include <stdio.h>
+
 enum {
     INNERMOST_NATIVE = 4,       /* lines of a stack without Python further out */
     INNERMOST_BELOW_PYTHON = 2, /* lines inside the innermost Python frame */
@@ -39,5 +41,8 @@ bool innermost_is_python(const struct image *image, uint32_t frame);
 
 /* "py function  file:line", or three blanks in front where it is not Python; `width` columns at most. */
 struct text_line innermost_text(const struct innermost_line *line, int width);
+
+/* All lines, each behind so many blanks, for a list that is no wider than 100 columns. */
+void innermost_print(const struct innermost *innermost, FILE *to, int indent);
 
 #endif

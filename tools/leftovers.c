@@ -2,6 +2,7 @@
 #include "leftovers.h"
 #include "duration.h"
 #include "holdings.h"
+#include "origins.h"
 #include "proc.h"
 #include "python_threads.h"
 #include "text.h"
@@ -63,7 +64,7 @@ static void python_words(const struct python_threads *threads, pid_t tid, char *
     if (thread->function[0]) snprintf(words + used, size - used, ", in %s", thread->function);
 }
 
-static void print_threads(FILE *to, const struct holdings *holdings) {
+static void print_threads(FILE *to, const struct holdings *holdings, struct origins *origins) {
     struct python_threads python;
     char words[400];
     size_t shown = holdings->task_count < THREADS_SHOWN ? holdings->task_count : THREADS_SHOWN;
@@ -75,14 +76,16 @@ static void print_threads(FILE *to, const struct holdings *holdings) {
         fprintf(to, "%*s%d %s%s, since %s: %s%s\n", INDENT + 2, "", (int)task->tid, text_fit(task->name, 16).s,
                 task->tid == holdings->pid ? " (main thread)" : "", text_duration(age_of(task->start_ticks)).s,
                 text_fit(task->waits, 120).s, text_fit(words, 200).s);
+        origins_of_task(origins, task, to, INDENT + 4);
     }
     python_threads_clear(&python);
     if (shown < holdings->task_count) fprintf(to, "%*s… and %zu more\n", INDENT + 2, "", holdings->task_count - shown);
 }
 
-static void print_kind(FILE *to, const struct holdings *holdings, enum handle_kind kind) {
+static void print_kind(FILE *to, const struct holdings *holdings, enum handle_kind kind, struct origins *origins) {
     size_t count = holdings->of_kind[kind], shown = 0;
     if (!count) return;
+    origins_list(origins);
     fprintf(to, "%*s%zu %s\n", INDENT, "", count, handle_word(kind, count > 1));
     for (size_t i = 0; i < holdings->handle_count && shown < HANDLES_SHOWN; i++) {
         const struct handle *handle = &holdings->handles[i];
@@ -92,6 +95,7 @@ static void print_kind(FILE *to, const struct holdings *holdings, enum handle_ki
             fprintf(to, "%*sdescriptor %d: %s\n", INDENT + 2, "", handle->fd, text_fit(handle->what, 100).s);
         else
             fprintf(to, "%*smapped: %s\n", INDENT + 2, "", text_fit(handle->what, 100).s);
+        origins_of_handle(origins, handle, to, INDENT + 4);
     }
     if (shown < count) fprintf(to, "%*s… and %zu more\n", INDENT + 2, "", count - shown);
 }
@@ -108,6 +112,19 @@ size_t leftovers_python_threads(const struct family *family) {
     return count;
 }
 
+static void print_holdings(FILE *to, const struct holdings *holdings) {
+    struct origins origins;
+    origins_load(&origins, holdings->pid);
+    print_threads(to, holdings, &origins);
+    for (int kind = 0; kind < HANDLE_KINDS; kind++) print_kind(to, holdings, (enum handle_kind)kind, &origins);
+    if (holdings->mapped_files)
+        fprintf(to, "%*s%zu mappings of files, %s of shared memory\n", INDENT, "", (size_t)holdings->mapped_files,
+                text_size(holdings->shared_bytes).s);
+    const char *missing = origins_missing(&origins);
+    if (missing) fprintf(to, "%*swhat opened and started these is not known: %s\n", INDENT, "", missing);
+    origins_clear(&origins);
+}
+
 void leftovers_print(FILE *to, struct family *family) {
     for (size_t i = 0; i < family->count; i++) {
         struct member *member = &family->members[i];
@@ -115,13 +132,7 @@ void leftovers_print(FILE *to, struct family *family) {
         if (!member->here) continue;
         print_head(to, family, member);
         print_growth(to, member);
-        if (holdings_load(&holdings, member->pid) == 0) {
-            print_threads(to, &holdings);
-            for (int kind = 0; kind < HANDLE_KINDS; kind++) print_kind(to, &holdings, (enum handle_kind)kind);
-            if (holdings.mapped_files)
-                fprintf(to, "%*s%zu mappings of files, %s of shared memory\n", INDENT, "",
-                        (size_t)holdings.mapped_files, text_size(holdings.shared_bytes).s);
-        }
+        if (holdings_load(&holdings, member->pid) == 0) print_holdings(to, &holdings);
         holdings_clear(&holdings);
     }
 }

@@ -1,4 +1,5 @@
 /* reader.c — bytes of a ledger or snapshot → struct image; see reader.h. */
+#include "birth_stacks.h"
 #include "cuda_image.h"
 #include "packed.h"
 #include "reader.h"
@@ -98,6 +99,8 @@ static size_t least_record(uint32_t type) {
         [SNAP_CUDA_SITE] = sizeof(struct snap_cuda_site),
         [SNAP_CUDA_BLOCK] = sizeof(struct snap_cuda_block),
         [SNAP_SERIES] = 1,
+        [SNAP_BIRTH] = sizeof(struct snap_birth),
+        [SNAP_START] = sizeof(struct snap_birth),
     };
     return type < sizeof sizes / sizeof *sizes ? sizes[type] : 0;
 }
@@ -231,6 +234,18 @@ static bool cuda_busy(const void *record) {
     return ((const struct snap_cuda_block *)record)->state == SNAP_CUDA_WRITING;
 }
 
+static bool shared_used(const void *record) {
+    const struct snap_mapping *mapping = record;
+    return mapping_used(record) && mapping->shared;
+}
+
+static bool birth_used(const void *record) {
+    const struct snap_birth *birth = record;
+    return birth->kind != 0 && !(birth->sequence & 1);
+}
+
+static bool birth_busy(const void *record) { return ((const struct snap_birth *)record)->sequence & 1; }
+
 static int slots_keep(const struct reader *reader, struct slots *slots, const void *record) {
     if (slots->count == slots->capacity) {
         size_t capacity = slots->capacity ? 2 * slots->capacity : 64;
@@ -294,6 +309,20 @@ static int load_slots(struct reader *reader) {
     return failed ? -1 : 0;
 }
 
+/* In a snapshot it is not told where what is gone was opened. */
+static int load_births(struct reader *reader) {
+    struct slots births = {.record_size = sizeof(struct snap_birth), .used = birth_used, .busy = birth_busy};
+    struct slots shared = {.record_size = sizeof(struct snap_mapping), .used = shared_used, .busy = mapping_busy};
+    int failed = reader->image->header.kind == SNAP_LEDGER &&
+                 (slots_load(reader, SNAP_BIRTH, &births) < 0 || slots_load(reader, SNAP_START, &births) < 0 ||
+                  slots_load(reader, SNAP_MAPPING, &shared) < 0 ||
+                  birth_stacks_keep(reader, (void *)births.kept, births.count) < 0 ||
+                  birth_stacks_keep_mapped(reader, (void *)shared.kept, shared.count) < 0);
+    free(births.kept);
+    free(shared.kept);
+    return failed ? -1 : 0;
+}
+
 #define TABLE(reader, type, field, count)                                                                              \
     reader_table((reader), (type), sizeof *(reader)->image->field, (void **)&(reader)->image->field,                   \
                  &(reader)->image->count)
@@ -313,7 +342,10 @@ static int load_stacks(struct reader *reader) {
 
 static int load_tables(struct reader *reader) {
     size_t strings;
-    if (cuda_image_lend(reader) < 0 || load_stacks(reader) < 0 || cuda_image_load(reader) < 0) return -1;
+    if (load_births(reader) < 0 || cuda_image_lend(reader) < 0 || birth_stacks_lend(reader) < 0 || load_stacks(reader) < 0)
+        return -1;
+    birth_stacks_take_back(reader);
+    if (cuda_image_load(reader) < 0) return -1;
     if (reader_table(reader, SNAP_STRINGS, 1, (void **)&reader->image->strings, &strings) < 0) return -1;
     reader->image->strings_size = strings;
     if (TABLE(reader, SNAP_PROCESS, facts, fact_count) < 0 || TABLE(reader, SNAP_MODULE, modules, module_count) < 0 ||

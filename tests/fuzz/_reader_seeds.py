@@ -49,3 +49,21 @@ def cuda_sections(number):
 for name, number in (("cuda", 2), ("cuda_odd", 0xFFFFFFFF)):
     cuda.sections = lambda number=number: cuda_sections(number)
     cuda.save(f"{name}.ledger")
+
+# Where descriptors were opened, threads started and shared memory mapped; and the same with numbers that nothing has.
+births = Ledger()
+module = births.module("/opt/program", bias=0x10000, build_id=bytes(range(20)))
+births.count(births.site(module), alloc=(100, 1))
+births.site(module, stack=births.node([births.frame(0x11010, module)]))
+without = births.sections
+
+
+def birth_sections(number, sequence):
+    record = struct.pack("<IIIIQQQ", sequence, number & 7, number, number, 2 * 10**9, number, number)
+    mapping = struct.pack("<IIQQQQQIIII", 2, 2, number << 12, 4096, 2 * 10**9, 0, 0, number, 1000, 1, 0)
+    return [*without(), (41, 40, 0, 2 * record), (42, 40, 0, record), (10, 64, 1, mapping)]
+
+
+for name, number, sequence in (("births", 3, 2), ("births_odd", 0xFFFFFFFF, 2), ("births_busy", 3, 1)):
+    births.sections = lambda number=number, sequence=sequence: birth_sections(number, sequence)
+    births.save(f"{name}.ledger")

@@ -1,0 +1,140 @@
+/* births.c — see births.h. */
+#include "births.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "account.h"
+#include "ledger.h"
+#include "pin.h"
+#include "site.h"
+
+enum { DESCRIPTORS = 1 << 16, STARTING = 256 };
+
+static struct series descriptors = {
+    .type = SNAP_BIRTH, .record_size = sizeof(struct snap_birth), .first_bits = 7, .limit = DESCRIPTORS};
+static struct series threads = {
+    .type = SNAP_START, .record_size = sizeof(struct snap_birth), .first_bits = 6, .limit = ACCOUNT_THREADS};
+static struct births_thread starting[STARTING];
+
+/* --- records --- */
+
+/* Sections of a type leave no gap between them. */
+static struct snap_birth *record_at(struct series *self, uint32_t id) {
+    if (id >= self->limit) return NULL;
+    if (!series_at(self, id))
+        for (uint32_t first = 0; first <= id; first = 2 * first + (1u << self->first_bits))
+            if (!series_reserve(self, first)) return NULL;
+    return series_at(self, id);
+}
+
+/* One that a thread was killed in the middle of is odd for good, until the next. */
+static void write_record(struct snap_birth *record, const struct snap_birth *birth) {
+    uint32_t sequence = os_load32(&record->sequence) | 1;
+    __atomic_store_n(&record->sequence, sequence, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    record->kind = birth->kind;
+    record->key = birth->key;
+    __atomic_store_n(&record->site, birth->site, __ATOMIC_RELAXED);
+    record->birth_ns = birth->birth_ns;
+    record->device = birth->device;
+    record->inode = birth->inode;
+    __atomic_store_n(&record->sequence, sequence + 1, __ATOMIC_RELEASE);
+}
+
+/* Without its owners: they would make a site of each stack for each run. */
+static uint32_t site_of_birth(struct caller caller) { return stack_site(caller.slot, caller.address, caller.rbp); }
+
+/* --- descriptors --- */
+
+/* What the kernel knows, without a question to a file server. */
+static void look_at(int fd, struct snap_birth *birth) {
+    struct statx st;
+    if (os_call(SYS_statx, fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st) < 0) return;
+    birth->device = (uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor;
+    birth->inode = st.stx_ino;
+}
+
+/* Not so where stacks are not recorded, in a sandbox, nor in a child that shares our memory and not our descriptors. */
+static bool is_wanted(void) {
+    if (account_here && !sample_bytes) return false;
+    return ledger_is_ours() && !ledger_is_sealed() && os_pid() == ledger_head->pid;
+}
+
+/* Which may be so small that it has no room for more than the program's own. */
+static bool on_alternate_stack(void) {
+    stack_t stack;
+    return os_call(SYS_sigaltstack, 0, &stack) < 0 || stack.ss_flags & SS_ONSTACK;
+}
+
+void births_note(int fd, enum snap_birth_kind kind, struct caller caller) {
+    if (fd < 0 || !is_wanted() || on_alternate_stack()) return;
+    struct snap_birth birth = {.kind = kind, .key = (uint32_t)fd, .birth_ns = os_now()};
+    struct snap_birth *record = record_at(&descriptors, birth.key);
+    if (!record) return;
+    look_at(fd, &birth);
+    enum pin pin = pin_begin(caller.slot);
+    birth.site = site_of_birth(caller);
+    write_record(record, &birth);
+    pin_end(pin);
+}
+
+/* --- threads --- */
+
+struct births_thread *births_expect(struct caller caller) {
+    if (!is_wanted()) return NULL;
+    struct births_thread *thread = NULL;
+    for (int i = 0; i < STARTING && !thread; i++)
+        if (!__atomic_exchange_n(&starting[i].taken, 1, __ATOMIC_ACQ_REL)) thread = &starting[i];
+    if (!thread) return NULL;
+    enum pin pin = pin_begin(caller.slot);
+    __atomic_store_n(&thread->site, site_of_birth(caller), __ATOMIC_RELAXED);
+    pin_end(pin);
+    return thread;
+}
+
+void births_forget(struct births_thread *thread) {
+    __atomic_store_n(&thread->site, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&thread->taken, 0, __ATOMIC_RELEASE);
+}
+
+void births_arrive(struct births_thread *thread) {
+    uint32_t slot = ledger_is_ours() && !ledger_is_sealed() ? account_thread_slot() : SNAP_THREAD_SHARED;
+    struct snap_birth *record = slot == SNAP_THREAD_SHARED ? NULL : record_at(&threads, slot);
+    struct snap_birth birth = {.kind = SNAP_BIRTH_OF_THREAD, .site = thread->site, .birth_ns = os_now()};
+    if (record) {
+        birth.key = os_tid();
+        write_record(record, &birth);
+    }
+    births_forget(thread);
+}
+
+/* --- */
+
+static void visit_series(const struct series *self, void (*visit)(uint32_t site)) {
+    for (uint32_t id = 0; id < self->limit; id++) {
+        const struct snap_birth *record = series_at(self, id);
+        if (!record) return;
+        uint32_t site = os_load32(&record->site);
+        if (site) visit(site);
+    }
+}
+
+/* A site goes from `starting` to the threads' records: who looks in that order misses none. */
+void births_sites(void (*visit)(uint32_t site)) {
+    for (int i = 0; i < STARTING; i++) {
+        uint32_t site = __atomic_load_n(&starting[i].site, __ATOMIC_ACQUIRE);
+        if (site) visit(site);
+    }
+    visit_series(&threads, visit);
+    visit_series(&descriptors, visit);
+}
+
+void births_abandon(void) {
+    series_reset(&descriptors);
+    series_reset(&threads);
+    memset(starting, 0, sizeof starting);
+}

@@ -1,0 +1,130 @@
+"""What is left is told with the call stack that opened or started it: descriptors of each kind by each way, memory that is only
+mapped, threads. A number that was closed and used again has the newer stack; what came in a way that was not seen, or by
+somebody else who shares the program's memory, has none."""
+import pathlib, re, signal, subprocess
+
+from support import HERE, MEMSTOW, PYTHON, compile, start, wait_for
+
+program = compile(r"""
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <threads.h>
+#include <unistd.h>
+#define APART __attribute__((noinline))
+void *kept;
+static void *sleep_long(void *name) { if (name) pthread_setname_np(pthread_self(), name); sleep(600); return name; }
+static int sleep_longer(void *name) { sleep_long(name); return 0; }
+APART int by_open(const char *name) { return open(name, O_CREAT | O_RDWR, 0600); }
+APART int by_openat(const char *name) { return openat(AT_FDCWD, name, O_CREAT | O_RDWR, 0600); }
+APART FILE *by_fopen(const char *name) { return fopen(name, "w"); }
+APART DIR *by_opendir(const char *name) { return opendir(name); }
+APART int by_dup(int fd) { return dup(fd); }
+APART int by_fcntl(int fd) { return fcntl(fd, F_DUPFD, 100); }
+APART int by_socketpair(int fds[2]) { return socketpair(AF_UNIX, SOCK_STREAM, 0, fds); }
+APART int by_pipe(int fds[2]) { return pipe(fds); }
+APART int by_eventfd(void) { return eventfd(0, 0); }
+APART int by_epoll(void) { return epoll_create1(0); }
+APART int by_memfd(void) { return memfd_create("shared", 0); }
+APART void *map_shared(const char *name) {
+    int fd = shm_open(name, O_CREAT | O_RDWR, 0600);
+    void *p = ftruncate(fd, 4096) == 0 ? mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : NULL;
+    shm_unlink(name);
+    close(fd);
+    return p;
+}
+APART void by_pthread(void) { static pthread_t id; pthread_create(&id, NULL, sleep_long, "posix"); }
+APART void by_thrd(void) { static thrd_t id; thrd_create(&id, sleep_longer, "c11"); }
+APART int first_time(void) { return open("/dev/zero", O_RDONLY); }
+APART int second_time(void) { return open("second.txt", O_CREAT | O_RDWR, 0600); }
+APART int unseen(int fd) { close(fd); return (int)syscall(SYS_openat, AT_FDCWD, "unseen.txt", O_CREAT | O_RDWR, 0600); }
+APART void of_a_child(int fd) {
+    pid_t child = vfork();
+    if (child == 0) {
+        dup2(fd, 200);
+        dup2(fd, fd + 1);
+        _exit(0);
+    }
+}
+int main(void) {
+    int pair[2], ends[2], fd;
+    kept = map_shared("/memstow-origins"); /* its number is free again, and will be another's */
+    by_pthread();
+    by_thrd();
+    fcntl(by_open("open.txt"), F_SETFD, 0);
+    kept = by_fopen("fopen.txt");
+    fd = by_openat("openat.txt");
+    kept = by_opendir(".");
+    by_dup(by_fcntl(fd));
+    by_socketpair(pair);
+    by_pipe(ends);
+    by_eventfd();
+    by_epoll();
+    by_memfd();
+    close(first_time());
+    fd = second_time();
+    fd = first_time();
+    if (unseen(fd) != fd) abort();
+    of_a_child(2);
+    sleep(1);
+    puts("there");
+    fclose(stdout);
+    pause();
+}
+""", "program")
+
+
+def asked(*command):
+    """What watch says of a program that goes on when it is asked to end."""
+    process = start(MEMSTOW, "watch", "--quiet", "--grace=1s", "--end", "--", *command, stderr=subprocess.PIPE, stdout=subprocess.PIPE,
+                    text=True)
+    process.stdout.readline()
+    process.send_signal(signal.SIGTERM)
+    return process.communicate(timeout=90)[1]
+
+
+def stack_of(text, line):
+    """The functions below the line that matches."""
+    found = re.search(rf"^( +){line}[^\n]*\n((\1  +.*\n)*)", text, re.M)
+    assert found, (line, text)
+    return re.findall(r"^ +(?:py )?(\S+)  \S+:(\d+)$", found[2], re.M), found[2]
+
+
+def expect(text, line, *functions, said="opened"):
+    stack, below = stack_of(text, line)
+    assert re.match(rf" +{said} \S+ s ago:\n", below), (line, below)
+    names = [name for name, _ in stack]
+    assert names[:len(functions)] == list(functions), (line, below)
+
+
+held = "trap '' TERM"  # goes on, though it is asked to end
+text = asked("sh", "-c", f"{held}; exec {program}")
+expect(text, r"\d+ posix, ", "by_pthread", "main", said="started")
+expect(text, r"\d+ c11, ", "by_thrd", "main", said="started")
+expect(text, r"descriptor \d+: \S+/open.txt", "by_open", "main")
+expect(text, r"descriptor \d+: \S+/fopen.txt", "by_fopen", "main")
+expect(text, r"descriptor [0-9]{1,2}: \S+/openat.txt", "by_openat", "main")
+expect(text, r"descriptor 100: \S+/openat.txt", "by_fcntl", "main")
+expect(text, rf"descriptor \d+: {HERE}$", "by_opendir", "main")
+expect(text, r"descriptor \d+: anon_inode:\[eventfd\]", "by_eventfd", "main")
+expect(text, r"descriptor \d+: anon_inode:\[eventpoll\]", "by_epoll", "main")
+expect(text, r"descriptor \d+: /memfd:shared", "by_memfd", "main")
+expect(text, r"mapped: /dev/shm/memstow-origins", "map_shared", "main", said="mapped")
+expect(text, r"descriptor \d+: \S+/second.txt", "second_time", "main")
+assert text.count("first_time") == 0 and "of_a_child" not in text, text
+assert stack_of(text, r"descriptor \d+: \S+/unseen.txt")[1] == "", text
+assert re.search(r"2 sockets\n.*\n +opened \S+ s ago:\n +by_socketpair (.*\n){3,5} +descriptor .*\n"
+                 r" +opened \S+ s ago, where the one above was\n", text), text
+assert re.search(r"\d pipes\n(.*\n)* +opened \S+ s ago:\n +by_pipe ", text), text
+
+text = asked("sh", "-c", f"{held}; exec {MEMSTOW} run --quiet --stacks=none -- {program}")
+assert "what opened and started these is not known: no call stacks are recorded" in text and "by_open" not in text, text

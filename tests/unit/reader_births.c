@@ -1,0 +1,92 @@
+/* reader_births.c — where descriptors were opened and threads started has its call stack, though nothing was allocated
+ * there, and counts nowhere. */
+#include <criterion/criterion.h>
+
+#include "builder.h"
+#include "reader.h"
+#include "stacks.h"
+
+enum { FRAME = 0, STACK = 1 };
+
+static struct image load(struct builder *builder) {
+    struct image image;
+    struct source source;
+    source_buffer(&source, builder->bytes, builder->size);
+    cr_assert_eq(reader_load(&image, &source, false), 0, "%s", image.error);
+    builder_end(builder);
+    return image;
+}
+
+/* Site 2 allocated without a stack; site 3 has one; site 4 is free. */
+static void three_sites(struct builder *builder, uint32_t kind) {
+    struct snap_site sites[5] = {{0}, {0}, snap_site(0, 0, 1), snap_site(0, STACK, 2), {SNAP_SITE_FREE}};
+    struct snap_frame frame = {.address = 0x1000, .module = 1};
+    struct snap_node nodes[2] = {{.segment = UINT32_MAX}, {.segment = 1}};
+    uint32_t words[3] = {0, 1, FRAME};
+    builder_begin(builder, kind);
+    builder_modules(builder);
+    builder_section(builder, SNAP_SITE, sizeof sites[0], sites, 5, 0);
+    builder_section(builder, SNAP_FRAME, sizeof frame, &frame, 1, 0);
+    builder_section(builder, SNAP_SEGMENT, sizeof words[0], words, 3, 0);
+    builder_section(builder, SNAP_NODE, sizeof nodes[0], nodes, 2, 0);
+    if (kind == SNAP_LEDGER) builder_counter(builder, 2, 2, (struct snap_counter){100, 1, 0, 0});
+}
+
+/* The count is not kept. */
+static void add_births(struct builder *builder, uint32_t type, const struct snap_birth *births, uint64_t count) {
+    size_t at = builder_section(builder, type, sizeof *births, births, count, 0);
+    builder_head(builder, at)->count = 0;
+}
+
+Test(reader_births, have_their_stacks_and_no_totals) {
+    struct builder builder;
+    const struct snap_birth births[3] = {{0},
+                                         {.sequence = 2, .kind = SNAP_BIRTH_SOCKET, .key = 1, .site = 3, .inode = 9}};
+    const struct snap_birth thread = {.kind = SNAP_BIRTH_OF_THREAD, .key = 77, .site = 3, .birth_ns = 5};
+    const struct snap_mapping mappings[2] = {
+        {.kind = SNAP_MAP_FILE, .address = 4096, .length = 8192, .site = 3, .shared = 1},
+        {.kind = SNAP_MAP_FILE, .address = 65536, .length = 4096, .site = 3}};
+    three_sites(&builder, SNAP_LEDGER);
+    add_births(&builder, SNAP_BIRTH, births, 3);
+    add_births(&builder, SNAP_START, &thread, 1);
+    builder_section(&builder, SNAP_MAPPING, sizeof mappings[0], mappings, 2, 0);
+    struct image image = load(&builder);
+    cr_assert_eq(image.birth_count, 3);
+    cr_expect(image.births[0].kind == SNAP_BIRTH_SOCKET && image.births[0].key == 1 && image.births[0].inode == 9);
+    cr_expect(image.births[1].kind == SNAP_BIRTH_OF_THREAD && image.births[1].key == 77 &&
+              image.births[1].birth_ns == 5);
+    cr_expect(image.births[2].kind == 0 && image.births[2].start == 4096 && image.births[2].end == 12288);
+    for (size_t i = 0; i < 3; i++) {
+        uint32_t frames[2];
+        cr_assert_eq(stack_frames(&image, image.births[i].stack, frames, 2), 1);
+        cr_expect_eq(stack_frame(&image, frames[0])->address, 0x1000);
+    }
+    cr_expect_eq(image.total_count, 1);
+    cr_expect_eq(image.host.live_bytes, 100);
+    image_clear(&image);
+}
+
+Test(reader_births, nothing_in_them_is_believed) {
+    struct builder builder;
+    const struct snap_birth births[5] = {{.sequence = 3, .kind = SNAP_BIRTH_FILE, .site = 3},
+                                         {.kind = SNAP_BIRTH_FILE, .key = UINT32_MAX, .site = UINT32_MAX},
+                                         {.kind = 12345, .site = 5},
+                                         {.kind = SNAP_BIRTH_FILE, .site = 4},
+                                         {.kind = SNAP_BIRTH_FILE, .site = 2}};
+    three_sites(&builder, SNAP_LEDGER);
+    add_births(&builder, SNAP_BIRTH, births, 5);
+    struct image image = load(&builder);
+    cr_assert_eq(image.birth_count, 4, "one is being written");
+    for (size_t i = 0; i < 4; i++) cr_expect_eq(image.births[i].stack, 0, "%zu", i);
+    image_clear(&image);
+}
+
+Test(reader_births, a_snapshot_has_none) {
+    struct builder builder;
+    const struct snap_birth birth = {.kind = SNAP_BIRTH_FILE, .site = 3};
+    three_sites(&builder, SNAP_SNAPSHOT);
+    add_births(&builder, SNAP_BIRTH, &birth, 1);
+    struct image image = load(&builder);
+    cr_expect_eq(image.birth_count, 0);
+    image_clear(&image);
+}
