@@ -1,6 +1,6 @@
-"""Lifecycles of a real ComfyUI on the CPU, as shutdown_no_leaks.py (5) and shutdown_no_leaks_long.py (100) want them. A node
-pack ends it by the shutdown coordinator: by itself, ComfyUI 0.3.75 that is closed while a workflow runs aborts ("terminate
-called without an active exception"), with and without memstow."""
+"""Lifecycles of a real ComfyUI on the CPU, as shutdown_no_leaks.py (5) and shutdown_no_leaks_long.py (100) want them. memstow's
+node pack ends it in order: by itself, ComfyUI 0.3.75 that is closed while a workflow runs aborts ("terminate called without an
+active exception")."""
 import json, pathlib, shlex, sys
 
 import support
@@ -10,7 +10,7 @@ import _workflow # noqa: E402
 
 NODES = '''
 import subprocess, sys, time
-import comfy.model_management, server
+import comfy.model_management
 import memstow_shutdown as shutdown
 
 class Nap:
@@ -39,23 +39,6 @@ class Server:
         shutdown.process(subprocess.Popen([sys.executable, "-m", "http.server", "--bind", bind, "0"]), "child server")
         return {}
 
-def drain():
-    """What runs may come to its end, for ten seconds; then it is interrupted."""
-    queue = server.PromptServer.instance.prompt_queue
-    until = time.monotonic() + 10
-    while queue.currently_running:
-        if time.monotonic() > until:
-            raise TimeoutError("a workflow runs")
-        time.sleep(0.02)
-
-def cancel():
-    comfy.model_management.interrupt_current_processing()
-    time.sleep(1)
-
-shutdown.handler(lambda: server.PromptServer.instance.prompt_queue.wipe_queue(), "waiting workflows", stage="stop")
-shutdown.handler(drain, "workflow", stage="drain", seconds=11)
-shutdown.handler(cancel, "interrupt", stage="cancel")
-shutdown.at_exit()
 NODE_CLASS_MAPPINGS = {"Nap": Nap, "ChildServer": Server}
 '''
 
@@ -66,6 +49,7 @@ def lifecycles(repeat, *options, tests="T1,T3,T4,T5,T6"):
     command = [word.replace("4711", "{port}") for word in map(str, support.comfyui_command(4711, folder))]
     _workflow.prepare(folder)
     (folder / "custom_nodes/lifecycle_nodes.py").write_text(NODES)
+    (folder / "custom_nodes/memstow").symlink_to(support.ROOT / "tools/comfyui")
     sampling = _workflow.sampling(1)
     del sampling["save"]
     run = {**sampling, "nap": {"class_type": "Nap", "inputs": {"seconds": 2, "after": ["sample", 0]}}}

@@ -8,6 +8,7 @@ program = compile(r"""
 #include "random_stacks.h"
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 #define APART __attribute__((noinline))
@@ -16,7 +17,9 @@ APART int opens(const char *name) { int fd = open(name, O_CREAT | O_RDWR, 0600);
 APART int opens_it(const char *name) { int fd = opens(name); __asm__ volatile("" ::: "memory"); return fd; }
 APART void starts(void) { pthread_t id; pthread_create(&id, NULL, sleep_long, NULL); __asm__ volatile("" ::: "memory"); }
 APART void starts_it(void) { starts(); __asm__ volatile("" ::: "memory"); }
+static void at_the_second_time(int number) { static int times; if (times++) _exit(0); (void)number; }
 int main(void) {
+    signal(SIGTERM, at_the_second_time);
     uint64_t state = first_state(7);
     opens_it("open.txt");
     starts_it();
@@ -26,7 +29,7 @@ int main(void) {
     for (;;) pause();
 }
 """, "program", flags=("-O1", "-g", "-pthread", f"-I{ROOT}/tests/prog"))
-process = start(MEMSTOW, "watch", "--quiet", "--grace=1s", "--end", "-o", "out.mst", "--", "sh", "-c", f"trap '' TERM; exec {program}",
+process = start(MEMSTOW, "watch", "--quiet", "--grace=1s", "--end", "-o", "out.mst", "--", program,
                 stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "MEMSTOW_STACK_MEMORY": "3000000"})
 process.stdout.readline()
 process.send_signal(signal.SIGTERM)

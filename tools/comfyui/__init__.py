@@ -47,7 +47,7 @@ def _is_preloaded():
 
 
 def _start():
-    from . import checkpoints, hooks, policy_node, routes, runs as running, unload
+    from . import checkpoints, closing, hooks, policy_node, routes, runs as running, unload
     from .registry import Registry, Setting, patchers_in
 
     registry = Registry()
@@ -69,6 +69,7 @@ def _start():
     runs.install()
     routes.install(runs)
     runs.start()
+    hooks.quietly(closing.install)(runs)
     policy_node.MemstowPolicy.on_apply = apply
     return runs
 

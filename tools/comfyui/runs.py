@@ -49,6 +49,7 @@ class Runs:
         self.tickets: "queue.SimpleQueue[Ticket]" = queue.SimpleQueue()
         self.last: Optional[dict] = None      # the last report
         self.cleanup: Optional[str] = None
+        self.at_work: Optional[threading.Thread] = None # the worker, while it is not in the queue
         self.leftovers = Leftovers(registry.trace)
         registry.on_gone = self.leftovers.add
 
@@ -86,6 +87,11 @@ class Runs:
         self.registry.phase = "after the run"
         if run["handle"].id:
             run["handle"].end(run["outcome"])
+
+    def is_busy(self) -> bool:
+        """The worker runs a workflow, or what follows one."""
+        worker = self.at_work
+        return worker is not None and worker.is_alive()
 
     # ---- on the worker thread, after task_done
 
@@ -393,7 +399,11 @@ class Runs:
                 if timeout is not None and (
                         runs.cleanup is not None or not runs.tickets.empty() or getattr(self, "flags", None)):
                     return None
-                return before(self, timeout=timeout)
+                runs.at_work = None
+                try:
+                    return before(self, timeout=timeout)
+                finally: # still under the lock: who empties the queue and then looks here misses nothing
+                    runs.at_work = threading.current_thread()
         return get
 
     def _with_queue(self, before: Callable) -> Callable:
