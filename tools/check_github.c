@@ -32,7 +32,7 @@ static void put_finding(const struct check *check, const struct finding *finding
     const struct figure *at = culprit ? culprit->figure : finding->figure;
     const char *file = inside(at->file);
     check_sentence(check, finding, sentence, sizeof sentence);
-    fputs(finding->verdict == VERDICT_OVER ? "::error " : "::warning ", to);
+    fputs(finding->verdict == VERDICT_FAILED ? "::error " : "::warning ", to);
     if (file) {
         fputs("file=", to);
         put(to, file, true);

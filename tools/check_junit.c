@@ -72,7 +72,7 @@ static void put_case(const struct check *check, const struct finding *finding, F
     put_attribute(to, "name", text);
     if (finding->figure->file) put_attribute(to, "file", finding->figure->file);
     fputs(">\n", to);
-    if (finding->verdict == VERDICT_OVER) {
+    if (finding->verdict == VERDICT_FAILED) {
         fputs("      <failure", to);
         put_attribute(to, "message", sentence);
         fputs("/>\n", to);
@@ -93,7 +93,7 @@ void check_junit(const struct check *check, FILE *to) {
     for (size_t i = 0; i < check->gate.count; i++) {
         const struct finding *finding = &check->gate.list[i];
         cases += is_case(finding);
-        failures += finding->verdict == VERDICT_OVER;
+        failures += finding->verdict == VERDICT_FAILED;
         skipped += finding->suppression != NULL;
     }
     check_command(check, command, sizeof command);

@@ -160,13 +160,11 @@ static int take_option(struct check *check, int option, char **argv) {
     }
 }
 
-/* The limits of the rule for ComfyUI, which are as good as any: below 1 MiB fine, over 5 MiB or 10 % too much. For each
- * owner no percentage: Python takes memory by the mebibyte, for whoever happens to need some, and of a node that has
- * little that is any percentage. */
 static void fill_in(struct check *check) {
     bool formed = false, given = check->thresholds.limits.count > 0;
-    if (!given) limits_parse(&check->thresholds.limits, "5MiB,10%,owner:5MiB");
-    if (!given && !check->thresholds.pass_under) check->thresholds.pass_under = 1 << 20;
+    uint64_t pass_under = check->thresholds.pass_under;
+    if (!given) check->thresholds = thresholds_standard();
+    if (pass_under) check->thresholds.pass_under = pass_under;
     if (check->runs == NOT_GIVEN) check->runs = check->comfy ? 10 : 5;
     if (check->warm_up == NOT_GIVEN) check->warm_up = check->comfy ? 3 : 1;
     for (int i = 0; i < CHECK_FORMS; i++) formed |= check->output[i] != NULL;

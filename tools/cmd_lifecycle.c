@@ -76,7 +76,7 @@ static void print_life(const struct life *life, unsigned repetition) {
     }
     putchar('\n');
     for (size_t i = 0; i < life->reason_count; i++) printf("        %s\n", text_fit(life->reasons[i], 300).s);
-    if (life->verdict == VERDICT_PASSED || !life->details) return;
+    if (life->verdict == VERDICT_FINE || !life->details) return;
     char *rest = NULL;
     for (char *line = strtok_r(life->details, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
         printf("        %s\n", line);
@@ -163,13 +163,13 @@ static int execute(struct cycle *cycle) {
     int code = run_tests(cycle);
     if (cycle->json) {
         json_end_array(cycle->json);
-        json_number(cycle->json, "passed", cycle->count[VERDICT_PASSED]);
+        json_number(cycle->json, "passed", cycle->count[VERDICT_FINE]);
         json_number(cycle->json, "warnings", cycle->count[VERDICT_WARNING]);
         json_number(cycle->json, "failed", cycle->count[VERDICT_FAILED]);
         json_number(cycle->json, "skipped_tests", cycle->skipped);
         json_finish(cycle->json);
     } else
-        printf("%zu passed, %zu with a warning, %zu failed; %zu test%s skipped\n", cycle->count[VERDICT_PASSED],
+        printf("%zu passed, %zu with a warning, %zu failed; %zu test%s skipped\n", cycle->count[VERDICT_FINE],
                cycle->count[VERDICT_WARNING], cycle->count[VERDICT_FAILED], cycle->skipped,
                cycle->skipped == 1 ? "" : "s");
     return code != EXIT_FINE ? code : finish_output(exit_code(cycle));

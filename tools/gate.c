@@ -111,7 +111,7 @@ static void judge(struct gate *gate, struct finding *finding) {
         finding->verdict = VERDICT_FINE;
         finding->limit = NULL;
     }
-    gate->over += finding->verdict == VERDICT_OVER;
+    gate->over += finding->verdict == VERDICT_FAILED;
     gate->warnings += finding->verdict == VERDICT_WARNING;
 }
 

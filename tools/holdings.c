@@ -53,13 +53,13 @@ static struct handle *add_handle(struct holdings *holdings) {
     return &holdings->handles[count];
 }
 
-static bool is_shared(const char *path) { return begins(path, "/dev/shm/") || begins(path, "/memfd:"); }
+bool holdings_is_shared(const char *path) { return begins(path, "/dev/shm/") || begins(path, "/memfd:"); }
 
 static enum handle_kind kind_of(const char *target) {
     if (begins(target, "socket:")) return HANDLE_SOCKET;
     if (begins(target, "pipe:")) return HANDLE_PIPE;
     if (begins(target, "/dev/nvidia") || begins(target, "/dev/dri/")) return HANDLE_GPU;
-    if (is_shared(target)) return HANDLE_SHARED;
+    if (holdings_is_shared(target)) return HANDLE_SHARED;
     if (target[0] != '/') return HANDLE_OTHER;
     if (begins(target, "/dev/")) return HANDLE_DEVICE;
     return is_deleted(target) ? HANDLE_TEMPORARY : HANDLE_FILE;
@@ -110,9 +110,9 @@ static void load_descriptors(struct holdings *holdings, const struct sockets *so
 /* --- maps --- */
 
 /* Our own ledger is no holding of the program's. */
-static bool is_ledger(const char *path) {
+bool holdings_is_ledger(const char *path) {
     char magic[sizeof SNAP_MAGIC - 1] = "";
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
     if (fd < 0) return begins(path, "/memfd:memstow");
     ssize_t got = read(fd, magic, sizeof magic);
     close(fd);
@@ -129,7 +129,7 @@ static void take_mapping(struct holdings *holdings, char *line) {
     const char *path = line + at;
     bool sysv = begins(path, "/SYSV");
     if (path[0] == '/') holdings->mapped_files++;
-    if (permissions[3] != 's' || (!is_shared(path) && !sysv) || is_ledger(path)) return;
+    if (permissions[3] != 's' || (!holdings_is_shared(path) && !sysv) || holdings_is_ledger(path)) return;
     holdings->shared_bytes += end - start;
     struct handle *handle = add_handle(holdings);
     if (!handle) return;

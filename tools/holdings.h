@@ -50,6 +50,9 @@ struct holdings {
 /* As much as may be read; 0, or -1: it is gone, or no memory. */
 int holdings_load(struct holdings *holdings, pid_t pid);
 void holdings_clear(struct holdings *holdings);
+/* Whether a path of /proc is that of memory that others may have, too; and whether the file is a ledger of ours. */
+bool holdings_is_shared(const char *path);
+bool holdings_is_ledger(const char *path);
 const char *handle_word(enum handle_kind kind, bool many);
 
 #endif

@@ -26,7 +26,7 @@
 #define TELL_NS (5 * SECOND_NS)
 #define MARK_NS (SECOND_NS / 2)
 #define SETTLE_NS FINE_NS
-enum { MB = 1000000, FINE_GROWTH = MB, MUCH_GROWTH = 5 * MB, MUCH_PERCENT = 10, TAIL = 1500 };
+enum { TAIL = 1500 };
 
 static const struct {
     const char *name;
@@ -128,10 +128,12 @@ static void judge(struct life *life, enum verdict verdict, const char *format, .
 }
 
 static void judge_growth(struct life *life) {
-    if (life->growth_bytes < FINE_GROWTH) return;
-    bool much = life->growth_bytes > MUCH_GROWTH || life->growth_bytes * 100 > life->settled_bytes * MUCH_PERCENT;
-    judge(life, much ? VERDICT_FAILED : VERDICT_WARNING, "grew by %s, from 10 s after it was to be closed",
-          text_size(life->growth_bytes).s);
+    struct thresholds standard = thresholds_standard();
+    const struct limit *passed;
+    struct growth growth = {.bytes = (int64_t)life->growth_bytes, .before = life->settled_bytes};
+    enum verdict verdict = thresholds_judge(&standard, LIMIT_TOTAL, growth, &passed);
+    if (verdict == VERDICT_FINE) return;
+    judge(life, verdict, "grew by %s, from 10 s after it was to be closed", text_size(life->growth_bytes).s);
 }
 
 static bool is_fine_exit(const struct scenario *scenario, const struct drive *drive, int code) {
@@ -204,6 +206,10 @@ static void watch_end(struct life *life, struct observe *observe, uint64_t begun
     }
     life->gone_ns = UINT64_MAX;
     life->left_processes = observe->family.here;
+    if (!life->left_processes) { /* /proc cannot be read, or just now nobody was seen */
+        fprintf(details, "something is left, and it cannot be told what\n");
+        life->left_processes = 1;
+    }
     life->exit_code = observe->launch->ended ? 0 : -1;
     observe_end_all(observe, details);
 }

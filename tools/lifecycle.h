@@ -5,9 +5,9 @@
 
 #include "scenario.h"
 #include "start.h"
+#include "thresholds.h"
 
 enum { LIFECYCLE_TESTS = 6, LIFECYCLE_REASONS = 8 };
-enum verdict { VERDICT_PASSED, VERDICT_WARNING, VERDICT_FAILED };
 
 struct lifecycle {
     const struct scenario *scenario;

@@ -39,7 +39,7 @@ bool limits_have(const struct limits *limits, enum limit_scope scope);
 /* The first limit of that scope that was passed, or NULL. What is new is over any percentage. */
 const struct limit *limits_passed(const struct limits *limits, enum limit_scope scope, struct growth growth);
 
-enum verdict { VERDICT_FINE, VERDICT_WARNING, VERDICT_OVER };
+enum verdict { VERDICT_FINE, VERDICT_WARNING, VERDICT_FAILED };
 
 /* Growth below `pass_under` bytes is fine, whatever the limits say; what is neither that nor over a limit is worth a
  * warning. 0: only the limits count. */
@@ -48,7 +48,12 @@ struct thresholds {
     uint64_t pass_under;
 };
 
-/* `passed`: the limit that makes it VERDICT_OVER, else NULL. */
+/* The rule for ComfyUI, which is as good as any: below 1 MiB fine, over 5 MiB or 10 % too much. For each owner no
+ * percentage: Python takes memory by the mebibyte, for whoever happens to need some, and of a node that has little that
+ * is any percentage. */
+struct thresholds thresholds_standard(void);
+
+/* `passed`: the limit that makes it VERDICT_FAILED, else NULL. */
 enum verdict thresholds_judge(const struct thresholds *thresholds, enum limit_scope scope, struct growth growth,
                               const struct limit **passed);
 

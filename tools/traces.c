@@ -1,8 +1,8 @@
 /* traces.c — what a program leaves in the system; see traces.h. */
 #include "traces.h"
 #include "duration.h"
+#include "holdings.h"
 #include "sockets.h"
-#include "../preload/snapshot.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -45,8 +45,6 @@ static bool lies_in(const char *path, const char *folder) {
     return length && strncmp(path, folder, length) == 0 && path[length] == '/';
 }
 
-static bool is_shared(const char *path) { return lies_in(path, "/dev/shm"); }
-
 static bool is_temporary(const char *path) {
     const char *own = getenv("TMPDIR");
     return lies_in(path, "/tmp") || lies_in(path, "/var/tmp") || (own && own[0] == '/' && lies_in(path, own));
@@ -61,14 +59,6 @@ static bool is_asked_for(const struct traces *traces, const char *path) {
         if (value && strlen(value) > 5 && strncmp(path, value, strlen(value)) == 0) return true;
     }
     return getcwd(cwd, sizeof cwd) && is_temporary(cwd) && lies_in(path, cwd);
-}
-
-static bool is_ledger(const char *path) {
-    char magic[sizeof SNAP_MAGIC - 1];
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
-    ssize_t got = fd >= 0 ? read(fd, magic, sizeof magic) : -1;
-    if (fd >= 0) close(fd);
-    return got == sizeof magic && memcmp(magic, SNAP_MAGIC, sizeof magic) == 0;
 }
 
 static uint64_t birth_ns(const char *path) {
@@ -125,12 +115,12 @@ static void add(struct traces *traces, const struct trace *trace) {
 
 static void consider(struct traces *traces, const struct member *member, const char *path, bool named_socket) {
     struct stat st;
-    bool shared = is_shared(path);
+    bool shared = holdings_is_shared(path);
     if (strlen(path) >= sizeof traces->list->path || (!shared && !named_socket && !is_temporary(path))) return;
     if (lstat(path, &st) < 0 || st.st_uid != geteuid() || S_ISDIR(st.st_mode)) return;
     if (birth_ns(path) < traces->started_wall_ns) return;
     if (!shared && !named_socket && is_asked_for(traces, path)) return;
-    if (S_ISREG(st.st_mode) && is_ledger(path)) return;
+    if (S_ISREG(st.st_mode) && holdings_is_ledger(path)) return;
     struct trace trace = {.kind = shared         ? TRACE_SHARED
                                   : named_socket ? TRACE_SOCKET
                                                  : TRACE_TEMPORARY,
@@ -182,7 +172,7 @@ static void note_maps(struct traces *traces, const struct member *member) {
     if (!maps) return;
     while (getline(&line, &size, maps) > 0) {
         char *shared = strchr(line, '/');
-        if (!shared || !is_shared(shared)) continue;
+        if (!shared || !holdings_is_shared(shared)) continue;
         shared[strcspn(shared, "\n")] = 0;
         consider(traces, member, shared, false);
     }

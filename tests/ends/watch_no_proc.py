@@ -1,8 +1,14 @@
 """Where /proc is not there, or numbers the processes of another PID namespace, what is left is not said to be gone, and nobody is
 ended."""
-import os, subprocess
+import os, pathlib, subprocess
 
 import support
+
+pathlib.Path("stays.scenario").write_text("""program: sh -c "trap '' TERM; sleep 3"
+ready: wait 500ms
+close: signal TERM
+observe: 1s
+""")
 
 for options, before in (("-m", "umount -l /proc && "), ("-pf", "")):
     if subprocess.run(["unshare", *options.split(), "true"], capture_output=True).returncode:
@@ -15,3 +21,8 @@ for options, before in (("-m", "umount -l /proc && "), ("-pf", "")):
         if "LeakSanitizer has encountered a fatal error" in done.stderr:  # which reads /proc, its options too
             status = done.returncode
         assert done.returncode == status and "something is left, and /proc cannot be read" in done.stderr, (options, strict, done)
+    command = f"{before} $MEMSTOW lifecycle --test=T1 --repeat=1 --stacks=none stays.scenario"
+    done = subprocess.run(["unshare", options, "sh", "-c", command], capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "MEMSTOW": support.MEMSTOW, "MEMSTOW_LIBRARY": str(support.LIBRARY)})
+    if "LeakSanitizer has encountered a fatal error" not in done.stderr:
+        assert done.returncode == 1 and "1 process left after" in done.stdout and "it cannot be told what" in done.stdout, done

@@ -101,7 +101,7 @@ Test(gate, an_unlisted_call_site_may_have_had_what_is_below_the_floor) {
     given.now.table->bytes.low = given.now.table->bytes.high = 1500;
     gate_judge(&given.gate);
     const struct finding *site = find(&given.gate, FIGURE_SITE, SITE);
-    cr_expect(site && site->is_new && site->verdict == VERDICT_OVER && site->growth.bytes == 1500 - 1023);
+    cr_expect(site && site->is_new && site->verdict == VERDICT_FAILED && site->growth.bytes == 1500 - 1023);
     end(&given);
 }
 

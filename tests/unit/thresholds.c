@@ -104,8 +104,8 @@ static const struct {
     {-MIB, 100 * MIB, VERDICT_FINE},        {0, 0, VERDICT_FINE},
     {MIB - 1, 100 * MIB, VERDICT_FINE},     {MIB - 1, MIB, VERDICT_FINE},
     {MIB, 100 * MIB, VERDICT_WARNING},      {5 * MIB, 100 * MIB, VERDICT_WARNING},
-    {5 * MIB + 1, 100 * MIB, VERDICT_OVER}, {2 * MIB, 20 * MIB, VERDICT_WARNING},
-    {2 * MIB + 1, 20 * MIB, VERDICT_OVER},  {MIB, 0, VERDICT_OVER},
+    {5 * MIB + 1, 100 * MIB, VERDICT_FAILED}, {2 * MIB, 20 * MIB, VERDICT_WARNING},
+    {2 * MIB + 1, 20 * MIB, VERDICT_FAILED},  {MIB, 0, VERDICT_FAILED},
 };
 
 Test(thresholds, small_growth_passes_and_what_lies_between_is_a_warning) {
@@ -115,11 +115,11 @@ Test(thresholds, small_growth_passes_and_what_lies_between_is_a_warning) {
     for (size_t i = 0; i < sizeof judged / sizeof *judged; i++) {
         struct growth growth = {judged[i].bytes, 0, judged[i].before};
         cr_expect_eq(thresholds_judge(&thresholds, LIMIT_TOTAL, growth, &passed), judged[i].verdict, "case %zu", i);
-        cr_expect_eq(passed != NULL, judged[i].verdict == VERDICT_OVER, "case %zu", i);
+        cr_expect_eq(passed != NULL, judged[i].verdict == VERDICT_FAILED, "case %zu", i);
     }
     struct growth much = {99 * MIB, 0, 0};
     cr_expect_eq(thresholds_judge(&thresholds, LIMIT_SITE, much, &passed), VERDICT_FINE, "no limit is asked of sites");
     thresholds.pass_under = 0;
-    cr_expect_eq(thresholds_judge(&thresholds, LIMIT_TOTAL, (struct growth){1, 0, 0}, &passed), VERDICT_OVER);
+    cr_expect_eq(thresholds_judge(&thresholds, LIMIT_TOTAL, (struct growth){1, 0, 0}, &passed), VERDICT_FAILED);
     cr_expect_eq(thresholds_judge(&thresholds, LIMIT_TOTAL, (struct growth){1, 0, 10}, &passed), VERDICT_FINE);
 }
