@@ -65,11 +65,12 @@ static bool look(struct ending *list, size_t count, enum ending_result how) {
 }
 
 static void await(struct ending *list, size_t count, enum ending_result how, uint64_t patience_ns,
-                  void (*wait)(void *context), void *context) {
+                  bool (*wait)(void *context), void *context) {
     uint64_t end = duration_now() + patience_ns;
     for (;;) {
-        if (wait) wait(context);
+        bool hurry = wait && wait(context);
         if (!look(list, count, how) || duration_now() >= end) return;
+        if (hurry && how == ENDING_TERMINATED) return;
         poll(NULL, 0, STEP_MS);
     }
 }
@@ -79,7 +80,7 @@ static void send_all(struct ending *list, size_t count, int signal, enum ending_
         if (list[i].result == ENDING_STILL) send(&list[i], signal, gone);
 }
 
-void ending_all(struct ending *list, size_t count, uint64_t patience_ns, void (*wait)(void *context), void *context) {
+void ending_all(struct ending *list, size_t count, uint64_t patience_ns, bool (*wait)(void *context), void *context) {
     for (size_t i = 0; i < count; i++) list[i].result = ENDING_STILL;
     send_all(list, count, SIGTERM, ENDING_GONE);
     await(list, count, ENDING_TERMINATED, patience_ns, wait, context);

@@ -5,6 +5,7 @@
 #ifndef MEMSTOW_ENDING_H
 #define MEMSTOW_ENDING_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -25,9 +26,9 @@ struct ending {
 };
 
 /* All at once: SIGTERM to each, and SIGCONT to who is stopped and could not heed it; then at most `patience_ns`, then
- * SIGKILL to who is still there. `wait` is called while waiting, for who is their parent and has to reap them; NULL:
- * nobody. */
-void ending_all(struct ending *list, size_t count, uint64_t patience_ns, void (*wait)(void *context), void *context);
+ * SIGKILL to who is still there. `wait` is called while waiting, for who is their parent and has to reap them; true:
+ * SIGKILL at once. NULL: nobody. */
+void ending_all(struct ending *list, size_t count, uint64_t patience_ns, bool (*wait)(void *context), void *context);
 const char *ending_words(enum ending_result result);
 
 #endif

@@ -49,11 +49,18 @@ void observe_asked(struct observe *observe) {
     begin_ending(observe);
 }
 
+/* True when somebody wants us to end. */
+static bool note_signal(struct observe *observe, int signal) {
+    bool ends = signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
+    if (ends) observe->interrupted = signal;
+    return ends;
+}
+
 int observe_step(struct observe *observe, uint64_t timeout_ns) {
     uint64_t now = duration_now(), until = now + timeout_ns;
     if (until > observe->look_ns) until = observe->look_ns;
     int signal = launch_next(observe->launch, until > now ? until - now : 0);
-    if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT) observe->interrupted = signal;
+    note_signal(observe, signal);
     if (observe->launch->ended && !observe->ended_ns) {
         observe->ended_ns = duration_now();
         begin_ending(observe);
@@ -75,9 +82,10 @@ bool observe_is_over(const struct observe *observe) {
     return observe->empty_looks >= EMPTY_LOOKS || !has_children();
 }
 
-static void reap(void *context) {
+/* Who has no more patience than that need not wait for ours. */
+static bool reap(void *context) {
     struct observe *observe = context;
-    launch_next(observe->launch, 0);
+    return note_signal(observe, launch_next(observe->launch, 0));
 }
 
 static size_t end_round(struct observe *observe, FILE *to) {

@@ -17,6 +17,14 @@ assert re.search(r"\S+ s after faults was asked to end, 1 process is still there
 assert re.search(r"\d+ stuck, since \S+ s: in futex", text) and "ended on SIGKILL" in text, text
 assert is_gone(pids(text)[0])
 
+# Who asks again while that goes on need not wait for the five seconds of it, within which this one ends by itself.
+process = start(MEMSTOW, "watch", "--quiet", "--grace=0s", "--end", "--", program, "here", "ignore", "seconds=5",
+                stderr=subprocess.PIPE, text=True)
+for _ in range(2):
+    time.sleep(0.8)
+    process.send_signal(signal.SIGTERM)
+assert "ended on SIGKILL" in process.communicate(timeout=60)[1]
+
 process = start(MEMSTOW, "watch", "--quiet", "--", program, "here", stderr=subprocess.PIPE, text=True)
 time.sleep(1)
 process.send_signal(signal.SIGTERM)
