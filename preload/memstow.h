@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 /* Version of this interface: major << 16 | minor. Functions are added with a new minor, never changed. */
-#define MEMSTOW_ABI_VERSION 0x00010002u
+#define MEMSTOW_ABI_VERSION 0x00010003u
 
 /* The version that the library in the process implements. */
 uint32_t memstow_abi_version(void);
@@ -70,6 +70,9 @@ struct memstow_figures {
     uint64_t resident_bytes; /* of what can be stowed: blocks and ranges of whole pages; UINT64_MAX: cannot be told */
     uint64_t stowed_bytes;   /* content elsewhere, address still there */
     uint64_t movable_bytes;  /* what memstow_stow would look at */
+    /* since 1.3: of stowed_bytes, what was in a device's memory. It does not come back by use, which breaks the device's
+     * context: memstow_restore must have brought it back before. */
+    uint64_t device_stowed_bytes;
 };
 
 /* Sums up what all threads counted: milliseconds where there are a million sites. */

@@ -101,7 +101,9 @@ static void add_served(uint32_t owner, uint64_t bytes, bool stowed, void *contex
     struct sums *sums = context;
     if (owner >= sums->count) return;
     sums->all[owner].movable_bytes += bytes;
-    if (stowed) sums->all[owner].stowed_bytes += bytes;
+    if (!stowed) return;
+    sums->all[owner].stowed_bytes += bytes;
+    sums->all[owner].device_stowed_bytes += bytes;
 }
 
 static size_t bytes_for(uint32_t count) { return os_round_up(count * sizeof(struct owned), OS_PAGE); }

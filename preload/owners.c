@@ -432,6 +432,7 @@ int owners_figures(uint32_t id, struct memstow_figures *out) {
         .resident_bytes = owned_resident(id),
         .stowed_bytes = has->stowed_bytes,
         .movable_bytes = has->movable_bytes,
+        .device_stowed_bytes = has->device_stowed_bytes,
     };
     owned_let_go(sums, all);
     return 0;

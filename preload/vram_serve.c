@@ -9,6 +9,7 @@
 #include "line.h"
 #include "lock.h"
 #include "os.h"
+#include "owners.h"
 #include "site.h"
 #include "stow_cuda.h"
 #include "tags.h"
@@ -119,7 +120,8 @@ static bool wants(uint64_t bytes, struct stow_cuda_request *out) {
     uint32_t model = tags_used ? tags_present()->model : 0;
     if (!model || bytes < threshold || cuda_captures_any() || !is_possible()) return false;
     learn_primary(place.context);
-    *out = (struct stow_cuda_request){.bytes = bytes, .device = place.device, .owner = model, .context = place.context};
+    *out = (struct stow_cuda_request){
+        .bytes = bytes, .device = place.device, .owner = owners_final(model), .context = place.context};
     return place.context != NULL;
 }
 

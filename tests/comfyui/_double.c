@@ -15,7 +15,7 @@ enum { OWNERS = 4096, LINES = 1 << 20 };
 struct owner {
     uint32_t kind, policy, retired, adopted_by, idle;
     int32_t priority;
-    uint64_t key1, key2, live, stowed;
+    uint64_t key1, key2, live, stowed, on_device, device_stowed;
     char name[96];
 };
 struct request {
@@ -113,7 +113,8 @@ int32_t memstow_owner_figures(uint32_t id, struct memstow_figures *out) {
                                     .mapped_bytes = owner->live,
                                     .resident_bytes = UINT64_MAX,
                                     .stowed_bytes = owner->stowed,
-                                    .movable_bytes = owner->live};
+                                    .movable_bytes = owner->live,
+                                    .device_stowed_bytes = owner->device_stowed};
     return 0;
 }
 
@@ -178,11 +179,18 @@ int32_t memstow_run_end(uint32_t run, uint32_t outcome) {
     return memstow_owner_retire(run);
 }
 
+/* So much of the owner's memory is a device's; the device has no memory for what comes back; restores so far. */
+static int device_is_full, restores;
+void memstow_double_on_device(uint32_t id, uint64_t bytes) { owner_of(id)->on_device = bytes; }
+void memstow_double_device_full(int full) { device_is_full = full; }
+int memstow_double_restores(void) { return restores; }
+
 int64_t memstow_stow(uint32_t id) {
     struct owner *owner = owner_of(id);
     if (!owner) return fail(ENOENT, "no such owner");
     int64_t moved = owner->live - owner->stowed;
     owner->stowed = owner->live;
+    owner->device_stowed = owner->on_device;
     return moved;
 }
 
@@ -190,7 +198,9 @@ int64_t memstow_restore(uint32_t id) {
     struct owner *owner = owner_of(id);
     if (!owner) return fail(ENOENT, "no such owner");
     int64_t moved = owner->stowed;
-    owner->stowed = 0;
+    restores++;
+    if (owner->device_stowed && device_is_full) return fail(ENOMEM, "no device memory to bring it back to");
+    owner->stowed = owner->device_stowed = 0;
     return moved;
 }
 

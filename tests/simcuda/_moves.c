@@ -78,7 +78,8 @@ static struct sim_usage usage(void) {
 static uint64_t stowed_bytes(void) {
     struct memstow_figures figures = {.size = sizeof figures};
     MUST(!memstow_owner_figures_(model, &figures));
-    return figures.stowed_bytes;
+    MUST(figures.device_stowed_bytes <= figures.stowed_bytes);
+    return figures.device_stowed_bytes;
 }
 
 /* A model with 8 MiB of plain memory, 6 MiB in the order of streams, and 1 MiB, which is too small to be served. */

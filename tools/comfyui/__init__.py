@@ -47,7 +47,7 @@ def _is_preloaded():
 
 
 def _start():
-    from . import checkpoints, closing, hooks, policy_node, routes, runs as running, unload
+    from . import checkpoints, closing, hooks, points as restoring, policy_node, routes, runs as running, unload
     from .registry import Registry, Setting, patchers_in
 
     registry = Registry()
@@ -55,7 +55,8 @@ def _start():
     watch = hooks.Watch(registry)
     parts = checkpoints.Parts(registry)
     button = unload.Button(registry, parts)
-    runs = running.Runs(registry, watch, button)
+    points = restoring.Points(registry)
+    runs = running.Runs(registry, watch, button, points)
 
     @hooks.quietly
     def apply(value, policy, priority):
@@ -64,6 +65,7 @@ def _start():
             registry.set(model, patcher, Setting(policy, priority, node.id if node is not None else None))
 
     hooks.install(watch)
+    points.install()
     button.install()
     parts.install()
     runs.install()

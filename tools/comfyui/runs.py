@@ -16,6 +16,7 @@ from .hooks import Watch, quietly, resident, wrap
 from .leftovers import Leftovers
 from .policy_node import NODE
 from .referrers import holders
+from .points import Points
 from .registry import Identity, Registry, Setting, for_one_run, patchers_in
 
 PATIENCE = 60 # seconds that a client may wait for its ticket
@@ -38,8 +39,8 @@ class Ticket:
 
 
 class Runs:
-    def __init__(self, registry: Registry, watch: Watch, button: unload.Button) -> None:
-        self.registry, self.watch, self.button = registry, watch, button
+    def __init__(self, registry: Registry, watch: Watch, button: unload.Button, points: Points) -> None:
+        self.registry, self.watch, self.button, self.points = registry, watch, button, points
         self.executor: Optional[weakref.ref] = None
         self.queue: Optional[weakref.ref] = None
         self.worker: Optional[int] = None
@@ -174,7 +175,7 @@ class Runs:
         for number, (identity, ruling, policy) in rulings.items():
             figures = report.figures_of(identity.owner)
             action = actions.get(number, "keep")
-            identity.stowed = bool(figures.stowed_bytes)
+            self.points.note(identity, figures)
             in_caches, holding = alive.get(number, ([], []))
             why = [] if number in gone else report.why_here(identity, action, in_caches, holding, identity.key in loaded)
             line = report.owner_line(identity, figures, befores[number], ruling, action, why)
@@ -308,7 +309,7 @@ class Runs:
                 identity.owner.set_idle(True)
             total += call(number)
             if identity is not None:
-                identity.stowed = bool(report.figures_of(number).stowed_bytes)
+                self.points.note(identity, report.figures_of(number))
         return total, ""
 
     def listen(self) -> None:

@@ -68,7 +68,7 @@ class _Figures(ctypes.Structure):
                 ("priority", ctypes.c_int32), ("retired", ctypes.c_uint32), ("adopted_by", ctypes.c_uint32),
                 *((name, ctypes.c_uint64) for name in (
                     "live_bytes", "live_blocks", "allocated_bytes", "host_bytes", "mapped_bytes", "cuda_bytes",
-                    "resident_bytes", "stowed_bytes", "movable_bytes"))]
+                    "resident_bytes", "stowed_bytes", "movable_bytes", "device_stowed_bytes"))]
 
 
 class _Scopes(ctypes.Structure):
@@ -191,6 +191,7 @@ class Figures:
     resident_bytes: Optional[int] = None
     stowed_bytes: int = 0
     movable_bytes: int = 0
+    device_stowed_bytes: int = 0
 
 
 class Owner:

@@ -1,0 +1,153 @@
+"""Restore points. A GPU cannot fault memory back: a kernel that touches what memstow has moved out of the device breaks its
+context. So what a model has on a device is brought back before ComfyUI touches it, by whichever way, or that way is refused:
+an exception, the model stays out, and the next prompt tries again."""
+import errno
+import functools
+import threading
+import weakref
+from typing import Any, Callable, Optional
+
+from . import memstow, unload
+from .hooks import quietly, wrap
+from .registry import Identity, Registry
+
+# Of a patcher, what reads, writes or moves the weights of its model, or hands them out. Pinning is for weights in the host's
+# memory only.
+OF_PATCHERS = (
+    "get_model_object", "add_patches", "get_key_patches", "model_state_dict", "patch_weight_to_device", "load", "patch_model",
+    "unpatch_model", "partially_unload", "partially_load", "calculate_weight", "pre_run", "prepare_state",
+    "restore_hook_patches", "prepare_hook_patches_current_keyframe", "register_all_hook_patches", "add_hook_patches",
+    "get_combined_hook_patches", "apply_hooks", "patch_hooks", "patch_cached_hook_weights", "clear_cached_hook_weights",
+    "patch_hook_weight_to_device", "unpatch_hooks", "clean_hooks", "cleanup")
+
+
+def _moves_patches(patcher: Any, *_arguments: Any, **_options: Any) -> bool:
+    to = patcher.model_options["transformer_options"]
+    return bool(to.get("patches") or to.get("patches_replace") or "model_function_wrapper" in patcher.model_options)
+
+
+def _is_injected(patcher: Any, *_arguments: Any, **_options: Any) -> bool:
+    return bool(patcher.injections)
+
+
+# The same where there is something to do: all of these happen, too, when a patcher dies, which must not bring a model back.
+SOMETIMES: dict[str, Callable] = {
+    "model_patches_to": _moves_patches, "inject_model": _is_injected, "eject_model": _is_injected,
+    "detach": lambda patcher, unpatch_all=True: unpatch_all}
+# Of any module, whoever holds it: .to(), .cuda(), .half() and share_memory() are _apply().
+OF_MODULES = ("_apply", "state_dict", "load_state_dict")
+
+
+class Points:
+    """The models that have memory out of a device."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.registry = registry
+        self.out: "dict[int, Identity]" = {}    # by the id of the inner model
+        self.hooks: dict[int, list] = {}
+        self.parts: dict[int, Identity] = {}    # by the id of each module in them
+        self.lock = threading.RLock()
+
+    # ---- what is out
+
+    def note(self, identity: Identity, figures: Any) -> None:
+        """After a move: what of it is out now."""
+        identity.stowed = bool(figures.stowed_bytes)
+        model = identity.model()
+        with self.lock:
+            if figures.device_stowed_bytes and model is not None and identity.key not in self.out:
+                self.out[identity.key] = identity
+                self.parts.update((id(module), identity) for module in model.modules())
+                self.hooks[identity.key] = [module.register_forward_pre_hook(self._hook(identity))
+                                            for module in model.modules()]
+                weakref.finalize(model, self._forget, identity.key).atexit = False
+            elif not figures.device_stowed_bytes:
+                self._forget(identity.key)
+
+    def _forget(self, key: int) -> None:
+        gone = self.out.pop(key, None)
+        self.parts = {part: identity for part, identity in self.parts.items() if identity is not gone}
+        for hook in self.hooks.pop(key, ()):
+            hook.remove()
+
+    def _hook(self, identity: Identity) -> Callable:
+        """Whoever runs a part of the model without having it loaded first."""
+        def about_to_run(_module: Any, _arguments: Any) -> None:
+            self.back(identity)
+        return about_to_run
+
+    # ---- back
+
+    def back(self, identity: Optional[Identity], makes_room: bool = False) -> None:
+        """All that the model had on a device is there again, or memstow.Error."""
+        if identity is None or identity.key not in self.out:
+            return
+        with self.lock:
+            if identity.key not in self.out:
+                return
+            try:
+                self._restore(identity)
+            except memstow.Error as error:
+                if not makes_room or error.errno != errno.ENOMEM:
+                    raise
+                quietly(self._make_room)(identity)
+                self._restore(identity)
+            self._forget(identity.key)
+            identity.stowed = False
+
+    def _restore(self, identity: Identity) -> None:
+        memstow.restore(identity.owner)
+        left = memstow.figures(identity.owner).device_stowed_bytes
+        if left:
+            raise memstow.Error(errno.EBUSY, f"{identity.owner.name}: {left} bytes are still out of the device")
+
+    def _make_room(self, identity: Identity) -> None:
+        """Unloads what is on a device, but for models that are out themselves, which take no memory there."""
+        unload.unload(lambda patcher: id(patcher.model) != identity.key and id(patcher.model) not in self.out)
+        unload.management().soft_empty_cache()
+
+    def within(self, module: Any, is_deep: bool) -> set:
+        """The models that are out and that this is a part of; or, where it is not asked again for each part, that a part of
+        it is."""
+        parts = module.modules() if is_deep else (module,)
+        return {self.parts[id(part)] for part in parts if id(part) in self.parts}
+
+    # ---- the points
+
+    def install(self) -> None:
+        import comfy.model_patcher
+        import torch
+        points = self
+
+        def of_patcher(before: Callable, touches: Optional[Callable] = None) -> Callable:
+            def method(self: Any, *arguments: Any, **options: Any) -> Any:
+                if points.out and (touches is None or touches(self, *arguments, **options)):
+                    points.back(points.registry.find(getattr(self, "model", None)))
+                return before(self, *arguments, **options)
+            return method
+
+        for name in OF_PATCHERS:
+            wrap(comfy.model_patcher.ModelPatcher, name, of_patcher)
+        for name, touches in SOMETIMES.items():
+            wrap(comfy.model_patcher.ModelPatcher, name, functools.partial(of_patcher, touches=touches))
+
+        def of_module(before: Callable) -> Callable:
+            is_deep = before.__name__ == "load_state_dict" # the others call themselves for each child
+            def method(self: Any, *arguments: Any, **options: Any) -> Any:
+                for identity in points.within(self, is_deep) if points.out else ():
+                    points.back(identity)
+                return before(self, *arguments, **options)
+            return method
+
+        for name in OF_MODULES:
+            wrap(torch.nn.Module, name, of_module)
+
+        def loading(before: Callable) -> Callable:
+            def load_models_gpu(models: Any, *arguments: Any, **options: Any) -> Any:
+                for patcher in list(models) if points.out else (): # before its lists are gone through, others can still be unloaded
+                    for needed in (patcher, *patcher.model_patches_models()):
+                        points.back(points.registry.find(getattr(needed, "model", None)), makes_room=True)
+                return before(models, *arguments, **options)
+            return load_models_gpu
+
+        wrap(unload.management(), "load_models_gpu", loading)
