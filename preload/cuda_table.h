@@ -206,6 +206,8 @@ ENTRY(DRIVER, cuMemPoolCreate, "cuMemPoolCreate", 11020, 0,
       MADE_POOL(*pool, properties))
 ENTRY(DRIVER, cuMemPoolGetAttribute, "cuMemPoolGetAttribute", 11020, 0, (cuda_handle pool, int which, void *value),
       (pool, which, value), NOTHING, NOTHING)
+ENTRY(DRIVER, cuMemPoolSetAttribute, "cuMemPoolSetAttribute", 11020, 0, (cuda_handle pool, int which, void *value),
+      (pool, which, value), NOTHING, NOTHING)
 ENTRY(DRIVER, cuMemPoolTrimTo, "cuMemPoolTrimTo", 11020, 0, (cuda_handle pool, size_t keep), (pool, keep), NOTHING,
       NOTHING)
 ENTRY(DRIVER, cuMemPoolDestroy, "cuMemPoolDestroy", 11020, 0, (cuda_handle pool), (pool), TAKEN(POOL, pool), GONE)

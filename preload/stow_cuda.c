@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cuda_captures.h"
+#include "os.h"
 #include "vram_end.h"
 #include "vram_quiet.h"
 #include "vram_ring.h"
@@ -15,6 +16,7 @@ enum { WAIT_FREED_MS = 5000 };
 static struct vram_driver driver;
 static bool on;
 static bool mover;
+static uint64_t streams_most, streams_taken_most;
 static uint32_t moves; /* the number of the one at work, or of the last */
 static cuda_handle contexts[VRAM_CONTEXTS];
 static uint32_t context_count;
@@ -33,6 +35,7 @@ void stow_cuda_abandon(void) {
     vram_table_abandon();
     vram_end_abandon();
     context_count = 0;
+    streams_most = streams_taken_most = 0;
     mover = context_missing = on = false;
     forget_ring();
     vram_quiet_abandon();
@@ -107,6 +110,17 @@ static int fill_new(struct vram_block *self) {
     return error;
 }
 
+static void note_most(void) {
+    struct stow_cuda_sums sums = stow_cuda_sums(0, UINT32_MAX);
+    os_raise(&streams_most, sums.in_streams);
+    os_raise(&streams_taken_most, sums.streams_taken);
+}
+
+void stow_cuda_forget_most(bool taken) {
+    os_store(taken ? &streams_taken_most : &streams_most, 0);
+    note_most();
+}
+
 int stow_cuda_serve(const struct stow_cuda_request *request, uint64_t *at) {
     if (!on || !request->bytes || request->device >= VRAM_DEVICES) return CUDA_OUT_OF_MEMORY;
     stow_cuda_reap();
@@ -123,6 +137,7 @@ int stow_cuda_serve(const struct stow_cuda_request *request, uint64_t *at) {
     }
     *at = self->at;
     vram_end_give_back(self, VRAM_LIVE);
+    if (request->in_stream) note_most();
     return 0;
 }
 
@@ -209,13 +224,18 @@ void stow_cuda_refuse(uint64_t address) {
 static void add_to(struct stow_cuda_sums *sums, const struct vram_block *block) {
     if (block->state == VRAM_LIVE) sums->live += block->size;
     if (block->state == VRAM_STOWED) sums->stowed += block->size, sums->stowed_asked += block->asked;
-    if (block->in_stream && block->state <= VRAM_STOWED) sums->in_streams += block->asked;
+    if (block->in_stream && block->state <= VRAM_STOWED) {
+        sums->in_streams += block->asked;
+        sums->streams_taken += block->size;
+    }
     sums->blocks += block->state <= VRAM_STOWED;
     sums->wrecks += block->state == VRAM_WRECK;
 }
 
 struct stow_cuda_sums stow_cuda_sums(uint32_t owner, uint32_t device) {
-    struct stow_cuda_sums sums = {.backup = vram_backup_bytes()};
+    struct stow_cuda_sums sums = {.backup = vram_backup_bytes(),
+                                  .in_streams_most = os_load(&streams_most),
+                                  .streams_taken_most = os_load(&streams_taken_most)};
     vram_table_lock();
     for (const struct vram_block *block = vram_table_first(); block; block = block->next)
         if ((!owner || block->owner == owner) && (device == UINT32_MAX || block->device == device))

@@ -49,13 +49,16 @@ bool stow_cuda_around(uint64_t address, struct stow_cuda_found *out);
 void stow_cuda_refuse(uint64_t address);
 /* Of an owner (0: of all), or of a device (UINT32_MAX: of all). */
 struct stow_cuda_sums {
-    uint64_t live, stowed; /* bytes, of whole granules */
-    uint64_t stowed_asked; /* the same as asked for */
-    uint64_t in_streams;   /* asked for in place of a pool, live or out */
-    uint64_t backup;       /* of the host's memory, for all of them */
+    uint64_t live, stowed;                        /* bytes, of whole granules */
+    uint64_t stowed_asked;                        /* the same as asked for */
+    uint64_t in_streams;                          /* asked for in place of a pool, live or out */
+    uint64_t streams_taken;                       /* the same, of whole granules */
+    uint64_t in_streams_most, streams_taken_most; /* of all devices and owners, since they were forgotten */
+    uint64_t backup;                              /* of the host's memory, for all of them */
     uint32_t blocks, wrecks;
 };
 struct stow_cuda_sums stow_cuda_sums(uint32_t owner, uint32_t device);
+void stow_cuda_forget_most(bool taken);
 /* Each that is live or out; nothing of CUDA's may be called. */
 typedef void stow_cuda_visitor(uint32_t owner, uint64_t bytes, bool stowed, void *context);
 void stow_cuda_visit(stow_cuda_visitor *visit, void *context);

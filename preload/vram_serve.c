@@ -15,7 +15,7 @@
 #include "tags.h"
 
 enum { WAIT_MS = 5000 };
-enum { USED_HIGH = CUDA_POOL_USED + 1 };
+enum { RESERVED_HIGH = CUDA_POOL_RESERVED + 1, USED_HIGH = CUDA_POOL_USED + 1 };
 
 bool vram_serves;
 static uint64_t threshold, host_most;
@@ -195,14 +195,42 @@ static int serve_info(size_t *available, size_t *total) {
     return 0;
 }
 
-/* What was served in the place of the default pool is its memory to who asks. */
+/* What was served in the place of the default pool is its memory to who asks: reserved by the granule, used as asked
+ * for. The most of both together is at most the sum of each one's. */
+static uint64_t served_in_streams(int which) {
+    struct stow_cuda_sums sums = stow_cuda_sums(0, 0);
+    switch (which) {
+    case CUDA_POOL_RESERVED:
+        return sums.streams_taken;
+    case RESERVED_HIGH:
+        return sums.streams_taken_most;
+    case CUDA_POOL_USED:
+        return sums.in_streams;
+    default:
+        return sums.in_streams_most;
+    }
+}
+
+static bool is_figure_of_default(cuda_handle pool, int which) {
+    cuda_handle first;
+    if (which < CUDA_POOL_RESERVED || which > USED_HIGH || !stow_cuda_is_on()) return false;
+    return !default_pool(&first, 0) && first == pool;
+}
+
 static int serve_pool(cuda_handle pool, int which, void *value) {
     int (*real)(cuda_handle, int, void *) = (int (*)(cuda_handle, int, void *))call.real;
-    cuda_handle first;
     int result = real(pool, which, value);
-    if (result || which < CUDA_POOL_RESERVED || which > USED_HIGH || !stow_cuda_is_on()) return result;
-    if (!default_pool(&first, 0) && first == pool) *(uint64_t *)value += stow_cuda_sums(0, 0).in_streams;
-    return 0;
+    if (!result && is_figure_of_default(pool, which)) *(uint64_t *)value += served_in_streams(which);
+    return result;
+}
+
+/* The most so far can be set to 0, which begins it anew. */
+static int serve_pool_set(cuda_handle pool, int which, void *value) {
+    int (*real)(cuda_handle, int, void *) = (int (*)(cuda_handle, int, void *))call.real;
+    int result = real(pool, which, value);
+    bool is_most = which == RESERVED_HIGH || which == USED_HIGH;
+    if (!result && is_most && is_figure_of_default(pool, which)) stow_cuda_forget_most(which == RESERVED_HIGH);
+    return result;
 }
 
 static int serve_trim(cuda_handle pool, size_t keep) {
@@ -250,6 +278,8 @@ static void *instead(enum cuda_entry_id entry) {
         return (void *)serve_info;
     case CUDA_ENTRY_cuMemPoolGetAttribute:
         return (void *)serve_pool;
+    case CUDA_ENTRY_cuMemPoolSetAttribute:
+        return (void *)serve_pool_set;
     case CUDA_ENTRY_cuMemPoolTrimTo:
         return (void *)serve_trim;
     case CUDA_ENTRY_cuMemRetainAllocationHandle:

@@ -332,6 +332,32 @@ static void known(void) {
     look();
 }
 
+static uint64_t figure(int which) {
+    CUmemoryPool pool;
+    uint64_t value;
+    MUST(!cuDeviceGetDefaultMemPool(&pool, 0) && !cuMemPoolGetAttribute(pool, which, &value));
+    return value;
+}
+
+/* What PyTorch's memory_stats() reads of the pool that it thinks its memory comes from, also of what is out. */
+static void pool_figures(void) {
+    CUmemoryPool pool;
+    void *more;
+    uint64_t none = 0;
+    load();
+    MUST(figure(CU_POOL_USED) == 6 * MIB && figure(CU_POOL_RESERVED) >= 6 * MIB);
+    MUST(!memstow_owner_idle_(model, 1) && memstow_stow_(model) == 14 * (int64_t)MIB);
+    MUST(figure(CU_POOL_USED) == 6 * MIB && figure(CU_POOL_RESERVED) >= 6 * MIB);
+    MUST(memstow_restore_(model) == 14 * (int64_t)MIB);
+    MUST(!memstow_scope_enter_(model) && !cudaMallocAsync(&more, 3 * MIB, NULL) && !memstow_scope_leave_(model));
+    MUST(figure(CU_POOL_USED) == 9 * MIB && figure(CU_POOL_RESERVED) >= 10 * MIB);
+    MUST(!cudaFreeAsync(more, NULL) && !cudaDeviceSynchronize());
+    MUST(figure(CU_POOL_USED) == 6 * MIB && figure(CU_POOL_USED_HIGH) == 9 * MIB);
+    MUST(figure(CU_POOL_RESERVED_HIGH) >= figure(CU_POOL_USED_HIGH));
+    MUST(!cuDeviceGetDefaultMemPool(&pool, 0) && !cuMemPoolSetAttribute(pool, CU_POOL_USED_HIGH, &none));
+    MUST(figure(CU_POOL_USED_HIGH) == 6 * MIB && figure(CU_POOL_RESERVED_HIGH) >= 10 * MIB);
+}
+
 /* A context that was reset has the same handle; what runs in it is waited for as before. */
 static void context_again(void) {
     CUcontext first, second;
@@ -374,6 +400,7 @@ int main(int argc, char **argv) {
                  {"adopted", adopted},
                  {"reset", reset},
                  {"known", known},
+                 {"pool_figures", pool_figures},
                  {"context_again", context_again},
                  {"off", off}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
