@@ -193,6 +193,12 @@ ENTRY(DRIVER, cuMulticastCreate, "cuMulticastCreate", 12010, 0, (cuda_memory * m
 ENTRY(DRIVER, cuMulticastBindMem, "cuMulticastBindMem", 12010, 0,
       (cuda_memory to, size_t offset, cuda_memory memory, size_t from, size_t bytes, unsigned long long flags),
       (to, offset, memory, from, bytes, flags), NOTHING, MARKED_MEMORY(memory, SNAP_CUDA_BOUND))
+ENTRY(DRIVER, cuMemGetAddressRange_v2, "cuMemGetAddressRange", 3020, 0,
+      (cuda_address * start, size_t *bytes, cuda_address at), (start, bytes, at), NOTHING, NOTHING)
+ENTRY(DRIVER, cuPointerGetAttribute, "cuPointerGetAttribute", 4000, 0, (void *out, int which, cuda_address at),
+      (out, which, at), NOTHING, NOTHING)
+ENTRY(DRIVER, cuPointerGetAttributes, "cuPointerGetAttributes", 7000, 0,
+      (unsigned count, int *which, void **out, cuda_address at), (count, which, out, at), NOTHING, NOTHING)
 ENTRY(DRIVER, cuMulticastBindAddr, "cuMulticastBindAddr", 12010, 0,
       (cuda_memory to, size_t offset, cuda_address at, size_t bytes, unsigned long long flags),
       (to, offset, at, bytes, flags), NOTHING, MARKED(ADDRESS, at, SNAP_CUDA_BOUND))

@@ -13,6 +13,7 @@
 #include "site.h"
 #include "stow_cuda.h"
 #include "tags.h"
+#include "vram_pointer.h"
 
 enum { WAIT_MS = 5000 };
 enum { RESERVED_HIGH = CUDA_POOL_RESERVED + 1, USED_HIGH = CUDA_POOL_USED + 1 };
@@ -239,6 +240,30 @@ static int serve_trim(cuda_handle pool, size_t keep) {
     return real(pool, keep);
 }
 
+/* --- what an address is --- */
+
+static int serve_range(cuda_address *start, size_t *bytes, cuda_address at) {
+    int (*real)(cuda_address *, size_t *, cuda_address) = (int (*)(cuda_address *, size_t *, cuda_address))call.real;
+    uint64_t first, size;
+    if (!vram_pointer_range(at, &first, &size)) return real(start, bytes, at);
+    if (start) *start = first;
+    if (bytes) *bytes = size;
+    return 0;
+}
+
+static int serve_attribute(void *out, int which, cuda_address at) {
+    int (*real)(void *, int, cuda_address) = (int (*)(void *, int, cuda_address))call.real;
+    return vram_pointer_attribute(out, which, at) ? 0 : real(out, which, at);
+}
+
+/* The driver writes all of them, also of an address that it does not know. */
+static int serve_attributes(unsigned count, int *which, void **out, cuda_address at) {
+    typedef int function(unsigned, int *, void **, cuda_address);
+    int result = ((function *)call.real)(count, which, out, at);
+    for (unsigned i = 0; !result && i < count; i++) vram_pointer_attribute(out[i], which[i], at);
+    return result;
+}
+
 /* --- who learns where the memory is: its content would go elsewhere without that --- */
 
 static int serve_retain(cuda_memory *memory, void *at) {
@@ -282,6 +307,12 @@ static void *instead(enum cuda_entry_id entry) {
         return (void *)serve_pool_set;
     case CUDA_ENTRY_cuMemPoolTrimTo:
         return (void *)serve_trim;
+    case CUDA_ENTRY_cuMemGetAddressRange_v2:
+        return (void *)serve_range;
+    case CUDA_ENTRY_cuPointerGetAttribute:
+        return (void *)serve_attribute;
+    case CUDA_ENTRY_cuPointerGetAttributes:
+        return (void *)serve_attributes;
     case CUDA_ENTRY_cuMemRetainAllocationHandle:
         return (void *)serve_retain;
     case CUDA_ENTRY_cuMulticastBindAddr:

@@ -332,6 +332,34 @@ static void known(void) {
     look();
 }
 
+static void is_device_pointer(void *at) {
+    unsigned type = 0, managed = 7;
+    int ordinal = 7;
+    CUdeviceptr start = 0, same = 0;
+    size_t bytes = 0;
+    int which[] = {CU_POINTER_MEMORY_TYPE, CU_POINTER_DEVICE_ORDINAL, CU_POINTER_RANGE_SIZE};
+    void *out[] = {&type, &ordinal, &bytes};
+    MUST(!cuPointerGetAttributes(3, which, out, (CUdeviceptr)at + MIB));
+    MUST(type == CU_MEMORYTYPE_DEVICE && ordinal == 0 && bytes == 6 * MIB);
+    MUST(!cuPointerGetAttribute(&same, CU_POINTER_DEVICE_POINTER, (CUdeviceptr)at) && same == (CUdeviceptr)at);
+    MUST(!cuPointerGetAttribute(&managed, CU_POINTER_IS_MANAGED, (CUdeviceptr)at) && !managed);
+    MUST(!cuPointerGetAttribute(&start, CU_POINTER_RANGE_START, (CUdeviceptr)at + MIB) && start == (CUdeviceptr)at);
+    MUST(!cuMemGetAddressRange_v2(&start, &bytes, (CUdeviceptr)at + MIB));
+    MUST(start == (CUdeviceptr)at && bytes == 6 * MIB);
+}
+
+/* Whether it is there or out, an address is what it was when it was allocated; of others the driver says what it knows.
+ */
+static void pointers(void) {
+    unsigned type;
+    load();
+    is_device_pointer(pooled);
+    MUST(!memstow_owner_idle_(model, 1) && memstow_stow_(model) == 14 * (int64_t)MIB);
+    is_device_pointer(pooled);
+    MUST(!cuPointerGetAttribute(&type, CU_POINTER_MEMORY_TYPE, (CUdeviceptr)outside) && type == CU_MEMORYTYPE_DEVICE);
+    MUST(!cudaFree(pooled) && cuPointerGetAttribute(&type, CU_POINTER_MEMORY_TYPE, (CUdeviceptr)pooled) == 1);
+}
+
 static uint64_t figure(int which) {
     CUmemoryPool pool;
     uint64_t value;
@@ -400,6 +428,7 @@ int main(int argc, char **argv) {
                  {"adopted", adopted},
                  {"reset", reset},
                  {"known", known},
+                 {"pointers", pointers},
                  {"pool_figures", pool_figures},
                  {"context_again", context_again},
                  {"off", off}};

@@ -5,7 +5,7 @@ from _simcuda import BUILD, environment
 
 program = BUILD / "moves"
 names = support.run(program, env=environment()).stdout.split()
-assert len(names) == 17, names
+assert len(names) == 18, names
 for name in names:
     wish = {} if name == "off" else {"MEMSTOW_CUDA_MOVES": "2M", "MEMSTOW_CUDA_VERIFY": "1"}
     if name == "no_host":
