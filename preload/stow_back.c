@@ -8,7 +8,8 @@
  *      written;
  *   3. mremap puts an empty range, registered with userfaultfd, in the place of the mapping, in one step: from now on
  *      nobody can write, and who touches the range waits;
- *   4. what the pages hold by now is read from the pipes and moved into the range; who waits is woken.
+ *   4. what the pages hold by now is read from the pipes, by way of a buffer that stays in the processor's cache, and
+ *      copied into the range: a new page for each, which the kernel need not clear; who waits is woken.
  * mremap keeps the registration only for a descriptor that is told of it, and waits until somebody has read that, as no
  * debugger can wait for it to stop: who reads are a thread of our own, for as long as this takes, and a process, which
  * no debugger stops. Each would do; somebody may end the process, and there may be no room for it.
@@ -34,7 +35,8 @@
 #include "stow_thread.h"
 #include "stow_uffd.h"
 
-enum { HUGE = 2 << 20, SMALLEST = 1 << 20, PIPE_WANTED = 1 << 20, TURNS = 4, EVENTS = 16, EVENT_SIZE = 32 };
+enum { HUGE = 2 << 20, SMALLEST = 1 << 20, PIPE_WANTED = 1 << 20, POURED = 256 << 10, TURNS = 4 };
+enum { EVENTS = 16, EVENT_SIZE = 32 };
 
 /* --- who reads events --- */
 
@@ -97,9 +99,8 @@ static bool open_pipes(struct stow_back *self) {
 
 static uint32_t begin_in_use(struct stow_back *self) {
     uint32_t features = 0;
-    self->uffd = uffd_open(UFFD_MOVES | UFFD_FOLLOWS, &features);
+    self->uffd = uffd_open(UFFD_FOLLOWS, &features);
     if (self->uffd < 0 || !(features & UFFD_FOLLOWS)) return STOW_NOT_IDLE;
-    self->moves = features & UFFD_MOVES;
     if (!open_pipes(self)) return STOW_NO_DESCRIPTOR;
     return start_listeners(self) ? STOW_DONE : STOW_NO_KERNEL_HELP;
 }
@@ -216,11 +217,10 @@ static uint32_t hold_pages(struct stow_back *self, uint64_t start, uint64_t leng
     return STOW_DONE;
 }
 
-/* It must succeed: the pages are nowhere else by now. Those that have moved are not there to be copied. */
-static void fill(struct stow_back *self, uint64_t start, uint64_t length, const char *from) {
+/* It must succeed: the pages are nowhere else by now. */
+static void copy_in(struct stow_back *self, uint64_t start, uint64_t length, const char *from) {
     const struct timespec pause = {.tv_nsec = 1000000};
-    uint64_t done = 0;
-    if (self->moves) uffd_move(self->uffd, start, (uint64_t)from, length, &done);
+    uint64_t done = uffd_copy(self->uffd, start, (uint64_t)from, length) == 0 ? length : 0;
     while (done < length) {
         long result = uffd_copy(self->uffd, start + done, (uint64_t)from + done, OS_PAGE);
         if (uffd_is_lost(result)) memcpy((void *)(start + done), from + done, OS_PAGE);
@@ -244,14 +244,25 @@ static bool put_over(char *mapping, uint64_t start, uint64_t length) {
     return at == (long)start;
 }
 
+static void pour(struct stow_back *self, uint64_t start, uint64_t length) {
+    for (uint32_t i = 0; length; i++) {
+        uint64_t rest = length < self->pipes[i].room ? length : self->pipes[i].room;
+        for (uint64_t part; rest; start += part, length -= part, rest -= part) {
+            part = rest < POURED ? rest : POURED;
+            empty_pipe(&self->pipes[i], self->room, part);
+            copy_in(self, start, part, self->room);
+        }
+    }
+}
+
 static uint32_t swap_held(struct stow_back *self, uint64_t start, uint64_t length, char *empty) {
-    char *copy = self->room + start % HUGE;
-    uint32_t refusal = hold_pages(self, start, length, copy);
+    uint32_t refusal = hold_pages(self, start, length, self->room);
     if (refusal) return refusal;
-    bool swapped = put_over(empty, start, length);
-    empty_pipes(self, copy, length);
-    if (!swapped) return STOW_ADDRESS_SPACE;
-    fill(self, start, length, copy);
+    if (!put_over(empty, start, length)) {
+        empty_pipes(self, self->room, length);
+        return STOW_ADDRESS_SPACE;
+    }
+    pour(self, start, length);
     uffd_wake(self->uffd, start, length);
     return STOW_DONE;
 }
@@ -378,7 +389,9 @@ static void move_in(struct stow_back *self, uint64_t start, uint64_t length, con
         return;
     }
     register_neighbours(self, start, start + length);
-    fill(self, start, length, from);
+    uint64_t done = 0;
+    if (self->moves) uffd_move(self->uffd, start, (uint64_t)from, length, &done);
+    if (done < length) copy_in(self, start + done, length - done, from + done);
     unregister_with_neighbours(self, start, start + length);
 }
 
