@@ -58,12 +58,12 @@ def lifecycles(repeat, *options, tests="T1,T3,T4,T5,T6"):
     pathlib.Path("child.json").write_text(json.dumps(child))
     pathlib.Path("comfyui.scenario").write_text(f"""program: {shlex.join(command).replace("'{port}'", "{port}")}
 set: PYTHONPATH={support.ROOT / "tests"}:{support.ROOT / "tools/python"}
-ready: http GET /system_stats within 120s
+ready: http GET /system_stats within 5m
 load: prompt run.json
-load: finished within 120s
-queue: prompt run.json within 30s
-queue: running within 30s
-finish: finished within 120s
+load: finished within 5m
+queue: prompt run.json within 2m
+queue: running within 2m
+finish: finished within 5m
 cancel: interrupt
 child: prompt child.json
 child: finished
