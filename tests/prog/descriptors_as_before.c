@@ -1,7 +1,5 @@
-// What opens descriptors does what it does without memstow: modes, flags, arguments, errno; in a signal handler on a small
-// stack, between vfork and exec, as a cancellation point, and at once in many threads.
-// run:
-// run: --stacks=none
+// What opens descriptors does what it does without memstow: modes, flags, arguments, errno; in a signal handler on a
+// small stack, between vfork and exec, as a cancellation point, and at once in many threads. run: run: --stacks=none
 #include "expect.h"
 
 #include <dirent.h>
