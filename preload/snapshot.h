@@ -55,8 +55,8 @@ enum snap_lost {
     SNAP_LOST_FOLDED,   /* stacks of which nothing lived, whose totals went to an outer one to make room */
     SNAP_LOST_TAGS,     /* owners that a thread could not be told to allocate for: counted as untagged */
     SNAP_LOST_TRACE,    /* lines of the trace of decisions that could not be written */
-    SNAP_LOST_CUDA,     /* blocks of CUDA memory that could not be listed, whose frees are not seen either; entry points of
-                           CUDA that were asked for, have to do with memory, and are not known */
+    SNAP_LOST_CUDA, /* blocks of CUDA memory that could not be listed, whose frees are not seen either; entry points of
+                       CUDA that were asked for, have to do with memory, and are not known */
     SNAP_LOST_KINDS = 16
 };
 
@@ -158,6 +158,8 @@ enum snap_type {
     SNAP_SERIES = 40, /* packed: readings before this one (docs/format.md); snapshot only */
     SNAP_BIRTH = 41,  /* snap_birth: descriptors, by number; ledger only, as is START; of both count is not kept */
     SNAP_START = 42,  /* snap_birth: threads, by slot */
+    SNAP_CUPTI = 48,  /* one snap_cupti: there when the comparison with CUPTI was asked for, and CUDA begun */
+    SNAP_CUPTI_BLOCK, /* snap_cupti_block: empty slots have state 0 */
 };
 
 struct snap_section {
@@ -496,6 +498,48 @@ struct snap_cuda_block {
     uint32_t pad;
 };
 
+/* --- what CUPTI says of CUDA memory, beside the ledger: libmemstow_cupti.so fills it in --- */
+
+enum snap_cupti_state {
+    SNAP_CUPTI_LISTENING = 1, /* its records are being read; the process has not ended by its exit handlers */
+    SNAP_CUPTI_COMPARED = 2,
+    SNAP_CUPTI_NOT_FOUND = 3, /* no libcupti.so for the process's CUDA */
+    SNAP_CUPTI_TOO_OLD = 4,   /* of CUDA 11 or older */
+    SNAP_CUPTI_REFUSED = 5    /* `call` returned `result` */
+};
+
+struct snap_cupti_sum {
+    uint64_t blocks, bytes;
+};
+
+struct snap_cupti {
+    uint32_t state;                    /* [live] enum snap_cupti_state */
+    uint32_t result;                   /* of the call that failed, a CUptiResult */
+    uint32_t version, pad;             /* cuptiGetVersion */
+    uint64_t records;                  /* [live] read */
+    uint64_t dropped;                  /* [live] that CUPTI had no room for */
+    uint64_t unread;                   /* [live] that the table had no room for */
+    uint64_t compared_ns;              /* 0: not yet. What follows is of then */
+    struct snap_cupti_sum same;        /* seen by both */
+    struct snap_cupti_sum only_cupti;  /* not in the ledger */
+    struct snap_cupti_sum only_ledger; /* not in CUPTI's records */
+    struct snap_cupti_sum sizes;       /* seen by both, with other sizes: bytes are CUPTI's */
+    struct snap_cupti_sum others;      /* in CUPTI's records, of kinds that are not compared */
+    char call[40];
+    char library[160]; /* the end of its path */
+};
+
+enum snap_cupti_difference { SNAP_CUPTI_ONLY_CUPTI = 1, SNAP_CUPTI_ONLY_LEDGER = 2, SNAP_CUPTI_SIZES = 3 };
+enum { SNAP_CUPTI_BLOCKS = 256 }; /* as many differences are named; the sums have them all */
+struct snap_cupti_block {
+    uint32_t state; /* enum snap_cupti_difference */
+    uint16_t kind;  /* enum snap_cuda_kind */
+    uint16_t device;
+    uint64_t address;
+    uint64_t bytes, ledger_bytes; /* CUPTI's and the ledger's */
+    char source[96];              /* the end of the path of the library that asked for it; "" is not known */
+};
+
 enum snap_region_flag { SNAP_REGION_WRITE = 1, SNAP_REGION_EXEC = 2, SNAP_REGION_SHARED = 4 };
 struct snap_region {
     uint64_t start, end;
@@ -541,5 +585,7 @@ _Static_assert(sizeof(struct snap_cuda) == 160, "cuda");
 _Static_assert(sizeof(struct snap_cuda_device) == 152, "cuda device");
 _Static_assert(sizeof(struct snap_cuda_site) == 56, "cuda site");
 _Static_assert(sizeof(struct snap_cuda_block) == 72, "cuda block");
+_Static_assert(sizeof(struct snap_cupti) == 328, "cupti");
+_Static_assert(sizeof(struct snap_cupti_block) == 128, "cupti block");
 
 #endif

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { OPTION_QUIET = START_OTHERS };
+enum { OPTION_QUIET = START_OTHERS, OPTION_VERIFY };
 
 static int help(void) {
     printf("usage: memstow run [OPTION...] [--] CMD [ARG...]\n"
@@ -16,6 +16,9 @@ static int help(void) {
            "file.\n"
            "\n"
            "%s"
+           "  --verify-with-cupti     let NVIDIA's CUPTI list the CUDA memory, too, and name\n"
+           "                          what the two disagree on; while it does, no other\n"
+           "                          profiler of the program has CUPTI\n"
            "  --quiet                 no status line and no summary\n"
            "\n"
            "Exit code: that of CMD; 128+N when signal N killed it; 127 not found;\n"
@@ -39,6 +42,7 @@ static int execute(struct start *start, bool quiet) {
 
 int cmd_run(int argc, char **argv) {
     static const struct option options[] = {START_OPTIONS,
+                                            {"verify-with-cupti", no_argument, NULL, OPTION_VERIFY},
                                             {"quiet", no_argument, NULL, OPTION_QUIET},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
@@ -50,6 +54,10 @@ int cmd_run(int argc, char **argv) {
         if (option == 'h') return help();
         if (option == OPTION_QUIET) {
             quiet = true;
+            continue;
+        }
+        if (option == OPTION_VERIFY) {
+            start.verify = true;
             continue;
         }
         int code = start_option(&start, option, argv);

@@ -1,6 +1,7 @@
 /* image.c — a ledger or snapshot in memory; see image.h. */
 #include "image.h"
 #include "cuda_image.h"
+#include "cupti_image.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,7 @@ void image_clear(struct image *image) {
     free(image->totals);
     free(image->variances);
     cuda_image_clear(&image->cuda);
+    cupti_image_clear(&image->cupti);
     memset(image, 0, sizeof *image);
 }
 

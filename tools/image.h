@@ -32,6 +32,14 @@ struct sum {
     uint64_t alloc_bytes, alloc_blocks, free_bytes, free_blocks, live_bytes, live_blocks;
 };
 
+/* What CUPTI said of CUDA memory, and how it differs from the ledger. */
+struct cupti_image {
+    bool asked; /* false: the process was not to be compared, or CUDA did not begin */
+    struct snap_cupti head;
+    struct snap_cupti_block *blocks; /* the differences, as far as they are named */
+    size_t block_count;
+};
+
 /* Of the process's CUDA memory, which is in none of the totals: cuda_image.h reads it. */
 struct cuda_image {
     bool used; /* false: the process has not used CUDA */
@@ -83,6 +91,7 @@ struct image {
     double (*variances)[MEASURES];
 
     struct cuda_image cuda;
+    struct cupti_image cupti;
     struct sum host, mapped, inherited; /* by image_sum */
     uint64_t inexact;                   /* totals whose counters did not settle */
     uint64_t rss;                       /* 0 when not measured */

@@ -47,3 +47,12 @@ int library_find(char *path, size_t size, char *error, size_t error_size) {
     }
     return 0;
 }
+
+int library_find_cupti(const char *beside, char *path, size_t size, char *error, size_t error_size) {
+    char candidate[PATH_MAX + 64];
+    const char *slash = strrchr(beside, '/');
+    snprintf(candidate, sizeof candidate, "%.*s/libmemstow_cupti.so", (int)(slash ? slash - beside : 0), beside);
+    if (check(path, size, candidate) == 0) return 0;
+    snprintf(error, error_size, "%s was not found", TEXT_SAFE(candidate));
+    return -1;
+}

@@ -1,6 +1,7 @@
 /* reader.c — bytes of a ledger or snapshot → struct image; see reader.h. */
 #include "birth_stacks.h"
 #include "cuda_image.h"
+#include "cupti_image.h"
 #include "packed.h"
 #include "reader.h"
 #include "order.h"
@@ -101,6 +102,8 @@ static size_t least_record(uint32_t type) {
         [SNAP_SERIES] = 1,
         [SNAP_BIRTH] = sizeof(struct snap_birth),
         [SNAP_START] = sizeof(struct snap_birth),
+        [SNAP_CUPTI] = sizeof(struct snap_cupti),
+        [SNAP_CUPTI_BLOCK] = sizeof(struct snap_cupti_block),
     };
     return type < sizeof sizes / sizeof *sizes ? sizes[type] : 0;
 }
@@ -345,7 +348,7 @@ static int load_tables(struct reader *reader) {
     if (load_births(reader) < 0 || cuda_image_lend(reader) < 0 || birth_stacks_lend(reader) < 0 || load_stacks(reader) < 0)
         return -1;
     birth_stacks_take_back(reader);
-    if (cuda_image_load(reader) < 0) return -1;
+    if (cuda_image_load(reader) < 0 || cupti_image_load(reader) < 0) return -1;
     if (reader_table(reader, SNAP_STRINGS, 1, (void **)&reader->image->strings, &strings) < 0) return -1;
     reader->image->strings_size = strings;
     if (TABLE(reader, SNAP_PROCESS, facts, fact_count) < 0 || TABLE(reader, SNAP_MODULE, modules, module_count) < 0 ||

@@ -32,7 +32,9 @@ int report_pprof(const struct report *report);
 
 /* CUDA memory: nothing where the process has none. 0, or -1: no memory. */
 int report_text_cuda(const struct report *report);
+void report_text_cupti(const struct report *report);
 int report_json_cuda(struct json *json, const struct report *report);
+int report_json_cupti(struct json *json, const struct report *report);
 /* Of the text: the table of owners, where there are any. 0, or -1: no memory. */
 int report_text_owners(const struct report *report);
 void report_json_tag(struct json *json, const struct image *image, uint32_t tag);

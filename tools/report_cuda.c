@@ -76,12 +76,13 @@ static void text_troubles(const struct cuda_image *cuda) {
 
 int report_text_cuda(const struct report *report) {
     const struct cuda_image *cuda = &report->image->cuda;
-    if (!cuda->used) return 0;
+    if (!cuda->used && !report->image->cupti.asked) return 0;
     puts("\nCUDA");
     for (size_t i = 0; i < cuda->device_count; i++)
         if (cuda->devices[i].used) text_device(&cuda->devices[i], i);
     text_kinds(cuda);
     text_troubles(cuda);
+    report_text_cupti(report);
     if (!cuda->device.live_blocks || report->measure == MEASURE_PEAK) return 0;
     struct image view = cuda_view(report->image);
     struct report of_view = *report;
@@ -235,7 +236,7 @@ static int json_sites(struct json *json, const struct report *report) {
 
 int report_json_cuda(struct json *json, const struct report *report) {
     const struct cuda_image *cuda = &report->image->cuda;
-    if (!cuda->used) {
+    if (!cuda->used && !report->image->cupti.asked) {
         json_null(json, "cuda");
         return 0;
     }
@@ -246,6 +247,7 @@ int report_json_cuda(struct json *json, const struct report *report) {
     json_end_array(json);
     json_kinds(json, cuda);
     json_troubles(json, &cuda->head);
+    if (report_json_cupti(json, report) < 0) return -1;
     int result = json_sites(json, report);
     if (result == 0) result = json_blocks(json, report);
     json_end_object(json);

@@ -126,6 +126,7 @@ static void set_environment(void *context) {
     if (start->pressure) setenv("MEMSTOW_PRESSURE", start->pressure, 1);
     if (start->idle) setenv("MEMSTOW_IDLE", start->idle, 1);
     if (start->python_objects) setenv("PYTHONMALLOC", "malloc", 1);
+    if (start->verify && !start->verify_given_up) setenv("CUDA_INJECTION64_PATH", start->cupti, 1);
 }
 
 static const char *base_name(const char *path) {
@@ -176,6 +177,16 @@ static void leave_python_malloc(struct start *start) {
     complain("PYTHONMALLOC=%s is set, and stays: --python-objects changes nothing", TEXT_SAFE(value));
 }
 
+/* What is to be injected already is somebody's profiler, which needs CUPTI for itself. One memstow run within another
+ * injects the same. */
+static int prepare_verify(struct start *start, char *error, size_t size) {
+    const char *injected = getenv("CUDA_INJECTION64_PATH");
+    if (!start->verify) return 0;
+    if (library_find_cupti(start->library, start->cupti, sizeof start->cupti, error, size) < 0) return -1;
+    start->verify_given_up = injected && *injected && strcmp(injected, start->cupti) != 0;
+    return 0;
+}
+
 int start_prepare(struct start *start, char **argv) {
     char error[4400];
     start->argv = argv;
@@ -184,7 +195,8 @@ int start_prepare(struct start *start, char **argv) {
     int code = check_output(start);
     if (code == EXIT_FINE) code = look_at_program(start);
     if (code != EXIT_FINE) return code;
-    if (library_find(start->library, sizeof start->library, error, sizeof error) < 0) {
+    if (library_find(start->library, sizeof start->library, error, sizeof error) < 0 ||
+        prepare_verify(start, error, sizeof error) < 0) {
         complain("%s", error);
         return EXIT_USAGE;
     }
@@ -206,6 +218,8 @@ void start_sum_up(const struct start *start, const struct launch *launch) {
         summary.given = start->output;
         summary.file = base_name(start->output);
     }
+    summary.verify = start->verify;
+    summary.verify_given_up = start->verify_given_up;
     memcpy(summary.run_id, start->run_id, sizeof summary.run_id);
     summary_print(&summary);
 }

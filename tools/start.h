@@ -42,8 +42,9 @@ struct start {
     uint64_t stack_memory; /* 0: not given */
     enum program_verdict verdict;
     bool untrackable, python_objects;
+    bool verify, verify_given_up; /* --verify-with-cupti; another library is to be injected already */
     char **argv;
-    char library[4096], command[4096]; /* command: this one, for memstow_snapshot */
+    char library[4096], cupti[4096], command[4096]; /* command: this one, for memstow_snapshot */
     struct template template;
     char sample[32];
     uint8_t run_id[16];

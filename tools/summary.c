@@ -2,6 +2,7 @@
  * The files of a run are known by its run id; those of the first process are one for each program it became. */
 #include "summary.h"
 #include "at_peak.h"
+#include "cupti_image.h"
 #include "image.h"
 #include "lost.h"
 #include "proc.h"
@@ -196,12 +197,23 @@ static void print_lost(const struct image *image) {
         }
 }
 
+static void print_cupti(const struct summary *summary, const struct image *image) {
+    char text[CUPTI_SENTENCE];
+    if (!summary->verify) return;
+    if (summary->verify_given_up)
+        print_sentence("CUPTI",
+                       "not compared: CUDA_INJECTION64_PATH names another library already, which was left alone");
+    else
+        print_sentence("CUPTI", cupti_sentence(&image->cupti, text));
+}
+
 static void print_main(const struct summary *summary, struct tree *tree) {
     print_totals(&tree->main);
     print_tree(summary, tree);
     print_stepped_aside(summary, tree);
     print_gone_on(&tree->main);
     print_note(&tree->main);
+    print_cupti(summary, &tree->main);
     print_lost(&tree->main);
     if (tree->unreadable)
         fprintf(stderr, "  %zu file%s of this run cannot be read\n", tree->unreadable,

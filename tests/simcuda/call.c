@@ -3,6 +3,7 @@
  * the lock, held while the entry works. A forked child and a process that has ended take no lock. */
 #include "sim.h"
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,10 @@ pthread_mutex_t sim_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool initialised, forked, over;
 static __thread bool in_callback, locked;
 static __thread uint64_t details[2];
+static sim_observer *observer;
+
+#define EXPORTED __attribute__((visibility("default")))
+EXPORTED void sim_observe(sim_observer *call) { __atomic_store_n(&observer, call, __ATOMIC_RELEASE); }
 
 static void in_child(void) {
     if (initialised) forked = true;
@@ -57,12 +62,38 @@ int call_enter(const char *name, int needs) {
     return refusal(name, needs);
 }
 
+static void call_observer(sim_observer *call, const char *name) {
+    const struct sim_context *context = context_current();
+    call(&(struct sim_event_of_memory){.name = name,
+                                       .bytes = details[0],
+                                       .address = details[1],
+                                       .context = context ? context->id : 0,
+                                       .device = context ? context->device->id : 0});
+}
+
+void call_context_ends(const struct sim_context *context) {
+    sim_observer *call = __atomic_load_n(&observer, __ATOMIC_ACQUIRE);
+    if (call) call(&(struct sim_event_of_memory){.name = "context", .context = context->id});
+}
+
 CUresult call_leave(const char *name, CUresult result) {
     if (!locked) return result;
     journal_add(name, result, details[0], details[1]);
+    sim_observer *call = __atomic_load_n(&observer, __ATOMIC_ACQUIRE);
+    if (call && !result && details[1]) call_observer(call, name);
     locked = false;
     pthread_mutex_unlock(&sim_lock);
     return result;
+}
+
+/* As the real one does within cuInit: a library that is not there, or not made for it, changes nothing. It may call the
+ * driver. */
+static void inject_library(void) {
+    const char *path = getenv("CUDA_INJECTION64_PATH");
+    void *library = path && *path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    int (*initialise)(void) = library ? (int (*)(void))dlsym(library, "InitializeInjection") : NULL;
+    if (initialise) initialise();
+    locked = true; /* as cuInit has it: calls in between have ended */
 }
 
 API(cuInit, IN_CALLBACK, (unsigned flags), (flags)) {
@@ -74,6 +105,9 @@ API(cuInit, IN_CALLBACK, (unsigned flags), (flags)) {
     if (result) return result;
     initialised = true;
     atexit(at_exit);
+    pthread_mutex_unlock(&sim_lock);
+    inject_library();
+    pthread_mutex_lock(&sim_lock);
     return CUDA_SUCCESS;
 }
 

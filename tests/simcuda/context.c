@@ -52,6 +52,7 @@ static CUresult wake(struct sim_context *self) {
 
 /* Work that was begun is finished first, as far as it can be. */
 static void die(struct sim_context *self) {
+    call_context_ends(self);
     if (!self->sticky) engine_drain_context(self);
     capture_forget(self);
     stream_forget(self);
@@ -61,6 +62,7 @@ static void die(struct sim_context *self) {
     self->device->contexts -= self->reserved;
     device_give(self->device, self->reserved);
     self->alive = false;
+    self->id = next_id++; /* a primary context that is used again is another one */
     if (!context_any(self->device)) pool_forget_device(self->device);
 }
 

@@ -47,6 +47,7 @@ static CUresult allocate(void **out, size_t size, unsigned flags) {
     void *at = mmap(NULL, round_up(size, 4096), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
     *out = at;
+    call_details(size, (uint64_t)(uintptr_t)at);
     return add(at, size, flags, false);
 }
 SAME(cuMemAllocHost_v2, NEEDS_CONTEXT | UNSAFE, (void **out, size_t size), allocate(out, size, 0))

@@ -180,6 +180,10 @@ API(cuMemFree_v2, NEEDS_CONTEXT | UNSAFE, (CUdeviceptr at), (at)) {
     }
 }
 
+__attribute__((visibility("default"))) void *sim_inner_entry(const char *name) {
+    return strcmp(name, "cuMemAlloc") == 0 ? (void *)sim_cuMemAlloc_v2 : (void *)sim_cuMemFree_v2;
+}
+
 API(cuMemGetInfo_v2, NEEDS_CONTEXT, (size_t * available, size_t *total), (available, total)) {
     struct device *device = context_current()->device;
     if (!available || !total) return CUDA_ERROR_INVALID_VALUE;

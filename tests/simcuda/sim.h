@@ -38,6 +38,7 @@ int call_enter(const char *name, int needs);
 CUresult call_leave(const char *name, CUresult result);
 void call_details(uint64_t a, uint64_t b); /* for the log */
 void call_callback(bool begins);           /* this thread runs a callback of the program's */
+void call_context_ends(const struct sim_context *context); /* for who observes */
 extern pthread_mutex_t sim_lock;
 
 /* An entry: API(name, needs, (parameters), (arguments)) { body }. The body runs under the lock. */

@@ -12,6 +12,8 @@
  *   SIMCUDA_FILL=1           0: fresh memory is not filled with random bytes (for benchmarks)
  *   SIMCUDA_FAIL=NAME:N:ERROR,…   the N-th call of NAME ("*": of anything) returns ERROR, and so do others of the list
  *   SIMCUDA_LOG=FILE         a line for each call: number, thread, name, result, two details
+ *
+ * Like the real one it calls InitializeInjection of the library that CUDA_INJECTION64_PATH names, within cuInit.
  */
 #ifndef SIMCUDA_H
 #define SIMCUDA_H
@@ -53,6 +55,20 @@ struct sim_usage {
     uint64_t faults;             /* accesses that were refused when they were executed, of all devices */
 };
 void sim_usage(int device, struct sim_usage *out);
+
+/* Calls that succeeded and have to do with an address, for the simulated CUPTI: under the driver's lock. And the end of
+ * a context: "context", with its number alone. NULL: nobody is told any more. */
+struct sim_event_of_memory {
+    const char *name;
+    uint64_t bytes, address, context;
+    int device;
+};
+typedef void sim_observer(const struct sim_event_of_memory *event);
+void sim_observe(sim_observer *call);
+
+/* The address of an entry as the driver itself has it: no symbol, and no resolver is asked. "cuMemAlloc" or
+ * "cuMemFree". */
+void *sim_inner_entry(const char *name);
 
 /* Reads and writes device memory as a debugger would, beside all streams; 0 or 700. */
 int sim_peek(void *to, uint64_t device_address, size_t bytes);

@@ -1,0 +1,62 @@
+/* abi.h — what of CUPTI's binary interface is used here: functions, numbers and the record of memory, in our own words.
+ * No header of CUPTI is needed to build, and it is never linked. Its records grow at their end from version to version:
+ * what is declared here is the same from CUDA 12 on (tests/real/cupti_layout compares it with NVIDIA's headers). */
+#ifndef MEMSTOW_CUPTI_ABI_H
+#define MEMSTOW_CUPTI_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    CUPTI_OK = 0,
+    CUPTI_ANOTHER_SUBSCRIBER = 39, /* CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED */
+    CUPTI_NO_REASON = 999          /* CUPTI_ERROR_UNKNOWN: without a driver, too */
+};
+enum { CUPTI_CUDA_12 = 19, CUPTI_CUDA_13 = 130000 }; /* cuptiGetVersion */
+enum { CUPTI_KIND_MEMORY2 = 49 };
+enum { CUPTI_FLUSH_FORCED = 1 };
+enum { CUPTI_ALLOCATION = 1, CUPTI_RELEASE = 2 };
+enum { CUPTI_MEMORY_PINNED = 2, CUPTI_MEMORY_DEVICE = 3, CUPTI_MEMORY_ARRAY = 4, CUPTI_MEMORY_MANAGED = 5 };
+enum { CUPTI_DOMAIN_RESOURCE = 3, CUPTI_CONTEXT_DESTROY_STARTING = 2 };
+
+typedef void *cupti_context, *cupti_subscriber;
+
+/* CUpti_ActivityMemory3 up to isAsync, CUpti_ActivityMemory4 as a whole. Records begin at multiples of 8. */
+struct cupti_memory {
+    uint32_t kind, operation, memory_kind, correlation;
+    uint64_t address, bytes, timestamp, pc;
+    uint32_t process, device, context, stream;
+    const char *name;
+    uint32_t is_async, pad;
+    struct {
+        uint32_t type, pad;
+        uint64_t address, threshold, size, used;
+    } pool;
+    const char *source; /* only where the source of allocations can be asked for, and was */
+};
+_Static_assert(offsetof(struct cupti_memory, source) == 120 && sizeof(struct cupti_memory) == 128, "as in CUPTI");
+
+struct cupti_resource { /* CUpti_ResourceData */
+    cupti_context context;
+    void *handle, *descriptor;
+};
+
+typedef void cupti_callback(void *data, int domain, uint32_t id, const void *what);
+typedef void cupti_buffer_requested(uint8_t **buffer, size_t *size, size_t *records);
+typedef void cupti_buffer_completed(cupti_context context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid);
+
+/* F(name, parameters): all of them are there from CUDA 12 on. */
+#define CUPTI_FUNCTIONS                                                                                                \
+    F(cuptiGetVersion, (uint32_t *))                                                                                   \
+    F(cuptiSubscribe, (cupti_subscriber *, cupti_callback *, void *))                                                  \
+    F(cuptiUnsubscribe, (cupti_subscriber))                                                                            \
+    F(cuptiEnableCallback, (uint32_t, cupti_subscriber, int, uint32_t))                                                \
+    F(cuptiGetContextId, (cupti_context, uint32_t *))                                                                  \
+    F(cuptiActivityRegisterCallbacks, (cupti_buffer_requested *, cupti_buffer_completed *))                            \
+    F(cuptiActivityEnable, (int))                                                                                      \
+    F(cuptiActivityDisable, (int))                                                                                     \
+    F(cuptiActivityGetNextRecord, (uint8_t *, size_t, void **))                                                        \
+    F(cuptiActivityGetNumDroppedRecords, (cupti_context, uint32_t, size_t *))                                          \
+    F(cuptiActivityFlushAll, (uint32_t))
+
+#endif

@@ -1,0 +1,94 @@
+/* compare.c — see compare.h. */
+#include "compare.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "seen.h"
+
+struct comparison {
+    const struct cupti_place *place;
+    uint64_t until_ns;
+    bool again;
+    size_t named;
+};
+
+static void add(struct snap_cupti_sum *sum, uint64_t bytes) {
+    sum->blocks++;
+    sum->bytes += bytes;
+}
+
+static void name(struct comparison *self, const struct snap_cupti_block *difference, const char *source) {
+    if (self->named == SNAP_CUPTI_BLOCKS) return;
+    struct snap_cupti_block *to = &self->place->differences[self->named++];
+    *to = *difference;
+    snprintf(to->source, sizeof to->source, "%s", source);
+}
+
+/* The first time it becomes suspect. The second time it counts if it was, and there is no newer record of its address.
+ */
+static bool differs(const struct comparison *self, struct seen *seen) {
+    bool counts = !self->again || seen->suspect;
+    seen->suspect = true;
+    return counts;
+}
+
+static void look_for(const struct snap_cuda_block *block, void *context) {
+    struct comparison *self = context;
+    struct snap_cupti *head = self->place->head;
+    if (block->birth_ns > self->until_ns) return;
+    struct seen *seen = seen_at(block->address);
+    struct snap_cupti_block difference = {.state = SNAP_CUPTI_ONLY_LEDGER,
+                                          .kind = block->kind,
+                                          .device = block->device,
+                                          .address = block->address,
+                                          .ledger_bytes = block->size};
+    if (!seen) {
+        add(&head->only_ledger, block->size);
+        name(self, &difference, "");
+        return;
+    }
+    seen->matched = true;
+    if (seen->bytes == block->size) {
+        add(&head->same, block->size);
+        return;
+    }
+    if (!differs(self, seen)) return;
+    add(&head->sizes, seen->bytes);
+    difference.state = SNAP_CUPTI_SIZES;
+    difference.bytes = seen->bytes;
+    name(self, &difference, seen_source(seen));
+}
+
+static void look_at(struct seen *seen, void *context) {
+    struct comparison *self = context;
+    struct snap_cupti *head = self->place->head;
+    if (!seen->kind) {
+        add(&head->others, seen->bytes);
+        return;
+    }
+    if (seen->matched || !differs(self, seen)) return;
+    struct snap_cupti_block difference = {.state = SNAP_CUPTI_ONLY_CUPTI,
+                                          .kind = seen->kind,
+                                          .device = seen->device,
+                                          .address = seen->address,
+                                          .bytes = seen->bytes};
+    add(&head->only_cupti, seen->bytes);
+    name(self, &difference, seen_source(seen));
+}
+
+static void forget_match(struct seen *seen, void *context) {
+    (void)context;
+    seen->matched = false;
+}
+
+uint64_t compare(const struct cupti_place *place, compare_blocks *blocks, uint64_t until_ns, bool again) {
+    struct snap_cupti *head = place->head;
+    struct comparison self = {.place = place, .until_ns = until_ns, .again = again};
+    head->same = head->only_cupti = head->only_ledger = head->sizes = head->others = (struct snap_cupti_sum){0};
+    memset(place->differences, 0, SNAP_CUPTI_BLOCKS * sizeof *place->differences);
+    seen_all(forget_match, NULL);
+    blocks(look_for, &self);
+    seen_all(look_at, &self);
+    return head->only_cupti.blocks + head->only_ledger.blocks + head->sizes.blocks;
+}

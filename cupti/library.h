@@ -1,0 +1,25 @@
+/* library.h — the CUPTI that belongs to the CUDA of this process.
+ * In: what is mapped. Out: its functions. Nothing is linked, and a CUPTI of another generation is not taken. */
+#ifndef MEMSTOW_CUPTI_LIBRARY_H
+#define MEMSTOW_CUPTI_LIBRARY_H
+
+#include <stdbool.h>
+
+#include "abi.h"
+
+#pragma GCC visibility push(hidden)
+
+#define F(name, parameters) int(*name) parameters;
+struct cupti {
+    CUPTI_FUNCTIONS
+    int (*cuptiActivityEnableAllocationSource)(uint8_t); /* NULL: older than that */
+    char path[4096];
+};
+#undef F
+
+/* False: there is none, or it is incomplete. It stays loaded. */
+bool library_open(struct cupti *cupti);
+
+#pragma GCC visibility pop
+
+#endif

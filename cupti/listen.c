@@ -1,0 +1,191 @@
+/* listen.c — libmemstow_cupti.so: what the driver calls when it begins, and what CUPTI calls.
+ * In: CUDA_INJECTION64_PATH names this library, and libmemstow.so is preloaded. Out: records of memory in seen.h's
+ * table; at the exit of the process the comparison, in the ledger. Takes CUPTI's one subscriber, or leaves it to whom
+ * has it; never prints, never exits, and has no memory but its own: buffers that are full are CUPTI's loss, and
+ * counted. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../preload/cupti.h"
+#include "compare.h"
+#include "library.h"
+#include "seen.h"
+
+enum { BUFFERS = 16, BUFFER_SIZE = 256 << 10 };
+
+static struct cupti cupti;
+static struct cupti_place place;
+static compare_blocks *ledger_blocks;
+static cupti_subscriber subscriber;
+static bool has_source;
+static pid_t process;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint8_t buffers[BUFFERS][BUFFER_SIZE] __attribute__((aligned(64)));
+static bool lent[BUFFERS];
+
+static void count(uint64_t *of, uint64_t n) { __atomic_fetch_add(of, n, __ATOMIC_RELAXED); }
+
+static void set_state(enum snap_cupti_state state) { __atomic_store_n(&place.head->state, state, __ATOMIC_RELEASE); }
+
+/* --- records --- */
+
+static void lend_buffer(uint8_t **buffer, size_t *size, size_t *records) {
+    *buffer = NULL;
+    *size = *records = 0;
+    for (size_t i = 0; i < BUFFERS && !*buffer; i++)
+        if (!__atomic_exchange_n(&lent[i], true, __ATOMIC_ACQUIRE)) *buffer = buffers[i];
+    if (*buffer) *size = BUFFER_SIZE;
+}
+
+static void take_back(const uint8_t *buffer) {
+    size_t i = (size_t)(buffer - buffers[0]) / BUFFER_SIZE;
+    if (i < BUFFERS) __atomic_store_n(&lent[i], false, __ATOMIC_RELEASE);
+}
+
+/* An older CUPTI says only from where the call came. */
+static const char *source_of(const struct cupti_memory *record) {
+    Dl_info info;
+    if (has_source && record->source) return record->source;
+    return record->pc && dladdr((void *)(uintptr_t)record->pc, &info) ? info.dli_fname : NULL;
+}
+
+static void read_record(const struct cupti_memory *record) {
+    if (record->kind != CUPTI_KIND_MEMORY2) return;
+    count(&place.head->records, 1);
+    if (!seen_record(record, source_of(record))) count(&place.head->unread, 1);
+}
+
+static void count_dropped(cupti_context context, uint32_t stream) {
+    size_t dropped = 0;
+    if (cupti.cuptiActivityGetNumDroppedRecords(context, stream, &dropped) == CUPTI_OK)
+        count(&place.head->dropped, dropped);
+}
+
+static void read_buffer(cupti_context context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid) {
+    void *record = NULL;
+    int error = errno;
+    (void)size;
+    pthread_mutex_lock(&lock);
+    while (valid && cupti.cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_OK) read_record(record);
+    pthread_mutex_unlock(&lock);
+    count_dropped(context, stream);
+    take_back(buffer);
+    errno = error;
+}
+
+static void context_ends(void *data, int domain, uint32_t id, const void *what) {
+    const struct cupti_resource *resource = what;
+    uint32_t number;
+    (void)data;
+    if (domain != CUPTI_DOMAIN_RESOURCE || id != CUPTI_CONTEXT_DESTROY_STARTING) return;
+    if (cupti.cuptiGetContextId(resource->context, &number) != CUPTI_OK) return;
+    pthread_mutex_lock(&lock);
+    seen_context_ended(number);
+    pthread_mutex_unlock(&lock);
+}
+
+/* --- the end --- */
+
+static uint64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static bool compare_once(bool again, uint64_t *differences) {
+    uint64_t until = now_ns();
+    if (cupti.cuptiActivityFlushAll(CUPTI_FLUSH_FORCED) != CUPTI_OK) return false;
+    pthread_mutex_lock(&lock);
+    *differences = compare(&place, ledger_blocks, until, again);
+    pthread_mutex_unlock(&lock);
+    place.head->compared_ns = until;
+    return true;
+}
+
+static void compare_now(void) {
+    uint64_t differences = 0;
+    if (!compare_once(false, &differences) || (differences && !compare_once(true, &differences))) return;
+    count_dropped(NULL, 0);
+    set_state(SNAP_CUPTI_COMPARED);
+}
+
+/* A forked child has neither CUDA nor this ledger. */
+static void at_exit(void) {
+    if (getpid() != process) return;
+    compare_now();
+    cupti.cuptiActivityDisable(CUPTI_KIND_MEMORY2);
+    cupti.cuptiUnsubscribe(subscriber);
+}
+
+/* --- the beginning --- */
+
+static bool refused(const char *call, int result) {
+    if (result == CUPTI_OK) return false;
+    place.head->result = (uint32_t)result;
+    strncpy(place.head->call, call, sizeof place.head->call - 1);
+    set_state(SNAP_CUPTI_REFUSED);
+    return true;
+}
+
+static void note_library(void) {
+    size_t length = strlen(cupti.path), room = sizeof place.head->library - 1;
+    const char *end = length > room ? cupti.path + length - room : cupti.path;
+    memcpy(place.head->library, end, strlen(end));
+}
+
+static bool find_cupti(void) {
+    if (!library_open(&cupti)) {
+        set_state(SNAP_CUPTI_NOT_FOUND);
+        return false;
+    }
+    note_library();
+    if (refused("cuptiGetVersion", cupti.cuptiGetVersion(&place.head->version))) return false;
+    if (place.head->version >= CUPTI_CUDA_12) return true;
+    set_state(SNAP_CUPTI_TOO_OLD);
+    return false;
+}
+
+static bool enable(void) {
+    if (refused("cuptiActivityRegisterCallbacks", cupti.cuptiActivityRegisterCallbacks(lend_buffer, read_buffer)))
+        return false;
+    if (cupti.cuptiActivityEnableAllocationSource)
+        has_source = cupti.cuptiActivityEnableAllocationSource(1) == CUPTI_OK;
+    int result = cupti.cuptiEnableCallback(1, subscriber, CUPTI_DOMAIN_RESOURCE, CUPTI_CONTEXT_DESTROY_STARTING);
+    return !refused("cuptiEnableCallback", result) &&
+           !refused("cuptiActivityEnable", cupti.cuptiActivityEnable(CUPTI_KIND_MEMORY2));
+}
+
+/* Who has the subscriber has CUPTI's buffers, too: they are asked for only behind it. */
+static void listen(void) {
+    if (refused("cuptiSubscribe", cupti.cuptiSubscribe(&subscriber, context_ends, NULL))) return;
+    if (!enable()) {
+        cupti.cuptiUnsubscribe(subscriber);
+        return;
+    }
+    process = getpid();
+    set_state(SNAP_CUPTI_LISTENING);
+    atexit(at_exit);
+}
+
+static void begin(void) {
+    int (*begin_in_ledger)(uint32_t, struct cupti_place *) =
+        (int (*)(uint32_t, struct cupti_place *))dlsym(RTLD_DEFAULT, "memstow_cupti_begin");
+    ledger_blocks = (compare_blocks *)dlsym(RTLD_DEFAULT, "memstow_cupti_blocks");
+    if (!begin_in_ledger || !ledger_blocks || begin_in_ledger(CUPTI_SEAM, &place) < 0) return;
+    if (find_cupti()) listen();
+}
+
+/* The driver calls it within cuInit. 1: the library may stay. */
+__attribute__((visibility("default"))) int InitializeInjection(void);
+int InitializeInjection(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    int error = errno;
+    pthread_once(&once, begin);
+    errno = error;
+    return 1;
+}

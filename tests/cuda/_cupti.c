@@ -1,0 +1,92 @@
+/* What a program does with CUDA that the comparison with CUPTI is tested with; the first argument says which. */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int cudaMalloc(void **, size_t);
+int cudaMallocManaged(void **, size_t, unsigned);
+int cudaMallocAsync(void **, size_t, void *);
+int cudaMallocHost(void **, size_t);
+int cudaFree(void *);
+int cudaFreeAsync(void *, void *);
+int cudaFreeHost(void *);
+int cudaDeviceReset(void);
+
+static void *device(size_t bytes) {
+    void *at;
+    if (cudaMalloc(&at, bytes)) abort();
+    return at;
+}
+
+/* Addresses come again and again, with other sizes. */
+static void *churn(void *from) {
+    void *at[40];
+    for (int round = 0; round < 20; round++) {
+        for (size_t i = 0; i < 40; i++)
+            if (i % 2 ? cudaMallocAsync(&at[i], 4096 + 512 * i * (size_t)round, NULL)
+                      : cudaMalloc(&at[i], 512 + i * 700))
+                abort();
+        for (size_t i = 0; i < 40; i++)
+            if (i % 2 ? cudaFreeAsync(at[i], NULL) : cudaFree(at[i])) abort();
+    }
+    return from;
+}
+
+static void equal(void) {
+    void *at;
+    pthread_t threads[3];
+    device(100), device(3 << 20);
+    if (cudaMallocManaged(&at, 5 << 20, 1) || cudaMallocAsync(&at, 7 << 20, NULL) || cudaMallocHost(&at, 1 << 20))
+        abort();
+    for (int i = 0; i < 3; i++) pthread_create(&threads[i], NULL, churn, NULL);
+    for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
+}
+
+static void unseen(void) {
+    void *library = dlopen("./libunseen.so", RTLD_NOW);
+    int (*take)(size_t, int) = library ? (int (*)(size_t, int))dlsym(library, "take") : NULL;
+    device(1 << 20);
+    if (!take || take(2 << 20, 1) || take(3 << 20, 1) || take(4 << 20, 0)) abort();
+}
+
+static void reset(void) {
+    device(1 << 20);
+    if (cudaDeviceReset()) abort();
+    device(2 << 20);
+}
+
+static void forks(void) {
+    device(1 << 20);
+    if (fork() == 0) exit(0);
+}
+
+/* Until CUDA is over. */
+static void *go_on(void *from) {
+    void *at;
+    while (!cudaMalloc(&at, 1 << 16)) cudaFree(at);
+    for (;;) pause();
+    return from;
+}
+
+static void others(void) {
+    pthread_t thread;
+    device(1 << 20);
+    pthread_create(&thread, NULL, go_on, NULL);
+    usleep(20000);
+}
+
+int main(int count, char **words) {
+    const char *what = count > 1 ? words[1] : "";
+    if (strcmp(what, "equal") == 0) equal();
+    if (strcmp(what, "unseen") == 0) unseen();
+    if (strcmp(what, "reset") == 0) reset();
+    if (strcmp(what, "forks") == 0) forks();
+    if (strcmp(what, "others") == 0) others();
+    if (strcmp(what, "killed") == 0) device(1 << 20), _exit(3);
+    if (strcmp(what, "none") != 0) puts("done");
+    return 0;
+}

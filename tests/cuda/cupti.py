@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+# The comparison with CUPTI, over the simulated driver and a simulated CUPTI (test doubles): what both see, what only one of
+# them sees and whose it is, and one line where there is nothing to compare.
+# needs: cc
+import os, pathlib
+
+import support, _simulated
+
+UNSEEN = """
+#include <dlfcn.h>
+#include <stddef.h>
+int take(size_t bytes, int keep);
+int take(size_t bytes, int keep) { /* no symbol of CUDA, no resolver: the driver's inner address */
+    void *(*inner)(const char *) = (void *(*)(const char *))dlsym(dlopen("libcuda.so.1", RTLD_NOW), "sim_inner_entry");
+    unsigned long long at;
+    int (*allocate)(unsigned long long *, size_t) = (int (*)(unsigned long long *, size_t))inner("cuMemAlloc");
+    int (*release)(unsigned long long) = (int (*)(unsigned long long))inner("cuMemFree");
+    return allocate(&at, bytes) || (!keep && release(at));
+}
+"""
+MB = 1 << 20
+(support.HERE / "unseen.c").write_text(UNSEEN)
+support.run("cc", "-g", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", "libunseen.so", "unseen.c")
+PROGRAMS = {g: _simulated.program(pathlib.Path(__file__).with_name("_cupti.c"), _simulated.LIBRARIES / "libcuda.so.1",
+                                  _simulated.LIBRARIES / f"{g}/libcudart.so.{g}", name=f"program{g}") for g in (12, 13)}
+
+
+def verify(case, generation=13, status=0, file="out.mst", **environment):
+    """What the report has of CUPTI, and the summary's line of it."""
+    done = support.memstow("run", "--verify-with-cupti", "-o", file, "--", PROGRAMS[generation], case, status=status,
+                           env=_simulated.environment(generation, **environment))
+    assert done.stdout == ("" if status or case == "none" else "done\n"), done.stdout
+    line = " ".join(done.stderr.split("  CUPTI ", 1)[1].split("\n  next")[0].split("\n  lost")[0].split())
+    cuda = support.report(file)["cuda"]
+    return cuda and cuda["cupti"], line
+
+
+def sums(cupti):
+    return {name: (cupti[name]["blocks"], cupti[name]["bytes"]) for name in ("same", "only_cupti", "only_ledger", "other_size")}
+
+
+for generation in (12, 13):
+    cupti, line = verify("equal", generation)
+    assert cupti["state"] == "compared" and not cupti["differences"], cupti
+    assert sums(cupti)["same"] == (5, 100 + 16 * MB), cupti
+    assert cupti["version"] == {12: 19, 13: 130000}[generation] and cupti["library"].endswith(f"/libcupti.so.{generation}")
+    assert cupti["records"] == 5 + 3 * 20 * 80 and not cupti["dropped_records"] + cupti["unread_records"], cupti
+    assert line.startswith("agrees with the ledger: 5 blocks, 16.0 MiB"), line
+
+    cupti, line = verify("unseen", generation)
+    assert sums(cupti) == {"same": (1, MB), "only_cupti": (2, 5 * MB), "only_ledger": (0, 0), "other_size": (0, 0)}, cupti
+    assert [s["source"].rsplit("/", 1)[-1] for s in cupti["sources"]] == ["libunseen.so"], cupti["sources"]
+    assert sorted(d["cupti_bytes"] for d in cupti["differences"]) == [2 * MB, 3 * MB]
+    assert "2 blocks, 5.0 MiB that only CUPTI saw: 5.0 MiB from libunseen.so" in line, line
+    assert "from" in (text := support.memstow("report", "out.mst").stdout) and "libunseen.so" in text, text
+
+cupti, line = verify("unseen", 12, SIMCUPTI_SOURCE="1", SIMCUPTI_VERSION="26")
+assert cupti["sources"][0]["source"].endswith("libunseen.so"), cupti
+cupti, line = verify("reset")
+assert sums(cupti)["same"] == (1, 2 * MB) and not cupti["differences"], cupti
+cupti, line = verify("others")
+assert cupti["state"] == "compared" and not cupti["differences"] and sums(cupti)["same"][0] >= 1, cupti
+cupti, line = verify("forks")
+assert sums(cupti)["same"] == (1, MB) and not cupti["differences"], cupti
+
+cupti, line = verify("equal", SIMCUPTI_DROP="2")
+assert cupti["dropped_records"] == 2 and sums(cupti)["only_ledger"] == (2, 100 + 3 * MB), cupti
+assert "2 blocks, 3.0 MiB that CUPTI did not see" in line and "2 of CUPTI's records were lost" in line, line
+
+for environment, state, said in (
+        ({"SIMCUPTI_SUBSCRIBE": "39"}, "refused", "not compared: cuptiSubscribe returned 39: another profiler has CUPTI"),
+        ({"SIMCUPTI_SUBSCRIBE": "999"}, "refused", "not compared: cuptiSubscribe returned 999: there is no driver"),
+        ({"SIMCUPTI_ENABLE": "35"}, "refused", "not compared: cuptiActivityEnable returned 35"),
+        ({"SIMCUPTI_VERSION": "17"}, "too old", "not compared: CUPTI's version is 17")):
+    cupti, line = verify("equal", **environment)
+    assert cupti["state"] == state and line.startswith(said), (cupti, line)
+cupti, line = verify("killed", status=3)
+assert cupti["state"] == "listening" and line == "not compared: the program has not come to its exit handlers", line
+cupti, line = verify("none")
+assert cupti is None and line.startswith("not compared: CUDA did not begin"), line
+cupti, line = verify("equal", CUDA_INJECTION64_PATH="/somebody/else.so")
+assert cupti is None and "names another library already" in line, line
+
+# A snapshot has it, too. Without the option nothing of it is there. And no CUPTI: said.
+verify("unseen")
+support.track(PROGRAMS[13], "equal", env=_simulated.environment(13), file="plain.mst")
+assert support.report("plain.mst")["cuda"]["cupti"] is None
+bare = support.HERE / "bare"
+bare.mkdir()
+for name in ("libcuda.so.1", "13/libcudart.so.13"):
+    (bare / pathlib.Path(name).name).write_bytes((_simulated.LIBRARIES / name).read_bytes())
+done = support.memstow("run", "--verify-with-cupti", "-o", "bare.mst", "--", PROGRAMS[13], "equal",
+                       env={**os.environ, "LD_LIBRARY_PATH": str(bare)})
+assert "not compared: no libcupti.so was found" in " ".join(done.stderr.split()), done.stderr
+print("compared with the simulated CUPTI of 12 and 13")

@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+# PyPI's CUPTI of CUDA 12 and 13 on a machine without a driver: under memstow it answers as without it, and libmemstow_cupti.so
+# takes its answer for what it is.
+# needs: pip:nvidia-cuda-cupti>=13,<14 pip:nvidia-cuda-cupti-cu12
+import importlib.util, pathlib, sys
+
+import support
+
+CLIENT = """
+import ctypes, sys
+library = ctypes.CDLL(sys.argv[1])
+version, handle = ctypes.c_uint32(), ctypes.c_void_p()
+callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint32, ctypes.c_void_p)(lambda *of: None)
+print(library.cuptiGetVersion(ctypes.byref(version)), version.value)
+print(library.cuptiSubscribe(ctypes.byref(handle), callback, None))
+print(library.cuptiActivityEnable(49))
+print(library.cuptiActivityFlushAll(1))
+"""
+INJECTED = """
+import ctypes, sys
+cupti = ctypes.CDLL(sys.argv[1])
+print(ctypes.CDLL(sys.argv[2]).InitializeInjection())
+"""
+
+spec = importlib.util.find_spec("nvidia")
+found = [library for folder in (spec.submodule_search_locations if spec else [])
+         for library in sorted(pathlib.Path(folder).glob("**/libcupti.so.1[23]"))]
+if not found:
+    support.skip("no CUPTI is installed")
+for library in found:
+    alone = support.run(sys.executable, "-c", CLIENT, library).stdout
+    version_result, version, subscribe_result = map(int, alone.split()[:3])
+    if subscribe_result == 0:
+        support.skip("there is a CUDA driver here: tests/gpu has the rest")
+    tracked = support.track(sys.executable, "-c", CLIENT, library).stdout
+    assert tracked == alone, f"{library.name}\nalone:\n{alone}\nunder memstow:\n{tracked}"
+    done = support.track(sys.executable, "-c", INJECTED, library, support.BUILD / "libmemstow_cupti.so")
+    assert done.stdout == "1\n", done.stdout
+    cupti = support.report()["cuda"]["cupti"]
+    wanted = ("cuptiGetVersion", version_result) if version_result else ("cuptiSubscribe", subscribe_result)
+    assert cupti["state"] == "refused" and (cupti["failed_call"], cupti["result"]) == wanted, (cupti, alone)
+    assert cupti["version"] == version, cupti
+    assert pathlib.Path(cupti["library"]).name == library.name, cupti["library"]
+    print(library.name, "answers as without memstow:", " ".join(alone.split()))

@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+# What cupti/abi.h says of CUPTI in our own words is what NVIDIA's headers of CUDA 12 and 13 say.
+# needs: cc pip:nvidia-cuda-cupti>=13,<14 pip:nvidia-cuda-cupti-cu12 pip:nvidia-cuda-runtime>=13,<14 pip:nvidia-cuda-runtime-cu12
+import importlib.util, pathlib
+
+import support
+
+PROGRAM = """
+#include <stddef.h>
+#include <cuda.h>
+#include <cupti.h>
+#include "abi.h"
+#define SAME(type, theirs, ours) \\
+    _Static_assert(offsetof(type, theirs) == offsetof(struct cupti_memory, ours), #ours); \\
+    _Static_assert(sizeof((type *)0)->theirs == sizeof((struct cupti_memory *)0)->ours, #ours);
+#define MEMORY(type) \\
+    SAME(type, kind, kind) SAME(type, memoryOperationType, operation) SAME(type, memoryKind, memory_kind) \\
+    SAME(type, address, address) SAME(type, bytes, bytes) SAME(type, timestamp, timestamp) SAME(type, PC, pc) \\
+    SAME(type, processId, process) SAME(type, deviceId, device) SAME(type, contextId, context) \\
+    SAME(type, streamId, stream) SAME(type, name, name) SAME(type, isAsync, is_async)
+MEMORY(CUpti_ActivityMemory3)
+MEMORY(CUpti_ActivityMemory4)
+SAME(CUpti_ActivityMemory4, source, source)
+_Static_assert(offsetof(CUpti_ResourceData, context) == offsetof(struct cupti_resource, context), "resource");
+#define NUMBER(theirs, ours) _Static_assert((int)(theirs) == (int)(ours), #ours);
+NUMBER(CUPTI_SUCCESS, CUPTI_OK)
+NUMBER(CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED, CUPTI_ANOTHER_SUBSCRIBER)
+NUMBER(CUPTI_ERROR_UNKNOWN, CUPTI_NO_REASON)
+NUMBER(CUPTI_ACTIVITY_KIND_MEMORY2, CUPTI_KIND_MEMORY2)
+NUMBER(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED, CUPTI_FLUSH_FORCED)
+NUMBER(CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION, CUPTI_ALLOCATION)
+NUMBER(CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE, CUPTI_RELEASE)
+NUMBER(CUPTI_ACTIVITY_MEMORY_KIND_PINNED, CUPTI_MEMORY_PINNED)
+NUMBER(CUPTI_ACTIVITY_MEMORY_KIND_DEVICE, CUPTI_MEMORY_DEVICE)
+NUMBER(CUPTI_ACTIVITY_MEMORY_KIND_ARRAY, CUPTI_MEMORY_ARRAY)
+NUMBER(CUPTI_ACTIVITY_MEMORY_KIND_MANAGED, CUPTI_MEMORY_MANAGED)
+NUMBER(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_DOMAIN_RESOURCE)
+NUMBER(CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING, CUPTI_CONTEXT_DESTROY_STARTING)
+"""
+# Lies in the package of the compiler, of which nothing else is needed.
+HOST_DEFINES = """
+#define __device_builtin__
+#define __device_builtin_texture_type__
+#define __device_builtin_surface_type__
+#define __cudart_builtin__
+#define __builtin_align__(n) __attribute__((aligned(n)))
+#define __align__(n) __attribute__((aligned(n)))
+#define __host__
+#define __device__
+#define CUDARTAPI
+"""
+
+spec = importlib.util.find_spec("nvidia")
+folders = [pathlib.Path(f) for f in (spec.submodule_search_locations if spec else [])]
+generations = [[folder / "cu13/include"] for folder in folders] + \
+              [[folder / "cuda_cupti/include", folder / "cuda_runtime/include"] for folder in folders]
+checked = 0
+(support.HERE / "layout.c").write_text(PROGRAM)
+(support.HERE / "crt").mkdir()
+(support.HERE / "crt/host_defines.h").write_text(HOST_DEFINES)
+for includes in generations:
+    if not (includes[0] / "cupti.h").exists() or not (includes[-1] / "cuda.h").exists():
+        continue
+    support.run("cc", "-std=gnu11", "-fsyntax-only", f"-I{support.ROOT / 'cupti'}", *(f"-I{i}" for i in includes), "-I.", "layout.c")
+    checked += 1
+if not checked:
+    support.skip("no headers of CUPTI are installed")
+print(f"the headers of {checked} generations agree")

@@ -1,0 +1,232 @@
+/* cupti.c — a simulated CUPTI, a test double: records of the simulated driver's memory, as far as libmemstow_cupti.so
+ * asks for them. In: the calls that the driver tells of. Out: buffers of records, those of a thread in order, threads
+ * mixed up. The layout of the records is that of CUPTI 12.9 or 13, of CUDA 12 without the source of an allocation
+ * (SIMCUPTI_SOURCE=1 gives it): the program counter is there instead.
+ *
+ * Environment:
+ *   SIMCUPTI_SUBSCRIBE=N   cuptiSubscribe returns N
+ *   SIMCUPTI_ENABLE=N      cuptiActivityEnable returns N
+ *   SIMCUPTI_VERSION=N     what cuptiGetVersion says
+ *   SIMCUPTI_DROP=N        the first N records are dropped
+ *   SIMCUPTI_SOURCE=1      records of CUDA 12 have the source, too
+ */
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../cupti/abi.h"
+#include "simcuda.h"
+
+#define EXPORTED __attribute__((visibility("default")))
+
+enum { LANES = 2, PATHS = 64, INVALID_PARAMETER = 1, END = 12 };
+
+static cupti_buffer_requested *ask;
+static cupti_buffer_completed *give;
+static cupti_callback *callback;
+static bool subscribed, wants_source;
+static size_t dropped, to_drop;
+static uint64_t clock_ns;
+static struct lane {
+    uint8_t *buffer;
+    size_t size, used;
+} lanes[LANES]; /* buffers that are handed over in the other order than they began */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static long setting(const char *name, long otherwise) {
+    const char *value = getenv(name);
+    return value && *value ? atol(value) : otherwise;
+}
+
+/* --- who called --- */
+
+static bool is_between(const char *path) {
+    return strstr(path, "/libcuda.so") || strstr(path, "/libcudart.so") || strstr(path, "/libcupti.so") ||
+           strstr(path, "/libmemstow");
+}
+
+static const char *caller(uint64_t *pc) {
+    void *frames[32];
+    Dl_info info;
+    int count = backtrace(frames, 32);
+    for (int i = 1; i < count; i++)
+        if (dladdr(frames[i], &info) && info.dli_fname && !is_between(info.dli_fname)) {
+            *pc = (uint64_t)(uintptr_t)frames[i];
+            return info.dli_fname;
+        }
+    return NULL;
+}
+
+/* --- records --- */
+
+static const struct {
+    const char *name;
+    uint32_t operation, kind;
+    bool async;
+} calls[] = {{"cuMemAlloc_v2", CUPTI_ALLOCATION, CUPTI_MEMORY_DEVICE, false},
+             {"cuMemAllocPitch_v2", CUPTI_ALLOCATION, CUPTI_MEMORY_DEVICE, false},
+             {"cuMemAllocManaged", CUPTI_ALLOCATION, CUPTI_MEMORY_MANAGED, false},
+             {"cuMemAllocAsync", CUPTI_ALLOCATION, CUPTI_MEMORY_DEVICE, true},
+             {"cuMemAllocAsync_ptsz", CUPTI_ALLOCATION, CUPTI_MEMORY_DEVICE, true},
+             {"cuMemAllocFromPoolAsync", CUPTI_ALLOCATION, CUPTI_MEMORY_DEVICE, true},
+             {"cuMemAllocFromPoolAsync_ptsz", CUPTI_ALLOCATION, CUPTI_MEMORY_DEVICE, true},
+             {"cuMemAllocHost_v2", CUPTI_ALLOCATION, CUPTI_MEMORY_PINNED, false},
+             {"cuMemHostAlloc", CUPTI_ALLOCATION, CUPTI_MEMORY_PINNED, false},
+             {"cuArrayCreate_v2", CUPTI_ALLOCATION, CUPTI_MEMORY_ARRAY, false},
+             {"cuArray3DCreate_v2", CUPTI_ALLOCATION, CUPTI_MEMORY_ARRAY, false},
+             {"cuMemFree_v2", CUPTI_RELEASE, CUPTI_MEMORY_DEVICE, false},
+             {"cuMemFreeAsync", CUPTI_RELEASE, CUPTI_MEMORY_DEVICE, true},
+             {"cuMemFreeAsync_ptsz", CUPTI_RELEASE, CUPTI_MEMORY_DEVICE, true},
+             {"cuMemFreeHost", CUPTI_RELEASE, CUPTI_MEMORY_PINNED, false},
+             {"cuArrayDestroy", CUPTI_RELEASE, CUPTI_MEMORY_ARRAY, false}};
+
+static void hand_over(struct lane *lane) {
+    if (lane->buffer) give(NULL, 0, lane->buffer, lane->size, lane->used);
+    *lane = (struct lane){0};
+}
+
+static void put(const struct cupti_memory *record) {
+    static size_t turn;
+    struct lane *lane = &lanes[turn++ / 3 % LANES];
+    size_t records = 0;
+    if (lane->buffer && lane->size - lane->used < sizeof *record) hand_over(lane);
+    if (!lane->buffer) ask(&lane->buffer, &lane->size, &records);
+    if (!lane->buffer || to_drop) {
+        dropped++;
+        if (to_drop) to_drop--;
+        return;
+    }
+    memcpy(lane->buffer + lane->used, record, sizeof *record);
+    lane->used += sizeof *record;
+}
+
+static void observe_call(const struct sim_event_of_memory *event, size_t i) {
+    struct cupti_memory record = {.kind = CUPTI_KIND_MEMORY2,
+                                  .operation = calls[i].operation,
+                                  .memory_kind = calls[i].kind,
+                                  .address = event->address,
+                                  .bytes = event->bytes,
+                                  .process = (uint32_t)getpid(),
+                                  .device = (uint32_t)event->device,
+                                  .context = (uint32_t)event->context,
+                                  .is_async = calls[i].async};
+    const char *source = caller(&record.pc);
+    record.source = wants_source ? source : (const char *)8; /* what is behind an older record is none of its own */
+    pthread_mutex_lock(&lock);
+    record.timestamp = ++clock_ns;
+    put(&record);
+    pthread_mutex_unlock(&lock);
+}
+
+static void observe(const struct sim_event_of_memory *event) {
+    if (strcmp(event->name, "context") == 0) {
+        struct cupti_resource resource = {.context = (void *)(uintptr_t)event->context};
+        callback(NULL, CUPTI_DOMAIN_RESOURCE, CUPTI_CONTEXT_DESTROY_STARTING, &resource);
+        return;
+    }
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        if (strcmp(event->name, calls[i].name) == 0) observe_call(event, i);
+}
+
+/* --- CUPTI's functions, as abi.h has them --- */
+
+#define F(name, parameters) EXPORTED int name parameters;
+CUPTI_FUNCTIONS
+F(cuptiActivityEnableAllocationSource, (uint8_t))
+#undef F
+
+int cuptiGetVersion(uint32_t *version) {
+    *version = (uint32_t)setting("SIMCUPTI_VERSION", SIMCUDA_RUNTIME < 13000 ? CUPTI_CUDA_12 : CUPTI_CUDA_13);
+    return CUPTI_OK;
+}
+
+int cuptiSubscribe(cupti_subscriber *out, cupti_callback *call, void *data) {
+    int wanted = (int)setting("SIMCUPTI_SUBSCRIBE", CUPTI_OK);
+    (void)data;
+    if (wanted) return wanted;
+    if (subscribed) return CUPTI_ANOTHER_SUBSCRIBER;
+    subscribed = true;
+    callback = call;
+    *out = &subscribed;
+    to_drop = (size_t)setting("SIMCUPTI_DROP", 0);
+    return CUPTI_OK;
+}
+
+static void tell(sim_observer *call) {
+    void (*set)(sim_observer *) = (void (*)(sim_observer *))dlsym(RTLD_DEFAULT, "sim_observe");
+    if (!set) { /* a driver that was opened with RTLD_LOCAL */
+        void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+        set = driver ? (void (*)(sim_observer *))dlsym(driver, "sim_observe") : NULL;
+    }
+    if (set) set(call);
+}
+
+int cuptiUnsubscribe(cupti_subscriber subscriber) {
+    if (subscriber != &subscribed || !subscribed) return INVALID_PARAMETER;
+    tell(NULL);
+    subscribed = false;
+    return CUPTI_OK;
+}
+
+int cuptiEnableCallback(uint32_t enable, cupti_subscriber subscriber, int domain, uint32_t id) {
+    (void)enable;
+    return subscriber == &subscribed && domain == CUPTI_DOMAIN_RESOURCE && id == CUPTI_CONTEXT_DESTROY_STARTING
+               ? CUPTI_OK
+               : INVALID_PARAMETER;
+}
+
+int cuptiGetContextId(cupti_context context, uint32_t *out) {
+    *out = (uint32_t)(uintptr_t)context;
+    return CUPTI_OK;
+}
+
+int cuptiActivityRegisterCallbacks(cupti_buffer_requested *requested, cupti_buffer_completed *completed) {
+    ask = requested;
+    give = completed;
+    return CUPTI_OK;
+}
+
+int cuptiActivityEnable(int kind) {
+    int wanted = (int)setting("SIMCUPTI_ENABLE", CUPTI_OK);
+    if (wanted || kind != CUPTI_KIND_MEMORY2) return wanted ? wanted : INVALID_PARAMETER;
+    tell(observe);
+    return CUPTI_OK;
+}
+
+int cuptiActivityDisable(int kind) {
+    (void)kind;
+    tell(NULL);
+    return CUPTI_OK;
+}
+
+int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, void **record) {
+    uint8_t *next = *record ? (uint8_t *)*record + sizeof(struct cupti_memory) : buffer;
+    if (next + sizeof(struct cupti_memory) > buffer + valid) return END;
+    *record = next;
+    return CUPTI_OK;
+}
+
+int cuptiActivityGetNumDroppedRecords(cupti_context context, uint32_t stream, size_t *out) {
+    (void)context, (void)stream;
+    *out = dropped;
+    dropped = 0;
+    return CUPTI_OK;
+}
+
+int cuptiActivityFlushAll(uint32_t flag) {
+    (void)flag;
+    pthread_mutex_lock(&lock);
+    for (int i = LANES - 1; i >= 0; i--) hand_over(&lanes[i]);
+    pthread_mutex_unlock(&lock);
+    return CUPTI_OK;
+}
+
+int cuptiActivityEnableAllocationSource(uint8_t enable) {
+    if (SIMCUDA_RUNTIME < 13000 && !setting("SIMCUPTI_SOURCE", 0)) return INVALID_PARAMETER;
+    wants_source = enable != 0;
+    return CUPTI_OK;
+}
