@@ -50,6 +50,7 @@ static void look_for(const struct snap_cuda_block *block, void *context) {
     }
     seen->matched = true;
     if (seen->bytes == block->size) {
+        seen->suspect = false;
         add(&head->same, block->size);
         return;
     }

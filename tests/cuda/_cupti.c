@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 int cudaMalloc(void **, size_t);
@@ -54,14 +55,17 @@ static void unseen(void) {
 }
 
 static void reset(void) {
-    device(1 << 20);
+    device(1 << 20), device(3 << 20); /* at one of the addresses nothing comes afterwards */
     if (cudaDeviceReset()) abort();
     device(2 << 20);
 }
 
+/* What the child does at its exit is nothing of the parent's, which has none. */
 static void forks(void) {
     device(1 << 20);
     if (fork() == 0) exit(0);
+    wait(NULL);
+    _exit(3);
 }
 
 /* Until CUDA is over. */
