@@ -81,8 +81,7 @@ assert cupti is None and line.startswith("not compared: CUDA did not begin"), li
 cupti, line = verify("equal", CUDA_INJECTION64_PATH="/somebody/else.so")
 assert cupti is None and "names another library already" in line, line
 
-# A snapshot has it, too. Without the option nothing of it is there. And no CUPTI: said.
-verify("unseen")
+# Without the option nothing of it is there. And no CUPTI: said.
 support.track(PROGRAMS[13], "equal", env=_simulated.environment(13), file="plain.mst")
 assert support.report("plain.mst")["cuda"]["cupti"] is None
 bare = support.HERE / "bare"
