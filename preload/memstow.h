@@ -70,8 +70,8 @@ struct memstow_figures {
     uint64_t resident_bytes; /* of what can be stowed: blocks and ranges of whole pages; UINT64_MAX: cannot be told */
     uint64_t stowed_bytes;   /* content elsewhere, address still there */
     uint64_t movable_bytes;  /* what memstow_stow would look at */
-    /* since 1.3: of stowed_bytes, what was in a device's memory. It does not come back by use, which breaks the device's
-     * context: memstow_restore must have brought it back before. */
+    /* since 1.3: of stowed_bytes, what was in a device's memory. It does not come back by use, which breaks the
+     * device's context: memstow_restore must have brought it back before. */
     uint64_t device_stowed_bytes;
 };
 
@@ -105,9 +105,9 @@ int32_t memstow_scope_save(struct memstow_scopes *out);
 
 /* `length` bytes at `start` are the model's or custom's from now on: a block, or part of one, or of a mapping of the
  * program. `start` is that of a block, or lies in a block of at least 64 KiB or in a mapping. The stack, node and run
- * of the block stay what they were; each byte is counted once. What can be moved of it are the whole pages, in a block of
- * at least 64 KiB or in a mapping. The caller sees to it that nobody frees the block
- * meanwhile. -ENXIO: it is no such memory. */
+ * of the block stay what they were; each byte is counted once. What can be moved of it are the whole pages, in a block
+ * of at least 64 KiB or in a mapping. The caller sees to it that nobody frees the block meanwhile. -ENXIO: it is no
+ * such memory. */
 int32_t memstow_assign(uint32_t owner, const void *start, uint64_t length);
 
 /* The same with no owner. */

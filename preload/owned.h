@@ -11,10 +11,10 @@
 
 struct owned {
     uint64_t live_bytes, live_blocks, allocated_bytes;
-    uint64_t mapped_bytes;                /* of live_bytes */
-    uint64_t cuda_bytes;                  /* of devices, beside them */
-    uint64_t movable_bytes, stowed_bytes; /* whole pages of large blocks and of mappings, and what a device's memory holds */
-    uint64_t device_stowed_bytes;         /* of them, what was in a device's memory */
+    uint64_t mapped_bytes;  /* of live_bytes */
+    uint64_t cuda_bytes;    /* of devices, beside them */
+    uint64_t movable_bytes; /* whole pages of large blocks and of mappings, and what a device's memory holds */
+    uint64_t stowed_bytes, device_stowed_bytes; /* of them; of those, what was in a device's memory */
 };
 
 /* Of owners 0 to `count` - 1: 0 is what is nobody's. Of adopted ones who adopted them has it. NULL: no memory. */

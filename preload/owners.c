@@ -387,7 +387,8 @@ static struct owner_state state_of(uint32_t id, struct owner *owner, const struc
 }
 
 static bool is_listed(const struct owner *owner, const struct owned *has) {
-    return may_own(owner) && !owner->adopted_by && (owner->state == SNAP_OWNER_LIVE || has->live_bytes || has->cuda_bytes);
+    return may_own(owner) && !owner->adopted_by &&
+           (owner->state == SNAP_OWNER_LIVE || has->live_bytes || has->cuda_bytes);
 }
 
 uint32_t owners_list(struct owner_state *out, uint32_t room) {

@@ -461,7 +461,7 @@ struct snap_cuda_device {
     int64_t live;       /* [live] bytes in the ledger */
     uint64_t peak;      /* [live] */
     uint64_t figures_ns, total, available;
-    int64_t figures_live; /* `live` then, without what had been moved out */
+    int64_t figures_live;                /* `live` then, without what had been moved out */
     uint64_t pool_reserved, pool_used;   /* of the pool that it allocates from by default */
     uint64_t graph_reserved, graph_used; /* of its graphs */
     char name[64];

@@ -1,6 +1,6 @@
 /* birth_stacks.h — the stacks that descriptors were opened at, threads started, and shared memory mapped.
- * In: records of a ledger, with sites. Out: the image's births, with nodes, as totals have them. A site at which nothing
- * was allocated has no total, and so is lent one while stacks are read. */
+ * In: records of a ledger, with sites. Out: the image's births, with nodes, as totals have them. A site at which
+ * nothing was allocated has no total, and so is lent one while stacks are read. */
 #ifndef MEMSTOW_BIRTH_STACKS_H
 #define MEMSTOW_BIRTH_STACKS_H
 

@@ -11,7 +11,8 @@
 
 enum { CHAIN_MOST = 4096 };
 
-/* What was our child before the program started (of a shell that became us): by the tick alone they are not told apart. */
+/* What was our child before the program started (of a shell that became us): by the tick alone they are not told apart.
+ */
 static struct proc_table brought_along;
 
 static void keep_children(struct proc_table *table) {

@@ -37,8 +37,8 @@ struct family {
     uint64_t looked_ns;
 };
 
-/* From now on who is left behind by a child is given to this process. Before the program starts: who is our child by then
- * is none of a family. */
+/* From now on who is left behind by a child is given to this process. Before the program starts: who is our child by
+ * then is none of a family. */
 bool family_adopt(void);
 void family_begin(struct family *family, pid_t main);
 void family_end(struct family *family);

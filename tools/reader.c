@@ -345,7 +345,8 @@ static int load_stacks(struct reader *reader) {
 
 static int load_tables(struct reader *reader) {
     size_t strings;
-    if (load_births(reader) < 0 || cuda_image_lend(reader) < 0 || birth_stacks_lend(reader) < 0 || load_stacks(reader) < 0)
+    if (load_births(reader) < 0 || cuda_image_lend(reader) < 0 || birth_stacks_lend(reader) < 0 ||
+        load_stacks(reader) < 0)
         return -1;
     birth_stacks_take_back(reader);
     if (cuda_image_load(reader) < 0 || cupti_image_load(reader) < 0) return -1;
