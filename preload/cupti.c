@@ -6,6 +6,7 @@
 
 #include "cuda_blocks.h"
 #include "ledger.h"
+#include "stow_cuda.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -16,9 +17,10 @@ EXPORTED int memstow_cupti_begin(uint32_t seam, struct cupti_place *out) {
     return out->head && out->differences ? 0 : -ENOMEM;
 }
 
-/* What CUPTI has records of, with the same addresses. */
+/* What CUPTI has records of, with the same addresses: not what is served from physical memory. */
 static bool is_compared(enum cuda_space space, const struct snap_cuda_block *block) {
-    if (space != CUDA_ADDRESS) return false;
+    struct stow_cuda_found served;
+    if (space != CUDA_ADDRESS || stow_cuda_find(block->address, &served)) return false;
     return block->kind == SNAP_CUDA_DEVICE_MEMORY || block->kind == SNAP_CUDA_POOL_MEMORY ||
            block->kind == SNAP_CUDA_MANAGED || block->kind == SNAP_CUDA_PINNED;
 }

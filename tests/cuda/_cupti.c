@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "memstow.h"
+
 int cudaMalloc(void **, size_t);
 int cudaMallocManaged(void **, size_t, unsigned);
 int cudaMallocAsync(void **, size_t, void *);
@@ -83,6 +85,14 @@ static void others(void) {
     usleep(20000);
 }
 
+static void served(void) {
+    __typeof__(&memstow_owner_open) owner_open = dlsym(RTLD_DEFAULT, "memstow_owner_open");
+    __typeof__(&memstow_scope_enter) scope_enter = dlsym(RTLD_DEFAULT, "memstow_scope_enter");
+    device(1 << 20);
+    if (!owner_open || !scope_enter || scope_enter((uint32_t)owner_open(MEMSTOW_MODEL, "unet", "", 1, 0))) abort();
+    device(8 << 20);
+}
+
 int main(int count, char **words) {
     const char *what = count > 1 ? words[1] : "";
     if (strcmp(what, "equal") == 0) equal();
@@ -90,6 +100,7 @@ int main(int count, char **words) {
     if (strcmp(what, "reset") == 0) reset();
     if (strcmp(what, "forks") == 0) forks();
     if (strcmp(what, "others") == 0) others();
+    if (strcmp(what, "served") == 0) served();
     if (strcmp(what, "killed") == 0) device(1 << 20), _exit(3);
     if (strcmp(what, "none") != 0) puts("done");
     return 0;

@@ -58,6 +58,9 @@ cupti, line = verify("unseen", 12, SIMCUPTI_SOURCE="1", SIMCUPTI_VERSION="26")
 assert cupti["sources"][0]["source"].endswith("libunseen.so"), cupti
 cupti, line = verify("reset")
 assert sums(cupti)["same"] == (1, 2 * MB) and not cupti["differences"], cupti
+cupti, line = verify("served", MEMSTOW_CUDA_MOVES="2M")
+assert sums(cupti)["same"] == (1, MB) and not cupti["differences"], cupti
+assert sums(verify("served")[0])["same"] == (2, 9 * MB)
 cupti, line = verify("others")
 assert cupti["state"] == "compared" and not cupti["differences"] and sums(cupti)["same"][0] >= 1, cupti
 cupti, line = verify("forks", status=3)
