@@ -6,15 +6,10 @@ import support
 
 
 def load():
-    import torch
+    import torchvision_operators # which takes PyTorch along
     sys.argv[1:] = []
     sys.path.insert(0, str(support.COMFYUI))
-    library = torch.library.Library("torchvision", "DEF")
-    try:
-        library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    except RuntimeError: # torchvision's compiled part loads here
-        pass
+    torchvision_operators.ensure()
     from comfy.cli_args import args
     web = support.HERE / "web"
     web.mkdir(exist_ok=True)

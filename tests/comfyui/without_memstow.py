@@ -23,14 +23,15 @@ def places():
                           (execution.PromptQueue, ("get_flags", "get", "__init__"))):
         for name in names:
             yield holder, name, getattr(holder, name)
+OURS = "/custom_nodes/memstow/", "/tools/comfyui/", "/tools/python/"
 class Look:
     RETURN_TYPES, FUNCTION, CATEGORY, OUTPUT_NODE = (), "run", "test", True
     @classmethod
     def INPUT_TYPES(cls):
         return {"required": {}}
     def run(self):
-        hooked = [name for holder, name, function in places() if "memstow" in function.__code__.co_filename
-                  or "tools/comfyui" in function.__code__.co_filename or hasattr(function, "__wrapped__")]
+        hooked = [name for holder, name, function in places() if hasattr(function, "__wrapped__")
+                  or any(folder in function.__code__.co_filename for folder in OURS)]
         threads = [t.name for t in threading.enumerate() if "memstow" in t.name]
         return {"ui": {"hooked": hooked, "threads": threads}}
 NODE_CLASS_MAPPINGS = {"Look": Look}

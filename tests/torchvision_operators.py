@@ -1,0 +1,23 @@
+"""What torchvision registers with PyTorch when it is imported. Where its compiled part does not load (on a PyTorch for the
+CPU), its Python part is content once the two operators that it uses then exist."""
+import importlib.util, pathlib
+
+import torch
+
+
+def compiled_part_loads():
+    folder = pathlib.Path(importlib.util.find_spec("torchvision").origin).parent
+    try:
+        for library in folder.glob("_C*.so"):
+            torch.ops.load_library(library)
+    except OSError:
+        return False
+    return hasattr(torch.ops.torchvision, "nms")
+
+
+def ensure():
+    global library # which takes its operators with it
+    if not compiled_part_loads():
+        library = torch.library.Library("torchvision", "DEF")
+        library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
