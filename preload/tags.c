@@ -52,9 +52,15 @@ static uint64_t word_of(struct snap_tag tag) {
     return ((uint64_t)tag.model | (uint64_t)tag.node << 20 | (uint64_t)tag.run << 40) << 1;
 }
 
+/* Words are taken out, and put in again (words_find): the record, which never changes, says whose the number is. */
+static uint32_t find(uint64_t word) {
+    uint32_t number = words_find(&numbers, word);
+    return likely(number == WORDS_NONE || word_of(tags_at(number)) == word) ? number : WORDS_NONE;
+}
+
 /* Numbers are those of the records: nothing is there before the record is. */
 static uint32_t make(struct snap_tag tag) {
-    uint32_t number = words_find(&numbers, word_of(tag));
+    uint32_t number = find(word_of(tag));
     if (number != WORDS_NONE) return number;
     number = series_take(&tags);
     struct snap_tag *record = series_at(&tags, number);
@@ -65,7 +71,7 @@ static uint32_t make(struct snap_tag tag) {
 
 uint32_t tags_number(struct snap_tag tag) {
     if (!word_of(tag)) return 0;
-    uint32_t number = words_find(&numbers, word_of(tag));
+    uint32_t number = find(word_of(tag));
     if (likely(number != WORDS_NONE)) return number;
     owners_note(tag);
     number = 0;

@@ -34,18 +34,21 @@ static uint32_t slot_of(const struct words_table *table, uint64_t word) {
     }
 }
 
+/* Another word may have taken the slot since: then the number is that one's. */
 uint32_t words_find(const struct words *self, uint64_t word) {
     const struct words_table *table = __atomic_load_n(&self->table, __ATOMIC_ACQUIRE);
     uint32_t slot = table ? slot_of(table, word) : WORDS_NONE;
-    return slot == WORDS_NONE ? WORDS_NONE : __atomic_load_n(&table->numbers[slot], __ATOMIC_RELAXED);
+    if (slot == WORDS_NONE) return WORDS_NONE;
+    uint32_t number = __atomic_load_n(&table->numbers[slot], __ATOMIC_ACQUIRE);
+    return likely(word_at(table, slot) == word) ? number : WORDS_NONE;
 }
 
-/* The word is written last: who finds it finds its number. */
+/* The word is written last: who finds it finds its number. Who sees the number sees that the word before it is gone. */
 static void insert(struct words_table *table, uint64_t word, uint32_t number) {
     uint32_t mask = size_of(table) - 1, slot = first_slot(table, word);
     while (word_at(table, slot) > GONE) slot = (slot + 1) & mask;
     table->used += word_at(table, slot) == EMPTY;
-    __atomic_store_n(&table->numbers[slot], number, __ATOMIC_RELAXED);
+    __atomic_store_n(&table->numbers[slot], number, __ATOMIC_RELEASE);
     __atomic_store_n(&table->words[slot], word, __ATOMIC_RELEASE);
 }
 

@@ -15,7 +15,9 @@ struct words {
 };
 enum { WORDS_NONE = UINT32_MAX };
 
-uint32_t words_find(const struct words *self, uint64_t word); /* WORDS_NONE when it is not there */
+/* WORDS_NONE when it is not there. Of a word that is taken out and put in again while one looks, it may be the number
+ * of another that was there in between: who puts words in again looks at what the number stands for. */
+uint32_t words_find(const struct words *self, uint64_t word);
 
 /* The word must not be there. False: no memory. */
 bool words_put(struct words *self, uint64_t word, uint32_t number);

@@ -78,3 +78,36 @@ Test(words, threads_take_out_while_it_grows) {
     }
     for (uint32_t i = 0; i < GO; i++) cr_assert_eq(words_find(&shared, word(i)), i % 16 ? WORDS_NONE : i, "%u", i);
 }
+
+/* Words that never come again, all at one slot of a table of 1,024 (words.c, first_slot, the other way round). */
+static uint64_t at_one_slot(uint64_t k) {
+    uint64_t mixed = k * 0xF1DE83E19937733D;
+    return mixed ^ mixed >> 32;
+}
+
+static struct words churned;
+static uint64_t current;
+static bool over;
+
+static void *replaces(void *unused) {
+    for (uint64_t k = 2; !__atomic_load_n(&over, __ATOMIC_RELAXED); k++) {
+        words_take_out(&churned, at_one_slot(k - 1));
+        words_put(&churned, at_one_slot(k), (uint32_t)k);
+        __atomic_store_n(&current, k, __ATOMIC_RELEASE);
+    }
+    return unused;
+}
+
+Test(words, number_is_never_that_of_the_next_word_at_the_place) {
+    pthread_t thread;
+    cr_assert(words_put(&churned, at_one_slot(1), 1));
+    current = 1;
+    pthread_create(&thread, NULL, replaces, NULL);
+    for (int i = 0; i < 20000000; i++) {
+        uint64_t k = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
+        uint32_t found = words_find(&churned, at_one_slot(k));
+        if (found != WORDS_NONE) cr_assert_eq(found, (uint32_t)k);
+    }
+    __atomic_store_n(&over, true, __ATOMIC_RELAXED);
+    pthread_join(thread, NULL);
+}
