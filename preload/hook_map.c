@@ -12,6 +12,7 @@
 #include "ledger.h"
 #include "mappings.h"
 #include "process.h"
+#include "python.h"
 #include "site.h"
 #include "stow.h"
 
@@ -50,6 +51,11 @@ static bool is_range(const void *start, size_t length) {
     return (uintptr_t)start % OS_PAGE == 0 && length && length <= ADDRESSES && (uintptr_t)start <= ADDRESSES - length;
 }
 
+/* Arenas of Python's small objects outlive the scope that the first of them was made in: they are everybody's. */
+static uint32_t site_of_new(struct caller caller) {
+    return unlikely(python_maps_arenas(caller.address)) ? site_of_call(caller) : site_of_mapping(caller);
+}
+
 static void *map(void *hint, size_t length, int protection, int flags, int fd, off_t offset, struct caller caller) {
     uint32_t pass = stow_pass_begin();
     bool over = stow_pass_watched(pass) && flags & MAP_FIXED && is_range(hint, length);
@@ -60,7 +66,7 @@ static void *map(void *hint, size_t length, int protection, int flags, int fd, o
     if (flags & MAP_FIXED) stack_note_unmapping();
     if (p != MAP_FAILED && counts(caller))
         mappings_add((uintptr_t)p, length, kind_of(protection, flags), (flags & MAP_TYPE) != MAP_PRIVATE,
-                     site_of_mapping(caller));
+                     site_of_new(caller));
     return p;
 }
 

@@ -30,6 +30,7 @@ struct interpreter {
     uintptr_t code_type;         /* PyCode_Type */
     uintptr_t (*own)(void);      /* PyGILState_GetThisThreadState */
     uintptr_t (*attached)(void); /* 3.11: _PyThreadState_UncheckedGet */
+    uintptr_t arenas;            /* the function that maps arenas; 0: it is not known */
     uint32_t generation;         /* site_code_generation when it was last seen to be there */
     struct python_layout layout;
 };
@@ -82,6 +83,16 @@ static uintptr_t find_variable(const struct link_map *object, const char *name) 
     return found ? found : symbol_find(object, name, NULL);
 }
 
+/* Small objects lie in arenas: PyObjectArenaAllocator says who maps them. */
+static uintptr_t find_arenas(const struct link_map *object) {
+    struct {
+        uintptr_t context, alloc, free;
+    } arenas = {0};
+    uintptr_t get = symbol_find(object, "PyObject_GetArenaAllocator", NULL); /* it copies the three words */
+    if (get) ((void (*)(void *))get)(&arenas);
+    return arenas.alloc;
+}
+
 static bool describe(struct interpreter *self, const struct dl_find_object *found, uintptr_t eval, size_t size) {
     const struct link_map *object = found->dlfo_link_map;
     uintptr_t version = find_variable(object, "Py_Version");
@@ -100,6 +111,7 @@ static bool describe(struct interpreter *self, const struct dl_find_object *foun
         return false;
     if (self->layout.frame_is_entry)
         self->attached = (uintptr_t(*)(void))symbol_find(object, "_PyThreadState_UncheckedGet", NULL);
+    self->arenas = find_arenas(object);
     return true;
 }
 
@@ -132,6 +144,12 @@ static struct interpreter *interpreter_at(uintptr_t pc) {
         if (pc - interpreters[i].object_start < interpreters[i].object_end - interpreters[i].object_start)
             return &interpreters[i];
     return NULL;
+}
+
+bool python_maps_arenas(uintptr_t caller) {
+    enum { FUNCTION = 256 };
+    const struct interpreter *self = interpreter_at(caller);
+    return self && self->arenas && caller - self->arenas < FUNCTION;
 }
 
 /* Objects without an interpreter, by where they begin: most of them are asked about often. */

@@ -22,6 +22,10 @@
  * line, which no symbol tells, because this frame is asked whether it holds the loop's variables. */
 bool python_is_eval(uintptr_t pc, uintptr_t slot, uintptr_t cfa);
 
+/* Whether what is mapped by the call that returns to `caller` is an arena of small objects. Only of an interpreter that
+ * was seen on a stack before. */
+bool python_maps_arenas(uintptr_t caller);
+
 /* A Python frame: addresses in the interpreter (`code` with the interpreter's index in its lowest bits). To be compared
  * only: what they point to may be gone when the stack has changed. */
 struct python_frame {

@@ -31,7 +31,7 @@ with comfy:
     assert comfy.report()["trigger_seconds"] < 10, comfy.report()["trigger_seconds"]
     report = support.report(comfy.pid(), "--by=model")
     site = max((s for s in report["sites"] if (s.get("model") or "") == model["name"]), key=lambda s: s["live_bytes"])
-    assert any(frame["function"].startswith("UNETLoader.load_unet") for frame in site["stack"]), site
+    assert any((frame["function"] or "").startswith("UNETLoader.load_unet") for frame in site["stack"]), site
     support.memstow("snapshot", comfy.pid(), "-o", "held.mst")
     text = support.memstow("decisions", "held.mst").stdout
     assert "test_nodes.held" in text, text[-2000:]

@@ -56,7 +56,8 @@ with comfy:
     rss, anonymous, _used = (there - then for there, then in zip(now(), before))
     print(f"back in two runs of {took:.1f} s: against before it was stowed, RSS {rss / MB:+.0f} MB, anonymous memory "
           f"{anonymous / MB:+.0f} MB; of the model's {back['live_bytes'] / MB:.0f} MB {back['resident_bytes'] / MB:.0f} MB are resident")
-    assert anonymous >= -0.05 * comfy.weights, "it came back as something else than anonymous memory"
+    assert back["resident_bytes"] >= 0.95 * comfy.weights, back
+    assert rss - anonymous <= 0.05 * comfy.weights, "it came back as something else than anonymous memory"
     comfy.check_trace()
     if not group:
         support.skip(f"no control group can be made here: RSS fell by {fallen[0] / MB:.0f} MB, MemAvailable rose by "

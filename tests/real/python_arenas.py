@@ -1,0 +1,24 @@
+#!/usr/bin/env python3
+"""Small Python objects that are made in a model's scope: the arenas that they lie in are everybody's, and not the model's, as
+later objects of others lie there, too. What is larger is the model's."""
+import os
+
+if "libmemstow" not in os.environ.get("LD_PRELOAD", ""):
+    import support
+    for options in (["--stacks=full"], ["--stacks=sample"]):
+        support.memstow("run", "--quiet", *options, "-o", "out.mst", "--", support.PYTHON, __file__,
+                        env={**os.environ, "PYTHONPATH": str(support.ROOT / "tools/python")})
+    document = support.report("out.mst")
+    assert document["totals"]["mapped"]["peak_bytes"] >= 32 << 20, document["totals"]["mapped"]
+    raise SystemExit
+
+import memstow
+
+model = memstow.owner("model")
+kept = [None] * 2_000_000
+with model.scope():
+    for i in range(len(kept)):
+        kept[i] = object()
+    large = bytearray(5 << 20)
+has = model.figures()
+assert 5 << 20 <= has.live_bytes < 6 << 20 and not has.mapped_bytes, has
