@@ -2,7 +2,9 @@
  * In: the program's calls. Out: the same calls to the next definition; what came of one that succeeded goes to
  * births.c. Each of these may be called in a signal handler or between vfork and exec, and some are cancellation
  * points: nothing is held while the next definition runs, and nothing that comes after it waits. What glibc opens for
- * itself is not seen; a name that another library gives a meaning of its own is passed on, and no more. */
+ * itself is not seen. The names are plain words: a library may have another function by one of them, which takes and
+ * returns what it likes. So each is a jump, in assembly, to what comes next when that is not libc's, else to its hook.
+ */
 #undef _FORTIFY_SOURCE /* which defines some of them */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -26,8 +28,6 @@
 #include "os.h"
 #include "process.h"
 #include "symbol.h"
-
-#define HOOK __attribute__((visibility("default")))
 
 int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);
@@ -84,15 +84,20 @@ int __openat64_2(int folder, const char *path, int flags);
     NAME(pthread_create)                                                                                               \
     NAME(thrd_create)
 
-#define NAME(name) AT_##name,
-enum { NAMES NAMES_COUNT };
+#define HIDDEN __attribute__((used, visibility("hidden")))
+
+/* For each name: the hook, where a call of it goes (NULL: not looked up yet), and libc's. */
+#define NAME(name)                                                                                                     \
+    HIDDEN __typeof__(name) hook_##name;                                                                               \
+    HIDDEN void *hook_way_##name;                                                                                      \
+    static void *next_##name;
+NAMES
 #undef NAME
 
-#define NAME(name) {#name, NULL, false},
-static struct next_name {
+#define NAME(name) {#name, (void *)hook_##name, &hook_way_##name, &next_##name},
+static const struct name {
     const char *name;
-    void *found;
-    bool plain; /* it is libc's */
+    void *hook, **way, **next;
 } names[] = {NAMES};
 #undef NAME
 
@@ -107,46 +112,90 @@ static void *find_next(const char *name) {
     return found ? (void *)found : dlsym(RTLD_NEXT, name);
 }
 
-static void *look_up(struct next_name *name) {
+static void look_up(const struct name *name) {
     void *found = find_next(name->name);
-    name->plain = found && next_is_in_libc(found);
-    __atomic_store_n(&name->found, found, __ATOMIC_RELEASE);
-    return found;
+    __atomic_store_n(name->next, found, __ATOMIC_RELAXED);
+    __atomic_store_n(name->way, found && next_is_in_libc(found) ? name->hook : found, __ATOMIC_RELEASE);
 }
 
-/* At the start: a signal handler, or a child that was just forked, may not wait for the loader. */
-__attribute__((constructor)) static void look_all_up(void) {
-    for (int i = 0; i < NAMES_COUNT; i++) look_up(&names[i]);
+/* At the start: a signal handler, or a child that was just forked, may not wait for the loader. Else by the first call,
+ * from the constructor of a library that was begun before ours. */
+HIDDEN void hook_look_up_files(void);
+__attribute__((constructor)) void hook_look_up_files(void) {
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) look_up(&names[i]);
 }
 
-static inline void *next_at(int at) {
-    void *found = __atomic_load_n(&names[at].found, __ATOMIC_ACQUIRE);
-    return likely(found) ? found : look_up(&names[at]);
-}
+/* All that can hold an argument of a function stays as it is (rax: how many vectors there are; r10: a nested
+ * function's frame). */
+__asm__(".pushsection .text\n"
+        ".type hook_look_up_first, @function\n"
+        "hook_look_up_first:\n"
+        "    .cfi_startproc\n" /* the stack is a multiple of 16 here, and stays one */
+        "    .irp word, rax, rdi, rsi, rdx, rcx, r8, r9, r10\n"
+        "    pushq %\\word\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        "    .endr\n"
+        "    subq $128, %rsp\n"
+        "    .cfi_adjust_cfa_offset 128\n"
+        "    .irp i, 0, 1, 2, 3, 4, 5, 6, 7\n"
+        "    movaps %xmm\\i, 16*\\i(%rsp)\n"
+        "    .endr\n"
+        "    call hook_look_up_files\n"
+        "    .irp i, 0, 1, 2, 3, 4, 5, 6, 7\n"
+        "    movaps 16*\\i(%rsp), %xmm\\i\n"
+        "    .endr\n"
+        "    addq $128, %rsp\n"
+        "    .cfi_adjust_cfa_offset -128\n"
+        "    .irp word, r10, r9, r8, rcx, rdx, rsi, rdi, rax\n"
+        "    popq %\\word\n"
+        "    .cfi_adjust_cfa_offset -8\n"
+        "    .endr\n"
+        "    ret\n"
+        "    .cfi_endproc\n"
+        ".size hook_look_up_first, .-hook_look_up_first\n"
+        ".popsection\n");
 
-#define NEXT(name) ((__typeof__(&name))next_at(AT_##name))
+/* A jump keeps the return address and the caller's frame, by which CALLER goes. */
+#define NAME(name)                                                                                                     \
+    __asm__(".pushsection .text\n"                                                                                     \
+            ".globl " #name "\n"                                                                                       \
+            ".type " #name ", @function\n" #name ":\n"                                                                 \
+            "    .cfi_startproc\n"                                                                                     \
+            "    movq hook_way_" #name "(%rip), %r11\n"                                                                \
+            "    testq %r11, %r11\n"                                                                                   \
+            "    je 1f\n"                                                                                              \
+            "    jmpq *%r11\n"                                                                                         \
+            "1:  call hook_look_up_first\n"                                                                            \
+            "    jmpq *hook_way_" #name "(%rip)\n"                                                                     \
+            "    .cfi_endproc\n"                                                                                       \
+            ".size " #name ", .-" #name "\n"                                                                           \
+            ".popsection\n");
+NAMES
+#undef NAME
+
+#define NEXT(name) ((__typeof__(&name))next_##name)
 
 /* --- one descriptor --- */
 
 /* Nothing here begins a ledger: a forked child that only execs never has one. */
-static bool is_seen(int at) { return names[at].plain && process_page.stage == PROCESS_TRACKED; }
+static bool is_seen(void) { return process_page.stage == PROCESS_TRACKED; }
 
-static int note(int at, int fd, enum snap_birth_kind kind, struct caller caller) {
-    if (fd >= 0 && is_seen(at)) births_note(fd, kind, caller);
+static int note(int fd, enum snap_birth_kind kind, struct caller caller) {
+    if (fd >= 0 && is_seen()) births_note(fd, kind, caller);
     return fd;
 }
 
 #define OPENS(kind, name, parameters, arguments)                                                                       \
-    HOOK int name parameters { return note(AT_##name, NEXT(name) arguments, SNAP_BIRTH_##kind, CALLER); }
+    int hook_##name parameters { return note(NEXT(name) arguments, SNAP_BIRTH_##kind, CALLER); }
 
 /* The mode is there, or not looked at. */
 #define OPENS_WITH_MODE(name, parameters, ...)                                                                         \
-    HOOK int name parameters {                                                                                         \
+    int hook_##name parameters {                                                                                       \
         va_list list;                                                                                                  \
         va_start(list, flags);                                                                                         \
         mode_t mode = va_arg(list, mode_t);                                                                            \
         va_end(list);                                                                                                  \
-        return note(AT_##name, NEXT(name)(__VA_ARGS__, mode), SNAP_BIRTH_FILE, CALLER);                                \
+        return note(NEXT(name)(__VA_ARGS__, mode), SNAP_BIRTH_FILE, CALLER);                                           \
     }
 
 OPENS_WITH_MODE(open, (const char *path, int flags, ...), path, flags)
@@ -182,20 +231,20 @@ OPENS(OTHER, timerfd_create, (clockid_t clock, int flags), (clock, flags))
 OPENS(OTHER, inotify_init, (void), ())
 OPENS(OTHER, inotify_init1, (int flags), (flags))
 
-HOOK int signalfd(int fd, const sigset_t *mask, int flags) {
+int hook_signalfd(int fd, const sigset_t *mask, int flags) {
     int result = NEXT(signalfd)(fd, mask, flags);
-    return fd < 0 ? note(AT_signalfd, result, SNAP_BIRTH_OTHER, CALLER) : result;
+    return fd < 0 ? note(result, SNAP_BIRTH_OTHER, CALLER) : result;
 }
 
 #define COPIES_OR_NOT(name)                                                                                            \
-    HOOK int name(int fd, int command, ...) {                                                                          \
+    int hook_##name(int fd, int command, ...) {                                                                        \
         va_list list;                                                                                                  \
         va_start(list, command);                                                                                       \
         void *argument = va_arg(list, void *);                                                                         \
         va_end(list);                                                                                                  \
         int result = NEXT(name)(fd, command, argument);                                                                \
         bool copies = command == F_DUPFD || command == F_DUPFD_CLOEXEC;                                                \
-        return copies ? note(AT_##name, result, SNAP_BIRTH_COPY, CALLER) : result;                                     \
+        return copies ? note(result, SNAP_BIRTH_COPY, CALLER) : result;                                                \
     }
 
 COPIES_OR_NOT(fcntl)
@@ -203,28 +252,26 @@ COPIES_OR_NOT(fcntl64)
 
 /* --- two, and those behind a stream --- */
 
-static int note_both(int at, int result, const int fds[2], enum snap_birth_kind kind, struct caller caller) {
-    for (int i = 0; i < 2 && !result && is_seen(at); i++) births_note(fds[i], kind, caller);
+static int note_both(int result, const int fds[2], enum snap_birth_kind kind, struct caller caller) {
+    for (int i = 0; i < 2 && !result && is_seen(); i++) births_note(fds[i], kind, caller);
     return result;
 }
 
-HOOK int pipe(int fds[2]) { return note_both(AT_pipe, NEXT(pipe)(fds), fds, SNAP_BIRTH_PIPE, CALLER); }
+int hook_pipe(int fds[2]) { return note_both(NEXT(pipe)(fds), fds, SNAP_BIRTH_PIPE, CALLER); }
 
-HOOK int pipe2(int fds[2], int flags) {
-    return note_both(AT_pipe2, NEXT(pipe2)(fds, flags), fds, SNAP_BIRTH_PIPE, CALLER);
+int hook_pipe2(int fds[2], int flags) { return note_both(NEXT(pipe2)(fds, flags), fds, SNAP_BIRTH_PIPE, CALLER); }
+
+int hook_socketpair(int domain, int type, int protocol, int fds[2]) {
+    return note_both(NEXT(socketpair)(domain, type, protocol, fds), fds, SNAP_BIRTH_SOCKET, CALLER);
 }
 
-HOOK int socketpair(int domain, int type, int protocol, int fds[2]) {
-    return note_both(AT_socketpair, NEXT(socketpair)(domain, type, protocol, fds), fds, SNAP_BIRTH_SOCKET, CALLER);
-}
-
-static FILE *note_stream(int at, FILE *stream, enum snap_birth_kind kind, struct caller caller) {
-    if (stream && is_seen(at)) births_note(fileno_unlocked(stream), kind, caller);
+static FILE *note_stream(FILE *stream, enum snap_birth_kind kind, struct caller caller) {
+    if (stream && is_seen()) births_note(fileno_unlocked(stream), kind, caller);
     return stream;
 }
 
 #define OPENS_STREAM(kind, name, parameters, arguments)                                                                \
-    HOOK FILE *name parameters { return note_stream(AT_##name, NEXT(name) arguments, SNAP_BIRTH_##kind, CALLER); }
+    FILE *hook_##name parameters { return note_stream(NEXT(name) arguments, SNAP_BIRTH_##kind, CALLER); }
 
 OPENS_STREAM(FILE, fopen, (const char *path, const char *mode), (path, mode))
 OPENS_STREAM(FILE, fopen64, (const char *path, const char *mode), (path, mode))
@@ -232,9 +279,9 @@ OPENS_STREAM(FILE, tmpfile, (void), ())
 OPENS_STREAM(FILE, tmpfile64, (void), ())
 OPENS_STREAM(PIPE, popen, (const char *command, const char *mode), (command, mode))
 
-HOOK DIR *opendir(const char *path) {
+DIR *hook_opendir(const char *path) {
     DIR *folder = NEXT(opendir)(path);
-    if (folder && is_seen(AT_opendir)) births_note(dirfd(folder), SNAP_BIRTH_FILE, CALLER);
+    if (folder && is_seen()) births_note(dirfd(folder), SNAP_BIRTH_FILE, CALLER);
     return folder;
 }
 
@@ -257,24 +304,22 @@ static int run_c11(void *context) {
     return start(argument);
 }
 
-static struct births_thread *expect(int at, void *start, void *argument, struct caller caller) {
-    struct births_thread *thread = names[at].plain && process_tracked() ? births_expect(caller) : NULL;
+static struct births_thread *expect(void *start, void *argument, struct caller caller) {
+    struct births_thread *thread = process_tracked() ? births_expect(caller) : NULL;
     if (thread) thread->start = start, thread->argument = argument;
     return thread;
 }
 
-HOOK int pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*start)(void *), void *argument) {
-    __typeof__(&pthread_create) next_create = NEXT(pthread_create);
-    struct births_thread *thread = expect(AT_pthread_create, (void *)start, argument, CALLER);
-    int error = next_create(id, attributes, thread ? run_posix : start, thread ? thread : argument);
+int hook_pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*start)(void *), void *argument) {
+    struct births_thread *thread = expect((void *)start, argument, CALLER);
+    int error = NEXT(pthread_create)(id, attributes, thread ? run_posix : start, thread ? thread : argument);
     if (error && thread) births_forget(thread);
     return error;
 }
 
-HOOK int thrd_create(thrd_t *id, thrd_start_t start, void *argument) {
-    __typeof__(&thrd_create) next_create = NEXT(thrd_create);
-    struct births_thread *thread = expect(AT_thrd_create, (void *)start, argument, CALLER);
-    int result = next_create(id, thread ? run_c11 : start, thread ? thread : argument);
+int hook_thrd_create(thrd_t *id, thrd_start_t start, void *argument) {
+    struct births_thread *thread = expect((void *)start, argument, CALLER);
+    int result = NEXT(thrd_create)(id, thread ? run_c11 : start, thread ? thread : argument);
     if (result != thrd_success && thread) births_forget(thread);
     return result;
 }
