@@ -5,9 +5,7 @@
  * one only. A call from here would be ours: an interposer of somebody else's that asks for RTLD_NEXT would find itself.
  * Hence a jump, in assembly; what costs more than two comparisons happens only for names that begin with "cu". */
 #include <dlfcn.h>
-#include <gnu/libc-version.h>
 #include <link.h>
-#include <string.h>
 
 #include "cuda_route.h"
 #include "cuda_scope.h"
@@ -30,36 +28,15 @@ struct answer {
 __attribute__((visibility("hidden"))) struct answer hook_answer_dlsym(void *handle, const char *name,
                                                                       const char *version, uintptr_t caller);
 
-static void *nothing(void *handle, const char *name) {
-    (void)handle, (void)name;
-    return NULL;
+/* libc's, or that of another library that wraps it: an overlay's, say. */
+static void *next_or_libcs(const char *name) {
+    void *next = symbol_next(name);
+    return next ? next : (void *)symbol_of_libc(name);
 }
 
-static void *no_version(void *handle, const char *name, const char *version) {
-    (void)version;
-    return nothing(handle, name);
-}
-
-static void find_nothing(void) {
-    __atomic_store_n(&hook_next_dlvsym, no_version, __ATOMIC_RELEASE);
-    __atomic_store_n(&hook_next_dlsym, nothing, __ATOMIC_RELEASE);
-}
-
-/* libc's own dlvsym finds whatever comes next behind us: libc's dlsym, or that of another library that wraps it. Before
- * glibc 2.34 they were another library's, and had another version. */
 void hook_find_dlsym(void) {
-    struct dl_find_object libc;
-    if (_dl_find_object((void *)gnu_get_libc_version, &libc)) return find_nothing(); /* but we run in it */
-    versioned_lookup *own = (versioned_lookup *)symbol_find(libc.dlfo_link_map, "dlvsym", NULL);
-    static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.2.5"};
-    lookup *next = NULL;
-    versioned_lookup *next_versioned = NULL;
-    for (int i = 0; i < 2 && !next; i++) next = (lookup *)own(RTLD_NEXT, "dlsym", versions[i]);
-    for (int i = 0; i < 2 && !next_versioned; i++)
-        next_versioned = (versioned_lookup *)own(RTLD_NEXT, "dlvsym", versions[i]);
-    __atomic_store_n(&hook_next_dlvsym, next_versioned ? next_versioned : own, __ATOMIC_RELEASE);
-    __atomic_store_n(&hook_next_dlsym, next ? next : (lookup *)symbol_find(libc.dlfo_link_map, "dlsym", NULL),
-                     __ATOMIC_RELEASE);
+    __atomic_store_n(&hook_next_dlvsym, (versioned_lookup *)next_or_libcs("dlvsym"), __ATOMIC_RELEASE);
+    __atomic_store_n(&hook_next_dlsym, (lookup *)next_or_libcs("dlsym"), __ATOMIC_RELEASE);
 }
 
 static void *look_up(void *handle, const char *name, const char *version) {
@@ -83,10 +60,25 @@ static struct answer instead_of_ours(int entry, void *handle, const char *name, 
     return (struct answer){same ? ours : cuda_route_hook((enum cuda_entry_id)entry, real), 1};
 }
 
+/* Whether RTLD_NEXT of this caller comes to us: it was loaded before us, and nobody between has the name. */
+static bool comes_to_us(const char *name, uintptr_t caller) {
+    const struct link_map *asks = cuda_scope_object(caller), *ours = cuda_scope_object((uintptr_t)&hook_find_dlsym);
+    const struct link_map *object = ours ? ours->l_prev : NULL;
+    while (object && object != asks && !symbol_find(object, name, NULL)) object = object->l_prev;
+    return object && object == asks;
+}
+
+/* Answered by a jump, unless that would find our hook and there is nothing behind it. */
+static struct answer next_one(const char *name, const char *version, uintptr_t caller) {
+    bool is_there = !comes_to_us(name, caller) || look_up(RTLD_NEXT, name, version);
+    return (struct answer){.final = !is_there};
+}
+
 struct answer hook_answer_dlsym(void *handle, const char *name, const char *version, uintptr_t caller) {
-    int entry = handle == RTLD_NEXT ? -1 : cuda_route_named(name);
+    int entry = cuda_route_named(name);
     if (entry < 0) return (struct answer){0};
     if (!hook_next_dlsym) hook_find_dlsym();
+    if (handle == RTLD_NEXT) return next_one(name, version, caller);
     void *found = look_up(handle, name, version);
     if (!found) return (struct answer){NULL, 1};
     if (cuda_route_is_hook(found)) return instead_of_ours(entry, handle, name, version, caller, found);

@@ -106,10 +106,10 @@ static const struct name {
 static void *find_next(const char *name) {
     struct dl_find_object self;
     uintptr_t found = 0;
-    if (_dl_find_object((void *)find_next, &self)) return dlsym(RTLD_NEXT, name);
+    if (_dl_find_object((void *)find_next, &self)) return symbol_next(name);
     for (struct link_map *map = self.dlfo_link_map->l_next; map && !found; map = map->l_next)
         found = symbol_find(map, name, NULL);
-    return found ? (void *)found : dlsym(RTLD_NEXT, name);
+    return found ? (void *)found : symbol_next(name);
 }
 
 static void look_up(const struct name *name) {

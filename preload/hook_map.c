@@ -1,7 +1,6 @@
 /* hook_map.c — the mmap family.
  * In: the program's calls. Out: the same calls to the next definition, and what they did, to the table of mappings.
  * Mappings that an allocator or the library itself makes for its own use never come here or are told apart. */
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <sys/mman.h>
@@ -15,6 +14,7 @@
 #include "python.h"
 #include "site.h"
 #include "stow.h"
+#include "symbol.h"
 
 #define HOOK __attribute__((visibility("default")))
 
@@ -35,7 +35,7 @@ enum { ADVICE_DONTNEED_LOCKED = 24, ADVICE_GUARD_INSTALL = 102 };
 static void *find_next(const char *name, void **known) {
     void *found = __atomic_load_n(known, __ATOMIC_RELAXED);
     if (unlikely(!found)) {
-        found = dlsym(RTLD_NEXT, name);
+        found = symbol_next(name);
         __atomic_store_n(known, found, __ATOMIC_RELAXED);
     }
     return found;

@@ -21,11 +21,12 @@
 #include "process.h"
 #include "site.h"
 #include "stow.h"
+#include "symbol.h"
 
 #define HOOK __attribute__((visibility("default")))
 
 /* The next definition of a name, looked up at every call: these are rare, and none may fail half way. */
-#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+#define NEXT(name) ((__typeof__(&name))symbol_next(#name))
 
 /* --- exec: the same process goes on as another program --- */
 
@@ -206,7 +207,7 @@ __attribute__((visibility("hidden"))) void *hook_before_dlopen(int flags);
 /* The first time, and for RTLD_DEEPBIND: what to jump to. */
 void *hook_before_dlopen(int flags) {
     static bool noted;
-    if (!hook_next_dlopen) hook_next_dlopen = dlsym(RTLD_NEXT, "dlopen");
+    if (!hook_next_dlopen) hook_next_dlopen = symbol_next("dlopen");
     if (flags & RTLD_DEEPBIND && process_tracked() && !__atomic_exchange_n(&noted, true, __ATOMIC_RELAXED))
         ledger_fact(SNAP_FACT_NOTE, "libraries were opened without the RTLD_DEEPBIND that was asked for");
     return hook_next_dlopen;

@@ -1,6 +1,7 @@
 /* next.c — see next.h. */
 #include "next.h"
 #include "os.h"
+#include "symbol.h"
 
 #include <dlfcn.h>
 #include <gnu/libc-version.h>
@@ -74,12 +75,12 @@ static bool use_mimalloc(void) { return false; }
 /* All six or nothing: blocks must go back where they came from. */
 static bool use_foreign(void) {
     struct next_allocator found = {
-        .malloc = (void *(*)(size_t))dlsym(RTLD_NEXT, "malloc"),
-        .free = (void (*)(void *))dlsym(RTLD_NEXT, "free"),
-        .calloc = (void *(*)(size_t, size_t))dlsym(RTLD_NEXT, "calloc"),
-        .realloc = (void *(*)(void *, size_t))dlsym(RTLD_NEXT, "realloc"),
-        .memalign = (void *(*)(size_t, size_t))dlsym(RTLD_NEXT, "memalign"),
-        .usable = (size_t(*)(void *))dlsym(RTLD_NEXT, "malloc_usable_size"),
+        .malloc = (void *(*)(size_t))symbol_next("malloc"),
+        .free = (void (*)(void *))symbol_next("free"),
+        .calloc = (void *(*)(size_t, size_t))symbol_next("calloc"),
+        .realloc = (void *(*)(void *, size_t))symbol_next("realloc"),
+        .memalign = (void *(*)(size_t, size_t))symbol_next("memalign"),
+        .usable = (size_t(*)(void *))symbol_next("malloc_usable_size"),
     };
     if (!found.malloc || next_is_in_libc((void *)found.malloc) || !found.free || !found.calloc || !found.realloc ||
         !found.memalign || !found.usable)
@@ -90,8 +91,7 @@ static bool use_foreign(void) {
 }
 
 enum next_kind next_find(bool want_mimalloc) {
-    if (!next_is_in_libc((void *)__libc_malloc))
-        replaced_usable = (size_t(*)(void *))dlsym(RTLD_NEXT, "malloc_usable_size");
+    if (!next_is_in_libc((void *)__libc_malloc)) replaced_usable = (size_t(*)(void *))symbol_next("malloc_usable_size");
     library = code_at((void *)next_find);
     if (want_mimalloc && use_mimalloc()) return NEXT_MIMALLOC;
     return use_foreign() ? NEXT_FOREIGN : NEXT_GLIBC;
@@ -102,7 +102,7 @@ static bool within(struct code code, uintptr_t address) { return address >= code
 bool next_is_allocator_code(uintptr_t address) { return within(library, address) || within(foreign, address); }
 
 void *next_aligned_alloc(size_t alignment, size_t size) {
-    void *(*found)(size_t, size_t) = (void *(*)(size_t, size_t))dlsym(RTLD_NEXT, "aligned_alloc");
+    void *(*found)(size_t, size_t) = (void *(*)(size_t, size_t))symbol_next("aligned_alloc");
     return found ? found(alignment, size) : NULL;
 }
 

@@ -6,7 +6,6 @@
  * process of many gigabytes; only system calls are made in it. */
 #include "spawn.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -19,6 +18,7 @@
 
 #include "ledger.h"
 #include "os.h"
+#include "symbol.h"
 
 enum { STACK = 32 * 1024, CANNOT_RUN = 127, ROOM = 4096 };
 enum { COMMAND_REFUSED = 2, COMMAND_FAILED = 3 }; /* exit codes of the command */
@@ -105,7 +105,7 @@ static long start_blocked(struct spawn *self) {
 }
 
 static int snapshot(struct spawn *self, const char *path) {
-    self->clone = (__typeof__(&clone))dlsym(RTLD_NEXT, "clone");
+    self->clone = (__typeof__(&clone))symbol_next("clone");
     if (!self->clone) return CANNOT_RUN;
     os_decimal(self->pid, os_pid());
     char *arguments[] = {command, "snapshot", self->pid, "-o", (char *)path, NULL};

@@ -1,7 +1,9 @@
 /* symbol.c — see symbol.h. By the hash table that the loader itself uses (DT_GNU_HASH, else DT_HASH). */
 #include "symbol.h"
 
+#include <dlfcn.h>
 #include <elf.h>
+#include <gnu/libc-version.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -73,4 +75,14 @@ uintptr_t symbol_find(const struct link_map *object, const char *name, size_t *s
     if (index == STN_UNDEF) return 0;
     if (size) *size = in.symbols[index].st_size;
     return object->l_addr + in.symbols[index].st_value;
+}
+
+uintptr_t symbol_of_libc(const char *name) {
+    struct dl_find_object libc;
+    return _dl_find_object((void *)gnu_get_libc_version, &libc) ? 0 : symbol_find(libc.dlfo_link_map, name, NULL);
+}
+
+void *symbol_next(const char *name) {
+    void *(*own)(void *, const char *) = (void *(*)(void *, const char *))symbol_of_libc("dlsym");
+    return own ? own(RTLD_NEXT, name) : NULL;
 }

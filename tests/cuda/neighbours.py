@@ -67,3 +67,18 @@ report = support.report()
 assert report["totals"]["cuda"]["live_bytes"] == 4 << 20 and report["cuda"]["refused"]["requests"] == 4
 modules = sorted(s["stack"][0]["module"].rsplit("/")[-1] for s in report["cuda"]["sites"])
 assert modules == ["a.so", "a.so", "b.so", "b.so"], modules
+
+# A program that asks what comes next: the runtime that it was linked with, and its memory counts.
+NEXT = """
+#include <dlfcn.h>
+#include <stdio.h>
+int main(void) {
+    int (*next)(void **, size_t) = (int (*)(void **, size_t))dlsym(RTLD_NEXT, "cudaMalloc");
+    void *at;
+    printf("%d\\n", next ? next(&at, 1 << 20) : -1);
+    return 0;
+}
+"""
+program = support.compile(NEXT, "next", flags=("-g", "-D_GNU_SOURCE", "-Wl,--no-as-needed", _simulated.LIBRARIES / "12/libcudart.so.12"))
+assert support.run(program, env=environment).stdout == support.track(program, env=environment).stdout == "0\n"
+assert support.report()["totals"]["cuda"]["live_bytes"] == 1 << 20

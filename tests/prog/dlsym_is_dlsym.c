@@ -28,6 +28,9 @@ int main(void) {
     is_missing(RTLD_DEFAULT, "cudaMalloc");
     is_missing(self, "cuMemAlloc_v2");
     is_missing(library, "cuMemAlloc_v2");
+    is_missing(RTLD_NEXT, "cudaMalloc");
+    is_missing(RTLD_NEXT, "cuMemAlloc_v2");
+    MUST(!dlvsym(RTLD_NEXT, "cudaMalloc", "libcudart.so.13") && dlerror() && !dlerror());
     is_missing(RTLD_DEFAULT, "cu");
     is_missing(RTLD_DEFAULT, "c");
     is_missing(RTLD_DEFAULT, "");
