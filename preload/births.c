@@ -66,12 +66,14 @@ static void note_thing(struct snap_birth *birth, uint64_t device_major, uint32_t
     birth->inode = inode;
 }
 
-/* What the kernel knows, where it can be had without a question to a file server. */
+/* What the kernel knows, where it can be had without a question to a file server: under a filter it is asked for by
+ * fstat, which a copy's server may be too dead to answer. Who just opened a file has been there. */
 static void look_at(int fd, struct snap_birth *birth) {
     struct statx st;
     struct stat plain;
     if (is_filtered()) {
-        if (os_stat_fd(fd, &plain) == 0) note_thing(birth, major(plain.st_dev), minor(plain.st_dev), plain.st_ino);
+        if (birth->kind != SNAP_BIRTH_COPY && os_stat_fd(fd, &plain) == 0)
+            note_thing(birth, major(plain.st_dev), minor(plain.st_dev), plain.st_ino);
     } else if (os_call(SYS_statx, fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st) == 0) {
         note_thing(birth, st.stx_dev_major, st.stx_dev_minor, st.stx_ino);
     }

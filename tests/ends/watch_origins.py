@@ -131,7 +131,8 @@ assert re.search(r"\d pipes\n(.*\n)* +opened \S+ s ago:\n +by_pipe ", text), tex
 text = asked(program, options=("--stacks=none",))
 assert "what opened and started these is not known: no call stacks are recorded" in text and "by_open" not in text, text
 
-# Under a filter that kills who calls statx, as some containers have.
+# Under a filter that kills who calls statx, as some containers have; and who calls fstat for a copy, which may be one of a
+# file whose server is dead.
 filtered = compile(r"""
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -144,6 +145,10 @@ int main(int argc, char **argv) {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_statx, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fstat, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 100, 0, 1), /* by_fcntl's */
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog filter = {sizeof code / sizeof *code, code};
@@ -154,5 +159,6 @@ int main(int argc, char **argv) {
 if run(filtered, status=None).returncode == 0:
     text = asked(filtered, program)
     expect(text, r"descriptor \d+: \S+/open.txt", "by_open", "main")
+    expect(text, r"descriptor 100: \S+/openat.txt", "by_fcntl", "main")
     expect(text, r"descriptor \d+: \S+/second.txt", "second_time", "main")
     assert stack_of(text, r"descriptor \d+: \S+/unseen.txt")[1] == "", text
