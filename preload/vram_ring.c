@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "lock.h"
 #include "os.h"
 #include "stow_thread.h"
 
@@ -33,21 +34,31 @@ static void copy_part(void *context) {
     memcpy(self->to, self->from, self->bytes);
 }
 
-static void copy(const struct vram_ring *self, char *to, const char *from, uint64_t bytes) {
+static void copy_in_parts(uint32_t count, char *to, const char *from, uint64_t bytes) {
     struct stow_thread *threads[VRAM_COPIERS] = {NULL};
     struct part parts[VRAM_COPIERS];
-    uint32_t count = bytes >= PARALLEL && self->copiers > 1 ? self->copiers : 1;
-    if (count > VRAM_COPIERS) count = VRAM_COPIERS;
     uint64_t each = os_round_up(bytes / count, OS_PAGE);
     for (uint32_t i = 0; i < count; i++) {
         uint64_t start = i * each, end = i + 1 == count ? bytes : start + each;
         parts[i] = (struct part){to + start, from + start, end - start};
-        if (i) threads[i] = thread_start(copy_part, &parts[i], false);
+        if (i) threads[i] = thread_start(copy_part, &parts[i], NULL);
     }
     for (uint32_t i = 0; i < count; i++)
         if (!threads[i]) copy_part(&parts[i]);
     for (uint32_t i = 1; i < count; i++)
         if (threads[i]) thread_join(threads[i]);
+}
+
+/* A handler of the program's that ran on such a thread would find the caller's thread-local storage. */
+static void copy(const struct vram_ring *self, char *to, const char *from, uint64_t bytes) {
+    uint32_t count = self->copiers < VRAM_COPIERS ? self->copiers : VRAM_COPIERS;
+    uint64_t signals = 0;
+    if (bytes < PARALLEL || count < 2 || !lock_out_signals(&signals)) {
+        memcpy(to, from, bytes);
+        return;
+    }
+    copy_in_parts(count, to, from, bytes);
+    lock_let_signals(signals);
 }
 
 /* --- the ring --- */

@@ -1,0 +1,78 @@
+// Copies between pinned buffers and memory, over a driver that does nothing (a test double): the threads that copy run
+// none of the program's signal handlers, which would find another thread's thread-local storage.
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "vram_ring.h"
+
+static int does_nothing(void) { return 0; }
+
+static int allocate(void **at, size_t bytes, unsigned flags) {
+    (void)flags;
+    *at = malloc(bytes);
+    memset(*at, 7, bytes);
+    return 0;
+}
+
+static struct vram_driver driver_without_device(void) {
+    struct vram_driver driver;
+    int (*nothing)(void) = does_nothing;
+    for (size_t i = 0; i < sizeof driver; i += sizeof nothing) memcpy((char *)&driver + i, &nothing, sizeof nothing);
+    driver.cuMemHostAlloc = (void *)allocate;
+    return driver;
+}
+
+static long self_id, sender_id;
+static int on_copier, sent;
+static bool over;
+
+static void note(int number) {
+    (void)number;
+    long id = syscall(SYS_gettid);
+    if (id != self_id && id != sender_id) __atomic_add_fetch(&on_copier, 1, __ATOMIC_RELAXED);
+}
+
+/* To each thread that the program has not made. */
+static void *send(void *unused) {
+    DIR *folder = opendir("/proc/self/task");
+    sender_id = syscall(SYS_gettid);
+    while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE)) {
+        rewinddir(folder);
+        for (struct dirent *entry; (entry = readdir(folder));) {
+            long id = atol(entry->d_name);
+            if (id && id != self_id && id != sender_id && syscall(SYS_tgkill, getpid(), id, SIGUSR1) == 0)
+                __atomic_add_fetch(&sent, 1, __ATOMIC_RELAXED);
+        }
+    }
+    closedir(folder);
+    return unused;
+}
+
+Test(vram_ring, no_handler_runs_on_a_thread_that_copies) {
+    enum { LENGTH = 64 << 20, ENOUGH = 20 };
+    struct vram_driver driver = driver_without_device();
+    struct vram_ring ring = {.slot_bytes = VRAM_SLOT, .copiers = VRAM_COPIERS};
+    char *to = calloc(1, LENGTH);
+    sigset_t blocked;
+    pthread_t sender;
+    self_id = syscall(SYS_gettid);
+    signal(SIGUSR1, note);
+    cr_assert_eq(vram_ring_begin(&driver, &ring), 0);
+    cr_assert_eq(pthread_create(&sender, NULL, send, NULL), 0);
+    do cr_assert_eq(vram_ring_out(&driver, &ring, to, 0, LENGTH), 0);
+    while (VRAM_COPIERS > 1 && __atomic_load_n(&sent, __ATOMIC_RELAXED) < ENOUGH);
+    __atomic_store_n(&over, true, __ATOMIC_RELEASE);
+    pthread_join(sender, NULL);
+    cr_expect_eq(on_copier, 0, "%d of %d signals", on_copier, sent);
+    cr_expect(to[0] == 7 && to[LENGTH - 1] == 7 && !memcmp(to, to + 1, LENGTH - 1));
+    cr_assert_eq(pthread_sigmask(SIG_SETMASK, NULL, &blocked), 0);
+    cr_expect_not(sigismember(&blocked, SIGUSR1), "the program's handlers run again");
+    free(to);
+    for (int i = 0; i < VRAM_SLOTS; i++) free(ring.slot[i]);
+}
