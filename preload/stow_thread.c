@@ -64,8 +64,11 @@ struct stow_thread *thread_start_apart(void (*work)(void *context), void *contex
     return start(self, run_apart, flags);
 }
 
+/* One that is apart may have been stopped with the program, and nobody may let it go on. No longer running, its number
+ * may be another's by now. */
 void thread_join(struct stow_thread *self) {
     const struct timespec most = {.tv_sec = 1};
+    if (self->process && __atomic_load_n(&self->running, __ATOMIC_ACQUIRE)) os_call(SYS_kill, self->process, SIGKILL);
     while (__atomic_load_n(&self->running, __ATOMIC_ACQUIRE)) os_call(SYS_futex, &self->running, FUTEX_WAIT, 1, &most);
     if (self->process) os_call(SYS_wait4, self->process, NULL, __WALL, NULL);
     os_unmap(self, STACK);

@@ -19,7 +19,7 @@ struct stow_thread *thread_start(void (*work)(void *context), void *context, boo
 /* The same as a process that shares memory and descriptors with its maker, for what must go on while a debugger has
  * stopped all threads of the program. NULL: there can be none. */
 struct stow_thread *thread_start_apart(void (*work)(void *context), void *context);
-/* Waits for its end. */
+/* Waits for its end. One that is apart is killed: it must have nothing left to do. */
 void thread_join(struct stow_thread *self);
 
 #pragma GCC visibility pop

@@ -1,0 +1,59 @@
+// Threads of memstow's own: one that is a process of its own ends even where somebody has stopped it.
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "os.h"
+#include "stow_thread.h"
+
+static int ends[2];
+static int process;
+
+/* Until there is something to read. */
+static void wait_for_word(void *unused) {
+    struct pollfd wait = {.fd = ends[0], .events = POLLIN};
+    (void)unused;
+    __atomic_store_n(&process, (int)os_call(SYS_getpid), __ATOMIC_RELEASE);
+    os_call(SYS_poll, &wait, 1, -1);
+}
+
+static struct stow_thread *start_apart(void) {
+    cr_assert_eq(pipe(ends), 0);
+    struct stow_thread *made = thread_start_apart(wait_for_word, NULL);
+    cr_assert(made);
+    while (!__atomic_load_n(&process, __ATOMIC_ACQUIRE)) continue;
+    return made;
+}
+
+static void has_ended(void) {
+    cr_expect_eq(waitpid(process, NULL, __WALL), -1, "nothing of it is left");
+    cr_expect_eq(kill(process, 0), -1);
+}
+
+Test(stow_thread, apart) {
+    struct stow_thread *made = start_apart();
+    cr_assert_eq(write(ends[1], "x", 1), 1);
+    thread_join(made);
+    has_ended();
+}
+
+/* As by kill -STOP of the process group, of which only the program is then told to go on. */
+Test(stow_thread, apart_and_stopped) {
+    struct stow_thread *made = start_apart();
+    siginfo_t stopped;
+    cr_assert_eq(kill(process, SIGSTOP), 0);
+    cr_assert_eq(waitid(P_PID, (id_t)process, &stopped, WSTOPPED | __WALL), 0);
+    cr_assert_eq(write(ends[1], "x", 1), 1);
+    thread_join(made);
+    has_ended();
+}
+
+Test(stow_thread, apart_and_ended_by_somebody) {
+    struct stow_thread *made = start_apart();
+    cr_assert_eq(kill(process, SIGKILL), 0);
+    thread_join(made);
+    has_ended();
+}
