@@ -6,9 +6,9 @@
 
 #include "reader.h"
 
-/* 0 or -1. */
-int birth_stacks_keep(struct reader *reader, const struct snap_birth *records, size_t count);
-int birth_stacks_keep_mapped(struct reader *reader, const struct snap_mapping *records, size_t count);
+/* Once, with what was read before the sites are: 0 or -1. */
+int birth_stacks_keep(struct reader *reader, const struct snap_birth *births, size_t count,
+                      const struct snap_mapping *mappings, size_t mapping_count);
 
 /* Before the stacks are read, 0 or -1; and after. What is lent last is taken back first. */
 int birth_stacks_lend(struct reader *reader);

@@ -319,8 +319,7 @@ static int load_births(struct reader *reader) {
     int failed = reader->image->header.kind == SNAP_LEDGER &&
                  (slots_load(reader, SNAP_BIRTH, &births) < 0 || slots_load(reader, SNAP_START, &births) < 0 ||
                   slots_load(reader, SNAP_MAPPING, &shared) < 0 ||
-                  birth_stacks_keep(reader, (void *)births.kept, births.count) < 0 ||
-                  birth_stacks_keep_mapped(reader, (void *)shared.kept, shared.count) < 0);
+                  birth_stacks_keep(reader, (void *)births.kept, births.count, (void *)shared.kept, shared.count) < 0);
     free(births.kept);
     free(shared.kept);
     return failed ? -1 : 0;

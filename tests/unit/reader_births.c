@@ -18,17 +18,21 @@ static struct image load(struct builder *builder) {
 }
 
 /* Site 2 allocated without a stack; site 3 has one; site 4 is free. */
-static void three_sites(struct builder *builder, uint32_t kind) {
+static void add_three_sites(struct builder *builder) {
     struct snap_site sites[5] = {{0}, {0}, snap_site(0, 0, 1), snap_site(0, STACK, 2), {SNAP_SITE_FREE}};
     struct snap_frame frame = {.address = 0x1000, .module = 1};
     struct snap_node nodes[2] = {{.segment = UINT32_MAX}, {.segment = 1}};
     uint32_t words[3] = {0, 1, FRAME};
-    builder_begin(builder, kind);
     builder_modules(builder);
     builder_section(builder, SNAP_SITE, sizeof sites[0], sites, 5, 0);
     builder_section(builder, SNAP_FRAME, sizeof frame, &frame, 1, 0);
     builder_section(builder, SNAP_SEGMENT, sizeof words[0], words, 3, 0);
     builder_section(builder, SNAP_NODE, sizeof nodes[0], nodes, 2, 0);
+}
+
+static void three_sites(struct builder *builder, uint32_t kind) {
+    builder_begin(builder, kind);
+    add_three_sites(builder);
     if (kind == SNAP_LEDGER) builder_counter(builder, 2, 2, (struct snap_counter){100, 1, 0, 0});
 }
 
@@ -89,4 +93,23 @@ Test(reader_births, a_snapshot_has_none) {
     struct image image = load(&builder);
     cr_expect_eq(image.birth_count, 0);
     image_clear(&image);
+}
+
+/* As many sections as a file may have, and births: who goes through all of them for each needs many minutes. */
+Test(reader_births, as_many_sections_as_births) {
+    enum { SECTIONS = 1000000, BIRTHS = 800000 };
+    const struct snap_birth birth = {.kind = SNAP_BIRTH_FILE, .site = 3};
+    struct snap_birth *births = malloc(BIRTHS * sizeof *births);
+    struct builder builder;
+    cr_assert(births);
+    for (size_t i = 0; i < BIRTHS; i++) births[i] = birth;
+    builder_begin(&builder, SNAP_LEDGER);
+    for (size_t i = 0; i < SECTIONS; i++) builder_section(&builder, SNAP_START, sizeof birth, NULL, 0, 0);
+    add_three_sites(&builder);
+    add_births(&builder, SNAP_BIRTH, births, BIRTHS);
+    struct image image = load(&builder);
+    cr_assert_eq(image.birth_count, BIRTHS);
+    cr_expect(image.births[0].stack && image.births[BIRTHS - 1].stack == image.births[0].stack);
+    image_clear(&image);
+    free(births);
 }
