@@ -81,9 +81,11 @@ bool pressure_parse_idle(const char *text, struct pressure_wishes *wishes) {
     return good;
 }
 
-void pressure_wish(const char *pressure, const char *idle) {
-    pressure_parse(pressure, &wished);
-    pressure_parse_idle(idle, &wished);
+uint32_t pressure_wish(const char *pressure, const char *idle) {
+    uint32_t unreadable = 0;
+    if (!pressure_parse(pressure, &wished) && *pressure) unreadable |= PRESSURE_UNREADABLE;
+    if (!pressure_parse_idle(idle, &wished) && *idle) unreadable |= PRESSURE_IDLE_UNREADABLE;
+    return unreadable;
 }
 
 const struct pressure_wishes *pressure_wishes(void) { return &wished; }

@@ -25,8 +25,9 @@ bool pressure_parse(const char *text, struct pressure_wishes *wishes);
 /* Seconds, above 0. */
 bool pressure_parse_idle(const char *text, struct pressure_wishes *wishes);
 
-/* Takes over what the environment says; "" is not set, and so is what cannot be read. */
-void pressure_wish(const char *pressure, const char *idle);
+/* Takes over what the environment says; "" is not set, and so is what cannot be read: which of the two could not. */
+enum { PRESSURE_UNREADABLE = 1, PRESSURE_IDLE_UNREADABLE = 2 };
+uint32_t pressure_wish(const char *pressure, const char *idle);
 const struct pressure_wishes *pressure_wishes(void);
 
 /* Bytes to be given back now, and what is the matter; 0: nothing. */

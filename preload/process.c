@@ -49,6 +49,7 @@ static struct {
     uint64_t stack_memory; /* bytes for call stacks, sites and counters */
     uint64_t sample_bytes;
     bool mimalloc;
+    uint32_t unreadable; /* what pressure_wish could not read */
     uint8_t run_id[16];
 } wish;
 
@@ -118,7 +119,7 @@ static void read_wishes(void) {
     wish.stack_memory = decimal(os_variable("MEMSTOW_STACK_MEMORY"));
     if (!wish.stack_memory) wish.stack_memory = DEFAULT_STACK_MEMORY;
     wish.mimalloc = !strcmp(os_variable("MEMSTOW_ALLOCATOR"), "mimalloc");
-    pressure_wish(os_variable("MEMSTOW_PRESSURE"), os_variable("MEMSTOW_IDLE"));
+    wish.unreadable = pressure_wish(os_variable("MEMSTOW_PRESSURE"), os_variable("MEMSTOW_IDLE"));
     read_run_id(os_variable("MEMSTOW_RUN"));
     exec_generation = earlier_images();
 }
@@ -282,6 +283,14 @@ static bool heap_is_seen(void) {
     return seen;
 }
 
+/* The command refuses such words; what stands in the environment reaches us as it is. */
+static void note_unreadable(void) {
+    if (wish.unreadable & PRESSURE_UNREADABLE)
+        ledger_fact(SNAP_FACT_NOTE, "MEMSTOW_PRESSURE is no amount, N% or psi:N%: it counts as not set");
+    if (wish.unreadable & PRESSURE_IDLE_UNREADABLE)
+        ledger_fact(SNAP_FACT_NOTE, "MEMSTOW_IDLE is no number of seconds above 0: it counts as not set");
+}
+
 static enum process_stage begin(void) {
     uint64_t inherited = 0;
     if (begun_before)
@@ -300,6 +309,7 @@ static enum process_stage begin(void) {
     if (!heap_is_seen()) ledger_fact(SNAP_FACT_NOTE, "the program defines malloc itself: its heap cannot be seen");
     if (wish.mimalloc && process_next != NEXT_MIMALLOC)
         ledger_fact(SNAP_FACT_NOTE, "built without mimalloc: --allocator=keep");
+    note_unreadable();
     ledger_note_own_memory();
     return PROCESS_TRACKED;
 }

@@ -60,6 +60,13 @@ for option, there, wanted in (((), None, None), ((), "123", "123"), (("--stack-m
     env = dict(line.split("=", 1) for line in done.stdout.split("\n") if "=" in line)
     assert env.get("MEMSTOW_STACK_MEMORY") == wanted, (option, there, env.get("MEMSTOW_STACK_MEMORY"))
 
+# What the command would refuse reaches the library through the environment: it counts as not set, and the report says so.
+for pressure, idle, wanted in (("lots", "300", ["MEMSTOW_PRESSURE"]), ("150%", "", ["MEMSTOW_PRESSURE"]), ("4G", "-4", ["MEMSTOW_IDLE"]),
+                               ("psi:x", "abc", ["MEMSTOW_PRESSURE", "MEMSTOW_IDLE"]), ("90%,kept", "300", []), ("", "", [])):
+    memstow("run", "--quiet", "-o", "w.mst", "--", "true", env={**os.environ, "MEMSTOW_PRESSURE": pressure, "MEMSTOW_IDLE": idle})
+    notes = report("w.mst")["process"]["notes"]
+    assert [note.split()[0] for note in notes] == wanted and all("not set" in note for note in notes), (pressure, idle, notes)
+
 # With next to no room every block is counted all the same, and what could not be told apart is said.
 program = [sys.executable, "-S", "-c", "import json, argparse"]
 blocks = {}

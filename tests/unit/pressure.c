@@ -146,13 +146,15 @@ Test(pressure, what_is_missing) {
  * there is. */
 Test(pressure, of_this_machine) {
     const char *text;
-    pressure_wish("", "");
+    cr_expect_eq(pressure_wish("", ""), 0);
     cr_expect_eq(pressure_needed(&text), 0);
-    pressure_wish("1000000G", "7");
+    cr_expect_eq(pressure_wish("1000000G", "7"), 0);
     cr_expect_gt(pressure_needed(&text), 900000 * GIB);
     cr_expect_str_eq(text, "too much memory is in use");
     cr_expect_eq(pressure_wishes()->idle_ns, 7000000000);
-    pressure_wish("1%", "nonsense");
+    cr_expect_eq(pressure_wish("lots", "7"), PRESSURE_UNREADABLE);
+    cr_expect(!pressure_wishes()->any && pressure_wishes()->idle_ns);
+    cr_expect_eq(pressure_wish("1%", "nonsense"), PRESSURE_IDLE_UNREADABLE);
     cr_expect_gt(pressure_needed(&text), 0, "less than 1 %% of a machine is in use");
     cr_expect_eq(pressure_wishes()->idle_ns, 0);
     uint64_t left = pressure_left();
