@@ -13,7 +13,8 @@ static const char *const kinds[] = {[EVENT_SET] = "SET",
                                     [EVENT_REMAINING] = "REMAINING",
                                     [EVENT_LOST] = "LOST",
                                     [EVENT_HELD] = "HELD",
-                                    [EVENT_COLLECTED] = "COLLECTED"};
+                                    [EVENT_COLLECTED] = "COLLECTED",
+                                    [EVENT_REFUSED] = "REFUSED"};
 
 static const char *const numbers[] = {[NUMBER_OWNER] = "owner",
                                       [NUMBER_TRIGGER] = "trigger",
@@ -87,11 +88,12 @@ static struct event read_event(const struct trace_line *line) {
     memset(event.words, WORD_NONE, sizeof event.words);
     for (size_t next = 0; jsontext_next(line->object, &next, &key, &value);)
         if (jsontext_string(key, name, sizeof name)) take_member(&event, name, value);
+    if (event.kind == EVENT_REFUSED && event.foreign) event.kind = EVENT_OTHER; /* only memstow moves */
     return event;
 }
 
-/* A READ belongs to the trigger that is on, or to the next; HELD and LOST to the last one. What memstow writes itself
- * in a trigger says which, and is of none if that is another one. */
+/* A READ belongs to the trigger that is on, or to the next; REFUSED to the one that is on; HELD and LOST to the last
+ * one. What memstow writes itself in a trigger says which, and is of none if that is another one. */
 static void assign(struct decisions *self) {
     bool on = false;
     size_t last = 0, pending = 0;
@@ -107,8 +109,8 @@ static void assign(struct decisions *self) {
         bool ours = event->kind >= EVENT_TRIGGER && event->kind <= EVENT_REMAINING;
         bool same = last && event->numbers[NUMBER_TRIGGER] ==
                                 self->events[self->triggers[last - 1].event].numbers[NUMBER_TRIGGER];
-        if (event->kind == EVENT_READ ? on : ours ? same && !event->foreign : event->kind >= EVENT_LOST)
-            event->trigger = last;
+        bool any = event->kind == EVENT_READ || event->kind == EVENT_REFUSED;
+        if (any ? on : ours ? same && !event->foreign : event->kind >= EVENT_LOST) event->trigger = last;
         if (event->kind == EVENT_ACT && event->trigger && on) {
             self->triggers[last - 1].act = i;
             on = false;

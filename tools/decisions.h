@@ -21,6 +21,7 @@ enum event_kind {
     EVENT_LOST,
     EVENT_HELD,
     EVENT_COLLECTED, /* for memstow leaks: not shown */
+    EVENT_REFUSED,
 };
 
 /* Members that are numbers. */

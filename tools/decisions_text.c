@@ -93,6 +93,25 @@ static void print_lost(const struct page *page, const struct event *lost) {
     print_elements(page, lost, "stack", "");
 }
 
+/* "not moved: the disk is full, 128.0 MiB". */
+static struct text_line refusal_text(const struct event *refused) {
+    struct text_line line;
+    char move[8], because[200];
+    decisions_text(refused, "move", move, sizeof move);
+    decisions_text(refused, "because", because, sizeof because);
+    snprintf(line.s, sizeof line.s, "not %s: %s, %s", strcmp(move, "back") ? "moved" : "brought back",
+             *because ? because : "nobody says why", text_size(refused->numbers[NUMBER_BYTES]).s);
+    return line;
+}
+
+/* By a request or the program itself; those of a trigger are shown with it. */
+static void print_refused(const struct page *page, const struct event *refused) {
+    char line[LINE_ROOM];
+    snprintf(line, sizeof line, "%s: %s", owner_name(page, refused).s, refusal_text(refused).s);
+    fputs("Refused  ", page->to);
+    text_wrap(page->to, line, 9, 9);
+}
+
 static void print_other(const struct page *page, const struct event *event) {
     char line[LINE_ROOM];
     snprintf(line, sizeof line, "%.*s", (int)event->line.length, event->line.at);
@@ -181,11 +200,15 @@ static void print_reason(const struct page *page, const struct event *decision, 
     print_rest(page, line, INDENT);
 }
 
-static const char *remaining_text(const struct event *remaining) {
+static bool remaining_is(const struct event *remaining, const char *wanted) {
     char why[32];
     decisions_text(remaining, "why", why, sizeof why);
-    if (strcmp(why, "alive") == 0) return "something in the program still has it";
-    return strcmp(why, "refused") == 0 ? "it was not moved" : NULL;
+    return strcmp(why, wanted) == 0;
+}
+
+static const char *remaining_text(const struct event *remaining) {
+    if (remaining_is(remaining, "alive")) return "something in the program still has it";
+    return remaining_is(remaining, "refused") ? "it was not moved" : NULL;
 }
 
 /* What a retired owner left was not to be put away: nothing stands in the way. */
@@ -209,6 +232,19 @@ static void print_outcome(const struct page *page, const struct event *decision,
     if (*error) fprintf(page->to, ", %s", text_fit(error, 20).s);
 }
 
+/* False: nothing of it was refused. */
+static bool print_refusals(const struct page *page, const struct span *span, uint64_t owner) {
+    bool any = false;
+    for (const struct event *event = span->first; event < span->end; event++) {
+        if (event->kind != EVENT_REFUSED || event->trigger != span->trigger || event->numbers[NUMBER_OWNER] != owner)
+            continue;
+        fprintf(page->to, "%*s", INDENT, "");
+        print_rest(page, refusal_text(event).s, INDENT);
+        any = true;
+    }
+    return any;
+}
+
 static void print_owner(const struct page *page, const struct span *span, const struct event *decision) {
     uint64_t owner = decision->numbers[NUMBER_OWNER];
     const struct event *category = find(span, EVENT_CATEGORY, owner), *remaining = find(span, EVENT_REMAINING, owner);
@@ -223,7 +259,8 @@ static void print_owner(const struct page *page, const struct span *span, const 
                 text_size(decision->numbers[NUMBER_BYTES]).s);
     fputc('\n', page->to);
     print_reason(page, decision, find_read(page, span, owner));
-    if (left) fprintf(page->to, "%*s%s\n", INDENT, "", left);
+    bool refused = print_refusals(page, span, owner);
+    if (left && !(refused && remaining_is(remaining, "refused"))) fprintf(page->to, "%*s%s\n", INDENT, "", left);
     for (const struct event *event = span->first; event < span->end; event++)
         if (event->kind == EVENT_HELD && event->numbers[NUMBER_OWNER] == owner)
             print_elements(page, event, "holders", "held by ");
@@ -271,15 +308,26 @@ static void stand_apart(struct page *page) {
     page->behind_trigger = false;
 }
 
+static bool is_of_trigger(const struct page *page, const struct event *refused) {
+    if (!refused->trigger) return false;
+    struct span span = span_of(page, refused->trigger - 1);
+    return find(&span, EVENT_DECISION, refused->numbers[NUMBER_OWNER]) != NULL;
+}
+
 /* Those of a trigger are shown with it. */
 static void print_event(struct page *page, const struct event *event) {
-    if (event->kind == EVENT_SET || event->kind == EVENT_LOST || event->kind == EVENT_OTHER) stand_apart(page);
+    bool refused = event->kind == EVENT_REFUSED && !is_of_trigger(page, event);
+    if (refused || event->kind == EVENT_SET || event->kind == EVENT_LOST || event->kind == EVENT_OTHER)
+        stand_apart(page);
     switch (event->kind) {
     case EVENT_SET:
         print_set(page, event);
         break;
     case EVENT_LOST:
         print_lost(page, event);
+        break;
+    case EVENT_REFUSED:
+        if (refused) print_refused(page, event);
         break;
     case EVENT_OTHER:
         print_other(page, event);

@@ -96,6 +96,35 @@ assert max(map(len, text.split("\n"))) <= 80, text
 assert json.loads(memstow("decisions", "begun.mst", "--json").stdout)["lines_lost"] == 3
 assert memstow("report", "begun.mst").stdout.endswith("  lines of the trace of decisions that could not be written: 3\n")
 
+# Why memory was not moved: with its owner in a trigger, and by itself where a request asked for it. A program's line of that kind
+# is nobody's.
+refused = dict(kind="REFUSED", owner=_decisions.CACHE, move="out", because="the disk is full", bytes=128 * MIB, pieces=1)
+full = [dict(kind="SET", owner=_decisions.CACHE, owner_kind="custom", name="feature cache", keys=[0, 0], policy="stow", priority=0),
+        dict(kind="TRIGGER", trigger=1, reason="request", text="", needed=0, owners=1, before_bytes=128 * MIB),
+        dict(kind="DECISION", trigger=1, owner=_decisions.CACHE, policy="stow", action="stow", why="policy", bytes=128 * MIB),
+        refused,
+        dict(kind="CATEGORY", trigger=1, owner=_decisions.CACHE, category="blocked", before_bytes=128 * MIB,
+             after_bytes=128 * MIB, stowed_bytes=0, error="ENOSPC"),
+        dict(kind="REMAINING", trigger=1, owner=_decisions.CACHE, bytes=128 * MIB, stowed_bytes=0, why="refused"),
+        dict(kind="ACT", trigger=1, kept=0, stowed=0, freed=0, blocked=1, models_before=1, models_after=1,
+             before_bytes=128 * MIB, after_bytes=128 * MIB, moved_bytes=0, released_bytes=0, given_bytes=0, took_ns=1000)]
+ledger = _decisions.clean([*full, {**refused, "because": "locked in memory (mlock)", "bytes": MIB}, {**refused, "by": "me"}])
+ledger.save("full.mst")
+text = memstow("decisions", "full.mst", "--check").stdout
+assert """
+  feature cache (custom 5)
+    blocked, 128.0 MiB, ENOSPC
+    policy stow
+    not moved: the disk is full, 128.0 MiB
+  0 kept,""" in text and "it was not moved" not in text, text
+assert text.count("the disk is full, 128.0 MiB") == 1 and text.count("\nAlso ") == 1 and '"me"}' in text, text
+assert "\n\nRefused  feature cache (custom 5): not moved: locked in memory (mlock), 1.0\n         MiB\n" in text, text
+# Within a trigger, but of an owner that it did not look at; and on the way back.
+_decisions.clean([*full[:3], {**refused, "owner": _decisions.CLIP, "move": "back", "because": "the disk answered with an error"},
+                  *full[3:]]).save("other.mst")
+text = memstow("decisions", "other.mst", "--check").stdout
+assert "\nRefused  clip.safetensors (model 2): not brought back: the disk answered with\n         an error, 128.0 MiB\n" in text, text
+
 # Names are those that were registered; without one, and without a list of owners, that of the last SET.
 ledger = Ledger()
 for line in _decisions.LINES[:1] + _decisions.LINES[10:11]:
