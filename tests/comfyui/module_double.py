@@ -173,6 +173,13 @@ assert request == memstow.Request("stow", ticket, second.id, "text from outside"
 ticket = double.memstow_double_ask_trigger(3, ctypes.c_uint64(5 << 32))
 assert memstow.next_request(1) == memstow.Request("trigger", ticket, 0, "", "pressure", 5 << 32)
 memstow.answer(request, 7, "done")
+waits, request_next = [], memstow._library.request_next
+memstow._library.request_next = lambda _request, milliseconds: waits.append(milliseconds) or 0
+for seconds in (-1, 0, 0.25, 50 * 86400, float("inf")):
+    memstow.next_request(seconds)
+memstow._library.request_next = request_next
+assert waits == [0, 0, 250, 2**32 - 1, 2**32 - 1], waits
+assert memstow.next_request(-1) is None
 assert double.memstow_double_answer(request.ticket) == 7
 memstow.snapshot("one.mst")
 assert os.path.exists("one.mst")

@@ -677,12 +677,13 @@ class Request:
 
 
 def next_request(seconds: float = 1.0) -> Optional[Request]:
-    """The next request from outside, after waiting for at most so long. From the first call on, requests are the
-    program's to answer."""
+    """The next request from outside, after waiting for at most so long: not at all for less than 0, and for no more than
+    49 days. From the first call on, requests are the program's to answer."""
+    milliseconds = int(min(max(seconds * 1000, 0), 2**32 - 1))
     if not _ready():
         return None
     raw = _Request(size=ctypes.sizeof(_Request))
-    if not _check(_library.request_next(ctypes.byref(raw), int(seconds * 1000)), "requests"):
+    if not _check(_library.request_next(ctypes.byref(raw), milliseconds), "requests"):
         return None
     return Request(ASKS.get(raw.kind, str(raw.kind)), raw.ticket, raw.owner, raw.text.decode("utf-8", "replace"),
                    REASON_NAMES.get(raw.reason, "request"), raw.needed)
