@@ -9,6 +9,7 @@ _inprocess.under_double(__file__)
 runs = _inprocess.load()
 
 import gc
+import logging
 import sys
 import weakref
 
@@ -69,7 +70,23 @@ assert lines("SET")[0] == {"kind": "SET", "by": "comfyui", "owner": registry.fin
                            "patcher": id(cousin), "inner": id(base.model), "policy": "stow", "node": "9"}
 assert r.defaults({"MEMSTOW_POLICY": " Keep ", "MEMSTOW_POLICY_VAE": "free", "MEMSTOW_POLICY_CLIP": "eat"}) == \
     {"": "keep", "VAE": "free"}
-assert r.for_one_run("free") == {"": "free"} and r.for_one_run(7) == {} and r.for_one_run(None) == {}
+assert r.for_one_run("free") == {"": "free"}
+
+# what cannot be meant is left out, and said
+said = []
+listener = logging.Handler()
+listener.emit = lambda record: said.append(record.getMessage())
+logging.getLogger("memstow").addHandler(listener)
+for extra, part in ((None, None), ({}, None), ({"VAE": "keep"}, None), ("bogus", "bogus"), (7, "7"), (["free"], "['free']"),
+                    ({"VAE": 5}, "VAE: 5")):
+    said.clear()
+    assert r.for_one_run(extra) == ({"VAE": "keep"} if extra == {"VAE": "keep"} else {}), extra
+    assert len(said) == (part is not None) and all(f"{part} is left out" in line for line in said), (extra, said)
+for word, takes_all, part in ((None, False, None), ("", False, None), (" All ", True, None), ("maybe", False, "=maybe is not all")):
+    said.clear()
+    assert unload.takes_all({} if word is None else {"MEMSTOW_FREE_BUTTON": word}) == takes_all, word
+    assert len(said) == (part is not None) and all(part in line for line in said), (word, said)
+logging.getLogger("memstow").removeHandler(listener)
 registry.defaults = {}
 
 # ids that are used again: with the same addresses there are other models

@@ -52,7 +52,11 @@ def for_one_run(extra: Any) -> dict:
     """What extra_data["memstow"] says: a policy for all models, or {"MODEL": "free", "CLIP": "keep", "": …}."""
     if isinstance(extra, str):
         extra = {"": extra}
+    if extra is None:
+        return {}
     if not isinstance(extra, dict):
+        log.warning('memstow: extra_data["memstow"]: %.40s is left out; it is a policy (%s) or {"MODEL": "free", …}',
+                    extra, ", ".join(POLICIES))
         return {}
     words = {("" if key in ("policy", "default") else str(key).upper()): value for key, value in extra.items()}
     known = {key: value for key, value in words.items() if key in ("", *TYPES) and value in POLICIES}

@@ -51,12 +51,20 @@ def drop(identities: Iterable[Identity], executor: Any) -> list[str]:
     return removed
 
 
+def takes_all(environment=os.environ) -> bool:
+    """What MEMSTOW_FREE_BUTTON says; another word than all is reported and left out."""
+    word = environment.get("MEMSTOW_FREE_BUTTON", "").strip().lower()
+    if word not in ("", "all"):
+        log.warning("memstow: MEMSTOW_FREE_BUTTON=%.40s is not all: left out", word)
+    return word == "all"
+
+
 class Button:
     """unload_all_models(), PromptExecutor.reset() and full_cleanup(), as they are with policies."""
 
     def __init__(self, registry: Registry, parts: Parts) -> None:
         self.registry = registry
-        self.takes_all = os.environ.get("MEMSTOW_FREE_BUTTON", "").strip().lower() == "all"
+        self.takes_all = takes_all()
         self.parts = parts
         self.pressed = False    # between get_flags(), which said so, and the next prompt
 
