@@ -1,6 +1,7 @@
-/* owners.c — a program that says who owns its memory. Build it with `cc owners.c -o owners -ldl`, run it with and
- * without memstow:
+/* owners.c — a program that says who owns its memory. Build it in the repository, or without -I where memstow is
+ * installed, and run it with and without memstow:
  *
+ *     cc examples/owners.c -Ipreload -o owners -ldl
  *     memstow run -o owners.mst -- ./owners
  *     memstow report --by=model owners.mst */
 #include <memstow.h>
