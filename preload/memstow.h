@@ -47,7 +47,9 @@ int64_t memstow_owner_open(uint32_t kind, const char *name, const char *origin, 
 int32_t memstow_owner_adopt(uint32_t owner, uint32_t provisional);
 
 /* The owner is gone: its keys may be another's. What it still has stays its own, and is what a leak report begins with.
- * When the last of it is freed, what its heap holds goes back to the system at once. */
+ * When the last of it is freed, what its heap holds goes back to the system at once. Its id stays good for all other
+ * calls: scopes of it can be entered, its policy set, memory assigned to it, stowed and restored. Only triggers leave
+ * it alone. */
 int32_t memstow_owner_retire(uint32_t owner);
 
 enum memstow_policy { MEMSTOW_NO_POLICY = 0, MEMSTOW_KEEP = 1, MEMSTOW_STOW = 2, MEMSTOW_FREE = 3 };
@@ -67,9 +69,13 @@ struct memstow_figures {
     uint32_t retired, adopted_by;                      /* 0 or 1; 0 or the owner that has all of it now */
     uint64_t live_bytes, live_blocks, allocated_bytes; /* host and mapped together */
     uint64_t host_bytes, mapped_bytes, cuda_bytes;     /* of live_bytes; cuda beside them */
-    uint64_t resident_bytes; /* of what can be stowed: blocks and ranges of whole pages; UINT64_MAX: cannot be told */
-    uint64_t stowed_bytes;   /* content elsewhere, address still there */
-    uint64_t movable_bytes;  /* what memstow_stow would look at */
+    /* Of what can be stowed, blocks and ranges of whole pages: what the kernel has in memory (mincore). Of stowed
+     * memory that is what the page cache has of the file, read ahead and used by nobody, too. Pages that were only
+     * read, which are one page of zeros for all, count, and memstow_stow moves and counts them. UINT64_MAX: cannot be
+     * told. */
+    uint64_t resident_bytes;
+    uint64_t stowed_bytes;  /* content elsewhere, address still there */
+    uint64_t movable_bytes; /* what memstow_stow would look at */
     /* since 1.3: of stowed_bytes, what was in a device's memory. It does not come back by use, which breaks the
      * device's context: memstow_restore must have brought it back before. */
     uint64_t device_stowed_bytes;
@@ -126,8 +132,9 @@ int32_t memstow_run_end(uint32_t run, uint32_t outcome);
 
 /* Moves what the owner has, as far as it can be moved, out to files in the stow directory; addresses stay, and whoever
  * uses it brings it back page by page. Returns the bytes that left; what could not be moved, and why, is in the trace.
- * -EBUSY: it is moving; -ENOTSUP: the kernel cannot move it atomically, and the owner is not idle; -ENOSPC, -EIO: of
- * the disk. Nothing is lost in any case. */
+ * -EBUSY: it is moving; -ENOTSUP: the kernel cannot move it atomically, and the owner is not idle, or there is no stow
+ * directory, or it is in memory or on a network, or any other reason of docs/moving.md; -ENOSPC, -EIO: of the disk.
+ * Nothing is lost in any case. */
 int64_t memstow_stow(uint32_t owner);
 /* Brings all of it back into memory that is backed by no file. Returns the bytes; -EIO: it cannot be read, and stays
  * stowed; -ENOMEM, -EBUSY: what was in a device's memory is still out, and must not be used. */

@@ -176,7 +176,8 @@ def _encoded(text: Any) -> bytes:
 
 @dataclasses.dataclass(frozen=True)
 class Figures:
-    """What an owner has; bytes. resident_bytes is None where it cannot be told."""
+    """What an owner has; bytes. resident_bytes is None where it cannot be told; of stowed memory it is what the page cache has
+    of the file."""
     kind: str = "custom"
     policy: Optional[str] = None
     priority: int = 0
