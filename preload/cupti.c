@@ -6,12 +6,13 @@
 
 #include "cuda_blocks.h"
 #include "ledger.h"
+#include "process.h"
 #include "stow_cuda.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
 EXPORTED int memstow_cupti_begin(uint32_t seam, struct cupti_place *out) {
-    if (seam != CUPTI_SEAM) return -EINVAL;
+    if (seam != CUPTI_SEAM || !process_tracked()) return -EINVAL; /* a forked child's ledger is its own */
     out->head = ledger_section(SNAP_CUPTI, sizeof *out->head, 1, 0);
     out->differences = ledger_section(SNAP_CUPTI_BLOCK, sizeof *out->differences, SNAP_CUPTI_BLOCKS, 0);
     return out->head && out->differences ? 0 : -ENOMEM;

@@ -13,7 +13,8 @@ struct cupti_place {
     struct snap_cupti_block *differences; /* SNAP_CUPTI_BLOCKS of them */
 };
 
-/* The sections of the present ledger, made once for a process. 0; -EINVAL: another seam; -ENOMEM: no room. */
+/* The sections of the present ledger, made once for a process. 0; -EINVAL: another seam, or none is kept; -ENOMEM: no
+ * room. */
 int memstow_cupti_begin(uint32_t seam, struct cupti_place *out);
 
 /* Calls visit for a copy of each block of device, pool, managed and pinned memory that is there, in no order. */

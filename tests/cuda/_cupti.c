@@ -1,6 +1,7 @@
 /* What a program does with CUDA that the comparison with CUPTI is tested with; the first argument says which. */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cupti.h"
 #include "memstow.h"
 
 int cudaMalloc(void **, size_t);
@@ -70,6 +72,18 @@ static void forks(void) {
     _exit(3);
 }
 
+/* The first that a child does. Its parent ends before it could mend what the child had written to its ledger. */
+static void child(void) {
+    __typeof__(&memstow_cupti_begin) begin = dlsym(RTLD_DEFAULT, "memstow_cupti_begin");
+    struct cupti_place place;
+    int status;
+    device(1 << 20);
+    if (!begin) abort();
+    if (fork() == 0) _exit(begin(CUPTI_SEAM, &place) != 0);
+    if (wait(&status) < 0 || status) abort();
+    raise(SIGKILL);
+}
+
 /* Until CUDA is over. */
 static void *go_on(void *from) {
     void *at;
@@ -99,6 +113,7 @@ int main(int count, char **words) {
     if (strcmp(what, "unseen") == 0) unseen();
     if (strcmp(what, "reset") == 0) reset();
     if (strcmp(what, "forks") == 0) forks();
+    if (strcmp(what, "child") == 0) child();
     if (strcmp(what, "others") == 0) others();
     if (strcmp(what, "served") == 0) served();
     if (strcmp(what, "killed") == 0) device(1 << 20), _exit(3);

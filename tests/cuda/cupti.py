@@ -87,6 +87,8 @@ assert cupti is None and "names another library already" in line, line
 # Without the option nothing of it is there. And no CUPTI: said.
 support.track(PROGRAMS[13], "equal", env=_simulated.environment(13), file="plain.mst")
 assert support.report("plain.mst")["cuda"]["cupti"] is None
+support.track(PROGRAMS[13], "child", env=_simulated.environment(13), file="parent.mst", status=137)
+assert support.report("parent.mst")["cuda"]["cupti"] is None, "a child writes to its own ledger"
 bare = support.HERE / "bare"
 bare.mkdir()
 for name in ("libcuda.so.1", "13/libcudart.so.13"):
