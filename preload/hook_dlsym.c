@@ -86,7 +86,18 @@ struct answer hook_answer_dlsym(void *handle, const char *name, const char *vers
     return (struct answer){cuda_route_hook((enum cuda_entry_id)entry, found), 1};
 }
 
-/* The stack is a multiple of 16 at each call: the return address and three words. */
+/* The arguments, over a call: the stack is a multiple of 16 at each, the return address and three words. */
+#define KEEP                                                                                                           \
+    "    .irp word, rdi, rsi, rdx\n"                                                                                   \
+    "    pushq %\\word\n"                                                                                              \
+    "    .cfi_adjust_cfa_offset 8\n"                                                                                   \
+    "    .endr\n"
+#define GIVE_BACK                                                                                                      \
+    "    .irp word, rdx, rsi, rdi\n"                                                                                   \
+    "    popq %\\word\n"                                                                                               \
+    "    .cfi_adjust_cfa_offset -8\n"                                                                                  \
+    "    .endr\n"
+
 #define THUNK(name, next, take_version)                                                                                \
     __asm__(".pushsection .text\n"                                                                                     \
             ".globl " #name "\n"                                                                                       \
@@ -102,35 +113,10 @@ struct answer hook_answer_dlsym(void *handle, const char *name, const char *vers
             "    testq %rax, %rax\n"                                                                                   \
             "    je 2f\n"                                                                                              \
             "    jmpq *%rax\n"                                                                                         \
-            "2:  pushq %rdi\n"                                                                                         \
-            "    .cfi_adjust_cfa_offset 8\n"                                                                           \
-            "    pushq %rsi\n"                                                                                         \
-            "    .cfi_adjust_cfa_offset 8\n"                                                                           \
-            "    pushq %rdx\n"                                                                                         \
-            "    .cfi_adjust_cfa_offset 8\n"                                                                           \
-            "    call hook_find_dlsym\n"                                                                               \
-            "    popq %rdx\n"                                                                                          \
-            "    .cfi_adjust_cfa_offset -8\n"                                                                          \
-            "    popq %rsi\n"                                                                                          \
-            "    .cfi_adjust_cfa_offset -8\n"                                                                          \
-            "    popq %rdi\n"                                                                                          \
-            "    .cfi_adjust_cfa_offset -8\n"                                                                          \
-            "    jmpq *" #next "(%rip)\n"                                                                              \
-            "3:  pushq %rdi\n"                                                                                         \
-            "    .cfi_adjust_cfa_offset 8\n"                                                                           \
-            "    pushq %rsi\n"                                                                                         \
-            "    .cfi_adjust_cfa_offset 8\n"                                                                           \
-            "    pushq %rdx\n"                                                                                         \
-            "    .cfi_adjust_cfa_offset 8\n" take_version "    movq 24(%rsp), %rcx\n" /* the return address */         \
+            "2:\n" KEEP "    call hook_find_dlsym\n" GIVE_BACK "    jmpq *" #next "(%rip)\n"                           \
+            "3:\n" KEEP take_version "    movq 24(%rsp), %rcx\n" /* the return address */                              \
             "    call hook_answer_dlsym\n"                                                                             \
-            "    movq %rdx, %rcx\n"                                                                                    \
-            "    popq %rdx\n"                                                                                          \
-            "    .cfi_adjust_cfa_offset -8\n"                                                                          \
-            "    popq %rsi\n"                                                                                          \
-            "    .cfi_adjust_cfa_offset -8\n"                                                                          \
-            "    popq %rdi\n"                                                                                          \
-            "    .cfi_adjust_cfa_offset -8\n"                                                                          \
-            "    testq %rcx, %rcx\n"                                                                                   \
+            "    movq %rdx, %rcx\n" GIVE_BACK "    testq %rcx, %rcx\n"                                                 \
             "    je 1b\n"                                                                                              \
             "    ret\n"                                                                                                \
             "    .cfi_endproc\n"                                                                                       \

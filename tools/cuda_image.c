@@ -74,21 +74,12 @@ static int take_back(struct reader *reader) {
     return 0;
 }
 
-static void add(struct sum *sum, const struct total *total) {
-    sum->alloc_bytes += total->alloc_bytes;
-    sum->alloc_blocks += total->alloc_blocks;
-    sum->free_bytes += total->free_bytes;
-    sum->free_blocks += total->free_blocks;
-    sum->live_bytes += total_live_bytes(total);
-    sum->live_blocks += total_live_blocks(total);
-}
-
 static void add_up(struct cuda_image *cuda) {
     for (size_t i = 0; i < cuda->site_count; i++) {
         uint32_t kind = cuda->sites[i].kind;
         if (kind >= SNAP_CUDA_KINDS) kind = cuda->sites[i].kind = 0;
-        add(&cuda->kinds[kind], &cuda->totals[i]);
-        if (snap_cuda_on_device(kind)) add(&cuda->device, &cuda->totals[i]);
+        sum_add(&cuda->kinds[kind], &cuda->totals[i]);
+        if (snap_cuda_on_device(kind)) sum_add(&cuda->device, &cuda->totals[i]);
     }
 }
 

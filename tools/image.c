@@ -73,7 +73,7 @@ double image_variance(const struct image *image, const struct total *total, enum
     return image->variances ? image->variances[total - image->totals][measure] : 0;
 }
 
-static void sum_add(struct sum *sum, const struct total *total) {
+void sum_add(struct sum *sum, const struct total *total) {
     sum->alloc_bytes += total->alloc_bytes;
     sum->alloc_blocks += total->alloc_blocks;
     sum->free_bytes += total->free_bytes;

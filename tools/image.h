@@ -104,6 +104,7 @@ struct image {
 void image_clear(struct image *image);
 /* Lets the totals go, once they are added up: what is left still tells what a site is. */
 void image_drop_totals(struct image *image);
+void sum_add(struct sum *sum, const struct total *total);
 /* Adds up host, mapped and inherited. */
 void image_sum(struct image *image);
 

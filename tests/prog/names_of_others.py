@@ -3,8 +3,7 @@
 memstow, whatever their parameters; also when they are called before memstow has begun."""
 import support
 
-OTHERS = r"""
-#include <stdlib.h>
+DECLARED = """
 struct pair { long a, b; };
 struct big { long words[5]; };
 void *dup(void *p);
@@ -14,6 +13,9 @@ struct pair pipe2(long a);
 struct big socket(long a);
 long double eventfd(long double x);
 int open(int count, ...);
+"""
+OTHERS = DECLARED + r"""
+#include <stdlib.h>
 void *dup(void *p) { return (char *)p + 1; }
 double creat(double x, int times, double y) { return x * times + y; }
 long accept(long a, long b, long c, long d, long e, long f, long g, double h) {
@@ -32,19 +34,10 @@ int open(int count, ...) { /* doubles, of which al says how many there are */
     return (int)sum;
 }
 """
-USE = r"""
+USE = DECLARED + r"""
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-struct pair { long a, b; };
-struct big { long words[5]; };
-void *dup(void *p);
-double creat(double x, int times, double y);
-long accept(long a, long b, long c, long d, long e, long f, long g, double h);
-struct pair pipe2(long a);
-struct big socket(long a);
-long double eventfd(long double x);
-int open(int count, ...);
 void use(const char *when);
 #define IS(what) if (!(what)) printf("%s: not %s\n", when, #what)
 void use(const char *when) {
