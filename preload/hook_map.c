@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cuda_route.h"
+#include "hook_entry.h"
 #include "ledger.h"
 #include "mappings.h"
 #include "process.h"
@@ -23,10 +24,14 @@ static bool counts(struct caller caller) {
     return process_tracked() && !next_is_allocator_code(caller.address) && !cuda_route_is_driver(caller.address);
 }
 
-/* The next definition of a name, looked up once. */
+HOOK_ENTRY(brk)
+HOOK_ENTRY(sbrk)
+HOOK_ENTRY(mlock)
+HOOK_ENTRY(mlock2)
+
+/* The next definition of another name, looked up once. */
 #define NEXT(name) ((__typeof__(&name))find_next(#name, &next_##name))
-static void *next_mmap, *next_munmap, *next_mremap, *next_madvise, *next_mprotect, *next_brk, *next_sbrk;
-static void *next_pkey_mprotect, *next_mlock, *next_mlock2, *next_mlockall;
+static void *next_mmap, *next_munmap, *next_mremap, *next_madvise, *next_mprotect, *next_pkey_mprotect, *next_mlockall;
 
 /* glibc 2.36 has no names for these. */
 enum { ADVICE_DONTNEED_LOCKED = 24, ADVICE_GUARD_INSTALL = 102 };
@@ -185,16 +190,16 @@ static bool make_whole_to_lock(uint32_t pass, const void *start, size_t length) 
     return false;
 }
 
-HOOK int mlock(const void *start, size_t length) {
+int hook_mlock(const void *start, size_t length) {
     uint32_t pass = stow_pass_begin();
-    int result = make_whole_to_lock(pass, start, length) ? NEXT(mlock)(start, length) : -1;
+    int result = make_whole_to_lock(pass, start, length) ? HOOK_NEXT(mlock)(start, length) : -1;
     stow_pass_end(pass);
     return result;
 }
 
-HOOK int mlock2(const void *start, size_t length, unsigned flags) {
+int hook_mlock2(const void *start, size_t length, unsigned flags) {
     uint32_t pass = stow_pass_begin();
-    int result = make_whole_to_lock(pass, start, length) ? NEXT(mlock2)(start, length, flags) : -1;
+    int result = make_whole_to_lock(pass, start, length) ? HOOK_NEXT(mlock2)(start, length, flags) : -1;
     stow_pass_end(pass);
     return result;
 }
@@ -231,16 +236,16 @@ static void note_break(uintptr_t before, uintptr_t after, struct caller caller) 
 }
 
 /* Only the program's own calls come here: glibc's malloc moves the break from within. */
-HOOK void *sbrk(intptr_t change) {
-    void *before = NEXT(sbrk)(change);
+void *hook_sbrk(intptr_t change) {
+    void *before = HOOK_NEXT(sbrk)(change);
     if (before != (void *)-1 && change && counts(CALLER))
         note_break((uintptr_t)before, (uintptr_t)before + (uintptr_t)change, CALLER);
     return before;
 }
 
-HOOK int brk(void *address) {
-    void *before = NEXT(sbrk)(0);
-    int result = NEXT(brk)(address);
+int hook_brk(void *address) {
+    void *before = HOOK_NEXT(sbrk)(0);
+    int result = HOOK_NEXT(brk)(address);
     if (!result && counts(CALLER)) note_break((uintptr_t)before, (uintptr_t)address, CALLER);
     return result;
 }

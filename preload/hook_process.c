@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "control.h"
+#include "hook_entry.h"
 #include "ledger.h"
 #include "process.h"
 #include "site.h"
@@ -25,7 +26,11 @@
 
 #define HOOK __attribute__((visibility("default")))
 
-/* The next definition of a name, looked up at every call: these are rare, and none may fail half way. */
+HOOK_ENTRY(clone)
+HOOK_ENTRY(prctl)
+HOOK_ENTRY(syscall)
+
+/* The next definition of another name, looked up at every call: these are rare, and none may fail half way. */
 #define NEXT(name) ((__typeof__(&name))symbol_next(#name))
 
 /* --- exec: the same process goes on as another program --- */
@@ -151,16 +156,16 @@ static int clone_begins(void *context) {
     return self->start(self->argument);
 }
 
-HOOK int clone(int (*start)(void *), void *stack, int flags, void *argument, ...) {
+int hook_clone(int (*start)(void *), void *stack, int flags, void *argument, ...) {
     va_list list;
     va_start(list, argument);
     pid_t *parent = va_arg(list, pid_t *);
     void *local = va_arg(list, void *);
     pid_t *child = va_arg(list, pid_t *);
     va_end(list);
-    if (flags & CLONE_VM) return NEXT(clone)(start, stack, flags, argument, parent, local, child);
+    if (flags & CLONE_VM) return HOOK_NEXT(clone)(start, stack, flags, argument, parent, local, child);
     struct clone_start begin = {start, argument, stow_fork_begin()};
-    int pid = NEXT(clone)(clone_begins, stack, flags, &begin, parent, local, child);
+    int pid = HOOK_NEXT(clone)(clone_begins, stack, flags, &begin, parent, local, child);
     stow_fork_end(begin.forking, false);
     return pid;
 }
@@ -265,43 +270,39 @@ static void look_for_sandbox(long number, unsigned long first) {
         seal();
 }
 
-HOOK int prctl(int option, ...) {
+int hook_prctl(int option, ...) {
     va_list list;
     va_start(list, option);
     unsigned long a = va_arg(list, unsigned long), b = va_arg(list, unsigned long);
     unsigned long c = va_arg(list, unsigned long), d = va_arg(list, unsigned long);
     va_end(list);
     look_for_sandbox(SYS_prctl, (unsigned long)option);
-    return NEXT(prctl)(option, a, b, c, d);
+    return HOOK_NEXT(prctl)(option, a, b, c, d);
 }
 
 /* A memory policy would be lost with the mapping that it was given to; libnuma sets it so. */
-static long bind_memory(__typeof__(&syscall) call, const long a[6]) {
+static long bind_memory(const long a[6]) {
     uint32_t pass = stow_pass_begin();
     long result = -1;
     if (stow_pass_watched(pass) && a[1] > 0 && stow_note_whole((uint64_t)a[0], (uint64_t)a[1], false))
         errno = ENOMEM;
     else
-        result = call(SYS_mbind, a[0], a[1], a[2], a[3], a[4], a[5]);
+        result = HOOK_NEXT(syscall)(SYS_mbind, a[0], a[1], a[2], a[3], a[4], a[5]);
     stow_pass_end(pass);
     return result;
 }
 
-/* Not looked up at every call: some programs make all their waiting and asking for thread ids so. */
-HOOK long syscall(long number, ...) {
-    static __typeof__(&syscall) known;
-    __typeof__(known) found = __atomic_load_n(&known, __ATOMIC_RELAXED);
+long hook_syscall(long number, ...) {
     va_list list;
     va_start(list, number);
     long a = va_arg(list, long), b = va_arg(list, long), c = va_arg(list, long);
     long d = va_arg(list, long), e = va_arg(list, long), f = va_arg(list, long);
     va_end(list);
-    if (unlikely(!found)) __atomic_store_n(&known, found = NEXT(syscall), __ATOMIC_RELAXED);
     look_for_sandbox(number, (unsigned long)a);
-    if (unlikely(number == SYS_mbind)) return bind_memory(found, (const long[]){a, b, c, d, e, f});
-    if (likely(!is_fork(number, (unsigned long)a))) return found(number, a, b, c, d, e, f);
+    if (unlikely(number == SYS_mbind)) return bind_memory((const long[]){a, b, c, d, e, f});
+    if (likely(!is_fork(number, (unsigned long)a))) return HOOK_NEXT(syscall)(number, a, b, c, d, e, f);
     struct stow_forking forking = stow_fork_begin();
-    long result = found(number, a, b, c, d, e, f);
+    long result = HOOK_NEXT(syscall)(number, a, b, c, d, e, f);
     stow_fork_end(forking, result == 0);
     return result;
 }

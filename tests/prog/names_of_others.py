@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A library that has functions of its own by the names of what opens descriptors: they get and give what they do without
+"""A library that has functions of its own by names of libc's that are plain words: they get and give what they do without
 memstow, whatever their parameters; also when they are called before memstow has begun."""
 import support
 
@@ -13,6 +13,12 @@ struct pair pipe2(long a);
 struct big socket(long a);
 long double eventfd(long double x);
 int open(int count, ...);
+void *clone(void *p);
+double brk(double x);
+void *sbrk(long a, void *p);
+void *prctl(void *p, ...);
+struct big syscall(long a);
+char *mlock(double x, const char *text);
 """
 OTHERS = DECLARED + r"""
 #include <stdlib.h>
@@ -24,6 +30,12 @@ long accept(long a, long b, long c, long d, long e, long f, long g, double h) {
 struct pair pipe2(long a) { return (struct pair){a, -a}; }
 struct big socket(long a) { return (struct big){{a, a + 1, a + 2, a + 3, a + 4}}; }
 long double eventfd(long double x) { return x / 3; }
+void *clone(void *p) { return (char *)p + 2; }
+double brk(double x) { return x / 4; }
+void *sbrk(long a, void *p) { return (char *)p + a; }
+void *prctl(void *p, ...) { return (char *)p + 3; }
+struct big syscall(long a) { return (struct big){{-a, 0, 0, 0, a}}; }
+char *mlock(double x, const char *text) { return (char *)text + (long)x; }
 #include <stdarg.h>
 int open(int count, ...) { /* doubles, of which al says how many there are */
     double sum = 0;
@@ -49,6 +61,12 @@ void use(const char *when) {
     IS(socket((long)high).words[4] == (long)high + 4);
     IS(eventfd(1.0L) == 1.0L / 3);
     IS(open(9, 1., 2., 3., 4., 5., 6., 7., 8., 9.) == 45);
+    IS(clone(high) == high + 2);
+    IS(brk(3.0) == 0.75);
+    IS(sbrk(5, high) == high + 5);
+    IS(prctl(high) == high + 3 && prctl(high, 1.5, high) == high + 3);
+    IS(syscall((long)high).words[4] == (long)high && syscall(317 /* seccomp */).words[0] == -317);
+    IS(mlock(2.5, high) == high + 2);
     printf("%s: done\n", when);
     fflush(stdout);
 }

@@ -1,0 +1,43 @@
+/* hook_entry.h — entry points of hooks whose names are plain words.
+ * A library may have another function by such a name (clone, dup, brk), which takes and returns what it likes. So the
+ * entry is a jump, in assembly: to the hook where the next definition is libc's, else past it to that definition. A
+ * jump keeps the return address and the caller's frame, by which CALLER goes. Any thread, in signal handlers, too. */
+#ifndef MEMSTOW_HOOK_ENTRY_H
+#define MEMSTOW_HOOK_ENTRY_H
+
+#pragma GCC visibility push(hidden)
+
+/* One name: its hook, where a call of it goes (NULL: not looked up yet), and what comes next. */
+struct hook_entry {
+    const char *name;
+    void *hook, **way, **next;
+};
+
+#pragma GCC visibility pop
+
+/* After the name's declaration; the hook itself, hook_NAME, has the same type. Entries lie in a section of their own,
+ * where hook_entry.c finds them. */
+#define HOOK_ENTRY(name)                                                                                               \
+    __attribute__((used, visibility("hidden"))) __typeof__(name) hook_##name;                                          \
+    __attribute__((used, visibility("hidden"))) void *hook_way_##name;                                                 \
+    static void *next_##name;                                                                                          \
+    __attribute__((used, section("hook_entries"))) static const struct hook_entry entry_##name = {                     \
+        #name, (void *)hook_##name, &hook_way_##name, &next_##name};                                                   \
+    __asm__(".pushsection .text\n"                                                                                     \
+            ".globl " #name "\n"                                                                                       \
+            ".type " #name ", @function\n" #name ":\n"                                                                 \
+            "    .cfi_startproc\n"                                                                                     \
+            "    movq hook_way_" #name "(%rip), %r11\n"                                                                \
+            "    testq %r11, %r11\n"                                                                                   \
+            "    je 1f\n"                                                                                              \
+            "    jmpq *%r11\n"                                                                                         \
+            "1:  call hook_look_up_first\n"                                                                            \
+            "    jmpq *hook_way_" #name "(%rip)\n"                                                                     \
+            "    .cfi_endproc\n"                                                                                       \
+            ".size " #name ", .-" #name "\n"                                                                           \
+            ".popsection\n");
+
+/* In a hook, which runs only where this is libc's. */
+#define HOOK_NEXT(name) ((__typeof__(&name))next_##name)
+
+#endif
