@@ -49,7 +49,8 @@ static struct {
     uint64_t stack_memory; /* bytes for call stacks, sites and counters */
     uint64_t sample_bytes;
     bool mimalloc;
-    uint32_t unreadable; /* what pressure_wish could not read */
+    bool unread_stacks, unread_stack_memory, unread_allocator; /* these have other values than there are */
+    uint32_t unread_pressure;                                  /* what pressure_wish could not read */
     uint8_t run_id[16];
 } wish;
 
@@ -97,16 +98,34 @@ static uint32_t earlier_images(void) {
     return (uint32_t)read_decimal(&text);
 }
 
-/* full, none, sample or sample:BYTES, in plain digits: the command has read anything else. */
-static void read_stacks(const char *mode) {
+/* full, none, sample or sample:BYTES, in plain digits: the command has read anything else. False: nothing of these. */
+static bool read_stacks(const char *mode) {
     static const char sample[] = "sample";
     size_t length = sizeof sample - 1;
     wish.stacks = strcmp(mode, "none") ? SNAP_STACKS_FULL : SNAP_STACKS_NONE;
-    if (strncmp(mode, sample, length) != 0 || (mode[length] && mode[length] != ':')) return;
-    const char *digits = mode[length] ? mode + length + 1 : "";
-    uint64_t bytes = read_decimal(&digits);
+    if (wish.stacks == SNAP_STACKS_NONE || !mode[0] || !strcmp(mode, "full")) return true;
+    if (strncmp(mode, sample, length) != 0 || (mode[length] && mode[length] != ':')) return false;
     wish.stacks = SNAP_STACKS_SAMPLE;
-    wish.sample_bytes = bytes && bytes <= SNAP_SAMPLE_MOST && !*digits ? bytes : SAMPLE_DEFAULT;
+    wish.sample_bytes = SAMPLE_DEFAULT;
+    if (!mode[length]) return true;
+    const char *digits = mode + length + 1;
+    uint64_t bytes = read_decimal(&digits);
+    bool fits = bytes && bytes <= SNAP_SAMPLE_MOST && !*digits;
+    if (fits) wish.sample_bytes = bytes;
+    return fits;
+}
+
+static bool read_stack_memory(const char *text) {
+    const char *digits = text;
+    uint64_t bytes = read_decimal(&digits);
+    bool fits = bytes && !*digits;
+    wish.stack_memory = fits ? bytes : DEFAULT_STACK_MEMORY;
+    return fits || !text[0];
+}
+
+static bool read_allocator(const char *word) {
+    wish.mimalloc = !strcmp(word, "mimalloc");
+    return wish.mimalloc || !word[0] || !strcmp(word, "keep");
 }
 
 static void read_wishes(void) {
@@ -115,11 +134,10 @@ static void read_wishes(void) {
     wish.out_named = os_variable("MEMSTOW_OUT_NAMED")[0] == '1';
     os_copy(wish.follow, sizeof wish.follow, os_variable("MEMSTOW_FOLLOW"));
     wish.main_pid = (uint32_t)decimal(os_variable("MEMSTOW_MAIN"));
-    read_stacks(os_variable("MEMSTOW_STACKS"));
-    wish.stack_memory = decimal(os_variable("MEMSTOW_STACK_MEMORY"));
-    if (!wish.stack_memory) wish.stack_memory = DEFAULT_STACK_MEMORY;
-    wish.mimalloc = !strcmp(os_variable("MEMSTOW_ALLOCATOR"), "mimalloc");
-    wish.unreadable = pressure_wish(os_variable("MEMSTOW_PRESSURE"), os_variable("MEMSTOW_IDLE"));
+    wish.unread_stacks = !read_stacks(os_variable("MEMSTOW_STACKS"));
+    wish.unread_stack_memory = !read_stack_memory(os_variable("MEMSTOW_STACK_MEMORY"));
+    wish.unread_allocator = !read_allocator(os_variable("MEMSTOW_ALLOCATOR"));
+    wish.unread_pressure = pressure_wish(os_variable("MEMSTOW_PRESSURE"), os_variable("MEMSTOW_IDLE"));
     read_run_id(os_variable("MEMSTOW_RUN"));
     exec_generation = earlier_images();
 }
@@ -285,9 +303,16 @@ static bool heap_is_seen(void) {
 
 /* The command refuses such words; what stands in the environment reaches us as it is. */
 static void note_unreadable(void) {
-    if (wish.unreadable & PRESSURE_UNREADABLE)
+    if (wish.unread_stacks)
+        ledger_fact(SNAP_FACT_NOTE, "MEMSTOW_STACKS is none of full, none, sample and sample:BYTES: it counts as full, "
+                                    "sample:… as sample");
+    if (wish.unread_stack_memory)
+        ledger_fact(SNAP_FACT_NOTE, "MEMSTOW_STACK_MEMORY is no number of bytes above 0: it counts as not set");
+    if (wish.unread_allocator)
+        ledger_fact(SNAP_FACT_NOTE, "MEMSTOW_ALLOCATOR is neither keep nor mimalloc: it counts as keep");
+    if (wish.unread_pressure & PRESSURE_UNREADABLE)
         ledger_fact(SNAP_FACT_NOTE, "MEMSTOW_PRESSURE is no amount, N% or psi:N%: it counts as not set");
-    if (wish.unreadable & PRESSURE_IDLE_UNREADABLE)
+    if (wish.unread_pressure & PRESSURE_IDLE_UNREADABLE)
         ledger_fact(SNAP_FACT_NOTE, "MEMSTOW_IDLE is no number of seconds above 0: it counts as not set");
 }
 

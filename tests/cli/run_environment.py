@@ -1,5 +1,6 @@
 """The program keeps its signal mask, dispositions, limits and descriptors; run tells the library what was asked for."""
 import os, re, subprocess, sys
+import support
 from support import MEMSTOW, memstow, report
 
 script = """
@@ -66,6 +67,14 @@ for pressure, idle, wanted in (("lots", "300", ["MEMSTOW_PRESSURE"]), ("150%", "
     memstow("run", "--quiet", "-o", "w.mst", "--", "true", env={**os.environ, "MEMSTOW_PRESSURE": pressure, "MEMSTOW_IDLE": idle})
     notes = report("w.mst")["process"]["notes"]
     assert [note.split()[0] for note in notes] == wanted and all("not set" in note for note in notes), (pressure, idle, notes)
+
+# So it is with what the command itself would set.
+for variable, wrong, right in (("MEMSTOW_STACKS", "some", "full"), ("MEMSTOW_STACKS", "sample:0", "sample:4096"),
+                               ("MEMSTOW_STACK_MEMORY", "64M", "67108864"), ("MEMSTOW_ALLOCATOR", "jemalloc", "keep")):
+    for value, wanted in ((wrong, [variable]), (right, []), ("", [])):
+        support.run("true", env={**os.environ, "LD_PRELOAD": str(support.LIBRARY), "MEMSTOW_OUT": str(support.HERE / "p.mst"), variable: value})
+        notes = report("p.mst")["process"]["notes"]
+        assert [note.split()[0] for note in notes] == wanted, (variable, value, notes)
 
 # With next to no room every block is counted all the same, and what could not be told apart is said.
 program = [sys.executable, "-S", "-c", "import json, argparse"]
