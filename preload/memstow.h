@@ -69,10 +69,9 @@ struct memstow_figures {
     uint32_t retired, adopted_by;                      /* 0 or 1; 0 or the owner that has all of it now */
     uint64_t live_bytes, live_blocks, allocated_bytes; /* host and mapped together */
     uint64_t host_bytes, mapped_bytes, cuda_bytes;     /* of live_bytes; cuda beside them */
-    /* Of what can be stowed, blocks and ranges of whole pages: what the kernel has in memory (mincore). Of stowed
-     * memory that is what the page cache has of the file, read ahead and used by nobody, too. Pages that were only
-     * read, which are one page of zeros for all, count, and memstow_stow moves and counts them. UINT64_MAX: cannot be
-     * told. */
+    /* Of what can be stowed, blocks and ranges of whole pages: what the process has in memory; of stowed memory, what
+     * it used since. Pages that were only read are one page of zeros for all, and hold nothing (Linux 6.7 and later;
+     * before, they cannot be told from others, and memstow_stow moves them, too). UINT64_MAX: cannot be told. */
     uint64_t resident_bytes;
     uint64_t stowed_bytes;  /* content elsewhere, address still there */
     uint64_t movable_bytes; /* what memstow_stow would look at */

@@ -1,8 +1,6 @@
 /* owned.c — see owned.h. */
 #include "owned.h"
 
-#include <sys/syscall.h>
-
 #include "account.h"
 #include "blocks.h"
 #include "counters.h"
@@ -14,6 +12,7 @@
 #include "parts.h"
 #include "site.h"
 #include "stow.h"
+#include "stow_area.h"
 #include "stow_cuda.h"
 #include "tags.h"
 #include "vram_serve.h"
@@ -164,23 +163,24 @@ void owned_visit_pieces(uint32_t owner, uint32_t which, owned_visit *visit, void
     mappings_visit_records(visit_mapping, &search);
 }
 
-/* --- what is present --- */
+/* --- what is in memory --- */
+
+struct resident {
+    int pagemap;
+    uint64_t bytes;
+};
 
 static bool add_resident(uintptr_t start, uint64_t length, void *context) {
-    enum { PAGES = 4096 };
-    uint64_t *sum = context;
-    uint8_t present[PAGES];
-    for (uint64_t at = 0; at < length; at += PAGES * OS_PAGE) {
-        uint64_t part = length - at < PAGES * OS_PAGE ? length - at : PAGES * OS_PAGE;
-        if (os_call(SYS_mincore, start + at, part, present) < 0) continue; /* it has gone meanwhile */
-        for (uint64_t i = 0; i < part / OS_PAGE; i++) *sum += present[i] & 1 ? OS_PAGE : 0;
-    }
+    struct resident *self = context;
+    self->bytes += stow_pages_count(self->pagemap, start, start + length, STOW_PAGES_RESIDENT);
     return true;
 }
 
 uint64_t owned_resident(uint32_t owner) {
-    uint64_t sum = 0;
     if (ledger_is_sealed()) return UINT64_MAX;
-    owned_visit_pieces(owner, OWNED_MEMORY, add_resident, &sum);
-    return sum;
+    struct resident self = {.pagemap = stow_pages_open()};
+    if (self.pagemap < 0) return UINT64_MAX;
+    owned_visit_pieces(owner, OWNED_MEMORY, add_resident, &self);
+    os_close(self.pagemap);
+    return self.bytes;
 }

@@ -21,8 +21,8 @@ struct owned {
 struct owned *owned_of_all(uint32_t count);
 void owned_let_go(struct owned *all, uint32_t count);
 
-/* Bytes of memory in large blocks and mappings of the owner that is present now; UINT64_MAX: the kernel does not say.
- */
+/* Bytes of the owner's large blocks and mappings that the process has in memory now (of stowed memory: what it used
+ * since); UINT64_MAX: the kernel does not say. */
 uint64_t owned_resident(uint32_t owner);
 
 /* Calls visit for each run of whole pages of the model or custom: within a large block or an anonymous mapping, or in a

@@ -171,7 +171,7 @@ static bool is_own_ground(uint64_t start, uint64_t end) {
 static void plan_memory(struct plan *self, uint32_t index, uint64_t start, uint64_t end) {
     struct work *work = &self->session->work[index];
     uint64_t run_end, pages;
-    while (stow_pages_run(self->pagemap, &start, end, false, GAP, &run_end, &pages)) {
+    while (stow_pages_run(self->pagemap, &start, end, STOW_PAGES_HELD, GAP, &run_end, &pages)) {
         if (!add_segment(self, (struct segment){start, run_end, index, MEMORY, true})) {
             work_refuse(work, STOW_ADDRESS_SPACE);
             return;
@@ -275,7 +275,7 @@ static uint32_t memory_out(struct session *self, struct stow_host *host, const s
         table_unlock();
         if (!room) return STOW_ADDRESS_SPACE;
         if (!work_begin(work, start, end)) return STOW_DONE;
-        uint64_t resident = stow_pages_count(pagemap, start, end, false);
+        uint64_t resident = stow_pages_count(pagemap, start, end, STOW_PAGES_HELD);
         refusal = host_out(host, start, end - start, &done);
         table_lock();
         if (done) table_put(start, start + done, work->piece.owner);
@@ -313,13 +313,13 @@ static uint32_t drop_pages(struct session *self, const struct segment *segment, 
         return STOW_NOT_PRIVATE;
     }
     uint64_t length = segment->end - segment->start, offset = area.offset + (segment->start - area.start);
-    uint64_t before = stow_pages_count(pagemap, segment->start, segment->end, false);
+    uint64_t before = stow_pages_count(pagemap, segment->start, segment->end, STOW_PAGES_MAPPED);
     os_call(SYS_madvise, segment->start, length, segment->writable ? MADV_PAGEOUT : MADV_DONTNEED);
     if (fd >= 0) {
         os_call(SYS_fadvise64, fd, offset, length, POSIX_FADV_DONTNEED);
         os_close(fd);
     }
-    uint64_t after = stow_pages_count(pagemap, segment->start, segment->end, false);
+    uint64_t after = stow_pages_count(pagemap, segment->start, segment->end, STOW_PAGES_MAPPED);
     *bytes = before > after ? before - after : 0;
     return *bytes || !before ? STOW_DONE : STOW_NO_KERNEL_HELP;
 }
@@ -334,24 +334,18 @@ static void files_out(struct session *self, const struct segment *segment, int p
     if (refusal) work_refuse(work, refusal);
 }
 
-/* In use, even where nobody should: who looks all the same sees what there is. It is no slower. */
-static uint32_t begin_back(const struct session *session, struct stow_back *back) {
-    uint32_t refusal = back_begin(back, false, session->own_files);
-    return refusal && session->options.idle ? back_begin(back, true, session->own_files) : refusal;
-}
-
 /* What was written since it was stowed becomes plain memory again, and goes the way of such. */
 static uint32_t own_pages_back(struct plan *plan, const struct segment *segment) {
     struct session *self = plan->session;
     struct stow_back back;
     uint64_t at = segment->start, run_end, pages;
-    if (!stow_pages_run(plan->pagemap, &at, segment->end, true, GAP, &run_end, &pages)) return STOW_DONE;
-    uint32_t refusal = begin_back(self, &back);
+    if (!stow_pages_run(plan->pagemap, &at, segment->end, STOW_PAGES_OWN, GAP, &run_end, &pages)) return STOW_DONE;
+    uint32_t refusal = back_begin(&back, self->options.idle, self->own_files);
     while (!refusal) {
         refusal = work_bring_back(&self->work[segment->work], &back, at, run_end, false);
         if (!refusal) plan_memory(plan, segment->work, at, run_end);
         at = run_end;
-        if (refusal || !stow_pages_run(plan->pagemap, &at, segment->end, true, GAP, &run_end, &pages)) break;
+        if (refusal || !stow_pages_run(plan->pagemap, &at, segment->end, STOW_PAGES_OWN, GAP, &run_end, &pages)) break;
     }
     back_end(&back);
     return refusal;
@@ -368,7 +362,7 @@ static void ours_out(struct plan *plan, struct segment segment) {
         table_unlock();
         if (!any) return;
         struct segment part = {region.start, region.end, segment.work, OURS, true};
-        if (stow_pages_count(plan->pagemap, part.start, part.end, false))
+        if (stow_pages_count(plan->pagemap, part.start, part.end, STOW_PAGES_MAPPED))
             files_out(plan->session, &part, plan->pagemap);
     }
 }
@@ -445,7 +439,7 @@ static int64_t move_out(struct stow_piece *pieces, uint32_t count, const struct 
 
 static void all_in(struct session *self) {
     struct stow_back back;
-    uint32_t refusal = begin_back(self, &back);
+    uint32_t refusal = back_begin(&back, self->options.idle, self->own_files);
     for (uint32_t i = 0; i < self->count && !refusal; i++) {
         const struct stow_piece *piece = &self->work[i].piece;
         uint32_t each = work_bring_back(&self->work[i], &back, piece->start, piece->start + piece->length, true);
@@ -520,7 +514,7 @@ uint64_t stow_bytes(uint32_t owner, uint64_t *back_by_use) {
         const struct stow_region *region = table_regions() + i;
         if (owner && region->owner != owner) continue;
         sum += region->end - region->start;
-        if (pagemap >= 0) back += stow_pages_count(pagemap, region->start, region->end, false);
+        if (pagemap >= 0) back += stow_pages_count(pagemap, region->start, region->end, STOW_PAGES_MAPPED);
     }
     table_unlock();
     if (pagemap >= 0) os_close(pagemap);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -18,6 +19,10 @@
 
 /* REQUEST: the kernel reads no more at a time than the disk takes in one request, and forgets the rest. */
 enum { PIECE = 1 << 20, REQUEST = 128 << 10, AT_ONCE = 3 << 20, AHEAD = 32 << 20 };
+/* So much that a disk is at work on more than one request, and two of them at once. */
+enum { READ_PIECE = 4 << 20 };
+
+_Static_assert(AHEAD_MOST / PIECE <= 64, "a bit for each piece");
 
 static uint32_t refusal_of(long error) {
     switch (error) {
@@ -60,46 +65,80 @@ static void expect(struct stow_ahead *self, uint64_t at) {
     }
 }
 
-static void report(struct stow_ahead *self, uint64_t ready, uint32_t refusal) {
-    __atomic_store_n(&self->refusal, refusal, __ATOMIC_RELAXED);
-    __atomic_store_n(&self->ready, ready, __ATOMIC_RELEASE);
+static uint32_t read_piece(const struct stow_ahead *self, uint64_t from, uint64_t length) {
+    for (uint64_t done = 0; done < length;) {
+        long got = os_pread(self->fd, self->to + from + done, length - done, self->offset + from + done);
+        if (got <= 0) return STOW_DISK_ERROR;
+        done += (uint64_t)got;
+    }
+    return STOW_DONE;
+}
+
+static uint32_t make_ready(struct stow_ahead *self, uint64_t from, uint64_t length) {
+    if (self->to) return read_piece(self, from, length);
+    expect(self, self->start + from);
+    return make_own(self->start + from, length);
+}
+
+static void report(struct stow_ahead *self, uint64_t number, uint32_t refusal) {
+    if (refusal)
+        __atomic_store_n(&self->refusal, refusal, __ATOMIC_RELAXED);
+    else
+        __atomic_fetch_or(&self->made, (uint64_t)1 << number, __ATOMIC_RELEASE);
     __atomic_fetch_add(&self->serial, 1, __ATOMIC_RELEASE);
     os_call(SYS_futex, &self->serial, FUTEX_WAKE_PRIVATE, 1);
 }
 
 static void go_ahead(void *context) {
     struct stow_ahead *self = context;
-    uint32_t refusal = STOW_DONE;
-    for (uint64_t done = 0, part; done < self->length && !refusal; done += part) {
-        if (__atomic_load_n(&self->stop, __ATOMIC_RELAXED)) return;
-        part = self->length - done < PIECE ? self->length - done : PIECE;
-        expect(self, self->start + done);
-        refusal = make_own(self->start + done, part);
-        report(self, refusal ? done : done + part, refusal);
+    while (!__atomic_load_n(&self->stop, __ATOMIC_RELAXED) && !__atomic_load_n(&self->refusal, __ATOMIC_RELAXED)) {
+        uint64_t number = __atomic_fetch_add(&self->next, 1, __ATOMIC_RELAXED), from = number * self->piece;
+        if (from >= self->length) return;
+        uint64_t left = self->length - from;
+        report(self, number, make_ready(self, from, left < self->piece ? left : self->piece));
     }
 }
 
 /* What is one piece, or where there can be no thread, comes first as a whole. */
+static void begin(struct stow_ahead *self, int threads) {
+    for (int i = 0; i < threads && self->length > self->piece; i++)
+        self->threads[i] = thread_start(go_ahead, self, NULL);
+    if (!self->threads[0]) go_ahead(self);
+}
+
 void ahead_begin(struct stow_ahead *self, uint64_t start, uint64_t length, uint64_t until, uint64_t expected) {
-    *self = (struct stow_ahead){.start = start, .length = length, .until = until, .expected = expected};
+    *self = (struct stow_ahead){
+        .start = start, .length = length, .piece = PIECE, .until = until, .expected = expected, .fd = -1};
     if (self->until < start + length) self->until = start + length;
-    if (length > PIECE) self->thread = thread_start(go_ahead, self, NULL);
-    if (!self->thread) go_ahead(self);
+    begin(self, 1);
+}
+
+void ahead_begin_reading(struct stow_ahead *self, uint64_t length, int fd, uint64_t offset, char *to) {
+    *self = (struct stow_ahead){.length = length, .piece = READ_PIECE, .fd = fd, .offset = offset, .to = to};
+    begin(self, AHEAD_THREADS);
+}
+
+static uint64_t ready(const struct stow_ahead *self) {
+    uint64_t missing = ~__atomic_load_n(&self->made, __ATOMIC_ACQUIRE);
+    uint64_t bytes = (missing ? (uint64_t)__builtin_ctzll(missing) : 64) * self->piece;
+    return bytes < self->length ? bytes : self->length;
 }
 
 uint64_t ahead_wait(struct stow_ahead *self, uint64_t done, uint64_t wanted) {
     const struct timespec most = {.tv_sec = 1};
     for (;;) {
         uint32_t serial = __atomic_load_n(&self->serial, __ATOMIC_ACQUIRE);
-        uint64_t ready = __atomic_load_n(&self->ready, __ATOMIC_ACQUIRE);
-        bool enough = ready >= done + wanted;
-        if (enough || __atomic_load_n(&self->refusal, __ATOMIC_RELAXED)) return enough ? wanted : ready - done;
+        uint32_t refusal = __atomic_load_n(&self->refusal, __ATOMIC_RELAXED);
+        uint64_t there = ready(self);
+        bool enough = there >= done + wanted;
+        if (enough || refusal) return enough ? wanted : there - done;
         os_call(SYS_futex, &self->serial, FUTEX_WAIT_PRIVATE, serial, &most);
     }
 }
 
 void ahead_end(struct stow_ahead *self) {
     __atomic_store_n(&self->stop, true, __ATOMIC_RELAXED);
-    if (self->thread) thread_join(self->thread);
-    self->thread = NULL;
+    for (int i = 0; i < AHEAD_THREADS; i++)
+        if (self->threads[i]) thread_join(self->threads[i]);
+    memset(self->threads, 0, sizeof self->threads);
 }

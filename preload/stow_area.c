@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 
 #include "os.h"
@@ -175,49 +176,103 @@ uint32_t stow_area_refusal(const struct stow_area *area) {
 
 int stow_pages_open(void) { return os_open("/proc/self/pagemap", O_RDONLY, 0); }
 
-static enum stow_page page_of(uint64_t entry) {
-    if (!(entry & (PRESENT | SWAPPED))) return STOW_PAGE_ABSENT;
-    return entry & FILE_OR_SHARED ? STOW_PAGE_FILE : STOW_PAGE_OWN;
+/* Debian 12's headers are older than this (Linux 6.7). */
+struct scan {
+    uint64_t size, flags, start, end, walk_end, vec, vec_length, max_pages;
+    uint64_t category_inverted, category_mask, category_anyof_mask, return_mask;
+};
+struct scanned {
+    uint64_t start, end, categories;
+};
+#define SCAN _IOWR('f', 16, struct scan)
+enum { PAGE_FILE = 4, PAGE_PRESENT = 8, PAGE_SWAPPED = 16, PAGE_ZERO = 32 };
+
+/* Of a run of pages that are alike; false ends the walk. */
+typedef bool visit_pages(void *context, uint64_t start, uint64_t end, uint64_t categories);
+
+/* Whether the kernel could tell. */
+static bool walk_scanned(int pagemap, uint64_t start, uint64_t end, visit_pages *visit, void *context) {
+    struct scanned found[ENTRIES / 4];
+    while (start < end) {
+        struct scan scan = {.size = sizeof scan,
+                            .start = start,
+                            .end = end,
+                            .vec = (uint64_t)found,
+                            .vec_length = sizeof found / sizeof *found,
+                            .category_anyof_mask = PAGE_PRESENT | PAGE_SWAPPED,
+                            .return_mask = PAGE_FILE | PAGE_PRESENT | PAGE_SWAPPED | PAGE_ZERO};
+        long count = os_call(SYS_ioctl, pagemap, SCAN, &scan);
+        if (count < 0) return false;
+        for (long i = 0; i < count; i++)
+            if (!visit(context, found[i].start, found[i].end, found[i].categories)) return true;
+        start = scan.walk_end;
+    }
+    return true;
 }
 
-/* Calls visit with the address and kind of each page until it returns false. */
-static void each_page(int pagemap, uint64_t start, uint64_t end,
-                      bool (*visit)(void *context, uint64_t address, enum stow_page page), void *context) {
+static uint64_t categories_of(uint64_t entry) {
+    return (entry & PRESENT ? PAGE_PRESENT : 0) | (entry & SWAPPED ? PAGE_SWAPPED : 0) |
+           (entry & FILE_OR_SHARED ? PAGE_FILE : 0);
+}
+
+static void walk_entries(int pagemap, uint64_t start, uint64_t end, visit_pages *visit, void *context) {
     uint64_t entries[ENTRIES];
     while (start < end) {
         uint64_t want = (end - start) / OS_PAGE < ENTRIES ? (end - start) / OS_PAGE : ENTRIES;
         long got = os_pread(pagemap, entries, want * sizeof *entries, start / OS_PAGE * sizeof *entries);
         if (got < (long)sizeof *entries) return;
         for (uint64_t i = 0; i < (uint64_t)got / sizeof *entries; i++, start += OS_PAGE)
-            if (!visit(context, start, page_of(entries[i]))) return;
+            if (entries[i] & (PRESENT | SWAPPED) && !visit(context, start, start + OS_PAGE, categories_of(entries[i])))
+                return;
     }
 }
 
 struct run {
     uint64_t start, end, gap, pages;
-    bool own;
+    enum stow_pages which;
 };
 
-static bool grow_run(void *context, uint64_t address, enum stow_page page) {
+static bool is_one_of(uint64_t categories, enum stow_pages which) {
+    switch (which) {
+    case STOW_PAGES_OWN:
+        return !(categories & (PAGE_FILE | PAGE_ZERO));
+    case STOW_PAGES_RESIDENT:
+        return categories & PAGE_PRESENT && !(categories & PAGE_ZERO);
+    case STOW_PAGES_HELD:
+        return !(categories & PAGE_ZERO);
+    default:
+        return true;
+    }
+}
+
+static bool grow_run(void *context, uint64_t start, uint64_t end, uint64_t categories) {
     struct run *self = context;
-    if (page == STOW_PAGE_ABSENT || (self->own && page != STOW_PAGE_OWN))
-        return !self->pages || address - self->end < self->gap * OS_PAGE;
-    if (!self->pages++) self->start = address;
-    self->end = address + OS_PAGE;
+    if (!is_one_of(categories, self->which)) return true;
+    if (!self->pages)
+        self->start = start;
+    else if (start - self->end >= self->gap * OS_PAGE)
+        return false;
+    self->pages += (end - start) / OS_PAGE;
+    self->end = end;
     return true;
 }
 
-bool stow_pages_run(int pagemap, uint64_t *start, uint64_t end, bool own, uint64_t gap, uint64_t *run_end,
+/* What the older way has seen is not seen twice: the newer one fails at its first step or at none. */
+static void walk(int pagemap, uint64_t start, uint64_t end, struct run *run) {
+    if (!walk_scanned(pagemap, start, end, grow_run, run)) walk_entries(pagemap, start, end, grow_run, run);
+}
+
+bool stow_pages_run(int pagemap, uint64_t *start, uint64_t end, enum stow_pages which, uint64_t gap, uint64_t *run_end,
                     uint64_t *pages) {
-    struct run run = {.gap = gap, .own = own};
-    each_page(pagemap, *start, end, grow_run, &run);
+    struct run run = {.gap = gap, .which = which};
+    walk(pagemap, *start, end, &run);
     *start = run.start, *run_end = run.end, *pages = run.pages;
     return run.pages != 0;
 }
 
-uint64_t stow_pages_count(int pagemap, uint64_t start, uint64_t end, bool own) {
-    struct run run = {.gap = UINT64_MAX / OS_PAGE, .own = own};
-    each_page(pagemap, start, end, grow_run, &run);
+uint64_t stow_pages_count(int pagemap, uint64_t start, uint64_t end, enum stow_pages which) {
+    struct run run = {.gap = UINT64_MAX / OS_PAGE, .which = which};
+    walk(pagemap, start, end, &run);
     return run.pages * OS_PAGE;
 }
 

@@ -36,17 +36,19 @@ uint32_t stow_area_refusal(const struct stow_area *area);
 
 /* --- pages --- */
 
-enum stow_page { STOW_PAGE_ABSENT, STOW_PAGE_FILE, STOW_PAGE_OWN };
+/* Which pages: those in the page table; of them those that hold memory or swap, which the zero page does not, that the
+ * kernel gives to who only reads; of those the private ones; those in memory now. Before Linux 6.7 the zero page looks
+ * like any other. */
+enum stow_pages { STOW_PAGES_MAPPED, STOW_PAGES_HELD, STOW_PAGES_OWN, STOW_PAGES_RESIDENT };
 
 int stow_pages_open(void); /* of pagemap, or -errno */
 
-/* The first run of pages in memory (own: of private ones only) at or after *start and before `end`; gaps of less than
- * `gap` pages are part of it. False when there is none; also when pagemap cannot be read. *pages is how many of the run
- * are in memory. */
-bool stow_pages_run(int pagemap, uint64_t *start, uint64_t end, bool own, uint64_t gap, uint64_t *run_end,
+/* The first run of such pages at or after *start and before `end`; gaps of less than `gap` pages are part of it. False
+ * when there is none; also when pagemap cannot be read. *pages is how many pages of the run are such. */
+bool stow_pages_run(int pagemap, uint64_t *start, uint64_t end, enum stow_pages which, uint64_t gap, uint64_t *run_end,
                     uint64_t *pages);
-/* Bytes of it in memory. */
-uint64_t stow_pages_count(int pagemap, uint64_t start, uint64_t end, bool own);
+/* Bytes of such pages. */
+uint64_t stow_pages_count(int pagemap, uint64_t start, uint64_t end, enum stow_pages which);
 /* Whether the kernel holds pages of the process for io_uring or InfiniBand; also when it does not tell. */
 bool stow_pages_are_pinned(void);
 

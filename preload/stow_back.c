@@ -14,8 +14,11 @@
  * debugger can wait for it to stop: who reads are a thread of our own, for as long as this takes, and a process, which
  * no debugger stops. Each would do; somebody may end the process, and there may be no room for it.
  *
- * Nobody else uses it (realloc, or idle owners without userfaultfd): fresh memory is read past the page cache, pages
- * written since are copied over it, and it takes the mapping's place. */
+ * Nobody else uses it (realloc, idle owners): the file is read past the page cache into room of ours, on threads that
+ * run ahead (with CAP_CHECKPOINT_RESTORE; else as above), pages written since are copied over it, the empty range takes
+ * the mapping's place, and the pages move into it, uncopied: who reads meanwhile waits, too. A write between the
+ * copying and the taking would be lost. Without userfaultfd fresh memory takes the mapping's place, and is written to.
+ */
 #include "stow_back.h"
 
 #include <errno.h>
@@ -62,21 +65,29 @@ static bool start_listeners(struct stow_back *self) {
 static void stop_listeners(struct stow_back *self) {
     const uint64_t one = 1;
     if (self->listeners[0]) os_write(self->stop, &one, sizeof one);
-    for (int i = 0; i < BACK_LISTENERS; i++)
+    for (int i = 0; i < BACK_LISTENERS; i++) {
         if (self->listeners[i]) thread_join(self->listeners[i]);
+        self->listeners[i] = NULL;
+    }
     if (self->stop >= 0) os_close(self->stop);
 }
 
 /* --- begin and end --- */
 
+/* A page at each end is never touched: it may be a neighbour, which is registered, of a range that comes back. */
+static char *map_room(uint64_t length) {
+    char *room = os_map(length + 2 * OS_PAGE);
+    return room ? room + OS_PAGE : NULL;
+}
+
+/* Small pages: what is read into them is waited for, and huge ones are first cleared as a whole. */
 static bool take_room(struct stow_back *self) {
     self->text = os_map(STOW_AREA_TEXT);
-    char *room = os_map(BACK_ROOM + 2 * HUGE);
-    if (!room || !self->text) return false;
-    char *start = (char *)os_round_up((uintptr_t)room, HUGE);
-    if (start > room) os_unmap(room, (size_t)(start - room));
-    self->room = start;
-    self->room_length = BACK_ROOM + 2 * HUGE - (uint64_t)(start - room);
+    self->room_length = self->mine ? BACK_CHUNK : BACK_ROOM;
+    self->room = map_room(self->room_length);
+    if (!self->room) self->room = map_room(self->room_length = BACK_ROOM);
+    if (!self->room || !self->text) return false;
+    os_call(SYS_madvise, self->room, self->room_length, MADV_NOHUGEPAGE);
     return true;
 }
 
@@ -97,37 +108,41 @@ static bool open_pipes(struct stow_back *self) {
     return self->pipes_room > 0;
 }
 
-static uint32_t begin_in_use(struct stow_back *self) {
+static uint32_t begin_with_faults(struct stow_back *self) {
     uint32_t features = 0;
-    self->uffd = uffd_open(UFFD_FOLLOWS, &features);
+    self->uffd = uffd_open(UFFD_FOLLOWS | (self->mine ? UFFD_MOVES : 0), &features);
     if (self->uffd < 0 || !(features & UFFD_FOLLOWS)) return STOW_NOT_IDLE;
+    self->moves = features & UFFD_MOVES;
     if (!open_pipes(self)) return STOW_NO_DESCRIPTOR;
     return start_listeners(self) ? STOW_DONE : STOW_NO_KERNEL_HELP;
 }
 
-static void begin_mine(struct stow_back *self) {
-    uint32_t features = 0;
-    self->uffd = uffd_open(UFFD_MOVES, &features);
-    self->moves = self->uffd >= 0 && features & UFFD_MOVES;
+static void end_with_faults(struct stow_back *self) {
+    stop_listeners(self);
+    if (self->uffd >= 0) os_close(self->uffd);
+    for (uint32_t i = 0; i < self->pipe_count; i++) os_close(self->pipes[i].ends[0]), os_close(self->pipes[i].ends[1]);
+    self->uffd = self->stop = -1;
+    self->pipe_count = 0;
 }
 
 uint32_t back_begin(struct stow_back *self, bool mine, bool own_files) {
     *self = (struct stow_back){.mine = mine, .own_files = own_files, .uffd = -1, .stop = -1};
     self->pagemap = stow_pages_open();
     uint32_t refusal = self->pagemap < 0 ? STOW_NO_DESCRIPTOR : take_room(self) ? STOW_DONE : STOW_ADDRESS_SPACE;
-    if (!refusal && mine) begin_mine(self);
-    if (!refusal && !mine) refusal = begin_in_use(self);
+    if (!refusal) {
+        refusal = begin_with_faults(self);
+        if (refusal) end_with_faults(self);
+        if (mine) refusal = STOW_DONE;
+    }
     if (refusal) back_end(self);
     return refusal;
 }
 
 void back_end(struct stow_back *self) {
-    stop_listeners(self);
-    if (self->uffd >= 0) os_close(self->uffd);
+    end_with_faults(self);
     if (self->pagemap >= 0) os_close(self->pagemap);
-    for (uint32_t i = 0; i < self->pipe_count; i++) os_close(self->pipes[i].ends[0]), os_close(self->pipes[i].ends[1]);
     for (uint32_t i = 0; i < self->file_count && !self->own_files; i++) os_close(self->files[i].fd);
-    if (self->room) os_unmap(self->room, self->room_length);
+    if (self->room) os_unmap(self->room - OS_PAGE, self->room_length + 2 * OS_PAGE);
     if (self->text) os_unmap(self->text, STOW_AREA_TEXT);
     *self = (struct stow_back){.uffd = -1, .pagemap = -1, .stop = -1};
 }
@@ -171,7 +186,7 @@ static int file_behind(struct stow_back *self, const struct stow_area *area) {
     return fd;
 }
 
-/* --- in use --- */
+/* --- with faults that wait --- */
 
 static uint32_t empty_pipe(const struct back_pipe *pipe, char *to, uint64_t length) {
     for (uint64_t done = 0; done < length;) {
@@ -267,6 +282,32 @@ static uint32_t swap_held(struct stow_back *self, uint64_t start, uint64_t lengt
     return STOW_DONE;
 }
 
+/* What was written since it was stowed, until that is all in the copy: who says that nobody writes may be wrong. */
+static uint32_t copy_own(struct stow_back *self, uint64_t start, uint64_t end, char *to) {
+    for (int turn = 0; turn < TURNS; turn++) {
+        uint64_t at = start, run_end, pages;
+        bool same = true;
+        for (; stow_pages_run(self->pagemap, &at, end, STOW_PAGES_OWN, 1, &run_end, &pages); at = run_end) {
+            if (!memcmp(to + (at - start), (void *)at, run_end - at)) continue;
+            memcpy(to + (at - start), (void *)at, run_end - at);
+            same = false;
+        }
+        if (same) return STOW_DONE;
+    }
+    return STOW_IN_USE;
+}
+
+static uint32_t swap_read(struct stow_back *self, uint64_t start, uint64_t length, char *empty, char *copy) {
+    uint64_t done = 0;
+    uint32_t refusal = copy_own(self, start, start + length, copy);
+    if (refusal) return refusal;
+    if (!put_over(empty, start, length)) return STOW_ADDRESS_SPACE;
+    if (self->moves) uffd_move(self->uffd, start, (uint64_t)copy, length, &done);
+    if (done < length) copy_in(self, start + done, length - done, copy + done);
+    uffd_wake(self->uffd, start, length);
+    return STOW_DONE;
+}
+
 /* As programs map memory, so that it can become one mapping with what lies beside it. */
 static long map_plain(uint64_t at, uint64_t length, int flags) {
     return os_call(SYS_mmap, at, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1);
@@ -303,38 +344,61 @@ static char *map_some_like(uint64_t start, uint64_t *length) {
     return place;
 }
 
-static uint32_t swap_all(struct stow_back *self, uint64_t start, uint64_t length, char *empty, uint64_t *done) {
+/* Where pages of the file are read, and whence; fd < 0: they are made the process's own in place. */
+struct source {
+    int fd;
+    uint64_t offset;
+};
+
+static void begin_ahead(struct stow_back *self, struct stow_ahead *ahead, const struct source *source, uint64_t start,
+                        uint64_t length) {
+    if (source->fd >= 0)
+        ahead_begin_reading(ahead, length, source->fd, source->offset, self->room);
+    else
+        ahead_begin(ahead, start, length, self->until, self->expected);
+}
+
+static uint32_t swap_all(struct stow_back *self, const struct source *source, uint64_t start, uint64_t length,
+                         char *empty, uint64_t *done) {
     struct stow_ahead ahead;
     uint32_t refusal = STOW_DONE;
-    ahead_begin(&ahead, start, length, self->until, self->expected);
+    begin_ahead(self, &ahead, source, start, length);
     while (!refusal && *done < length) {
         uint64_t part = length - *done < self->pipes_room ? length - *done : self->pipes_room;
         part = ahead_wait(&ahead, *done, part);
-        refusal = part ? swap_held(self, start + *done, part, empty + *done) : ahead.refusal;
+        if (!part)
+            refusal = ahead.refusal;
+        else if (source->fd >= 0)
+            refusal = swap_read(self, start + *done, part, empty + *done, self->room + *done);
+        else
+            refusal = swap_held(self, start + *done, part, empty + *done);
         *done += refusal ? 0 : part;
     }
     ahead_end(&ahead);
     self->expected = ahead.expected;
+    if (source->fd >= 0) os_call(SYS_fadvise64, source->fd, source->offset, length, POSIX_FADV_DONTNEED);
     return refusal;
 }
 
 /* The parts stay registered until all are back: beside each other they are one mapping only as long as they are alike.
  */
-static uint32_t in_use(struct stow_back *self, const struct stow_area *area, uint64_t start, uint64_t length,
-                       uint64_t *done) {
-    file_behind(self, area);
+static uint32_t with_faults(struct stow_back *self, const struct stow_area *area, uint64_t start, uint64_t length,
+                            uint64_t *done) {
+    struct source source = {file_behind(self, area), area->offset + (start - area->start)};
+    if (!self->mine) source.fd = -1;
+    if (source.fd >= 0 && length > self->room_length) length = self->room_length;
     char *empty = map_some_like(start, &length);
     if (!empty) return STOW_ADDRESS_SPACE;
     uint32_t refusal = uffd_register(self->uffd, (uint64_t)empty, length) < 0 ? STOW_NO_KERNEL_HELP : STOW_DONE;
     register_neighbours(self, start, start + length);
-    if (!refusal) refusal = swap_all(self, start, length, empty, done);
+    if (!refusal) refusal = swap_all(self, &source, start, length, empty, done);
     unregister_with_neighbours(self, start, start + length);
     if (*done < length) os_unmap(empty + *done, length - *done);
     os_call(SYS_madvise, self->room, self->room_length, MADV_DONTNEED);
     return refusal;
 }
 
-/* --- nobody else uses it --- */
+/* --- nobody else uses it, and there is no userfaultfd --- */
 
 static long read_file(int fd, char *to, uint64_t length, uint64_t offset) {
     for (uint64_t done = 0; done < length;) {
@@ -343,21 +407,6 @@ static long read_file(int fd, char *to, uint64_t length, uint64_t offset) {
         done += (uint64_t)got;
     }
     return 0;
-}
-
-/* What was written since it was stowed, until that is all in the copy: who says that nobody writes may be wrong. */
-static uint32_t copy_own(struct stow_back *self, uint64_t start, uint64_t end, char *to) {
-    for (int turn = 0; turn < TURNS; turn++) {
-        uint64_t at = start, run_end, pages;
-        bool same = true;
-        for (; stow_pages_run(self->pagemap, &at, end, true, 1, &run_end, &pages); at = run_end) {
-            if (!memcmp(to + (at - start), (void *)at, run_end - at)) continue;
-            memcpy(to + (at - start), (void *)at, run_end - at);
-            same = false;
-        }
-        if (same) return STOW_DONE;
-    }
-    return STOW_IN_USE;
 }
 
 static uint32_t read_through(uint64_t start, uint64_t length, char *to) {
@@ -383,25 +432,12 @@ static bool map_fresh(uint64_t start, uint64_t length) {
     return at == (long)start;
 }
 
-static void move_in(struct stow_back *self, uint64_t start, uint64_t length, const char *from) {
-    if (self->uffd < 0 || uffd_register(self->uffd, start, length) < 0) {
-        memcpy((void *)start, from, length);
-        return;
-    }
-    register_neighbours(self, start, start + length);
-    uint64_t done = 0;
-    if (self->moves) uffd_move(self->uffd, start, (uint64_t)from, length, &done);
-    if (done < length) copy_in(self, start + done, length - done, from + done);
-    unregister_with_neighbours(self, start, start + length);
-}
-
 static uint32_t undisturbed(struct stow_back *self, const struct stow_area *area, uint64_t start, uint64_t length) {
-    char *copy = self->room + start % HUGE;
-    uint32_t refusal = read_whole(self, area, start, length, copy);
-    if (!refusal) refusal = copy_own(self, start, start + length, copy);
+    uint32_t refusal = read_whole(self, area, start, length, self->room);
+    if (!refusal) refusal = copy_own(self, start, start + length, self->room);
     if (!refusal && !map_fresh(start, length)) refusal = STOW_ADDRESS_SPACE;
-    if (!refusal) move_in(self, start, length, copy);
-    if (refusal || !self->moves) os_call(SYS_madvise, self->room, self->room_length, MADV_DONTNEED);
+    if (!refusal) memcpy((void *)start, self->room, length);
+    os_call(SYS_madvise, self->room, self->room_length, MADV_DONTNEED);
     return refusal;
 }
 
@@ -409,7 +445,7 @@ static uint32_t undisturbed(struct stow_back *self, const struct stow_area *area
  * that nobody sees. Only the process's own pages can be held so. */
 static bool may_be_held(struct stow_back *self, uint64_t start, uint64_t end) {
     uint64_t run_end, pages;
-    return stow_pages_run(self->pagemap, &start, end, true, 1, &run_end, &pages) && stow_pages_are_pinned();
+    return stow_pages_run(self->pagemap, &start, end, STOW_PAGES_OWN, 1, &run_end, &pages) && stow_pages_are_pinned();
 }
 
 uint32_t back_in(struct stow_back *self, uint64_t start, uint64_t length, uint64_t *done) {
@@ -419,8 +455,8 @@ uint32_t back_in(struct stow_back *self, uint64_t start, uint64_t length, uint64
     if (!area.read || !area.write) return STOW_NO_ACCESS;
     if (length > area.end - start) length = area.end - start;
     if (may_be_held(self, start, start + length)) return STOW_PINNED;
-    if (!self->mine) return in_use(self, &area, start, length, done);
-    if (length > BACK_ROOM) length = BACK_ROOM;
+    if (self->uffd >= 0) return with_faults(self, &area, start, length, done);
+    if (length > self->room_length) length = self->room_length;
     uint32_t refusal = undisturbed(self, &area, start, length);
     *done = refusal ? 0 : length;
     return refusal;

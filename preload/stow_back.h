@@ -1,8 +1,8 @@
 /* stow_back.h — a range that a stow file backs, whole and back in memory that no file backs.
  * In: a range in one private file mapping of ours. Out: STOW_DONE, or why not, and the range is as it was. What was
- * written to it since it was stowed stays, and so does what is written meanwhile; without userfaultfd that takes a
- * caller who knows that nobody does. The caller sees to it that nobody unmaps the range, and that this thread runs no
- * handler. */
+ * written to it since it was stowed stays, and so does what is written meanwhile, except where the caller says that
+ * nobody does (`mine`); without userfaultfd it takes such a caller. The caller sees to it that nobody unmaps the range,
+ * and that this thread runs no handler. */
 #ifndef MEMSTOW_STOW_BACK_H
 #define MEMSTOW_STOW_BACK_H
 
@@ -11,7 +11,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* BACK_ROOM: what goes through a copy at once. */
+/* BACK_ROOM: of memory in use, what goes through a copy at once. */
 enum { BACK_CHUNK = 64 << 20, BACK_ROOM = 16 << 20, BACK_PIPES = 4, BACK_FILES = 8, BACK_LISTENERS = 2 };
 
 struct back_pipe {
@@ -25,8 +25,9 @@ struct back_file {
 };
 
 struct stow_back {
-    bool mine; /* nobody else uses what comes back */
-    bool moves, own_files;
+    bool mine;  /* nobody else uses what comes back */
+    bool moves; /* pages can be moved; `mine` only */
+    bool own_files;
     int uffd, pagemap;
     struct back_pipe pipes[BACK_PIPES];
     uint32_t pipe_count;

@@ -120,7 +120,7 @@ static uint32_t take_away(struct stow_host *self, uint64_t start, uint64_t lengt
  * does that and loses nobody's write. */
 static void make_own(struct stow_host *self, uint64_t start, uint64_t end) {
     uint64_t run_end, pages;
-    for (; stow_pages_run(self->pagemap, &start, end, false, 1, &run_end, &pages); start = run_end)
+    for (; stow_pages_run(self->pagemap, &start, end, STOW_PAGES_MAPPED, 1, &run_end, &pages); start = run_end)
         for (uint64_t at = start; at < run_end; at += OS_PAGE)
             __asm__ volatile("lock orb $0, %0" : "+m"(*(volatile char *)at));
 }

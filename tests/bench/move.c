@@ -1,4 +1,4 @@
-/* move.c — seconds that so many MiB take out, and back whole: move MIB. */
+/* move.c — seconds that so many MiB take out, back whole for an idle owner, and back whole in use: move MIB. */
 #include "../stow/moving.h"
 
 #include <time.h>
@@ -26,8 +26,11 @@ int main(int argc, char **argv) {
     find_engine();
     char *p = map_memory(length);
     fill(p, length, 1);
-    double out_seconds = timed(out_, p, length, &idle), back_seconds = timed(in, p, length, NULL);
+    double out_seconds = timed(out_, p, length, &idle), idle_seconds = timed(in, p, length, &idle);
     MUST(holds(p, length, 1));
-    printf("%f %f\n", out_seconds, back_seconds);
+    timed(out_, p, length, &idle);
+    double used_seconds = timed(in, p, length, NULL);
+    MUST(holds(p, length, 1));
+    printf("%f %f %f\n", out_seconds, idle_seconds, used_seconds);
     return 0;
 }

@@ -4,6 +4,7 @@
 // run: --stacks=none
 #include "abi.h"
 #include "expect.h"
+#include "kernel.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -83,12 +84,29 @@ static void part_of_a_block(void) {
     MUST(figures_of(other).stowed_bytes == before[1].stowed_bytes);
 }
 
+/* In memory is what the process has: neither the zero page nor what a file's pages wait for in the page cache. */
+static void resident_is_what_the_process_has(void) {
+    if (!kernel_is(6, 7)) return; /* older ones do not tell the zero page from others */
+    unsigned char *p = mmap(NULL, 8 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    MUST(p != MAP_FAILED && madvise(p, 8 * MIB, MADV_NOHUGEPAGE) == 0);
+    MUST(abi_memstow_assign(model, p, 8 * MIB) == 0);
+    fill(p, 4 * MIB, 3);
+    for (int i = 4 * MIB; i < 8 * MIB; i += PAGE) MUST(!((volatile unsigned char *)p)[i]);
+    MUST(abi_memstow_stow(model) >= 4 * MIB);
+    MUST(figures_of(model).resident_bytes == 0);
+    MUST(holds(p, 64, 3));
+    MUST(figures_of(model).resident_bytes <= 64 * 1024); /* as much as the kernel maps around a page */
+    MUST(abi_memstow_restore(model) >= 4 * MIB && holds(p, 4 * MIB, 3));
+    MUST(munmap(p, 8 * MIB) == 0);
+}
+
 int main(void) {
     abi_find();
     model = (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_MODEL, "model", "", 1, 0);
     other = (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_MODEL, "other", "", 2, 0);
     load();
     if (has_memstow) {
+        resident_is_what_the_process_has();
         part_of_a_block();
         MUST(abi_memstow_stow(0) == -ENOENT && abi_memstow_stow(4711) == -ENOENT);
         stow();

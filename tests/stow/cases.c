@@ -1,6 +1,8 @@
 /* cases.c — one case of moving memory, named on the command line. */
 #include "moving.h"
 
+#include "../prog/kernel.h"
+
 #include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <sched.h>
@@ -62,6 +64,44 @@ static void round_trip_by_remap(void) {
 
 static void round_trip_by_comparing(void) { there_and_back(&by_comparing); }
 
+static int reading;
+
+static void *read_all_the_time(void *p) {
+    size_t wrong = 0;
+    while (__atomic_load_n(&reading, __ATOMIC_RELAXED)) wrong += !holds(p, 3 * LENGTH, 1);
+    return (void *)wrong;
+}
+
+/* An owner that is declared idle: who reads all the same sees what there is, at any time. */
+static void back_beside_a_reader(void) {
+    pthread_t reader;
+    void *wrong;
+    need_userfaultfd();
+    char *p = map_memory(3 * LENGTH);
+    fill(p, 3 * LENGTH, 1);
+    reading = 1;
+    MUST_BE(pthread_create(&reader, NULL, read_all_the_time, p), 0);
+    for (int i = 0; i < 6; i++) {
+        MUST(out(p, 3 * LENGTH, &idle, NULL) > 0);
+        p[LENGTH] ^= 0; /* a page of its own, which is in none of the file's */
+        MUST_BE(in(p, 3 * LENGTH, &idle), 3 * LENGTH);
+        MUST(!is_file_backed(p) && !is_file_backed(p + 3 * LENGTH - 1));
+    }
+    __atomic_store_n(&reading, 0, __ATOMIC_RELAXED);
+    pthread_join(reader, &wrong);
+    MUST(!wrong);
+}
+
+/* The room that it is read into may come to lie right below it. */
+static void back_beside_its_room(void) {
+    enum { LONG = 256 * MIB };
+    char *p = map_memory(LONG);
+    fill(p, LONG, 1);
+    MUST_BE(out(p, LONG, &idle, NULL), LONG);
+    MUST_BE(in(p, LONG, &idle), LONG);
+    MUST(holds(p, LONG, 1));
+}
+
 /* Restored in use: the file's pages are taken over by one thread while nobody says that they are idle. */
 static void written_since_and_moved_again(void) {
     char *p = map_memory(LENGTH);
@@ -91,6 +131,26 @@ static void holes_stay_holes(void) {
     uint32_t why;
     char *empty = map_memory(MIB);
     MUST_BE(out(empty, MIB, usual(), &why), 0);
+    MUST_BE(why, STOW_EMPTY);
+}
+
+/* What was only read is one page of zeros for all: it holds nothing, stays, and costs nothing afterwards. */
+static void only_read_stays(void) {
+    if (!kernel_is(6, 7)) skip("Linux 6.7 tells the zero page from others");
+    char *p = map_memory(LENGTH);
+    MUST_BE(madvise(p, LENGTH, MADV_NOHUGEPAGE), 0);
+    fill(p + LENGTH / 2, LENGTH / 2, 1);
+    for (size_t i = 0; i < LENGTH / 2; i += PAGE) MUST(!((volatile char *)p)[i]);
+    MUST_BE(pages_in(p, LENGTH, false), LENGTH / PAGE);
+    size_t before = rss();
+    MUST_BE(out(p, LENGTH, usual(), NULL), LENGTH / 2);
+    MUST(!is_file_backed(p) && is_file_backed(p + LENGTH / 2));
+    MUST_BE(in(p, LENGTH, usual()), LENGTH / 2);
+    MUST(rss() < before + 2 * MIB && !p[0] && holds(p + LENGTH / 2, LENGTH / 2, 1));
+    char *zeros = map_memory(MIB);
+    uint32_t why;
+    for (size_t i = 0; i < MIB; i += PAGE) MUST(!((volatile char *)zeros)[i]);
+    MUST_BE(out(zeros, MIB, usual(), &why), 0);
     MUST_BE(why, STOW_EMPTY);
 }
 
@@ -816,8 +876,11 @@ static const struct test_case CASES[] = {
     {"round_trip_by_move", round_trip_by_move},
     {"round_trip_by_remap", round_trip_by_remap},
     {"round_trip_by_comparing", round_trip_by_comparing},
+    {"back_beside_a_reader", back_beside_a_reader},
+    {"back_beside_its_room", back_beside_its_room},
     {"written_since_and_moved_again", written_since_and_moved_again},
     {"holes_stay_holes", holes_stay_holes},
+    {"only_read_stays", only_read_stays},
     {"small_holes", small_holes},
     {"many_pieces", many_pieces},
     {"huge_pages", huge_pages},

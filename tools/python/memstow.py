@@ -176,8 +176,7 @@ def _encoded(text: Any) -> bytes:
 
 @dataclasses.dataclass(frozen=True)
 class Figures:
-    """What an owner has; bytes. resident_bytes is None where it cannot be told; of stowed memory it is what the page cache has
-    of the file."""
+    """What an owner has; bytes. resident_bytes is what the process has in memory, None where it cannot be told."""
     kind: str = "custom"
     policy: Optional[str] = None
     priority: int = 0
