@@ -2,7 +2,7 @@
 # needs: cc
 # timeout: 300
 """Instructions for one malloc and one free in each mode, and with call stacks in the leaf cache, joined to the
-remembered one, and never seen before; counted by callgrind: the same on a loud machine and a quiet one.
+remembered one, and never seen before; and for a scope that is entered and left; counted by callgrind: the same on a loud machine and a quiet one.
 
 Each is the difference of a long and a short run, so that starting up does not count. It may not grow by more than 5 % over
 tests/cost/budget.json. `RECORD_COST=1 tests/check cost` writes what it counts there. The leaf cache adapts to the stacks
@@ -24,6 +24,7 @@ MODES = { # program, and options of `memstow run`
     "stacks leaf": (["stacks", "leaf"], []),
     "stacks join": (["stacks", "join"], []),
     "stacks new": (["stacks", "new"], []),
+    "scope": (["scopes"], []),
 }
 FLAGS = ("-O2", "-fno-optimize-sibling-calls")
 
@@ -43,7 +44,7 @@ def count(command, rounds, options):
 def measure():
     modes = {m: how for m, how in MODES.items() if m != "mimalloc" or support.features()["mimalloc"]}
     here = pathlib.Path(__file__).parent
-    programs = {name: support.compile(here / f"{name}.c", flags=FLAGS) for name in ("pairs", "stacks")}
+    programs = {name: support.compile(here / f"{name}.c", flags=FLAGS) for name in ("pairs", "stacks", "scopes")}
     numbers = {}
     for mode, ((name, *arguments), options) in modes.items():
         counts = [count([programs[name], *arguments], rounds, options) for rounds in (SHORT, LONG)]
@@ -65,7 +66,7 @@ def main():
         BUDGET.write_text(json.dumps({"toolchain": toolchain(), "instructions": numbers}, indent=2) + "\n")
     budget = json.loads(BUDGET.read_text()) if BUDGET.exists() else {"toolchain": "", "instructions": {}}
     for mode, number in numbers.items():
-        print(f"{mode:16} {number:8.2f} instructions for malloc + free, recorded {budget['instructions'].get(mode)}")
+        print(f"{mode:16} {number:8.2f} instructions for a pair, recorded {budget['instructions'].get(mode)}")
     if budget["toolchain"] != toolchain():
         support.skip(f"recorded with {budget['toolchain'] or 'nothing'}, here is {toolchain()}")
     more = [m for m, n in numbers.items() if n > ROOM * budget["instructions"].get(m, 0)]
