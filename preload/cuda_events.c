@@ -11,6 +11,7 @@
 #include "lock.h"
 #include "os.h"
 #include "site.h"
+#include "stow.h"
 #include "tags.h"
 #include "vram_serve.h"
 
@@ -51,13 +52,23 @@ static void count_out(const struct snap_cuda_block *block) {
     if (is_counted(block)) cuda_counts_remove(block->count, block->size - parts, 1);
 }
 
+/* Host memory that a device knows the pages of. */
+static bool is_held(enum cuda_space space, const struct snap_cuda_block *block) {
+    return space == CUDA_ADDRESS && (block->kind == SNAP_CUDA_REGISTERED || block->kind == SNAP_CUDA_PINNED);
+}
+
+static void forget(enum cuda_space space, const struct snap_cuda_block *block) {
+    count_out(block);
+    if (is_held(space, block)) stow_unlock_range(block->address, block->size);
+}
+
 /* Frees that are not seen leave a block behind: the context ended in a way that is not known, or the free went another
  * way. */
 static void drop_earlier(enum cuda_space space, uint64_t number) {
     struct snap_cuda_block earlier;
     if (likely(!cuda_blocks_take(space, number, &earlier))) return;
     add_one(&cuda_counts_head()->missed_frees);
-    count_out(&earlier);
+    forget(space, &earlier);
 }
 
 static void add(const struct cuda_call *call, enum cuda_space space, struct snap_cuda_block *block) {
@@ -87,9 +98,16 @@ static void sample(const struct snap_cuda_block *block, uint32_t device_of_conte
     cuda_device_sample(&(struct cuda_place){(cuda_handle)block->context, device_of_context}, false);
 }
 
+void cuda_events_register(struct cuda_call *call, uint64_t at, uint64_t bytes) {
+    call->impossible = stow_lock_range(at, bytes) != 0;
+    call->number = at;
+    call->locked = call->impossible ? 0 : bytes;
+}
+
 void cuda_events_made(const struct cuda_call *call, enum snap_cuda_kind kind, uint64_t number, uint64_t bytes) {
     struct snap_cuda_block block = block_here(kind, number, bytes);
     if (!number) return;
+    if (kind == SNAP_CUDA_PINNED) stow_lock_range(number, bytes);
     add(call, space_of(kind), &block);
     sample(&block, block.device);
 }
@@ -284,7 +302,7 @@ void cuda_events_take_one(struct cuda_call *call, enum cuda_space space, uint64_
 
 void cuda_events_gone(struct cuda_call *call) {
     if (call->found && !call->kept)
-        count_out(&call->taken);
+        forget(call->space, &call->taken);
     else if (call->removes && !call->found)
         add_one(&cuda_counts_head()->foreign_frees);
 }
@@ -298,6 +316,7 @@ static void put_back(struct cuda_call *call) {
 
 void cuda_events_stays(struct cuda_call *call) {
     if (call->found) put_back(call);
+    if (call->locked) stow_unlock_range(call->number, call->locked);
     if (call->removes && !call->found) add_one(&cuda_counts_head()->foreign_frees);
 }
 
@@ -385,7 +404,7 @@ static bool ends(const struct snap_cuda_block *block, const void *context) {
 static void end_block(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
     struct snap_cuda_block gone;
     if (space == CUDA_PART || !ends(block, context)) return;
-    if (cuda_blocks_take_if(space, block->address, ends, context, &gone)) count_out(&gone);
+    if (cuda_blocks_take_if(space, block->address, ends, context, &gone)) forget(space, &gone);
 }
 
 static void end_all(struct end end) {

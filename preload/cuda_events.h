@@ -25,6 +25,7 @@ struct cuda_call {
     bool removes;    /* `taken` is what it frees; its number was `number`, and is not 0 */
     bool found;
     bool kept; /* others use it still */
+    bool impossible; /* it may not be made: the driver is not asked */
     enum cuda_capture captured;
     cuda_handle stream; /* whose capture begins or ends */
     enum cuda_space space;
@@ -32,6 +33,7 @@ struct cuda_call {
     enum snap_cuda_kind asked_kind;
     uint64_t asked; /* bytes, where the driver may have none; else 0 */
     uint64_t number;
+    uint64_t locked; /* bytes at `number` that stay where they are, unless it fails */
     struct snap_cuda_block taken;
 };
 
@@ -43,6 +45,10 @@ void cuda_events_take_one(struct cuda_call *call, enum cuda_space space, uint64_
 void cuda_events_gone(struct cuda_call *call);
 void cuda_events_gone_in(struct cuda_call *call, cuda_handle stream);
 void cuda_events_stays(struct cuda_call *call);
+
+/* Before: a device is told of the program's own memory, which comes back whole if it was stowed, and does not move
+ * until the device has forgotten it. Where it cannot come back the call is impossible. */
+void cuda_events_register(struct cuda_call *call, uint64_t at, uint64_t bytes);
 
 void cuda_events_made(const struct cuda_call *call, enum snap_cuda_kind kind, uint64_t number, uint64_t bytes);
 void cuda_events_made_in_pool(const struct cuda_call *call, uint64_t at, uint64_t bytes, cuda_handle stream,

@@ -7,8 +7,8 @@
  * base, since what cuGetProcAddress knows it by: a name without suffix, and the version of CUDA from which on a request
  *             for that name means this entry; "" where it is asked for by no resolver.
  * per_thread  1: the entry whose default stream is the thread's own.
- * before      what is taken out of the ledger before the call, and put back when the call fails; or what is asked for,
- *             to be noted when there is no memory for it.
+ * before      what is taken out of the ledger before the call, and put back when the call fails; what is asked for, to
+ *             be noted when there is no memory for it; or what a device is about to be told of.
  * after       what is noted when the call has succeeded.
  *
  * before and after are calls of cuda_events.h. They happen for the outermost call of a thread only: cudaMalloc calls
@@ -67,8 +67,8 @@ ENTRY(RUNTIME, cudaMallocHost, "", 0, 0, (void **at, size_t bytes), (at, bytes),
 ENTRY(RUNTIME, cudaHostAlloc, "", 0, 0, (void **at, size_t bytes, unsigned flags), (at, bytes, flags),
       ASKS(PINNED, bytes), MADE(PINNED, *at, bytes))
 ENTRY(RUNTIME, cudaFreeHost, "", 0, 0, (void *at), (at), TAKEN(ADDRESS, at), GONE)
-ENTRY(RUNTIME, cudaHostRegister, "", 0, 0, (void *at, size_t bytes, unsigned flags), (at, bytes, flags), NOTHING,
-      MADE(REGISTERED, at, bytes))
+ENTRY(RUNTIME, cudaHostRegister, "", 0, 0, (void *at, size_t bytes, unsigned flags), (at, bytes, flags),
+      REGISTERS(at, bytes), MADE(REGISTERED, at, bytes))
 ENTRY(RUNTIME, cudaHostUnregister, "", 0, 0, (void *at), (at), TAKEN(ADDRESS, at), GONE)
 
 /* --- the runtime: pools, other processes, graphs --- */
@@ -160,9 +160,9 @@ ENTRY(DRIVER, cuMemHostAlloc, "cuMemHostAlloc", 2020, 0, (void **at, size_t byte
       ASKS(PINNED, bytes), MADE(PINNED, *at, bytes))
 ENTRY(DRIVER, cuMemFreeHost, "cuMemFreeHost", 2000, 0, (void *at), (at), TAKEN(ADDRESS, at), GONE)
 ENTRY(DRIVER, cuMemHostRegister, "cuMemHostRegister", 4000, 0, (void *at, size_t bytes, unsigned flags),
-      (at, bytes, flags), NOTHING, MADE(REGISTERED, at, bytes))
+      (at, bytes, flags), REGISTERS(at, bytes), MADE(REGISTERED, at, bytes))
 ENTRY(DRIVER, cuMemHostRegister_v2, "cuMemHostRegister", 6050, 0, (void *at, size_t bytes, unsigned flags),
-      (at, bytes, flags), NOTHING, MADE(REGISTERED, at, bytes))
+      (at, bytes, flags), REGISTERS(at, bytes), MADE(REGISTERED, at, bytes))
 ENTRY(DRIVER, cuMemHostUnregister, "cuMemHostUnregister", 4000, 0, (void *at), (at), TAKEN(ADDRESS, at), GONE)
 
 /* --- the driver: physical memory and addresses --- */

@@ -1,7 +1,8 @@
 /* hook_cuda.c — the entry points of CUDA, each made of its line in cuda_table.h.
  * In: the program's calls, and those of libraries. Out: the same calls to the real functions, and what they did, to
- * cuda_events.c. Results are never changed, but for addresses that resolvers hand out. CUDA itself calls entries from
- * within others: only the outermost call of a thread counts. */
+ * cuda_events.c. Results are the driver's, but for addresses that resolvers hand out, and for memory that cannot be
+ * registered because it is stowed and does not come back. CUDA itself calls entries from within others: only the
+ * outermost call of a thread counts. */
 #include <errno.h>
 
 #include "cuda_abi.h"
@@ -31,8 +32,8 @@ static void *begin(struct cuda_call *call, enum cuda_entry_id entry, uint32_t sl
     call->outermost = !is_within(caller.slot);
     call->outer = real && call->outermost && process_tracked();
     call->per_thread = cuda_entries[entry].per_thread;
-    call->removes = call->found = call->kept = false;
-    call->asked = 0;
+    call->removes = call->found = call->kept = call->impossible = false;
+    call->asked = call->locked = 0;
     call->captured = CUDA_NO_CAPTURE;
     if (call->outermost) outermost = caller;
     errno = error;
@@ -103,6 +104,7 @@ static int runtime_version(void) {
 
 #define NOTHING (void)0
 #define ASKS(kind, size) (call.asked_kind = KIND_##kind, call.asked = (uint64_t)(size))
+#define REGISTERS(at, size) cuda_events_register(&call, (uint64_t)(at), (uint64_t)(size))
 #define MADE(kind, number, size) cuda_events_made(&call, KIND_##kind, (uint64_t)(number), (uint64_t)(size))
 #define MADE_IN_POOL(number, size, stream, pool) cuda_events_made_in_pool(&call, (uint64_t)(number), size, stream, pool)
 #define MADE_IN_GRAPH(node, graph) cuda_events_made_in_graph(&call, node, graph)
@@ -146,7 +148,7 @@ static int runtime_version(void) {
         int error = errno;                                                                                             \
         if (likely(call.outer)) before;                                                                                \
         errno = error;                                                                                                 \
-        int result = ((int(*) parameters)real)arguments;                                                               \
+        int result = unlikely(call.impossible) ? CUDA_OUT_OF_MEMORY : ((int(*) parameters)real)arguments;              \
         error = errno;                                                                                                 \
         if (likely(!result) && (always || call.outer)) after;                                                          \
         end(&call, result);                                                                                            \

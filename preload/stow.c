@@ -181,17 +181,26 @@ static void plan_memory(struct plan *self, uint32_t index, uint64_t start, uint6
     }
 }
 
+static bool is_registered(uint64_t start, uint64_t end) {
+    table_lock();
+    bool registered = work_is_registered(start, end);
+    table_unlock();
+    return registered;
+}
+
 static void plan_area(struct plan *self, uint32_t index, const struct stow_area *area, uint64_t start, uint64_t end) {
     struct work *work = &self->session->work[index];
     uint32_t refusal;
+    if (is_registered(start, end)) {
+        work_refuse(work, STOW_REGISTERED);
+        return;
+    }
     if (area->file && !area->locked && !(area->shared && area->write)) {
         if (!add_segment(self, (struct segment){start, end, index, FILE_PAGES, area->write || area->anonymous}))
             work_refuse(work, STOW_ADDRESS_SPACE);
         return;
     }
-    if (work_is_registered(start, end))
-        refusal = STOW_REGISTERED;
-    else if (is_own_ground(start, end))
+    if (is_own_ground(start, end))
         refusal = STOW_STACK;
     else
         refusal = area->file && area->shared ? STOW_NOT_PRIVATE : stow_area_refusal(area);

@@ -90,7 +90,8 @@ uint64_t stow_bytes(uint32_t owner, uint64_t *back_by_use);
 void stow_change_owner(uint32_t from, uint32_t to);
 
 /* Memory whose pages must stay where they are, because a device is told where (cudaHostRegister): brings it back whole
- * first. 0 or -errno, after which it may not be registered. */
+ * first. 0 or -errno, after which it may not be registered. As often as it was locked it is to be unlocked, with the
+ * same length. Any thread, also in a hook; a forked child begins with none. */
 int stow_lock_range(uint64_t start, uint64_t length);
 void stow_unlock_range(uint64_t start, uint64_t length);
 

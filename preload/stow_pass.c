@@ -134,7 +134,7 @@ int stow_lock_range(uint64_t start, uint64_t length) {
     settle(start, whole_end(start, length));
     bool listed = work_register(start, start + length);
     table_unlock();
-    int result = listed ? stow_note_whole(start, length, false) : -ENOSPC;
+    int result = listed ? stow_note_whole(start, length, false) : -ENOMEM;
     if (listed && result) stow_unlock_range(start, length);
     return result;
 }

@@ -5,13 +5,14 @@
 
 #include "lock.h"
 #include "os.h"
+#include "room.h"
 #include "stow_table.h"
 #include "stow_thread.h"
 
 uint32_t stow_watch, stow_epoch, stow_passing[2];
 struct stow_current work_current;
 
-enum { HUGE = 2 << 20, LOCKED_MOST = 4096 };
+enum { HUGE = 2 << 20 };
 
 static const char *const TEXTS[STOW_REFUSALS] = {
     [STOW_DONE] = "it moved",
@@ -50,8 +51,14 @@ static const char *const TEXTS[STOW_REFUSALS] = {
 
 const char *stow_refusal_text(uint32_t refusal) { return refusal < STOW_REFUSALS ? TEXTS[refusal] : "?"; }
 
-static struct { uint64_t start, end; } locked[LOCKED_MOST];
-static uint32_t locked_count;
+/* In no order. One range may be in it more than once: it is registered anew while it is still being taken out. */
+struct range {
+    uint64_t start, end;
+};
+static struct {
+    struct range *ranges;
+    uint32_t room, count;
+} registered;
 
 void work_update_watch(void) {
     __atomic_store_n(&stow_watch, table_count() + __atomic_load_n(&work_current.held, __ATOMIC_RELAXED),
@@ -95,27 +102,33 @@ int work_error(uint32_t refusal) {
 }
 
 bool work_is_registered(uint64_t start, uint64_t end) {
-    for (uint32_t i = 0; i < locked_count; i++)
-        if (start < locked[i].end && locked[i].start < end) return true;
+    for (uint32_t i = 0; i < registered.count; i++)
+        if (start < registered.ranges[i].end && registered.ranges[i].start < end) return true;
     return false;
 }
 
 bool work_register(uint64_t start, uint64_t end) {
-    if (locked_count == LOCKED_MOST) return false;
-    locked[locked_count].start = start;
-    locked[locked_count++].end = end;
+    if (!ROOM_FOR(&registered, ranges, room, registered.count + 1)) return false;
+    registered.ranges[registered.count++] = (struct range){start, end};
     return true;
 }
 
 void work_unregister(uint64_t start, uint64_t end) {
-    for (uint32_t i = 0; i < locked_count; i++)
-        if (locked[i].start == start && locked[i].end == end) {
-            locked[i] = locked[--locked_count];
+    for (uint32_t i = 0; i < registered.count; i++)
+        if (registered.ranges[i].start == start && registered.ranges[i].end == end) {
+            registered.ranges[i] = registered.ranges[--registered.count];
             return;
         }
 }
 
 /* --- chunks --- */
+
+/* With the table's lock. */
+static uint32_t why_not(const struct work *work, uint64_t start, uint64_t end) {
+    if (work->asked_by_hook) return STOW_DONE;
+    if (work_is_registered(start, end)) return STOW_REGISTERED;
+    return work->gone ? STOW_GONE : STOW_DONE;
+}
 
 /* A part of the segment whose turn it is; false, and why, when it is not to be moved any more. */
 bool work_begin(struct work *work, uint64_t start, uint64_t end) {
@@ -125,11 +138,11 @@ bool work_begin(struct work *work, uint64_t start, uint64_t end) {
     }
     table_lock();
     table_begin(start, end);
-    bool gone = !work->asked_by_hook && (work->gone || work_is_registered(start, end));
-    if (gone) table_end();
+    uint32_t refusal = why_not(work, start, end);
+    if (refusal) table_end();
     table_unlock();
-    if (gone) work_refuse(work, STOW_GONE);
-    return !gone;
+    if (refusal) work_refuse(work, refusal);
+    return !refusal;
 }
 
 void work_end(struct work *work, uint64_t bytes) {
@@ -197,5 +210,6 @@ void work_abandon(void) {
     work_current.held = 0;
     work_current.work = NULL, work_current.count = 0;
     stow_passing[0] = stow_passing[1] = 0;
+    registered.count = 0;
     work_update_watch();
 }

@@ -16,6 +16,7 @@ int fake_device, fake_errors;
 jmp_buf *fake_leave; /* where cuMemAlloc jumps to, once */
 int fake_end_thread; /* or it ends its thread */
 pthread_barrier_t *fake_both;
+void *fake_pinned; /* the driver's answer */
 static uint64_t next = 0x7000000000;
 
 static int done(void) {
@@ -30,6 +31,15 @@ API(cuMemAlloc_v2, uint64_t *at, size_t bytes) {
     if (leave) longjmp(*leave, 1);
     if (fake_end_thread) pthread_exit(NULL);
     *at = __atomic_fetch_add(&next, bytes + 4096, __ATOMIC_RELAXED);
+    return done();
+}
+API(cuMemHostAlloc, void **at, size_t bytes, unsigned flags) {
+    (void)bytes, (void)flags;
+    *at = fake_pinned;
+    return done();
+}
+API(cuMemFreeHost, void *at) {
+    (void)at;
     return done();
 }
 API(cuMemCreate, uint64_t *memory, size_t bytes, const void *properties, unsigned long long flags) {

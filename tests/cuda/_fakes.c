@@ -1,10 +1,12 @@
 /* Programs over a driver that only answers (_fake_driver.c): each case says what its report must have at the end. */
+#include "abi.h"
 #include "expect.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdint.h>
+#include <sys/mman.h>
 
 enum { ERROR_BEFORE = 7, ERROR_AFTER = 42 };
 #define MIB ((size_t)1 << 20)
@@ -21,7 +23,10 @@ int cuIpcCloseMemHandle(uint64_t);
 int cuCtxDestroy_v2(void *);
 extern int fake_device, fake_errors, fake_end_thread;
 extern jmp_buf *fake_leave;
+int cuMemHostAlloc(void **, size_t, unsigned);
+int cuMemFreeHost(void *);
 extern pthread_barrier_t *fake_both;
+extern void *fake_pinned;
 
 __attribute__((noinline)) static void allocate(size_t bytes) {
     uint64_t at;
@@ -137,12 +142,28 @@ static void contexts(void) {
     EXPECT("cuda.devices[device=1].live_bytes", 2 * MIB);
 }
 
+/* A driver that takes pinned memory from a mapping which the ledger takes for a model's: it stays where it is. */
+static void pinned(void) {
+    void *at;
+    abi_find();
+    uint32_t model = (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_MODEL, "model", "", 1, 0);
+    MUST(CALL(0, memstow_owner_idle, model, 1) == 0 && CALL(0, memstow_scope_enter, model) == 0);
+    fake_pinned = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    MUST(CALL(0, memstow_scope_leave, model) == 0);
+    memset(fake_pinned, 1, MIB);
+    MUST(!cuMemHostAlloc(&at, MIB, 0));
+    MUST(CALL(-95, memstow_stow, model) == -95); /* ENOTSUP */
+    MUST(!cuMemFreeHost(at));
+    MUST(CALL((int64_t)MIB, memstow_stow, model) == (int64_t)MIB);
+    EXPECT("owners[name=model].stowed_bytes", MIB);
+}
+
 int main(int count, char **arguments) {
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = {{"left", left},         {"ended", ended},   {"errors", errors},
-                 {"released", released}, {"opened", opened}, {"contexts", contexts}};
+    } cases[] = {{"left", left},     {"ended", ended},       {"errors", errors}, {"released", released},
+                 {"opened", opened}, {"contexts", contexts}, {"pinned", pinned}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (count < 2)
             puts(cases[i].name);

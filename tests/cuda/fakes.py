@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 # What the simulated driver does not do: runtimes that are loaded late or deep in a tree of libraries, calls that are left by
 # longjmp, two threads within one call, addresses that come again. Each over small functions of its own that only answer.
-import os, pathlib
+import os, pathlib, sys
 
 import support, _simulated
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "stow"))
+import _moving
 
 FAKE = pathlib.Path(__file__).with_name("_fake_driver.c")
 
@@ -93,7 +96,8 @@ support.run("cc", "-g", "-O1", "-D_GNU_SOURCE", "-pthread", "-shared", "-fPIC", 
 program = support.HERE / "fakes"
 support.run("cc", "-g", "-O1", "-D_GNU_SOURCE", "-pthread", f"-I{support.ROOT / 'tests/prog'}", "-o", program,
             FAKE.with_name("_fakes.c"), "fake/libcuda.so.1")
-os.environ["LD_LIBRARY_PATH"] = "fake"
+folder = _moving.real_disk()
+os.environ.update(LD_LIBRARY_PATH="fake", MEMSTOW_STOW_DIR=str(folder))
 for case in support.run(program).stdout.split():
     for options in ((), ("--stacks=none",)):
         output = support.track(program, case, options=options, file=f"{case}.mst").stdout
@@ -102,3 +106,5 @@ for case in support.run(program).stdout.split():
         wrong = _simulated.wrong(lines, f"{case}.mst")
         assert not wrong, f"{case} {options}:\n" + "\n".join(wrong)
         os.remove(f"{case}.mst")
+assert not list(folder.iterdir())
+folder.rmdir()

@@ -1,13 +1,21 @@
 # Models whose device memory memstow serves move out of the device and back, over the simulated driver (a test double): each
-# case of _moves.c by itself, and what the report of it says.
+# case of _moves.c by itself, and what the report of it says. The host's memory that a device was told of does not move.
+import pathlib, sys
+
 import support
 from _simcuda import BUILD, environment
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "stow"))
+import _moving
+
 program = BUILD / "moves"
 names = support.run(program, env=environment()).stdout.split()
-assert len(names) == 18, names
+assert len(names) == 22, names
+folder = _moving.real_disk()
 for name in names:
-    wish = {} if name == "off" else {"MEMSTOW_CUDA_MOVES": "2M", "MEMSTOW_CUDA_VERIFY": "1"}
+    wish = {"MEMSTOW_STOW_DIR": str(folder)}
+    if name != "off":
+        wish.update(MEMSTOW_CUDA_MOVES="2M", MEMSTOW_CUDA_VERIFY="1")
     if name == "no_host":
         wish["MEMSTOW_CUDA_HOST"] = "8M"
     done = support.track(program, name, env=environment(SIMCUDA_CAPACITY="128M", **wish), file=f"{name}.mst", status=None)
@@ -20,10 +28,13 @@ for name in ("out_and_back", "off"):
     assert found == {"device": (17 << 20, 3), "pool": (6 << 20, 1)}, f"{name}: {found}"
 
 for name, because in (("out_and_back", "the owner is not declared idle"), ("no_vram", "no device memory to bring it back to"),
-                      ("no_host", "no host memory to move it to"), ("captures", "a stream is being captured")):
+                      ("no_host", "no host memory to move it to"), ("captures", "a stream is being captured"),
+                      ("registered", "a device was told where it is")):
     lines = support.memstow("decisions", f"{name}.mst", "--json").stdout
     assert f'"{because}"' in lines, f"{name}: {lines}"
 
 # What is out is in the ledger, and not in use by the driver: the rest is the context's 8 MiB, and 1 MiB that `small` is rounded up by.
 device = support.report("stays_out.mst")["cuda"]["devices"][0]
 assert device["live_bytes"] == 23 << 20 and device["driver_used_bytes"] == 18 << 20 and device["rest_bytes"] == 9 << 20, device
+assert not list(folder.iterdir())
+folder.rmdir()
