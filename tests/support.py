@@ -118,6 +118,10 @@ class MemoryGroup:
     def used(self):
         return int(self.file.read_text())
 
+    def limit(self, size):
+        limit = "memory.limit_in_bytes" if self.file.name == "memory.usage_in_bytes" else "memory.max"
+        (self.folder / limit).write_text(str(size))
+
     def remove(self):
         wait_for(lambda: not (self.folder / "cgroup.procs").read_text(), what="the end of the group")
         self.folder.rmdir()
