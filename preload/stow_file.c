@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <signal.h>
 #include <string.h>
@@ -71,16 +72,31 @@ static uint32_t refusal_of(long error) {
     }
 }
 
-/* Where O_TMPFILE is not known the file has a name for as long as it takes to remove it. */
+static const char NAMED[] = "memstow-stow.";
+
+static bool remove_left(void *context, const char *name) {
+    const char *const *directory = context;
+    char path[PATH_ROOM + NAME_MAX + 2];
+    if (strncmp(name, NAMED, strlen(NAMED)) != 0) return true;
+    strcpy(path, *directory);
+    strcat(path, "/");
+    strcat(path, name);
+    os_call(SYS_unlink, path);
+    return true;
+}
+
+/* Where O_TMPFILE is not known the file has a name for as long as it takes to remove it. Who was killed meanwhile has
+ * left one; it may as well be that of somebody who is about to remove it. */
 static int open_named(const char *directory, int flags) {
     char path[PATH_ROOM + 64];
     static uint32_t serial;
+    os_each_name(directory, remove_left, &directory);
     strcpy(path, directory);
-    strcat(path, "/.memstow.");
+    strcat(path, "/");
+    strcat(path, NAMED);
     char *end = os_decimal(path + strlen(path), os_pid());
     *end++ = '.';
     os_decimal(end, __atomic_add_fetch(&serial, 1, __ATOMIC_RELAXED));
-    os_call(SYS_unlink, path); /* a process of this number was killed here: pid and serial are ours alone */
     int fd = os_open(path, flags | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     if (fd >= 0) os_call(SYS_unlink, path);
     return fd;
