@@ -65,8 +65,8 @@ def mounted(kind, size_mib, name="disk"):
         support.skip("needs root, to mount a small file system")
     place, image = support.HERE / name, support.HERE / f"{name}.image"
     place.mkdir()
-    options = ["-t", "tmpfs", "-o", f"size={size_mib}m", "none"]
-    if kind != "tmpfs":
+    options = ["-t", kind, "-o", f"size={size_mib}m", "none"]
+    if kind not in ("tmpfs", "ramfs"):
         with open(image, "wb") as file:
             file.truncate(size_mib << 20)
         if support.run(f"mkfs.{kind}", "-q", image, status=None).returncode:

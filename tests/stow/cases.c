@@ -818,6 +818,78 @@ static void descriptors_closed_meanwhile(void) {
     MUST_BE(status.st_size, 4);
 }
 
+/* A folder that goes away with something in it that nobody sees: that comes back, and nothing more goes there. */
+static void directory_goes_away(void) {
+    char path[512], *p = map_memory(LENGTH), *q = map_memory(LENGTH);
+    uint32_t why;
+    snprintf(path, sizeof path, "%s/gone", getenv("MEMSTOW_STOW_DIR"));
+    MUST_BE(mkdir(path, 0700), 0);
+    const struct stow_options there = {.idle = true, .directory = path};
+    fill(p, LENGTH, 1);
+    fill(q, LENGTH, 2);
+    MUST_BE(out(p, LENGTH, &there, NULL), LENGTH);
+    MUST_BE(rmdir(path), 0);
+    MUST(out(q, LENGTH, &there, &why) == -ENOTSUP && why == STOW_NO_DIRECTORY && holds(q, LENGTH, 2));
+    MUST(holds(p, LENGTH, 1));
+    MUST_BE(in(p, LENGTH, &idle), LENGTH);
+    MUST(holds(p, LENGTH, 1) && !is_file_backed(p));
+}
+
+/* A device writes straight into the pages that it was given, whatever is mapped there by then: what is being read past
+ * the page cache into memory on its way out is there when the read has ended. */
+enum { READ = 64 * 1024 };
+static char on_disk[READ] __attribute__((aligned(4096)));
+static pthread_mutex_t reading = PTHREAD_MUTEX_INITIALIZER;
+static bool wanted;
+static uint64_t reads;
+
+static void read_once(int fd, char *to) {
+    memset(to, 0, READ);
+    MUST_BE(pread(fd, to, READ, 0), READ);
+    MUST(!memcmp(to, on_disk, READ));
+    reads++;
+}
+
+static void *read_directly(void *p) {
+    char path[512];
+    fill(on_disk, READ, 3);
+    snprintf(path, sizeof path, "%s/read", getenv("MEMSTOW_STOW_DIR"));
+    int fd = open(path, O_RDWR | O_CREAT | O_DIRECT, 0600);
+    MUST(fd >= 0 && write(fd, on_disk, READ) == READ && unlink(path) == 0);
+    for (size_t i = 0; !stop; i++) {
+        while (__atomic_load_n(&wanted, __ATOMIC_ACQUIRE)) sched_yield();
+        pthread_mutex_lock(&reading);
+        read_once(fd, (char *)p + i * 7919 % (LENGTH / READ) * READ);
+        pthread_mutex_unlock(&reading);
+    }
+    close(fd);
+    return NULL;
+}
+
+static void read_past_the_cache_meanwhile(void) {
+    char *p = map_memory(LENGTH), *probe = map_memory(PAGE);
+    pthread_t thread;
+    int refused = 0;
+    *probe = 1;
+    if (out(probe, PAGE, NULL, NULL) < 0) skip("the kernel cannot move pages one by one (UFFDIO_MOVE)");
+    memset(p, 1, LENGTH);
+    MUST_BE(pthread_create(&thread, NULL, read_directly, p), 0);
+    for (int i = 0; i < 30; i++) {
+        uint32_t why;
+        MUST(out(p, LENGTH, NULL, &why) >= 0 || why == STOW_PINNED);
+        refused += why == STOW_PINNED;
+        __atomic_store_n(&wanted, true, __ATOMIC_RELEASE);
+        pthread_mutex_lock(&reading); /* into what comes back nothing may be on its way */
+        __atomic_store_n(&wanted, false, __ATOMIC_RELEASE);
+        in(p, LENGTH, NULL);
+        pthread_mutex_unlock(&reading);
+    }
+    stop = true;
+    pthread_join(thread, NULL);
+    MUST(reads >= 30);
+    printf("%llu reads, %d moves found one on its way\n", (unsigned long long)reads, refused);
+}
+
 /* What is called idle and is not: found by comparing. */
 static void *increment(void *p) {
     while (!stop)
@@ -915,6 +987,8 @@ static const struct test_case CASES[] = {
     {"adopted_while_moving", adopted_while_moving},
     {"leaves_no_descriptor", leaves_no_descriptor},
     {"descriptors_closed_meanwhile", descriptors_closed_meanwhile},
+    {"directory_goes_away", directory_goes_away},
+    {"read_past_the_cache_meanwhile", read_past_the_cache_meanwhile},
     {"comparing_finds_writers", comparing_finds_writers},
     {"comparing_beside_writers", comparing_beside_writers},
 };

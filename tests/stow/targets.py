@@ -1,6 +1,6 @@
 # needs: root
 # timeout: 200
-"""Directories that memory moves to, or does not: full and real ones, tmpfs, overlays over either, none."""
+"""Directories that memory moves to, or does not: full and real ones, tmpfs, ramfs, overlays over either, none."""
 import errno, os
 
 import _moving, support
@@ -37,6 +37,9 @@ with _moving.mounted("tmpfs", 64) as disk:
     finally:
         support.run("umount", "-l", merged)
     assert moved == -errno.ENOTSUP and "tmpfs" in text, ("overlay over tmpfs", moved, text)
+with _moving.mounted("ramfs", 64, "ram") as disk:
+    moved, text = answer(disk)
+    assert moved == -errno.ENOTSUP and "in memory" in text, (moved, text)
 with _moving.mounted("ext4", 48, "disk2") as disk:
     moved, text = answer(disk, 16)
     assert (moved, text) == (16, "it moved"), (moved, text)
