@@ -1,14 +1,19 @@
 /* abi_random.c — threads that call the registration ABI in random order, with arguments that are good, wrong, or
- * garbage, and allocate, resize, assign and free meanwhile. Each knows whose its blocks are; at the end the sums must
- * be those of memstow. Arguments: seed, threads, seconds. */
+ * garbage, and allocate, resize, assign and free meanwhile, and what owners have is stowed and brought back. Each knows
+ * whose its blocks are, and what is in them; at the end the sums must be those of memstow. Arguments: seed, threads,
+ * seconds; a fourth one: it ends in the middle of it all. */
 #include "../prog/abi.h"
 #include "../prog/expect.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 
-enum { THREADS = 8, OWNERS = 512, BLOCKS = 512, MOST = 3000, HUGE = 600000, DEPTH = 8 };
+enum { THREADS = 8, OWNERS = 512, BLOCKS = 512, MOST = 3000, HUGE = 600000, DEPTH = 8, PAGE = 4096 };
+enum { FORKS = 10, SNAPSHOTS = 3 };
 
 static uint32_t owners[OWNERS]; /* that were ever opened, of any kind */
 static uint8_t kinds[OWNERS];
@@ -16,6 +21,8 @@ static uint32_t owner_count = 1;
 static uint64_t live[OWNERS]; /* by place in owners[]; [0] is nobody's */
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 static time_t end_time;
+static uint64_t stowed;        /* bytes, in all */
+static bool moves_in_one_step; /* userfaultfd: else what is called idle, and is not, would lose what is written to it */
 
 struct block {
     char *start;
@@ -59,12 +66,14 @@ static size_t any_size(struct worker *self) {
 static void put(struct worker *self, struct block *block, char *start, size_t size) {
     *block = (struct block){start, size, innermost(self, false), innermost(self, true)};
     MUST(start);
-    start[0] = start[size - 1] = (char)size;
+    for (size_t at = 0; at < size; at += PAGE) start[at] = (char)size;
+    start[size - 1] = (char)size;
     count(block, 1);
 }
 
 static void verify(const struct block *block) {
-    MUST(block->start[0] == (char)block->size && block->start[block->size - 1] == (char)block->size);
+    for (size_t at = 0; at < block->size; at += PAGE) MUST(block->start[at] == (char)block->size);
+    MUST(block->start[block->size - 1] == (char)block->size);
 }
 
 static void change_block(struct worker *self) {
@@ -183,7 +192,112 @@ static void others(struct worker *self) {
         break;
     default:
         abi_memstow_owner_policy(owners[owner], next_random(self, 4), (int32_t)other);
-        abi_memstow_owner_idle(owners[owner], next_random(self, 2));
+        abi_memstow_owner_idle(owners[owner], moves_in_one_step && next_random(self, 2));
+    }
+}
+
+static const void *garbage_pointer(struct worker *self) {
+    static const char text[] = "text";
+    if (next_random(self, 2)) return text;
+    return (const void *)(uintptr_t)((uint64_t)next_random(self, UINT32_MAX) << next_random(self, 33));
+}
+
+static void trip(struct worker *self) {
+    struct memstow_decision decisions[64];
+    uint32_t reason = next_random(self, 6), room = next_random(self, 65);
+    const char *text = garbage_pointer(self);
+    if (next_random(self, 2)) {
+        abi_memstow_trigger(reason, text);
+        return;
+    }
+    uint32_t size = next_random(self, 8) ? sizeof *decisions : next_random(self, 100);
+    abi_memstow_trigger_begin(reason, text, next_random(self, 2) ? 0 : next_random(self, UINT32_MAX),
+                              size <= sizeof *decisions ? decisions : NULL, room, size);
+    if (next_random(self, 4)) abi_memstow_trigger_end(); /* else the next one does, or nobody */
+}
+
+static void trace_and_read(struct worker *self) {
+    char lines[5000];
+    uint64_t next = 0;
+    abi_memstow_trace(next_random(self, 2) ? "{\"kind\":\"NOTE\",\"of\":\"abi_random\"}" : garbage_pointer(self));
+    int64_t length = abi_memstow_decisions(lines, sizeof lines, next_random(self, 100), &next);
+    MUST(length <= (int64_t)sizeof lines && (length <= 0 || lines[length - 1] == '\n'));
+    abi_memstow_decisions((char *)(uintptr_t)next_random(self, 65536), 100, next, NULL);
+    MUST(strlen(abi_memstow_error()) < 10000);
+}
+
+static void answer(struct worker *self) {
+    struct memstow_request request = {.size = next_random(self, 2) ? sizeof request : next_random(self, 400)};
+    if (request.size <= sizeof request && abi_memstow_request_next(&request, next_random(self, 3)) == 1)
+        MUST(abi_memstow_request_done(request.ticket, 0, "") == 0);
+    abi_memstow_request_done(next_random(self, 100), next_random(self, 100), garbage_pointer(self));
+}
+
+/* A child has what its parent has, in the middle of whatever other threads are at. */
+static void fork_one(struct worker *self) {
+    static int forks;
+    int status;
+    if (__atomic_add_fetch(&forks, 1, __ATOMIC_RELAXED) > FORKS) return;
+    pid_t child = fork();
+    if (child == 0) {
+        for (int i = 0; i < BLOCKS; i++)
+            if (self->blocks[i].start) verify(&self->blocks[i]);
+        for (uint32_t i = 1; i < 10; i++) abi_memstow_stow(owners[i]), abi_memstow_restore(owners[i]);
+        for (int i = 0; i < BLOCKS; i++)
+            if (self->blocks[i].start) verify(&self->blocks[i]), free(self->blocks[i].start);
+        _exit(0);
+    }
+    MUST(child > 0 && waitpid(child, &status, 0) == child);
+    if (status) say("a child ended with status %x", status);
+    MUST(status == 0);
+}
+
+static void take_picture(void) {
+    static int pictures;
+    if (__atomic_add_fetch(&pictures, 1, __ATOMIC_RELAXED) <= SNAPSHOTS) abi_memstow_snapshot("picture.mst");
+}
+
+/* What acts on what owners have, and tells of it. */
+static void act(struct worker *self) {
+    uint32_t place = any_owner(self);
+    for (int i = 0; i < 4 && !owns(place); i++) place = any_owner(self); /* of the others nothing moves */
+    uint32_t owner = next_random(self, 10) ? owners[place] : next_random(self, UINT32_MAX);
+    struct memstow_scopes scopes = {.size = sizeof scopes};
+    switch (next_random(self, 12)) {
+    case 0:
+    case 1:
+    case 2: {
+        int64_t moved = abi_memstow_stow(owner);
+        if (moved > 0) __atomic_fetch_add(&stowed, (uint64_t)moved, __ATOMIC_RELAXED);
+        break;
+    }
+    case 3:
+        abi_memstow_restore(owner);
+        break;
+    case 4:
+        abi_memstow_release(owner);
+        break;
+    case 5:
+    case 6:
+        trip(self);
+        break;
+    case 7:
+        trace_and_read(self);
+        break;
+    case 8:
+        answer(self);
+        break;
+    case 9:
+        MUST(abi_memstow_peak(next_random(self, 2)) >= 0);
+        break;
+    case 10:
+        MUST(abi_memstow_scope_save(&scopes) == 0 && scopes.count == self->depth);
+        break;
+    default:
+        if (next_random(self, 2))
+            fork_one(self);
+        else
+            take_picture();
     }
 }
 
@@ -205,7 +319,9 @@ static void *work(void *argument) {
                 open_one(self);
             else if (what < 95)
                 garbage(self);
-            else if (what < 96 && next_random(self, 1000) == 0) {
+            else if (what < 96 && next_random(self, 10) == 0)
+                act(self);
+            else if (what < 97 && next_random(self, 1000) == 0) {
                 if (run) abi_memstow_run_end(run, next_random(self, 4));
                 int64_t begun = abi_memstow_run_begin("run");
                 run = begun > 0 ? (uint32_t)begun : 0;
@@ -230,15 +346,22 @@ static uint32_t final_place(uint32_t place) {
 int main(int argc, char **argv) {
     static struct worker workers[THREADS];
     pthread_t threads[THREADS];
-    MUST(argc == 4);
+    MUST(argc == 4 || argc == 5);
     abi_find();
     MUST(has_memstow);
+    long uffd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+    moves_in_one_step = uffd >= 0;
+    if (uffd >= 0) close((int)uffd);
     int thread_count = atoi(argv[2]);
     end_time = time(NULL) + atoi(argv[3]);
     workers[0].random = strtoull(argv[1], NULL, 10);
     for (int i = 0; i < 24; i++) open_one(&workers[0]);
     for (int i = 1; i < thread_count; i++) workers[i].random = workers[0].random * 31 + (uint64_t)i;
     for (int i = 0; i < thread_count; i++) MUST(pthread_create(&threads[i], NULL, work, &workers[i]) == 0);
+    if (argc == 5) {
+        while (time(NULL) < end_time) usleep(1000);
+        return 0;
+    }
     for (int i = 0; i < thread_count; i++) pthread_join(threads[i], NULL);
     for (uint32_t i = 1; i < owner_count; i++) {
         uint32_t final = final_place(i);
@@ -256,7 +379,8 @@ int main(int argc, char **argv) {
         MUST(figures.live_bytes == live[i]);
         blocks += figures.live_blocks;
     }
-    say("owners %u blocks %llu", owner_count - 1, (unsigned long long)blocks);
+    say("owners %u blocks %llu stowed %llu", owner_count - 1, (unsigned long long)blocks, (unsigned long long)stowed);
+    MUST(stowed || !moves_in_one_step);
     for (int i = 0; i < thread_count; i++)
         for (int k = 0; k < BLOCKS; k++)
             if (workers[i].blocks[k].start) {

@@ -28,7 +28,17 @@
     X(int64_t, memstow_restore, (uint32_t))                                                                            \
     X(int64_t, memstow_release, (uint32_t))                                                                            \
     X(int64_t, memstow_run_begin, (const char *))                                                                      \
-    X(int32_t, memstow_run_end, (uint32_t, uint32_t))
+    X(int32_t, memstow_run_end, (uint32_t, uint32_t))                                                                  \
+    X(int64_t, memstow_trigger_begin,                                                                                  \
+      (uint32_t, const char *, uint64_t, struct memstow_decision *, uint32_t, uint32_t))                               \
+    X(int64_t, memstow_trigger_end, (void))                                                                            \
+    X(int64_t, memstow_trigger, (uint32_t, const char *))                                                              \
+    X(int32_t, memstow_trace, (const char *))                                                                          \
+    X(int64_t, memstow_decisions, (char *, uint64_t, uint64_t, uint64_t *))                                            \
+    X(int32_t, memstow_request_next, (struct memstow_request *, uint32_t))                                             \
+    X(int32_t, memstow_request_done, (uint64_t, int64_t, const char *))                                                \
+    X(int64_t, memstow_peak, (uint32_t))                                                                               \
+    X(int32_t, memstow_snapshot, (const char *))
 
 #define ABI_POINTER(type, name, parameters) static type(*abi_##name) parameters __attribute__((unused));
 ABI(ABI_POINTER)
