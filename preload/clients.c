@@ -21,6 +21,7 @@ struct client {
     int fd;               /* 0: none */
     uint64_t since, told; /* when it came; when it was told something last */
     uint64_t ticket;      /* of its request; 0: it has made none */
+    uint32_t asked;       /* enum wire_type, of its request */
     uint32_t told_type;
 };
 
@@ -98,15 +99,25 @@ static void take_request(struct client *client, const struct wire_message *messa
         return;
     }
     client->ticket = (uint64_t)ticket;
+    client->asked = message->type;
     if (!tell(client, WIRE_WAITING, 0, "")) drop(client);
 }
 
-/* What nobody has begun is taken back. What memstow does itself is ended; what the program does goes on to its end. */
+/* What the program moves meanwhile is ended, and what it does besides goes on. It may have answered by now: then
+ * nothing is left to end. */
+static void end_answer(const struct client *client) {
+    owners_cancel_answer(client->ticket, client->asked != WIRE_RESTORE);
+    if (!requests_program_has(client->ticket)) owners_answered(client->ticket);
+}
+
+/* What nobody has begun is taken back. */
 static void take_cancel(struct client *client) {
     if (!client->ticket || requests_take_back(client->ticket))
         tell_last(client, -ECANCELED, "");
     else if (requests_worker_has(client->ticket))
         owners_cancel();
+    else
+        end_answer(client);
 }
 
 static void hear(struct client *client) {
@@ -139,8 +150,9 @@ static void follow(struct client *client, uint64_t now) {
     }
     uint32_t type = state == REQUEST_TAKEN ? WIRE_WORKING : WIRE_WAITING;
     if (type == client->told_type && now - client->told < TELL_MS * MILLISECOND) return;
-    int64_t moved = requests_worker_has(client->ticket) ? (int64_t)owners_moved() : 0;
-    tell(client, type, moved, ""); /* progress that does not get through does not matter */
+    uint64_t wanted, moved = owners_moved(&wanted);
+    if (type == WIRE_WORKING && wanted) os_decimal(text, wanted);
+    tell(client, type, type == WIRE_WORKING ? (int64_t)moved : 0, text); /* what does not get through does not matter */
 }
 
 static void look_after(struct client *client, uint64_t now) {

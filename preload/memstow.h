@@ -132,11 +132,12 @@ int32_t memstow_run_end(uint32_t run, uint32_t outcome);
 /* Moves what the owner has, as far as it can be moved, out to files in the stow directory; addresses stay, and whoever
  * uses it brings it back page by page. Returns the bytes that left; what could not be moved, and why, is in the trace.
  * -EBUSY: it is moving; -ENOTSUP: the kernel cannot move it atomically, and the owner is not idle, or there is no stow
- * directory, or it is in memory or on a network, or any other reason of docs/moving.md; -ENOSPC, -EIO: of the disk.
- * Nothing is lost in any case. */
+ * directory, or it is in memory or on a network, or any other reason of docs/moving.md; -ENOSPC, -EIO: of the disk;
+ * -ECANCELED: it is made for a request of memstow_request_next, and who asked has taken that back. Nothing is lost in
+ * any case. */
 int64_t memstow_stow(uint32_t owner);
 /* Brings all of it back into memory that is backed by no file. Returns the bytes; -EIO: it cannot be read, and stays
- * stowed; -ENOMEM, -EBUSY: what was in a device's memory is still out, and must not be used. */
+ * stowed; -ECANCELED, as above; -ENOMEM, -EBUSY: what was in a device's memory is still out, and must not be used. */
 int64_t memstow_restore(uint32_t owner);
 /* Gives back what the system can have without losing anything: free memory of the owner's heap, clean pages of files.
  * Returns the bytes of the latter; of the heap nobody knows. Heaps of owners that it adopted, or of a retired one, are

@@ -4,6 +4,7 @@
 #ifndef MEMSTOW_MOVING_H
 #define MEMSTOW_MOVING_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #pragma GCC visibility push(hidden)
@@ -13,14 +14,22 @@ int64_t owners_stow(uint32_t owner);
 int64_t owners_restore(uint32_t owner);
 int64_t owners_release(uint32_t owner);
 
-/* Any thread: the bytes that the move at hand has moved so far. */
-uint64_t owners_moved(void);
+/* Any thread: the bytes that the move at hand has moved so far, whoever makes it, and how many it is to move; 0 when
+ * there is none. */
+uint64_t owners_moved(uint64_t *wanted);
 
 /* This thread is memstow's own worker, and comes to what it does next. */
 void owners_begin_work(void);
 /* Any thread: an end to what the worker is at, after the chunk that moves. What it would move after that, for the same
  * trigger, does not begin: -ECANCELED. Moves of the program's go on. */
 void owners_cancel(void);
+/* The same for moves out, or back, that the program makes while it answers the request of this ticket; until it has
+ * answered that. Of what was in a device's memory all comes back or none: that goes on to its end. */
+void owners_cancel_answer(uint64_t ticket, bool out);
+void owners_answered(uint64_t ticket);
+
+/* In a forked child: nobody asks it to end anything. */
+void moving_abandon(void);
 
 /* Finds out how the kernel can help: with the first model or custom. */
 void moving_begin(void);

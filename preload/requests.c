@@ -169,13 +169,17 @@ bool requests_for_worker(void) {
     return some;
 }
 
-bool requests_worker_has(uint64_t ticket) {
+static bool is_taken(uint64_t ticket, bool by_worker) {
     if (!begin()) return false;
     struct request *request = find(ticket);
-    bool has = request && request->state == REQUEST_TAKEN && request->by_worker;
+    bool is = request && request->state == REQUEST_TAKEN && request->by_worker == by_worker;
     end();
-    return has;
+    return is;
 }
+
+bool requests_worker_has(uint64_t ticket) { return is_taken(ticket, true); }
+
+bool requests_program_has(uint64_t ticket) { return is_taken(ticket, false); }
 
 int requests_next(struct memstow_request *out, uint32_t milliseconds) {
     uint64_t until = os_now() + milliseconds * UINT64_C(1000000);

@@ -37,6 +37,7 @@ bool requests_take(struct memstow_request *out);
 /* Whether there is one for the worker; whether it has this one. */
 bool requests_for_worker(void);
 bool requests_worker_has(uint64_t ticket);
+bool requests_program_has(uint64_t ticket);
 /* -ENOENT: no such request is to be answered. */
 int requests_done(uint64_t ticket, int64_t result, const char *text);
 

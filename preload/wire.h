@@ -23,7 +23,7 @@ enum wire_type {
     WIRE_CANCEL = 5, /* the request that this connection has made */
     /* answers */
     WIRE_WAITING = 16, /* the request has a ticket, nobody is at it yet */
-    WIRE_WORKING = 17, /* somebody is; number: bytes moved so far */
+    WIRE_WORKING = 17, /* somebody is; number: bytes moved so far; text: of how many, if it is known */
     WIRE_DONE = 18,    /* number: bytes, or -errno; the text says more, perhaps. Nothing follows */
 };
 

@@ -100,6 +100,8 @@ static void show_progress(struct order *order) {
     if (!isatty(STDERR_FILENO) || now() - order->begun < 0.5) return;
     fprintf(stderr, "\r\033[K%s: %s", order->subject, state);
     if (order->last.number > 0) fprintf(stderr, ", %s", text_size((uint64_t)order->last.number).s);
+    if (order->last.number > 0 && *order->last.text)
+        fprintf(stderr, " of %s", text_size(strtoull(order->last.text, NULL, 10)).s);
     fprintf(stderr, " (%.0f s)", now() - order->begun);
     fflush(stderr);
     order->shown = true;

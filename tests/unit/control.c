@@ -43,10 +43,15 @@ int64_t owners_stow(uint32_t owner) {
 }
 int64_t owners_restore(uint32_t owner) { return owner == 1 ? 1 << 20 : -ENOENT; }
 int64_t owners_release(uint32_t owner) { return owner; }
-uint64_t owners_moved(void) { return __atomic_load_n(&moved, __ATOMIC_RELAXED); }
+uint64_t owners_moved(uint64_t *wanted) {
+    *wanted = 1000000;
+    return __atomic_load_n(&moved, __ATOMIC_RELAXED);
+}
 void owners_begin_work(void) {}
 
 void owners_cancel(void) { __atomic_store_n(&cancelled, true, __ATOMIC_RELEASE); }
+void owners_cancel_answer(uint64_t ticket, bool out) { (void)ticket, (void)out; }
+void owners_answered(uint64_t ticket) { (void)ticket; }
 int64_t memstow_trigger(uint32_t reason, const char *text) {
     return reason == MEMSTOW_REQUEST && !strcmp(text, "why") ? 7 : -1;
 }
