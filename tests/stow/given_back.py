@@ -1,7 +1,8 @@
 # needs: root
 # timeout: 200
 # alone
-"""What is stowed is given back: the control group's memory falls by at least 95 % of it, and RSS does."""
+"""What is stowed is given back: the control group's memory falls by at least 95 % of it, and RSS does; and chunk by chunk while it
+moves, not in the end only."""
 import _moving, support
 
 group = support.MemoryGroup.make() or support.skip("cannot make a control group with the memory controller")
@@ -10,6 +11,8 @@ status, output = _moving.execute([_moving.program("given_back"), group.file], fo
 assert status == 0, f"exit status {status}\n{output}"
 for line in output.split("\n")[:2]:
     charged, resident = (int(word) for word in line.split())
-    assert charged >= 243 and resident >= 243, output
+    assert charged >= 486 and resident >= 486, output
+beside, samples = (int(word) for word in output.split("\n")[2].split())
+assert samples > 0 and beside <= 2 * 64, output # a chunk in the page cache, and one that was copied
 print(output)
 folder.rmdir()

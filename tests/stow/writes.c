@@ -1,5 +1,6 @@
 /* writes.c — threads write all over memory that is moved out and back meanwhile: writes MODE WRITES THREADS. Every
- * write is counted by who made it; in the end the memory must have them all. */
+ * write is counted by who made it; in the end the memory must have them all. In the mode "comparing", which promises
+ * that nobody writes while it moves, they write before, after, and to what is stowed. */
 #include "moving.h"
 
 #include <pthread.h>
@@ -11,13 +12,35 @@ static uint64_t each, made;
 static uint32_t running;
 static uint64_t cycles, moved_bytes;
 
+/* Held by who writes, where writers rest while memory moves, and wanted by who moves. */
+static pthread_rwlock_t writing;
+static bool rests;
+
+static void begin_to_write(void) {
+    if (rests) pthread_rwlock_rdlock(&writing);
+}
+static void rest(void) {
+    if (rests) pthread_rwlock_unlock(&writing);
+}
+
+static void let_them_rest(void) {
+    pthread_rwlockattr_t attributes;
+    pthread_rwlockattr_init(&attributes);
+    pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    MUST(pthread_rwlock_init(&writing, &attributes) == 0);
+    rests = true;
+}
+
 static void *count_up(void *context) {
     uint64_t state = (uint64_t)(uintptr_t)context * 0x9E3779B97F4A7C15u + 1;
     uint64_t done = 0;
+    begin_to_write();
     for (; done < each || __atomic_load_n(&cycles, __ATOMIC_RELAXED) < CYCLES; done++) {
         state ^= state << 13, state ^= state >> 7, state ^= state << 17;
         __atomic_fetch_add(&memory[state % (WORDS - PAGE / 8)], 1, __ATOMIC_RELAXED);
+        if (done % 256 == 255) rest(), begin_to_write();
     }
+    rest();
     __atomic_fetch_add(&made, done, __ATOMIC_RELAXED);
     __atomic_fetch_sub(&running, 1, __ATOMIC_RELEASE);
     return NULL;
@@ -32,8 +55,10 @@ static void *read_into(void *unused) {
     while (__atomic_load_n(&running, __ATOMIC_ACQUIRE)) {
         uint64_t next = n + 1;
         MUST(write(ends[1], &next, 8) == 8);
+        begin_to_write();
         MUST(__atomic_load_n(word, __ATOMIC_RELAXED) == n);
         MUST(read(ends[0], word, 8) == 8);
+        rest();
         n = next;
     }
     MUST(*word == n);
@@ -41,28 +66,43 @@ static void *read_into(void *unused) {
     return NULL;
 }
 
+/* Nobody writes meanwhile, where that is what they promise; and then they write again. */
+static int64_t alone(int64_t (*move)(const struct stow_options *options), const struct stow_options *options) {
+    if (rests) pthread_rwlock_wrlock(&writing);
+    int64_t moved = move(options);
+    if (rests) pthread_rwlock_unlock(&writing), usleep(2000);
+    return moved;
+}
+
+static uint32_t why;
+static int64_t all_out(const struct stow_options *options) { return out(memory, LENGTH, options, &why); }
+static int64_t all_in(const struct stow_options *options) { return in(memory, LENGTH, options); }
+
 static void cycle(const struct stow_options *options, bool use) {
-    uint32_t why;
-    int64_t moved = out(memory, LENGTH, options, &why);
+    int64_t moved = alone(all_out, options);
     if (moved < 0) fprintf(stderr, "out: %ld, %s\n", (long)moved, stow_text_(why));
     MUST(moved >= 0);
     moved_bytes += (uint64_t)moved;
     cycles++;
     if (use && cycles % 3 == 0) return; /* once more out, without having been back whole */
-    moved = in(memory, LENGTH, NULL);
+    moved = alone(all_in, rests ? options : NULL);
     MUST(moved > 0);
 }
 
 int main(int argc, char **argv) {
     MUST(argc == 4);
-    bool remap = !strcmp(argv[1], "remap");
-    struct stow_options options = {.way = remap ? STOW_BY_REMAP : STOW_BY_MOVE, .idle = remap};
-    uint32_t threads = (uint32_t)atoi(argv[3]), why;
+    bool remap = !strcmp(argv[1], "remap"), comparing = !strcmp(argv[1], "comparing");
+    struct stow_options options = {.way = comparing ? STOW_BY_COMPARING
+                                          : remap   ? STOW_BY_REMAP
+                                                    : STOW_BY_MOVE,
+                                   .idle = remap || comparing};
+    uint32_t threads = (uint32_t)atoi(argv[3]);
     pthread_t writers[MOST], reader;
     find_engine();
     memory = (uint64_t *)map_memory(LENGTH);
     memory[0] = 0;
-    if (!has_userfaultfd()) skip("this process may not use userfaultfd");
+    if (comparing) let_them_rest();
+    if (!comparing && !has_userfaultfd()) skip("this process may not use userfaultfd");
     char *probe = map_memory(PAGE);
     *probe = 1;
     if (out(probe, PAGE, &options, &why) < 0) skip("%s", stow_text_(why));

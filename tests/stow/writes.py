@@ -1,12 +1,13 @@
 # timeout: 300
 # alone
-"""No write is lost while memory is moved out and back: three million of three threads in each atomic way."""
+"""No write is lost while memory is moved out and back: three million of three threads in each atomic way, and
+by comparing, for owners that are idle while it moves."""
 import _moving, support
 
 
 def main(writes, timeout=110):
     program, folder, skipped = _moving.program("writes"), _moving.real_disk(), []
-    for mode in ("move", "remap"):
+    for mode in ("move", "remap", "comparing"):
         status, output = _moving.execute([program, mode, writes, 3], folder, timeout)
         print(mode, output.strip())
         if status == 77:
