@@ -12,7 +12,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
-enum { BLOCKS = 200000, OWNERS = 1000, MIB = 1 << 20 };
+enum { BLOCKS = 200000, SLEPT_ON = BLOCKS / 4, OWNERS = 1000, MIB = 1 << 20 };
 
 static void *blocks[BLOCKS];
 static bool over;
@@ -79,6 +79,43 @@ static void come_and_go(uint32_t other) {
     MUST(!has_memstow || after < before + (with - before) / 10);
 }
 
+/* Two that have filled the owner's heap sleep while the last of it is freed elsewhere: what their part of it holds goes
+ * back, too, and they go on with other heaps. */
+static pthread_barrier_t all;
+static uint32_t slept_in;
+
+static void *fill_and_sleep(void *part) {
+    enter(slept_in);
+    for (size_t i = (uintptr_t)part; i < SLEPT_ON; i += 2) fill(i, size_of(i));
+    leave(slept_in);
+    pthread_barrier_wait(&all); /* filled */
+    pthread_barrier_wait(&all); /* gone */
+    for (int i = 0; i < 2000; i++) {
+        unsigned char *p = malloc(size_of((size_t)i));
+        MUST(p);
+        p[0] = 1;
+        free(p);
+    }
+    return NULL;
+}
+
+static void sleepers(void) {
+    pthread_t threads[2];
+    slept_in = open_model("slept in", 4);
+    uint64_t before = resident();
+    pthread_barrier_init(&all, NULL, 3);
+    for (uintptr_t i = 0; i < 2; i++) MUST(pthread_create(&threads[i], NULL, fill_and_sleep, (void *)i) == 0);
+    pthread_barrier_wait(&all);
+    uint64_t with = resident();
+    MUST(!has_memstow || with > before + 35 * MIB);
+    MUST(CALL(0, memstow_owner_retire, slept_in) == 0);
+    for (size_t i = 0; i < SLEPT_ON; i++) free(blocks[i]);
+    uint64_t after = resident();
+    MUST(!has_memstow || after < before + (with - before) / 10);
+    pthread_barrier_wait(&all);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+}
+
 static void resize(uint32_t a, uint32_t b) {
     for (size_t size = 1; size < 4 * MIB; size = size * 3 + 1) {
         enter(a);
@@ -134,6 +171,7 @@ int main(void) {
     for (uintptr_t i = 0; i < 2; i++) MUST(pthread_create(&threads[i], NULL, allocate_on, (void *)(i + 1)) == 0);
     come_and_go(a);
     come_and_go(b);
+    sleepers();
     resize(a, b);
     large(a);
     many();
@@ -145,6 +183,7 @@ int main(void) {
     EXPECT("owners[name=a].live_bytes", 300030);
     EXPECT("owners[name=b].live_bytes", 0);
     EXPECT("owners[name=model].live_bytes", 0);
+    EXPECT("owners[name=slept*].live_bytes", 0);
     EXPECT("owners[name=many].live_bytes", 0);
     return 0;
 }
