@@ -6,7 +6,7 @@
 
 #include <sys/mman.h>
 
-enum { SMALL = 48, LARGE = 1 << 20, PART = 1000, PAGE = 4096, MAPPED = 16 * PAGE };
+enum { SMALL = 48, LARGE = 1 << 20, PART = 1000, PAGE = 4096, MAPPED = 16 * PAGE, IN_RUN = 5000 };
 
 static uint32_t unet, vae;
 
@@ -46,6 +46,21 @@ static void odd_part(void) {
         MUST(after.resident_bytes == before.resident_bytes + 2 * PAGE);
     }
     munmap(map, MAPPED);
+}
+
+/* What is allocated in a run and for a node is theirs, whose model it becomes. */
+static void in_a_run(void) {
+    uint32_t node = (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_NODE, "node", "", 3, 0);
+    int64_t run = CALL(1, memstow_run_begin, "run");
+    MUST(run > 0 && CALL(0, memstow_scope_enter, node) == 0);
+    char *block = malloc(IN_RUN);
+    MUST(block && CALL(0, memstow_scope_leave, node) == 0);
+    assign(unet, block, IN_RUN);
+    MUST(CALL(0, memstow_run_end, (uint32_t)run, MEMSTOW_OK) == 0);
+    EXPECT("owners[kind=run].live_bytes", IN_RUN);
+    EXPECT("owners[name=node].live_bytes", IN_RUN);
+    EXPECT("sites[run=run].live_bytes", IN_RUN);
+    EXPECT("sites[node=node].live_bytes", IN_RUN);
 }
 
 int main(void) {
@@ -95,9 +110,10 @@ int main(void) {
         MUST(abi_memstow_owner_figures(vae, &figures) == 0);
         MUST(figures.mapped_bytes == 2 * PAGE && figures.host_bytes == PART - 10);
     }
-    EXPECT("owners[name=unet].live_bytes", SMALL + 2 * PAGE + 2 * PART + 10);
-    EXPECT("owners[name=unet].live_blocks", 2);
-    EXPECT("sites[model=unet].live_bytes", SMALL + 2 * PAGE + 2 * PART + 10);
+    in_a_run();
+    EXPECT("owners[name=unet].live_bytes", SMALL + 2 * PAGE + 2 * PART + 10 + IN_RUN);
+    EXPECT("owners[name=unet].live_blocks", 3);
+    EXPECT("sites[model=unet].live_bytes", SMALL + 2 * PAGE + 2 * PART + 10 + IN_RUN);
     EXPECT("owners[name=vae].live_bytes", 2 * PAGE + PART - 10);
     EXPECT("owners[name=untagged].live_bytes", SMALL + LARGE - 3 * PART + MAPPED - 3 * PAGE);
     return 0;
