@@ -1,41 +1,98 @@
-// A client built against an earlier header: the functions of version 1.0, and structures that were shorter then. It
-// gets as much as it has room for.
+// A client built against the header of the version before (1.2), and one that knows less of a structure than any had:
+// both get as much as they have room for, and nothing behind that is touched.
 #include "expect.h"
+#include "lib/memstow-1.2.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <stddef.h>
 #include <stdint.h>
 
-struct figures { /* as they may have been: the first fields of memstow_figures */
-    uint32_t size, kind, policy;
-    int32_t priority;
-    uint32_t retired, adopted_by;
-    uint64_t live_bytes, live_blocks;
-};
+_Static_assert(MEMSTOW_ABI_VERSION == 0x00010002, "an earlier header");
+
+#define FIND(name) __typeof__(name) *name##_ = (__typeof__(name) *)dlsym(RTLD_DEFAULT, #name)
+
+enum { BYTES = 123, MARK = 0x5a };
+
+/* A structure of the client's, and what lies behind it. */
+#define ROOM(type)                                                                                                     \
+    struct {                                                                                                           \
+        type is;                                                                                                       \
+        unsigned char behind[64];                                                                                      \
+    }
+#define MARKED(room) memset((room)->behind, MARK, sizeof(room)->behind)
+static void untouched(const unsigned char *behind) {
+    for (int i = 0; i < 64; i++) MUST(behind[i] == MARK);
+}
+
+static void figures(uint32_t owner) {
+    FIND(memstow_owner_figures);
+    ROOM(struct memstow_figures) room = {.is.size = sizeof room.is};
+    MARKED(&room);
+    MUST(memstow_owner_figures_(owner, &room.is) == 0 && room.is.size == sizeof room.is);
+    MUST(room.is.kind == MEMSTOW_MODEL && room.is.policy == MEMSTOW_STOW && room.is.live_bytes == BYTES);
+    MUST(room.is.stowed_bytes == 0);
+    untouched(room.behind);
+    room.is.size = 8; /* the kind, and no more */
+    room.is.policy = 77;
+    MUST(memstow_owner_figures_(owner, &room.is) == 0 && room.is.kind == MEMSTOW_MODEL && room.is.policy == 77);
+}
+
+static void decisions(uint32_t owner) {
+    FIND(memstow_trigger_begin);
+    FIND(memstow_trigger_end);
+    ROOM(struct memstow_decision) room;
+    MARKED(&room);
+    MUST(memstow_trigger_begin_(MEMSTOW_REQUEST, "old", 0, &room.is, 1, sizeof room.is) == 1);
+    MUST(room.is.owner == owner && room.is.policy == MEMSTOW_STOW && room.is.live_bytes == BYTES);
+    untouched(room.behind);
+    MUST(memstow_trigger_end_() >= 0);
+}
+
+static void requests(void) {
+    FIND(memstow_request_next);
+    FIND(memstow_request_done);
+    ROOM(struct memstow_request) room = {.is.size = sizeof room.is};
+    MARKED(&room);
+    MUST(memstow_request_next_(&room.is, 0) == 0 && room.is.size == sizeof room.is);
+    untouched(room.behind);
+    room.is.size = offsetof(struct memstow_request, needed); /* since the first version */
+    memset(&room.is.needed, MARK, sizeof room.is.needed);
+    MUST(memstow_request_next_(&room.is, 0) == 0 && room.is.needed == 0x5a5a5a5a5a5a5a5a);
+    room.is.size = offsetof(struct memstow_request, needed) - 1;
+    MUST(memstow_request_next_(&room.is, 0) == -EINVAL);
+    MUST(memstow_request_done_(1, 0, "") == -ENOENT);
+}
+
+static void scopes(uint32_t owner) {
+    FIND(memstow_scope_save);
+    ROOM(struct memstow_scopes) room = {.is.size = sizeof room.is};
+    MARKED(&room);
+    MUST(memstow_scope_save_(&room.is) == 0 && room.is.count == 1 && room.is.owners[0] == owner);
+    untouched(room.behind);
+}
 
 int main(void) {
-    uint32_t (*version)(void) = (uint32_t(*)(void))dlsym(RTLD_DEFAULT, "memstow_abi_version");
-    int32_t (*tracking)(void) = (int32_t(*)(void))dlsym(RTLD_DEFAULT, "memstow_is_tracking");
-    int64_t (*open_owner)(uint32_t, const char *, const char *, uint64_t, uint64_t) =
-        (int64_t(*)(uint32_t, const char *, const char *, uint64_t, uint64_t))dlsym(RTLD_DEFAULT, "memstow_owner_open");
-    int32_t (*enter)(uint32_t) = (int32_t(*)(uint32_t))dlsym(RTLD_DEFAULT, "memstow_scope_enter");
-    int32_t (*get)(uint32_t, struct figures *) =
-        (int32_t(*)(uint32_t, struct figures *))dlsym(RTLD_DEFAULT, "memstow_owner_figures");
-    if (version) {
-        MUST(version() >> 16 == 1 && tracking() == 1);
-        uint32_t owner = (uint32_t)open_owner(1, "model", "", 0, 0);
-        MUST(enter(owner) == 0);
-        char *p = malloc(123);
+    FIND(memstow_abi_version);
+    FIND(memstow_is_tracking);
+    FIND(memstow_owner_open);
+    FIND(memstow_owner_policy);
+    FIND(memstow_scope_enter);
+    FIND(memstow_scope_leave);
+    FIND(memstow_peak);
+    if (memstow_abi_version_) {
+        MUST(memstow_abi_version_() >> 16 == 1 && memstow_abi_version_() > MEMSTOW_ABI_VERSION);
+        MUST(memstow_is_tracking_() == 1);
+        uint32_t owner = (uint32_t)memstow_owner_open_(MEMSTOW_MODEL, "model", "", 0, 0);
+        MUST(memstow_owner_policy_(owner, MEMSTOW_STOW, 0) == 0 && memstow_scope_enter_(owner) == 0);
+        char *p = malloc(BYTES);
         MUST(p);
-        struct {
-            struct figures figures;
-            uint64_t behind[4];
-        } room = {.figures.size = sizeof room.figures, .behind = {1, 2, 3, 4}};
-        MUST(get(owner, &room.figures) == 0);
-        MUST(room.figures.size == sizeof room.figures && room.figures.kind == 1 && room.figures.live_bytes == 123);
-        MUST(room.behind[0] == 1 && room.behind[3] == 4);
-        room.figures.size = 8;
-        room.figures.policy = 77;
-        MUST(get(owner, &room.figures) == 0 && room.figures.policy == 77);
+        scopes(owner);
+        MUST(memstow_scope_leave_(owner) == 0);
+        figures(owner);
+        decisions(owner);
+        requests();
+        MUST(memstow_peak_(0) > 0);
         free(p);
     }
     say("ok");
