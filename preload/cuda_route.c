@@ -91,6 +91,8 @@ static bool has_prefix(const char *text, const char *prefix) { return !strncmp(t
 /* comfy-aimdo writes jumps over the first bytes of the driver's functions, and must find those. */
 bool cuda_route_is_exempt(uintptr_t code) { return has_prefix(cuda_scope_file(cuda_scope_object(code)), "aimdo"); }
 
+bool cuda_route_has_exempt(void) { return cuda_scope_any("vbar_allocate", NULL) != NULL; }
+
 bool cuda_route_is_driver(uintptr_t code) {
     const char *file = cuda_scope_file(cuda_scope_object(code));
     return has_prefix(file, "libcuda.so") || has_prefix(file, "libnvidia-") || has_prefix(file, "libcudart") ||

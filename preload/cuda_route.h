@@ -59,6 +59,8 @@ void *cuda_route_without_hook(void *address);
  * the program's. */
 bool cuda_route_is_exempt(uintptr_t code);
 bool cuda_route_is_driver(uintptr_t code);
+/* Whether there is code that is exempt: what it tells devices of, nobody sees. */
+bool cuda_route_has_exempt(void);
 
 #pragma GCC visibility pop
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "cuda_route.h"
 #include "heaps.h"
 #include "heapsort.h"
 #include "ledger.h"
@@ -140,8 +141,11 @@ static int64_t move(uint32_t owner, uint32_t which, bool out) {
     if (__atomic_load_n(cancelled, __ATOMIC_RELAXED)) return -ECANCELED;
     if (!list_begin(&list, owner, which)) return -ENOMEM;
     struct present present = {.owner = owner, .which = which};
-    struct stow_options options = {
-        .idle = owners_is_idle(owner), .cancelled = cancelled, .is_there = is_still_there, .context = &present};
+    struct stow_options options = {.idle = owners_is_idle(owner),
+                                   .held_unseen = cuda_route_has_exempt(),
+                                   .cancelled = cancelled,
+                                   .is_there = is_still_there,
+                                   .context = &present};
     int64_t moved = (out ? stow_out : stow_in)(list.pieces, list.count, &options);
     note_refusals(&list, out ? "out" : "back");
     owner = owners_final(owner); /* it may have been adopted meanwhile */

@@ -376,6 +376,13 @@ static void ours_out(struct plan *plan, struct segment segment) {
     }
 }
 
+static uint32_t begin_host(const struct session *self, struct stow_host *host) {
+    uint32_t refusal = host_begin(host, self->options.way, self->options.idle);
+    if (refusal || host->way == STOW_BY_MOVE || !self->options.held_unseen) return refusal;
+    host_end(host);
+    return STOW_HELD_UNSEEN;
+}
+
 /* What was written to since it was stowed adds segments of memory while those that were planned are gone through. */
 static uint32_t carry_out(struct plan *plan) {
     struct session *self = plan->session;
@@ -387,7 +394,7 @@ static uint32_t carry_out(struct plan *plan) {
         if (plan->segments[i].kind == FILE_PAGES) files_out(self, &plan->segments[i], plan->pagemap);
     os_store(&work_current.wanted, plan->memory);
     if (!plan->memory) return STOW_DONE;
-    uint32_t refusal = host_begin(&host, self->options.way, self->options.idle);
+    uint32_t refusal = begin_host(self, &host);
     if (refusal) return refusal;
     refusal = stow_file_open(&host.file, self->options.directory, plan->memory);
     if (!refusal) {

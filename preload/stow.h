@@ -22,6 +22,7 @@ enum stow_refusal {
     STOW_LOCKS_FUTURE,  /* mlockall(MCL_FUTURE): what replaces it would be locked, too */
     STOW_PINNED,        /* a device or a system call in flight holds its pages */
     STOW_REGISTERED,    /* stow_lock_range */
+    STOW_HELD_UNSEEN,   /* stow_options.held_unseen, and the kernel does not say of which pages */
     STOW_MEMORY_POLICY, /* mbind */
     STOW_KEY,           /* pkey_mprotect */
     STOW_SEALED,        /* mseal */
@@ -61,6 +62,7 @@ enum stow_way { STOW_BY_MOVE, STOW_BY_REMAP, STOW_BY_COMPARING };
 
 struct stow_options {
     bool idle;             /* nobody reads or writes the pieces until this returns */
+    bool held_unseen;      /* a device may hold any of it without stow_lock_range: only the best way asks the pages */
     uint32_t way;          /* enum stow_way: no better one than this */
     const char *directory; /* NULL: MEMSTOW_STOW_DIR, or where caches go */
     const bool *cancelled; /* may become true at any time: it stops after the chunk that it is at; NULL: does not */

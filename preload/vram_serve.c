@@ -5,6 +5,7 @@
 
 #include "cuda_captures.h"
 #include "cuda_device.h"
+#include "cuda_route.h"
 #include "cuda_scope.h"
 #include "line.h"
 #include "lock.h"
@@ -79,7 +80,7 @@ static bool look(void) {
     primary_state = (int (*)(int, unsigned *, int *))found("cuDevicePrimaryCtxGetState");
     primary_retain = (int (*)(cuda_handle *, int))found("cuDevicePrimaryCtxRetain");
     primary_release = (int (*)(int))found("cuDevicePrimaryCtxRelease_v2");
-    if (!device_count || !device_pool || !default_pool || found("vbar_allocate")) return false;
+    if (!device_count || !device_pool || !default_pool || cuda_route_has_exempt()) return false;
     return !device_count(&devices) && devices == 1 && (stow_cuda_is_on() || stow_cuda_begin(found));
 }
 

@@ -7,6 +7,9 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 enum { ERROR_BEFORE = 7, ERROR_AFTER = 42 };
 #define MIB ((size_t)1 << 20)
@@ -158,12 +161,33 @@ static void pinned(void) {
     EXPECT("owners[name=model].stowed_bytes", MIB);
 }
 
+/* comfy-aimdo's calls pass by the hooks. Where the kernel cannot say which pages a device holds (userfaultfd is not for
+ * this user), nothing of the host's moves beside it. */
+static void beside_aimdo(void) {
+    abi_find();
+    uint32_t model = (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_MODEL, "model", "", 1, 0);
+    MUST(CALL(0, memstow_owner_idle, model, 1) == 0 && CALL(0, memstow_scope_enter, model) == 0);
+    char *block = malloc(MIB);
+    MUST(block && CALL(0, memstow_scope_leave, model) == 0);
+    memset(block, 1, MIB);
+    if (getuid() == 0) MUST(setresuid(65534, 65534, 65534) == 0 && prctl(PR_SET_DUMPABLE, 1) == 0);
+    if (syscall(SYS_userfaultfd, 0) >= 0) {
+        say("userfaultfd is for every user here");
+        exit(77);
+    }
+    MUST(CALL((int64_t)MIB, memstow_stow, model) == (int64_t)MIB);
+    MUST(CALL((int64_t)MIB, memstow_restore, model) == (int64_t)MIB);
+    MUST(dlopen("fake/aimdo.so", RTLD_NOW | RTLD_LOCAL));
+    MUST(CALL(-95, memstow_stow, model) == -95 && block[MIB - 1] == 1); /* ENOTSUP */
+    EXPECT("owners[name=model].stowed_bytes", 0);
+}
+
 int main(int count, char **arguments) {
     static const struct {
         const char *name;
         void (*run)(void);
     } cases[] = {{"left", left},     {"ended", ended},       {"errors", errors}, {"released", released},
-                 {"opened", opened}, {"contexts", contexts}, {"pinned", pinned}};
+                 {"opened", opened}, {"contexts", contexts}, {"pinned", pinned}, {"beside_aimdo", beside_aimdo}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (count < 2)
             puts(cases[i].name);

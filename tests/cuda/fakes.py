@@ -96,11 +96,19 @@ support.run("cc", "-g", "-O1", "-D_GNU_SOURCE", "-pthread", "-shared", "-fPIC", 
 program = support.HERE / "fakes"
 support.run("cc", "-g", "-O1", "-D_GNU_SOURCE", "-pthread", f"-I{support.ROOT / 'tests/prog'}", "-o", program,
             FAKE.with_name("_fakes.c"), "fake/libcuda.so.1")
-folder = _moving.real_disk()
+library("fake/aimdo.so", "int vbar_allocate(void); int vbar_allocate(void) { return 0; }\n")
+folder, skipped = _moving.real_disk(), []
+folder.chmod(0o777)
+support.HERE.chmod(0o755)
 os.environ.update(LD_LIBRARY_PATH="fake", MEMSTOW_STOW_DIR=str(folder))
 for case in support.run(program).stdout.split():
     for options in ((), ("--stacks=none",)):
-        output = support.track(program, case, options=options, file=f"{case}.mst").stdout
+        done = support.track(program, case, options=options, file=f"{case}.mst", status=None)
+        output = done.stdout
+        if done.returncode == 77:
+            skipped.append(f"{case}: {output.strip()}")
+            continue
+        assert done.returncode == 0, f"{case}: exit status {done.returncode}\n{output}{done.stderr}"
         lines = [line for line in output.split("\n") if line.startswith("expect")]
         assert lines, f"{case} says nothing"
         wrong = _simulated.wrong(lines, f"{case}.mst")
@@ -108,3 +116,5 @@ for case in support.run(program).stdout.split():
         os.remove(f"{case}.mst")
 assert not list(folder.iterdir())
 folder.rmdir()
+if skipped:
+    support.skip("; ".join(skipped))

@@ -162,6 +162,20 @@ static void registered(void) {
     refused(p, STOW_REGISTERED);
 }
 
+/* Pages that are asked one by one may move, and no others. */
+static void held_unseen(void) {
+    struct stow_options remap = {.way = STOW_BY_REMAP, .idle = true, .held_unseen = true};
+    struct stow_options comparing = {.way = STOW_BY_COMPARING, .idle = true, .held_unseen = true};
+    struct stow_options move = {.held_unseen = true};
+    char *p = filled();
+    uint32_t why;
+    refused_with(p, &remap, -ENOTSUP, STOW_HELD_UNSEEN);
+    refused_with(p, &comparing, -ENOTSUP, STOW_HELD_UNSEEN);
+    whole(p);
+    MUST(out(p, LENGTH, &move, &why) == LENGTH || why == STOW_NOT_IDLE);
+    MUST(holds(p, LENGTH, 1));
+}
+
 /* io_uring holds on to the pages of registered buffers. */
 static void pinned(void) {
     struct io_uring_params parameters = {0};
@@ -390,6 +404,7 @@ static const struct test_case CASES[] = {
     {"own_stack", own_stack},
     {"stack_of_the_mover", stack_of_the_mover},
     {"registered", registered},
+    {"held_unseen", held_unseen},
     {"pinned", pinned},
     {"pinned_while_stowed", pinned_while_stowed},
     {"not_idle", not_idle},
