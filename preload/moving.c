@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "cuda_route.h"
+#include "cuda_pageable.h"
 #include "heaps.h"
 #include "heapsort.h"
 #include "ledger.h"
@@ -131,6 +132,16 @@ static int64_t both(int64_t host, int64_t device, bool out) {
     return host ? host : device;
 }
 
+/* A device that reads the host's memory as the processor does (HMM, ATS) cannot wait for a page that is on its way. */
+static bool devices_use_it(uint32_t owner, bool out) {
+    return cuda_pageable_any() && ((out && !owners_is_idle(owner)) || !cuda_pageable_quiet());
+}
+
+static int64_t refuse_all(struct list *list, uint32_t refusal) {
+    for (uint32_t i = 0; i < list->count; i++) list->pieces[i].refusal = refusal;
+    return list->count ? -ENOTSUP : 0;
+}
+
 static int64_t move(uint32_t owner, uint32_t which, bool out) {
     struct list list;
     uint32_t kind = owners_kind(owner = owners_final(owner));
@@ -146,7 +157,9 @@ static int64_t move(uint32_t owner, uint32_t which, bool out) {
                                    .cancelled = cancelled,
                                    .is_there = is_still_there,
                                    .context = &present};
-    int64_t moved = (out ? stow_out : stow_in)(list.pieces, list.count, &options);
+    int64_t moved = which & OWNED_MEMORY && devices_use_it(owner, out)
+                        ? refuse_all(&list, STOW_DEVICE_READS)
+                        : (out ? stow_out : stow_in)(list.pieces, list.count, &options);
     note_refusals(&list, out ? "out" : "back");
     owner = owners_final(owner); /* it may have been adopted meanwhile */
     int64_t of_device = which & OWNED_MEMORY ? move_device(owner, out, cancelled) : 0;

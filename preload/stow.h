@@ -22,6 +22,7 @@ enum stow_refusal {
     STOW_LOCKS_FUTURE,  /* mlockall(MCL_FUTURE): what replaces it would be locked, too */
     STOW_PINNED,        /* a device or a system call in flight holds its pages */
     STOW_REGISTERED,    /* stow_lock_range */
+    STOW_DEVICE_READS,  /* a device may use it where it is: told by who asks for the move */
     STOW_HELD_UNSEEN,   /* stow_options.held_unseen, and the kernel does not say of which pages */
     STOW_MEMORY_POLICY, /* mbind */
     STOW_KEY,           /* pkey_mprotect */

@@ -26,6 +26,7 @@ static const char *const TEXTS[STOW_REFUSALS] = {
     [STOW_PINNED] = "a device or a system call in flight holds its pages",
     [STOW_REGISTERED] = "a device was told where it is",
     [STOW_HELD_UNSEEN] = "comfy-aimdo may have told a device where it is, and the kernel cannot say",
+    [STOW_DEVICE_READS] = "a device can use it where it is (HMM, ATS), and is busy, or the owner is not idle",
     [STOW_MEMORY_POLICY] = "it has a NUMA memory policy",
     [STOW_KEY] = "it has a protection key",
     [STOW_SEALED] = "it is sealed (mseal)",

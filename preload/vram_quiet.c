@@ -57,12 +57,14 @@ static bool wait_until(uint64_t end_ns) {
 
 int vram_quiet(const struct vram_driver *driver, const cuda_handle *contexts, uint32_t count, uint32_t milliseconds) {
     uint64_t end = os_now() + milliseconds * (uint64_t)1000000;
-    if (__atomic_load_n(&job.state, __ATOMIC_ACQUIRE) == WAITING) return VRAM_NOT_QUIET;
+    uint32_t before = __atomic_load_n(&job.state, __ATOMIC_ACQUIRE);
     if (!count) return 0;
+    if (before == WAITING ||
+        !__atomic_compare_exchange_n(&job.state, &before, WAITING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        return VRAM_NOT_QUIET;
     job.driver = driver;
     job.count = count < VRAM_CONTEXTS ? count : VRAM_CONTEXTS;
     memcpy(job.contexts, contexts, job.count * sizeof *contexts);
-    __atomic_store_n(&job.state, WAITING, __ATOMIC_RELEASE);
     if (!start()) {
         __atomic_store_n(&job.state, IDLE, __ATOMIC_RELEASE);
         return VRAM_NO_THREAD;

@@ -520,6 +520,24 @@ static void many_registered(void) {
     moves_now();
 }
 
+/* SIMCUDA_PAGEABLE: a device that reads all of the host's memory is waited for, and it moves for idle owners only. */
+static void read_by_the_device(void) {
+    load_host();
+    MUST(!memstow_owner_idle_(model, 0));
+    does_not_move();
+    MUST(!memstow_owner_idle_(model, 1));
+    launch_endless(NULL);
+    does_not_move(); /* after 5 seconds */
+    sim_release_kernels(1);
+    MUST(!cudaDeviceSynchronize());
+    uint64_t waits = sim_count("cuCtxSynchronize");
+    moves_now();
+    MUST(sim_count("cuCtxSynchronize") > waits);
+    waits = sim_count("cuCtxSynchronize");
+    MUST(memstow_restore_(model) == 4 * (int64_t)MIB && sim_count("cuCtxSynchronize") > waits);
+    look_at_host();
+}
+
 int main(int argc, char **argv) {
     static const struct {
         const char *name;
@@ -542,6 +560,7 @@ int main(int argc, char **argv) {
                  {"registered_until_the_end", registered_until_the_end},
                  {"registered_what_is_lost", registered_what_is_lost},
                  {"many_registered", many_registered},
+                 {"read_by_the_device", read_by_the_device},
                  {"pointers", pointers},
                  {"pool_figures", pool_figures},
                  {"context_again", context_again},

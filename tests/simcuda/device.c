@@ -109,6 +109,8 @@ static int attribute(int which, const struct device *device) {
     case 83:
     case 89:
         return 1; /* managed memory, also concurrently */
+    case 88:
+        return sim_config.pageable; /* reads the host's memory that it was told nothing of */
     case 102:
         return 1; /* virtual memory management */
     case 103:

@@ -10,12 +10,14 @@ import _moving
 
 program = BUILD / "moves"
 names = support.run(program, env=environment()).stdout.split()
-assert len(names) == 22, names
+assert len(names) == 23, names
 folder = _moving.real_disk()
 for name in names:
     wish = {"MEMSTOW_STOW_DIR": str(folder)}
     if name != "off":
         wish.update(MEMSTOW_CUDA_MOVES="2M", MEMSTOW_CUDA_VERIFY="1")
+    if name == "read_by_the_device":
+        wish["SIMCUDA_PAGEABLE"] = "1"
     if name == "no_host":
         wish["MEMSTOW_CUDA_HOST"] = "8M"
     done = support.track(program, name, env=environment(SIMCUDA_CAPACITY="128M", **wish), file=f"{name}.mst", status=None)
@@ -29,7 +31,8 @@ for name in ("out_and_back", "off"):
 
 for name, because in (("out_and_back", "the owner is not declared idle"), ("no_vram", "no device memory to bring it back to"),
                       ("no_host", "no host memory to move it to"), ("captures", "a stream is being captured"),
-                      ("registered", "a device was told where it is")):
+                      ("registered", "a device was told where it is"),
+                      ("read_by_the_device", "a device can use it where it is (HMM, ATS), and is busy, or the owner is not idle")):
     lines = support.memstow("decisions", f"{name}.mst", "--json").stdout
     assert f'"{because}"' in lines, f"{name}: {lines}"
 

@@ -64,7 +64,7 @@ struct config {
     int devices, version;
     size_t capacity, context, fragmented;
     uint64_t latency_ns;
-    bool peers, fill;
+    bool peers, fill, pageable;
 };
 extern struct config sim_config;
 void config_read(void);

@@ -8,6 +8,7 @@
  *   SIMCUDA_FRAGMENTED=0     memory in pieces that only requests below 2 MiB can use
  *   SIMCUDA_VERSION=13000    version of the driver; younger entries are not there
  *   SIMCUDA_LATENCY_US=0     how long each operation on a stream takes before its effect
+ *   SIMCUDA_PAGEABLE=0       1: devices read all of the host's memory (HMM)
  *   SIMCUDA_PEERS=1          0: devices cannot reach each other's memory
  *   SIMCUDA_FILL=1           0: fresh memory is not filled with random bytes (for benchmarks)
  *   SIMCUDA_FAIL=NAME:N:ERROR,…   the N-th call of NAME ("*": of anything) returns ERROR, and so do others of the list
