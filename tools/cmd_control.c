@@ -183,12 +183,22 @@ static int follow(struct order *order, int fd) {
     }
 }
 
+/* Who is being killed closes its socket a moment before it counts as ending. */
+static bool ends_now(pid_t pid) {
+    const struct timespec pause = {.tv_nsec = 10000000};
+    for (int i = 0; i < 100; i++) {
+        if (process_is_over(pid)) return true;
+        nanosleep(&pause, NULL);
+    }
+    return false;
+}
+
 /* -1: the connection was closed before there was an answer. Where many connect at once, that happens. */
 static int ask_once(struct order *order) {
     struct wire_message message = {.type = order->verb->type, .owner = order->owner};
     char error[256];
     int fd = control_connect(order->pid, order->path, error, sizeof error), code = -1;
-    if (fd < 0) return no_answer(order, error);
+    if (fd < 0) return no_answer(order, ends_now(order->pid) ? "it has ended" : error);
     snprintf(message.text, sizeof message.text, "%s", order->reason ? order->reason : "");
     if (control_send(fd, &message) == 0) code = follow(order, fd);
     close(fd);

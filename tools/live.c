@@ -201,6 +201,8 @@ int live_open(struct live *live, pid_t pid, char *error, size_t error_size) {
     if (search.found) return 0;
     if (result == -EACCES || result == -EPERM)
         snprintf(error, error_size, "process %d: permission denied", (int)pid);
+    else if (process_is_over(pid)) /* since it was looked at */
+        snprintf(error, error_size, "process %d has ended", (int)pid);
     else if (result < 0)
         snprintf(error, error_size, "process %d: %s", (int)pid, strerror(-result));
     else

@@ -25,7 +25,9 @@ static ssize_t read_small(const char *path, char *to, size_t size) {
 
 /* pid (name) state …, where the name may contain anything, parentheses too: the last one ends it. */
 int process_look(struct process *process, pid_t pid) {
+    enum { EXITING = 4 }; /* the kernel's PF_EXITING */
     char path[64], line[1024];
+    uint32_t flags;
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     ssize_t got = read_small(path, line, sizeof line);
     if (got < 0) return (int)got;
@@ -34,13 +36,21 @@ int process_look(struct process *process, pid_t pid) {
     *close = 0;
     snprintf(process->name, sizeof process->name, "%s", open + 1);
     if (sscanf(close + 1,
-               " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu32 " %*s %" SCNu64,
-               &process->state, &process->threads, &process->start_ticks) != 3)
+               " %c %*s %*s %*s %*s %*s %" SCNu32 " %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu32 " %*s %" SCNu64,
+               &process->state, &flags, &process->threads, &process->start_ticks) != 4)
         return -EINVAL;
+    process->is_ending = flags & EXITING;
     return 0;
 }
 
 bool process_is_alive(char state, uint32_t threads) { return (state != 'Z' && state != 'X') || threads > 1; }
+
+bool process_is_over(pid_t pid) {
+    struct process process;
+    int result = process_look(&process, pid);
+    return result == -ENOENT || result == -ESRCH ||
+           (result == 0 && (process.is_ending || process.state == 'Z' || process.state == 'X'));
+}
 
 pid_t process_inner_pid(pid_t pid) {
     char path[64], text[8192];

@@ -11,7 +11,8 @@
 
 struct process {
     char name[32];
-    char state; /* as in /proc/PID/stat: R, S, Z … */
+    char state;     /* as in /proc/PID/stat: R, S, Z … */
+    bool is_ending; /* on its way out: its memory may be gone before it is a zombie */
     uint32_t threads;
     uint64_t start_ticks; /* since boot */
 };
@@ -22,6 +23,8 @@ int process_look(struct process *process, pid_t pid);
 pid_t process_inner_pid(pid_t pid);
 /* Not ended. A zombie has, unless it is only the first thread that has, by pthread_exit: the others run on. */
 bool process_is_alive(char state, uint32_t threads);
+/* It is not there any more, a zombie, or on its way to be one. */
+bool process_is_over(pid_t pid);
 /* True when the process that wrote this header, on this machine and since this boot, still runs. */
 bool process_wrote(const struct snap_header *header);
 /* Seconds since it started, in nanoseconds. */
