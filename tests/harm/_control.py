@@ -72,6 +72,12 @@ class Program:
         wait_for(lambda: connected(path), what="listening")
         return path
 
+    def held(self):
+        """Descriptors of the thread that listens."""
+        for thread in pathlib.Path(f"/proc/{self.pid}/task").iterdir():
+            if (thread / "comm").read_text() == "memstow\n":
+                return len(os.listdir(thread / "fd"))
+
     def ask(self, verb, *words, status=0, **more):
         return memstow(verb, self.pid, *words, status=status, **more)
 
@@ -104,6 +110,24 @@ def receive(connection):
     magic, version, type, length, _, ticket, number = struct.unpack("<IHHIIQq", answer[:32])
     assert (magic, version, length) == (0x4357534d, 1, len(answer)), answer
     return type, ticket, number, answer[32:].decode()
+
+
+GOOD = [pack(TRIGGER, text=b"because"), pack(STOW, 1), pack(RELEASE, 1), pack(RESTORE, 9), pack(CANCEL)]
+
+
+def send_garbage(path, dice):
+    """A connection with up to three messages, some good, some not, some cut, which may stay open."""
+    connection = connected(path)
+    for _ in range(dice.randrange(4)):
+        message = bytearray(dice.choice(GOOD))
+        for _ in range(dice.choice((0, 0, 1, 3))):
+            message[dice.randrange(len(message))] = dice.randrange(256)
+        try:
+            connection.send(message[:dice.choice((len(message), dice.randrange(len(message) + 1)))])
+        except OSError:
+            break
+    if dice.random() < 0.3:
+        connection.close()
 
 
 def last(connection):

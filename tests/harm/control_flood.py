@@ -7,14 +7,7 @@ from _control import *
 program = Program()
 program.tell("owner('a')")
 path = program.listening()
-ours = [t for t in os.listdir(f"/proc/{program.pid}/task") if open(f"/proc/{program.pid}/task/{t}/comm").read() == "memstow\n"][0]
-
-
-def held():
-    """Descriptors of the thread that listens."""
-    return len(os.listdir(f"/proc/{program.pid}/task/{ours}/fd"))
-
-
+held = program.held
 few = 4 # three that fill the numbers of standard input and output, and the socket
 wait_for(lambda: held() == few, what="the end of a connection")
 
@@ -54,19 +47,8 @@ for connection in silent:
 seed = random.SystemRandom().randrange(1 << 32)
 print("seed", seed)
 dice = random.Random(seed)
-good = [pack(TRIGGER, text=b"because"), pack(STOW, 1), pack(RELEASE, 1), pack(RESTORE, 9), pack(CANCEL)]
 for _ in range(3000):
-    connection = connected(path)
-    for _ in range(dice.randrange(4)):
-        message = bytearray(dice.choice(good))
-        for _ in range(dice.choice((0, 0, 1, 3))):
-            message[dice.randrange(len(message))] = dice.randrange(256)
-        try:
-            connection.send(message[:dice.choice((len(message), dice.randrange(len(message) + 1)))])
-        except OSError:
-            break
-    if dice.random() < 0.3:
-        connection.close()
+    send_garbage(path, dice)
 program.ask("trigger")
 wait_for(lambda: held() == few, what="closing")
 
