@@ -8,6 +8,8 @@
 #include "cuda_counts.h"
 #include "lock.h"
 #include "os.h"
+#include "owners.h"
+#include "stow_cuda.h"
 
 static struct lock assigning;
 
@@ -129,6 +131,31 @@ static int assign_in(struct snap_cuda_block *block, uint64_t start, uint64_t end
     return assign_part(block, start, end, model);
 }
 
+/* Whose the parts of a block are. */
+struct share {
+    uint64_t block, bytes;
+    uint32_t model;
+    bool several;
+};
+
+static void look_at_part(enum cuda_space space, const struct snap_cuda_block *record, void *context) {
+    struct share *share = context;
+    if (space != CUDA_PART || record->pool != share->block) return;
+    uint32_t model = owners_final(cuda_counts_model(record->count));
+    if (share->bytes && model != share->model) share->several = true;
+    share->model = model;
+    share->bytes += record->size;
+}
+
+/* Where memstow serves it, it moves with the model that has all of it, or with none. */
+static void tell_server(const struct snap_cuda_block *block) {
+    struct share share = {.block = block->address};
+    if (block->flags & SNAP_CUDA_PARTS) cuda_blocks_all(look_at_part, &share);
+    bool all = share.bytes == block->size && !share.several;
+    uint32_t model = all ? share.model : owners_final(cuda_counts_model(block->count));
+    stow_cuda_assign(block->address, model, share.bytes && !all);
+}
+
 /* The block is held: whoever frees it waits, and then finds all its parts. */
 static int assign(uint64_t start, uint64_t end, uint32_t model) {
     struct search search = {.start = start, .end = end};
@@ -137,6 +164,7 @@ static int assign(uint64_t start, uint64_t end, uint32_t model) {
     struct snap_cuda_block *block = cuda_blocks_hold(CUDA_ADDRESS, search.block.address, &hold);
     if (!block) return -ENXIO;
     int result = holds(block, start, end) ? assign_in(block, start, end, model) : -ENXIO;
+    if (!result && stow_cuda_is_on()) tell_server(block);
     cuda_blocks_let_go(&hold);
     return result;
 }

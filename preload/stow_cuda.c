@@ -258,6 +258,17 @@ void stow_cuda_change_owner(uint32_t from, uint32_t to) {
     vram_table_let_go();
 }
 
+void stow_cuda_assign(uint64_t at, uint32_t owner, bool mixed) {
+    if (!vram_table_count()) return;
+    vram_table_lock();
+    struct vram_block *block = vram_table_starting(at);
+    if (block) {
+        block->owner = owner;
+        block->mixed = mixed;
+    }
+    vram_table_let_go();
+}
+
 /* --- moving --- */
 
 struct move {
@@ -281,6 +292,7 @@ const char *stow_cuda_refusal_text(uint32_t refusal) {
         [STOW_CUDA_BUSY] = "a kernel did not end in time",
         [STOW_CUDA_NOT_IDLE] = "the owner is not declared idle",
         [STOW_CUDA_KNOWN] = "another process or device knows where the memory is",
+        [STOW_CUDA_MIXED] = "parts of a block are other owners'",
         [STOW_CUDA_DRIVER] = "the driver answered with an error",
         [STOW_CUDA_CONTEXTS] = "there are more contexts than can be waited for",
         [STOW_CUDA_CANCELLED] = "it was told to end",
@@ -360,11 +372,11 @@ static struct vram_block *next_block(struct move *self, enum vram_state state) {
         if (block->state != state || block->moving || block->tried == moves) continue;
         if (self->options->owner && block->owner != self->options->owner) continue;
         block->tried = moves;
-        if (!block->refused || state == VRAM_STOWED) {
+        if ((!block->refused && !block->mixed) || state == VRAM_STOWED) {
             block->moving = true;
             return block;
         }
-        refuse(self, STOW_CUDA_KNOWN, 0);
+        refuse(self, block->refused ? STOW_CUDA_KNOWN : STOW_CUDA_MIXED, 0);
     }
     return NULL;
 }

@@ -64,6 +64,8 @@ typedef void stow_cuda_visitor(uint32_t owner, uint64_t bytes, bool stowed, void
 void stow_cuda_visit(stow_cuda_visitor *visit, void *context);
 /* What is `from`'s is `to`'s. */
 void stow_cuda_change_owner(uint32_t from, uint32_t to);
+/* The block that begins at `at` is the owner's (0: nobody's), but for parts of it where it is mixed: then it stays. */
+void stow_cuda_assign(uint64_t at, uint32_t owner, bool mixed);
 
 /* A context that work may run in: it is waited for before anything moves. */
 void stow_cuda_context(cuda_handle context);
@@ -79,6 +81,7 @@ enum stow_cuda_refusal {
     STOW_CUDA_CONTEXTS, /* there are more contexts than can be waited for */
     STOW_CUDA_CANCELLED,
     STOW_CUDA_KNOWN,   /* exported to another process, or registered with another device */
+    STOW_CUDA_MIXED,   /* parts of a block are other owners' */
     STOW_CUDA_DRIVER,  /* the driver answered with an error */
     STOW_CUDA_NO_ROOM, /* no memory of the host's for it, or no more than is allowed */
     STOW_CUDA_NO_VRAM, /* no memory of the device's to bring it back to */

@@ -34,6 +34,7 @@ struct vram_block {
     cuda_handle context; /* in which it was asked for */
     enum vram_state state;
     bool moving, refused;          /* refused: something outside knows where its memory is */
+    bool mixed;                    /* parts of it are other owners' */
     bool no_context;               /* that in which it was freed has ended */
     uint32_t tried;                /* the move that has looked at it */
     uint64_t searched;             /* the same of searches for what is freed */

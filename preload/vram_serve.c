@@ -374,6 +374,7 @@ static int64_t error_of(enum stow_cuda_refusal refusal) {
     case STOW_CUDA_CANCELLED:
         return -ECANCELED;
     case STOW_CUDA_KNOWN:
+    case STOW_CUDA_MIXED:
         return -EPERM;
     case STOW_CUDA_NO_ROOM:
     case STOW_CUDA_NO_VRAM:

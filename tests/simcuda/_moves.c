@@ -39,6 +39,8 @@ static FIND(memstow_owner_figures);
 static FIND(memstow_owner_adopt);
 static FIND(memstow_scope_enter);
 static FIND(memstow_scope_leave);
+static FIND(memstow_owner_retire);
+static FIND(memstow_assign);
 static FIND(memstow_stow);
 static FIND(memstow_restore);
 
@@ -50,6 +52,8 @@ static void find_memstow(void) {
     GET(memstow_owner_adopt);
     GET(memstow_scope_enter);
     GET(memstow_scope_leave);
+    GET(memstow_owner_retire);
+    GET(memstow_assign);
     GET(memstow_stow);
     GET(memstow_restore);
 }
@@ -311,6 +315,24 @@ static void adopted(void) {
     look();
 }
 
+/* What is assigned moves with the model that it was assigned to; where a block is several models', it stays. */
+static void assigned(void) {
+    load();
+    uint32_t heir = (uint32_t)memstow_owner_open_(MEMSTOW_MODEL, "heir", "", 3, 0);
+    MUST(!memstow_owner_idle_(model, 1) && !memstow_owner_idle_(heir, 1));
+    MUST(!memstow_assign_(heir, plain, 8 * MIB));
+    MUST(memstow_stow_(model) == 6 * (int64_t)MIB && memstow_stow_(heir) == 8 * (int64_t)MIB);
+    MUST(memstow_restore_(model) == 6 * (int64_t)MIB && memstow_restore_(heir) == 8 * (int64_t)MIB);
+    MUST(!memstow_assign_(heir, (char *)pooled + MIB, MIB));
+    MUST(memstow_stow_(model) == -EPERM && !stowed_bytes()); /* a part of it is the heir's */
+    MUST(!memstow_assign_(heir, pooled, MIB));
+    MUST(!memstow_assign_(heir, (char *)pooled + 2 * MIB, 4 * MIB)); /* and now all of it */
+    MUST(memstow_stow_(model) == 0 && memstow_stow_(heir) == 14 * (int64_t)MIB);
+    MUST(!memstow_owner_retire_(model));
+    MUST(memstow_restore_(heir) == 14 * (int64_t)MIB);
+    look();
+}
+
 /* Out when the device is reset: gone with it. */
 static void reset(void) {
     load();
@@ -554,6 +576,7 @@ int main(int argc, char **argv) {
                  {"captures", captures},
                  {"replays", replays},
                  {"adopted", adopted},
+                 {"assigned", assigned},
                  {"reset", reset},
                  {"known", known},
                  {"registered", registered},
