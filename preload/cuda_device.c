@@ -130,7 +130,7 @@ static void note(uint32_t device, uint64_t available, uint64_t total) {
 void cuda_device_figures(uint64_t available, uint64_t total) {
     uint64_t asked;
     uint32_t device = cuda_device_now().device;
-    note(device, available + vram_serve_stowed_on(device, &asked), total);
+    note(device, available, total - vram_serve_stowed_on(device, &asked));
 }
 
 static void note_pool(uint32_t device, struct snap_cuda_device *record) {

@@ -36,7 +36,7 @@ cuda_handle cuda_device_primary_of(uint32_t device);
 void cuda_device_context_ended(void);
 bool cuda_device_is_active(uint32_t device);
 
-/* The program was told these figures about the device that it is on: what is moved out is not free to it. */
+/* The program was told these figures about the device that it is on: what is moved out is more to it than there is. */
 void cuda_device_figures(uint64_t available, uint64_t total);
 /* Asks for them, if it is time. `urgent`: it is. */
 void cuda_device_sample(const struct cuda_place *place, bool urgent);

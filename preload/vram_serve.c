@@ -186,14 +186,15 @@ static int serve_free_async(cuda_address at, cuda_handle stream) {
 
 /* --- figures --- */
 
-/* What is out is still the program's, which counts it as used: it must not find it free, too. */
+/* What is out is still the program's, which counts it as used, and what it left is free: so there is so much more of it
+ * in all. Who adds up what is free and used (PyTorch does) finds no more than that. */
 static int serve_info(size_t *available, size_t *total) {
     int (*real)(size_t *, size_t *) = (int (*)(size_t *, size_t *))call.real;
     if (stow_cuda_is_on()) stow_cuda_reap();
     int result = real(available, total);
     if (result || !stow_cuda_is_on()) return result;
     uint64_t asked, out = vram_serve_stowed_on(cuda_device_now().device, &asked);
-    *available -= out < *available ? out : *available;
+    *total += out;
     return 0;
 }
 
