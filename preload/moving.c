@@ -162,16 +162,18 @@ static int64_t move(uint32_t owner, uint32_t which, bool out) {
                         : (out ? stow_out : stow_in)(list.pieces, list.count, &options);
     note_refusals(&list, out ? "out" : "back");
     owner = owners_final(owner); /* it may have been adopted meanwhile */
-    int64_t of_device = which & OWNED_MEMORY ? move_device(owner, out, cancelled) : 0;
+    int64_t of_device = which & OWNED_DEVICE ? move_device(owner, out, cancelled) : 0;
     owners_note_stowed(owner, stow_bytes(owner, NULL) + vram_serve_stowed(owner));
     list_end(&list);
     if (present.list.pieces) list_end(&present.list);
     return both(moved, of_device, out);
 }
 
-int64_t owners_stow(uint32_t owner) { return move(owner, OWNED_MEMORY | OWNED_FILES, true); }
+int64_t owners_stow(uint32_t owner) { return move(owner, OWNED_MEMORY | OWNED_FILES | OWNED_DEVICE, true); }
 
-int64_t owners_restore(uint32_t owner) { return move(owner, OWNED_MEMORY, false); }
+int64_t owners_stow_host(uint32_t owner) { return move(owner, OWNED_MEMORY | OWNED_FILES, true); }
+
+int64_t owners_restore(uint32_t owner) { return move(owner, OWNED_MEMORY | OWNED_DEVICE, false); }
 
 /* What is free in the owner's heap; and of files, which can be read again, what nobody wrote to. */
 int64_t owners_release(uint32_t owner) {

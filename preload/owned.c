@@ -100,6 +100,7 @@ static void add_served(uint32_t owner, uint64_t bytes, bool stowed, void *contex
     struct sums *sums = context;
     if (owner >= sums->count) return;
     sums->all[owner].movable_bytes += bytes;
+    sums->all[owner].device_movable_bytes += bytes;
     if (!stowed) return;
     sums->all[owner].stowed_bytes += bytes;
     sums->all[owner].device_stowed_bytes += bytes;

@@ -14,7 +14,8 @@ struct owned {
     uint64_t mapped_bytes;  /* of live_bytes */
     uint64_t cuda_bytes;    /* of devices, beside them */
     uint64_t movable_bytes; /* whole pages of large blocks and of mappings, and what a device's memory holds */
-    uint64_t stowed_bytes, device_stowed_bytes; /* of them; of those, what was in a device's memory */
+    uint64_t stowed_bytes;  /* of them */
+    uint64_t device_movable_bytes, device_stowed_bytes; /* of both, what was in a device's memory */
 };
 
 /* Of owners 0 to `count` - 1: 0 is what is nobody's. Of adopted ones who adopted them has it. NULL: no memory. */
@@ -27,7 +28,7 @@ uint64_t owned_resident(uint32_t owner);
 
 /* Calls visit for each run of whole pages of the model or custom: within a large block or an anonymous mapping, or in a
  * mapping of a file, whose pages need not be written to be given back. False from it ends the visit. */
-enum owned_pieces { OWNED_MEMORY = 1, OWNED_FILES = 2 };
+enum owned_pieces { OWNED_MEMORY = 1, OWNED_FILES = 2, OWNED_DEVICE = 4 /* which has no pages */ };
 typedef bool owned_visit(uintptr_t start, uint64_t length, void *context);
 void owned_visit_pieces(uint32_t owner, uint32_t which, owned_visit *visit, void *context);
 

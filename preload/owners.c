@@ -380,8 +380,11 @@ static struct owner_state state_of(uint32_t id, struct owner *owner, const struc
         .idle = os_load32(&owner->idle),
         .live_bytes = has->live_bytes,
         .live_blocks = has->live_blocks,
+        .device_bytes = has->cuda_bytes,
         .movable_bytes = has->movable_bytes,
         .stowed_bytes = has->stowed_bytes,
+        .device_movable_bytes = has->device_movable_bytes,
+        .device_stowed_bytes = has->device_stowed_bytes,
         .last_use_ns = owner->last_use_ns,
     };
 }

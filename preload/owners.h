@@ -50,7 +50,10 @@ struct owner_state {
     uint32_t id, kind, policy, adopted_by;
     int32_t priority;
     bool retired, scope_open, idle;
-    uint64_t live_bytes, live_blocks, movable_bytes, stowed_bytes, last_use_ns;
+    uint64_t live_bytes, live_blocks, device_bytes; /* of the host; of devices, beside them */
+    uint64_t movable_bytes, stowed_bytes;           /* of both */
+    uint64_t device_movable_bytes, device_stowed_bytes;
+    uint64_t last_use_ns;
 };
 /* All models and customs that nobody adopted and that have, or may get, anything; returns how many there are, and
  * writes at most `room`. */

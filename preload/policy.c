@@ -13,8 +13,16 @@ static uint32_t known_policy(uint32_t policy) {
     return policy == MEMSTOW_STOW || policy == MEMSTOW_FREE ? policy : MEMSTOW_KEEP;
 }
 
+static uint64_t bytes_of(const struct owner_state *owner) { return policy_sum(owner->live_bytes, owner->device_bytes); }
+
+/* A device cannot bring back what is used; and what leaves it goes to the host, which is short under pressure. */
+static bool can_leave_device(const struct owner_state *owner, const struct policy_question *question) {
+    return owner->idle && question->reason != MEMSTOW_PRESSURE;
+}
+
 static bool can_move(const struct owner_state *owner, const struct policy_question *question) {
-    return question->can_stow && (question->can_in_use || owner->idle);
+    bool of_host = owner->live_bytes && (question->can_in_use || owner->idle);
+    return question->can_stow && (of_host || (owner->device_bytes && can_leave_device(owner, question)));
 }
 
 /* A use that lies ahead of the clock that was read is one that happened meanwhile. */
@@ -22,13 +30,17 @@ static bool used_lately(const struct owner_state *owner, const struct policy_que
     return owner->last_use_ns > question->now_ns || question->now_ns - owner->last_use_ns < question->idle_ns;
 }
 
-static uint64_t left_to_move(const struct owner_state *owner) {
-    return owner->movable_bytes > owner->stowed_bytes ? owner->movable_bytes - owner->stowed_bytes : 0;
+static uint64_t left_of(uint64_t movable, uint64_t stowed) { return movable > stowed ? movable - stowed : 0; }
+
+static uint64_t left_to_move(const struct owner_state *owner, const struct policy_question *question) {
+    uint64_t left = left_of(owner->movable_bytes, owner->stowed_bytes);
+    uint64_t in_device = left_of(owner->device_movable_bytes, owner->device_stowed_bytes);
+    return can_leave_device(owner, question) ? left : left_of(left, in_device);
 }
 
 static struct verdict verdict_kept(const struct owner_state *owner, const struct policy_question *question) {
     bool taken = question->reason == MEMSTOW_PRESSURE && question->take_kept && !owner->scope_open &&
-                 can_move(owner, question) && left_to_move(owner);
+                 can_move(owner, question) && left_to_move(owner, question);
     if (taken) return (struct verdict){MEMSTOW_KEEP, MEMSTOW_STOW, MEMSTOW_WHY_PRESSURE};
     return keep(MEMSTOW_KEEP, owner->policy == MEMSTOW_KEEP ? MEMSTOW_WHY_POLICY : MEMSTOW_WHY_NOTHING_SAID);
 }
@@ -36,7 +48,7 @@ static struct verdict verdict_kept(const struct owner_state *owner, const struct
 static struct verdict verdict_of(const struct owner_state *owner, const struct policy_question *question) {
     uint32_t policy = known_policy(owner->policy);
     if (owner->retired) return keep(policy, MEMSTOW_WHY_RETIRED);
-    if (!owner->live_bytes) return keep(policy, MEMSTOW_WHY_EMPTY);
+    if (!bytes_of(owner)) return keep(policy, MEMSTOW_WHY_EMPTY);
     if (policy == MEMSTOW_KEEP) return verdict_kept(owner, question);
     if (owner->scope_open) return keep(policy, MEMSTOW_WHY_IN_USE);
     if (question->reason == MEMSTOW_IDLE && used_lately(owner, question)) return keep(policy, MEMSTOW_WHY_RECENT);
@@ -46,7 +58,7 @@ static struct verdict verdict_of(const struct owner_state *owner, const struct p
 
 static bool is_listed(const struct owner_state *owner) {
     bool has_policy = owner->kind == MEMSTOW_MODEL || owner->kind == MEMSTOW_CUSTOM;
-    return has_policy && !owner->adopted_by && !(owner->retired && !owner->live_bytes);
+    return has_policy && !owner->adopted_by && !(owner->retired && !bytes_of(owner));
 }
 
 /* --- order --- */
@@ -64,10 +76,10 @@ static int compare(uint64_t a, uint64_t b) { return a < b ? -1 : a > b; }
 static bool comes_before(const struct owner_state *a, const struct owner_state *b,
                          const struct policy_question *question) {
     int order = rank(a, question) - rank(b, question);
-    if (!order && a->retired) order = compare(b->live_bytes, a->live_bytes);
+    if (!order && a->retired) order = compare(bytes_of(b), bytes_of(a));
     if (!order) order = (a->priority > b->priority) - (a->priority < b->priority);
     if (!order) order = compare(a->last_use_ns, b->last_use_ns);
-    if (!order) order = compare(b->live_bytes, a->live_bytes);
+    if (!order) order = compare(bytes_of(b), bytes_of(a));
     if (!order) order = compare(a->id, b->id);
     return order < 0;
 }
@@ -97,7 +109,7 @@ static void sort(struct owner_state *owners, uint32_t count, const struct policy
 /* --- decisions --- */
 
 static uint64_t gain_of(const struct owner_state *owner, uint32_t action, const struct policy_question *question) {
-    if (action == MEMSTOW_STOW) return left_to_move(owner);
+    if (action == MEMSTOW_STOW) return left_to_move(owner, question);
     return action == MEMSTOW_FREE && question->drops ? owner->live_bytes : 0;
 }
 
@@ -120,7 +132,8 @@ uint32_t policy_decide(struct owner_state *owners, uint32_t count, const struct 
                                                      .policy = verdict.policy,
                                                      .action = verdict.action,
                                                      .why = verdict.why,
-                                                     .live_bytes = owners[i].live_bytes};
+                                                     .live_bytes = owners[i].live_bytes,
+                                                     .device_bytes = owners[i].device_bytes};
     }
     return decisions;
 }
@@ -141,6 +154,6 @@ enum policy_category policy_category(uint32_t action, uint32_t why, uint64_t bef
 bool policy_became_idle(const struct owner_state *owner, const struct policy_question *question, uint64_t since) {
     struct verdict verdict = verdict_of(owner, question);
     if (!is_listed(owner) || verdict.action == MEMSTOW_KEEP) return false;
-    if (verdict.action == MEMSTOW_STOW && !left_to_move(owner)) return false;
+    if (verdict.action == MEMSTOW_STOW && !left_to_move(owner, question)) return false;
     return policy_sum(owner->last_use_ns, question->idle_ns) > since;
 }

@@ -31,7 +31,7 @@ enum { POLICY_RETIRED_MOST = 32 };
 uint32_t policy_decide(struct owner_state *owners, uint32_t count, const struct policy_question *question,
                        struct memstow_decision *out);
 
-/* What came of a decision, by what was live before and after it, and what lies in files now. */
+/* What came of a decision, by what was live before and after it, on the host and on devices, and what is stowed now. */
 enum policy_category { POLICY_KEPT, POLICY_STOWED, POLICY_FREED, POLICY_BLOCKED, POLICY_CATEGORIES };
 enum policy_category policy_category(uint32_t action, uint32_t why, uint64_t before, uint64_t after, uint64_t stowed);
 

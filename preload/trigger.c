@@ -17,6 +17,7 @@
 struct result {
     int64_t moved, released; /* bytes, or -errno */
     uint64_t after, stowed;
+    uint64_t device_after, device_stowed; /* device_stowed: of stowed */
     enum policy_category category;
 };
 
@@ -24,6 +25,7 @@ static struct {
     uint32_t stage;  /* enum stage: who has moved it on owns the rest */
     uint32_t thread; /* who began it, and is to end it; 0: not known */
     uint64_t number, began_ns;
+    uint32_t reason;
     struct memstow_decision *decisions;
     struct result *results;
     struct owner_state *owners;
@@ -101,16 +103,25 @@ static void begin_line(struct line *line, const char *kind) {
     line_number(line, "trigger", trigger.number);
 }
 
+/* Of devices there is a word only where something is, or was, in one. */
+static void device_number(struct line *line, const char *key, uint64_t bytes) {
+    if (bytes) line_number(line, key, bytes);
+}
+
 static void trace_begin(uint32_t reason, const char *text, uint64_t needed) {
     struct line line;
-    uint64_t before = 0;
-    for (uint32_t i = 0; i < trigger.count; i++) before = policy_sum(before, trigger.decisions[i].live_bytes);
+    uint64_t before = 0, device_before = 0;
+    for (uint32_t i = 0; i < trigger.count; i++) {
+        before = policy_sum(before, trigger.decisions[i].live_bytes);
+        device_before = policy_sum(device_before, trigger.decisions[i].device_bytes);
+    }
     begin_line(&line, "TRIGGER");
     line_string(&line, "reason", reason_word(reason));
     line_string(&line, "text", text);
     line_number(&line, "needed", needed);
     line_number(&line, "owners", trigger.count);
     line_number(&line, "before_bytes", before);
+    device_number(&line, "device_before_bytes", device_before);
     line_number(&line, "began_ns", trigger.began_ns);
     line_end(&line);
 }
@@ -123,6 +134,7 @@ static void trace_decision(const struct memstow_decision *decision) {
     line_string(&line, "action", policy_word(decision->action));
     line_string(&line, "why", why_word(decision->why));
     line_number(&line, "bytes", decision->live_bytes);
+    device_number(&line, "device_bytes", decision->device_bytes);
     line_end(&line);
 }
 
@@ -135,6 +147,9 @@ static void trace_category(const struct memstow_decision *decision, const struct
     line_number(&line, "before_bytes", decision->live_bytes);
     line_number(&line, "after_bytes", result->after);
     line_number(&line, "stowed_bytes", result->stowed);
+    device_number(&line, "device_before_bytes", decision->device_bytes);
+    device_number(&line, "device_after_bytes", result->device_after);
+    device_number(&line, "device_stowed_bytes", result->device_stowed);
     if (error < 0) line_string(&line, "error", error_word(error) ? error_word(error) : "other");
     line_end(&line);
 }
@@ -153,6 +168,7 @@ static void trace_remaining(const struct memstow_decision *decision, const struc
     line_number(&line, "owner", decision->owner);
     line_number(&line, "bytes", result->after);
     line_number(&line, "stowed_bytes", result->stowed);
+    device_number(&line, "device_bytes", result->device_after);
     line_string(&line, "why", remains_why(decision, result));
     line_end(&line);
 }
@@ -207,6 +223,7 @@ int64_t trigger_begin(uint32_t reason, const char *text, uint64_t needed, bool d
         return -ENOMEM;
     }
     trigger.number++;
+    trigger.reason = reason;
     trace_begin(reason, text, needed);
     for (uint32_t i = 0; i < trigger.count; i++) trace_decision(&trigger.decisions[i]);
     *decisions = trigger.decisions;
@@ -219,7 +236,8 @@ int64_t trigger_begin(uint32_t reason, const char *text, uint64_t needed, bool d
 
 static struct result act(const struct memstow_decision *decision) {
     struct result result = {0};
-    if (decision->action == MEMSTOW_STOW) result.moved = owners_stow(decision->owner);
+    if (decision->action == MEMSTOW_STOW)
+        result.moved = (trigger.reason == MEMSTOW_PRESSURE ? owners_stow_host : owners_stow)(decision->owner);
     if (decision->action != MEMSTOW_KEEP || decision->why == MEMSTOW_WHY_RETIRED)
         result.released = owners_release(decision->owner);
     return result;
@@ -241,23 +259,30 @@ static void see_what_came_of_it(void) {
         struct result *result = &trigger.results[i];
         result->after = state ? state->live_bytes : 0;
         result->stowed = state ? state->stowed_bytes : 0;
+        result->device_after = state ? state->device_bytes : 0;
+        result->device_stowed = state ? state->device_stowed_bytes : 0;
         result->category =
-            policy_category(decision->action, decision->why, decision->live_bytes, result->after, result->stowed);
+            policy_category(decision->action, decision->why, policy_sum(decision->live_bytes, decision->device_bytes),
+                            policy_sum(result->after, result->device_after), result->stowed);
     }
 }
 
 struct sums {
     uint64_t categories[POLICY_CATEGORIES], models, before, after, moved, released, given;
+    uint64_t device_before, device_after;
 };
 
 static uint64_t not_negative(int64_t n) { return n > 0 ? (uint64_t)n : 0; }
 
+static uint64_t what_went(uint64_t before, uint64_t after) { return before > after ? before - after : 0; }
+
 /* What was dropped, and what its heap gave back, may be the same memory: the larger of the two counts. */
 static uint64_t given_by(const struct memstow_decision *decision, const struct result *result) {
     uint64_t released = not_negative(result->released);
-    uint64_t dropped = decision->live_bytes > result->after ? decision->live_bytes - result->after : 0;
+    uint64_t dropped = what_went(decision->live_bytes, result->after);
+    uint64_t of_devices = what_went(decision->device_bytes, result->device_after);
     if (decision->action == MEMSTOW_KEEP && decision->why != MEMSTOW_WHY_RETIRED) return 0;
-    return policy_sum(not_negative(result->moved), dropped > released ? dropped : released);
+    return policy_sum(policy_sum(not_negative(result->moved), of_devices), dropped > released ? dropped : released);
 }
 
 static void add(struct sums *sums, const struct memstow_decision *decision, const struct result *result) {
@@ -269,6 +294,8 @@ static void add(struct sums *sums, const struct memstow_decision *decision, cons
     sums->models++;
     sums->before = policy_sum(sums->before, decision->live_bytes);
     sums->after = policy_sum(sums->after, result->after);
+    sums->device_before = policy_sum(sums->device_before, decision->device_bytes);
+    sums->device_after = policy_sum(sums->device_after, result->device_after);
 }
 
 static void trace_act(const struct sums *sums) {
@@ -280,12 +307,16 @@ static void trace_act(const struct sums *sums) {
     line_number(&line, "models_after", sums->models - sums->categories[POLICY_FREED]);
     line_number(&line, "before_bytes", sums->before);
     line_number(&line, "after_bytes", sums->after);
+    device_number(&line, "device_before_bytes", sums->device_before);
+    device_number(&line, "device_after_bytes", sums->device_after);
     line_number(&line, "moved_bytes", sums->moved);
     line_number(&line, "released_bytes", sums->released);
     line_number(&line, "given_bytes", sums->given);
     line_number(&line, "took_ns", os_now() - trigger.began_ns);
     line_end(&line);
 }
+
+static bool has_anything(const struct result *result) { return result->after || result->device_after; }
 
 static uint64_t trace_end(void) {
     struct sums sums = {0};
@@ -294,7 +325,7 @@ static uint64_t trace_end(void) {
         if (trigger.decisions[i].why != MEMSTOW_WHY_EMPTY) trace_category(&trigger.decisions[i], &trigger.results[i]);
     }
     for (uint32_t i = 0; i < trigger.count; i++)
-        if (trigger.decisions[i].why != MEMSTOW_WHY_EMPTY && trigger.results[i].after)
+        if (trigger.decisions[i].why != MEMSTOW_WHY_EMPTY && has_anything(&trigger.results[i]))
             trace_remaining(&trigger.decisions[i], &trigger.results[i]);
     for (int i = 0; i < POLICY_CATEGORIES; i++)
         __atomic_store_n(&trigger.last[i], sums.categories[i], __ATOMIC_RELAXED);

@@ -34,6 +34,10 @@ enum event_number {
     NUMBER_BEFORE,
     NUMBER_AFTER,
     NUMBER_STOWED,
+    NUMBER_DEVICE_BYTES, /* the same four of devices: left out where there is nothing */
+    NUMBER_DEVICE_BEFORE,
+    NUMBER_DEVICE_AFTER,
+    NUMBER_DEVICE_STOWED, /* of stowed bytes */
     NUMBER_OWNERS,
     NUMBER_COUNT_KEPT, /* in the order of enum policy_category */
     NUMBER_COUNT_STOWED,

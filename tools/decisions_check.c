@@ -299,22 +299,28 @@ static void check_category(struct order *order, const struct event *category) {
         return;
     }
     const struct event *decision = decisions.first[0];
-    enum policy_category right = policy_category(decision->words[WORD_ACTION], decision->words[WORD_WHY],
-                                                 numbers[NUMBER_BEFORE], numbers[NUMBER_AFTER], numbers[NUMBER_STOWED]);
+    uint64_t before = policy_sum(numbers[NUMBER_BEFORE], numbers[NUMBER_DEVICE_BEFORE]);
+    uint64_t after = policy_sum(numbers[NUMBER_AFTER], numbers[NUMBER_DEVICE_AFTER]);
+    enum policy_category right =
+        policy_category(decision->words[WORD_ACTION], decision->words[WORD_WHY], before, after, numbers[NUMBER_STOWED]);
     if (said != right)
         fault(order, FAULT_CATEGORY, category, "%s, but it was %s", decisions_category(said),
               decisions_category(right));
     if (numbers[NUMBER_BEFORE] != decision->numbers[NUMBER_BYTES])
         fault(order, FAULT_COUNTS, category, "%" PRIu64 " bytes before, but %" PRIu64 " when it was decided",
               numbers[NUMBER_BEFORE], decision->numbers[NUMBER_BYTES]);
-    if (said == POLICY_KEPT && numbers[NUMBER_BEFORE] && !numbers[NUMBER_AFTER])
-        fault(order, FAULT_GONE, category, "kept, but nothing of it is left");
+    if (numbers[NUMBER_DEVICE_BEFORE] != decision->numbers[NUMBER_DEVICE_BYTES])
+        fault(order, FAULT_COUNTS, category, "%" PRIu64 " bytes in devices before, but %" PRIu64 " when it was decided",
+              numbers[NUMBER_DEVICE_BEFORE], decision->numbers[NUMBER_DEVICE_BYTES]);
+    if (said == POLICY_KEPT && before && !after) fault(order, FAULT_GONE, category, "kept, but nothing of it is left");
 }
 
 /* --- counts of one trigger --- */
 
 struct tally {
-    uint64_t decisions, decided_bytes, categories[POLICY_CATEGORIES], count, before, after, remaining;
+    uint64_t decisions, categories[POLICY_CATEGORIES], count;
+    uint64_t decided_bytes, before, after, remaining;                       /* of the host, */
+    uint64_t device_decided, device_before, device_after, device_remaining; /* and of devices */
 };
 
 static void add(uint64_t *sum, uint64_t n) { *sum = policy_sum(*sum, n); }
@@ -324,13 +330,17 @@ static void tally_event(struct tally *tally, const struct event *event) {
     if (event->kind == EVENT_DECISION) {
         tally->decisions++;
         add(&tally->decided_bytes, numbers[NUMBER_BYTES]);
+        add(&tally->device_decided, numbers[NUMBER_DEVICE_BYTES]);
     } else if (event->kind == EVENT_CATEGORY) {
         tally->count++;
         if (event->words[WORD_CATEGORY] < POLICY_CATEGORIES) tally->categories[event->words[WORD_CATEGORY]]++;
         add(&tally->before, numbers[NUMBER_BEFORE]);
         add(&tally->after, numbers[NUMBER_AFTER]);
+        add(&tally->device_before, numbers[NUMBER_DEVICE_BEFORE]);
+        add(&tally->device_after, numbers[NUMBER_DEVICE_AFTER]);
     } else if (event->kind == EVENT_REMAINING) {
         add(&tally->remaining, numbers[NUMBER_BYTES]);
+        add(&tally->device_remaining, numbers[NUMBER_DEVICE_BYTES]);
     }
 }
 
@@ -338,6 +348,14 @@ static void expect(struct order *order, const struct event *event, const char *w
     if (said != counted)
         fault(order, FAULT_COUNTS, event, "%s: %" PRIu64 " is said, %" PRIu64 " is what the lines add up to", what,
               said, counted);
+}
+
+static void check_device_counts(struct order *order, const struct event *begin, const struct event *act,
+                                const struct tally *tally) {
+    expect(order, begin, "device_before_bytes", begin->numbers[NUMBER_DEVICE_BEFORE], tally->device_decided);
+    expect(order, act, "device_before_bytes", act->numbers[NUMBER_DEVICE_BEFORE], tally->device_before);
+    expect(order, act, "device_after_bytes", act->numbers[NUMBER_DEVICE_AFTER], tally->device_after);
+    expect(order, act, "device_bytes of what remains", act->numbers[NUMBER_DEVICE_AFTER], tally->device_remaining);
 }
 
 static void check_counts(struct order *order, size_t index, const struct tally *tally) {
@@ -354,6 +372,7 @@ static void check_counts(struct order *order, size_t index, const struct tally *
     expect(order, act, "before_bytes", act->numbers[NUMBER_BEFORE], tally->before);
     expect(order, act, "after_bytes", act->numbers[NUMBER_AFTER], tally->after);
     expect(order, act, "bytes of what remains", act->numbers[NUMBER_AFTER], tally->remaining);
+    check_device_counts(order, begin, act, tally);
 }
 
 /* Of a trigger that was finished: each decision has a category, and none is there twice. */

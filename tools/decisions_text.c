@@ -217,17 +217,29 @@ static bool is_left_behind(const struct event *decision, const struct event *cat
            category->words[WORD_CATEGORY] == POLICY_BLOCKED;
 }
 
+static void print_change(const struct page *page, uint64_t before, uint64_t after) {
+    if (before == after)
+        fputs(text_size(after).s, page->to);
+    else
+        fprintf(page->to, "%s before, %s left", text_size(before).s, text_size(after).s);
+}
+
 static void print_outcome(const struct page *page, const struct event *decision, const struct event *category) {
     const uint64_t *numbers = category->numbers;
+    uint64_t stowed = numbers[NUMBER_STOWED], out = numbers[NUMBER_DEVICE_STOWED];
+    uint64_t in_files = stowed > out ? stowed - out : 0;
+    bool has_device = numbers[NUMBER_DEVICE_BEFORE] || numbers[NUMBER_DEVICE_AFTER];
+    bool has_host = numbers[NUMBER_BEFORE] || numbers[NUMBER_AFTER] || !has_device;
     bool left = is_left_behind(decision, category);
     char error[32];
     fprintf(page->to, "%s, ", left ? "left behind" : decisions_category(category->words[WORD_CATEGORY]));
-    if (numbers[NUMBER_BEFORE] == numbers[NUMBER_AFTER])
-        fputs(text_size(numbers[NUMBER_AFTER]).s, page->to);
-    else
-        fprintf(page->to, "%s before, %s left", text_size(numbers[NUMBER_BEFORE]).s,
-                text_size(numbers[NUMBER_AFTER]).s);
-    if (numbers[NUMBER_STOWED]) fprintf(page->to, ", %s in files", text_size(numbers[NUMBER_STOWED]).s);
+    if (has_host) print_change(page, numbers[NUMBER_BEFORE], numbers[NUMBER_AFTER]);
+    if (in_files) fprintf(page->to, ", %s in files", text_size(in_files).s);
+    if (has_device) {
+        fputs(has_host ? "; in devices " : "in devices ", page->to);
+        print_change(page, numbers[NUMBER_DEVICE_BEFORE], numbers[NUMBER_DEVICE_AFTER]);
+    }
+    if (out) fprintf(page->to, ", %s of it out, in the process's memory", text_size(out).s);
     decisions_text(category, "error", error, sizeof error);
     if (*error) fprintf(page->to, ", %s", text_fit(error, 20).s);
 }
@@ -245,6 +257,13 @@ static bool print_refusals(const struct page *page, const struct span *span, uin
     return any;
 }
 
+static void print_plan(const struct page *page, const struct event *decision) {
+    uint64_t of_devices = decision->numbers[NUMBER_DEVICE_BYTES];
+    fprintf(page->to, "to be done: %s, %s", decisions_policy(decision->words[WORD_ACTION]),
+            text_size(decision->numbers[NUMBER_BYTES]).s);
+    if (of_devices) fprintf(page->to, " and %s in devices", text_size(of_devices).s);
+}
+
 static void print_owner(const struct page *page, const struct span *span, const struct event *decision) {
     uint64_t owner = decision->numbers[NUMBER_OWNER];
     const struct event *category = find(span, EVENT_CATEGORY, owner), *remaining = find(span, EVENT_REMAINING, owner);
@@ -255,8 +274,7 @@ static void print_owner(const struct page *page, const struct span *span, const 
     else if (decision->words[WORD_WHY] == MEMSTOW_WHY_EMPTY)
         fputs("empty", page->to);
     else
-        fprintf(page->to, "to be done: %s, %s", decisions_policy(decision->words[WORD_ACTION]),
-                text_size(decision->numbers[NUMBER_BYTES]).s);
+        print_plan(page, decision);
     fputc('\n', page->to);
     print_reason(page, decision, find_read(page, span, owner));
     bool refused = print_refusals(page, span, owner);
@@ -277,15 +295,18 @@ static uint64_t count_left_behind(const struct span *span) {
 static void print_act(const struct page *page, const struct span *span, const struct event *act) {
     const uint64_t *numbers = act->numbers;
     uint64_t left = count_left_behind(span), blocked = numbers[NUMBER_COUNT_BLOCKED];
-    char behind[40] = "", line[LINE_ROOM];
+    char behind[40] = "", devices[100] = "", line[LINE_ROOM];
     if (left) snprintf(behind, sizeof behind, ", %" PRIu64 " left behind", left);
+    if (numbers[NUMBER_DEVICE_BEFORE] || numbers[NUMBER_DEVICE_AFTER])
+        snprintf(devices, sizeof devices, "; in devices %s before, %s after",
+                 text_size(numbers[NUMBER_DEVICE_BEFORE]).s, text_size(numbers[NUMBER_DEVICE_AFTER]).s);
     snprintf(line, sizeof line,
              "%" PRIu64 " kept, %" PRIu64 " stowed, %" PRIu64 " freed, %" PRIu64
              " blocked%s; owners with memory: %" PRIu64 " before, %" PRIu64
-             " after; %s before, %s after; %s given back in %s",
+             " after; %s before, %s after%s; %s given back in %s",
              numbers[NUMBER_COUNT_KEPT], numbers[NUMBER_COUNT_STOWED], numbers[NUMBER_COUNT_FREED],
              blocked > left ? blocked - left : 0, behind, numbers[NUMBER_MODELS_BEFORE], numbers[NUMBER_MODELS_AFTER],
-             text_size(numbers[NUMBER_BEFORE]).s, text_size(numbers[NUMBER_AFTER]).s,
+             text_size(numbers[NUMBER_BEFORE]).s, text_size(numbers[NUMBER_AFTER]).s, devices,
              text_size(numbers[NUMBER_GIVEN]).s, text_duration(numbers[NUMBER_TOOK]).s);
     fputs("  ", page->to);
     text_wrap(page->to, line, 2, 2);

@@ -130,6 +130,26 @@ assert faults(changed(act, after_bytes=1)) == [("counts", act + 1, 1, 0)] * 2 # 
 expect("counts", changed(trigger, owners=5), trigger, 1, 0)
 expect("counts", changed(trigger, before_bytes=0), trigger, 1, 0)
 expect("counts", changed(position("REMAINING", owner=UNET), bytes=2 * MIB), act, 1, 0)
+
+# What is in devices is counted beside it, and adds up by itself.
+of_devices = [dict(kind="TRIGGER", trigger=3, reason="run_ended", text="ok", needed=0, owners=1, before_bytes=0, device_before_bytes=64),
+              dict(kind="DECISION", trigger=3, owner=UNET, policy="free", action="free", why="policy", bytes=0, device_bytes=64),
+              dict(kind="CATEGORY", trigger=3, owner=UNET, category="blocked", before_bytes=0, after_bytes=0, stowed_bytes=0,
+                   device_before_bytes=64, device_after_bytes=48),
+              dict(kind="REMAINING", trigger=3, owner=UNET, bytes=0, stowed_bytes=0, device_bytes=48, why="alive"),
+              dict(kind="ACT", trigger=3, kept=0, stowed=0, freed=0, blocked=1, models_before=1, models_after=1, before_bytes=0,
+                   after_bytes=0, device_before_bytes=64, device_after_bytes=48, moved_bytes=0, released_bytes=0, given_bytes=16,
+                   took_ns=1000)]
+assert faults(LINES + of_devices) == []
+text = memstow("decisions", "x.mst").stdout
+assert "    blocked, in devices 64 B before, 48 B left\n" in text and "; in devices 64 B before, 48 B after;" in text.replace("\n  ", " "), text
+for line, member, at, owner in ((0, "device_before_bytes", 0, 0), (3, "device_bytes", 4, 0), (4, "device_before_bytes", 4, 0)):
+    lines = copy.deepcopy(LINES + of_devices)
+    lines[len(LINES) + line][member] = 63
+    expect("counts", lines, len(LINES) + at, 3, owner)
+lines = copy.deepcopy(LINES + of_devices)
+lines[-3]["category"] = "freed" # 48 of 64 are left
+assert ("wrong_category", len(LINES) + 3, 3, UNET) in faults(lines)
 lines = copy.deepcopy(LINES)
 lines.insert(empty, lines[empty])
 lines[trigger]["owners"] = 7

@@ -39,8 +39,10 @@ static FIND(memstow_owner_figures);
 static FIND(memstow_owner_adopt);
 static FIND(memstow_scope_enter);
 static FIND(memstow_scope_leave);
+static FIND(memstow_owner_policy);
 static FIND(memstow_owner_retire);
 static FIND(memstow_assign);
+static FIND(memstow_trigger);
 static FIND(memstow_stow);
 static FIND(memstow_restore);
 
@@ -52,8 +54,10 @@ static void find_memstow(void) {
     GET(memstow_owner_adopt);
     GET(memstow_scope_enter);
     GET(memstow_scope_leave);
+    GET(memstow_owner_policy);
     GET(memstow_owner_retire);
     GET(memstow_assign);
+    GET(memstow_trigger);
     GET(memstow_stow);
     GET(memstow_restore);
 }
@@ -354,6 +358,25 @@ static void assigned(void) {
     look();
 }
 
+/* A model that has nothing on the host is put away when a run has ended, and is known to have something. */
+static void by_policy(void) {
+    struct memstow_figures figures = {.size = sizeof figures};
+    uint32_t loader = (uint32_t)memstow_owner_open_(MEMSTOW_MODEL, "loader", "", 2, 0);
+    model = (uint32_t)memstow_owner_open_(MEMSTOW_MODEL, "unet", "", 1, 0);
+    MUST(!memstow_scope_enter_(loader) && !cudaMalloc(&plain, 8 * MIB) && !memstow_scope_leave_(loader));
+    MUST(!memstow_assign_(model, plain, 8 * MIB)); /* what the driver takes from malloc stays the loader's */
+    fill(plain, 8 * MIB, 1);
+    MUST(!memstow_owner_figures_(model, &figures) && figures.cuda_bytes == 8 * MIB && !figures.live_bytes);
+    MUST(!memstow_owner_policy_(model, MEMSTOW_STOW, 0));
+    MUST(memstow_trigger_(MEMSTOW_RUN_ENDED, "in use") == 0 && !stowed_bytes());
+    MUST(!memstow_owner_idle_(model, 1));
+    MUST(memstow_trigger_(MEMSTOW_PRESSURE, "of the host") == 0 && !stowed_bytes());
+    MUST(memstow_trigger_(MEMSTOW_RUN_ENDED, "ok") == 8 * (int64_t)MIB && stowed_bytes() == 8 * MIB);
+    MUST(memstow_restore_(model) == 8 * (int64_t)MIB && holds(plain, 8 * MIB, 1));
+    MUST(!memstow_owner_retire_(model));
+    MUST(memstow_trigger_(MEMSTOW_RUN_ENDED, "retired") >= 0); /* left behind */
+}
+
 /* Out when the device is reset: gone with it. */
 static void reset(void) {
     load();
@@ -598,6 +621,7 @@ int main(int argc, char **argv) {
                  {"replays", replays},
                  {"adopted", adopted},
                  {"assigned", assigned},
+                 {"by_policy", by_policy},
                  {"room_is_used", room_is_used},
                  {"reset", reset},
                  {"known", known},

@@ -1,6 +1,6 @@
 # Models whose device memory memstow serves move out of the device and back, over the simulated driver (a test double): each
 # case of _moves.c by itself, and what the report of it says. The host's memory that a device was told of does not move.
-import pathlib, sys
+import json, pathlib, sys
 
 import support
 from _simcuda import BUILD, environment
@@ -10,7 +10,7 @@ import _moving
 
 program = BUILD / "moves"
 names = support.run(program, env=environment()).stdout.split()
-assert len(names) == 25, names
+assert len(names) == 26, names
 folder = _moving.real_disk()
 for name in names:
     wish = {"MEMSTOW_STOW_DIR": str(folder)}
@@ -22,6 +22,13 @@ for name in names:
         wish["MEMSTOW_CUDA_HOST"] = "8M"
     done = support.track(program, name, env=environment(SIMCUDA_CAPACITY="128M", **wish), file=f"{name}.mst", status=None)
     assert done.returncode == 0 and done.stdout == "ok\n", f"{name}: {done.returncode}\n{done.stdout}{done.stderr}"
+
+# A model with nothing on the host is decided about, and what it left is in the trace.
+lines = json.loads(support.memstow("decisions", "by_policy.mst", "--check", "--json").stdout)["lines"]
+unet = 2
+categories = [(line["category"], line["before_bytes"], line.get("device_before_bytes")) for line in lines if line["kind"] == "CATEGORY" and line["owner"] == unet]
+assert [c[0] for c in categories] == ["blocked", "blocked", "stowed", "blocked"] and {c[2] for c in categories} == {8 << 20}, categories
+assert [line["why"] for line in lines if line["kind"] == "DECISION" and line["owner"] == unet] == ["cannot", "cannot", "policy", "retired"], lines
 
 # What was served is counted once, as what the program asked for; memstow's own buffers are not the program's.
 for name in ("out_and_back", "off"):

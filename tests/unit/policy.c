@@ -145,6 +145,38 @@ Test(policy, idle_is_for_who_was_not_used_for_so_long) {
           {3, FREE, KEEP, MEMSTOW_WHY_RECENT});
 }
 
+/* An owner whose memory is all in a device. */
+#define IN_DEVICE(number, ...)                                                                                         \
+    OWNER(number, .live_bytes = 0, .device_bytes = 100, .device_movable_bytes = 100, __VA_ARGS__)
+
+Test(policy, what_is_in_a_device_is_memory_too) {
+    struct policy_question asked = question(MEMSTOW_RUN_ENDED);
+    struct memstow_decision found[1];
+    expect_always(IN_DEVICE(1, .policy = FREE), FREE, FREE, MEMSTOW_WHY_POLICY);
+    expect_always(IN_DEVICE(1, .policy = KEEP), KEEP, KEEP, MEMSTOW_WHY_POLICY);
+    expect_always(IN_DEVICE(1, .policy = FREE, .retired = true), FREE, KEEP, MEMSTOW_WHY_RETIRED);
+    struct owner_state owners[] = {IN_DEVICE(1, .policy = STOW), IN_DEVICE(2, .policy = STOW, .idle = true),
+                                   OWNER(3, .policy = STOW, .device_bytes = 1, .device_movable_bytes = 1)};
+    CHECK(owners, &asked, {3, STOW, STOW, MEMSTOW_WHY_POLICY}, {2, STOW, STOW, MEMSTOW_WHY_POLICY},
+          {1, STOW, KEEP, MEMSTOW_WHY_CANNOT}); /* a device does not bring back what is used */
+    cr_assert_eq(policy_decide(owners, 1, &asked, found), 1);
+    cr_expect(found[0].live_bytes == 0 && found[0].device_bytes == 100);
+}
+
+/* What leaves a device goes to the host, which is what is short. */
+Test(policy, under_pressure_what_is_in_a_device_stays_there) {
+    struct policy_question asked = question(MEMSTOW_PRESSURE);
+    struct owner_state owners[] = {
+        IN_DEVICE(1, .policy = STOW, .idle = true),
+        OWNER(2, .policy = STOW, .priority = 1, .movable_bytes = 1090, .device_bytes = 1000,
+              .device_movable_bytes = 1000, .idle = true),
+        OWNER(3, .policy = STOW, .priority = 2),
+    };
+    asked.needed = 100;
+    CHECK(owners, &asked, {2, STOW, STOW, MEMSTOW_WHY_POLICY}, {3, STOW, STOW, MEMSTOW_WHY_POLICY},
+          {1, STOW, KEEP, MEMSTOW_WHY_CANNOT});
+}
+
 /* --- order --- */
 
 Test(policy, what_is_freed_comes_first_then_what_is_stowed) {

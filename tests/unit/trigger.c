@@ -39,6 +39,11 @@ int64_t owners_stow(uint32_t owner) {
     return stow_gives;
 }
 
+int64_t owners_stow_host(uint32_t owner) {
+    note('h', owner);
+    return stow_gives;
+}
+
 int64_t owners_release(uint32_t owner) {
     note('r', owner);
     return 10;
@@ -170,6 +175,40 @@ Test(trigger, what_does_not_work_is_blocked_and_says_why, .init = begin, .fini =
     stow_fails = -12345;
     trigger_run(MEMSTOW_REQUEST, "", 0);
     cr_expect(strstr(lines("CATEGORY"), "\"error\":\"other\""));
+}
+
+/* Of a device: what it had, what of it is out, what was dropped; a model that has nothing else is one. */
+Test(trigger, what_is_in_a_device_counts, .init = begin, .fini = end) {
+    const struct memstow_decision *decisions;
+    struct owner_state *freed = owner(FREE, 0), *stowed = owner(STOW, 500), *left = owner(FREE, 0);
+    freed->device_bytes = 1 << 20;
+    stowed->device_bytes = stowed->device_movable_bytes = 4000;
+    stowed->movable_bytes = 4500;
+    stowed->idle = left->retired = true;
+    left->device_bytes = 70;
+    stow_gives = 4500;
+    cr_assert_eq(trigger_begin(MEMSTOW_RUN_ENDED, "ok", 0, true, &decisions), 3);
+    cr_expect(decisions[0].owner == 1 && decisions[0].device_bytes == 1 << 20);
+    freed->device_bytes = 0;
+    stowed->device_stowed_bytes = 4000;
+    cr_expect_eq(trigger_end(), (1 << 20) + 10 + 4500 + 10 + 10);
+    cr_expect_str_eq(done, "r1 s2 r2 r3");
+    const char *categories = lines("CATEGORY");
+    cr_expect(strstr(categories, "\"owner\":1,\"category\":\"freed\",\"before_bytes\":0,\"after_bytes\":0,"
+                                 "\"stowed_bytes\":0,\"device_before_bytes\":1048576}"));
+    cr_expect(strstr(categories, "\"owner\":2,\"category\":\"stowed\",\"before_bytes\":500,\"after_bytes\":500,"
+                                 "\"stowed_bytes\":4500,\"device_before_bytes\":4000,\"device_after_bytes\":4000,"
+                                 "\"device_stowed_bytes\":4000}"));
+    cr_expect(strstr(categories, "\"owner\":3,\"category\":\"blocked\""));
+    cr_expect(strstr(lines("REMAINING"), "\"owner\":3,\"bytes\":0,\"stowed_bytes\":0,\"device_bytes\":70,"
+                                         "\"why\":\"retired\"}"));
+    cr_expect(strstr(lines("ACT"), "\"device_before_bytes\":1052646,\"device_after_bytes\":4070,"));
+}
+
+Test(trigger, under_pressure_only_the_hosts_memory_moves, .init = begin, .fini = end) {
+    owner(STOW, 1000)->device_bytes = 1000;
+    trigger_run(MEMSTOW_PRESSURE, "", 1);
+    cr_expect_str_eq(done, "h1 r1");
 }
 
 Test(trigger, all_kept_touches_nothing, .init = begin, .fini = end) {
