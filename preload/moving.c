@@ -163,7 +163,7 @@ static int64_t move(uint32_t owner, uint32_t which, bool out) {
     note_refusals(&list, out ? "out" : "back");
     owner = owners_final(owner); /* it may have been adopted meanwhile */
     int64_t of_device = which & OWNED_DEVICE ? move_device(owner, out, cancelled) : 0;
-    owners_note_stowed(owner, stow_bytes(owner, NULL) + vram_serve_stowed(owner));
+    owners_note_stowed(owner, stow_bytes(owner, NULL), vram_serve_stowed(owner));
     list_end(&list);
     if (present.list.pieces) list_end(&present.list);
     return both(moved, of_device, out);

@@ -407,10 +407,12 @@ uint32_t owners_list(struct owner_state *out, uint32_t room) {
     return listed;
 }
 
-void owners_note_stowed(uint32_t id, uint64_t bytes) {
+void owners_note_stowed(uint32_t id, uint64_t in_files, uint64_t of_devices) {
     const struct owner *owner = known(id);
     struct snap_owner *record = owner ? record_of(owner) : NULL;
-    if (record) os_store(&record->stowed_bytes, bytes);
+    if (!record) return;
+    os_store(&record->stowed_bytes, in_files + of_devices);
+    os_store(&record->device_stowed_bytes, of_devices);
 }
 
 int owners_figures(uint32_t id, struct memstow_figures *out) {

@@ -58,8 +58,8 @@ struct owner_state {
 /* All models and customs that nobody adopted and that have, or may get, anything; returns how many there are, and
  * writes at most `room`. */
 uint32_t owners_list(struct owner_state *out, uint32_t room);
-/* So much of it lies in files now. */
-void owners_note_stowed(uint32_t owner, uint64_t bytes);
+/* So much of it lies in files now, and so much of what it has in devices is out of them. */
+void owners_note_stowed(uint32_t owner, uint64_t in_files, uint64_t of_devices);
 int owners_figures(uint32_t owner, struct memstow_figures *out);
 
 /* In a forked child: no owner has a record. */

@@ -215,6 +215,7 @@ struct snap_owner {
     uint32_t pad;
     uint64_t stowed_bytes; /* [live] after its last move: what was freed since is still in it, so readers cut it to what
                               lives */
+    uint64_t device_stowed_bytes; /* [live] of them, what was in a device's memory; since 1.5 */
 };
 
 /* In a ledger a stack is named by a place: the id of the word of its innermost frame. Words are in runs. A run is a
@@ -569,7 +570,7 @@ _Static_assert(sizeof(struct snap_module) == 64, "module");
 _Static_assert(sizeof(struct snap_node) == 12, "node");
 _Static_assert(sizeof(struct snap_frame) == 16, "frame");
 _Static_assert(sizeof(struct snap_code) == 16, "code");
-_Static_assert(sizeof(struct snap_owner) == 80, "owner");
+_Static_assert(sizeof(struct snap_owner) == 88, "owner");
 _Static_assert(sizeof(struct snap_site) == 8, "site");
 _Static_assert(SNAP_SITE_TAG_BITS + SNAP_SITE_STACK_BITS + SNAP_SITE_MODULE_BITS == 64, "a site is one word");
 _Static_assert(sizeof(struct snap_counter) == 32, "counter");

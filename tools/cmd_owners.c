@@ -51,8 +51,10 @@ static void print_row(const struct roster *roster, const struct roster_row *row,
     printf("%7u %-6s %-7s %-6s %5d ", owner->id, roster_kind(owner), state(owner), policy ? policy : "-",
            owner->priority);
     print_figures(roster, row, image->cuda.used);
+    const struct roster_stowed is = roster_stowed(owner, row->live_bytes, row->cuda_bytes);
     char stowed[64] = "";
-    if (roster_stowed(row)) snprintf(stowed, sizeof stowed, ", %s stowed", text_size(roster_stowed(row)).s);
+    if (is.in_files + is.of_devices)
+        snprintf(stowed, sizeof stowed, ", %s stowed", text_size(is.in_files + is.of_devices).s);
     int left = room - (int)strlen(stowed);
     fputs(text_fit(image_string(image, owner->name), left < NAME_LEAST ? NAME_LEAST : left).s, stdout);
     fputs(stowed, stdout);
@@ -91,6 +93,7 @@ static void print_text(const struct roster *roster, const struct image *image) {
 
 static void json_row(struct json *json, const struct image *image, const struct roster_row *row) {
     const struct snap_owner *owner = row->owner;
+    const struct roster_stowed stowed = roster_stowed(owner, row->live_bytes, row->cuda_bytes);
     json_object(json, NULL);
     json_number(json, "id", owner->id);
     json_string(json, "kind", roster_kind(owner));
@@ -105,7 +108,8 @@ static void json_row(struct json *json, const struct image *image, const struct 
         json_null(json, "adopted_by");
     json_number(json, "live_bytes", row->live_bytes);
     json_number(json, "live_blocks", row->live_blocks);
-    json_number(json, "stowed_bytes", roster_stowed(row));
+    json_number(json, "stowed_bytes", stowed.in_files + stowed.of_devices);
+    json_number(json, "device_stowed_bytes", stowed.of_devices);
     json_number(json, "cuda_bytes", row->cuda_bytes);
     json_number(json, "cuda_blocks", row->cuda_blocks);
     json_end_object(json);

@@ -27,11 +27,13 @@ static void end_soon(int signal) {
 
 /* --- has a run ended? --- */
 
+enum { OWNER_NEEDED = offsetof(struct snap_owner, adopted_by) };
+
 static uint32_t ended_in(const struct source *source, uint64_t data, const struct snap_section *section) {
     uint32_t ended = 0;
     for (uint64_t i = 0; i < section->count; i++) {
-        struct snap_owner owner;
-        if (source_read(source, data + i * section->record_size, &owner, sizeof owner) < 0) break;
+        struct snap_owner owner; /* as far as is needed: an older file has shorter ones */
+        if (source_read(source, data + i * section->record_size, &owner, OWNER_NEEDED) < 0) break;
         ended += owner.kind == SNAP_OWNER_RUN && owner.state == SNAP_OWNER_RETIRED;
     }
     return ended;
@@ -45,7 +47,7 @@ static uint32_t ended_runs(struct source *source) {
     if (size > source->size && source_refresh(source) < 0) return 0;
     for (int i = 0; i < SECTIONS_MOST && source_read(source, offset, &section, sizeof section) == 0; i++) {
         if (section.length < sizeof section || section.length > size - offset) break;
-        if (section.type == SNAP_OWNER && section.record_size >= sizeof(struct snap_owner))
+        if (section.type == SNAP_OWNER && section.record_size >= OWNER_NEEDED)
             ended += ended_in(source, offset + sizeof section, &section);
         offset += section.length;
         if (offset >= size) break;

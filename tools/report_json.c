@@ -223,6 +223,8 @@ static void sum_owners(const struct image *image, struct owner_sum *sums) {
 
 static void json_owner(struct json *json, const struct image *image, const struct snap_owner *owner,
                        const struct owner_sum *sum, const struct cuda_share *cuda) {
+    struct roster_stowed stowed = {0};
+    if (owner) stowed = roster_stowed(owner, sum->live_bytes, cuda->device_bytes);
     json_object(json, NULL);
     json_number(json, "id", owner ? owner->id : 0);
     json_string(json, "kind", owner ? roster_kind(owner) : "custom");
@@ -232,9 +234,9 @@ static void json_owner(struct json *json, const struct image *image, const struc
     json_number(json, "live_bytes", sum->live_bytes);
     json_number(json, "live_blocks", sum->live_blocks);
     json_number(json, "peak_bytes", sum->peak_bytes);
-    json_null(json, "resident_bytes");                 /* owners share pages */
-    uint64_t stowed = owner ? owner->stowed_bytes : 0; /* at the last move: some may have been freed since */
-    json_number(json, "stowed_bytes", stowed < sum->live_bytes ? stowed : sum->live_bytes);
+    json_null(json, "resident_bytes"); /* owners share pages */
+    json_number(json, "stowed_bytes", stowed.in_files + stowed.of_devices);
+    json_number(json, "device_stowed_bytes", stowed.of_devices);
     json_number(json, "cuda_bytes", cuda->device_bytes);
     json_number(json, "cuda_blocks", cuda->device_blocks);
     json_number(json, "cuda_pinned_bytes", cuda->pinned_bytes);

@@ -148,15 +148,19 @@ static int text_groups(const struct report *report, enum view view) {
     return 0;
 }
 
-/* What of the live bytes lies in files. */
+/* What of the live bytes lies in files, and what is out of devices. */
 static int text_stowed(const struct image *image) {
     struct roster roster;
     if (roster_make(&roster, image) < 0) return -1;
     for (size_t i = 0; i < roster.count; i++) {
         const struct roster_row *row = &roster.rows[i];
-        if (roster_stowed(row))
-            printf("  %s of %s: stowed, in files\n", text_size(roster_stowed(row)).s,
-                   text_fit(image_string(image, row->owner->name), 50).s);
+        const struct roster_stowed stowed = roster_stowed(row->owner, row->live_bytes, row->cuda_bytes);
+        const char *name = image_string(image, row->owner->name);
+        if (stowed.in_files)
+            printf("  %s of %s: stowed, in files\n", text_size(stowed.in_files).s, text_fit(name, 50).s);
+        if (stowed.of_devices)
+            printf("  %s of %s: out of the device, in the process's memory\n", text_size(stowed.of_devices).s,
+                   text_fit(name, 30).s);
     }
     roster_clear(&roster);
     return 0;

@@ -80,9 +80,12 @@ int roster_make(struct roster *roster, const struct image *image) {
     return 0;
 }
 
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
 /* The ledger has what was stowed at the last move: some of it may have been freed since. */
-uint64_t roster_stowed(const struct roster_row *row) {
-    return row->owner->stowed_bytes < row->live_bytes ? row->owner->stowed_bytes : row->live_bytes;
+struct roster_stowed roster_stowed(const struct snap_owner *owner, uint64_t live_bytes, uint64_t cuda_bytes) {
+    uint64_t all = owner->stowed_bytes, of_devices = least(owner->device_stowed_bytes, all);
+    return (struct roster_stowed){least(all - of_devices, live_bytes), least(of_devices, cuda_bytes)};
 }
 
 void roster_clear(struct roster *roster) {

@@ -28,7 +28,12 @@ void roster_clear(struct roster *roster);
 const char *roster_kind(const struct snap_owner *owner);
 const char *roster_policy(const struct snap_owner *owner); /* NULL: nothing was said */
 bool roster_is_retired(const struct snap_owner *owner);
-uint64_t roster_stowed(const struct roster_row *row); /* of its live bytes */
+
+/* What of an owner is stowed, of its live bytes and of those in devices. */
+struct roster_stowed {
+    uint64_t in_files, of_devices;
+};
+struct roster_stowed roster_stowed(const struct snap_owner *owner, uint64_t live_bytes, uint64_t cuda_bytes);
 
 /* The model or custom that somebody means by an id, or by a name that only one has which is not retired; NULL and why.
  */

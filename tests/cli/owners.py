@@ -37,7 +37,7 @@ owners = {owner["id"]: owner for owner in document["owners"]}
 assert len(owners) == 26
 assert owners[unet] == {"id": unet, "kind": "model", "name": "unet", "origin": "UNETLoader", "policy": "stow", "priority": -3,
                         "state": "live", "adopted_by": None, "live_bytes": 6 * MIB, "live_blocks": 6, "stowed_bytes": 0,
-                        "cuda_bytes": 0, "cuda_blocks": 0}
+                        "device_stowed_bytes": 0, "cuda_bytes": 0, "cuda_blocks": 0}
 assert owners[loading]["adopted_by"] == unet and owners[loading]["live_bytes"] == 0
 assert owners[gone]["policy"] is None and owners[gone]["state"] == "retired"
 assert sum(o["live_bytes"] for o in owners.values() if o["kind"] in ("model", "custom")) == 10 * MIB

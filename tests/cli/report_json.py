@@ -21,7 +21,7 @@ assert {"file_bytes", "reserved_bytes"} <= totals["mapped"].keys()
 assert document["residency"] is None
 assert document["peak"] == {"picture_bytes": 6596, "picture_blocks": 4, "picture_of_bytes": 6596, "distance_bytes": 0,
                             "from": "live", "seconds_after_start": 2.0}, document["peak"]
-no_cuda = {"cuda_bytes": 0, "cuda_blocks": 0, "cuda_pinned_bytes": 0}
+no_cuda = {"device_stowed_bytes": 0, "cuda_bytes": 0, "cuda_blocks": 0, "cuda_pinned_bytes": 0}
 assert document["cuda"] is None
 assert document["owners"] == [
     {"id": 1, "kind": "model", "name": "unet", "origin": "unet.safetensors", "policy": None, "live_bytes": 2000,

@@ -377,6 +377,17 @@ static void by_policy(void) {
     MUST(memstow_trigger_(MEMSTOW_RUN_ENDED, "retired") >= 0); /* left behind */
 }
 
+/* It is asked from outside to put the model away, and then to bring it back. */
+static void asked(void) {
+    load();
+    MUST(!memstow_owner_idle_(model, 1));
+    puts("loaded");
+    fflush(stdout);
+    while (stowed_bytes() != 14 * MIB) usleep(1000);
+    while (stowed_bytes()) usleep(1000);
+    look();
+}
+
 /* Out when the device is reset: gone with it. */
 static void reset(void) {
     load();
@@ -623,6 +634,7 @@ int main(int argc, char **argv) {
                  {"assigned", assigned},
                  {"by_policy", by_policy},
                  {"room_is_used", room_is_used},
+                 {"asked", asked},
                  {"reset", reset},
                  {"known", known},
                  {"registered", registered},

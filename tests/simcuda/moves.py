@@ -1,6 +1,6 @@
 # Models whose device memory memstow serves move out of the device and back, over the simulated driver (a test double): each
 # case of _moves.c by itself, and what the report of it says. The host's memory that a device was told of does not move.
-import json, pathlib, sys
+import json, pathlib, subprocess, sys
 
 import support
 from _simcuda import BUILD, environment
@@ -10,9 +10,11 @@ import _moving
 
 program = BUILD / "moves"
 names = support.run(program, env=environment()).stdout.split()
-assert len(names) == 26, names
+assert len(names) == 27, names
 folder = _moving.real_disk()
 for name in names:
+    if name == "asked":
+        continue
     wish = {"MEMSTOW_STOW_DIR": str(folder)}
     if name != "off":
         wish.update(MEMSTOW_CUDA_MOVES="2M", MEMSTOW_CUDA_VERIFY="1")
@@ -22,6 +24,17 @@ for name in names:
         wish["MEMSTOW_CUDA_HOST"] = "8M"
     done = support.track(program, name, env=environment(SIMCUDA_CAPACITY="128M", **wish), file=f"{name}.mst", status=None)
     assert done.returncode == 0 and done.stdout == "ok\n", f"{name}: {done.returncode}\n{done.stdout}{done.stderr}"
+
+# From outside.
+process = support.start(support.MEMSTOW, "run", "--quiet", "-o", "asked.mst", "--", program, "asked", stdout=subprocess.PIPE, text=True,
+                        env=environment(MEMSTOW_CUDA_MOVES="2M"))
+assert process.stdout.readline() == "loaded\n"
+pid = next(p["pid"] for p in json.loads(support.memstow("ps", "--json").stdout)["processes"] if (p["file"] or "").endswith("/asked.mst"))
+assert "14.0 MiB" in support.memstow("stow", pid, "unet").stdout
+unet = json.loads(support.memstow("owners", pid, "--json").stdout)["owners"][0]
+assert unet["device_stowed_bytes"] == 14 << 20 and unet["cuda_bytes"] == 15 << 20, unet
+assert "14.0 MiB" in support.memstow("restore", pid, "unet").stdout
+assert process.stdout.read() == "ok\n" and process.wait(60) == 0
 
 # A model with nothing on the host is decided about, and what it left is in the trace.
 lines = json.loads(support.memstow("decisions", "by_policy.mst", "--check", "--json").stdout)["lines"]
@@ -44,7 +57,13 @@ for name, because in (("out_and_back", "the owner is not declared idle"), ("no_v
     assert f'"{because}"' in lines, f"{name}: {lines}"
 
 # What is out is in the ledger, and not in use by the driver: the rest is the context's 8 MiB, and 1 MiB that `small` is rounded up by.
-device = support.report("stays_out.mst")["cuda"]["devices"][0]
+report = support.report("stays_out.mst")
+device = report["cuda"]["devices"][0]
 assert device["live_bytes"] == 23 << 20 and device["driver_used_bytes"] == 18 << 20 and device["rest_bytes"] == 9 << 20, device
+unet = next(owner for owner in report["owners"] if owner["name"] == "unet")
+assert (unet["stowed_bytes"], unet["device_stowed_bytes"], unet["cuda_bytes"]) == (14 << 20, 14 << 20, 15 << 20), unet
+text = support.memstow("report", "stays_out.mst").stdout
+assert text.count("14.0 MiB of unet: out of the device, in the process's memory") == 1 and "in files" not in text, text
+support.memstow("report", "stays_out.mst", "--by=model")
 assert not list(folder.iterdir())
 folder.rmdir()
