@@ -10,6 +10,7 @@
 #include "ledger.h"
 #include "lock.h"
 #include "os.h"
+#include "process.h"
 #include "site.h"
 #include "stow.h"
 #include "tags.h"
@@ -436,6 +437,16 @@ void cuda_events_primary_released(uint32_t device) {
 void cuda_events_refused(const struct cuda_call *call) {
     struct cuda_place place = cuda_device_now();
     cuda_oom_refused(&place, call->asked_kind, call->asked);
+}
+
+/* --- not known --- */
+
+void cuda_events_unknown(const char *name) {
+    if (!process_tracked()) return;
+    struct snap_cuda *head = cuda_counts_head();
+    if (!__atomic_fetch_add(&head->unknown_entries, 1, __ATOMIC_RELAXED))
+        os_copy(head->unknown, sizeof head->unknown, name);
+    ledger_lost(SNAP_LOST_CUDA);
 }
 
 void cuda_events_abandon(void) {

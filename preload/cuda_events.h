@@ -81,6 +81,9 @@ void cuda_events_primary_released(uint32_t device);
 /* The driver had no memory for what the call asked for. */
 void cuda_events_refused(const struct cuda_call *call);
 
+/* Somebody asked for an entry, and got it, that has to do with memory and is not in the table. */
+void cuda_events_unknown(const char *name);
+
 /* In a forked child. */
 void cuda_events_abandon(void);
 

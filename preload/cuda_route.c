@@ -74,6 +74,7 @@ bool cuda_route_is_unknown_memory(const char *name) {
         "cuMemcpy",        "cuMemset",     "cuMemGet",     "cuMemSet",      "cuMemHostGet",    "cuMemPrefetch",
         "cuMemAdvise",     "cuMemRange",   "cuMemPoolGet", "cuMemPoolSet",  "cuMemPoolTrimTo", "cuMemPoolExport",
         "cuMemPoolImport", "cuMemDiscard", "cuMemBatch",   "cuMemMapArray", "cuArrayGet",      "cuMipmappedArrayGet",
+        "cuArray3DGet",
     };
     static const char *const memory[] = {"cuMem", "cuArray", "cuMipmappedArray"};
     bool is_memory = false;

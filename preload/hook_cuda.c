@@ -63,13 +63,6 @@ static bool means_the_same(const char *symbol, const void *found, uint64_t flags
     return ask && !ask(symbol, &known, CUDA_VERSION_KNOWN, flags, &status) && known == found;
 }
 
-static void note_unknown(const char *symbol) {
-    struct snap_cuda *head = cuda_counts_head();
-    if (!__atomic_fetch_add(&head->unknown_entries, 1, __ATOMIC_RELAXED))
-        os_copy(head->unknown, sizeof head->unknown, symbol);
-    ledger_lost(SNAP_LOST_CUDA);
-}
-
 static void answered(const struct cuda_call *call, const char *symbol, void **found, int version, uint64_t flags) {
     if (!symbol || !found || !*found) return;
     if (cuda_route_is_exempt(call->caller.address)) {
@@ -80,8 +73,8 @@ static void answered(const struct cuda_call *call, const char *symbol, void **fo
     bool known = entry >= 0 && (version <= CUDA_VERSION_KNOWN || means_the_same(symbol, *found, flags));
     if (known)
         *found = cuda_route_hook((enum cuda_entry_id)entry, *found);
-    else if ((entry >= 0 || cuda_route_is_unknown_memory(symbol)) && process_tracked())
-        note_unknown(symbol);
+    else if (entry >= 0 || cuda_route_is_unknown_memory(symbol))
+        cuda_events_unknown(symbol);
 }
 
 static int runtime_version(void) {

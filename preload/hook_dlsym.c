@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include "cuda_events.h"
 #include "cuda_route.h"
 #include "cuda_scope.h"
 #include "os.h"
@@ -74,10 +75,20 @@ static struct answer next_one(const char *name, const char *version, uintptr_t c
     return (struct answer){.final = !is_there};
 }
 
+/* An entry of the driver's that is not in the table, and that the caller is about to get. */
+static void look_at_unknown(void *handle, const char *name, const char *version, uintptr_t caller) {
+    if (handle == RTLD_NEXT || !cuda_route_is_unknown_memory(name)) return;
+    void *found = look_up(handle, name, version);
+    if (found && cuda_route_is_driver((uintptr_t)found) && !cuda_route_is_exempt(caller)) cuda_events_unknown(name);
+}
+
 struct answer hook_answer_dlsym(void *handle, const char *name, const char *version, uintptr_t caller) {
     int entry = cuda_route_named(name);
-    if (entry < 0) return (struct answer){0};
     if (!hook_next_dlsym) hook_find_dlsym();
+    if (entry < 0) {
+        look_at_unknown(handle, name, version, caller);
+        return (struct answer){0};
+    }
     if (handle == RTLD_NEXT) return next_one(name, version, caller);
     void *found = look_up(handle, name, version);
     if (!found) return (struct answer){NULL, 1};

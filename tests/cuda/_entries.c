@@ -3,6 +3,7 @@
  * says what the report must have at the end. Over the simulated driver, a test double. */
 #include "expect.h"
 
+#include <dlfcn.h>
 #include <sys/wait.h>
 
 #include "abi.h"
@@ -20,6 +21,7 @@ D(cuCtxSetCurrent, CUcontext)
 D(cuMemAlloc_v2, CUdeviceptr *, size_t)
 D(cuMemFree_v2, CUdeviceptr)
 D(cuMemAllocAsync, CUdeviceptr *, size_t, CUstream)
+D(cuGetProcAddress_v2, const char *, void **, int, uint64_t, int *)
 D(cuMemFreeAsync, CUdeviceptr, CUstream)
 D(cuMemAllocFromPoolAsync, CUdeviceptr *, size_t, CUmemoryPool, CUstream)
 D(cuMemPoolCreate, CUmemoryPool *, const CUmemPoolProps *)
@@ -255,7 +257,27 @@ static void resets(void) {
     LIVE("device", 8 * MIB);
 }
 
-/* Of a context that ends only what is its own goes; a reset takes all of the device. */
+/* An entry that memstow does not know is passed on, and said to be there, however it was asked for. */
+static void unknown(void) {
+    CUdeviceptr at;
+    int status, (*conjure)(CUdeviceptr *, size_t);
+    first_context();
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    MUST(library && !dlsym(library, "cuMemVanish") && dlerror());
+    MUST(dlsym(library, "cuMemcpyHtoD_v2") && dlsym(library, "cuArray3DGetDescriptor_v2"));
+    EXPECT("cuda.unknown_entries", 2);
+    MUST(conjure = (int (*)(CUdeviceptr *, size_t))dlsym(library, "cuMemConjure"));
+    OK(conjure(&at, MIB));
+    OK(cuMemFree_v2(at)); /* of what nobody knows came */
+    OK(cuGetProcAddress_v2("cuMemConjure", (void **)&conjure, 13000, 0, &status));
+    MUST(conjure);
+    OK(conjure(&at, MIB));
+    EXPECT("lost.cuda", 2);
+    EXPECT("cuda.foreign_frees", 1);
+    LIVE("device", 0);
+}
+
+/* Of a context that ends only what is its own goes. */
 static void contexts(void) {
     CUcontext own;
     CUdeviceptr at;
@@ -381,10 +403,11 @@ int main(int count, char **arguments) {
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = {{"frees", frees},   {"physical", physical}, {"pinned", pinned},     {"arrays", arrays},
-                 {"graphs", graphs}, {"contexts", contexts}, {"pools", pools},       {"refused", refused},
-                 {"forks", forks},   {"owners", owners},     {"captures", captures}, {"figures", figures},
-                 {"resets", resets}};
+    } cases[] = {{"frees", frees},   {"physical", physical}, {"pinned", pinned},
+                 {"arrays", arrays}, {"graphs", graphs},     {"contexts", contexts},
+                 {"pools", pools},   {"refused", refused},   {"forks", forks},
+                 {"owners", owners}, {"captures", captures}, {"figures", figures},
+                 {"resets", resets}, {"unknown", unknown}}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (count < 2)
             puts(cases[i].name);

@@ -121,6 +121,9 @@ static CUresult allocate(CUdeviceptr *out, size_t bytes) {
 SAME(cuMemAlloc_v2, NEEDS_CONTEXT | UNSAFE, (CUdeviceptr * out, size_t bytes),
      (call_details(bytes, 0), allocate(out, bytes)))
 
+/* Stands for an entry of a later CUDA, which memstow does not know. */
+SAME(cuMemConjure, NEEDS_CONTEXT | UNSAFE, (CUdeviceptr * out, size_t bytes), allocate(out, bytes))
+
 /* The interface of CUDA 2, with 32-bit addresses, is there and answers that it cannot. */
 SAME(cuMemAlloc, NEEDS_CONTEXT, (unsigned *out, unsigned bytes), ((void)out, (void)bytes, CUDA_ERROR_NOT_SUPPORTED))
 SAME(cuMemFree, NEEDS_CONTEXT, (unsigned at), ((void)at, CUDA_ERROR_NOT_SUPPORTED))

@@ -56,6 +56,7 @@ Test(cuda_route, what_may_be_memory_and_is_not_known_is_told_apart) {
     cr_assert(cuda_route_is_unknown_memory("cuMemConjure"));
     cr_assert(cuda_route_is_unknown_memory("cuArrayConjure"));
     cr_assert_not(cuda_route_is_unknown_memory("cuMemcpyDtoH"));
+    cr_assert_not(cuda_route_is_unknown_memory("cuArray3DGetDescriptor"));
     cr_assert_not(cuda_route_is_unknown_memory("cuMemGetAddressRange"));
     cr_assert_not(cuda_route_is_unknown_memory("cuLaunchKernel"));
 }
