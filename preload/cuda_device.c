@@ -39,6 +39,8 @@ FUNCTION(cuDeviceGetCount, (int *))
 FUNCTION(cuStreamGetDevice, (cuda_handle, int *))
 FUNCTION(cuStreamIsCapturing, (cuda_handle, int *))
 FUNCTION(cuDevicePrimaryCtxGetState, (int, unsigned *, int *))
+FUNCTION(cuDevicePrimaryCtxRetain, (cuda_handle *, int))
+FUNCTION(cuDevicePrimaryCtxRelease_v2, (int))
 FUNCTION(cuDeviceGetName, (char *, int, int))
 FUNCTION(cuMemGetInfo_v2, (size_t *, size_t *))
 FUNCTION(cuDeviceGetMemPool, (cuda_handle *, int))
@@ -98,6 +100,18 @@ void cuda_device_primary(uint32_t device, cuda_handle context) {
 
 cuda_handle cuda_device_primary_of(uint32_t device) {
     return device < SNAP_CUDA_DEVICES ? __atomic_load_n(&primaries[device], __ATOMIC_RELAXED) : NULL;
+}
+
+/* A release is what undoes a retain: who has it retained still has it so. */
+cuda_handle cuda_device_ask_primary(uint32_t device) {
+    cuda_handle context = NULL;
+    unsigned flags;
+    int active = 0;
+    if (!cuDevicePrimaryCtxGetState() || !cuDevicePrimaryCtxRetain() || !cuDevicePrimaryCtxRelease_v2()) return NULL;
+    if (cuDevicePrimaryCtxGetState()((int)device, &flags, &active) || !active) return NULL;
+    if (cuDevicePrimaryCtxRetain()(&context, (int)device)) return NULL;
+    cuDevicePrimaryCtxRelease_v2()((int)device);
+    return context;
 }
 
 void cuda_device_context_ended(void) { __atomic_fetch_add(&contexts_ended, 1, __ATOMIC_RELEASE); }

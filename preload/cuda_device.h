@@ -32,6 +32,8 @@ bool cuda_device_captures(cuda_handle stream, bool otherwise);
 /* The device's primary context is this one; what a device has left, or whether it has a context, after a release. */
 void cuda_device_primary(uint32_t device, cuda_handle context);
 cuda_handle cuda_device_primary_of(uint32_t device);
+/* The same of the driver, which is asked while there is one, and so makes none; NULL: there is none. */
+cuda_handle cuda_device_ask_primary(uint32_t device);
 /* A context has ended: the next one may have its address, on another device. */
 void cuda_device_context_ended(void);
 bool cuda_device_is_active(uint32_t device);

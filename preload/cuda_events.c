@@ -384,7 +384,7 @@ void cuda_events_captured(const struct cuda_call *call, cuda_handle graph) {
     if (cuda_counts_begun()) cuda_blocks_all(give_to_graph, &captured);
 }
 
-/* What ends with a graph, a context, or a device. */
+/* What ends with a graph, or a context. */
 struct end {
     uint64_t graph, context;
     uint32_t device;
@@ -398,8 +398,7 @@ static bool is_of_context(uint32_t kind) {
 static bool ends(const struct snap_cuda_block *block, const void *context) {
     const struct end *end = context;
     if (end->graph) return block->kind == SNAP_CUDA_GRAPH && block->pool == end->graph;
-    if (end->context) return block->context == end->context && is_of_context(block->kind);
-    return block->device == end->device;
+    return block->context == end->context && is_of_context(block->kind);
 }
 
 static void end_block(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
@@ -419,12 +418,20 @@ void cuda_events_graph_ended(cuda_handle graph) { end_all((struct end){.graph = 
 
 void cuda_events_context_ended(cuda_handle context) {
     end_all((struct end){.context = (uintptr_t)context});
-    vram_serve_context_ended(context);
+    vram_serve_context_ended(context, false);
 }
 
-void cuda_events_device_ended(uint32_t device) {
-    end_all((struct end){.device = device});
-    vram_serve_device_ended(device);
+void cuda_events_reset(struct cuda_call *call, uint32_t device) {
+    call->device = device;
+    call->primary = cuda_device_ask_primary(device);
+}
+
+/* Pools, physical memory and addresses are no context's (cuda_runtime_api.h says so), and contexts that the program has
+ * made stay. */
+void cuda_events_device_ended(const struct cuda_call *call) {
+    if (!call->primary) return;
+    end_all((struct end){.context = (uintptr_t)call->primary, .device = call->device});
+    vram_serve_context_ended(call->primary, true);
 }
 
 void cuda_events_primary_released(uint32_t device) {

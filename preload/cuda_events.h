@@ -29,7 +29,8 @@ struct cuda_call {
     enum cuda_capture captured;
     cuda_handle stream; /* whose capture begins or ends */
     enum cuda_space space;
-    uint32_t device;
+    uint32_t device;     /* that is reset, */
+    cuda_handle primary; /* and its primary context; NULL: it has none */
     enum snap_cuda_kind asked_kind;
     uint64_t asked; /* bytes, where the driver may have none; else 0 */
     uint64_t number;
@@ -75,7 +76,9 @@ void cuda_events_capture_went(const struct cuda_call *call, int result);
 void cuda_events_captured(const struct cuda_call *call, cuda_handle graph);
 void cuda_events_graph_ended(cuda_handle graph);
 void cuda_events_context_ended(cuda_handle context);
-void cuda_events_device_ended(uint32_t device);
+/* Before a reset, and after: what was the device's primary context's is gone. */
+void cuda_events_reset(struct cuda_call *call, uint32_t device);
+void cuda_events_device_ended(const struct cuda_call *call);
 void cuda_events_primary_released(uint32_t device);
 
 /* The driver had no memory for what the call asked for. */

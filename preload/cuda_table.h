@@ -90,8 +90,8 @@ ENTRY(RUNTIME, cudaGraphAddMemAllocNode, "", 0, 0,
 ENTRY(RUNTIME, cudaGraphDestroy, "", 0, 0, (cuda_handle graph), (graph), NOTHING, GRAPH_ENDED(graph))
 
 /* --- the runtime: the life of a device, captures, figures --- */
-ENTRY(RUNTIME, cudaDeviceReset, "", 0, 0, (void), (), DEVICE_NOW, DEVICE_ENDED(call.device))
-ENTRY(RUNTIME, cudaThreadExit, "", 0, 0, (void), (), DEVICE_NOW, DEVICE_ENDED(call.device))
+ENTRY(RUNTIME, cudaDeviceReset, "", 0, 0, (void), (), RESETS(DEVICE_NOW), DEVICE_ENDED)
+ENTRY(RUNTIME, cudaThreadExit, "", 0, 0, (void), (), RESETS(DEVICE_NOW), DEVICE_ENDED)
 ENTRY(RUNTIME, cudaStreamBeginCapture, "", 0, 0, (cuda_handle stream, int mode), (stream, mode), CAPTURE(stream),
       NOTHING)
 ENTRY(RUNTIME, cudaStreamBeginCapture_ptsz, "", 0, 1, (cuda_handle stream, int mode), (stream, mode), CAPTURE(stream),
@@ -242,17 +242,25 @@ ENTRY(DRIVER, cuGraphAddNode_v2, "cuGraphAddNode", 12030, 0,
 ENTRY(DRIVER, cuGraphDestroy, "cuGraphDestroy", 10000, 0, (cuda_handle graph), (graph), NOTHING, GRAPH_ENDED(graph))
 
 /* --- the driver: the life of contexts, captures, figures --- */
+ENTRY(DRIVER, cuCtxCreate_v2, "cuCtxCreate", 3020, 0, (cuda_handle * context, unsigned flags, int device),
+      (context, flags, device), NOTHING, CONTEXT_MADE(*context))
+ENTRY(DRIVER, cuCtxCreate_v3, "cuCtxCreate", 11040, 0,
+      (cuda_handle * context, void *affinity, int count, unsigned flags, int device),
+      (context, affinity, count, flags, device), NOTHING, CONTEXT_MADE(*context))
+ENTRY(DRIVER, cuCtxCreate_v4, "cuCtxCreate", 12050, 0,
+      (cuda_handle * context, void *parameters, unsigned flags, int device), (context, parameters, flags, device),
+      NOTHING, CONTEXT_MADE(*context))
 ENTRY(DRIVER, cuCtxDestroy, "cuCtxDestroy", 2000, 0, (cuda_handle context), (context), NOTHING, CONTEXT_ENDED(context))
 ENTRY(DRIVER, cuCtxDestroy_v2, "cuCtxDestroy", 4000, 0, (cuda_handle context), (context), NOTHING,
       CONTEXT_ENDED(context))
 ENTRY(DRIVER, cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", 7000, 0, (cuda_handle * context, int device),
       (context, device), NOTHING, PRIMARY_IS(device, *context))
-ENTRY(DRIVER, cuDevicePrimaryCtxReset, "cuDevicePrimaryCtxReset", 7000, 0, (int device), (device), NOTHING,
-      DEVICE_ENDED(device))
+ENTRY(DRIVER, cuDevicePrimaryCtxReset, "cuDevicePrimaryCtxReset", 7000, 0, (int device), (device), RESETS(device),
+      DEVICE_ENDED)
 ENTRY(DRIVER, cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease", 7000, 0, (int device), (device), NOTHING,
       PRIMARY_RELEASED(device))
-ENTRY(DRIVER, cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", 11000, 0, (int device), (device), NOTHING,
-      DEVICE_ENDED(device))
+ENTRY(DRIVER, cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", 11000, 0, (int device), (device), RESETS(device),
+      DEVICE_ENDED)
 ENTRY(DRIVER, cuDevicePrimaryCtxRelease_v2, "cuDevicePrimaryCtxRelease", 11000, 0, (int device), (device), NOTHING,
       PRIMARY_RELEASED(device))
 ENTRY(DRIVER, cuStreamBeginCapture, "cuStreamBeginCapture", 10000, 0, (cuda_handle stream), (stream), CAPTURE(stream),

@@ -59,18 +59,22 @@ static void forget_context(cuda_handle context) {
     vram_end_context(context);
 }
 
-static struct vram_block *of_context(cuda_handle context) {
+static bool ends_with(const struct vram_block *block, cuda_handle context, bool goes_on) {
+    return block->context == context && block->state != VRAM_WRECK && !(goes_on && block->in_stream);
+}
+
+static struct vram_block *of_context(cuda_handle context, bool goes_on) {
     struct vram_block *block = vram_table_first();
-    while (block && (block->context != context || block->state == VRAM_WRECK)) block = block->next;
+    while (block && !ends_with(block, context, goes_on)) block = block->next;
     return block;
 }
 
 /* Memory of this kind is no context's to the driver: it is given back here. */
-void stow_cuda_context_ended(cuda_handle context) {
+void stow_cuda_context_ended(cuda_handle context, bool goes_on) {
     struct vram_block *block;
     vram_table_lock();
     forget_context(context);
-    while ((block = of_context(context))) {
+    while ((block = of_context(context, goes_on))) {
         if (block->moving) {
             vram_table_wait();
             continue;

@@ -43,33 +43,10 @@ __attribute__((constructor)) static void read_wish(void) {
 static uint32_t looked; /* 1 + the generation of the code that was looked at */
 static bool possible;
 static struct lock looking;
-static cuda_handle primary, no_primary; /* the last context that was not the primary one */
 static uint32_t contexts_ended;
-static int (*primary_state)(int, unsigned *, int *), (*primary_retain)(cuda_handle *, int), (*primary_release)(int);
 static int (*device_count)(int *), (*device_pool)(cuda_handle *, int), (*default_pool)(cuda_handle *, int);
 
 static void *found(const char *name) { return cuda_scope_any(name, NULL); }
-
-/* The context that a reset of the device ends. It is asked for while it is there, which makes none. */
-static cuda_handle ask_for_primary(void) {
-    cuda_handle it = NULL;
-    unsigned flags;
-    int active = 0;
-    if (!primary_state || !primary_retain || !primary_release || primary_state(0, &flags, &active) || !active ||
-        primary_retain(&it, 0))
-        return NULL;
-    primary_release(0);
-    return it;
-}
-
-static void learn_primary(cuda_handle context) {
-    if (likely(context == __atomic_load_n(&primary, __ATOMIC_RELAXED)) ||
-        context == __atomic_load_n(&no_primary, __ATOMIC_RELAXED))
-        return;
-    cuda_handle it = ask_for_primary();
-    if (it) __atomic_store_n(&primary, it, __ATOMIC_RELAXED);
-    if (context != it) __atomic_store_n(&no_primary, context, __ATOMIC_RELAXED);
-}
 
 /* One device, whose peers need not be mirrored; and no other manager of addresses that patches the driver. */
 static bool look(void) {
@@ -77,9 +54,6 @@ static bool look(void) {
     device_count = (int (*)(int *))found("cuDeviceGetCount");
     device_pool = (int (*)(cuda_handle *, int))found("cuDeviceGetMemPool");
     default_pool = (int (*)(cuda_handle *, int))found("cuDeviceGetDefaultMemPool");
-    primary_state = (int (*)(int, unsigned *, int *))found("cuDevicePrimaryCtxGetState");
-    primary_retain = (int (*)(cuda_handle *, int))found("cuDevicePrimaryCtxRetain");
-    primary_release = (int (*)(int))found("cuDevicePrimaryCtxRelease_v2");
     if (!device_count || !device_pool || !default_pool || cuda_route_has_exempt()) return false;
     return !device_count(&devices) && devices == 1 && (stow_cuda_is_on() || stow_cuda_begin(found));
 }
@@ -99,18 +73,18 @@ static bool is_possible(void) {
 void vram_serve_abandon(void) {
     stow_cuda_abandon();
     looked = 0;
-    primary = no_primary = NULL;
     looking = (struct lock){0};
 }
 
 /* --- allocating --- */
 
-/* Work may run in any context that allocates, a model's or not. One that has ended may have its address again. */
+/* Work may run in any context that allocates, a model's or not: it may be one that nobody saw being made. One that has
+ * ended may have its address again. */
 static void note_context(cuda_handle context) {
     static __thread cuda_handle last;
     static __thread uint32_t last_ended;
     uint32_t ended = __atomic_load_n(&contexts_ended, __ATOMIC_ACQUIRE);
-    if (likely(context == last && ended == last_ended) || !context || !stow_cuda_is_on()) return;
+    if (likely(context == last && ended == last_ended) || !context) return;
     stow_cuda_context(context);
     last = context;
     last_ended = ended;
@@ -121,7 +95,6 @@ static bool wants(uint64_t bytes, struct stow_cuda_request *out) {
     note_context(place.context);
     uint32_t model = tags_used ? tags_present()->model : 0;
     if (!model || bytes < threshold || cuda_captures_any() || !is_possible()) return false;
-    learn_primary(place.context);
     *out = (struct stow_cuda_request){
         .bytes = bytes, .device = place.device, .owner = owners_final(model), .context = place.context};
     return place.context != NULL;
@@ -336,16 +309,14 @@ void *vram_serve_instead(enum cuda_entry_id entry, void *real) {
 
 /* --- ends --- */
 
-void vram_serve_context_ended(cuda_handle context) {
-    if (!stow_cuda_is_on()) return;
-    __atomic_fetch_add(&contexts_ended, 1, __ATOMIC_RELEASE);
-    __atomic_store_n(&no_primary, NULL, __ATOMIC_RELAXED); /* the next may have its address */
-    stow_cuda_context_ended(context);
+void vram_serve_context_made(cuda_handle context) {
+    if (vram_serves && context) stow_cuda_context(context);
 }
 
-void vram_serve_device_ended(uint32_t device) {
-    cuda_handle context = __atomic_load_n(&primary, __ATOMIC_RELAXED);
-    if (!device && context) vram_serve_context_ended(context);
+void vram_serve_context_ended(cuda_handle context, bool goes_on) {
+    if (!vram_serves) return;
+    __atomic_fetch_add(&contexts_ended, 1, __ATOMIC_RELEASE);
+    stow_cuda_context_ended(context, goes_on);
 }
 
 /* --- moving --- */
@@ -399,6 +370,7 @@ int64_t vram_serve_out(uint32_t owner, bool idle, const bool *cancelled) {
     int error = 0;
     if (!stow_cuda_is_on() || !stow_cuda_sums(owner, UINT32_MAX).live) return 0;
     if (!idle) return moved(owner, "out", STOW_CUDA_NOT_IDLE, 0, 0);
+    vram_serve_context_made(cuda_device_ask_primary(0)); /* the runtime makes it where nobody sees it */
     uint64_t bytes = stow_cuda_out(&options, &refusal, &error);
     return moved(owner, "out", refusal, error, bytes);
 }

@@ -17,9 +17,10 @@ extern bool vram_serves;
 /* What a hook calls in place of `real`, at once and on this thread; mostly `real` itself. */
 void *vram_serve_instead(enum cuda_entry_id entry, void *real);
 
-/* What was served in a context, or on a device, is gone with it. */
-void vram_serve_context_ended(cuda_handle context);
-void vram_serve_device_ended(uint32_t device);
+/* Work may run in a context, whoever allocates in it; what was served in one that has ended is gone with it. One that
+ * was reset goes on, with what was served in place of a pool. */
+void vram_serve_context_made(cuda_handle context);
+void vram_serve_context_ended(cuda_handle context, bool goes_on);
 
 /* Moves what an owner has: bytes, or -errno when nothing moved and something should have; 0 when there is nothing. What
  * stays is said in the trace. */

@@ -21,6 +21,7 @@ D(cuCtxSetCurrent, CUcontext)
 D(cuMemAlloc_v2, CUdeviceptr *, size_t)
 D(cuMemFree_v2, CUdeviceptr)
 D(cuMemAllocAsync, CUdeviceptr *, size_t, CUstream)
+D(cuMemAllocManaged, CUdeviceptr *, size_t, unsigned)
 D(cuGetProcAddress_v2, const char *, void **, int, uint64_t, int *)
 D(cuMemFreeAsync, CUdeviceptr, CUstream)
 D(cuMemAllocFromPoolAsync, CUdeviceptr *, size_t, CUmemoryPool, CUstream)
@@ -305,6 +306,34 @@ static void contexts(void) {
     EXPECT("cuda.devices[device=2].live_bytes", 7 * MIB);
 }
 
+/* A reset ends the primary context: not one that the program made, no pool, no physical memory. */
+static void reset_of_one(void) {
+    CUcontext own;
+    CUdeviceptr at, plain, pooled, managed;
+    void *pinned;
+    first_context();
+    OK(cuMemAlloc_v2(&at, 1 * MIB));
+    OK(cuMemAllocAsync(&at, 128 * MIB, NULL));
+    OK(cuMemHostAlloc(&pinned, 2 * MIB, 0));
+    OK(cuCtxCreate_v2(&own, 0, 0));
+    OK(cuMemAlloc_v2(&plain, 4 * MIB));
+    OK(cuMemAllocManaged(&managed, 8 * MIB, 1));
+    OK(cuMemAllocAsync(&pooled, 16 * MIB, NULL));
+    CUmemGenericAllocationHandle handle = create(32 * MIB);
+    OK(cuDevicePrimaryCtxReset_v2(0));
+    OK(cuMemFree_v2(plain));
+    OK(cuMemFreeAsync(pooled, NULL));
+    OK(cuMemRelease(handle));
+    OK(cuMemAlloc_v2(&at, 64 * MIB));
+    LIVE("device", 64 * MIB);
+    LIVE("managed", 8 * MIB);
+    LIVE("pinned", 0);
+    LIVE("pool", 128 * MIB);
+    LIVE("vmm", 0);
+    EXPECT("cuda.foreign_frees", 0);
+    EXPECT("cuda.missed_frees", 0);
+}
+
 /* Pools of other devices. */
 static void pools(void) {
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 1}};
@@ -407,7 +436,7 @@ int main(int count, char **arguments) {
                  {"arrays", arrays}, {"graphs", graphs},     {"contexts", contexts},
                  {"pools", pools},   {"refused", refused},   {"forks", forks},
                  {"owners", owners}, {"captures", captures}, {"figures", figures},
-                 {"resets", resets}, {"unknown", unknown}}};
+                 {"resets", resets}, {"unknown", unknown},   {"reset_of_one", reset_of_one}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (count < 2)
             puts(cases[i].name);

@@ -388,14 +388,17 @@ static void asked(void) {
     look();
 }
 
-/* Out when the device is reset: gone with it. */
+/* Out when the device is reset: what is the context's is gone with it, what is in place of a pool is not. */
 static void reset(void) {
+    size_t available, total;
     load();
     MUST(!memstow_owner_idle_(model, 1));
     MUST(memstow_stow_(model) == 14 * (int64_t)MIB);
     MUST(!cudaDeviceReset());
-    MUST(usage().used == usage().contexts && !usage().reserved_va);
-    MUST(memstow_restore_(model) == 0 && !stowed_bytes());
+    MUST(usage().used == usage().contexts && stowed_bytes() == 6 * MIB);
+    MUST(!cudaMemGetInfo(&available, &total)); /* the runtime has a context again */
+    MUST(memstow_restore_(model) == 6 * (int64_t)MIB && holds(pooled, 6 * MIB, 2));
+    MUST(!cudaFreeAsync(pooled, NULL) && !cudaDeviceSynchronize());
     load();
     look();
 }
@@ -480,6 +483,46 @@ static void context_again(void) {
     uint64_t waits = sim_count("cuCtxSynchronize");
     MUST(memstow_stow_(model) == 14 * (int64_t)MIB);
     MUST(sim_count("cuCtxSynchronize") == waits + 2);
+}
+
+/* A context that never allocates anything: what runs in it is waited for, too. */
+static void other_context(void) {
+    CUcontext first, idle;
+    CUstream stream;
+    MUST(!cudaMalloc(&outside, MIB) && !cuCtxGetCurrent(&first));
+    MUST(!cuCtxCreate_v2(&idle, 0, 0) && !cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    MUST(!cuCtxSetCurrent(first));
+    load();
+    MUST(!cuCtxSetCurrent(idle));
+    sim_set_latency_us(100000);
+    MUST(!cuMemsetD32Async((CUdeviceptr)plain, 0, 2 * MIB, stream));
+    MUST(!cuCtxSetCurrent(first));
+    MUST(!memstow_owner_idle_(model, 1));
+    uint64_t waits = sim_count("cuCtxSynchronize");
+    MUST(memstow_stow_(model) == 14 * (int64_t)MIB);
+    MUST(sim_count("cuCtxSynchronize") == waits + 2);
+    sim_set_latency_us(0);
+    MUST(memstow_restore_(model) == 14 * (int64_t)MIB);
+    MUST(!usage().faults && !cudaDeviceSynchronize());
+    char back[8];
+    MUST(!cudaMemcpy(back, plain, 8, 2) && !back[0] && !back[7]);
+}
+
+/* A reset ends the primary context, and what a model had in it; what it had in another stays, and can be put away. */
+static void reset_beside_another(void) {
+    CUcontext first, second;
+    void *at;
+    MUST(!cudaMalloc(&at, MIB) && !cuCtxGetCurrent(&first));
+    MUST(!cuCtxCreate_v2(&second, 0, 0));
+    load();
+    MUST(!cuCtxSetCurrent(first) && !memstow_scope_enter_(model) && !cudaMalloc(&at, 4 * MIB));
+    MUST(!memstow_scope_leave_(model) && !memstow_owner_idle_(model, 1));
+    MUST(memstow_stow_(model) == 18 * (int64_t)MIB);
+    MUST(!cudaDeviceReset());
+    MUST(stowed_bytes() == 14 * MIB); /* 4 were the primary context's */
+    MUST(!cuCtxSetCurrent(second) && memstow_restore_(model) == 14 * (int64_t)MIB);
+    look();
+    MUST(!cudaFree(plain) && !cudaFree(pooled) && !cudaFree(small) && !cudaFree(outside));
 }
 
 /* Without being asked for, nothing is served and nothing moves. */
@@ -645,6 +688,8 @@ int main(int argc, char **argv) {
                  {"pointers", pointers},
                  {"pool_figures", pool_figures},
                  {"context_again", context_again},
+                 {"other_context", other_context},
+                 {"reset_beside_another", reset_beside_another},
                  {"off", off}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (argc < 2) puts(cases[i].name);

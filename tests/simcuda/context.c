@@ -23,12 +23,6 @@ struct sim_context *context_current(void) {
     return context_current_slot && context_current_slot->alive ? context_current_slot : NULL;
 }
 
-struct sim_context *context_any(struct device *device) {
-    for (struct sim_context *at = context_list; at; at = at->next)
-        if (at->alive && at->device == device) return at;
-    return NULL;
-}
-
 void context_break(struct sim_context *self, CUresult error) {
     if (!self->sticky) self->sticky = error;
 }
@@ -50,7 +44,8 @@ static CUresult wake(struct sim_context *self) {
     return CUDA_SUCCESS;
 }
 
-/* Work that was begun is finished first, as far as it can be. */
+/* Work that was begun is finished first, as far as it can be. Pools, and physical memory, are no context's: cuda.h says
+ * so of cuCtxDestroy, cuda_runtime_api.h of cudaDeviceReset. */
 static void die(struct sim_context *self) {
     call_context_ends(self);
     if (!self->sticky) engine_drain_context(self);
@@ -63,7 +58,6 @@ static void die(struct sim_context *self) {
     device_give(self->device, self->reserved);
     self->alive = false;
     self->id = next_id++; /* a primary context that is used again is another one */
-    if (!context_any(self->device)) pool_forget_device(self->device);
 }
 
 /* ---- primary contexts */

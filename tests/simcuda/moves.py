@@ -10,7 +10,7 @@ import _moving
 
 program = BUILD / "moves"
 names = support.run(program, env=environment()).stdout.split()
-assert len(names) == 27, names
+assert len(names) == 29, names
 folder = _moving.real_disk()
 for name in names:
     if name == "asked":
@@ -55,6 +55,10 @@ for name, because in (("out_and_back", "the owner is not declared idle"), ("no_v
                       ("read_by_the_device", "a device can use it where it is (HMM, ATS), and is busy, or the owner is not idle")):
     lines = support.memstow("decisions", f"{name}.mst", "--json").stdout
     assert f'"{because}"' in lines, f"{name}: {lines}"
+
+# What is freed after a reset of another context was known.
+cuda = support.report("reset_beside_another.mst")["cuda"]
+assert not cuda["foreign_frees"] and not cuda["kinds"]["device"]["live_blocks"] and not cuda["kinds"]["pool"]["live_blocks"], cuda
 
 # What is out is in the ledger, and not in use by the driver: the rest is the context's 8 MiB, and 1 MiB that `small` is rounded up by.
 report = support.report("stays_out.mst")

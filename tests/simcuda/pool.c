@@ -120,15 +120,6 @@ bool pool_make_room(struct device *device) {
     return any;
 }
 
-void pool_forget_device(struct device *device) {
-    struct block *block;
-    for (CUdeviceptr at = 0; (block = space_next(at));) {
-        at = block->at + block->size;
-        if (block->kind == KIND_POOL && block->device == device) pool_free_now(block);
-    }
-    pool_make_room(device);
-}
-
 /* ---- blocks */
 
 static struct block *block_new(struct sim_chunk *chunk, uint64_t offset, size_t size, size_t asked) {

@@ -202,7 +202,6 @@ struct sim_context {
 extern __thread struct sim_context *context_current_slot;
 struct sim_context *context_current(void); /* NULL: none, or it is destroyed */
 bool context_valid(const struct sim_context *self);
-struct sim_context *context_any(struct device *device);
 void context_break(struct sim_context *self, CUresult error);
 extern struct sim_context *context_list;
 
@@ -359,7 +358,6 @@ void pool_executed(struct op *op);
 void pool_synchronised(void); /* somebody has waited: unused memory above the thresholds goes back */
 void pool_free_now(struct block *block);
 bool pool_make_room(struct device *device);
-void pool_forget_device(struct device *device);
 
 /* ---- memory.c */
 CUresult memory_free(struct block *block);
