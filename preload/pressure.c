@@ -48,6 +48,12 @@ static bool take_bytes(const char **text, uint64_t *bytes) {
     return true;
 }
 
+bool pressure_bytes(const char *text, uint64_t *bytes) {
+    bool good = take_bytes(&text, bytes) && !*text;
+    if (!good) *bytes = 0;
+    return good;
+}
+
 static bool take_wish(const char **text, struct pressure_wishes *wishes) {
     uint32_t percent;
     const char *start = *text;

@@ -25,6 +25,9 @@ bool pressure_parse(const char *text, struct pressure_wishes *wishes);
 /* Seconds, above 0. */
 bool pressure_parse_idle(const char *text, struct pressure_wishes *wishes);
 
+/* "64M": bytes, above 0. False, and 0, when it is anything else. */
+bool pressure_bytes(const char *text, uint64_t *bytes);
+
 /* Takes over what the environment says; "" is not set, and so is what cannot be read: which of the two could not. */
 enum { PRESSURE_UNREADABLE = 1, PRESSURE_IDLE_UNREADABLE = 2 };
 uint32_t pressure_wish(const char *pressure, const char *idle);

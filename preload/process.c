@@ -32,6 +32,7 @@
 #include "tags.h"
 #include "trace.h"
 #include "trigger.h"
+#include "vram_serve.h"
 
 #define EXEC_VARIABLE "MEMSTOW_EXEC"
 
@@ -316,6 +317,7 @@ static void note_unreadable(void) {
         ledger_fact(SNAP_FACT_NOTE, "MEMSTOW_PRESSURE is no amount, N% or psi:N%: it counts as not set");
     if (wish.unread_pressure & PRESSURE_IDLE_UNREADABLE)
         ledger_fact(SNAP_FACT_NOTE, "MEMSTOW_IDLE is no number of seconds above 0: it counts as not set");
+    if (vram_serve_unreadable()) ledger_fact(SNAP_FACT_NOTE, vram_serve_unreadable());
 }
 
 static enum process_stage begin(void) {

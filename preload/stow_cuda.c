@@ -228,6 +228,7 @@ void stow_cuda_refuse(uint64_t address) {
 static void add_to(struct stow_cuda_sums *sums, const struct vram_block *block) {
     if (block->state == VRAM_LIVE) sums->live += block->size;
     if (block->state == VRAM_STOWED) sums->stowed += block->size, sums->stowed_asked += block->asked;
+    if (block->state <= VRAM_STOWED) sums->asked += block->asked;
     if (block->in_stream && block->state <= VRAM_STOWED) {
         sums->in_streams += block->asked;
         sums->streams_taken += block->size;
@@ -303,6 +304,12 @@ const char *stow_cuda_refusal_text(uint32_t refusal) {
         [STOW_CUDA_NO_ROOM] = "no host memory to move it to",
         [STOW_CUDA_NO_VRAM] = "no device memory to bring it back to",
         [STOW_CUDA_CHANGED] = "it was written to while it was copied",
+        [STOW_CUDA_AIMDO] = "comfy-aimdo is loaded, which manages device memory itself",
+        [STOW_CUDA_DEVICES] = "there are several devices",
+        [STOW_CUDA_OLD] = "the driver lacks a function that it takes",
+        [STOW_CUDA_OFF] = "MEMSTOW_CUDA_MOVES is not set",
+        [STOW_CUDA_SMALL] = "below MEMSTOW_CUDA_MOVES, of an explicit pool, or part of another owner's block",
+        [STOW_CUDA_KIND] = "managed, arrays, graphs, or mapped by the program",
     };
     return refusal < STOW_CUDA_REFUSALS ? texts[refusal] : "unknown";
 }

@@ -50,7 +50,7 @@ void stow_cuda_refuse(uint64_t address);
 /* Of an owner (0: of all), or of a device (UINT32_MAX: of all). */
 struct stow_cuda_sums {
     uint64_t live, stowed;                        /* bytes, of whole granules */
-    uint64_t stowed_asked;                        /* the same as asked for */
+    uint64_t asked, stowed_asked;                 /* as asked for: of both, of what is stowed */
     uint64_t in_streams;                          /* asked for in place of a pool, live or out */
     uint64_t streams_taken;                       /* the same, of whole granules */
     uint64_t in_streams_most, streams_taken_most; /* of all devices and owners, since they were forgotten */
@@ -86,6 +86,12 @@ enum stow_cuda_refusal {
     STOW_CUDA_NO_ROOM, /* no memory of the host's for it, or no more than is allowed */
     STOW_CUDA_NO_VRAM, /* no memory of the device's to bring it back to */
     STOW_CUDA_CHANGED, /* what was copied is not what is there */
+    STOW_CUDA_AIMDO,   /* comfy-aimdo is loaded, which manages addresses itself */
+    STOW_CUDA_DEVICES, /* there are several devices */
+    STOW_CUDA_OLD,     /* the driver lacks a function that it takes */
+    STOW_CUDA_OFF,     /* nobody asked for it */
+    STOW_CUDA_SMALL,   /* below what was asked for, or of an explicit pool */
+    STOW_CUDA_KIND,    /* memory that is never served */
     STOW_CUDA_REFUSALS
 };
 const char *stow_cuda_refusal_text(uint32_t refusal);

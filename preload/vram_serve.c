@@ -2,8 +2,11 @@
 #include "vram_serve.h"
 
 #include <errno.h>
+#include <link.h>
+#include <string.h>
 
 #include "cuda_captures.h"
+#include "cuda_counts.h"
 #include "cuda_device.h"
 #include "cuda_route.h"
 #include "cuda_scope.h"
@@ -11,6 +14,7 @@
 #include "lock.h"
 #include "os.h"
 #include "owners.h"
+#include "pressure.h"
 #include "site.h"
 #include "stow_cuda.h"
 #include "tags.h"
@@ -23,51 +27,75 @@ bool vram_serves;
 static uint64_t threshold, host_most;
 static bool verifies;
 
-static uint64_t size_of(const char *text) {
-    uint64_t n = 0;
-    for (; *text >= '0' && *text <= '9'; text++) n = n * 10 + (uint64_t)(*text - '0');
-    return *text == 'K' ? n << 10 : *text == 'M' ? n << 20 : *text == 'G' ? n << 30 : n;
+static const char *unreadable;
+
+static uint64_t size_of(const char *name, const char *complaint) {
+    uint64_t bytes;
+    const char *text = os_variable(name);
+    if (!pressure_bytes(text, &bytes) && *text) unreadable = complaint;
+    return bytes;
 }
 
 /* Nothing below the granule: it would take the whole of one. */
 __attribute__((constructor)) static void read_wish(void) {
-    threshold = size_of(os_variable("MEMSTOW_CUDA_MOVES"));
-    host_most = size_of(os_variable("MEMSTOW_CUDA_HOST"));
-    verifies = os_variable("MEMSTOW_CUDA_VERIFY")[0] == '1';
+    unreadable = NULL;
+    host_most = size_of("MEMSTOW_CUDA_HOST", "MEMSTOW_CUDA_HOST is no amount (8G): it counts as not set");
+    threshold = size_of("MEMSTOW_CUDA_MOVES", "MEMSTOW_CUDA_MOVES is no amount (64M): it counts as not set");
+    verifies = !strcmp(os_variable("MEMSTOW_CUDA_VERIFY"), "1");
     vram_serves = threshold != 0;
     if (threshold < VRAM_GRANULE) threshold = VRAM_GRANULE;
 }
 
+const char *vram_serve_unreadable(void) {
+    read_wish(); /* a process may begin before its constructors do */
+    return unreadable;
+}
+
 /* --- the driver that is there --- */
 
-static uint32_t looked; /* 1 + the generation of the code that was looked at */
-static bool possible;
+static uint64_t looked;               /* the code that was looked at */
+static enum stow_cuda_refusal cannot; /* why nothing is served, when that was looked at */
 static struct lock looking;
 static uint32_t contexts_ended;
 static int (*device_count)(int *), (*device_pool)(cuda_handle *, int), (*default_pool)(cuda_handle *, int);
 
 static void *found(const char *name) { return cuda_scope_any(name, NULL); }
 
-/* One device, whose peers need not be mirrored; and no other manager of addresses that patches the driver. */
-static bool look(void) {
+/* One device, whose peers need not be mirrored; and no other manager of addresses. */
+static enum stow_cuda_refusal look(void) {
     int devices = 0;
     device_count = (int (*)(int *))found("cuDeviceGetCount");
     device_pool = (int (*)(cuda_handle *, int))found("cuDeviceGetMemPool");
     default_pool = (int (*)(cuda_handle *, int))found("cuDeviceGetDefaultMemPool");
-    if (!device_count || !device_pool || !default_pool || cuda_route_has_exempt()) return false;
-    return !device_count(&devices) && devices == 1 && (stow_cuda_is_on() || stow_cuda_begin(found));
+    if (cuda_route_has_exempt()) return STOW_CUDA_AIMDO;
+    if (!device_count || !device_pool || !default_pool || device_count(&devices)) return STOW_CUDA_OLD;
+    if (devices != 1) return STOW_CUDA_DEVICES;
+    return stow_cuda_is_on() || stow_cuda_begin(found) ? STOW_CUDA_DONE : STOW_CUDA_OLD;
+}
+
+static int take_loads(struct dl_phdr_info *object, size_t size, void *loads) {
+    (void)size;
+    *(uint64_t *)loads = object->dlpi_adds;
+    return 1;
+}
+
+/* Another number whenever something was loaded or unloaded: both are counted, and only grow. */
+static uint64_t code_that_is_there(void) {
+    uint64_t loads = 0;
+    dl_iterate_phdr(take_loads, &loads);
+    return 1 + loads + __atomic_load_n(&site_code_generation, __ATOMIC_ACQUIRE);
 }
 
 /* While another thread looks, the driver serves. */
 static bool is_possible(void) {
-    uint32_t now = __atomic_load_n(&site_code_generation, __ATOMIC_ACQUIRE) + 1;
-    if (likely(__atomic_load_n(&looked, __ATOMIC_ACQUIRE) == now)) return __atomic_load_n(&possible, __ATOMIC_RELAXED);
+    uint64_t now = code_that_is_there();
+    if (likely(__atomic_load_n(&looked, __ATOMIC_ACQUIRE) == now)) return !__atomic_load_n(&cannot, __ATOMIC_RELAXED);
     if (!lock_try(&looking)) return false;
-    bool is = look();
-    __atomic_store_n(&possible, is, __ATOMIC_RELAXED);
+    enum stow_cuda_refusal why = look();
+    __atomic_store_n(&cannot, why, __ATOMIC_RELAXED);
     __atomic_store_n(&looked, now, __ATOMIC_RELEASE);
     lock_let_go(&looking);
-    return is;
+    return !why;
 }
 
 void vram_serve_abandon(void) {
@@ -348,6 +376,8 @@ static int64_t error_of(enum stow_cuda_refusal refusal) {
     case STOW_CUDA_KNOWN:
     case STOW_CUDA_MIXED:
         return -EPERM;
+    case STOW_CUDA_AIMDO:
+        return -ENOTSUP;
     case STOW_CUDA_NO_ROOM:
     case STOW_CUDA_NO_VRAM:
         return -ENOMEM;
@@ -362,14 +392,46 @@ static int64_t moved(uint32_t owner, const char *kind, enum stow_cuda_refusal re
     return bytes ? (int64_t)bytes : error_of(refusal);
 }
 
+/* What an owner has in devices, by whether memory of that kind can be served at all. */
+struct in_devices {
+    uint32_t owner;
+    uint64_t plain, other;
+};
+
+static void add_to(const struct snap_cuda_site *site, void *context) {
+    struct in_devices *has = context;
+    bool is_plain = site->kind == SNAP_CUDA_DEVICE_MEMORY || site->kind == SNAP_CUDA_POOL_MEMORY;
+    if (!snap_cuda_on_device(site->kind) || owners_final(tags_at(site->tag).model) != has->owner) return;
+    *(is_plain ? &has->plain : &has->other) += site->counter.alloc_bytes - site->counter.free_bytes;
+}
+
+/* Why the driver served what could have been. */
+static enum stow_cuda_refusal why_not_served(void) {
+    if (!vram_serves) return STOW_CUDA_OFF;
+    is_possible();
+    enum stow_cuda_refusal why = __atomic_load_n(&cannot, __ATOMIC_RELAXED);
+    return why ? why : STOW_CUDA_SMALL;
+}
+
+/* Memory of the driver's stays where it is. */
+static void note_not_served(uint32_t owner) {
+    struct in_devices has = {.owner = owner};
+    uint64_t served = stow_cuda_is_on() ? stow_cuda_sums(owner, UINT32_MAX).asked : 0;
+    cuda_counts_visit(add_to, &has);
+    if (has.plain > served) note_refusal(owner, "out", why_not_served(), 0, has.plain - served);
+    if (has.other) note_refusal(owner, "out", STOW_CUDA_KIND, 0, has.other);
+}
+
 /* Kernels of the owner's that begin while it moves would find nothing: only who says that none will is moved. */
 int64_t vram_serve_out(uint32_t owner, bool idle, const bool *cancelled) {
     struct stow_cuda_options options = {
         .owner = owner, .milliseconds = WAIT_MS, .verify = verifies, .most = host_most, .cancelled = cancelled};
     enum stow_cuda_refusal refusal;
     int error = 0;
+    note_not_served(owner);
     if (!stow_cuda_is_on() || !stow_cuda_sums(owner, UINT32_MAX).live) return 0;
     if (!idle) return moved(owner, "out", STOW_CUDA_NOT_IDLE, 0, 0);
+    if (cuda_route_has_exempt()) return moved(owner, "out", STOW_CUDA_AIMDO, 0, 0);
     vram_serve_context_made(cuda_device_ask_primary(0)); /* the runtime makes it where nobody sees it */
     uint64_t bytes = stow_cuda_out(&options, &refusal, &error);
     return moved(owner, "out", refusal, error, bytes);

@@ -14,6 +14,9 @@
 /* MEMSTOW_CUDA_MOVES is set. */
 extern bool vram_serves;
 
+/* What of its settings could not be read, as a sentence; NULL: nothing. */
+const char *vram_serve_unreadable(void);
+
 /* What a hook calls in place of `real`, at once and on this thread; mostly `real` itself. */
 void *vram_serve_instead(enum cuda_entry_id entry, void *real);
 

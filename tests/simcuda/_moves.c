@@ -525,6 +525,21 @@ static void reset_beside_another(void) {
     MUST(!cudaFree(plain) && !cudaFree(pooled) && !cudaFree(small) && !cudaFree(outside));
 }
 
+/* Memory that is not served: too little, of an explicit pool, and managed. It stays, and the trace says why. */
+static void not_served(void) {
+    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 0}};
+    CUmemoryPool pool;
+    CUdeviceptr at;
+    load();
+    MUST(!cuMemPoolCreate(&pool, &properties) && !memstow_scope_enter_(model));
+    MUST(!cuMemAllocFromPoolAsync(&at, 4 * MIB, pool, NULL) && !cuMemAllocManaged(&at, 3 * MIB, 1));
+    MUST(!memstow_scope_leave_(model) && !memstow_owner_idle_(model, 1));
+    int64_t moved = memstow_stow_(model);
+    MUST((moved == 14 * (int64_t)MIB || moved == 0) && stowed_bytes() == (uint64_t)moved);
+    MUST(memstow_restore_(model) == moved);
+    look();
+}
+
 /* Without being asked for, nothing is served and nothing moves. */
 static void off(void) {
     load();
@@ -690,6 +705,7 @@ int main(int argc, char **argv) {
                  {"context_again", context_again},
                  {"other_context", other_context},
                  {"reset_beside_another", reset_beside_another},
+                 {"not_served", not_served},
                  {"off", off}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (argc < 2) puts(cases[i].name);

@@ -10,7 +10,7 @@ import _moving
 
 program = BUILD / "moves"
 names = support.run(program, env=environment()).stdout.split()
-assert len(names) == 29, names
+assert len(names) == 30, names
 folder = _moving.real_disk()
 for name in names:
     if name == "asked":
@@ -25,6 +25,13 @@ for name in names:
     done = support.track(program, name, env=environment(SIMCUDA_CAPACITY="128M", **wish), file=f"{name}.mst", status=None)
     assert done.returncode == 0 and done.stdout == "ok\n", f"{name}: {done.returncode}\n{done.stdout}{done.stderr}"
 
+
+def refusals(file):
+    """What the trace says that stayed: {reason: bytes}."""
+    lines = json.loads(support.memstow("decisions", file, "--json").stdout)["lines"]
+    return {line["because"]: line["bytes"] for line in lines if line["kind"] == "REFUSED"}
+
+
 # From outside.
 process = support.start(support.MEMSTOW, "run", "--quiet", "-o", "asked.mst", "--", program, "asked", stdout=subprocess.PIPE, text=True,
                         env=environment(MEMSTOW_CUDA_MOVES="2M"))
@@ -35,6 +42,21 @@ unet = json.loads(support.memstow("owners", pid, "--json").stdout)["owners"][0]
 assert unet["device_stowed_bytes"] == 14 << 20 and unet["cuda_bytes"] == 15 << 20, unet
 assert "14.0 MiB" in support.memstow("restore", pid, "unet").stdout
 assert process.stdout.read() == "ok\n" and process.wait(60) == 0
+
+# Each reason why memory is not served, with as much as stayed for it.
+below = "below MEMSTOW_CUDA_MOVES, of an explicit pool, or part of another owner's block"
+kind = "managed, arrays, graphs, or mapped by the program"
+assert refusals("not_served.mst") == {below: 5 << 20, kind: 3 << 20}, refusals("not_served.mst")
+for because, wish in (("MEMSTOW_CUDA_MOVES is not set", {}),
+                      ("there are several devices", {"MEMSTOW_CUDA_MOVES": "2M", "SIMCUDA_DEVICES": "2"})):
+    done = support.track(program, "not_served", env=environment(**wish), file="why.mst")
+    assert refusals("why.mst") == {because: 19 << 20, kind: 3 << 20}, (because, refusals("why.mst"))
+
+# Settings that cannot be read count as not set, and the report says so.
+for key, word in (("MEMSTOW_CUDA_MOVES", "2m"), ("MEMSTOW_CUDA_MOVES", "64MB"), ("MEMSTOW_CUDA_MOVES", "yes"), ("MEMSTOW_CUDA_HOST", "lots")):
+    support.track(program, "off", env=environment(**{key: word}), file="word.mst")
+    notes = support.report("word.mst")["process"]["notes"]
+    assert any(note.startswith(f"{key} is no amount") for note in notes), (key, word, notes)
 
 # A model with nothing on the host is decided about, and what it left is in the trace.
 lines = json.loads(support.memstow("decisions", "by_policy.mst", "--check", "--json").stdout)["lines"]
