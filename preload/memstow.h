@@ -58,8 +58,9 @@ enum memstow_policy { MEMSTOW_NO_POLICY = 0, MEMSTOW_KEEP = 1, MEMSTOW_STOW = 2,
  * owners of lower priority go first; 0 at first. */
 int32_t memstow_owner_policy(uint32_t owner, uint32_t policy, int32_t priority);
 
-/* 1: nobody reads or writes what the owner has until this is called with 0. Where the kernel cannot move pages
- * atomically only idle owners are stowed. */
+/* 1: nobody reads or writes what the owner has until this is called with 0, on the host or on a device. Where the
+ * kernel cannot move pages atomically only idle owners are stowed; what is in a device's memory moves of idle owners
+ * only, because a device cannot bring back what is used. */
 int32_t memstow_owner_idle(uint32_t owner, uint32_t idle);
 
 struct memstow_figures {
@@ -131,11 +132,15 @@ int32_t memstow_run_end(uint32_t run, uint32_t outcome);
 /* --- moving memory out and back --- */
 
 /* Moves what the owner has, as far as it can be moved, out to files in the stow directory; addresses stay, and whoever
- * uses it brings it back page by page. Returns the bytes that left; what could not be moved, and why, is in the trace.
+ * uses it brings it back page by page. Since 1.3 also what it has in devices, of idle owners and where
+ * MEMSTOW_CUDA_MOVES is set: that goes to memory of the process, and comes back by memstow_restore alone.
+ * Returns the bytes that left; what could not be moved, and why, is in the trace.
  * -EBUSY: it is moving; -ENOTSUP: the kernel cannot move it atomically, and the owner is not idle, or there is no stow
  * directory, or it is in memory or on a network, or any other reason of docs/moving.md; -ENOSPC, -EIO: of the disk;
- * -ECANCELED: it is made for a request of memstow_request_next, and who asked has taken that back. Nothing is lost in
- * any case. */
+ * -ECANCELED: it is made for a request of memstow_request_next, and who asked has taken that back.
+ * Of devices: -EBUSY, also: the owner is not idle, a stream is being captured, a kernel does not end, it was written to
+ * meanwhile; -EPERM: somebody else has a hold of it, or owns parts of it; -ENOMEM: no memory of the host's for it.
+ * Nothing is lost in any case. */
 int64_t memstow_stow(uint32_t owner);
 /* Brings all of it back into memory that is backed by no file. Returns the bytes; -EIO: it cannot be read, and stays
  * stowed; -ECANCELED, as above; -ENOMEM, -EBUSY: what was in a device's memory is still out, and must not be used. */
