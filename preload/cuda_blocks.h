@@ -18,7 +18,7 @@ enum cuda_space {
     CUDA_PHYSICAL, /* by a number of ours: a handle may be another's while the memory is still mapped */
     CUDA_HANDLE,   /* of physical memory: `pool` is its number, `users` how often it must be released */
     CUDA_MAPPING,  /* of physical memory, the same */
-    CUDA_RANGE,
+    CUDA_RANGE,    /* of addresses, and of what memstow holds for a device */
     CUDA_ARRAY,
     CUDA_POOL,
     CUDA_PART /* of a block, by its own address; `pool` is the block's */

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "cuda_blocks.h"
 #include "cuda_captures.h"
 #include "os.h"
 #include "pressure.h"
@@ -34,11 +35,17 @@ bool vram_backup_make(struct vram_block *self, uint64_t most) {
     }
     os_call(SYS_madvise, self->backup, self->size, MADV_HUGEPAGE);
     os_call(SYS_madvise, self->backup, self->size, MADV_DONTFORK);
+    cuda_blocks_add(CUDA_RANGE, &(struct snap_cuda_block){.kind = SNAP_CUDA_BACKUP,
+                                                          .device = (uint16_t)self->device,
+                                                          .address = (uintptr_t)self->backup,
+                                                          .size = self->size});
     return true;
 }
 
 void vram_backup_drop(struct vram_block *self) {
+    struct snap_cuda_block record;
     if (!self->backup) return;
+    cuda_blocks_take(CUDA_RANGE, (uintptr_t)self->backup, &record);
     os_unmap(self->backup, self->size);
     self->backup = NULL;
     __atomic_fetch_sub(&backup_bytes, self->size, __ATOMIC_RELAXED);

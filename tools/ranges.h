@@ -1,11 +1,11 @@
-/* ranges.h — address ranges that the ledger knows the use of: memstow's own memory, mappings, thread stacks.
- * In: an image. Out: who has an address, and where uses change. */
+/* ranges.h — address ranges that the ledger knows the use of: memstow's own memory, what it holds for devices,
+ * mappings, thread stacks. In: an image. Out: who has an address, and where uses change. */
 #ifndef MEMSTOW_RANGES_H
 #define MEMSTOW_RANGES_H
 
 #include "image.h"
 
-enum use { USE_UNKNOWN, USE_OWN, USE_MAPPING, USE_STACK, USE_KINDS };
+enum use { USE_UNKNOWN, USE_OWN, USE_BACKUP, USE_MAPPING, USE_STACK, USE_KINDS };
 
 struct use_range {
     uint64_t start, end;

@@ -43,6 +43,7 @@ void report_text_residency(const struct report *report) {
     for (size_t i = 0; i < resident->file_count && i < FILES_SHOWN && i < report->top; i++)
         part_of_part(resident->files[i].path, resident->files[i].bytes);
     part("stowed, and used again: files back it", resident->stowed, resident->rss);
+    part("moved out of devices", resident->of_devices, resident->rss);
     part("stacks", resident->stack, resident->rss);
     part("memstow", resident->own, resident->rss);
     if (resident->headers > resident->rss / HEADERS_SHOWN_FROM)

@@ -86,6 +86,9 @@ assert not cuda["foreign_frees"] and not cuda["kinds"]["device"]["live_blocks"] 
 report = support.report("stays_out.mst")
 device = report["cuda"]["devices"][0]
 assert device["live_bytes"] == 23 << 20 and device["driver_used_bytes"] == 18 << 20 and device["rest_bytes"] == 9 << 20, device
+residency, live = report["residency"], support.report("out_and_back.mst")["residency"]
+assert residency["device_stowed_bytes"] == 14 << 20 and live["device_stowed_bytes"] == 0, (residency, live)
+assert residency["rest_bytes"] <= live["rest_bytes"] + (1 << 20), (residency, live)
 unet = next(owner for owner in report["owners"] if owner["name"] == "unet")
 assert (unet["stowed_bytes"], unet["device_stowed_bytes"], unet["cuda_bytes"]) == (14 << 20, 14 << 20, 15 << 20), unet
 text = support.memstow("report", "stays_out.mst").stdout
