@@ -132,7 +132,7 @@ void cuda_events_made_in_pool(const struct cuda_call *call, uint64_t at, uint64_
     uint32_t here = block.device, device = cuda_device_of_stream(stream, here);
     if (!at) return;
     block.device = (uint16_t)(pool ? device_of_pool(pool, device) : device);
-    block.stream = (uintptr_t)(captured ? meant : stream);
+    block.stream = (uintptr_t)meant;
     block.pool = captured ? 0 : (uintptr_t)pool;
     add(call, CUDA_ADDRESS, &block);
     if (!captured) sample(&block, here);

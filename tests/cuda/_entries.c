@@ -21,6 +21,7 @@ D(cuCtxSetCurrent, CUcontext)
 D(cuMemAlloc_v2, CUdeviceptr *, size_t)
 D(cuMemFree_v2, CUdeviceptr)
 D(cuMemAllocAsync, CUdeviceptr *, size_t, CUstream)
+D(cuMemAllocAsync_ptsz, CUdeviceptr *, size_t, CUstream)
 D(cuMemAllocManaged, CUdeviceptr *, size_t, unsigned)
 D(cuGetProcAddress_v2, const char *, void **, int, uint64_t, int *)
 D(cuMemFreeAsync, CUdeviceptr, CUstream)
@@ -334,6 +335,39 @@ static void reset_of_one(void) {
     EXPECT("cuda.missed_frees", 0);
 }
 
+/* What each block says of itself: they are told apart by their sizes. */
+static void blocks(void) {
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 0}};
+    CUcontext first = first_context(), second;
+    CUstream stream, far;
+    CUmemoryPool pool;
+    CUdeviceptr at;
+    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cuMemPoolCreate(&pool, &props));
+    OK(cuMemAlloc_v2(&at, 1048576));
+    EXPECT("cuda.blocks[size_bytes=1048576].address", at);
+    EXPECT("cuda.blocks[size_bytes=1048576].context", (uintptr_t)first);
+    EXPECT("cuda.blocks[size_bytes=1048576].stream", 0);
+    EXPECT("cuda.blocks[size_bytes=1048576].pool", 0);
+    OK(cuMemAllocAsync(&at, 2097152, stream));
+    EXPECT("cuda.blocks[size_bytes=2097152].stream", (uintptr_t)stream);
+    EXPECT("cuda.blocks[size_bytes=2097152].context", (uintptr_t)first);
+    OK(cuMemAllocFromPoolAsync(&at, 3145728, pool, stream));
+    EXPECT("cuda.blocks[size_bytes=3145728].pool", (uintptr_t)pool);
+    OK(cuMemAllocAsync_ptsz(&at, 4194304, NULL));
+    EXPECT("cuda.blocks[size_bytes=4194304].stream", 2); /* the thread's own */
+    OK(cuDevicePrimaryCtxRetain(&second, 2));
+    OK(cuCtxSetCurrent(second));
+    OK(cuStreamCreate(&far, CU_STREAM_NON_BLOCKING));
+    OK(cuCtxSetCurrent(first));
+    OK(cuMemAllocAsync(&at, 5242880, far)); /* out of the pool of the stream's device */
+    EXPECT("cuda.blocks[size_bytes=5242880].device", 2);
+    EXPECT("cuda.blocks[size_bytes=5242880].stream", (uintptr_t)far);
+    say("expect cuda.blocks[size_bytes=5242880].age_seconds < 100");
+    say("expect cuda.blocks[size_bytes=1048576].age_seconds > 0");
+    EXPECT("cuda.devices[device=2].live_bytes", 5242880);
+}
+
 /* Pools of other devices. */
 static void pools(void) {
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 1}};
@@ -436,7 +470,8 @@ int main(int count, char **arguments) {
                  {"arrays", arrays}, {"graphs", graphs},     {"contexts", contexts},
                  {"pools", pools},   {"refused", refused},   {"forks", forks},
                  {"owners", owners}, {"captures", captures}, {"figures", figures},
-                 {"resets", resets}, {"unknown", unknown},   {"reset_of_one", reset_of_one}};
+                 {"resets", resets}, {"unknown", unknown},   {"reset_of_one", reset_of_one},
+                 {"blocks", blocks}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (count < 2)
             puts(cases[i].name);
