@@ -59,22 +59,27 @@ static void forget_context(cuda_handle context) {
     vram_end_context(context);
 }
 
-static bool ends_with(const struct vram_block *block, cuda_handle context, bool goes_on) {
-    return block->context == context && block->state != VRAM_WRECK && !(goes_on && block->in_stream);
+static bool ends_with(const struct vram_block *block, cuda_handle context, cuda_handle heir) {
+    return block->context == context && block->state != VRAM_WRECK && !(heir && block->in_stream);
 }
 
-static struct vram_block *of_context(cuda_handle context, bool goes_on) {
+static struct vram_block *of_context(cuda_handle context, cuda_handle heir) {
     struct vram_block *block = vram_table_first();
-    while (block && !ends_with(block, context, goes_on)) block = block->next;
+    while (block && !ends_with(block, context, heir)) block = block->next;
     return block;
 }
 
+static void inherit(cuda_handle context, cuda_handle heir) {
+    for (struct vram_block *block = vram_table_first(); block; block = block->next)
+        if (block->context == context && block->in_stream && heir) block->context = heir;
+}
+
 /* Memory of this kind is no context's to the driver: it is given back here. */
-void stow_cuda_context_ended(cuda_handle context, bool goes_on) {
+void stow_cuda_context_ended(cuda_handle context, cuda_handle heir) {
     struct vram_block *block;
     vram_table_lock();
     forget_context(context);
-    while ((block = of_context(context, goes_on))) {
+    while ((block = of_context(context, heir))) {
         if (block->moving) {
             vram_table_wait();
             continue;
@@ -84,6 +89,7 @@ void stow_cuda_context_ended(cuda_handle context, bool goes_on) {
         vram_end_now(&driver, block);
         vram_table_lock();
     }
+    inherit(context, heir);
     vram_table_let_go();
 }
 

@@ -69,8 +69,9 @@ void stow_cuda_assign(uint64_t at, uint32_t owner, bool mixed);
 
 /* A context that work may run in: it is waited for before anything moves. */
 void stow_cuda_context(cuda_handle context);
-/* It is gone, and what was served in it too, but where it goes on, anew: then what was in place of a pool stays. */
-void stow_cuda_context_ended(cuda_handle context, bool goes_on);
+/* It is gone, and what was served in it too. What was in place of a pool is no context's: it goes on in `heir`, which
+ * may be the same, begun anew; NULL: there is none, and it is gone as well. */
+void stow_cuda_context_ended(cuda_handle context, cuda_handle heir);
 
 enum stow_cuda_refusal {
     STOW_CUDA_DONE,

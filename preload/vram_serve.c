@@ -344,7 +344,7 @@ void vram_serve_context_made(cuda_handle context) {
 void vram_serve_context_ended(cuda_handle context, bool goes_on) {
     if (!vram_serves) return;
     __atomic_fetch_add(&contexts_ended, 1, __ATOMIC_RELEASE);
-    stow_cuda_context_ended(context, goes_on);
+    stow_cuda_context_ended(context, goes_on ? context : cuda_device_ask_primary(0));
 }
 
 /* --- moving --- */

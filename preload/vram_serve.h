@@ -20,8 +20,8 @@ const char *vram_serve_unreadable(void);
 /* What a hook calls in place of `real`, at once and on this thread; mostly `real` itself. */
 void *vram_serve_instead(enum cuda_entry_id entry, void *real);
 
-/* Work may run in a context, whoever allocates in it; what was served in one that has ended is gone with it. One that
- * was reset goes on, with what was served in place of a pool. */
+/* Work may run in a context, whoever allocates in it; what was served in one that has ended is gone with it, but for
+ * what is in place of a pool. One that was reset goes on. */
 void vram_serve_context_made(cuda_handle context);
 void vram_serve_context_ended(cuda_handle context, bool goes_on);
 

@@ -525,6 +525,19 @@ static void reset_beside_another(void) {
     MUST(!cudaFree(plain) && !cudaFree(pooled) && !cudaFree(small) && !cudaFree(outside));
 }
 
+/* With a context that is destroyed what is its own goes; what came in place of a pool does not, as cuda.h says. */
+static void destroyed(void) {
+    CUcontext first, second;
+    void *at;
+    MUST(!cudaMalloc(&at, MIB) && !cuCtxGetCurrent(&first) && !cuCtxCreate_v2(&second, 0, 0));
+    load();
+    MUST(!cuCtxDestroy_v2(second) && !cuCtxSetCurrent(first));
+    MUST(holds(pooled, 6 * MIB, 2) && !memstow_owner_idle_(model, 1));
+    MUST(memstow_stow_(model) == 6 * (int64_t)MIB && memstow_restore_(model) == 6 * (int64_t)MIB);
+    MUST(holds(pooled, 6 * MIB, 2));
+    MUST(!cudaFreeAsync(pooled, NULL) && !cudaDeviceSynchronize() && cudaFree(plain) == 1);
+}
+
 /* Memory that is not served: too little, of an explicit pool, and managed. It stays, and the trace says why. */
 static void not_served(void) {
     CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 0}};
@@ -705,6 +718,7 @@ int main(int argc, char **argv) {
                  {"context_again", context_again},
                  {"other_context", other_context},
                  {"reset_beside_another", reset_beside_another},
+                 {"destroyed", destroyed},
                  {"not_served", not_served},
                  {"off", off}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -241,7 +241,7 @@ Test(simcuda_moving, a_context_that_ends_takes_its_blocks) {
     cr_assert_eq(out(ANY, &moved), STOW_CUDA_DONE); /* its ring is in that context, too */
     OK(cuCtxDestroy_v2(other));
     OK(cuCtxSetCurrent(proof_context));
-    stow_cuda_context_ended((cuda_handle)other, false);
+    stow_cuda_context_ended((cuda_handle)other, NULL);
     cr_assert_eq(stow_cuda_sums(0, UINT32_MAX).blocks, 0);
     cr_assert_eq(proof_usage(0).used, before);
     at = served(4 * MIB, 1);
@@ -359,7 +359,7 @@ Test(simcuda_moving, freed_in_a_stream_of_another_context) {
     cr_assert(stow_cuda_free_in(later, (cuda_handle)stream, &result) && !result);
     OK(cuCtxDestroy_v2(other));
     OK(cuCtxSetCurrent(proof_context));
-    stow_cuda_context_ended((cuda_handle)other, false);
+    stow_cuda_context_ended((cuda_handle)other, NULL);
     stow_cuda_reap();
     cr_assert_eq(proof_usage(0).used, before);
     cr_assert(!stow_cuda_sums(0, UINT32_MAX).wrecks);
