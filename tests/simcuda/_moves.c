@@ -2,6 +2,8 @@
  * prints lines that moves.py looks at; what is not as it must be ends it with a message. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -538,6 +540,36 @@ static void destroyed(void) {
     MUST(!cudaFreeAsync(pooled, NULL) && !cudaDeviceSynchronize() && cudaFree(plain) == 1);
 }
 
+/* kill -9 as soon as the driver has this call: the move has begun, and takes a while. */
+static void *kill_at(void *name) {
+    uint64_t before = sim_count(name);
+    while (sim_count(name) == before) usleep(100);
+    kill(getpid(), SIGKILL);
+    return NULL;
+}
+
+static void killed_at(const char *name, int64_t (*move)(uint32_t)) {
+    pthread_t thread;
+    MUST(!pthread_create(&thread, NULL, kill_at, (void *)(uintptr_t)name));
+    sim_set_latency_us(100000);
+    move(model);
+    MUST(!"still there");
+}
+
+static void killed_on_the_way_out(void) {
+    load();
+    MUST(!memstow_owner_idle_(model, 1));
+    killed_at("cuMemcpyDtoHAsync_v2", memstow_stow_);
+}
+
+static void killed_on_the_way_back(void) {
+    load();
+    MUST(!memstow_owner_idle_(model, 1));
+    MUST(memstow_stow_(model) == 14 * (int64_t)MIB);
+    MUST(!memstow_owner_retire_(model));
+    killed_at("cuMemcpyHtoDAsync_v2", memstow_restore_);
+}
+
 /* Memory that is not served: too little, of an explicit pool, and managed. It stays, and the trace says why. */
 static void not_served(void) {
     CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 0}};
@@ -719,6 +751,8 @@ int main(int argc, char **argv) {
                  {"other_context", other_context},
                  {"reset_beside_another", reset_beside_another},
                  {"destroyed", destroyed},
+                 {"killed_on_the_way_out", killed_on_the_way_out},
+                 {"killed_on_the_way_back", killed_on_the_way_back},
                  {"not_served", not_served},
                  {"off", off}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

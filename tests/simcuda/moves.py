@@ -10,7 +10,7 @@ import _moving
 
 program = BUILD / "moves"
 names = support.run(program, env=environment()).stdout.split()
-assert len(names) == 31, names
+assert len(names) == 33, names
 folder = _moving.real_disk()
 for name in names:
     if name == "asked":
@@ -23,6 +23,9 @@ for name in names:
     if name == "no_host":
         wish["MEMSTOW_CUDA_HOST"] = "8M"
     done = support.track(program, name, env=environment(SIMCUDA_CAPACITY="128M", **wish), file=f"{name}.mst", status=None)
+    if name.startswith("killed"):
+        assert done.returncode == 137, f"{name}: {done.returncode}\n{done.stdout}{done.stderr}"
+        continue
     assert done.returncode == 0 and done.stdout == "ok\n", f"{name}: {done.returncode}\n{done.stdout}{done.stderr}"
 
 
@@ -65,8 +68,14 @@ categories = [(line["category"], line["before_bytes"], line.get("device_before_b
 assert [c[0] for c in categories] == ["blocked", "blocked", "stowed", "blocked"] and {c[2] for c in categories} == {8 << 20}, categories
 assert [line["why"] for line in lines if line["kind"] == "DECISION" and line["owner"] == unet] == ["cannot", "cannot", "policy", "retired"], lines
 
+# A process that was killed in a move had what it had.
+for name, out in (("killed_on_the_way_out", 0), ("killed_on_the_way_back", 14 << 20)):
+    owner = json.loads(support.memstow("owners", f"{name}.mst", "--json").stdout)["owners"][0]
+    assert (owner["cuda_bytes"], owner["device_stowed_bytes"]) == (15 << 20, out), (name, owner)
+    support.memstow("decisions", f"{name}.mst", "--check")
+
 # What was served is counted once, as what the program asked for; memstow's own buffers are not the program's.
-for name in ("out_and_back", "off"):
+for name in ("out_and_back", "off", "killed_on_the_way_out", "killed_on_the_way_back"):
     kinds = support.report(f"{name}.mst")["cuda"]["kinds"]
     found = {kind: (sums["live_bytes"], sums["live_blocks"]) for kind, sums in kinds.items() if sums["live_blocks"]}
     assert found == {"device": (17 << 20, 3), "pool": (6 << 20, 1)}, f"{name}: {found}"
