@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { OWNERS = 4096, LINES = 1 << 20 };
+enum { OWNERS = 4096, LINES = 1 << 21 };
 struct owner {
     uint32_t kind, policy, retired, adopted_by, idle;
     int32_t priority;
@@ -32,7 +32,7 @@ static int triggering;
 static uint32_t last_reason;
 static uint64_t last_needed;
 static char lines[LINES];
-static uint64_t written;
+static uint64_t written, line_count;
 static struct request requests[64];
 static uint32_t asked, taken;
 static _Thread_local struct memstow_scopes scopes;
@@ -245,22 +245,20 @@ int64_t memstow_trigger(uint32_t reason, const char *text) {
     return begun < 0 ? begun : memstow_trigger_end();
 }
 
+/* With the line's number in front, from 1. */
 int32_t memstow_trace(const char *json) {
-    uint64_t length = strlen(json);
-    if (length > 4000) return fail(E2BIG, "the line is too long");
+    if (strlen(json) > 4000) return fail(E2BIG, "the line is too long");
     pthread_mutex_lock(&lock);
-    if (written + length + 1 < LINES) {
-        memcpy(lines + written, json, length);
-        lines[written + length] = '\n';
-        written += length + 1;
-    }
+    if (written + 4096 < LINES)
+        written += sprintf(lines + written, "{\"n\":%llu,%s\n", (unsigned long long)++line_count, json + 1);
     pthread_mutex_unlock(&lock);
     return 0;
 }
 
 int64_t memstow_decisions(char *to, uint64_t room, uint64_t from, uint64_t *next) {
     const char *line = lines;
-    for (uint64_t skipped = 0; skipped < from && line < lines + written; skipped++) line = strchr(line, '\n') + 1;
+    for (uint64_t number = 1; number < from && line < lines + written; number++) line = strchr(line, '\n') + 1;
+    if (!from) from = 1;
     uint64_t length = 0;
     for (const char *end; line + length < lines + written; length = end + 1 - line, from++) {
         end = strchr(line + length, '\n');

@@ -33,7 +33,8 @@ def rule(p):
 
 
 def lines(kind):
-    return [line for line in memstow.decisions()[0] if line["kind"] == kind]
+    found = [line for line in memstow.decisions()[0] if line["kind"] == kind]
+    return [{key: value for key, value in line.items() if key != "n"} for line in found]
 
 
 # the order of the look-up

@@ -23,14 +23,21 @@ with comfy:
     assert decisions["lines"] and comfy.get(f"/memstow/decisions?from={decisions['next']}")["lines"] == []
     assert comfy.status_of("/memstow/trigger", b"{") == comfy.status_of("/memstow/trigger", b"[1]") == 400
     assert comfy.get("/memstow/decisions?from=x") is None
+    # more lines than one answer has: none is left out
+    comfy.run({"lines": {"class_type": "WriteLines", "inputs": {"count": 12_000}}})
+    found, following = [], decisions["next"]
+    while lines := (answer := comfy.get(f"/memstow/decisions?from={following}"))["lines"]:
+        assert len(lines) <= 10_000 and answer["next"] == lines[-1]["n"] + 1, (len(lines), answer["next"])
+        found, following = found + lines, answer["next"]
+    assert [line["line"] for line in found if line["kind"] == "PLANTED"] == list(range(12_000))
 
     # a trigger while nothing runs, and one that has to wait for the end of a run
     done = comfy.get("/memstow/trigger", {"wait": True, "reason": "by hand"})
     assert done["done"] and "kept 2" in done["text"], done
-    assert comfy.report()["about"] == "a trigger after run 1: request", comfy.report()
+    assert comfy.report()["about"] == "a trigger after run 2: request", comfy.report()
     with urllib.request.urlopen(f"http://127.0.0.1:{comfy.port}/memstow/report?format=text", timeout=30) as answer:
         text = answer.read().decode()
-    assert text.startswith("memstow: a trigger after run 1: request: kept 2") and "\n    policy: keep" in text, text
+    assert text.startswith("memstow: a trigger after run 2: request: kept 2") and "\n    policy: keep" in text, text
     assert max(map(len, text.splitlines())) <= 88, text
     slow = mixed(2, None, None)
     slow["slow"] = {"class_type": "Slow", "inputs": {"value": ["sample", 0], "seed": 1}}
@@ -39,6 +46,7 @@ with comfy:
     support.wait_for(lambda: comfy.get("/queue")["queue_running"], 30, "the run")
     asked = comfy.get("/memstow/trigger", {})
     assert asked["done"] is False and "when the run that is on has ended" in asked["text"], asked
+    assert comfy.get(f"/memstow/ticket?id={asked['ticket']}") == asked
     answers = []
     waiting = threading.Thread(target=lambda: answers.append(comfy.get("/memstow/trigger", {"wait": True})))
     waiting.start()
@@ -47,6 +55,9 @@ with comfy:
     assert comfy.status_of("/interrupt", b"{}") == 200
     waiting.join(60)
     assert answers and answers[0]["done"], answers
+    later = comfy.get(f"/memstow/ticket?id={asked['ticket']}")
+    assert later["done"] and "kept 2" in later["text"] and answers[0]["ticket"] > asked["ticket"], (asked, later, answers)
+    assert [comfy.get(f"/memstow/ticket?id={number}") for number in (0, 99, "x", -1, "")] == [None] * 5
     assert comfy.wait(prompt)["status"]["status_str"] == "error"
 
     # snapshots go where the server says, whatever a client says

@@ -45,6 +45,11 @@ def install(runs: Runs) -> None:
     def document(kind: str, **members: Any) -> Any:
         return web.json_response({"format": f"memstow-comfyui-{kind}", "version": 1, **members})
 
+    def answer(ticket: Ticket) -> Any:
+        done = ticket.done.is_set()
+        return document("trigger", ticket=ticket.number, done=done, given_bytes=ticket.result,
+                        text=ticket.words if done else WAITS)
+
     @routes.get("/memstow/owners")
     async def get_owners(_request: Any) -> Any:
         return document("owners", owners=owners(runs))
@@ -56,6 +61,8 @@ def install(runs: Runs) -> None:
         except ValueError:
             return web.Response(status=400, text="from must be a number")
         lines, following = memstow.decisions(max(start, 0))
+        if len(lines) > MOST_LINES: # the others are the next answer's
+            following = lines[MOST_LINES]["n"]
         return document("decisions", lines=lines[:MOST_LINES], next=following)
 
     @routes.get("/memstow/report")
@@ -86,5 +93,10 @@ def install(runs: Runs) -> None:
         ticket = runs.ask(Ticket(memstow.Request("trigger", 0, 0, str(body.get("reason", "HTTP"))[:200])))
         if body.get("wait"):
             await asyncio.get_running_loop().run_in_executor(None, ticket.done.wait, PATIENCE)
-        done = ticket.done.is_set()
-        return document("trigger", done=done, given_bytes=ticket.result, text=ticket.words if done else WAITS)
+        return answer(ticket)
+
+    @routes.get("/memstow/ticket")
+    async def get_ticket(request: Any) -> Any:
+        number = request.query.get("id", "")
+        ticket = runs.asked.get(int(number)) if number.isdecimal() else None
+        return answer(ticket) if ticket is not None else web.Response(status=404, text="no such ticket, or an old one")

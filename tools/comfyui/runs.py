@@ -4,6 +4,7 @@ policies are applied: decide, drop what is to be freed, finish, report."""
 import contextlib
 import functools
 import gc
+import itertools
 import queue
 import threading
 import time
@@ -20,6 +21,7 @@ from .points import Points
 from .registry import Identity, Registry, Setting, for_one_run, patchers_in
 
 PATIENCE = 60 # seconds that a client may wait for its ticket
+TICKETS = 64  # the last ones, whose result can still be asked for
 
 
 class Ticket:
@@ -28,6 +30,7 @@ class Ticket:
     def __init__(self, asked: memstow.Request, answer: Optional[Callable[[int, str], None]] = None) -> None:
         self.asked, self._answer = asked, answer
         self.done = threading.Event()
+        self.number = 0
         self.result: Optional[int] = None
         self.words = ""
 
@@ -48,6 +51,8 @@ class Runs:
         self.number = 0
         self.before: dict[int, int] = {}      # owner → live bytes at the end of the last trigger
         self.tickets: "queue.SimpleQueue[Ticket]" = queue.SimpleQueue()
+        self.numbers = itertools.count(1)
+        self.asked: dict[int, Ticket] = {}    # the last ones
         self.last: Optional[dict] = None      # the last report
         self.cleanup: Optional[str] = None
         self.at_work: Optional[threading.Thread] = None # the worker, while it is not in the queue
@@ -281,6 +286,9 @@ class Runs:
 
     def ask(self, ticket: Ticket) -> Ticket:
         """Queues a request for the worker thread, and wakes it."""
+        ticket.number = next(self.numbers)
+        self.asked[ticket.number] = ticket
+        self.asked.pop(ticket.number - TICKETS, None)
         self.tickets.put(ticket)
         waiting = self.queue() if self.queue is not None else None
         if waiting is not None:
