@@ -179,15 +179,19 @@ int32_t memstow_run_end(uint32_t run, uint32_t outcome) {
     return memstow_owner_retire(run);
 }
 
-/* So much of the owner's memory is a device's; the device has no memory for what comes back; restores so far. */
-static int device_is_full, restores;
+/* So much of the owner's memory is a device's; the device has no memory for what comes back, or the disk for what goes
+ * there; restores so far. */
+static int device_is_full, disk_is_full, restores;
 void memstow_double_on_device(uint32_t id, uint64_t bytes) { owner_of(id)->on_device = bytes; }
 void memstow_double_device_full(int full) { device_is_full = full; }
+void memstow_double_disk_full(int full) { disk_is_full = full; }
+int memstow_double_idle(uint32_t id) { return owner_of(id)->idle; }
 int memstow_double_restores(void) { return restores; }
 
 int64_t memstow_stow(uint32_t id) {
     struct owner *owner = owner_of(id);
     if (!owner) return fail(ENOENT, "no such owner");
+    if (disk_is_full) return fail(ENOSPC, "the disk is full");
     int64_t moved = owner->live - owner->stowed;
     owner->stowed = owner->live;
     owner->device_stowed = owner->on_device;
@@ -236,7 +240,7 @@ int64_t memstow_trigger_end(void) {
     triggering = 0;
     int64_t moved = 0;
     for (uint32_t i = 0; i < count; i++)
-        if (is_decided(&owners[i]) && owners[i].policy == MEMSTOW_STOW) moved += memstow_stow(i + 1);
+        if (is_decided(&owners[i]) && owners[i].policy == MEMSTOW_STOW && !disk_is_full) moved += memstow_stow(i + 1);
     return moved;
 }
 

@@ -2,7 +2,8 @@
 # needs: comfyui cc
 # timeout: 300
 """Requests from outside reach the worker thread as they were asked: a trigger because memory is short says how much is
-missing; one that was taken back, or that names nobody, harms no other. No request is served while a run is on."""
+missing; one that was taken back, or that names nobody, harms no other. No request is served while a run is on. A model is
+declared idle between two runs, and in none: not when the disk was full, nor when its policy has changed since."""
 import ctypes
 
 import _inprocess
@@ -11,6 +12,8 @@ import support
 _inprocess.under_double(__file__)
 runs = _inprocess.load()
 
+import comfy.model_patcher
+import torch
 from memstow_pack.runs import tell
 import memstow
 
@@ -36,3 +39,44 @@ assert (double.memstow_double_reason(), double.memstow_double_needed()) == (2, 0
 assert answer(double.memstow_double_ask(STOW, 999, b"")) < 0, "there is no such owner"
 tell(memstow.Request("stow", 77, 1, ""), 5, "nobody waits for this one any more")
 assert answer(double.memstow_double_ask(1, 0, b"again")) >= 0
+
+# what is declared idle
+in_run = []
+
+
+def load(self):
+    cpu = torch.device("cpu")
+    return (comfy.model_patcher.ModelPatcher(torch.nn.Linear(64, 64), cpu, cpu),)
+
+
+def is_idle():
+    return [bool(double.memstow_double_idle(identity.owner.id)) for identity in runs.registry.all()]
+
+
+def look(self, model, seed):
+    in_run.append(is_idle())
+    return ()
+
+
+_inprocess.node("Load", ("MODEL",), load)
+_inprocess.node("Look", (), look, True, model=("MODEL",), seed=("INT", {}))
+
+
+def prompt(word, seed):
+    return {"load": {"class_type": "Load", "inputs": {}},
+            "policy": {"class_type": "MemstowPolicy", "inputs": {"model": ["load", 0], "policy": word, "priority": 0}},
+            "look": {"class_type": "Look", "inputs": {"model": ["policy", 0], "seed": seed}}}
+
+
+queue.run(prompt("stow", 1), ["look"])
+assert runs.last["owners"][0]["stowed_bytes"] and is_idle() == [True], runs.last
+queue.run(prompt("keep", 2), ["look"])
+assert is_idle() == [False]
+double.memstow_double_disk_full(1)
+double.memstow_restore(runs.last["owners"][0]["owner"])
+queue.run(prompt("stow", 3), ["look"])
+assert not runs.last["owners"][0]["stowed_bytes"] and is_idle() == [True], runs.last # it was refused
+queue.run(prompt("stow", 4), ["look"])
+assert answer(double.memstow_double_ask(STOW, runs.last["owners"][0]["owner"], b"")) < 0 and is_idle() == [True]
+queue.run(prompt("keep", 5), ["look"])
+assert in_run == [[False]] * 5 and is_idle() == [False], in_run

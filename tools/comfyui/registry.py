@@ -83,12 +83,19 @@ class Identity:
         self.checkpoint: Optional[tuple] = None # (key, place in the result, weak reference) of a checkpoint that it is part of
         self.pushed: Optional[tuple] = None
         self.stowed = False
+        self.idle = False               # its owner is declared idle, until the next run begins
         self.kept = False               # the last trigger kept it, so its death is news
 
     def let_go(self) -> None:
         """Nobody asks to keep it any more: what dies of that is not lost."""
         self.kept = False
         self.held, self.outputs = None, {}
+
+    def set_idle(self, idle: bool) -> None:
+        """Whether nobody uses it until this is called with False."""
+        if idle != self.idle:
+            self.owner.set_idle(idle)
+            self.idle = idle
 
     def ids(self) -> set:
         """The ids of all that is this model: of live objects, for as long as the caller holds them."""

@@ -72,8 +72,7 @@ class Runs:
         self.button.pressed = False
         for identity in self.registry.all():
             identity.kept = identity.held is not None # others are ComfyUI's to drop from now on
-            if identity.stowed:
-                identity.owner.set_idle(False)
+            identity.set_idle(False)
         for identity in self.registry.all():
             caches.put_back(executor.caches, identity.outputs)
         self.watch.prompt, self.watch.nodes, self.watch.peak = dict(prompt or {}), [], 0
@@ -223,7 +222,7 @@ class Runs:
                 identity.owner.set_policy(policy, ruling.priority)
                 identity.pushed = pushed
             if policy == "stow":
-                identity.owner.set_idle(True) # between two runs nobody uses it
+                identity.set_idle(True) # between two runs nobody uses it
             self.registry.trace("READ", owner=identity.owner.id, patcher=id(patcher) if patcher is not None else 0,
                                 parents=parents_of(patcher), inner=identity.key, rule=ruling.rule,
                                 policy=ruling.effective, **instead)
@@ -314,7 +313,7 @@ class Runs:
         for identity in identities:
             number = identity.owner.id if identity is not None else asked.owner
             if asked.kind == "stow" and identity is not None:
-                identity.owner.set_idle(True)
+                identity.set_idle(True)
             total += call(number)
             if identity is not None:
                 self.points.note(identity, report.figures_of(number))
