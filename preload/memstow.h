@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 /* Version of this interface: major << 16 | minor. Functions are added with a new minor, never changed. */
-#define MEMSTOW_ABI_VERSION 0x00010003u
+#define MEMSTOW_ABI_VERSION 0x00010004u
 
 /* The version that the library in the process implements. */
 uint32_t memstow_abi_version(void);
@@ -83,6 +83,18 @@ struct memstow_figures {
 
 /* Sums up what all threads counted: milliseconds where there are a million sites. */
 int32_t memstow_owner_figures(uint32_t owner, struct memstow_figures *out);
+
+/* What is live of one model or custom in one node and one run; 0 is none of the kind. Since 1.4. */
+struct memstow_share {
+    uint32_t model, node, run, reserved;
+    uint64_t live_bytes, live_blocks; /* host and mapped together */
+    uint64_t cuda_bytes;              /* beside them */
+};
+
+/* All that is live and somebody's, by model, node and run: each byte is in one share. Writes at most `room` shares to
+ * `out`, each of `size` bytes as sizeof(struct memstow_share); returns how many there are. The same three may come more
+ * than once. As long as memstow_owner_figures for all owners together. */
+int64_t memstow_shares(struct memstow_share *out, uint32_t room, uint32_t size);
 
 /* --- scopes: what a thread allocates is whose --- */
 

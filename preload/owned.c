@@ -17,13 +17,20 @@
 #include "tags.h"
 #include "vram_serve.h"
 
-/* The owners of a site, adoption done. */
-static struct snap_tag tag_of(uint32_t site) {
+/* The number of a site's tag. */
+static uint32_t number_of(uint32_t site) {
     struct snap_site record = site_record(site);
-    struct snap_tag tag = record.word == SNAP_SITE_FREE ? (struct snap_tag){0} : tags_at(snap_site_tag(record));
+    return record.word == SNAP_SITE_FREE ? 0 : snap_site_tag(record);
+}
+
+/* The owners of a tag, adoption done. */
+static struct snap_tag owners_of(uint32_t number) {
+    struct snap_tag tag = tags_at(number);
     tag.model = owners_final(tag.model);
     return tag;
 }
+
+static struct snap_tag tag_of(uint32_t site) { return owners_of(number_of(site)); }
 
 /* Whole pages: what lies between the first and the last border. */
 static uint64_t whole_pages(uint64_t start, uint64_t length, uintptr_t *first) {
@@ -35,31 +42,42 @@ static uint64_t whole_pages(uint64_t start, uint64_t length, uintptr_t *first) {
 /* --- by site --- */
 
 struct sums {
-    struct owned *all;
+    struct owned *all; /* by owner, or by tag */
     uint32_t count;
 };
 
-static void add(const struct sums *sums, uint32_t owner, const struct snap_counter *sum) {
-    if (!owner || owner >= sums->count) return;
-    struct owned *has = &sums->all[owner];
+static void add(const struct sums *sums, uint32_t which, const struct snap_counter *sum) {
+    if (!which || which >= sums->count) return;
+    struct owned *has = &sums->all[which];
     has->allocated_bytes += sum->alloc_bytes;
     has->live_bytes += sum->alloc_bytes - sum->free_bytes;
     has->live_blocks += sum->alloc_blocks - sum->free_blocks;
 }
 
+typedef void add_counter(const struct sums *sums, uint32_t tag, const struct snap_counter *sum);
+
+static void add_to_owners(const struct sums *sums, uint32_t number, const struct snap_counter *sum) {
+    struct snap_tag tag = owners_of(number);
+    add(sums, tag.model, sum);
+    add(sums, tag.node, sum);
+    add(sums, tag.run, sum);
+}
+
 /* Most chunks have no site with a tag: those are not summed. */
-static void add_chunk(const struct sums *sums, uint32_t chunk) {
+static void add_chunk(const struct sums *sums, uint32_t chunk, add_counter *to) {
     struct snap_counter counters[SNAP_CHUNK_SITES];
     bool summed = false;
     for (uint32_t i = 0, site = chunk * SNAP_CHUNK_SITES; i < SNAP_CHUNK_SITES; i++, site++) {
-        struct snap_tag tag = tag_of(site);
-        if (!(tag.model | tag.node | tag.run)) continue;
+        uint32_t number = number_of(site);
+        if (!number) continue;
         if (!summed) counters_sum(chunk, counters);
         summed = true;
-        add(sums, tag.model, &counters[i]);
-        add(sums, tag.node, &counters[i]);
-        add(sums, tag.run, &counters[i]);
+        to(sums, number, &counters[i]);
     }
+}
+
+static void add_sites(const struct sums *sums, add_counter *to) {
+    for (uint32_t chunk = 0; chunk * SNAP_CHUNK_SITES < site_count(); chunk++) add_chunk(sums, chunk, to);
 }
 
 static void add_part(uint32_t site, uintptr_t start, uint64_t length, void *context) {
@@ -111,7 +129,7 @@ static size_t bytes_for(uint32_t count) { return os_round_up(count * sizeof(stru
 struct owned *owned_of_all(uint32_t count) {
     struct sums sums = {os_map(bytes_for(count)), count};
     if (!sums.all) return NULL;
-    for (uint32_t chunk = 0; chunk * SNAP_CHUNK_SITES < site_count(); chunk++) add_chunk(&sums, chunk);
+    add_sites(&sums, add_to_owners);
     blocks_visit_records(add_block, &sums);
     mappings_visit_records(add_mapping, &sums);
     cuda_counts_visit(add_cuda, &sums);
@@ -123,6 +141,22 @@ struct owned *owned_of_all(uint32_t count) {
 
 void owned_let_go(struct owned *all, uint32_t count) {
     if (all) os_unmap(all, bytes_for(count));
+}
+
+/* --- by tag --- */
+
+static void add_cuda_to_tag(const struct snap_cuda_site *site, void *context) {
+    const struct sums *sums = context;
+    if (site->tag < sums->count && snap_cuda_on_device(site->kind))
+        sums->all[site->tag].cuda_bytes += site->counter.alloc_bytes - site->counter.free_bytes;
+}
+
+struct owned *owned_of_tags(uint32_t count) {
+    struct sums sums = {os_map(bytes_for(count)), count};
+    if (!sums.all) return NULL;
+    add_sites(&sums, add);
+    cuda_counts_visit(add_cuda_to_tag, &sums);
+    return sums.all;
 }
 
 /* --- by piece --- */

@@ -21,6 +21,8 @@ struct owned {
 /* Of owners 0 to `count` - 1: 0 is what is nobody's. Of adopted ones who adopted them has it. NULL: no memory. */
 struct owned *owned_of_all(uint32_t count);
 void owned_let_go(struct owned *all, uint32_t count);
+/* The same by tag (tags.h), 1 to `count` - 1, adoption not done: of each what is live and allocated, and cuda_bytes. */
+struct owned *owned_of_tags(uint32_t count);
 
 /* Bytes of the owner's large blocks and mappings that the process has in memory now (of stowed memory: what it used
  * since); UINT64_MAX: the kernel does not say. */

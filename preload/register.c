@@ -12,6 +12,7 @@
 #include "entry.h"
 #include "ledger.h"
 #include "moving.h"
+#include "owned.h"
 #include "owners.h"
 #include "process.h"
 #include "tags.h"
@@ -89,6 +90,42 @@ ENTRY int32_t memstow_owner_figures(uint32_t owner, struct memstow_figures *out)
     return entry_out(out, &figures, (size_t)size)
                ? 0
                : (int32_t)entry_fails(-EFAULT, "the figures cannot be written there");
+}
+
+/* The share of a tag; false: nothing is live. */
+static bool share_of(uint32_t number, const struct owned *has, struct memstow_share *share) {
+    struct snap_tag tag = tags_at(number);
+    *share = (struct memstow_share){.model = owners_final(tag.model),
+                                    .node = tag.node,
+                                    .run = tag.run,
+                                    .live_bytes = has->live_bytes,
+                                    .live_blocks = has->live_blocks,
+                                    .cuda_bytes = has->cuda_bytes};
+    return has->live_blocks || has->cuda_bytes;
+}
+
+/* As many as there is room for, each as long as the caller knows it: how many there are, or -EFAULT. */
+static int64_t hand_out(struct memstow_share *out, uint32_t room, uint32_t size, const struct owned *all,
+                        uint32_t tags) {
+    struct memstow_share share;
+    uint32_t found = 0, part = size < sizeof share ? size : sizeof share;
+    for (uint32_t number = 1; number < tags; number++) {
+        if (!share_of(number, &all[number], &share)) continue;
+        if (found < room && !entry_out((char *)out + (uint64_t)found * size, &share, part)) return -EFAULT;
+        found++;
+    }
+    return found;
+}
+
+ENTRY int64_t memstow_shares(struct memstow_share *out, uint32_t room, uint32_t size) {
+    if (!process_tracked()) return not_tracked();
+    if (room && !size) return entry_fails(-EINVAL, "shares of no size");
+    uint32_t tags = tags_count();
+    struct owned *all = owned_of_tags(tags);
+    if (!all) return entry_result(-ENOMEM);
+    int64_t found = hand_out(out, room, size, all, tags);
+    owned_let_go(all, tags);
+    return found < 0 ? entry_fails(found, "the shares cannot be written there") : found;
 }
 
 /* --- scopes --- */

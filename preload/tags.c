@@ -47,6 +47,8 @@ struct snap_tag tags_at(uint32_t number) {
     return tag ? *tag : (struct snap_tag){0};
 }
 
+uint32_t tags_count(void) { return (uint32_t)os_load(&tags.next); }
+
 /* Words 0 and 1 are none. */
 static uint64_t word_of(struct snap_tag tag) {
     return ((uint64_t)tag.model | (uint64_t)tag.node << 20 | (uint64_t)tag.run << 40) << 1;
@@ -89,7 +91,7 @@ uint32_t tags_number(struct snap_tag tag) {
  * another number, which says the same. */
 static void forget_numbers(uint32_t run, uint32_t first) {
     if (!lock_wait(&making)) return;
-    for (uint32_t number = first, end = (uint32_t)os_load(&tags.next); number < end; number++) {
+    for (uint32_t number = first, end = tags_count(); number < end; number++) {
         struct snap_tag tag = tags_at(number);
         if (tag.run == run) words_take_out(&numbers, word_of(tag));
     }
@@ -98,7 +100,7 @@ static void forget_numbers(uint32_t run, uint32_t first) {
 
 void tags_set_run(uint32_t run) {
     uint32_t before = tags_run(), first = first_of_run;
-    if (run) first_of_run = (uint32_t)os_load(&tags.next);
+    if (run) first_of_run = tags_count();
     __atomic_store_n(&run_on, run, __ATOMIC_RELEASE);
     tags_change();
     if (!run) forget_numbers(before, first);

@@ -54,6 +54,8 @@ uint32_t tags_site(uint32_t site);
 /* The number of a tag, and what it says. 0 is the untagged one; also when there is no room for another. */
 uint32_t tags_number(struct snap_tag tag);
 struct snap_tag tags_at(uint32_t number);
+/* Numbers are below it. */
+uint32_t tags_count(void);
 
 /* After ledger_begin; in a forked child, after which numbers begin anew. */
 void tags_begin(void);

@@ -118,6 +118,26 @@ int32_t memstow_owner_figures(uint32_t id, struct memstow_figures *out) {
     return 0;
 }
 
+/* The double does not know in which node and run. */
+int64_t memstow_shares(struct memstow_share *out, uint32_t room, uint32_t size) {
+    uint32_t found = 0;
+    if (size != sizeof *out) return fail(EINVAL, "shares of another size");
+    for (uint32_t i = 0; i < count; i++)
+        if (owners[i].live) {
+            if (found < room) out[found] = (struct memstow_share){.model = i + 1, .live_bytes = owners[i].live};
+            found++;
+        }
+    return found;
+}
+
+/* The most of a while: what is live. */
+int64_t memstow_peak(uint32_t anew) {
+    int64_t live = 0;
+    (void)anew;
+    for (uint32_t i = 0; i < count; i++) live += owners[i].live;
+    return live;
+}
+
 static int is_node(uint32_t id) { return owners[id - 1].kind == MEMSTOW_NODE; }
 
 int32_t memstow_scope_enter(uint32_t id) {

@@ -32,7 +32,7 @@ def raises(errno_name, call, *arguments):
     raise AssertionError(f"{call} did not fail")
 
 
-assert memstow.active() and memstow.version() == (1, 3)
+assert memstow.active() and memstow.version() == (1, 4)
 first, second = memstow.owner("a", keys=(1, 2)), memstow.owner("b", keys=(1, 3), policy="stow", priority=4)
 assert memstow.owner("other", keys=(1, 2)).id == first.id != second.id
 node = memstow.owner("n", kind="node")
@@ -150,6 +150,13 @@ raises("ENOENT", run.end)
 
 # moving, triggers, the trace
 second.assign(bytearray(70))
+assert memstow.Share(second.id, 0, 0, 70, 0, 0) in memstow.shares()
+many = [memstow.owner(f"many {i}") for i in range(300)] # more than there is room for at first
+for one in many:
+    one.assign(bytearray(9))
+assert {one.id for one in many} <= {share.model for share in memstow.shares()}
+for one in many:
+    one.retire()
 second.set_idle(True)
 assert second.stow() == 70 and second.figures().stowed_bytes == 70 and second.restore() == 70 and second.release() == 0
 decided = memstow.decide("run_ended", "text")

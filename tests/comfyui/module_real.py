@@ -32,6 +32,8 @@ with first.scope(), node.scope():
         other = bytearray(3 * MB)
 assert 5 * MB <= live(first) < 5 * MB + 4096 and 3 * MB <= live(second) < 3 * MB + 4096, (live(first), live(second))
 assert 8 * MB <= live(node) < 8 * MB + 8192
+of_both = {share.model: share.live_bytes for share in memstow.shares() if share.node == node.id}
+assert 5 * MB <= of_both[first.id] < 5 * MB + 4096 and 3 * MB <= of_both[second.id] < 3 * MB + 4096, of_both
 one = other = None
 assert live(first) < 4096 and live(node) < 8192
 

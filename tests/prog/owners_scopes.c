@@ -8,6 +8,7 @@
 #include "abi.h"
 #include "expect.h"
 
+#include <errno.h>
 #include <pthread.h>
 
 enum { MODEL = 1000, NODE = 300, BOTH = 70, RUN = 11, THREAD = 5000, ADOPTED = 777, RESIZED = 64 };
@@ -24,6 +25,19 @@ static void *allocate(size_t size) {
 
 static uint32_t open_owner(uint32_t kind, const char *name, uint64_t key) {
     return (uint32_t)CALL(1, memstow_owner_open, kind, name, "test", key, 0);
+}
+
+// What is live under one tag, by memstow_shares: where there is too little room, only how many there are is told.
+static uint64_t share(uint32_t model, uint32_t node, uint32_t run) {
+    struct memstow_share shares[64];
+    int64_t count = abi_memstow_shares(shares, 64, sizeof *shares);
+    uint64_t bytes = 0;
+    MUST(count > 0 && count <= 64 && abi_memstow_shares(shares, 1, sizeof *shares) == count);
+    MUST(abi_memstow_shares(NULL, 0, 0) == count && abi_memstow_shares(NULL, 1, 0) == -EINVAL);
+    MUST(abi_memstow_shares((void *)0x10, 1, sizeof *shares) == -EFAULT);
+    for (int64_t i = 0; i < count; i++)
+        if (shares[i].model == model && shares[i].node == node && shares[i].run == run) bytes += shares[i].live_bytes;
+    return bytes;
 }
 
 static void enter(uint32_t owner) { MUST(CALL(0, memstow_scope_enter, owner) == 0); }
@@ -93,6 +107,9 @@ int main(void) {
     MUST(!has_memstow || figures.allocated_bytes == MODEL + BOTH + THREAD + 2 * RESIZED);
     MUST(CALL(0, memstow_owner_figures, clip, &figures) == 0);
     MUST(!has_memstow || (figures.live_bytes == 2 * ADOPTED + 4 * RESIZED && figures.live_blocks == 3));
+    MUST(!has_memstow || (share(unet, 0, 0) == MODEL && share(unet, sampler, 0) == BOTH + THREAD));
+    MUST(!has_memstow || (share(0, sampler, 0) == NODE && share(0, 0, run) == RUN && share(0, 0, 0) == 0));
+    MUST(!has_memstow || (share(clip, 0, 0) == 2 * ADOPTED + 4 * RESIZED && share(provisional, 0, 0) == 0));
     MUST(CALL(0, memstow_owner_figures, provisional, &figures) == 0);
     MUST(!has_memstow || (figures.live_bytes == 0 && figures.adopted_by == clip && figures.retired));
     return 0;

@@ -32,9 +32,9 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, Optional, Union
 
-__all__ = ["ADVICE", "Decision", "Error", "Figures", "Owner", "Request", "Run", "active", "answer", "assign", "carry",
+__all__ = ["ADVICE", "Decision", "Error", "Figures", "Owner", "Request", "Run", "Share", "active", "answer", "assign", "carry",
            "decide", "decisions", "figures", "finish", "follow", "follow_tasks", "full_cleanup", "next_request", "owner", "peak",
-           "release", "release_range", "restore", "run", "scope", "snapshot", "stow", "trace", "trigger", "version"]
+           "release", "release_range", "restore", "run", "scope", "shares", "snapshot", "stow", "trace", "trigger", "version"]
 
 ABI_MAJOR = 1
 KINDS = {"model": 1, "node": 2, "run": 3, "custom": 4}
@@ -71,6 +71,11 @@ class _Figures(ctypes.Structure):
                     "resident_bytes", "stowed_bytes", "movable_bytes", "device_stowed_bytes"))]
 
 
+class _Share(ctypes.Structure):
+    _fields_ = [("model", ctypes.c_uint32), ("node", ctypes.c_uint32), ("run", ctypes.c_uint32), ("reserved", ctypes.c_uint32),
+                ("live_bytes", ctypes.c_uint64), ("live_blocks", ctypes.c_uint64), ("cuda_bytes", ctypes.c_uint64)]
+
+
 class _Scopes(ctypes.Structure):
     _fields_ = [("size", ctypes.c_uint32), ("count", ctypes.c_uint32), ("owners", ctypes.c_uint32 * SCOPES)]
 
@@ -96,6 +101,7 @@ _QUICK = {
 _CALLS = {
     "owner_open": (_I64, _U32, _TEXT, _TEXT, _U64, _U64), "owner_adopt": (_I32, _U32, _U32), "owner_retire": (_I32, _U32),
     "owner_policy": (_I32, _U32, _U32, _I32), "owner_idle": (_I32, _U32, _U32), "owner_figures": (_I32, _U32, _ANY),
+    "shares": (_I64, _ANY, _U32, _U32),
     "assign": (_I32, _U32, _ANY, _U64), "release_range": (_I32, _ANY, _U64),
     "run_begin": (_I64, _TEXT), "run_end": (_I32, _U32, _U32),
     "stow": (_I64, _U32), "restore": (_I64, _U32), "release": (_I64, _U32),
@@ -283,6 +289,31 @@ def figures(owner: OwnerLike) -> Figures:
     values.update(kind=KIND_NAMES.get(raw.kind, "custom"), policy=POLICY_NAMES.get(raw.policy), retired=bool(raw.retired),
                   resident_bytes=None if raw.resident_bytes == UNKNOWN else raw.resident_bytes)
     return Figures(**values)
+
+
+@dataclasses.dataclass(frozen=True)
+class Share:
+    """What is live of one model or custom in one node and one run: ids of owners, 0 for none; bytes."""
+    model: int
+    node: int
+    run: int
+    live_bytes: int
+    live_blocks: int
+    cuda_bytes: int
+
+
+def shares() -> list[Share]:
+    """All that is live and somebody's, by model, node and run: each byte is in one share. The same three may come more than
+    once. As long as figures()."""
+    if not _ready():
+        return []
+    room = 256
+    while True:
+        raw = (_Share * room)()
+        count = _check(_library.shares(raw, room, ctypes.sizeof(_Share)), "shares")
+        if count <= room:
+            return [Share(s.model, s.node, s.run, s.live_bytes, s.live_blocks, s.cuda_bytes) for s in raw[:count]]
+        room = 2 * count
 
 
 # ---- scopes
