@@ -4,9 +4,13 @@
 # alone
 """A real ComfyUI under memstow, with a UNET of more than 256 MB: the memory of what is to be freed is back when the run has
 ended, by the ledger and by RSS, from loaders of their own and from one checkpoint; the others are found loaded by the next
-run; also after a node that fails, an interrupt and a node that runs out of memory, and with a LoRA."""
+run; also after a node that fails, an interrupt and a node that runs out of memory, with a LoRA, and from a loader that is
+asynchronous. The run report has what was live of each model in each node and run before, at most and after, and what async
+nodes that take turns have is counted as theirs."""
+import json
+
 import support
-from _comfy import MB, Comfy, checkpoint, link, mixed, need_real
+from _comfy import MB, Comfy, checkpoint, link, mixed, need_real, sample
 
 need_real("trigger_begin", "trigger_end", "trace", "decisions")
 comfy = Comfy("memstow", ffn=140_000, env={"MEMSTOW_POLICY_MODEL": "free"})
@@ -21,6 +25,27 @@ def is_back(least=0.95):
     assert rss["peak_bytes"] - rss["after_bytes"] >= least * comfy.weights, rss
 
 
+def shares(owner):
+    """What the last report has of a model, by node and run, biggest first: names, then bytes before, at most, and after."""
+    return [(s["node_name"], s["run_name"], s["before_bytes"], s["peak_bytes"], s["after_bytes"])
+            for s in comfy.report()["shares"] if s["model"] == owner]
+
+
+def is_reported(number):
+    """The UNET of the run that has just ended came in its loader, and went; the process had it for a while."""
+    report = comfy.report()
+    freed = next(o for o in report["freed"] if o["type"] == "MODEL")
+    assert freed["run_before_bytes"] == 0 and freed["run_peak_bytes"] >= comfy.weights, freed
+    node, run, before, most, after = shares(freed["owner"])[0]
+    assert (node, run, before) == ("UNETLoader #unet", f"run {number}", 0), shares(freed["owner"])
+    assert comfy.weights <= most and after <= 0.05 * comfy.weights, (most, after)
+    loader = next(n for n in report["nodes"] if n["node"] == "unet")
+    assert loader["peak_bytes"] >= loader["after_bytes"] >= loader["before_bytes"] + comfy.weights, loader
+    live = report["live"]
+    assert live["peak_bytes"] >= live["before_bytes"] + comfy.weights, live
+    assert live["peak_bytes"] >= live["after_bytes"] + 0.95 * comfy.weights, live
+
+
 def cached(done):
     return set(dict(done["status"]["messages"])["execution_cached"]["nodes"])
 
@@ -29,10 +54,18 @@ with comfy:
     assert comfy.weights >= 256 * MB
     comfy.run(mixed(1))
     is_back()
+    is_reported(1)
     kept = comfy.owners()
     assert set(kept) == {"CLIP", "VAE"} and kept["CLIP"]["live_bytes"] >= 230 * MB, kept
+    clip = next(o for o in comfy.report()["owners"] if o["type"] == "CLIP")
+    assert clip["run_before_bytes"] == 0 and clip["run_peak_bytes"] >= clip["after_bytes"] == clip["before_bytes"], clip
     done = comfy.run(mixed(2))
     is_back()
+    is_reported(2)
+    node, run, before, most, after = shares(kept["CLIP"]["id"])[0] # it came in the run before
+    assert (node, run) == ("CLIPLoader #clip", "run 1") and 230 * MB <= after <= before <= most, (node, run, before, most, after)
+    clip = next(o for o in comfy.report()["owners"] if o["type"] == "CLIP")
+    assert abs(clip["run_before_bytes"] - clip["after_bytes"]) < MB, clip
     assert {"clip", "clip_policy", "vae"} <= cached(done)
     assert {t: o["id"] for t, o in comfy.owners().items()} == {t: o["id"] for t, o in kept.items()}
 
@@ -54,6 +87,21 @@ with comfy:
     workflow["sample"]["inputs"]["model"] = link("lora")
     comfy.run(workflow)
     is_back()
+
+    # async nodes that take turns: each has what it allocated, and a loader's model is its own
+    counts = {"one": 20, "two": 30, "three": 40}
+    plants = {name: {"class_type": "AsyncPlant", "inputs": {"size": 300_000, "blocks": count}} for name, count in counts.items()}
+    digests = {f"{name}_digest": {"class_type": "Digest", "inputs": {"value": link(name)}} for name in plants}
+    load = {"load": {"class_type": "AsyncLoad", "inputs": {"name": "tiny.safetensors"}}, **sample("load", 7)}
+    comfy.run({**plants, **digests, **load, **{name: mixed(6)[name] for name in ("clip", "clip_policy", "text", "text_digest")}})
+    is_back()
+    live = {o["origin"]: o["live_bytes"] for o in json.loads(support.memstow("owners", comfy.pid(), "--json").stdout)["owners"]
+            if o["kind"] == "node"}
+    for name, count in counts.items():
+        assert 300_000 * count <= live[f"node {name}"] < 300_000 * count + 100_000, (name, live[f"node {name}"])
+        share = next(s for s in comfy.report()["shares"] if s["node_name"] == f"AsyncPlant #{name}")
+        assert share["model"] is None and share["before_bytes"] == 0, share
+        assert 300_000 * count <= share["after_bytes"] < 300_000 * count + 100_000, share
 
     # of one checkpoint: the VAE stays when the UNET goes, and is not loaded again with it
     comfy.run(checkpoint(mixed(7)))

@@ -9,6 +9,7 @@ import weakref
 from typing import Any, Callable, Optional
 
 from . import log, memstow
+from .meter import Meter
 from .registry import Registry
 
 MODEL_WORDS = ("MODEL", "CLIP", "VAE", "CONTROL_NET", "CONTROLNET", "GLIGEN")
@@ -92,14 +93,19 @@ class Node:
         self.files: list[str] = []
         self.owner = self.provisional = None
         self.before = resident()
+        self.live_before: Optional[int] = None
+        self.peak = 0
+        watch.meter.enter(self)
 
     def enter(self) -> None:
         self.owner = memstow.owner(self.class_type, "node", f"node {self.id}",
                                    keys=(hash(self.class_type), hash(("node", self.id))))
+        self.watch.meter.names[self.owner.id] = f"{self.class_type} #{self.id}"
         self.owner.scope().__enter__()
         if loads_models(self.class_type):
             # Weights exist before their patcher does: until then they are this one's.
             self.provisional = memstow.owner(f"loading {self.class_type}", "model", f"node {self.id}")
+            self.watch.meter.names[self.provisional.id] = self.provisional.name
             self.provisional.scope().__enter__()
 
     def leave(self) -> None:
@@ -110,6 +116,7 @@ class Node:
             if self.owner is not None:
                 self.owner.scope().__exit__()
         self.watch.settle(self)
+        self.watch.measure(self)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -131,9 +138,10 @@ class Watch:
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
+        self.meter = Meter()
         self.prompt: dict = {}
         self.running = False
-        self.nodes: list[dict] = []      # of this run: class, id, resident set before and after
+        self.nodes: list[dict] = []      # of this run: class, id, resident set and live bytes before and after
         self.peak = 0
         self.orphans: list[Node] = []    # loaders of this run of which no patcher is known yet
         self.kinds: dict[int, str] = {}  # of patchers, while their model is being made
@@ -184,9 +192,6 @@ class Watch:
     def settle(self, node: Node) -> None:
         """A node ended: what it loaded gets its owner. A single model takes all that the loader left behind; of several,
         each takes its weights, and the rest stays with the loader."""
-        after = resident()
-        self.peak = max(self.peak, after)
-        self.nodes.append({"node": node.id, "class": node.class_type, "rss_before": node.before, "rss_after": after})
         for identity in (*node.new, *node.touched):
             self.assign(identity)
         for identity in (i for i in node.new if i.checkpoint is None): # a checkpoint's have theirs
@@ -200,6 +205,14 @@ class Watch:
             node.provisional.retire()
         else:
             self.orphans.append(node)
+
+    @quietly
+    def measure(self, node: Node) -> None:
+        """What a node did, once all that it loaded has its owner."""
+        after, live = resident(), self.meter.leave(node)
+        self.peak = max(self.peak, after)
+        self.nodes.append({"node": node.id, "class": node.class_type, "rss_before": node.before, "rss_after": after,
+                           "before_bytes": node.live_before, "peak_bytes": node.peak, "after_bytes": live})
 
     @quietly
     def adopt_orphans(self, outputs_of: Callable[[str], list]) -> None:

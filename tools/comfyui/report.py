@@ -1,5 +1,6 @@
-"""What a run did to memory: before, peak and after, for each model and node, and for each model that is still there why. In:
-what hooks.py and runs.py saw; out: a JSON document, a text, and one line for the log."""
+"""What a run did to memory: before, peak and after, for the process, each model, each node, and each model in each node and run,
+and for each model that is still there why. In: what hooks.py, meter.py and runs.py saw; out: a JSON document, a text, and one
+line for the log."""
 import ctypes
 import os
 import textwrap
@@ -75,6 +76,7 @@ def document(run: dict, watch: Any, owners: list, freed: list, given: int, secon
             "rss": {"before_bytes": run["rss"], "peak_bytes": max(run["rss"], now, watch.peak if run["outcome"] else 0),
                     "after_bytes": now, "peak_is": "the highest at the end of a node"},
             "glibc_free_bytes": held_by_glibc(), "given_bytes": given, "trigger_seconds": round(seconds, 3),
+            "live": watch.meter.live(), "shares": watch.meter.shares(), "peak_of_shares_is": "the highest at the end of a node",
             "owners": owners, "freed": freed, "nodes": watch.nodes if run["outcome"] else [], "notes": notes}
 
 
@@ -94,6 +96,10 @@ def line(found: dict) -> str:
             f"{size(rss['after_bytes'])}")
 
 
+def row(name: str, *columns: str) -> str:
+    return f"{name[:54]:54}" + "".join(f" {column:>10}" for column in columns)
+
+
 def wrapped(words: str, indent: int = 0) -> list[str]:
     """Lines of at most 88 columns."""
     return textwrap.wrap(words, WIDTH, initial_indent=" " * indent, subsequent_indent=" " * (indent + 2),
@@ -104,17 +110,25 @@ def text(found: Optional[dict]) -> str:
     """The report for people."""
     if not found:
         return "no run has ended yet\n"
-    lines = [*wrapped(line(found)), "", f"{'model':44} {'policy':6} {'before':>10} {'after':>10} {'stowed':>10}"]
+    lines = [*wrapped(line(found)), "", row("live memory", "before", "at most", "after")]
+    if found["live"]:
+        lines.append(row("of the process", *map(size, found["live"].values())))
     for owner in found["owners"] + found["freed"]:
-        lines.append(f"{owner['name'][:44]:44} {owner['policy'] or '-':6} {size(owner['before_bytes']):>10} "
-                     f"{size(owner['after_bytes']):>10} {size(owner['stowed_bytes']):>10}")
+        lines.append(row(f"{owner['name']}, policy {owner['policy'] or 'none'}", size(owner["run_before_bytes"]),
+                         size(owner["run_peak_bytes"]), size(owner["after_bytes"])))
         why = "freed" if owner in found["freed"] else "; ".join(owner["why"])
-        lines += wrapped(why, 4)
+        stowed = f"; {size(owner['stowed_bytes'])} stowed" if owner["stowed_bytes"] else ""
+        lines += wrapped(why + stowed, 4)
     if found["nodes"]:
-        lines += ["", f"{'node':61} {'RSS before':>12} {'RSS after':>12}"]
+        lines += ["", row("node, while it ran", "before", "at most", "after")]
     for node in found["nodes"]:
-        name = f"{node['class']} #{node['node']}"
-        lines.append(f"{name[:61]:61} {size(node['rss_before']):>12} {size(node['rss_after']):>12}")
+        lines.append(row(f"{node['class']} #{node['node']}", size(node["before_bytes"]), size(node["peak_bytes"]),
+                         size(node["after_bytes"])))
+    if found["shares"]:
+        lines += ["", row("model · node · run", "before", "at most", "after")]
+    for share in found["shares"]:
+        name = " · ".join(share[f"{kind}_name"] or "-" for kind in ("model", "node", "run"))
+        lines.append(row(name, size(share["before_bytes"]), size(share["peak_bytes"]), size(share["after_bytes"])))
     if found["glibc_free_bytes"] is not None:
         lines += ["", f"free, and kept by glibc: {size(found['glibc_free_bytes'])}"]
     for note in found["notes"]:

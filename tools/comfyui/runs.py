@@ -49,7 +49,6 @@ class Runs:
         self.worker: Optional[int] = None
         self.run: Optional[dict] = None       # the one that is on, or that ended and was not looked at yet
         self.number = 0
-        self.before: dict[int, int] = {}      # owner → live bytes at the end of the last trigger
         self.tickets: "queue.SimpleQueue[Ticket]" = queue.SimpleQueue()
         self.numbers = itertools.count(1)
         self.asked: dict[int, Ticket] = {}    # the last ones
@@ -74,12 +73,14 @@ class Runs:
             identity.kept = identity.held is not None # others are ComfyUI's to drop from now on
             identity.set_idle(False)
         for identity in self.registry.all():
-            caches.put_back(executor.caches, identity.outputs)
+            quietly(caches.put_back)(executor.caches, identity.outputs)
+        self.watch.meter.begin()
         self.watch.prompt, self.watch.nodes, self.watch.peak = dict(prompt or {}), [], 0
         self.run = {"number": self.number, "prompt_id": str(prompt_id), "prompt": self.watch.prompt, "ended": False,
                     "outcome": None, "reason": "run_ended", "rss": resident(), "handle": memstow.Run(f"run {self.number}")}
         self.watch.running = True
         self.run["handle"].begin()
+        self.watch.meter.names[self.run["handle"].id] = self.run["handle"].name
 
     @quietly
     def ended(self, executor: Any, prompt_id: Any, outcome: Optional[str] = None) -> None:
@@ -92,6 +93,7 @@ class Runs:
         self.registry.phase = "after the run"
         if run["handle"].id:
             run["handle"].end(run["outcome"])
+        self.watch.meter.look()
 
     def is_busy(self) -> bool:
         """The worker runs a workflow, or what follows one."""
@@ -161,6 +163,8 @@ class Runs:
         begun = time.monotonic()
         executor = self.executor() if self.executor is not None else None
         notes: list = []
+        if run is None:
+            self.watch.meter.begin()
         run = run or {"number": self.number, "prompt_id": None, "outcome": None, "reason": reason, "rss": resident()}
         self._let_go()
         rulings = self._read(executor, notes)
@@ -182,7 +186,9 @@ class Runs:
             self.points.note(identity, figures)
             in_caches, holding = alive.get(number, ([], []))
             why = [] if number in gone else report.why_here(identity, action, in_caches, holding, identity.key in loaded)
-            line = report.owner_line(identity, figures, befores[number], ruling, action, why)
+            line = {**report.owner_line(identity, figures, befores[number], ruling, action, why),
+                    **self.watch.meter.of_model(number)}
+            self.watch.meter.names[number] = identity.owner.name
             (freed if number in gone else owners).append(line)
             identity.kept = number not in gone and action != "free"
             if holding:
