@@ -2,7 +2,9 @@
 kept. In: the executor's CacheSet and the ids of live objects. Works on the classes that ComfyUI has had so far; of a class
 that it does not know it says so, and touches nothing. Runs on the worker thread, between two runs."""
 import collections
+import functools
 import gc
+import sys
 import time
 import types
 from typing import Any, Iterable, Iterator
@@ -11,6 +13,7 @@ from .registry import patchers_in
 
 KNOWN = {"BasicCache", "HierarchicalCache", "LRUCache", "DependencyAwareCache", "RAMPressureCache", "NullCache"}
 MOST_OBJECTS = 200_000 # looked at, in search of a model below one cached output
+MOST_BESIDE, MOST_OBJECTS_BESIDE = 32 << 20, 10_000 # of a cached output, kept for the sake of the model in it: bytes, objects
 # Machinery that everything can be reached from: a way through it means nothing.
 MACHINERY = ("server", "execution", "comfy_execution", "asyncio", "logging", "threading", "aiohttp", "comfy.cmd")
 PLAIN = (str, bytes, bytearray, int, float, complex, bool, type(None), types.ModuleType, types.CodeType, types.FrameType,
@@ -112,34 +115,73 @@ def _outputs_in(entry: Any) -> list:
     return (entry if isinstance(entry, list) else getattr(entry, "outputs", None)) or []
 
 
-def _is_all_models(entry: Any) -> bool:
-    """Whether a cached output consists of models only, so that keeping it keeps nothing else."""
+def _is_model(value: Any) -> bool:
+    return any(True for _ in patchers_in(value))
+
+
+def _is_little(values: list) -> bool:
+    """Whether so little hangs on these values, models aside, that they may be kept for the sake of a model beside them."""
+    import torch
+    queue, seen, size = collections.deque(values), set(), 0
+    while queue:
+        thing = queue.popleft()
+        if id(thing) in seen or _is_model(thing):
+            continue
+        seen.add(id(thing))
+        size += thing.untyped_storage().nbytes() if isinstance(thing, torch.Tensor) else sys.getsizeof(thing, 0)
+        if size > MOST_BESIDE or len(seen) > MOST_OBJECTS_BESIDE:
+            return False
+        queue.extend(_below(thing))
+    return True
+
+
+def _leads_to(entry: Any, targets: set) -> bool:
+    """Whether a cached output has a model that reaches a target, and little else that keeping it would keep."""
     values = [value for output in _outputs_in(entry) for value in output]
-    return bool(values) and all(any(True for _ in patchers_in(value)) for value in values if value is not None)
+    models = [value for value in values if _is_model(value)]
+    return any(reaches(value, targets) for value in models) and _is_little([v for v in values if not _is_model(v)])
+
+
+def _places(cache: Any, of_this_prompt: bool, path: tuple = ()) -> Iterator[tuple[tuple, Any]]:
+    """(keys of the subgraphs that it lies in, and its own; the entry) of all that is in a cache of outputs."""
+    keys = getattr(cache, "cache_key_set", None)
+    used = set(keys.get_used_keys()) if of_this_prompt and keys is not None else None
+    for key, entry in list(getattr(cache, "cache", {}).items()):
+        if used is None or key in used:
+            yield (*path, key), entry
+    for key, inner in list(getattr(cache, "subcaches", {}).items()):
+        yield from _places(inner, of_this_prompt, (*path, key))
 
 
 def of_models(cache_set: Any, targets: set, of_this_prompt: bool = False) -> dict:
-    """The top-level cached outputs that consist of models and reach a target: key → entry. With `of_this_prompt` only those
-    of nodes of the prompt that ran last."""
+    """The cached outputs that have a model which reaches a target, and little else: place → entry. With `of_this_prompt` only
+    those of nodes of the prompt that ran last."""
     cache = getattr(cache_set, "outputs", None)
     if cache is None or not is_known(cache):
         return {}
-    keys = getattr(getattr(cache, "cache_key_set", None), "get_used_keys", lambda: ())() if of_this_prompt else None
-    keys = None if keys is None else set(keys)
-    return {key: entry for key, entry in list(getattr(cache, "cache", {}).items())
-            if (keys is None or key in keys) and _is_all_models(entry) and reaches(entry, targets)}
+    return {place: entry for place, entry in _places(cache, of_this_prompt) if _leads_to(entry, targets)}
+
+
+def _subcache(cache: Any, key: Any) -> Any:
+    """The cache of a subgraph: made anew if it was dropped, and then like one of a prompt without nodes."""
+    found = cache.subcaches.get(key)
+    if found is None:
+        from comfy_execution.caching import BasicCache
+        found = cache.subcaches[key] = BasicCache(cache.key_class)
+        found.cache_key_set, found.initialized = cache.key_class(None, [], None), True
+    return found
 
 
 def put_back(cache_set: Any, entries: dict) -> None:
     """Puts cached outputs back that have been dropped; those that are there stay as they are."""
-    cache = getattr(cache_set, "outputs", None)
-    table = getattr(cache, "cache", None)
-    if table is None or not is_known(cache):
+    outputs = getattr(cache_set, "outputs", None)
+    if getattr(outputs, "cache", None) is None or not is_known(outputs):
         return
-    for key, entry in entries.items():
-        if key not in table:
-            table[key] = entry
+    for (*path, key), entry in entries.items():
+        cache = functools.reduce(_subcache, path, outputs)
+        if key not in cache.cache:
+            cache.cache[key] = entry
             if hasattr(cache, "used_generation"):
-                cache.used_generation[key] = cache.generation
+                cache.used_generation[key] = cache.generation + 1 # by the prompt that is about to begin
             if hasattr(cache, "timestamps"):
                 cache.timestamps[key] = time.time()
