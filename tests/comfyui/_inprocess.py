@@ -1,5 +1,5 @@
 """ComfyUI's modules in this process, on the CPU, with the node pack on top: for tests that need to get at objects. Imported
-by a test that runs under the double; `runs` is the pack's state, None when it found no memstow."""
+by a test that runs under the double, or under memstow; `runs` is the pack's state, None when it found no memstow."""
 import asyncio, importlib.util, os, pathlib, sys
 
 import support
@@ -61,6 +61,15 @@ class Queue:
         flags = self.queue.get_flags()
         assert not flags, flags
         return set(dict(self.executor.status_messages)["execution_cached"]["nodes"])
+
+
+def under_memstow(file):
+    """Runs the test again under memstow, unless it is."""
+    import _double
+    if "libmemstow" in os.environ.get("LD_PRELOAD", ""):
+        return
+    support.track(support.PYTHON, file, env={**os.environ, "PYTHONPATH": _double.python_path()}, timeout=280)
+    sys.exit()
 
 
 def under_double(file):

@@ -126,11 +126,21 @@ def _loads(class_def: Any) -> bool:
                for kind in types)
 
 
+def class_named(class_type: str) -> Any:
+    import nodes
+    return nodes.NODE_CLASS_MAPPINGS.get(class_type)
+
+
 def loads_models(class_type: str) -> bool:
     """Whether a node of this class has models among its outputs."""
-    import nodes
-    class_def = nodes.NODE_CLASS_MAPPINGS.get(class_type)
+    class_def = class_named(class_type)
     return class_def is not None and class_type != "MemstowPolicy" and _loads(class_def)
+
+
+def kind_of_orphan(class_type: str) -> str:
+    """CONTROLNET or MODEL: what a model without a patcher is, by the outputs of its loader."""
+    types = getattr(class_named(class_type), "RETURN_TYPES", ())
+    return "CONTROLNET" if any("CONTROL" in str(kind).upper() for kind in types) else "MODEL"
 
 
 class Watch:
@@ -223,7 +233,8 @@ class Watch:
             models = {id(model): model for output in outputs_of(node.id) for value in output
                       for _patcher, model in patchers_in(value)}
             for model in models.values():
-                identity, _ = self.registry.add(model, None, "MODEL", "+".join(node.files) or node.class_type)
+                identity, _ = self.registry.add(model, None, kind_of_orphan(node.class_type),
+                                                "+".join(node.files) or node.class_type)
                 self.assign(identity)
             if len(models) == 1:
                 identity.owner.adopt(node.provisional)
