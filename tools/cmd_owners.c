@@ -52,12 +52,13 @@ static void print_row(const struct roster *roster, const struct roster_row *row,
            owner->priority);
     print_figures(roster, row, image->cuda.used);
     const struct roster_stowed is = roster_stowed(owner, row->live_bytes, row->cuda_bytes);
-    char stowed[64] = "";
+    char more[64] = "";
     if (is.in_files + is.of_devices)
-        snprintf(stowed, sizeof stowed, ", %s stowed", text_size(is.in_files + is.of_devices).s);
-    int left = room - (int)strlen(stowed);
+        snprintf(more, sizeof more, ", %s stowed", text_size(is.in_files + is.of_devices).s);
+    if (roster_outcome(owner)) snprintf(more + strlen(more), sizeof more - strlen(more), ", %s", roster_outcome(owner));
+    int left = room - (int)strlen(more);
     fputs(text_fit(image_string(image, owner->name), left < NAME_LEAST ? NAME_LEAST : left).s, stdout);
-    fputs(stowed, stdout);
+    fputs(more, stdout);
     if (*origin && room >= WHOLE_NAME - CUDA_COLUMN) printf("  (%s)", text_fit(origin, room).s);
     putchar('\n');
 }
@@ -102,6 +103,7 @@ static void json_row(struct json *json, const struct image *image, const struct 
     json_string(json, "policy", roster_policy(owner));
     json_signed(json, "priority", owner->priority);
     json_string(json, "state", state(owner));
+    json_string(json, "outcome", roster_outcome(owner));
     if (owner->adopted_by)
         json_number(json, "adopted_by", owner->adopted_by);
     else

@@ -232,6 +232,7 @@ static void json_owner(struct json *json, const struct image *image, const struc
     json_string(json, "name", owner ? image_string(image, owner->name) : "untagged");
     json_string(json, "origin", owner ? image_string(image, owner->origin) : NULL);
     json_string(json, "policy", owner ? roster_policy(owner) : NULL);
+    json_string(json, "outcome", owner ? roster_outcome(owner) : NULL);
     json_number(json, "live_bytes", sum->live_bytes);
     json_number(json, "live_blocks", sum->live_blocks);
     json_number(json, "peak_bytes", sum->peak_bytes);

@@ -20,6 +20,12 @@ const char *roster_policy(const struct snap_owner *owner) {
     return owner->policy < sizeof policies / sizeof *policies ? policies[owner->policy] : NULL;
 }
 
+const char *roster_outcome(const struct snap_owner *owner) {
+    static const char *const outcomes[] = {"ok", "failed", "cancelled", "out-of-memory"};
+    bool ended = owner->kind == SNAP_OWNER_RUN && roster_is_retired(owner);
+    return ended && owner->outcome < sizeof outcomes / sizeof *outcomes ? outcomes[owner->outcome] : NULL;
+}
+
 bool roster_is_retired(const struct snap_owner *owner) { return owner->state == SNAP_OWNER_RETIRED; }
 
 /* Who has now what this owner had: an adoption may be followed by another. A damaged file may have them in a ring. */

@@ -27,6 +27,8 @@ void roster_clear(struct roster *roster);
 
 const char *roster_kind(const struct snap_owner *owner);
 const char *roster_policy(const struct snap_owner *owner); /* NULL: nothing was said */
+/* Of a run that has ended; NULL: of anything else. */
+const char *roster_outcome(const struct snap_owner *owner);
 bool roster_is_retired(const struct snap_owner *owner);
 
 /* What of an owner is stowed, of its live bytes and of those in devices. */

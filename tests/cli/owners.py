@@ -12,7 +12,8 @@ loading = ledger.owner(1, "loading", retired=1, adopted_by=unet)
 node = ledger.owner(2, "KSampler")
 gone = ledger.owner(1, "gone", retired=1)
 leaked = ledger.owner(4, "leaked\x1b[31m", retired=1, policy=3)
-runs = [ledger.owner(3, f"run {i}", retired=1) for i in range(20)]
+runs = [ledger.owner(3, f"run {i}", retired=1, outcome=i) for i in range(20)]
+on = ledger.owner(3, "run that is on")
 for owners, size in (({"model": unet}, 4), ({"model": loading, "node": node}, 2), ({"model": clip}, 1), ({"model": leaked}, 3),
                      ({"node": node, "run": runs[3]}, 5), ({}, 5)):
     ledger.count(ledger.site(module, tag=ledger.tag(**owners) if owners else 0), alloc=(size * MIB, size))
@@ -20,9 +21,10 @@ ledger.save("x.mst")
 
 text = memstow("owners", "x.mst").stdout
 lines = [line.split() for line in text.split("\n")]
+assert "  run 3, out-of-memory\n" in text, text
 assert lines[0] == "program[1000], exited: 20.0 MiB live in 20 blocks".split(), text
 shown = {line[0]: line for line in lines if line and line[0].isdigit() and line[1] != "that"}
-assert list(shown) == ["4", "1", "10", "6", "2"], text # by what they hold
+assert list(shown) == ["4", "1", "10", "6", "2", "27"], text # by what they hold
 assert shown["1"] == "1 model live stow -3 6.0 MiB 6 30.0 % unet (UNETLoader)".split(), text
 assert shown["2"][:5] == "2 model live keep 0".split()
 assert shown["6"][:9] == "6 custom retired free 0 3.0 MiB 3 15.0".split(), text
@@ -34,9 +36,11 @@ assert (document["format"], document["version"]) == ("memstow-owners", 1)
 assert document["process"] == {"pid": 1000, "name": "program", "running": False}
 assert (document["live_bytes"], document["untagged_bytes"]) == (20 * MIB, 5 * MIB)
 owners = {owner["id"]: owner for owner in document["owners"]}
-assert len(owners) == 26
+assert len(owners) == 27
+assert [owners[run]["outcome"] for run in runs[:5]] == ["ok", "failed", "cancelled", "out-of-memory", None] # there is no 4
+assert owners[on]["outcome"] is None
 assert owners[unet] == {"id": unet, "kind": "model", "name": "unet", "origin": "UNETLoader", "policy": "stow", "priority": -3,
-                        "state": "live", "adopted_by": None, "live_bytes": 6 * MIB, "live_blocks": 6, "stowed_bytes": 0,
+                        "state": "live", "outcome": None, "adopted_by": None, "live_bytes": 6 * MIB, "live_blocks": 6, "stowed_bytes": 0,
                         "device_stowed_bytes": 0, "cuda_bytes": 0, "cuda_blocks": 0}
 assert owners[loading]["adopted_by"] == unet and owners[loading]["live_bytes"] == 0
 assert owners[gone]["policy"] is None and owners[gone]["state"] == "retired"

@@ -24,9 +24,9 @@ assert document["peak"] == {"picture_bytes": 6596, "picture_blocks": 4, "picture
 no_cuda = {"device_stowed_bytes": 0, "cuda_bytes": 0, "cuda_blocks": 0, "cuda_pinned_bytes": 0}
 assert document["cuda"] is None
 assert document["owners"] == [
-    {"id": 1, "kind": "model", "name": "unet", "origin": "unet.safetensors", "policy": None, "live_bytes": 2000,
+    {"id": 1, "kind": "model", "name": "unet", "origin": "unet.safetensors", "policy": None, "outcome": None, "live_bytes": 2000,
      "live_blocks": 2, "peak_bytes": 2000, "resident_bytes": None, "stowed_bytes": 0, **no_cuda},
-    {"id": 0, "kind": "custom", "name": "untagged", "origin": None, "policy": None, "live_bytes": 4596,
+    {"id": 0, "kind": "custom", "name": "untagged", "origin": None, "policy": None, "outcome": None, "live_bytes": 4596,
      "live_blocks": 2, "peak_bytes": 4596, "resident_bytes": None, "stowed_bytes": 0, **no_cuda}], document["owners"]
 assert [site["live_bytes"] for site in document["sites"]] == [4596, 2000]
 assert document["sites"][1]["model"] == "unet" and document["sites"][1]["run"] is None

@@ -3,12 +3,18 @@
 # timeout: 300
 """The Python module on the library itself: scopes of coroutines and threads count to the byte, assigned buffers, tensors and
 modules are their owner's, retired owners give back, and errors carry the library's words. Runs itself under memstow."""
-import asyncio, errno, os, sys, threading
+import asyncio, errno, json, os, sys, threading
 
 if "libmemstow" not in os.environ.get("LD_PRELOAD", ""):
     import support
     support.memstow("run", "--quiet", "-o", "out.mst", "--", support.PYTHON, __file__,
                     env={**os.environ, "PYTHONPATH": str(support.ROOT / "tools/python")})
+    for command in ("owners", "report"): # how the runs ended
+        owners = json.loads(support.memstow(command, "out.mst", "--json").stdout)["owners"]
+        outcomes = {owner["name"]: owner["outcome"] for owner in owners if owner["kind"] == "run"}
+        assert outcomes == {"a run": "ok", "one that fails": "failed", "one without memory": "out-of-memory",
+                            "one that is on": None}, outcomes
+        assert all(owner["outcome"] is None for owner in owners if owner["kind"] != "run")
     sys.exit()
 
 import torch
@@ -98,3 +104,13 @@ for call, number in ((lambda: memstow.figures(2**20 - 1), errno.ENOENT), (lambda
 with memstow.run("a run") as run:
     inside = bytearray(MB)
 assert run.id and MB <= memstow.figures(run.id).live_bytes < 2 * MB
+outputs = []
+for name, error in (("one that fails", ValueError), ("one without memory", MemoryError)):
+    try:
+        with memstow.run(name):
+            outputs.append(bytearray(MB))
+            raise error
+    except error:
+        pass
+memstow.run("one that is on").begin()
+outputs.append(bytearray(MB))
