@@ -18,7 +18,7 @@ import comfy.model_patcher
 import torch
 
 import memstow
-from memstow_pack import referrers, registry as r, unload
+from memstow_pack import referrers, registry as r, report, unload
 
 registry, cpu = runs.registry, torch.device("cpu")
 
@@ -156,6 +156,22 @@ assert runs._holders(identity) == ["an object of type builtins.list[0][0]"], run
 referrers.DEPTH = 6
 found = runs._holders(identity)
 assert len(found) == 1 and found[0].endswith("main__.held[0][0][0]"), found
+
+# why a model is still there: each reason, and what glibc keeps
+reasons = report.why_here(identity, "keep", [], [], False), report.why_here(identity, "stow", [], [], True)
+assert reasons == (["policy: keep"], ["policy: stow"]), reasons
+held[0][0][0].pinned = {"weight", "bias"}
+reasons = report.why_here(identity, "free", ["KSampler", "Load"], ["a.b", "c.d"], True)
+assert reasons == ["node cache: KSampler, Load", "held by a.b; c.d", "pinned: 2 weights", "in ComfyUI's list of loaded models"], reasons
+held[0][0][0].pinned = set()
+assert report.why_here(identity, "free", [], [], False) == []
+kept = [bytearray(2000) for _ in range(20_000)] # too large for Python's own arenas
+before = report.held_by_glibc()
+del kept[::2]
+assert report.held_by_glibc() - before > 10_000_000, (before, report.held_by_glibc())
+runs.trigger("request", "the test asks")
+assert f"\nfree, and kept by glibc: {report.size(runs.last['glibc_free_bytes'])}\n" in report.text(runs.last), report.text(runs.last)
+kept = None
 
 # models on more than one device: ComfyUI's own function frees one at a time
 here, there = patcher(), patcher()
