@@ -30,7 +30,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from typing import Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 __all__ = ["ADVICE", "Decision", "Error", "Figures", "Owner", "Request", "Run", "Share", "active", "answer", "assign", "carry",
            "decide", "decisions", "figures", "finish", "follow", "follow_tasks", "full_cleanup", "next_request", "owner", "peak",
@@ -139,6 +139,9 @@ class _Library:
                 setattr(self, name, function)
         version = self.abi_version()
         self.present = version >> 16 == ABI_MAJOR if version > 0 else False
+
+    if TYPE_CHECKING:
+        def __getattr__(self, name: str) -> Callable[..., Any]: ...
 
 
 _library = _Library()
@@ -364,10 +367,10 @@ class _Swapped:
         _library.scope_swap(ctypes.byref(self.outside), ctypes.byref(self.scopes))
 
 
-class _Followed(Coroutine):
+class _Followed(Coroutine[Any, Any, Any]):
     """A coroutine whose scopes are in force whenever it runs, and only then."""
 
-    def __init__(self, coroutine: Coroutine, scopes: _Scopes) -> None:
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], scopes: _Scopes) -> None:
         self._coroutine, self._inside = coroutine, _Swapped(scopes)
 
     def send(self, value: Any) -> Any:
@@ -395,7 +398,7 @@ class _Followed(Coroutine):
         return getattr(self._coroutine, name)
 
 
-def follow(coroutine: Coroutine, owner: Optional[OwnerLike] = None) -> Coroutine:
+def follow(coroutine: Coroutine[Any, Any, Any], owner: Optional[OwnerLike] = None) -> Coroutine[Any, Any, Any]:
     """The coroutine, in the scopes that are open now and that of the owner: they are in force whenever it runs, also
     after an await, and not while others run meanwhile. Scopes that it opens by itself stay its own in the same way."""
     if not _ready():
@@ -424,7 +427,7 @@ def follow_tasks(loop: Optional[asyncio.AbstractEventLoop] = None) -> None:
     loop.set_task_factory(factory)
 
 
-def carry(function: Callable) -> Callable:
+def carry(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function, in the scopes that are open now: for a call in another thread."""
     if not _ready():
         return function
@@ -585,7 +588,8 @@ class Run:
     __slots__ = ("name", "id", "outcome")
 
     def __init__(self, name: str) -> None:
-        self.name, self.id, self.outcome = name, 0, None
+        self.name, self.id = name, 0
+        self.outcome: Optional[str] = None
 
     def begin(self) -> "Run":
         if _ready():
@@ -680,11 +684,11 @@ def trace(line: Mapping[str, Any]) -> None:
         _check(_library.trace(json.dumps(line, separators=(",", ":")).encode()), "trace")
 
 
-def decisions(start: int = 0) -> tuple[list[dict], int]:
+def decisions(start: int = 0) -> tuple[list[dict[str, Any]], int]:
     """The lines of the trace from this one on (0: the first that is kept), and the number to go on with."""
     if not _ready():
         return [], start
-    lines: list[dict] = []
+    lines: list[dict[str, Any]] = []
     buffer, following = ctypes.create_string_buffer(1 << 16), _U64(start)
     while True:
         length = _check(_library.decisions(buffer, len(buffer), following.value, ctypes.byref(following)), "decisions")
@@ -727,7 +731,7 @@ def answer(request: Union[Request, int], result: int, text: str = "") -> None:
         _check(_library.request_done(ticket, result, _encoded(text)), "answer")
 
 
-def snapshot(path: Union[str, os.PathLike]) -> None:
+def snapshot(path: Union[str, os.PathLike[str]]) -> None:
     """Writes a snapshot of this process, as `memstow snapshot` does, and waits for it."""
     if _ready():
         _check(_library.snapshot(os.fsencode(path)), "snapshot")

@@ -1,0 +1,25 @@
+#!/usr/bin/env python3
+# needs: pip:mypy==2.4.1
+"""The module memstow is typed throughout: mypy --strict has nothing to say about it, and finds what a program gets wrong."""
+import support
+
+MODULE = support.ROOT / "tools/python/memstow.py"
+
+
+def mypy(*files, status=0):
+    return support.run(support.PYTHON, "-m", "mypy", "--strict", "--cache-dir=/dev/null", *files, status=status,
+                       env={"MYPYPATH": str(MODULE.parent), "PATH": "/usr/bin:/bin"}).stdout
+
+
+mypy(MODULE)
+wrong = support.HERE / "wrong.py"
+wrong.write_text("""import memstow
+owner: memstow.Owner = memstow.owner("unet", keys=(1, 2), policy="stow")
+size: int = owner.figures().live_bytes
+with memstow.scope(owner), memstow.run("prompt"):
+    shares: list[memstow.Share] = memstow.shares()
+text: str = memstow.peak()
+memstow.owner(7)
+""")
+found = mypy(wrong, status=1)
+assert "wrong.py:6: error" in found and "wrong.py:7: error" in found and found.count("error:") == 2, found
