@@ -54,7 +54,10 @@ def close(comfy, again_after=None):
     return comfy.server.wait(60)
 
 
+def log(comfy):
+    return [json.loads(line) for line in (comfy.folder / "output/memstow/shutdown.log").read_text().splitlines()]
+
+
 def steps(comfy):
     """Name → result, of the log."""
-    lines = (comfy.folder / "output/memstow/shutdown.log").read_text().splitlines()
-    return {line["name"]: line["result"] for line in map(json.loads, lines) if "result" in line and line["name"].startswith("ComfyUI")}
+    return {line["name"]: line["result"] for line in log(comfy) if "result" in line and line["name"].startswith("ComfyUI")}
