@@ -1,6 +1,8 @@
 """A node pack for the ComfyUI under test: what workflows need beside ComfyUI's own nodes, and nodes that misbehave."""
 import asyncio
 import hashlib
+import sys
+import threading
 import time
 
 import comfy.model_management
@@ -72,8 +74,21 @@ def Slow(self, value, seed):
     return (value,)
 
 
+def note_who_looks():
+    """From now on a line in the log says on which thread holders are looked for, and on which nodes run."""
+    runs = next(module for name, module in list(sys.modules.items()) if name.endswith(".runs") and hasattr(module, "holders"))
+    before, worker = runs.holders, threading.get_ident()
+
+    def noting(*arguments):
+        print(f"holders are looked for on {'the worker' if threading.get_ident() == worker else 'another'} thread", flush=True)
+        return before(*arguments)
+    runs.holders = noting
+
+
 @node(("LATENT",), model=("MODEL",), latent=("LATENT",), seed=number())
 def Hold(self, model, latent, seed):
+    if not held:
+        note_who_looks()
     held.append({"model": model})
     return (latent,)
 

@@ -29,6 +29,7 @@ with comfy:
     held = [line for line in comfy.lines("HELD") if line["owner"] == model["owner"]]
     assert held and any("test_nodes.held" in holder for holder in held[-1]["holders"]), held
     assert comfy.report()["trigger_seconds"] < 10, comfy.report()["trigger_seconds"]
+    assert "looked for on the worker thread" in comfy.log() and "on another thread" not in comfy.log()
     report = support.report(comfy.pid(), "--by=model")
     site = max((s for s in report["sites"] if (s.get("model") or "") == model["name"]), key=lambda s: s["live_bytes"])
     assert any((frame["function"] or "").startswith("UNETLoader.load_unet") for frame in site["stack"]), site
