@@ -255,8 +255,10 @@ int32_t memstow_snapshot(const char *path);
 /* --- clean endings (docs/endings.md): since 1.2. These need no ledger --- */
 
 /* Where the log of a shutdown goes, and the list of processes for `memstow reap`: by default shutdown.log and
- * process_registry.json in the folder that the process is in when either is first needed. NULL: as it is. A list is of
- * one process: another that registers some in the same folder, a forked child too, is to name one of its own. */
+ * process_registry.json in the folder that the process is in when either is first needed. NULL: as it is; a list that
+ * is written stays where it is. A list is of one process: another that registers some in the same folder while that
+ * runs, a forked child too, has process_registry.PID.json, and the list of one that is gone is moved to such a name.
+ * Both for processes of one PID namespace: those of another seem gone. */
 int32_t memstow_shutdown_files(const char *log, const char *registry);
 
 /* The stages of a shutdown, one after the other. */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -184,6 +185,22 @@ uint64_t os_start_ticks(uint32_t pid) {
     uint64_t ticks = 0;
     for (at = at ? at + 1 : ""; *at >= '0' && *at <= '9'; at++) ticks = ticks * 10 + (uint64_t)(*at - '0');
     return ticks;
+}
+
+bool os_has_ended(int pidfd) {
+    struct pollfd look = {.fd = pidfd, .events = POLLIN};
+    return os_call(SYS_poll, &look, 1, 0) > 0;
+}
+
+/* First the hold, then the look: what the hold is on cannot change any more. */
+int os_hold_process(uint32_t pid, uint64_t start_ticks) {
+    int fd = (int)os_call(SYS_pidfd_open, pid, 0);
+    if (fd < 0) return fd;
+    uint64_t now = os_start_ticks(pid);
+    bool ended = os_has_ended(fd);
+    if (now == start_ticks && !ended) return fd;
+    os_close(fd);
+    return ended || now ? -ESRCH : -EIO;
 }
 
 static int hex_digit(char c) {

@@ -9,6 +9,7 @@
 #include "entry.h"
 #include "ledger.h"
 #include "shutdown.h"
+#include "shutdown_list.h"
 #include "shutdown_log.h"
 #include "shutdown_processes.h"
 
@@ -27,7 +28,8 @@ ENTRY int32_t memstow_shutdown_files(const char *log, const char *registry) {
     if (is_refused()) return (int32_t)sealed();
     if (!entry_text(first, sizeof first, log) || !entry_text(second, sizeof second, registry))
         return (int32_t)entry_fails(-EFAULT, "a path cannot be read");
-    if (!shutdown_log_files(first, second)) return (int32_t)entry_fails(-ENAMETOOLONG, "a path is too long");
+    if (!shutdown_log_file(first) || !shutdown_list_file(second))
+        return (int32_t)entry_fails(-ENAMETOOLONG, "a path is too long");
     return 0;
 }
 

@@ -1,6 +1,6 @@
-/* shutdown_log.h — the two files of a shutdown: what was done, line by line, and the list of processes.
- * In: steps; processes. Out: shutdown.log (JSON lines, appended) and process_registry.json (replaced as a whole). Only
- * system calls: the thread that ends the process when its time is over writes here, too. */
+/* shutdown_log.h — what was done in a shutdown, line by line.
+ * In: steps. Out: shutdown.log (JSON lines, appended). Only system calls: the thread that ends the process when its
+ * time is over writes here, too. */
 #ifndef MEMSTOW_SHUTDOWN_LOG_H
 #define MEMSTOW_SHUTDOWN_LOG_H
 
@@ -13,8 +13,8 @@
 
 enum { SHUTDOWN_PATH = 4096 };
 
-/* Paths that are not absolute begin in the present folder; NULL or "": as it is. False: too long. */
-bool shutdown_log_files(const char *log, const char *registry);
+/* "": as it is. False: too long. */
+bool shutdown_log_file(const char *path);
 /* The log has its path from here on: in the present folder, unless it has one. */
 void shutdown_log_ready(void);
 /* Time counts from here. */
@@ -24,19 +24,11 @@ void shutdown_log_write(struct line *line);
 /* All in one. `name` NULL: none. */
 void shutdown_log_step(const char *step, const char *name, int64_t result, uint64_t took_ns);
 
-/* A list of processes: begun, one by one, ended. False: it could not be written. */
-struct shutdown_list {
-    int fd;
-    bool some, failed;
-    char path[SHUTDOWN_PATH + 8];
-};
-bool shutdown_list_begin(struct shutdown_list *list);
-void shutdown_list_add(struct shutdown_list *list, uint32_t pid, uint64_t start_ticks, const char *name, bool keep);
-bool shutdown_list_end(struct shutdown_list *list);
-/* If this process has written it. */
-void shutdown_list_remove(void);
-/* In a forked child: the list there is is its parent's. */
-void shutdown_list_reset(void);
+/* For both files of a shutdown. A path that is not absolute begins in the present folder; `to` has SHUTDOWN_PATH.
+ * False: it is too long. */
+bool shutdown_path(char *to, const char *name);
+/* Whether RLIMIT_FSIZE leaves room for so many bytes. */
+bool shutdown_may_grow(int fd, size_t by);
 
 #pragma GCC visibility pop
 

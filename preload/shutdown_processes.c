@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -11,6 +10,7 @@
 
 #include "lock.h"
 #include "os.h"
+#include "shutdown_list.h"
 #include "shutdown_log.h"
 #include "stow_work.h"
 
@@ -98,20 +98,7 @@ struct end {
     int64_t killed;
 };
 
-static bool is_gone(int fd) {
-    struct pollfd look = {.fd = fd, .events = POLLIN};
-    return os_call(SYS_poll, &look, 1, 0) > 0;
-}
-
-/* A hold on it, which nobody else can take over, or -ESRCH: it is gone, or -errno: it cannot be held. A zombie counts
- * as gone: to reap it is the program's business. */
-static int hold(const struct child *child) {
-    int fd = (int)os_call(SYS_pidfd_open, child->pid, 0);
-    if (fd < 0) return fd;
-    if (os_start_ticks(child->pid) == child->start_ticks && !is_gone(fd)) return fd;
-    os_close(fd);
-    return -ESRCH;
-}
+static int hold(const struct child *child) { return os_hold_process(child->pid, child->start_ticks); }
 
 static bool leads_group(const struct child *child) {
     return os_call(SYS_getpgid, child->pid) == (long)child->pid && os_call(SYS_getpgid, 0) != (long)child->pid &&
@@ -198,7 +185,7 @@ static bool some_are_there(struct end *self) {
     bool some = false;
     for (uint32_t i = 0; i < self->count; i++) {
         struct held *held = &self->held[i];
-        held->ended = held->fd < 0 || held->ended || is_gone(held->fd);
+        held->ended = held->fd < 0 || held->ended || os_has_ended(held->fd);
         some |= !held->ended;
     }
     return some;

@@ -10,6 +10,7 @@
 #include "registry.h"
 #include "text.h"
 
+#include <dirent.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +21,8 @@
 enum { OPTION_END = 256 };
 /* MARK_SPARE: neither ended, nor do those that it started stay for its sake. */
 enum { MARK_KEEP = -2, MARK_SPARE, MARK_END = 1 };
-#define DEFAULT_FILE "process_registry.json"
+#define STEM "process_registry."
+#define DEFAULT_FILE STEM "json"
 #define PATIENCE_NS (5 * SECOND_NS)
 
 struct reap {
@@ -28,13 +30,15 @@ struct reap {
     struct registry registry;
     struct proc_table table;
     size_t found, stayed;
+    bool over; /* of the last list nobody is left, and its program is gone */
 };
 
 static int help(void) {
     puts("usage: memstow reap [--end] [FILE...]\n"
          "\n"
          "Finds what a program left running that is gone itself: the processes in its\n"
-         "registry (default FILE: " DEFAULT_FILE "), what they started, and their\n"
+         "registry (default FILE: " DEFAULT_FILE ", and those of earlier programs\n"
+         "in the same folder, process_registry.PID.json), what they started, and their\n"
          "process groups.\n"
          "\n"
          "  --end   end them: SIGTERM, after 5 seconds SIGKILL. Without it they are only\n"
@@ -158,6 +162,7 @@ static const char *left_alone(const struct reap *reap) {
 }
 
 static int reap_file(struct reap *reap, const char *path) {
+    size_t stayed = reap->stayed;
     if (registry_load(&reap->registry, path) < 0) {
         complain("%s", reap->registry.error);
         return EXIT_UNREADABLE;
@@ -177,19 +182,58 @@ static int reap_file(struct reap *reap, const char *path) {
         tell(reap, endings, count);
         if (reap->found == before) printf("%s: nothing of it is left\n", TEXT_SAFE(path));
     }
+    reap->over = reap->stayed == stayed && !find(&reap->table, &reap->registry.parent);
     free(endings);
     return EXIT_FINE;
 }
 
-static void clear(struct reap *reap) {
+static int reap_and_clear(struct reap *reap, const char *path) {
+    int result = reap_file(reap, path);
     registry_clear(&reap->registry);
     proc_table_clear(&reap->table);
+    return result;
+}
+
+static int reap_files(struct reap *reap, char *const *files, int count) {
+    int code = EXIT_FINE;
+    for (int i = 0; i < count; i++) {
+        int result = reap_and_clear(reap, files[i]);
+        if (result != EXIT_FINE) code = result;
+    }
+    return code;
+}
+
+/* process_registry.PID.json, or PID-N, of this user: of programs that had the folder before, or have it with another.
+ */
+static int is_numbered(const struct dirent *entry) {
+    const char *number = entry->d_name + sizeof STEM - 1;
+    struct stat st;
+    if (strncmp(entry->d_name, STEM, sizeof STEM - 1) != 0) return 0;
+    size_t length = strspn(number, "0123456789-");
+    return length && strcmp(number + length, ".json") == 0 && stat(entry->d_name, &st) == 0 && st.st_uid == geteuid();
+}
+
+/* A numbered list has no further use once nobody of it is left: no later program writes it anew. */
+static int reap_folder(struct reap *reap) {
+    static char *const usual[] = {DEFAULT_FILE};
+    struct dirent **lists = NULL;
+    int count = scandir(".", &lists, is_numbered, alphasort), code = EXIT_FINE;
+    if (count <= 0 || access(DEFAULT_FILE, F_OK) == 0) code = reap_files(reap, usual, 1);
+    for (int i = 0; i < count; i++) {
+        int result = reap_and_clear(reap, lists[i]->d_name);
+        if (result != EXIT_FINE)
+            code = result;
+        else if (reap->end && reap->over)
+            unlink(lists[i]->d_name);
+        free(lists[i]);
+    }
+    free(lists);
+    return code;
 }
 
 int cmd_reap(int argc, char **argv) {
     static const struct option options[] = {
         {"end", no_argument, NULL, OPTION_END}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
-    static char *const usual[] = {DEFAULT_FILE};
     struct reap reap = {0};
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
@@ -197,13 +241,7 @@ int cmd_reap(int argc, char **argv) {
         if (option != OPTION_END) return option_error("reap", option, argv);
         reap.end = true;
     }
-    char *const *files = optind < argc ? argv + optind : usual;
-    int count = optind < argc ? argc - optind : 1, code = EXIT_FINE;
-    for (int i = 0; i < count; i++) {
-        int result = reap_file(&reap, files[i]);
-        if (result != EXIT_FINE) code = result;
-        clear(&reap);
-    }
+    int code = optind < argc ? reap_files(&reap, argv + optind, argc - optind) : reap_folder(&reap);
     if (reap.stayed && !reap.end) puts("nothing was ended: that is what --end is for");
     if (code == EXIT_FINE && reap.stayed) code = EXIT_OVER;
     return finish_output(code);

@@ -1,0 +1,158 @@
+"""A folder with the lists of several programs: one that crashed and was started again, two that run side by side, a forked child,
+many that begin at once. None writes over the list of another, and reap finds what all of them left; a list of which nobody
+is left is replaced, and piles up nothing."""
+import json, os, pathlib, signal, subprocess
+
+from support import MEMSTOW, ROOT, compile, memstow, start, wait_for
+from _ends import is_gone
+
+program = compile(r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "memstow.h"
+#define CALL(name) ((__typeof__(&memstow_##name))dlsym(RTLD_DEFAULT, "memstow_" #name))
+
+/* One word a line: who is to be registered, or what is to be done. */
+int main(int argc, char **argv) {
+    char word[32];
+    printf("%d 0\n", (int)getpid());
+    fflush(stdout);
+    while (scanf("%31s", word) == 1) {
+        int result = 0;
+        pid_t pid = 0;
+        if (!strcmp(word, "end")) return CALL(shutdown)("the test", 0, 76) != 0;
+        if (!strcmp(word, "exec")) execv(argv[0], argv);
+        if (!strcmp(word, "fork")) {
+            pid = fork(); /* it answers from now on, and this one when it is gone */
+            if (pid) { pause(); continue; }
+            pid = getpid();
+        } else if ((pid = fork()) == 0) {
+            close(0), close(1), close(2);
+            for (;;) pause();
+        } else {
+            result = CALL(shutdown_process)(pid, word, !strcmp(word, "kept"));
+        }
+        printf("%d %d\n", (int)pid, result);
+        fflush(stdout);
+    }
+    for (;;) pause();
+}
+""", "lister", ("-O1", "-g", "-I", ROOT / "preload"))
+MAIN = pathlib.Path("process_registry.json")
+
+
+class Life:
+    def __init__(self):
+        self.process = start(MEMSTOW, "run", "--quiet", "-o", "%p.mst", "--", program, stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, text=True)
+        self.pid = self.hear()
+
+    def say(self, word):
+        print(word, file=self.process.stdin, flush=True)
+
+    def hear(self):
+        pid, result = map(int, self.process.stdout.readline().split())
+        assert result == 0, result
+        return pid
+
+    def do(self, word):
+        self.say(word)
+        return self.hear()
+
+    def end(self):
+        self.say("end")
+        assert self.process.wait(30) == 0
+
+    def crash(self):
+        os.kill(self.pid, signal.SIGKILL)
+        assert self.process.wait(30) == 128 + signal.SIGKILL
+
+
+def lists():
+    return sorted(path.name for path in pathlib.Path().glob("process_registry*"))
+
+
+def pids_in(path):
+    return [one["pid"] for one in json.loads(pathlib.Path(path).read_text())["processes"]]
+
+
+def ended(*children):
+    text = memstow("reap", "--end").stdout
+    assert all(f"pid {child}, " in text for child in children), (children, text)
+    wait_for(lambda: all(map(is_gone, children)), 10)
+    assert "ended" not in memstow("reap", "--end", status=None).stdout
+
+
+# Three lives that crash, each with a child.
+lives = []
+for _ in range(3):
+    life = Life()
+    lives.append((life.pid, life.do("child")))
+    life.crash()
+aside = [f"process_registry.{pid}.json" for pid, _ in lives[:2]]
+assert lists() == sorted([*aside, MAIN.name]), lists()
+assert "nothing was ended" in memstow("reap", status=1).stdout and not any(is_gone(child) for _, child in lives)
+third = memstow("reap", "--end", MAIN.name).stdout # a file that is named is read alone
+assert f"pid {lives[2][1]}, " in third and f"pid {lives[0][1]}, " not in third, third
+ended(*(child for _, child in lives[:2]))
+assert lists() == [MAIN.name], lists()
+
+# Of the life before only one is there that is to be kept: its list is replaced, and so is damaged text.
+life = Life()
+gone, kept = life.do("child"), life.do("kept")
+life.crash()
+memstow("reap", "--end")
+assert not is_gone(kept)
+life = Life()
+child = life.do("child")
+assert lists() == [MAIN.name] and pids_in(MAIN) == [child], lists()
+life.end()
+assert lists() == [] and is_gone(child)
+os.kill(kept, signal.SIGKILL)
+MAIN.write_text("{")
+life = Life()
+life.do("child")
+assert lists() == [MAIN.name], lists()
+
+# A second program beside it, and a forked child of that; the first goes on to write its own, and ends in order.
+second = Life()
+of_second = second.do("child")
+beside = f"process_registry.{second.pid}.json"
+first_two = [*pids_in(MAIN), life.do("child")]
+assert pids_in(MAIN) == first_two and pids_in(beside) == [of_second] and lists() == sorted([MAIN.name, beside]), lists()
+forked = second.do("fork")
+of_forked = second.do("child")
+assert pids_in(beside) == [of_second] and pids_in(f"process_registry.{forked}.json") == [of_forked]
+assert memstow("reap", "--end").stdout.count("still runs: left alone") == 3
+life.end()
+assert not MAIN.exists() and all(map(is_gone, first_two)) and not is_gone(of_second)
+second.crash()
+os.kill(forked, signal.SIGKILL)
+wait_for(lambda: is_gone(forked), 10)
+ended(of_second, of_forked)
+assert lists() == [], lists()
+
+# One that goes on as another program, which registers some more.
+life = Life()
+before = life.do("child")
+assert life.do("exec") == life.pid
+after = life.do("child")
+assert pids_in(MAIN) == [after] and pids_in(f"process_registry.{life.pid}.json") == [before], lists()
+life.crash()
+ended(before, after)
+
+# Many at once, where a list of nobody is.
+assert lists() == [MAIN.name]
+crowd = [Life() for _ in range(8)]
+for life in crowd:
+    life.say("child")
+children = [life.hear() for life in crowd]
+found = [pid for path in lists() for pid in pids_in(path)]
+assert sorted(found) == sorted(children) and not list(pathlib.Path().glob("*.new")), (lists(), found, children)
+for life in crowd:
+    life.crash()
+ended(*children)
