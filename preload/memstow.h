@@ -264,7 +264,7 @@ int32_t memstow_shutdown_files(const char *log, const char *registry);
 /* The stages of a shutdown, one after the other. */
 enum memstow_stage {
     MEMSTOW_STOP_ACCEPTING = 1,
-    MEMSTOW_DRAIN = 2,
+    MEMSTOW_DRAIN = 2,  /* side by side, for 10 s together; or as long as one of them asks for */
     MEMSTOW_CANCEL = 3, /* run only when a handler of DRAIN failed, or took longer than it may */
     MEMSTOW_CLEAN = 4,
 };

@@ -19,6 +19,7 @@
 
 enum { NAME = 64, AFTER = 512, TASKS_MOST = 64, MS = 1000000 };
 #define STEP_NS (20 * MS)
+#define HANDLER_NS (SHUTDOWN_HANDLER_S * UINT64_C(1000000000))
 
 enum state { IDLE, WAITING, RUNNING, DONE, LATE };
 
@@ -37,6 +38,7 @@ static struct handler handlers[MEMSTOW_HANDLERS];
 static uint32_t count;
 static struct lock lock;
 static uint32_t owner_pid, runners;
+static uint64_t stage_begun_ns;
 
 /* The limit. */
 static struct {
@@ -78,9 +80,9 @@ int shutdown_handler(const struct memstow_handler *handler, const char *name, co
         struct handler *self = &handlers[count];
         *self = (struct handler){.run = handler->run,
                                  .context = handler->context,
-                                 .limit_ns = limit_ns ? limit_ns : SHUTDOWN_HANDLER_S * UINT64_C(1000000000),
+                                 .limit_ns = limit_ns ? limit_ns : HANDLER_NS,
                                  .stage = handler->stage,
-                                 .parallel = handler->parallel == 1};
+                                 .parallel = handler->parallel == 1 || handler->stage == MEMSTOW_DRAIN};
         os_copy(self->name, NAME, name);
         os_copy(self->after, AFTER, after);
         __atomic_store_n(&count, count + 1, __ATOMIC_RELEASE);
@@ -140,13 +142,20 @@ static void begin_handler(struct handler *self) {
 
 static const char *const stages[] = {"", "stop accepting", "drain", "cancel", "clean"};
 
+/* The time of a drain is that of its stage, also where it waits for its turn, unless it asks for more. */
+static bool is_late(const struct handler *self) {
+    uint64_t now = os_now(), together = self->limit_ns > HANDLER_NS ? self->limit_ns : HANDLER_NS;
+    if (self->stage == MEMSTOW_DRAIN && now - stage_begun_ns >= together) return true;
+    return self->begun_ns && now - self->begun_ns >= self->limit_ns;
+}
+
 /* Notes who has ended since, and gives up on who takes too long: 1 when that went wrong. */
 static int64_t look_at(struct handler *self) {
-    uint64_t took = os_now() - self->begun_ns;
-    uint32_t running = RUNNING;
-    if (self->noted || self->begun_ns == 0) return 0;
-    if (state_of(self) == RUNNING && took >= self->limit_ns &&
-        __atomic_compare_exchange_n(&self->state, &running, LATE, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+    uint64_t took = self->begun_ns ? os_now() - self->begun_ns : 0;
+    uint32_t state = state_of(self);
+    if (self->noted || state == IDLE) return 0;
+    if (!is_over(self) && is_late(self) &&
+        __atomic_compare_exchange_n(&self->state, &state, LATE, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
         self->result = -ETIMEDOUT;
     if (!is_over(self)) return 0;
     self->noted = true;
@@ -177,6 +186,7 @@ static void begin_stage(uint32_t stage) {
 static int64_t run_stage(uint32_t stage) {
     const struct timespec step = {.tv_nsec = STEP_NS};
     int64_t wrong = 0;
+    stage_begun_ns = os_now();
     begin_stage(stage);
     for (;;) {
         bool some_run;

@@ -98,15 +98,15 @@ def files(log: str = "", registry: str = "") -> None:
 def handler(function: Callable[[], Any], name: Optional[str] = None, *, stage: str = "clean", after: Iterable[str] = (),
             seconds: float = SECONDS, parallel: bool = False) -> Callable[[], Any]:
     """The function is called in that stage of a shutdown, after those of the same stage that `after` names, on a thread of its
-    own; `parallel`: others may run beside it. It fails when it raises. Returns the function, so that it serves as a
-    decorator."""
+    own; `parallel`: others may run beside it. Those that drain always do, and have ten seconds together, or as long as one
+    of them asks for. It fails when it raises. Returns the function, so that it serves as a decorator."""
     if stage not in STAGES:
         raise ValueError(f"stage is one of {', '.join(STAGES)}")
     name = name or getattr(function, "__qualname__", repr(function))
     with _lock:
         if name in _handlers:
             raise ValueError(f"there is a handler {name!r}")
-        _handlers[name] = Handler(function, name, stage, tuple(after), seconds, parallel)
+        _handlers[name] = Handler(function, name, stage, tuple(after), seconds, parallel or stage == "drain")
     return function
 
 
@@ -267,8 +267,17 @@ def _begin(one: Handler) -> None:
         one.result, one.error = -errno.EAGAIN, str(error)
 
 
+def _late(one: Handler, stage_begun: float) -> str:
+    """Why it is given up; "" when it is not. The time of a drain is that of its stage, also where it waits for its turn."""
+    now, together = time.monotonic(), max(one.seconds, SECONDS)
+    if one.begun and now - one.begun > one.seconds:
+        return f"not within {one.seconds} s"
+    return f"drained for {together} s" if one.stage == "drain" and now - stage_begun > together else ""
+
+
 def _run_stage(name: str) -> list[Handler]:
     """Those of the stage that failed or took too long."""
+    stage_begun = time.monotonic()
     stage = [one for one in list(_handlers.values()) if one.stage == name and not one.begun]
     noted: set[str] = set()
     while len(noted) < len(stage):
@@ -281,14 +290,35 @@ def _run_stage(name: str) -> list[Handler]:
             _begin(ready[0])
         for one in stage:
             with _lock:
-                if one.begun and one.result is None and time.monotonic() - one.begun > one.seconds:
-                    one.result, one.error = -errno.ETIMEDOUT, f"not within {one.seconds} s"
+                if one.result is None and (why := _late(one, stage_begun)):
+                    one.begun = one.begun or time.monotonic() # it never will be
+                    one.result, one.error = -errno.ETIMEDOUT, why
             if one.result is not None and one.name not in noted:
                 noted.add(one.name)
                 _step(name, one.name, one.result)
         if not ready:
             time.sleep(0.01)
     return [one for one in stage if one.result]
+
+
+def _run_both(name: str) -> tuple[list[Handler], int]:
+    """A stage in Python, then in C: those that went wrong, and in C how many. Drains have their time together."""
+    counts: list[int] = []
+
+    def in_c() -> None:
+        counts.append(_library.shutdown_run(STAGES[name]))
+    beside = threading.Thread(target=in_c, name="shutdown: in C", daemon=True)
+    try:
+        if name == "drain":
+            beside.start()
+    except RuntimeError: # there can be no more threads
+        pass
+    wrong = _run_stage(name)
+    if beside.ident is None:
+        in_c()
+    else:
+        beside.join()
+    return wrong, counts[0]
 
 
 def _join_threads() -> list[threading.Thread]:
@@ -344,12 +374,11 @@ def _run(reason: str, limit: float, status: int, keep: Iterable[str], server_mod
     if server_mode:
         _keep_alive(set(keep))
     drained = True
-    for stage, number in STAGES.items():
+    for stage in STAGES:
         if stage == "cancel" and drained:
             continue
-        wrong = _run_stage(stage)
+        wrong, others = _run_both(stage)
         failed += [(one.name, one.error) for one in wrong]
-        others = _library.shutdown_run(number)
         drained = drained and not (stage == "drain" and (wrong or others > 0))
         if others > 0:
             failed.append((f"{others} handlers in C", stage))
