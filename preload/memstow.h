@@ -285,8 +285,9 @@ enum { MEMSTOW_HANDLERS = 256 };
 int32_t memstow_shutdown_handler(const struct memstow_handler *handler);
 
 /* A process that this one has started is to end with it, or with keep = 1 to live on. It is known by pid and start, and
- * stands in the list from now on. Its process group ends with it when it leads one. -ESRCH: there is no such process.
- */
+ * stands in the list from now on. Its process group ends with it when it leads one, as after setpgid(0, 0) before exec
+ * or by posix_spawn with POSIX_SPAWN_SETPGROUP; when it does not, what it has started itself is left. -ESRCH: there is
+ * no such process. */
 int32_t memstow_shutdown_process(int32_t pid, const char *name, uint32_t keep);
 int32_t memstow_shutdown_forget(int32_t pid);
 

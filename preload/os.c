@@ -197,8 +197,8 @@ int os_hold_process(uint32_t pid, uint64_t start_ticks) {
     int fd = (int)os_call(SYS_pidfd_open, pid, 0);
     if (fd < 0) return fd;
     uint64_t now = os_start_ticks(pid);
+    if (now == start_ticks) return fd;
     bool ended = os_has_ended(fd);
-    if (now == start_ticks && !ended) return fd;
     os_close(fd);
     return ended || now ? -ESRCH : -EIO;
 }

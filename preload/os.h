@@ -51,10 +51,10 @@ uint32_t os_tid(void);
 bool os_single_threaded(void); /* false also when it cannot be told */
 /* Field 22 of /proc/<pid>/stat; 0 when it cannot be read. pid 0 is the caller. */
 uint64_t os_start_ticks(uint32_t pid);
-/* A descriptor of the process (pidfd), by which nobody else is meant when its pid is given away, if it began then.
- * -ESRCH: it has ended, a zombie too; other -errno: it cannot be told. */
+/* A descriptor of the process (pidfd), by which nobody else is meant when its pid is given away, if it began then; of a
+ * zombie, too. -ESRCH: it is gone; other -errno: it cannot be told. */
 int os_hold_process(uint32_t pid, uint64_t start_ticks);
-bool os_has_ended(int pidfd);
+bool os_has_ended(int pidfd); /* a zombie has */
 /* The kernel's boot id as 16 bytes; false when it cannot be read. */
 bool os_boot_id(uint8_t out[16]);
 

@@ -101,8 +101,9 @@ static bool read_process(struct jsontext object, uint32_t *pid, uint64_t *start_
 static bool is_there(uint32_t pid, uint64_t start_ticks) {
     int fd = os_hold_process(pid, start_ticks);
     if (fd >= 0) {
+        bool ended = os_has_ended(fd);
         os_close(fd);
-        return true;
+        return !ended;
     }
     uint64_t now = os_start_ticks(pid);
     return fd != -ESRCH && (!now || now == start_ticks);

@@ -160,11 +160,20 @@ static void copy_children(struct end *self) {
     if (locked) lock_let_go(&lock);
 }
 
+/* A leader that nobody has waited for yet vouches for its group when it has ended. */
+static int hold_with_group(struct held *held) {
+    held->fd = hold(&held->child);
+    held->ended = held->fd >= 0 && os_has_ended(held->fd);
+    if (!held->ended || group_lives(held)) return held->fd;
+    os_close(held->fd);
+    return -ESRCH;
+}
+
 static void begin_end(struct end *self) {
     self->begun_ns = os_now();
     for (uint32_t i = 0; i < self->count; i++) {
         struct held *held = &self->held[i];
-        held->fd = hold(&held->child);
+        held->fd = hold_with_group(held);
         if (held->fd < 0 && held->fd != -ESRCH) shutdown_log_step("process", held->child.name, held->fd, 0);
         if (held->fd >= 0 && self->patience_ns) send(held, SIGTERM);
     }
@@ -251,8 +260,9 @@ int64_t shutdown_processes_left(void) {
     bool some = false;
     for (uint32_t i = 0; i < count; i++) {
         int fd = hold(&children[i]);
-        if (fd == -ESRCH) continue;
+        bool ended = fd == -ESRCH || (fd >= 0 && os_has_ended(fd));
         if (fd >= 0) os_close(fd);
+        if (ended) continue;
         some = true;
         if (children[i].keep) continue;
         left++;

@@ -5,14 +5,15 @@
     shutdown.drain_queue(jobs, cancel=stop_workers)       # wait at most 10 s, then cancel
     shutdown.stop_thread(worker, worker.request_stop)     # and join it
     shutdown.close(database, after=["worker"])            # flush and close, once the worker has ended
-    shutdown.process(subprocess.Popen(…), "server")       # ends with this one: SIGTERM, 5 s, SIGKILL
+    shutdown.start(["./server"], "server")                # ends with this one, and its group: SIGTERM, 5 s, SIGKILL
     shutdown.at_exit()                                    # or: shutdown.run("the window was closed")
 
 Stages: stop (accept nothing new) → drain → cancel (only when a drain failed, or took too long) → clean; then registered
-processes, then threads that keep Python from ending, 3 s each; then what is left is written down. Under memstow each step is a
-line of shutdown.log, the processes stand in process_registry.json for `memstow reap`, and the process is ended when the limit
-(30 s) is over, whatever its threads hold. In any other process handlers, processes and threads are dealt with in the same way;
-there is no log and no list, and Python's own faulthandler ends the process. docs/endings.md is the prose."""
+processes, then threads that keep Python from ending, 3 s each; then what is left is written down. Under memstow
+each step is a line of shutdown.log, the processes stand in process_registry.json for `memstow reap`, and the process is ended
+when the limit (30 s) is over, whatever its threads hold. In any other process handlers, processes and threads are dealt with in
+the same way; there is no log and no list, and Python's own faulthandler ends the process, once Python has got to run().
+docs/endings.md is the prose."""
 from __future__ import annotations
 
 import atexit
@@ -22,6 +23,7 @@ import errno
 import faulthandler
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -31,7 +33,7 @@ from typing import Any, Optional, Union
 import memstow
 
 __all__ = ["Result", "at_exit", "close", "drain_queue", "files", "forget", "handler", "on_signals", "process", "quit_qt", "run",
-           "stop_thread"]
+           "start", "stop_thread"]
 
 STAGES = {"stop": 1, "drain": 2, "cancel": 3, "clean": 4}
 SECONDS, LIMIT, PROCESS_SECONDS, THREAD_SECONDS = 10.0, 30.0, 5.0, 3.0
@@ -161,14 +163,30 @@ def quit_qt(name: str = "qt") -> None:
 
 # ---- processes
 
+def start(argv: Any, name: str = "", keep: bool = False, **options: Any) -> subprocess.Popen:
+    """subprocess.Popen(argv, **options) in a process group of its own, registered as by process(): all that it starts ends
+    with it, unless it leaves the group; when it has ended before, as launcher scripts do, as long as nobody has waited for it.
+    Ctrl-C at a terminal does not reach it."""
+    if not {"process_group", "start_new_session", "preexec_fn"} & options.keys():
+        options.update({"process_group": 0} if sys.version_info >= (3, 11) else {"start_new_session": True})
+    child = subprocess.Popen(argv, **options)
+    try:
+        return process(child, name, keep)
+    except memstow.Error:
+        child.kill()
+        child.wait()
+        raise
+
+
 def process(process: Any, name: str = "", keep: bool = False) -> Any:
-    """A subprocess.Popen, or a pid: it ends with this process, or lives on with keep=True. Returns it."""
+    """A subprocess.Popen, or a pid: it ends with this process, or lives on with keep=True. What it has started ends with it
+    when it leads a process group, as by start(). Returns it."""
     pid = int(getattr(process, "pid", process))
     result = _library.shutdown_process(pid, _text(name or f"process {pid}"), int(keep))
     if result not in (0, -errno.ENOSYS):
         memstow._check(result, "process")
     with _lock:
-        _processes[pid] = Process(process, name, keep, _start(pid))
+        _processes[pid] = Process(process, name, keep, _start(pid, ended="X"))
     return process
 
 
@@ -180,43 +198,82 @@ def forget(process: Any) -> None:
         _processes.pop(pid, None)
 
 
-def _start(pid: int) -> str:
-    """When it began, by the kernel's clock; "" when it has ended."""
+def _stat(pid: int) -> list[str]:
+    """/proc/PID/stat from the state on; empty when there is none."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
-            fields = stat.read().rpartition(")")[2].split()
+            return stat.read().rpartition(")")[2].split()
     except OSError:
-        return ""
-    return "" if fields[0] in "ZX" else fields[19]
+        return []
 
 
-def _is_there(pid: int) -> bool:
-    return bool(_processes[pid].start) and _start(pid) == _processes[pid].start
+def _start(pid: int, ended: str = "ZX") -> str:
+    """When it began, by the kernel's clock; "" when it has ended, but for the states that do not count as that."""
+    fields = _stat(pid)
+    return fields[19] if fields and fields[0] not in ended else ""
 
 
-def _signal(pid: int, number: int) -> None:
+def _group(number: int) -> dict[int, str]:
+    """Who is in that process group: pid → start."""
+    found = ((int(pid), _stat(int(pid))) for pid in os.listdir("/proc") if pid.isdigit())
+    return {pid: fields[19] for pid, fields in found if fields and fields[0] not in "ZX" and fields[2] == str(number)}
+
+
+def _signal(pid: int, start: str, number: int) -> None:
     """First the hold, then the look: a pid that another has by now is left alone."""
     try:
         held = os.pidfd_open(pid)
     except (AttributeError, OSError): # an old Python or kernel, or no descriptor is left
         held = -1
     with contextlib.suppress(OSError):
-        if _is_there(pid):
+        if _start(pid) == start:
             os.kill(pid, number) if held < 0 else signal.pidfd_send_signal(held, number)
     if held >= 0:
         os.close(held)
 
 
+class _Ending:
+    """A process that is to end, with those of the group that it leads. Nobody else gets the number of a group that somebody is
+    in: who was in it at the last look vouches for those who are there now, a leader also while nobody has waited for it."""
+
+    def __init__(self, pid: int, start: str) -> None:
+        self.pid, self.start, self.there = pid, start, {pid: start}
+        self.leads = False
+        with contextlib.suppress(OSError):
+            self.leads = os.getpgid(pid) == pid != os.getpgrp()
+
+    def look(self) -> dict[int, str]:
+        """Who of it is still there: pid → start."""
+        there = {pid: start for pid, start in self.there.items() if start and _start(pid) == start}
+        if self.leads and (there or self.start and _start(self.pid, ended="X") == self.start):
+            kept = {pid for pid, one in list(_processes.items()) if one.keep}
+            there.update((pid, start) for pid, start in _group(self.pid).items() if pid not in kept)
+        self.there = there
+        return there
+
+    def signal(self, number: int) -> None:
+        for pid, start in self.there.items():
+            _signal(pid, start, number)
+
+
+def _end(endings: list[_Ending], number: int, seconds: float) -> list[_Ending]:
+    """Signals them, and waits: who is still there."""
+    until = time.monotonic() + seconds
+    endings = [one for one in endings if one.look()]
+    for one in endings:
+        one.signal(number)
+    while (endings := [one for one in endings if one.look()]) and time.monotonic() < until:
+        time.sleep(0.1 if any(one.leads for one in endings) else 0.02)
+        for one in endings if number == signal.SIGKILL else (): # who has come since
+            one.signal(number)
+    return endings
+
+
 def _end_processes_without_memstow() -> int:
-    pids = [pid for pid, one in _processes.items() if not one.keep]
-    for number, seconds in ((signal.SIGTERM, PROCESS_SECONDS), (signal.SIGKILL, 1.0)):
-        killed = pids = [pid for pid in pids if _is_there(pid)]
-        for pid in pids:
-            _signal(pid, number)
-        until = time.monotonic() + seconds
-        while any(map(_is_there, pids)) and time.monotonic() < until:
-            time.sleep(0.02)
-    return len(killed)
+    left = _end([_Ending(pid, one.start) for pid, one in list(_processes.items()) if not one.keep], signal.SIGTERM,
+                PROCESS_SECONDS)
+    _end(left, signal.SIGKILL, 1.0)
+    return len(left)
 
 
 def _reap() -> None:
