@@ -305,12 +305,20 @@ int32_t memstow_shutdown_step(const char *step, const char *name, int64_t result
 /* Ends the registered processes: SIGTERM, after `milliseconds` (0: 5,000) SIGKILL, also to who is left of a group whose
  * leader has ended. How many had to be killed. */
 int64_t memstow_shutdown_processes(uint32_t milliseconds);
+/* Since 1.4: the calling thread, which is not the first, is one that the program ends before itself, by its handlers
+ * say. It is known by tid and start, and need not say when it ends. Other threads are not waited for: the end of the
+ * process is theirs, and memstow_shutdown_end names those that are there. -EINVAL: it is the first; -ENOSPC: there are
+ * 256 such threads. */
+int32_t memstow_shutdown_thread(const char *name);
+/* Since 1.4: waits for these threads, but for the caller, at most `milliseconds` each (0: 3,000), side by side. How
+ * many are there still; each is a line of the log. */
+int64_t memstow_shutdown_threads(uint32_t milliseconds);
 /* Notes in the log what is left, threads and processes: how many. 1: the process does not end, after all, and is not
  * ended; 0: it has what is left of its time to end. */
 int64_t memstow_shutdown_end(uint32_t goes_on);
 
-/* All of it, for a program whose handlers are C: begin, the four stages, processes, end. The sum of what they return.
- */
+/* All of it, for a program whose handlers are C: begin, the four stages, processes, threads (since 1.4), end, each with
+ * the time that it has by itself. The sum of what they return: a thread that does not end counts twice. */
 int64_t memstow_shutdown(const char *reason, uint32_t milliseconds, int32_t status);
 
 #ifdef __cplusplus

@@ -12,6 +12,7 @@
 #include "shutdown_list.h"
 #include "shutdown_log.h"
 #include "shutdown_processes.h"
+#include "shutdown_threads.h"
 
 enum { NAME_ROOM = 64, AFTER_ROOM = 512, MS = 1000000, HANDLER_LEAST = sizeof(struct memstow_handler) };
 
@@ -117,6 +118,22 @@ ENTRY int64_t memstow_shutdown_processes(uint32_t milliseconds) {
     return shutdown_processes_end(ms * MS);
 }
 
+ENTRY int32_t memstow_shutdown_thread(const char *name) {
+    char text[NAME_ROOM];
+    if (is_refused()) return (int32_t)sealed();
+    if (!entry_text(text, sizeof text, name)) return (int32_t)entry_fails(-EFAULT, "the name cannot be read");
+    int result = shutdown_thread_add(text);
+    if (result == -EINVAL) return (int32_t)entry_fails(result, "the first thread ends with the process");
+    if (result == -ENOSPC) return (int32_t)entry_fails(result, "there are 256 threads");
+    return (int32_t)entry_result(result);
+}
+
+ENTRY int64_t memstow_shutdown_threads(uint32_t milliseconds) {
+    if (is_refused()) return sealed();
+    uint64_t ms = milliseconds ? milliseconds : SHUTDOWN_THREAD_S * 1000;
+    return shutdown_threads_wait(ms * MS);
+}
+
 ENTRY int64_t memstow_shutdown_end(uint32_t goes_on) {
     if (is_refused()) return sealed();
     int64_t result = shutdown_end(goes_on == 1);
@@ -129,5 +146,6 @@ ENTRY int64_t memstow_shutdown(const char *reason, uint32_t milliseconds, int32_
     for (uint32_t stage = MEMSTOW_STOP_ACCEPTING; stage <= MEMSTOW_CLEAN; stage++)
         result += memstow_shutdown_run(stage);
     result += memstow_shutdown_processes(0);
+    result += memstow_shutdown_threads(0);
     return result + memstow_shutdown_end(0);
 }

@@ -14,10 +14,11 @@
 #include "os.h"
 #include "shutdown_log.h"
 #include "shutdown_processes.h"
+#include "shutdown_threads.h"
 #include "stow_thread.h"
 #include "stow_work.h"
 
-enum { NAME = 64, AFTER = 512, TASKS_MOST = 64, MS = 1000000 };
+enum { NAME = 64, AFTER = 512, MS = 1000000 };
 #define STEP_NS (20 * MS)
 #define HANDLER_NS (SHUTDOWN_HANDLER_S * UINT64_C(1000000000))
 
@@ -62,6 +63,7 @@ void shutdown_check_process(void) {
     memset(&lock, 0, sizeof lock);
     memset(&limit, 0, sizeof limit);
     shutdown_processes_reset();
+    shutdown_threads_reset();
 }
 
 /* --- handlers --- */
@@ -212,61 +214,14 @@ int64_t shutdown_run(uint32_t stage) {
 
 /* --- what is left --- */
 
-static void read_name(char *to, size_t room, const char *tid, const char *file) {
-    char path[96];
-    os_copy(path, sizeof path, "/proc/self/task/");
-    os_copy(path + strlen(path), 32, tid);
-    os_copy(path + strlen(path), 32, file);
-    to[0] = 0;
-    int fd = os_open(path, O_RDONLY | O_CLOEXEC, 0);
-    if (fd < 0) return;
-    long got = os_read(fd, to, room - 1);
-    os_close(fd);
-    to[got > 0 ? got : 0] = 0;
-    for (char *end = to; *end; end++)
-        if (*end == '\n') *end = 0;
-}
-
-static void log_thread(const char *tid) {
-    char name[32], waits[64];
-    struct line line;
-    read_name(name, sizeof name, tid, "/comm");
-    read_name(waits, sizeof waits, tid, "/wchan");
-    shutdown_log_line(&line, "left thread");
-    line_string(&line, "name", name);
-    line_string(&line, "thread", tid);
-    line_string(&line, "waits_in", waits);
-    shutdown_log_write(&line);
-}
-
 struct left {
-    uint32_t asks, looks; /* threads that do not count: who wants to know, and this one */
+    uint32_t asks; /* the thread that wants to know */
     int64_t threads, processes;
 };
 
-static bool is_ours(const struct left *self, const char *tid) {
-    char asks[24], looks[24], name[32];
-    os_decimal(asks, self->asks);
-    os_decimal(looks, self->looks);
-    read_name(name, sizeof name, tid, "/comm");
-    return strcmp(asks, tid) == 0 || strcmp(looks, tid) == 0 || strncmp(name, "memstow ", 8) == 0;
-}
-
-static bool note_thread(void *context, const char *tid) {
-    struct left *self = context;
-    if (!is_ours(self, tid) && self->threads++ < TASKS_MOST) log_thread(tid);
-    return true;
-}
-
-/* Each thread but these, and memstow's own, is a line of the log, the first of them. */
-static void find_threads(struct left *self) {
-    self->looks = os_tid();
-    os_each_name("/proc/self/task", note_thread, self);
-}
-
 static void find_left(void *context) {
     struct left *self = context;
-    find_threads(self);
+    self->threads = shutdown_threads_left(self->asks);
     self->processes = shutdown_processes_left();
 }
 
@@ -278,7 +233,7 @@ static void force_end(void) {
     shutdown_log_line(&line, "forced");
     line_signed(&line, "status", limit.status);
     shutdown_log_write(&line);
-    find_threads(&(struct left){0});
+    shutdown_threads_left(0);
     shutdown_processes_end(0);
     os_call(SYS_exit_group, limit.status);
 }

@@ -20,7 +20,7 @@ int64_t shutdown_end(bool goes_on);
 /* In a forked child nothing has begun. Before each call. */
 void shutdown_check_process(void);
 
-enum { SHUTDOWN_LIMIT_S = 30, SHUTDOWN_HANDLER_S = 10, SHUTDOWN_PROCESS_S = 5 };
+enum { SHUTDOWN_LIMIT_S = 30, SHUTDOWN_HANDLER_S = 10, SHUTDOWN_PROCESS_S = 5, SHUTDOWN_THREAD_S = 3 };
 
 #pragma GCC visibility pop
 

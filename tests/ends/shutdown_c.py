@@ -1,6 +1,7 @@
 """The shutdown coordinator for C: stages and dependencies in order, what may runs side by side, who takes too long is left, a
-drain that failed brings the cancel, processes end with SIGTERM or SIGKILL and with their groups; every step is in the log.
-What holds the process up for ever ends at the limit, with the status asked for."""
+drain that failed brings the cancel, processes end with SIGTERM or SIGKILL and with their groups, threads that said so are waited
+for; every step is in the log, and has the time that the documents say. What holds the process up for ever ends at the limit, with
+the status asked for."""
 import json, os, pathlib, subprocess, time
 
 from support import compile, memstow, run, wait_for
@@ -18,11 +19,12 @@ program = compile(r"""
 #include <unistd.h>
 #include "memstow.h"
 
-static int failed;
+static int failed, ending;
 #define CALL(name) ((__typeof__(&memstow_##name))dlsym(RTLD_DEFAULT, "memstow_" #name))
 #define CHECK(x) ((x) ? 0 : (failed = 1, printf("line %d: %s\n", __LINE__, #x)))
 
 static int32_t quick(void *text) { (void)text; return 0; }
+static int32_t tell(void *text) { (void)text; __atomic_store_n(&ending, 1, __ATOMIC_RELEASE); return 0; }
 static int32_t nap(void *text) { (void)text; usleep(400000); return 0; }
 static int32_t fails(void *text) { (void)text; return -EIO; }
 static int32_t stuck(void *text) { (void)text; for (;;) pause(); return 0; }
@@ -44,6 +46,19 @@ static pid_t child(int ignore, int group) {
     return pid;
 }
 
+static void *ends(void *nothing) { /* while threads are waited for, which is five seconds later */
+    CHECK(CALL(shutdown_thread)("ends") == 0);
+    while (!__atomic_load_n(&ending, __ATOMIC_ACQUIRE)) usleep(1000);
+    usleep(6500000);
+    return nothing;
+}
+static void *goes_on(void *nothing) {
+    CHECK(CALL(shutdown_thread)("goes on") == 0);
+    for (;;) pause();
+    return nothing;
+}
+static void *has_ended(void *nothing) { CHECK(CALL(shutdown_thread)("has ended") == 0); return nothing; }
+
 static void *endless(void *nothing) { for (volatile int i = 0;; i++); return nothing; }
 
 int main(int argc, char **argv) {
@@ -57,6 +72,7 @@ int main(int argc, char **argv) {
     CHECK(add(MEMSTOW_STOP_ACCEPTING, "listener", NULL, 0, 0, quick) == 0);
     CHECK(add(MEMSTOW_DRAIN, "queue", NULL, 0, 0, strcmp(argv[1], "drains") ? fails : quick) == 0);
     CHECK(add(MEMSTOW_CANCEL, "cancel", NULL, 0, 0, quick) == 0);
+    CHECK(add(MEMSTOW_CLEAN, "tell", "last", 0, 0, tell) == 0);
     CHECK(add(MEMSTOW_CLEAN, "circle a", "circle b", 0, 0, quick) == 0);
     CHECK(add(MEMSTOW_CLEAN, "circle b", "circle a", 0, 0, quick) == 0);
     CHECK(add(MEMSTOW_CLEAN, "last", NULL, 0, 0, quick) == -EEXIST);
@@ -73,6 +89,8 @@ int main(int argc, char **argv) {
     CHECK(CALL(shutdown_process)(4194303, "none", 0) == -ESRCH);
     CHECK(CALL(shutdown_forget)(12345) == -ENOENT);
     CHECK(CALL(shutdown_on_signal)(SIGUSR2, 0, 0) == -EINVAL);
+    CHECK(CALL(shutdown_thread)("first") == -EINVAL);
+    CHECK(CALL(shutdown_threads)(0) == 0);
     CHECK(errno == 5);
     pid_t plain = child(0, 0), stubborn = child(strcmp(argv[1], "fails") != 0, 1), kept = child(0, 0);
     usleep(300000);
@@ -93,7 +111,15 @@ int main(int argc, char **argv) {
         sigprocmask(SIG_BLOCK, &all, NULL);
         endless(NULL);
     }
-    int64_t left = CALL(shutdown)("the test", 20000, 76);
+    if (!strcmp(argv[1], "drains")) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, has_ended, NULL);
+        pthread_join(thread, NULL);
+        pthread_create(&thread, NULL, ends, NULL);
+        pthread_create(&thread, NULL, goes_on, NULL);
+        usleep(100000);
+    }
+    int64_t left = CALL(shutdown)("the test", 0, 76);
     printf("left %d\n", (int)left);
     printf("plain %d, stubborn %d, kept %d\n", kill(plain, 0), kill(stubborn, 0), kill(kept, 0));
     return failed;
@@ -114,7 +140,7 @@ def life(word, status=0):
     return done.stdout, steps() if pathlib.Path("shutdown.log").exists() else [], time.monotonic() - begun
 
 
-out, lines, _ = life("drains")
+out, lines, seconds = life("drains")
 order = [(line["step"], line.get("name")) for line in lines]
 places = {name: at for at, (step, name) in enumerate(order) if step in ("stop accepting", "drain", "clean")}
 assert order[0] == ("begin", None) and ("cancel", "cancel") not in order, order
@@ -128,8 +154,13 @@ ends = {line["name"]: line["ms"] for line in lines if line["step"] == "clean"}
 assert begun["nap a"] < ends["nap b"] and begun["nap b"] < ends["nap a"], begun # side by side
 ended = {line["name"]: line["ended"] for line in lines if line["step"] == "process"}
 assert ended == {"plain": "SIGTERM", "stubborn": "SIGKILL"}, lines
+took = {line["name"]: line["took_ms"] for line in lines if line["step"] == "process"}
+assert lines[0]["limit_ms"] == 30000 and 4900 < took["stubborn"] < 8000, (lines[0], took)
+assert ("thread", "has ended") not in order and 8.5 < seconds < 15, (order, seconds) # SIGTERM, 5 s, SIGKILL; threads, 3 s
+took = {line["name"]: (line["result"], line["took_ms"]) for line in lines if line["step"] == "thread"}
+assert took["ends"][0] == 0 and took["ends"][1] < 2900 and took["goes on"][0] == -110 and 2900 < took["goes on"][1] < 5000, took
 assert any(line["step"] == "left thread" and line["waits_in"] for line in lines), lines  # the stuck one
-assert lines[-1]["step"] == "end" and lines[-1]["processes_left"] == 0 and lines[-1]["threads_left"] == 1, lines[-1]
+assert lines[-1]["step"] == "end" and lines[-1]["processes_left"] == 0 and lines[-1]["threads_left"] == 2, lines[-1]
 words = out.split()
 kept, grandchild = int(words[words.index("kept") + 1]), int(words[words.index("grandchild") + 1])
 wait_for(lambda: is_gone(grandchild), 10)
@@ -138,7 +169,8 @@ listed = json.loads(pathlib.Path("process_registry.json").read_text())["processe
 assert {p["name"]: p["keep"] for p in listed}["kept"] is True, listed
 os.kill(kept, 9)
 
-out, lines, _ = life("fails")
+out, lines, seconds = life("fails")
+assert seconds < 8 and not any(line["step"] == "thread" for line in lines), seconds # the stuck thread is not waited for
 order = [(line["step"], line.get("name"), line.get("result")) for line in lines]
 assert order.index(("drain", "queue", -5)) < order.index(("cancel", "cancel", 0)), order
 os.kill(int(out.split()[out.split().index("kept") + 1]), 9)

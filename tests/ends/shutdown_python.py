@@ -51,7 +51,8 @@ if fault == "handler":
     shutdown.handler(lambda: time.sleep(60), "slow", seconds=0.5)
     shutdown.handler(lambda: 1 / 0, "wrong")
 if fault == "thread":
-    threading.Thread(target=lambda: time.sleep(600), name="stuck").start()
+    for name in ("stuck", "stuck too"):
+        threading.Thread(target=lambda: time.sleep(600), name=name).start()
 if fault == "lock": # Python's lock is held for good
     shutdown.on_signals(limit=2, status=71)
     print("ready", flush=True)
@@ -94,7 +95,7 @@ if fault == "drain": # one in C does not drain
 if fault == "exit":
     shutdown.at_exit()
 elif fault != "during":
-    result = shutdown.run("the test", limit=4 if fault == "thread" else 30, status=72, server_mode=fault == "gone", keep=["server"])
+    result = shutdown.run("the test", limit=5 if fault == "thread" else 30, status=72, server_mode=fault == "gone", keep=["server"])
     print(sorted(result.failed), result.killed, result.threads, order, result.clean, flush=True)
 """)
 
@@ -141,8 +142,10 @@ pids, text, steps = life("kept")
 assert not is_alive(pids[0]) and is_alive(pids[1]) and text.startswith("[] 0"), text
 os.kill(pids[1], signal.SIGKILL)
 pids, text, steps = life("thread", status=72) # Python waits for its thread for ever; the limit does not
-assert "('stuck',)" in text, text
-assert ("thread", "stuck", -110) in [(line["step"], line.get("name"), line.get("result")) for line in steps], steps
+assert "('stuck', 'stuck too')" in text, text
+assert [(line["name"], line["result"]) for line in steps if line["step"] == "thread"] == [("stuck", -110), ("stuck too", -110)], steps
+before, *_, after = [line["ms"] for line in steps if line["step"] in ("process", "thread")]
+assert 2900 < after - before < 4900, steps # three seconds, for both
 assert steps[-1]["step"] in ("forced", "left thread"), steps[-1]
 pids, text, steps = life("exit")
 assert steps[0]["step"] == "begin" and steps[-1]["step"] == "end" and not any(map(is_alive, pids)), steps

@@ -9,7 +9,7 @@
     shutdown.at_exit()                                    # or: shutdown.run("the window was closed")
 
 Stages: stop (accept nothing new) → drain → cancel (only when a drain failed, or took too long) → clean; then registered
-processes, then threads that keep Python from ending, 3 s each; then what is left is written down. Under memstow
+processes, then threads that keep Python from ending, 3 s each, side by side; then what is left is written down. Under memstow
 each step is a line of shutdown.log, the processes stand in process_registry.json for `memstow reap`, and the process is ended
 when the limit (30 s) is over, whatever its threads hold. In any other process handlers, processes and threads are dealt with in
 the same way; there is no log and no list, and Python's own faulthandler ends the process, once Python has got to run().
@@ -378,17 +378,18 @@ def _run_both(name: str) -> tuple[list[Handler], int]:
     return wrong, counts[0]
 
 
-def _join_threads() -> list[threading.Thread]:
-    """Threads that Python would wait for at its end, as long as they take."""
-    left = []
+def _join_threads() -> tuple:
+    """The names of those that go on of the threads that Python would wait for at its end, and of those that C registered."""
+    left, until = [], time.monotonic() + THREAD_SECONDS
     for thread in threading.enumerate():
         if thread.daemon or thread in (threading.main_thread(), threading.current_thread()):
             continue
-        thread.join(THREAD_SECONDS)
+        thread.join(max(until - time.monotonic(), 0))
         _step("thread", thread.name, -errno.ETIMEDOUT if thread.is_alive() else 0)
         if thread.is_alive():
-            left.append(thread)
-    return left
+            left.append(thread.name)
+    others = _library.shutdown_threads(max(int((until - time.monotonic()) * 1000), 1)) # 0 would be three seconds more
+    return (*left, f"{others} threads in C") if others > 0 else tuple(left)
 
 
 def _begin_limit(reason: str, limit: float, status: int) -> None:
@@ -442,7 +443,7 @@ def _run(reason: str, limit: float, status: int, keep: Iterable[str], server_mod
     killed, left = _end_processes(), _join_threads()
     if _library.shutdown_end(int(goes_on)) == -errno.ENOSYS and goes_on:
         faulthandler.cancel_dump_traceback_later()
-    return Result(tuple(failed), killed, tuple(thread.name for thread in left), time.monotonic() - begun)
+    return Result(tuple(failed), killed, left, time.monotonic() - begun)
 
 
 def at_exit(**options: Any) -> None:
