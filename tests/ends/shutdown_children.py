@@ -1,6 +1,7 @@
 """The processes of a Python program, under memstow and without: one that was started by start() ends with all that is behind it, also
-when it is a launcher script that has ended before, and who ignores SIGTERM is killed."""
-import os, pathlib, subprocess
+when it is a launcher script that has ended before, and who ignores SIGTERM is killed. In server mode, by argument or by
+MEMSTOW_SERVER_MODE, those live on that have a name, or the names that are said; who has none ends."""
+import os, pathlib, signal, subprocess
 
 from support import HERE, MEMSTOW, PYTHON, ROOT, start, wait_for
 from _ends import is_gone
@@ -9,7 +10,7 @@ pathlib.Path("children.py").write_text(r"""
 import os, pathlib, subprocess, sys, time
 import memstow_shutdown as shutdown
 
-shutdown.PROCESS_SECONDS = 1
+shutdown.PROCESS_SECONDS = 3 if sys.argv[1] == "groups" else 10 # machines may be busy
 quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 def launch(name, script):
@@ -25,7 +26,13 @@ if sys.argv[1] == "groups":
     launch("gone", "trap '' TERM; sleep 600 & echo $! > {}")
     own = shutdown.process(subprocess.Popen(["sleep", "600"], **quiet), "in our group")
     assert os.getpgid(own.pid) == os.getpgrp()
-result = shutdown.run("the test")
+options = {}
+if sys.argv[1] == "server":
+    for name in ("server", "database", ""):
+        child = shutdown.start(["sleep", "600"], name, **quiet)
+        pathlib.Path(name or "nameless").write_text(str(child.pid))
+    options = eval(sys.argv[2])
+result = shutdown.run("the test", **options)
 print(result.killed, sorted(result.failed))
 """)
 
@@ -51,3 +58,17 @@ for life in [begin(f"groups {tracked}", "groups", tracked=tracked) for tracked i
     out, pids = end(life)
     assert out == "2 []", out
     wait_for(lambda: len(pids) == 3 and all(map(is_gone, pids.values())), 5)
+
+cases = [("all", "", {"server", "database"}), ("server", "", {"server"}), ("server, database", "", {"server", "database"}),
+         ("0", "", set()), ("", "", set()), ("all", "server_mode=False", set()), ("", "server_mode=True", {"server", "database"}),
+         ("", "server_mode=True, keep=['database']", {"database"}), ("", "keep=['database']", set())]
+for tracked, some in ((True, cases[:2]), (False, cases)):
+    lives = [begin(f"server {number} {tracked}", "server", f"dict({options})", tracked=tracked, MEMSTOW_SERVER_MODE=asked)
+             for number, (asked, options, _) in enumerate(some)]
+    for (asked, options, expected), life in zip(some, lives):
+        out, pids = end(life)
+        assert out == "0 []", out
+        wait_for(lambda: {name for name, pid in pids.items() if not is_gone(pid)} == expected, 5, f"{asked} {options}")
+        assert (life[0] / "process_registry.json").exists() == (tracked and bool(expected))
+        for name in expected:
+            os.kill(pids[name], signal.SIGKILL)

@@ -56,7 +56,7 @@ class Handler:
 @dataclasses.dataclass
 class Process:
     process: Any # as it was registered
-    name: str
+    name: str # "": it was given none
     keep: bool
     start: str # since boot: who has the pid later has another
 
@@ -399,11 +399,12 @@ def _begin_limit(reason: str, limit: float, status: int) -> None:
             faulthandler.dump_traceback_later(limit, exit=True)
 
 
-def run(reason: str = "", *, limit: float = LIMIT, status: int = 1, keep: Iterable[str] = (), server_mode: bool = False,
-        goes_on: bool = False) -> Result:
+def run(reason: str = "", *, limit: float = LIMIT, status: int = 1, keep: Iterable[str] = (),
+        server_mode: Optional[bool] = None, goes_on: bool = False) -> Result:
     """The whole sequence; the second time, and while it runs, nothing. When the limit is over the process is ended with
-    `status`. `server_mode` lets the processes live on whose names are in `keep`, or all when it is empty. `goes_on`: the
-    process does not end now, and there is no limit any more once this has returned."""
+    `status`. `server_mode` lets the processes live on whose names are in `keep`, or all that have a name when it is empty;
+    None: as MEMSTOW_SERVER_MODE says, which is names with commas between them, or "all"; "" and "0" are no. `goes_on`: the process
+    does not end now, and there is no limit any more once this has returned."""
     global _running
     with _lock:
         if _running:
@@ -411,26 +412,32 @@ def run(reason: str = "", *, limit: float = LIMIT, status: int = 1, keep: Iterab
         _running = True
         _over.clear()
     try:
-        return _run(reason, limit, status, keep, server_mode, goes_on)
+        return _run(reason, limit, status, _spared(keep, server_mode), goes_on)
     finally:
         if goes_on:
             _running = False
         _over.set()
 
 
-def _keep_alive(names: set) -> None:
-    for pid, one in list(_processes.items()):
-        if names and one.name not in names:
-            continue
-        with contextlib.suppress(memstow.Error): # it has ended
-            process(one.process, one.name, keep=True)
+def _spared(keep: Iterable[str], server_mode: Optional[bool]) -> list[Process]:
+    """The processes that live on."""
+    names = set(keep)
+    if server_mode is None:
+        asked = os.environ.get("MEMSTOW_SERVER_MODE", "")
+        server_mode = asked not in ("", "0")
+        if asked not in ("all", "1"):
+            names |= {name.strip() for name in asked.split(",")}
+    if not server_mode:
+        return []
+    return [one for one in list(_processes.values()) if one.name and (one.name in names or not names)]
 
 
-def _run(reason: str, limit: float, status: int, keep: Iterable[str], server_mode: bool, goes_on: bool) -> Result:
+def _run(reason: str, limit: float, status: int, spared: list[Process], goes_on: bool) -> Result:
     begun, failed = time.monotonic(), []
     _begin_limit(reason, limit, status)
-    if server_mode:
-        _keep_alive(set(keep))
+    for one in spared:
+        with contextlib.suppress(memstow.Error): # it has ended
+            process(one.process, one.name, keep=True)
     drained = True
     for stage in STAGES:
         if stage == "cancel" and drained:
