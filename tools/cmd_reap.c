@@ -30,6 +30,8 @@ struct reap {
     struct registry registry;
     struct proc_table table;
     size_t found, stayed;
+    struct registered *claimed; /* of programs that run */
+    size_t claims;
     bool over; /* of the last list nobody is left, and its program is gone */
 };
 
@@ -75,6 +77,13 @@ static void mark_ancestors(struct proc_table *table) {
     }
 }
 
+static void mark_claimed(struct reap *reap) {
+    for (size_t i = 0; i < reap->claims; i++) {
+        struct proc_entry *entry = find(&reap->table, &reap->claimed[i]);
+        if (entry && entry->mark == 0) entry->mark = MARK_KEEP;
+    }
+}
+
 static void mark_registered(struct reap *reap, bool keep) {
     for (size_t i = 0; i < reap->registry.count; i++) {
         const struct registered *registered = &reap->registry.processes[i];
@@ -113,6 +122,7 @@ static bool mark_groups(struct proc_table *table) {
 static void mark(struct reap *reap) {
     struct proc_table *table = &reap->table;
     mark_ancestors(table);
+    mark_claimed(reap);
     mark_registered(reap, true);
     while (mark_started(table, MARK_KEEP)) continue;
     mark_registered(reap, false);
@@ -152,13 +162,19 @@ static void tell(struct reap *reap, const struct ending *endings, size_t count) 
     }
 }
 
+static bool is_this_boot(const struct reap *reap) {
+    uint8_t boot_id[16] = {0};
+    return os_boot_id(boot_id) && memcmp(boot_id, reap->registry.boot_id, sizeof boot_id) == 0;
+}
+
+static bool program_runs(const struct reap *reap) {
+    return is_this_boot(reap) && find(&reap->table, &reap->registry.parent);
+}
+
 /* NULL, or why all of the registry is left alone. */
 static const char *left_alone(const struct reap *reap) {
-    uint8_t boot_id[16] = {0};
-    if (!os_boot_id(boot_id) || memcmp(boot_id, reap->registry.boot_id, sizeof boot_id) != 0)
-        return "was written before this machine was started: nothing of it is there";
-    if (find(&reap->table, &reap->registry.parent)) return "the program that wrote it still runs: left alone";
-    return NULL;
+    if (!is_this_boot(reap)) return "was written before this machine was started: nothing of it is there";
+    return program_runs(reap) ? "the program that wrote it still runs: left alone" : NULL;
 }
 
 static int reap_file(struct reap *reap, const char *path) {
@@ -182,52 +198,68 @@ static int reap_file(struct reap *reap, const char *path) {
         tell(reap, endings, count);
         if (reap->found == before) printf("%s: nothing of it is left\n", TEXT_SAFE(path));
     }
-    reap->over = reap->stayed == stayed && !find(&reap->table, &reap->registry.parent);
+    reap->over = reap->stayed == stayed && !program_runs(reap);
     free(endings);
     return EXIT_FINE;
 }
 
-static int reap_and_clear(struct reap *reap, const char *path) {
-    int result = reap_file(reap, path);
+static void clear(struct reap *reap) {
     registry_clear(&reap->registry);
     proc_table_clear(&reap->table);
-    return result;
 }
 
-static int reap_files(struct reap *reap, char *const *files, int count) {
+/* Who is in the list of a program that runs is that program's, whoever had registered it before. */
+static void note_claims(struct reap *reap, const char *path) {
+    bool runs = registry_load(&reap->registry, path) == 0 && proc_table_read(&reap->table) == 0 && program_runs(reap);
+    size_t more = runs ? reap->registry.count : 0;
+    struct registered *claimed = more ? realloc(reap->claimed, (reap->claims + more) * sizeof *claimed) : NULL;
+    if (claimed) {
+        memcpy(claimed + reap->claims, reap->registry.processes, more * sizeof *claimed);
+        reap->claimed = claimed;
+        reap->claims += more;
+    }
+    clear(reap);
+}
+
+/* process_registry.PID.json, or PID-N: of programs that had the folder before, or have it with another. */
+static bool is_numbered(const char *name) {
+    if (strncmp(name, STEM, sizeof STEM - 1) != 0) return false;
+    name += sizeof STEM - 1;
+    size_t length = strspn(name, "0123456789-");
+    return length && strcmp(name + length, ".json") == 0;
+}
+
+/* Lists that were found here, not named: a numbered one has no further use once nobody of it is left. */
+static int reap_files(struct reap *reap, char *const *files, size_t count, bool found) {
     int code = EXIT_FINE;
-    for (int i = 0; i < count; i++) {
-        int result = reap_and_clear(reap, files[i]);
+    for (size_t i = 0; i < count; i++) note_claims(reap, files[i]);
+    for (size_t i = 0; i < count; i++) {
+        int result = reap_file(reap, files[i]);
         if (result != EXIT_FINE) code = result;
+        if (result == EXIT_FINE && found && reap->end && reap->over && is_numbered(files[i])) unlink(files[i]);
+        clear(reap);
     }
     return code;
 }
 
-/* process_registry.PID.json, or PID-N, of this user: of programs that had the folder before, or have it with another.
- */
-static int is_numbered(const struct dirent *entry) {
-    const char *number = entry->d_name + sizeof STEM - 1;
+static int is_own_numbered(const struct dirent *entry) {
     struct stat st;
-    if (strncmp(entry->d_name, STEM, sizeof STEM - 1) != 0) return 0;
-    size_t length = strspn(number, "0123456789-");
-    return length && strcmp(number + length, ".json") == 0 && stat(entry->d_name, &st) == 0 && st.st_uid == geteuid();
+    return is_numbered(entry->d_name) && stat(entry->d_name, &st) == 0 && st.st_uid == geteuid();
 }
 
-/* A numbered list has no further use once nobody of it is left: no later program writes it anew. */
 static int reap_folder(struct reap *reap) {
-    static char *const usual[] = {DEFAULT_FILE};
-    struct dirent **lists = NULL;
-    int count = scandir(".", &lists, is_numbered, alphasort), code = EXIT_FINE;
-    if (count <= 0 || access(DEFAULT_FILE, F_OK) == 0) code = reap_files(reap, usual, 1);
-    for (int i = 0; i < count; i++) {
-        int result = reap_and_clear(reap, lists[i]->d_name);
-        if (result != EXIT_FINE)
-            code = result;
-        else if (reap->end && reap->over)
-            unlink(lists[i]->d_name);
-        free(lists[i]);
-    }
-    free(lists);
+    static char usual[] = DEFAULT_FILE;
+    struct dirent **entries = NULL;
+    int found = scandir(".", &entries, is_own_numbered, alphasort);
+    size_t numbered = found > 0 ? (size_t)found : 0, count = 0;
+    char **files = calloc(numbered + 1, sizeof *files);
+    if (files && (!numbered || access(usual, F_OK) == 0)) files[count++] = usual;
+    for (size_t i = 0; files && i < numbered; i++) files[count++] = entries[i]->d_name;
+    if (!files) complain("not enough memory");
+    int code = files ? reap_files(reap, files, count, true) : EXIT_UNREADABLE;
+    for (size_t i = 0; i < numbered; i++) free(entries[i]);
+    free(entries);
+    free(files);
     return code;
 }
 
@@ -241,7 +273,8 @@ int cmd_reap(int argc, char **argv) {
         if (option != OPTION_END) return option_error("reap", option, argv);
         reap.end = true;
     }
-    int code = optind < argc ? reap_files(&reap, argv + optind, argc - optind) : reap_folder(&reap);
+    int code = optind < argc ? reap_files(&reap, argv + optind, (size_t)(argc - optind), false) : reap_folder(&reap);
+    free(reap.claimed);
     if (reap.stayed && !reap.end) puts("nothing was ended: that is what --end is for");
     if (code == EXIT_FINE && reap.stayed) code = EXIT_OVER;
     return finish_output(code);

@@ -30,6 +30,8 @@ int main(int argc, char **argv) {
             pid = fork(); /* it answers from now on, and this one when it is gone */
             if (pid) { pause(); continue; }
             pid = getpid();
+        } else if (!strcmp(word, "take")) {
+            if (scanf("%d", &pid) == 1) result = CALL(shutdown_process)(pid, "taken", 0);
         } else if ((pid = fork()) == 0) {
             close(0), close(1), close(2);
             for (;;) pause();
@@ -101,6 +103,19 @@ assert f"pid {lives[2][1]}, " in third and f"pid {lives[0][1]}, " not in third, 
 ended(*(child for _, child in lives[:2]))
 assert lists() == [MAIN.name], lists()
 
+# A life that goes on with a process of the one before has it: reap leaves it alone while that runs.
+life = Life()
+old = life.do("child")
+life.crash()
+life = Life()
+life.do("child")
+life.say("take")
+assert life.do(str(old)) == old and len(lists()) == 2, lists()
+assert f"pid {old}, " not in memstow("reap", "--end").stdout and not is_gone(old)
+life.crash()
+memstow("reap", "--end")
+wait_for(lambda: is_gone(old), 10)
+
 # Of the life before only one is there that is to be kept: its list is replaced, and so is damaged text.
 life = Life()
 gone, kept = life.do("child"), life.do("kept")
@@ -156,3 +171,53 @@ assert sorted(found) == sorted(children) and not list(pathlib.Path().glob("*.new
 for life in crowd:
     life.crash()
 ended(*children)
+
+# What is no list, or means harm, is neither followed nor a reason to fail; what cannot be replaced stays, and the list is beside it.
+boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def document(parent, processes):
+    return f'{{"format": "memstow-processes", "version": 1, "boot_id": "{boot}", "parent": {parent}, "processes": {processes}}}'
+
+
+precious = pathlib.Path("precious")
+precious.write_text("precious")
+for text in ("", "[]", "{" * 5000, document(7, "[]"), document('{"pid": 4194303, "start_ticks": 1}', '{"a": 1}'),
+             document('{"pid": 99999999999999999999, "start_ticks": 1}', "[]"),
+             document('{"pid": 4194303, "start_ticks": 1}', '[1, "x", {"pid": -5}, {"pid": 0, "start_ticks": 0}]')):
+    MAIN.write_text(text)
+    life = Life()
+    child = life.do("child")
+    assert lists() == [MAIN.name] and pids_in(MAIN) == [child], (text[:80], lists())
+    life.end()
+
+
+def link():
+    MAIN.symlink_to(precious)
+    return lambda: MAIN.is_symlink() and precious.read_text() == "precious"
+
+
+def folder():
+    MAIN.mkdir()
+    return MAIN.is_dir
+
+
+def long():
+    MAIN.write_text(" " * (1 << 20) + "{}")
+    return lambda: MAIN.stat().st_size == (1 << 20) + 2
+
+
+def of_another_user():
+    MAIN.write_text("{}")
+    os.chown(MAIN, 65534, 65534)
+    return lambda: MAIN.read_text() == "{}"
+
+
+for make in (link, folder, long, *([of_another_user] if os.getuid() == 0 else [])):
+    is_as_it_was = make()
+    life = Life()
+    child = life.do("child")
+    assert pids_in(f"process_registry.{life.pid}.json") == [child] and len(lists()) == 2 and is_as_it_was(), (make, lists())
+    life.end()
+    assert lists() == [MAIN.name] and is_as_it_was(), make
+    MAIN.rmdir() if MAIN.is_dir() and not MAIN.is_symlink() else MAIN.unlink()
