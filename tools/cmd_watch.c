@@ -5,6 +5,7 @@
 #include "duration.h"
 #include "leftovers.h"
 #include "observe.h"
+#include "proc.h"
 #include "start.h"
 #include "status.h"
 #include "text.h"
@@ -13,9 +14,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { OPTION_GRACE = START_OTHERS, OPTION_STRICT, OPTION_END, OPTION_QUIET };
+enum { OPTION_GRACE = START_OTHERS, OPTION_STRICT, OPTION_END, OPTION_QUIET, OPTION_PID };
 enum { GRACE_S = 60 };
 /* Who ends within this needs no second look; a while later it is told who has not. */
 #define MARK_AFTER (SECOND_NS / 2)
@@ -28,17 +30,22 @@ struct watch {
     struct status status;
     uint64_t grace_ns;
     bool strict, end, quiet, shown;
-    bool marked, told, told_late; /* of what began at since_ns: the request to end, or the end */
+    /* of what began at since_ns: the end of a main thread, the request to end, or the end; 0: nothing has */
+    bool marked, told, told_late;
     uint64_t since_ns;
+    pid_t pid;       /* of --pid; 0: a command is run */
+    bool of_command; /* an option that is for a command only was given */
     size_t left;
 };
 
 static int help(void) {
     printf("usage: memstow watch [OPTION...] [--] CMD [ARG...]\n"
+           "       memstow watch --pid=PID [--grace=TIME]\n"
            "\n"
            "Runs CMD as 'memstow run' does and says what is left of it when it should be\n"
            "gone: processes, their memory and where it grows, threads and what they wait in,\n"
-           "open files, sockets, shared memory, temporary files.\n"
+           "open files, sockets, shared memory, temporary files. A process whose main thread\n"
+           "has come to its end while others run on is told of without being asked to end.\n"
            "\n"
            "  --grace=TIME            how long to look, after CMD has ended or was asked to\n"
            "                          (default 60s); over as soon as nothing is left\n"
@@ -47,9 +54,12 @@ static int help(void) {
            "                          seconds SIGKILL\n"
            "%s"
            "  --quiet                 no status line and no summary; only what is left\n"
+           "  --pid=PID               instead: the same of a process that runs, and of what\n"
+           "                          it started, now, with its growth within 5 seconds, or\n"
+           "                          within --grace when that is shorter\n"
            "\n"
            "Exit code: that of CMD, as for 'memstow run'; with --strict 1 when that is 0 and\n"
-           "something is left; 2 wrong usage.\n",
+           "something is left; 2 wrong usage; 3 there is no process PID.\n",
            start_help);
     return finish_output(EXIT_FINE);
 }
@@ -64,13 +74,30 @@ static void begin_waiting(struct watch *watch, uint64_t since_ns) {
     watch->marked = watch->told = watch->told_late = false;
 }
 
+/* While nobody has asked. Who is gone by the next look is not told about. */
+static void wait_for_lingerer(struct watch *watch) {
+    const struct member *member = observe_lingerer(&watch->observe);
+    uint64_t since_ns = member ? member->done_ns : 0;
+    if (since_ns != watch->since_ns) begin_waiting(watch, since_ns);
+}
+
+/* What it was that happened at since_ns. */
+static void print_reason(const struct watch *watch) {
+    const struct member *member = observe_lingerer(&watch->observe);
+    if (watch->launch.ended || watch->observe.asked_ns)
+        fprintf(stderr, "%s %s", text_fit(program(watch), 40).s, watch->launch.ended ? "ended" : "was asked to end");
+    else
+        fprintf(stderr, "the main thread of %s, pid %d, came to its end", text_fit(member->name, 31).s,
+                (int)member->pid);
+}
+
 static void tell(struct watch *watch) {
     struct family *family = &watch->observe.family;
     if (!family->here) return; /* just now nobody was seen */
     if (watch->shown) status_end(&watch->status);
-    fprintf(stderr, "memstow: %s after %s %s, %zu process%s still there\n", since_text(watch).s,
-            text_fit(program(watch), 40).s, watch->launch.ended ? "ended" : "was asked to end", family->here,
-            family->here == 1 ? " is" : "es are");
+    fprintf(stderr, "memstow: %s after ", since_text(watch).s);
+    print_reason(watch);
+    fprintf(stderr, ", %zu process%s still there\n", family->here, family->here == 1 ? " is" : "es are");
     leftovers_print(stderr, family);
     if (!watch->told_late) family_mark(family, true);
 }
@@ -104,7 +131,7 @@ static void follow(struct watch *watch) {
     bool had_ended = false;
     while (!observe_is_over(observe)) {
         int signal = observe_step(observe, SECOND_NS / 2);
-        if (watch->shown && !watch->launch.ended && !watch->since_ns) status_tick(&watch->status);
+        if (watch->shown && !watch->launch.ended && !observe->asked_ns) status_tick(&watch->status);
         if (is_request(signal) && had_ended) break;
         if (is_request(signal) && !observe->asked_ns) {
             observe_asked(observe);
@@ -115,8 +142,9 @@ static void follow(struct watch *watch) {
             begin_waiting(watch, observe->ended_ns);
         }
         if (observe_is_over(observe)) break;
+        if (!had_ended && !observe->asked_ns) wait_for_lingerer(watch);
         if (watch->since_ns) go_on(watch);
-        if (!watch->told_late) continue;
+        if (!watch->told_late || (!had_ended && !observe->asked_ns)) continue;
         if (had_ended) break;
         if (watch->end) observe_end_all(observe, stderr);
     }
@@ -158,9 +186,38 @@ static int execute(struct watch *watch) {
     return code == EXIT_FINE && watch->strict && watch->left ? EXIT_OVER : code;
 }
 
+/* --- of a process that runs: now --- */
+
+static int look_now(struct family *family, uint64_t between_ns) {
+    struct timespec pause = {(time_t)(between_ns / SECOND_NS), (long)(between_ns % SECOND_NS)};
+    if (family_look(family) < 0 || !family->here) return -1;
+    family_mark(family, true);
+    nanosleep(&pause, NULL);
+    return family_look(family);
+}
+
+static int tell_now(const struct watch *watch) {
+    struct family family;
+    family_adopt(); /* what an exec brought along is none of it */
+    family_begin(&family, watch->pid);
+    int result = look_now(&family, TELL_AFTER < watch->grace_ns ? TELL_AFTER : watch->grace_ns);
+    if (result < 0)
+        complain("no such process, or /proc cannot be read: %d", (int)watch->pid);
+    else if (family.here)
+        leftovers_print(stdout, &family);
+    else
+        printf("pid %d has ended meanwhile\n", (int)watch->pid);
+    family_end(&family);
+    return result < 0 ? EXIT_UNREADABLE : finish_output(EXIT_FINE);
+}
+
 /* 0, or an exit code after complaining. */
 static int take_option(struct watch *watch, int option, char **argv) {
+    watch->of_command |= option != OPTION_GRACE && option != OPTION_PID;
     switch (option) {
+    case OPTION_PID:
+        if ((watch->pid = process_parse(optarg))) return 0;
+        return usage_error("watch", "--pid=%s: not a PID", TEXT_SAFE(optarg));
     case OPTION_GRACE:
         if (duration_parse(optarg, &watch->grace_ns)) return 0;
         return usage_error("watch", "--grace=%s: not a time like 60s, 500ms or 2m, a day at most", TEXT_SAFE(optarg));
@@ -184,6 +241,7 @@ int cmd_watch(int argc, char **argv) {
                                             {"strict", no_argument, NULL, OPTION_STRICT},
                                             {"end", no_argument, NULL, OPTION_END},
                                             {"quiet", no_argument, NULL, OPTION_QUIET},
+                                            {"pid", required_argument, NULL, OPTION_PID},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
     static struct watch watch = {
@@ -194,7 +252,9 @@ int cmd_watch(int argc, char **argv) {
         int code = take_option(&watch, option, argv);
         if (code != EXIT_FINE) return code;
     }
-    if (optind == argc) return usage_error("watch", "no command given");
+    if (watch.pid && (watch.of_command || optind < argc)) return usage_error("watch", "--pid goes with --grace only");
+    if (!watch.pid && optind == argc) return usage_error("watch", "no command given");
+    if (watch.pid) return tell_now(&watch);
     int code = start_prepare(&watch.start, argv + optind);
     if (code != EXIT_FINE) return code;
     if (!family_adopt()) complain("processes that cut the link to their parent cannot be followed here");

@@ -24,6 +24,7 @@ struct member {
     uint64_t rss, peak_rss, processor_ns;
     uint64_t since_ns, since_rss, since_processor_ns; /* at family_mark */
     struct growth_look *growth;                       /* the ledger then; NULL: not looked at, or it has none */
+    uint64_t done_ns; /* when its main thread was seen to have come to its end; 0: by observe_look, it was not */
 };
 
 struct family {

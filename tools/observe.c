@@ -2,6 +2,7 @@
 #include "observe.h"
 #include "duration.h"
 #include "ending.h"
+#include "python_threads.h"
 #include "text.h"
 
 #include <errno.h>
@@ -27,10 +28,33 @@ void observe_end(struct observe *observe) {
 
 static bool is_ending(const struct observe *observe) { return observe->asked_ns || observe->ended_ns; }
 
+/* A zombie that is here is so by its other threads; Python's main thread waits for them. */
+static bool is_done(const struct member *member) {
+    return member->state == 'Z' || (member->state == 'S' && python_is_at_end(member->pid));
+}
+
+static void note_done(struct family *family) {
+    for (size_t i = 0; i < family->count; i++) {
+        struct member *member = &family->members[i];
+        if (member->here && !member->done_ns && is_done(member)) member->done_ns = family->looked_ns;
+    }
+}
+
+const struct member *observe_lingerer(const struct observe *observe) {
+    const struct family *family = &observe->family;
+    const struct member *first = NULL;
+    for (size_t i = 0; i < family->count; i++) {
+        const struct member *member = &family->members[i];
+        if (member->here && member->done_ns && (!first || member->done_ns < first->done_ns)) first = member;
+    }
+    return first;
+}
+
 void observe_look(struct observe *observe) {
     uint64_t before = duration_now();
     observe->blind = family_look(&observe->family) < 0;
     observe->empty_looks = observe->blind || observe->family.here ? 0 : observe->empty_looks + 1;
+    if (!is_ending(observe)) note_done(&observe->family);
     traces_note(&observe->traces, &observe->family);
     uint64_t now = duration_now(), least = is_ending(observe) ? ENDING_NS : RUNNING_NS;
     uint64_t pause = (is_ending(observe) ? ENDING_SHARE : RUNNING_SHARE) * (now - before);

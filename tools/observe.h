@@ -1,7 +1,8 @@
 /* observe.h — follows a program from its start until nothing of it is left, or patience ends.
  * In: a launched program, whose parent and subreaper we are. Out: its family, what it leaves behind, and the moments at
- * which it was asked to end and ended. While it runs it is looked at about once a second, and never for more than a
- * hundredth of the time; then four times a second, and for no more than a tenth. */
+ * which it was asked to end and ended, or a main thread did while others run on. While it runs it is looked at about
+ * once a second, and never for more than a hundredth of the time; then four times a second, and for no more than a
+ * tenth. */
 #ifndef MEMSTOW_OBSERVE_H
 #define MEMSTOW_OBSERVE_H
 
@@ -29,6 +30,9 @@ int observe_step(struct observe *observe, uint64_t timeout_ns);
 void observe_look(struct observe *observe);
 /* It was asked to end, now. Only the first time counts. */
 void observe_asked(struct observe *observe);
+/* The first that runs on although its main thread has come to its end, which nobody need have asked for; NULL: none. It
+ * is looked for until the program is asked to end, or has ended. */
+const struct member *observe_lingerer(const struct observe *observe);
 /* The program has ended, and all that it started. */
 bool observe_is_over(const struct observe *observe);
 /* Ends what is still there, and writes how each ended to `to` (NULL: nowhere). How many there were. */

@@ -52,6 +52,7 @@ enum {
 
 struct python {
     pid_t pid;
+    bool main_only;
     const struct layout *layout;
     size_t frames; /* looked at so far: a process may mean to keep us busy */
     uint64_t runtime, true_object, false_object;
@@ -131,27 +132,50 @@ static uint64_t attribute(const struct python *python, uint64_t object, const ch
 
 /* --- threads --- */
 
+/* What runs in a frame; "" where that cannot be read. */
+struct function {
+    char name[TEXT_MOST / 2], file[TEXT_MOST];
+};
+
+static struct function function_of(const struct python *python, uint64_t frame) {
+    struct function function;
+    uint64_t code = word(python, frame + python->layout->frame_code);
+    read_text(python, word(python, code + CODE_NAME), function.name, sizeof function.name);
+    read_text(python, word(python, code + CODE_FILE), function.file, sizeof function.file);
+    return function;
+}
+
+static void note_function(struct python_thread *thread, struct function function) {
+    const char *slash = strrchr(function.file, '/');
+    if (function.name[0] && function.file[0])
+        snprintf(thread->function, sizeof thread->function, "%.59s (%.90s)", function.name,
+                 slash ? slash + 1 : function.file);
+}
+
+static bool ends_in(const char *text, const char *tail) {
+    size_t length = strlen(text), size = strlen(tail);
+    return length >= size && strcmp(text + length - size, tail) == 0;
+}
+
+/* What the main thread is in when there is nothing of the program any more below it. */
+static bool is_of_the_end(const struct function *function) {
+    return (strcmp(function->name, "_shutdown") == 0 && ends_in(function->file, "/threading.py")) ||
+           (strcmp(function->name, "_exit_function") == 0 && ends_in(function->file, "/multiprocessing/util.py"));
+}
+
 /* Goes outwards; the innermost function is noted, and the object that Thread._bootstrap was called with is returned. */
 static uint64_t walk(struct python *python, uint64_t frame, struct python_thread *thread) {
-    char name[TEXT_MOST / 2], file[TEXT_MOST];
     uint64_t outermost = 0, last = 0;
     for (; frame && python->frames < FRAMES_MOST; python->frames++) {
-        uint64_t code = word(python, frame + python->layout->frame_code);
-        if (!thread->function[0]) {
-            read_text(python, word(python, code + CODE_NAME), name, sizeof name);
-            read_text(python, word(python, code + CODE_FILE), file, sizeof file);
-            const char *slash = strrchr(file, '/');
-            if (name[0] && file[0])
-                snprintf(thread->function, sizeof thread->function, "%.59s (%.90s)", name, slash ? slash + 1 : file);
-        }
+        if (!thread->function[0]) note_function(thread, function_of(python, frame));
         last = outermost; /* what is left in front of a loop's first frame is none of a function, in 3.12 */
         outermost = frame;
         frame = word(python, frame + python->layout->frame_previous);
     }
     for (int i = 0; i < 2; i++, outermost = last) {
-        uint64_t code = word(python, outermost + python->layout->frame_code);
-        read_text(python, word(python, code + CODE_NAME), name, sizeof name);
-        if (strcmp(name, "_bootstrap") == 0) return word(python, outermost + FRAME_LOCALS);
+        struct function function = function_of(python, outermost);
+        thread->at_end |= is_of_the_end(&function);
+        if (strcmp(function.name, "_bootstrap") == 0) return word(python, outermost + FRAME_LOCALS);
     }
     return 0;
 }
@@ -187,7 +211,8 @@ static bool find_python(struct python *python) {
 
 static void load_interpreter(struct python_threads *threads, struct python *python, uint64_t interpreter) {
     uint64_t state = word(python, interpreter + python->layout->thread_head);
-    for (; state && threads->count < THREADS_MOST; state = word(python, state + THREAD_NEXT)) {
+    for (size_t i = 0; state && i < THREADS_MOST; i++, state = word(python, state + THREAD_NEXT)) {
+        if (python->main_only && (pid_t)word(python, state + python->layout->thread_id) != python->pid) continue;
         struct python_thread *grown = realloc(threads->list, (threads->count + 1) * sizeof *grown);
         if (!grown) return;
         threads->list = grown;
@@ -195,13 +220,23 @@ static void load_interpreter(struct python_threads *threads, struct python *pyth
     }
 }
 
-void python_threads_load(struct python_threads *threads, pid_t pid) {
-    struct python python = {.pid = pid};
+static void load(struct python_threads *threads, struct python *python) {
     *threads = (struct python_threads){0};
-    if (!find_python(&python)) return;
-    uint64_t interpreter = word(&python, python.runtime + python.layout->interpreters);
-    for (int i = 0; interpreter && i < 64; i++, interpreter = word(&python, interpreter + INTERPRETER_NEXT))
-        load_interpreter(threads, &python, interpreter);
+    if (!find_python(python)) return;
+    uint64_t interpreter = word(python, python->runtime + python->layout->interpreters);
+    for (int i = 0; interpreter && i < 64; i++, interpreter = word(python, interpreter + INTERPRETER_NEXT))
+        load_interpreter(threads, python, interpreter);
+}
+
+void python_threads_load(struct python_threads *threads, pid_t pid) { load(threads, &(struct python){.pid = pid}); }
+
+bool python_is_at_end(pid_t pid) {
+    struct python_threads threads;
+    bool at_end = false;
+    load(&threads, &(struct python){.pid = pid, .main_only = true});
+    for (size_t i = 0; i < threads.count; i++) at_end |= threads.list[i].at_end;
+    python_threads_clear(&threads);
+    return at_end;
 }
 
 void python_threads_clear(struct python_threads *threads) {

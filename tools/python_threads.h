@@ -1,6 +1,7 @@
 /* python_threads.h — what Python says of the threads of a running process: names, which it waits for at its end, and
- * the function that each is in. In: a pid. Out: a list. It reads the memory of the process, which goes on meanwhile:
- * what is read may be torn, and is bounded and checked for that. CPython 3.11 and 3.12; of others there is no list. */
+ * the function that each is in; and whether it is at its end. In: a pid. Out: a list. It reads the memory of the
+ * process, which goes on meanwhile: what is read may be torn, and is bounded and checked for that. CPython 3.11
+ * and 3.12; of others there is no list. */
 #ifndef MEMSTOW_PYTHON_THREADS_H
 #define MEMSTOW_PYTHON_THREADS_H
 
@@ -15,6 +16,7 @@ struct python_thread {
     enum python_daemon daemon;
     char name[64];      /* of the Thread object; "" */
     char function[160]; /* "get (queue.py)"; "" */
+    bool at_end;        /* the program is over: Python waits for threads, or multiprocessing for its processes */
 };
 
 struct python_threads {
@@ -24,6 +26,8 @@ struct python_threads {
 
 /* Never fails: a process that has no Python has no such threads. */
 void python_threads_load(struct python_threads *threads, pid_t pid);
+/* Of its main thread only; false also where there is no Python. */
+bool python_is_at_end(pid_t pid);
 void python_threads_clear(struct python_threads *threads);
 /* NULL: not one of Python's. */
 const struct python_thread *python_threads_find(const struct python_threads *threads, pid_t tid);

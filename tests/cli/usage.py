@@ -54,6 +54,8 @@ for words, message in (
           for seconds in ("0", "-1", "x", "5s", "inf", "nan", "1e999", " 1")),
         (("trigger", "--timeout"), "--timeout needs a value"),
         (("run",), "no command given"),
+        (("watch", "--pid=x"), "--pid=x: not a PID"),
+        *((("watch", "--pid=1", *more), "--pid goes with --grace only") for more in (("true",), ("--end",), ("--stacks=none",))),
         (("run", "--stacks=some", "true"), "--stacks=some: not full, none or sample[:BYTES], 1 to 1T"),
         *((("run", f"--stacks=sample{size}", "true"), f"--stacks=sample{size}: not full, none or sample[:BYTES], 1 to 1T")
           for size in (":", ":0", ":0.5", ":-1", ":1.1T", ":4P", ":5%", ":9x", ":64K,1M", ":64Q", ":0x10", ":nan", "512K", "d")),

@@ -1,0 +1,57 @@
+"""Who runs on after the main thread has come to its end is named within 10 s though nobody asked it to end, with what grows, and
+goes on to its own end, also under --end: Python that waits for a thread or for a child of multiprocessing, behind a launcher
+script, too, and a program whose first thread has ended. Who waits for a thread in the midst of its program is not named. --pid
+tells the same of a process that runs, now."""
+import pathlib, re, subprocess, time
+
+from _ends import faults
+from support import MEMSTOW, PYTHON, memstow, run, skip, start, wait_for
+
+if run(PYTHON, "-c", "import sys; print(sys.version_info[:2])").stdout.strip() not in ("(3, 11)", "(3, 12)"):
+    skip("threads are read of Python 3.11 and 3.12")
+pathlib.Path("app.py").write_text("""
+import multiprocessing, sys, threading, time
+def pump():
+    end, kept = time.monotonic() + 12, []
+    while time.monotonic() < end:
+        kept.append(bytearray(15000))
+        time.sleep(0.1)
+    open(f"{sys.argv[1]}.over", "w").close()
+if sys.argv[1] == "process":
+    multiprocessing.Process(target=pump).start()
+else:
+    thread = threading.Thread(target=pump, name="pump")
+    thread.start()
+    if sys.argv[1] == "joins":
+        thread.join()
+open(f"{sys.argv[1]}.done", "w").close()
+""")
+
+
+def watch(*command):
+    return start(MEMSTOW, "watch", "--quiet", "--end", "--", *command, stderr=subprocess.PIPE, text=True)
+
+
+processes = {name: watch(PYTHON, "app.py", name) for name in ("thread", "process", "joins")}
+processes["script"] = watch("sh", "-c", f"{PYTHON} app.py script; true")
+processes["first"] = watch(faults(), "here", "first-ends", "seconds=9")
+wait_for(lambda: pathlib.Path("thread.done").exists(), 60)
+told = processes["thread"].stderr.readline()
+seconds = time.time() - pathlib.Path("thread.done").stat().st_mtime
+assert seconds < 10 and not pathlib.Path("thread.over").exists(), seconds
+pid = re.fullmatch(r"memstow: \S+ s after the main thread of python\S*, pid (\d+), came to its end, 1 process is still there\n", told)[1]
+now = memstow("watch", f"--pid={pid}", "--grace=2s").stdout
+texts = {name: (told if name == "thread" else "") + process.stderr.read() for name, process in processes.items()}
+assert all(process.wait(30) == 0 for process in processes.values()), texts
+assert all(pathlib.Path(f"{name}.over").exists() for name in ("thread", "process", "joins", "script"))
+for text in (texts["thread"], now):
+    assert re.search(r"python\S*, pid \d+ \(the program itself\): .*, grows by \d+\.\d KB/s", text), text
+    assert "py pump  app.py:6\n" in text and "in _shutdown (threading.py)" in text, text
+    assert "Python waits for it at its end, 'pump', in pump (app.py)" in text, text
+assert texts["joins"] == "", texts["joins"]
+assert re.search(r"main thread of python\S*, pid \d+, came to its end, 2 processes are still there", texts["script"]), texts["script"]
+assert re.search(r"main thread of python\S*, pid \d+, came to its end, 2 processes are still there", texts["process"]), texts["process"]
+assert "in _exit_function (util.py)" in texts["process"] or "in poll (popen_fork.py)" in texts["process"], texts["process"]
+assert re.search(r"main thread of faults, pid \d+, came to its end, 1 process is still there", texts["first"]), texts["first"]
+assert not any("ended on" in text or "is left" in text for text in texts.values()), texts
+assert "no such process" in memstow("watch", f"--pid={pid}", status=3).stderr
