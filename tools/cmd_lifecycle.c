@@ -16,16 +16,25 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPTION_TEST = START_OTHERS, OPTION_REPEAT, OPTION_OBSERVE, OPTION_STRICT, OPTION_JSON, OPTION_UNTRACKED };
+enum {
+    OPTION_TEST = START_OTHERS,
+    OPTION_REPEAT,
+    OPTION_OBSERVE,
+    OPTION_STRICT,
+    OPTION_JSON,
+    OPTION_UNTRACKED,
+    OPTION_SERVER_MODE
+};
 
 struct cycle {
     struct start start;
     struct scenario scenario;
     struct lifecycle lifecycle;
+    struct spare spare;
     struct json *json;
     const char *path;
     char here[4096], ledgers[4096]; /* ledgers: a folder of our own for them; "": they go where -o says */
-    bool wanted[LIFECYCLE_TESTS + 1], strict, untracked;
+    bool wanted[LIFECYCLE_TESTS + 1], strict, untracked, spares;
     unsigned repeat;
     uint64_t observe_ns;
     bool observe_given;
@@ -46,6 +55,10 @@ static int help(void) {
            "  --observe=TIME          how long to look after closing (60s, or as it says)\n"
            "  --strict                exit with 1 on a warning, too\n"
            "  --json                  one JSON document, sizes in bytes\n"
+           "  --server-mode[=NAME,...]\n"
+           "                          processes of these names live on, with all that they\n"
+           "                          started, and so do those that the program registered\n"
+           "                          as to be kept: neither ended nor counted as left\n"
            "  --untracked             without a ledger: faster, and growth is not explained\n"
            "%s"
            "\n"
@@ -76,6 +89,7 @@ static void print_life(const struct life *life, unsigned repetition) {
     }
     putchar('\n');
     for (size_t i = 0; i < life->reason_count; i++) printf("        %s\n", text_fit(life->reasons[i], 300).s);
+    if (life->kept_processes && life->kept) printf("        %s", life->kept);
     if (life->verdict == VERDICT_FINE || !life->details) return;
     char *rest = NULL;
     for (char *line = strtok_r(life->details, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
@@ -105,6 +119,7 @@ static void json_life(struct json *json, const struct life *life, unsigned test,
     json_number(json, "threads", life->threads);
     json_number(json, "left_processes", life->left_processes);
     json_number(json, "left_traces", life->left_traces);
+    json_number(json, "kept_processes", life->kept_processes);
     json_signed(json, "exit_status", life->exit_code);
     json_string(json, "details", life->details && *life->details ? life->details : NULL);
     json_end_object(json);
@@ -112,22 +127,24 @@ static void json_life(struct json *json, const struct life *life, unsigned test,
 
 /* --- all of them --- */
 
+static void tell(struct cycle *cycle, const struct life *life, unsigned test, unsigned repetition) {
+    cycle->count[life->verdict]++;
+    cycle->own_faults += life->own_fault;
+    if (cycle->json)
+        json_life(cycle->json, life, test, repetition);
+    else
+        print_life(life, repetition);
+    fflush(stdout);
+}
+
 static int run_test(struct cycle *cycle, unsigned test) {
     for (unsigned i = 1; i <= cycle->scenario.repeat; i++) {
         struct life life;
         int code = lifecycle_run(&cycle->lifecycle, test, &life);
-        if (code != EXIT_FINE) {
-            free(life.details);
-            return code;
-        }
-        cycle->count[life.verdict]++;
-        cycle->own_faults += life.own_fault;
-        if (cycle->json)
-            json_life(cycle->json, &life, test, i);
-        else
-            print_life(&life, i);
-        fflush(stdout);
+        if (code == EXIT_FINE) tell(cycle, &life, test, i);
         free(life.details);
+        free(life.kept);
+        if (code != EXIT_FINE) return code;
     }
     return EXIT_FINE;
 }
@@ -213,7 +230,8 @@ static int prepare(struct cycle *cycle) {
     if (cycle->repeat) cycle->scenario.repeat = cycle->repeat;
     if (cycle->observe_given) cycle->scenario.observe_ns = cycle->observe_ns;
     find_here(cycle);
-    cycle->lifecycle = (struct lifecycle){&cycle->scenario, cycle->here, cycle->untracked ? NULL : &cycle->start};
+    cycle->lifecycle = (struct lifecycle){&cycle->scenario, cycle->here, cycle->untracked ? NULL : &cycle->start,
+                                          cycle->spares ? &cycle->spare : NULL};
     if (!family_adopt()) complain("processes that cut the link to their parent cannot be followed here");
     if (cycle->untracked || make_ledgers(cycle)) return EXIT_FINE;
     complain("%s: %s", TEXT_SAFE(cycle->ledgers), strerror(errno));
@@ -262,6 +280,10 @@ static int take_option(struct cycle *cycle, int option, char **argv) {
     case OPTION_UNTRACKED:
         cycle->untracked = true;
         return 0;
+    case OPTION_SERVER_MODE:
+        cycle->spares = true;
+        if (spare_take(&cycle->spare, optarg)) return 0;
+        return usage_error("lifecycle", "--server-mode: a name is empty, or there are more than %d", SPARE_NAMES_MOST);
     default:
         return start_option(&cycle->start, option, argv);
     }
@@ -281,6 +303,7 @@ int cmd_lifecycle(int argc, char **argv) {
                                             {"strict", no_argument, NULL, OPTION_STRICT},
                                             {"json", no_argument, NULL, OPTION_JSON},
                                             {"untracked", no_argument, NULL, OPTION_UNTRACKED},
+                                            {"server-mode", optional_argument, NULL, OPTION_SERVER_MODE},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
     static struct cycle cycle = {.start = {.subcommand = "lifecycle"}};

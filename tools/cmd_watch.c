@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { OPTION_GRACE = START_OTHERS, OPTION_STRICT, OPTION_END, OPTION_QUIET, OPTION_PID };
+enum { OPTION_GRACE = START_OTHERS, OPTION_STRICT, OPTION_END, OPTION_QUIET, OPTION_PID, OPTION_SERVER_MODE };
 enum { GRACE_S = 60 };
 /* Who ends within this needs no second look; a while later it is told who has not. */
 #define MARK_AFTER (SECOND_NS / 2)
@@ -28,10 +28,12 @@ struct watch {
     struct launch launch;
     struct observe observe;
     struct status status;
+    struct spare spare;
+    bool spares;
     uint64_t grace_ns;
     bool strict, end, quiet, shown;
     /* of what began at since_ns: the end of a main thread, the request to end, or the end; 0: nothing has */
-    bool marked, told, told_late;
+    bool marked, told, told_late, said; /* said: and somebody was there to be told of */
     uint64_t since_ns;
     pid_t pid;       /* of --pid; 0: a command is run */
     bool of_command; /* an option that is for a command only was given */
@@ -53,6 +55,10 @@ static int help(void) {
            "  --end                   then end the processes that are left: SIGTERM, after 5\n"
            "                          seconds SIGKILL\n"
            "%s"
+           "  --server-mode[=NAME,...]\n"
+           "                          processes of these names live on, with all that they\n"
+           "                          started, and so do those that the program registered\n"
+           "                          as to be kept: neither ended nor counted as left\n"
            "  --quiet                 no status line and no summary; only what is left\n"
            "  --pid=PID               instead: the same of a process that runs, and of what\n"
            "                          it started, now, with its growth within 5 seconds, or\n"
@@ -71,7 +77,7 @@ static const char *program(const struct watch *watch) { return text_base_name(wa
 /* A new reason to be gone: what was told before was about another. */
 static void begin_waiting(struct watch *watch, uint64_t since_ns) {
     watch->since_ns = since_ns;
-    watch->marked = watch->told = watch->told_late = false;
+    watch->marked = watch->told = watch->told_late = watch->said = false;
 }
 
 /* While nobody has asked. Who is gone by the next look is not told about. */
@@ -94,6 +100,7 @@ static void print_reason(const struct watch *watch) {
 static void tell(struct watch *watch) {
     struct family *family = &watch->observe.family;
     if (!family->here) return; /* just now nobody was seen */
+    watch->said = true;
     if (watch->shown) status_end(&watch->status);
     fprintf(stderr, "memstow: %s after ", since_text(watch).s);
     print_reason(watch);
@@ -164,18 +171,21 @@ static void settle(struct watch *watch) {
         fprintf(stderr, "memstow: %s left behind in the system:\n", text_fit(program(watch), 40).s);
         leftovers_print_traces(stderr, &observe->traces);
     }
-    if (!watch->left && watch->told)
-        fprintf(stderr, "memstow: nothing is left, %s after %s ended\n", since_text(watch).s,
+    const char *nothing = observe->family.stays ? "nothing else" : "nothing";
+    if (observe->family.stays) fputs("memstow: ", stderr);
+    leftovers_print_spared(stderr, &observe->family);
+    if (!watch->left && watch->said)
+        fprintf(stderr, "memstow: %s is left, %s after %s ended\n", nothing, since_text(watch).s,
                 text_fit(program(watch), 40).s);
     else if (!watch->left && !watch->quiet)
-        fprintf(stderr, "memstow: nothing is left\n");
+        fprintf(stderr, "memstow: %s is left\n", nothing);
 }
 
 static int execute(struct watch *watch) {
     int code = start_launch(&watch->start, &watch->launch);
     if (code != EXIT_FINE) return code;
     watch->shown = !watch->quiet && isatty(STDERR_FILENO);
-    observe_begin(&watch->observe, &watch->launch, watch->start.argv);
+    observe_begin(&watch->observe, &watch->launch, watch->start.argv, watch->spares ? &watch->spare : NULL);
     status_begin(&watch->status, watch->launch.pid);
     follow(watch);
     status_end(&watch->status);
@@ -199,7 +209,7 @@ static int look_now(struct family *family, uint64_t between_ns) {
 static int tell_now(const struct watch *watch) {
     struct family family;
     family_adopt(); /* what an exec brought along is none of it */
-    family_begin(&family, watch->pid);
+    family_begin(&family, watch->pid, NULL);
     int result = look_now(&family, TELL_AFTER < watch->grace_ns ? TELL_AFTER : watch->grace_ns);
     if (result < 0)
         complain("no such process, or /proc cannot be read: %d", (int)watch->pid);
@@ -230,6 +240,10 @@ static int take_option(struct watch *watch, int option, char **argv) {
     case OPTION_QUIET:
         watch->quiet = true;
         return 0;
+    case OPTION_SERVER_MODE:
+        watch->spares = true;
+        if (spare_take(&watch->spare, optarg)) return 0;
+        return usage_error("watch", "--server-mode: a name is empty, or there are more than %d", SPARE_NAMES_MOST);
     default:
         return start_option(&watch->start, option, argv);
     }
@@ -241,6 +255,7 @@ int cmd_watch(int argc, char **argv) {
                                             {"strict", no_argument, NULL, OPTION_STRICT},
                                             {"end", no_argument, NULL, OPTION_END},
                                             {"quiet", no_argument, NULL, OPTION_QUIET},
+                                            {"server-mode", optional_argument, NULL, OPTION_SERVER_MODE},
                                             {"pid", required_argument, NULL, OPTION_PID},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};

@@ -33,9 +33,9 @@ static bool was_brought_along(const struct proc_entry *entry) {
     return before && before->start_ticks == entry->start_ticks;
 }
 
-void family_begin(struct family *family, pid_t main) {
+void family_begin(struct family *family, pid_t main, const struct spare *spare) {
     struct process process;
-    *family = (struct family){.main = main};
+    *family = (struct family){.main = main, .spare = spare};
     if (process_look(&process, main) == 0) family->main_start = process.start_ticks;
 }
 
@@ -95,23 +95,21 @@ static struct member *add_member(struct family *family, const struct proc_entry 
     return member;
 }
 
-static void note(struct family *family, struct member *member, const struct proc_entry *entry) {
+static void note(const struct family *family, struct member *member, const struct proc_entry *entry) {
     uint64_t tick_ns = SECOND_NS / (uint64_t)sysconf(_SC_CLK_TCK);
     bool alive = process_is_alive(entry->state, entry->threads);
-    member->here = alive;
+    member->here = alive && !member->spared;
+    member->stays = alive && member->spared;
     member->state = entry->state;
     member->orphan = entry->parent == getpid() && entry->pid != family->main;
     if (!member->orphan) member->parent = entry->parent;
     member->session = entry->session;
+    member->group = entry->group;
     member->threads = entry->threads;
     member->rss = entry->rss;
     member->processor_ns = entry->processor_ticks * tick_ns;
     if (member->rss > member->peak_rss) member->peak_rss = member->rss;
     memcpy(member->name, entry->name, sizeof member->name);
-    if (!alive) return;
-    family->here++;
-    family->rss += entry->rss;
-    family->threads += entry->threads;
 }
 
 static int take_ours(struct family *family, const struct proc_table *table) {
@@ -129,9 +127,74 @@ static int take_ours(struct family *family, const struct proc_table *table) {
 static void mark_known(struct family *family, const struct proc_table *table) {
     for (size_t i = 0; i < family->count; i++) {
         struct member *member = &family->members[i];
-        struct proc_entry *entry = member->here ? proc_table_find(table, member->pid) : NULL;
+        struct proc_entry *entry = member->here || member->stays ? proc_table_find(table, member->pid) : NULL;
         if (entry && entry->start_ticks == member->start_ticks) entry->mark = 1;
-        member->here = false;
+        member->here = member->stays = false;
+    }
+}
+
+/* --- which of them are to live on --- */
+
+static void spare(struct member *member) {
+    member->spared = member->stays = true;
+    member->here = false;
+}
+
+static void spare_registered(struct family *family, const struct member *parent) {
+    struct registry registry;
+    spare_load_registered(family->spare, parent->pid, parent->start_ticks, &registry);
+    for (size_t i = 0; i < registry.count; i++)
+        for (size_t k = 0; k < family->count; k++) {
+            struct member *member = &family->members[k];
+            if (member->here && member->pid != family->main && member->pid == registry.processes[i].pid &&
+                member->start_ticks == registry.processes[i].start_ticks)
+                spare(member);
+        }
+    registry_clear(&registry);
+}
+
+/* Also when who started it has ended, as long as it is in a session or group that one of them began. */
+static bool is_of_spared(const struct family *family, const struct member *member) {
+    for (size_t i = 0; i < family->count; i++) {
+        const struct member *other = &family->members[i];
+        if (!other->spared) continue;
+        if (other->pid == member->session || other->pid == member->group) return true;
+        if (other->pid == member->parent && (other->stays || member->orphan)) return true;
+    }
+    return false;
+}
+
+static bool spare_below(struct family *family) {
+    bool more = false;
+    for (size_t i = 0; i < family->count; i++) {
+        struct member *member = &family->members[i];
+        if (!member->here || member->pid == family->main || !is_of_spared(family, member)) continue;
+        spare(member);
+        more = true;
+    }
+    return more;
+}
+
+/* The program itself is never to live on. */
+static void spare_some(struct family *family) {
+    for (size_t i = 0; i < family->count; i++) {
+        struct member *member = &family->members[i];
+        if (!member->here) continue;
+        spare_registered(family, member);
+        if (member->pid != family->main && spare_has_process(family->spare, member->pid, member->name)) spare(member);
+    }
+    while (spare_below(family)) continue;
+}
+
+static void sum_up(struct family *family) {
+    family->here = family->stays = family->rss = family->threads = 0;
+    for (size_t i = 0; i < family->count; i++) {
+        const struct member *member = &family->members[i];
+        family->stays += member->stays;
+        if (!member->here) continue;
+        family->here++;
+        family->rss += member->rss;
+        family->threads += member->threads;
     }
 }
 
@@ -140,8 +203,9 @@ int family_look(struct family *family) {
     family->looked_ns = duration_now();
     int result = proc_table_read(&table);
     mark_known(family, &table);
-    family->here = family->rss = family->threads = 0;
     if (result == 0) result = take_ours(family, &table);
+    if (family->spare) spare_some(family);
+    sum_up(family);
     proc_table_clear(&table);
     if (family->rss > family->peak_rss) family->peak_rss = family->rss;
     if (family->threads > family->most_threads) family->most_threads = family->threads;

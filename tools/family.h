@@ -5,6 +5,7 @@
 #define MEMSTOW_FAMILY_H
 
 #include "growth.h"
+#include "spare.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,12 +14,14 @@
 
 /* One process, by pid and start: a pid alone may be another's by now. */
 struct member {
-    pid_t pid, session;
+    pid_t pid, session, group;
     pid_t parent; /* who started it; 0: had ended before it was seen */
     uint64_t start_ticks;
     char name[32];
     char state;  /* as in /proc/PID/stat */
-    bool here;   /* at the last look */
+    bool here;   /* at the last look, and not spared */
+    bool spared; /* it is to live on, */
+    bool stays;  /* and did at the last look */
     bool orphan; /* who started it is gone */
     uint32_t threads;
     uint64_t rss, peak_rss, processor_ns;
@@ -32,16 +35,19 @@ struct family {
     uint64_t main_start;
     struct member *members; /* those that are gone, too */
     size_t count, capacity;
-    size_t here;            /* alive, zombies not counted */
+    size_t here;            /* alive, zombies and who is spared not counted */
+    size_t stays;           /* alive, and spared */
     uint64_t rss, peak_rss; /* of all that are here; the highest sum that a look has seen */
     uint32_t threads, most_threads, most_here;
     uint64_t looked_ns;
+    const struct spare *spare; /* who is to live on, with all that they started; NULL: nobody */
 };
 
 /* From now on who is left behind by a child is given to this process. Before the program starts: who is our child by
  * then is none of a family. */
 bool family_adopt(void);
-void family_begin(struct family *family, pid_t main);
+/* `spare` may be NULL, and else stays as long as the family. */
+void family_begin(struct family *family, pid_t main, const struct spare *spare);
 void family_end(struct family *family);
 /* 0, or -1: /proc cannot be read, or no memory. */
 int family_look(struct family *family);

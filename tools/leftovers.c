@@ -137,6 +137,17 @@ void leftovers_print(FILE *to, struct family *family) {
     }
 }
 
+void leftovers_print_spared(FILE *to, const struct family *family) {
+    const char *before = "left alive, as asked: ";
+    for (size_t i = 0; i < family->count; i++) {
+        const struct member *member = &family->members[i];
+        if (!member->stays) continue;
+        fprintf(to, "%s%s (pid %d)", before, text_fit(member->name, 31).s, (int)member->pid);
+        before = ", ";
+    }
+    if (family->stays) fputc('\n', to);
+}
+
 void leftovers_print_traces(FILE *to, const struct traces *traces) {
     for (size_t i = 0; i < traces->count; i++) {
         const struct trace *trace = &traces->list[i];

@@ -12,6 +12,8 @@
 void leftovers_print(FILE *to, struct family *family);
 /* How many threads Python waits for at its end, in all that are there. */
 size_t leftovers_python_threads(const struct family *family);
+/* "left alive, as asked: server (pid 12)", and an end of line; nothing when nobody is spared that is alive. */
+void leftovers_print_spared(FILE *to, const struct family *family);
 /* What outlives the processes; after traces_settle. */
 void leftovers_print_traces(FILE *to, const struct traces *traces);
 

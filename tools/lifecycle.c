@@ -185,7 +185,7 @@ static void watch_end(struct life *life, struct observe *observe, uint64_t begun
         uint64_t passed = duration_now() - begun_ns;
         note_growth(life, observe, passed);
         if (observe_is_over(observe)) {
-            life->gone_ns = passed;
+            life->gone_ns = observe->empty_ns > begun_ns ? observe->empty_ns - begun_ns : 0;
             return;
         }
         if (!marked && passed >= MARK_NS) {
@@ -251,6 +251,15 @@ static void close_and_watch(struct drive *drive, struct life *life, FILE *detail
     judge_exit(life, observe->launch, drive);
 }
 
+static void note_kept(struct life *life, const struct family *family) {
+    size_t size = 0;
+    FILE *line = open_memstream(&life->kept, &size);
+    life->kept_processes = family->stays;
+    if (!line) return;
+    leftovers_print_spared(line, family);
+    fclose(line);
+}
+
 static void live(struct drive *drive, unsigned test, struct life *life) {
     size_t size = 0;
     struct observe *observe = drive->observe;
@@ -268,6 +277,7 @@ static void live(struct drive *drive, unsigned test, struct life *life) {
         if (observe->launch->ended) life->exit_code = launch_exit_code(observe->launch);
     } else
         close_and_watch(drive, life, details);
+    note_kept(life, &observe->family);
     life->peak_bytes = observe->family.peak_rss;
     life->processes = observe->family.most_here;
     life->threads = observe->family.most_threads;
@@ -291,7 +301,7 @@ int lifecycle_run(const struct lifecycle *lifecycle, unsigned test, struct life 
     char *command = command_of(lifecycle, drive.port), *argv[] = {"/bin/sh", "-c", command, NULL};
     int code = command ? launch(lifecycle, &launched, &place, argv) : EXIT_UNREADABLE;
     if (code == EXIT_FINE) {
-        observe_begin(&observe, &launched, argv);
+        observe_begin(&observe, &launched, argv, lifecycle->spare);
         live(&drive, test, life);
         if (observe.interrupted) code = 128 + observe.interrupted;
         observe_end(&observe);

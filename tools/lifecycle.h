@@ -4,6 +4,7 @@
 #define MEMSTOW_LIFECYCLE_H
 
 #include "scenario.h"
+#include "spare.h"
 #include "start.h"
 #include "thresholds.h"
 
@@ -11,8 +12,9 @@ enum { LIFECYCLE_TESTS = 6, LIFECYCLE_REASONS = 8 };
 
 struct lifecycle {
     const struct scenario *scenario;
-    const char *here;    /* folder of the scenario's file */
-    struct start *start; /* how it is tracked; NULL: it is not */
+    const char *here;          /* folder of the scenario's file */
+    struct start *start;       /* how it is tracked; NULL: it is not */
+    const struct spare *spare; /* who is to live on; NULL: nobody */
 };
 
 struct life {
@@ -26,8 +28,10 @@ struct life {
     uint64_t growth_bytes, final_bytes; /* what came on top of that, and what was left at the end */
     uint32_t processes, threads;        /* the most at a time */
     size_t left_processes, left_traces; /* when the time was over */
+    size_t kept_processes;              /* that live on, as they are to */
     int exit_code;                      /* -1: it had to be ended */
     char *details;                      /* who was there though it should be gone; NULL: nobody. free() */
+    char *kept;                         /* who lives on, in a line; NULL, or "": nobody. free() */
 };
 
 /* "start and close", … of test 1 to 6. */

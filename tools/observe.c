@@ -14,10 +14,10 @@ enum { RUNNING_SHARE = 100, ENDING_SHARE = 10, PATIENCE_S = 5, ROUNDS = 5, EMPTY
 #define RUNNING_NS SECOND_NS
 #define ENDING_NS (SECOND_NS / 4)
 
-void observe_begin(struct observe *observe, struct launch *launch, char **argv) {
+void observe_begin(struct observe *observe, struct launch *launch, char **argv, const struct spare *spare) {
     *observe = (struct observe){.launch = launch};
     traces_begin(&observe->traces, argv);
-    family_begin(&observe->family, launch->pid);
+    family_begin(&observe->family, launch->pid, spare);
     observe_look(observe);
 }
 
@@ -54,6 +54,7 @@ void observe_look(struct observe *observe) {
     uint64_t before = duration_now();
     observe->blind = family_look(&observe->family) < 0;
     observe->empty_looks = observe->blind || observe->family.here ? 0 : observe->empty_looks + 1;
+    if (observe->empty_looks == 1) observe->empty_ns = observe->family.looked_ns;
     if (!is_ending(observe)) note_done(&observe->family);
     traces_note(&observe->traces, &observe->family);
     uint64_t now = duration_now(), least = is_ending(observe) ? ENDING_NS : RUNNING_NS;
@@ -99,8 +100,8 @@ static bool has_children(void) {
 }
 
 /* Above each process of a tree that is left to us is a child of ours: without one there is none. A look alone may miss
- * who forks and ends all the time. With children that are no part of it, which an exec brought along, looks have to do.
- */
+ * who forks and ends all the time. With children that are no part of it, which an exec brought along, or that live on,
+ * looks have to do. */
 bool observe_is_over(const struct observe *observe) {
     if (!observe->launch->ended || observe->family.here) return false;
     return observe->empty_looks >= EMPTY_LOOKS || !has_children();

@@ -218,11 +218,17 @@ void traces_note(struct traces *traces, const struct family *family) {
     note_segments(traces, family);
 }
 
+/* Who lives on needs it. */
+static bool is_of_spared(const struct family *family, const struct trace *trace) {
+    const struct member *member = find_pid(family, trace->pid);
+    return member && member->spared;
+}
+
 void traces_settle(struct traces *traces, const struct family *family) {
     note_segments(traces, family);
     traces->left = 0;
     for (size_t i = 0; i < traces->count; i++) {
-        traces->list[i].left = is_left(&traces->list[i]);
+        traces->list[i].left = !is_of_spared(family, &traces->list[i]) && is_left(&traces->list[i]);
         traces->left += traces->list[i].left;
     }
 }

@@ -54,6 +54,7 @@ for words, message in (
           for seconds in ("0", "-1", "x", "5s", "inf", "nan", "1e999", " 1")),
         (("trigger", "--timeout"), "--timeout needs a value"),
         (("run",), "no command given"),
+        *(((command, "--server-mode=a,", "x"), "--server-mode: a name is empty, or there are more than 64") for command in ("watch", "lifecycle")),
         (("watch", "--pid=x"), "--pid=x: not a PID"),
         *((("watch", "--pid=1", *more), "--pid goes with --grace only") for more in (("true",), ("--end",), ("--stacks=none",))),
         (("run", "--stacks=some", "true"), "--stacks=some: not full, none or sample[:BYTES], 1 to 1T"),

@@ -72,7 +72,7 @@ Test(endings, a_family_is_what_came_after_its_first) {
     pid_t earlier = sleeper();
     usleep(50000); /* starts are counted in ticks of 10 ms */
     pid_t main = sleeper();
-    family_begin(&family, main);
+    family_begin(&family, main, NULL);
     cr_assert_eq(family_look(&family), 0);
     cr_assert_eq(family.here, 1);
     cr_assert_eq(family.members[0].pid, main);

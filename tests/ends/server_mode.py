@@ -1,0 +1,90 @@
+"""Under --server-mode, what is named lives on with all that it started, behind a launcher script, too, and so does what the program
+registered as to be kept: it is not ended, not counted as left, and one line says so. The others are ended as ever."""
+import atexit, concurrent.futures, json, os, pathlib, re, signal
+
+from _ends import is_gone, pids, watch
+from support import HERE, PYTHON, ROOT, memstow
+
+pathlib.Path("server.py").write_text("""
+import subprocess, time
+subprocess.run(["sh", "-c", "sleep 300 >/dev/null 2>&1 &"])
+time.sleep(300)
+""")
+pathlib.Path("app.py").write_text(f"""
+import subprocess, sys, time
+sys.path.insert(0, {str(ROOT / "tools/python")!r})
+import memstow_shutdown as shutdown
+def begin(*command, **how):
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **how)
+if "server" in sys.argv:
+    begin(sys.executable, "-u", {str(HERE / "server.py")!r}, start_new_session=True)
+if "kept" in sys.argv:
+    shutdown.process(begin("sleep", "301"), "kept one", keep=True)
+if "listed" in sys.argv:
+    shutdown.process(begin("sleep", "301"), "listed one")
+if "other" in sys.argv:
+    begin("sleep", "302")
+time.sleep(2.5)
+""")
+
+
+def kill(pid):
+    if not is_gone(pid):
+        os.kill(pid, signal.SIGKILL)
+
+
+def spared(text):
+    """The pids of the one line that says who was left alive; all of them are."""
+    found = re.findall(r"^ *(?:memstow: )?left alive, as asked: (.*)$", text, re.M)
+    left = pids(found[0]) if found else []
+    for pid in left:
+        atexit.register(kill, pid)
+    assert len(found) == bool(left) and not any(map(is_gone, left)), text
+    return left
+
+
+def watched(name, words, mode="--server-mode=server.py,listed one", status=0):
+    """In a folder of its own, where the program's list of processes is."""
+    os.mkdir(name)
+    return watch(PYTHON, HERE / "app.py", *words, grace="1s", options=("--end", "--strict", mode), status=status, cwd=name)[0]
+
+
+def lived(*options, status=0):
+    return memstow("lifecycle", "--test=T6", "--repeat=1", "--observe=6s", *options, "app.scenario", status=status).stdout
+
+
+pathlib.Path("app.scenario").write_text(f"""program: {PYTHON} {{here}}/app.py server
+ready: wait 1500ms
+child: wait 1ms
+close: wait 1ms
+""")
+with concurrent.futures.ThreadPoolExecutor() as pool:
+    all_named = pool.submit(watched, "named", ("server", "kept", "listed"))
+    one_other = pool.submit(watched, "other", ("server", "kept", "other"), status=1)
+    no_names = pool.submit(watched, "none", ("server", "kept", "listed"), mode="--server-mode", status=1)
+    as_ever = pool.submit(watched, "ever", ("kept",), mode="--strict", status=1)
+    life = pool.submit(lived, "--server-mode=server.py")
+    document = pool.submit(lived, "--server-mode=server.py", "--json", "--untracked")
+    failed = pool.submit(lived, "--json", status=1)
+
+text = all_named.result()
+assert len(spared(text)) == 4 and text.count("\n") == 1, text # server.py, its sleep, and the two registered ones
+text = one_other.result()
+kept, (ended,) = spared(text), map(int, re.findall(r"sleep, pid (\d+): ended on SIGTERM", text))
+assert len(kept) == 3 and ended not in kept and is_gone(ended), text
+assert re.search(r"ended, 1 process is still there\n  sleep, pid ", text), text
+text = no_names.result()
+assert len(spared(text)) == 1 and len(set(pids(text))) == 4 and text.count(": ended on SIGTERM\n") == 3, text
+assert spared(as_ever.result()) == []
+text = life.result()
+assert len(spared(text)) == 2 and "1 passed" in text, text
+life, = json.loads(document.result())["lives"]
+assert life["kept_processes"] == 2 and life["left_processes"] == 0 and life["gone_seconds"] < 6, life
+for folder in pathlib.Path("/proc").glob("[0-9]*"): # that life does not say who they are
+    try:
+        if os.readlink(folder / "cwd") == str(HERE) and int(folder.name) != os.getpid():
+            atexit.register(kill, int(folder.name))
+    except OSError:
+        pass
+life, = json.loads(failed.result())["lives"]
+assert life["kept_processes"] == 0 and life["left_processes"] == 2 and "ended on SIGTERM" in life["details"], life

@@ -1,0 +1,62 @@
+/* spare.c — which processes of a program are to live on; see spare.h. */
+#include "spare.h"
+#include "text.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { NAME_KNOWN = 15 }; /* bytes that the kernel keeps of a name */
+
+bool spare_take(struct spare *spare, char *list) {
+    for (char *name; list && (name = strsep(&list, ","));) {
+        if (!*name || spare->count == SPARE_NAMES_MOST) return false;
+        spare->names[spare->count++] = name;
+    }
+    return true;
+}
+
+static bool has_name(const struct spare *spare, const char *name) {
+    for (size_t i = 0; i < spare->count; i++)
+        if (strcmp(spare->names[i], name) == 0) return true;
+    return false;
+}
+
+static bool has_short_name(const struct spare *spare, const char *name) {
+    for (size_t i = 0; i < spare->count; i++)
+        if (strncmp(spare->names[i], name, NAME_KNOWN) == 0) return true;
+    return false;
+}
+
+/* Its first word, and the next that is no option. */
+static bool has_command(const struct spare *spare, pid_t pid) {
+    char path[64], words[4096];
+    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd >= 0 ? read(fd, words, sizeof words - 1) : -1;
+    if (fd >= 0) close(fd);
+    if (got <= 0) return false;
+    words[got] = 0;
+    if (has_name(spare, text_base_name(words))) return true;
+    for (const char *word = words + strlen(words) + 1; word < words + got; word += strlen(word) + 1)
+        if (word[0] != '-') return has_name(spare, text_base_name(word));
+    return false;
+}
+
+bool spare_has_process(const struct spare *spare, pid_t pid, const char *name) {
+    return spare->count && (has_short_name(spare, name) || has_command(spare, pid));
+}
+
+void spare_load_registered(const struct spare *spare, pid_t pid, uint64_t start_ticks, struct registry *registry) {
+    char path[64];
+    size_t kept = 0;
+    snprintf(path, sizeof path, "/proc/%d/cwd/process_registry.json", (int)pid);
+    bool is_its_own = registry_load(registry, path) == 0 && registry->parent.pid == pid &&
+                      registry->parent.start_ticks == start_ticks;
+    for (size_t i = 0; is_its_own && i < registry->count; i++) {
+        const struct registered *process = &registry->processes[i];
+        if (process->keep || has_name(spare, process->name)) registry->processes[kept++] = *process;
+    }
+    registry->count = kept;
+}
