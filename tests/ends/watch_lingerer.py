@@ -4,15 +4,14 @@ import re
 
 from _ends import faults, is_gone, pids, watch
 
-text, _ = watch(faults(), "exit=7", "leak", "stuck", "endless", "socket", "handle", "shared", grace="6s",
+text, _ = watch(faults(), "exit=7", "leak", "stuck", "endless", "socket", "handle", "shared", grace="11s",
                 options=("--end", "--strict"), status=7)
 first = text.split("memstow: ")[1]
 after, left = re.match(r"(\S+) s after faults ended, (\d+) process", first).groups()
-print(f"named after {after} s")
-assert left == "1", text
+assert left == "1" and float(after) < 10, text
 grows = float(re.search(r"old, grows by (\S+) KB/s", first)[1])
 live = float(re.search(r"its live memory grows by (\S+) KB/s", first)[1])
-assert 20 < grows < 500 and 20 < live < 500, text # 150, unless the machine is busy
+assert 75 < grows < 200 and 75 < live < 200, text # 150, on a machine that is not too busy
 assert "leak_some" in first and "linger" in first, text
 assert "(orphan: what started it has ended): " in first, text  # before it could be seen
 assert re.search(r"\d+ stuck, since \S+ s: in futex", first), text
