@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST = 1 << 16 };
+enum { MOST = 1 << 16, MAPPED_MOST = 1 << 12 };
 #define DELETED " (deleted)"
 
 static bool begins(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
@@ -119,6 +119,51 @@ bool holdings_is_ledger(const char *path) {
     return got == sizeof magic && memcmp(magic, SNAP_MAGIC, sizeof magic) == 0;
 }
 
+static bool is_own(const char *path) {
+    struct stat st;
+    return lstat(path, &st) == 0 && S_ISREG(st.st_mode) && holdings_is_ledger(path);
+}
+
+static struct mapped *find_mapped(const struct holdings *holdings, const char *path) {
+    for (size_t i = holdings->mapped_count; i-- > 0;)
+        if (strncmp(holdings->mapped[i].path, path, sizeof holdings->mapped->path - 1) == 0)
+            return &holdings->mapped[i];
+    return NULL;
+}
+
+static struct mapped *add_mapped(struct holdings *holdings, const char *path) {
+    size_t count = holdings->mapped_count;
+    if (count == MAPPED_MOST) return NULL;
+    if ((count & (count - 1)) == 0) {
+        struct mapped *grown = realloc(holdings->mapped, (count ? 2 * count : 1) * sizeof *grown);
+        if (!grown) return NULL;
+        holdings->mapped = grown;
+    }
+    struct mapped *mapped = &holdings->mapped[holdings->mapped_count++];
+    *mapped = (struct mapped){0};
+    snprintf(mapped->path, sizeof mapped->path, "%.255s", path);
+    return mapped;
+}
+
+static void take_file(struct holdings *holdings, const char *path, const char *permissions, uint64_t bytes) {
+    struct mapped *mapped = find_mapped(holdings, path);
+    if (!mapped && permissions[3] == 's' && is_own(path)) return;
+    if (!mapped && !(mapped = add_mapped(holdings, path))) return;
+    mapped->bytes += bytes;
+    mapped->code |= permissions[2] == 'x';
+}
+
+static int by_size(const void *left, const void *right) {
+    const struct mapped *a = left, *b = right;
+    if (a->code != b->code) return a->code - b->code;
+    return (a->bytes < b->bytes) - (a->bytes > b->bytes);
+}
+
+static void sort_mapped(struct holdings *holdings) {
+    if (holdings->mapped) qsort(holdings->mapped, holdings->mapped_count, sizeof *holdings->mapped, by_size);
+    for (size_t i = 0; i < holdings->mapped_count; i++) holdings->code_count += holdings->mapped[i].code;
+}
+
 static void take_mapping(struct holdings *holdings, char *line) {
     uint64_t start, end;
     char permissions[8];
@@ -129,7 +174,9 @@ static void take_mapping(struct holdings *holdings, char *line) {
     const char *path = line + at;
     bool sysv = begins(path, "/SYSV");
     if (path[0] == '/') holdings->mapped_files++;
-    if (permissions[3] != 's' || (!holdings_is_shared(path) && !sysv) || holdings_is_ledger(path)) return;
+    bool shared = permissions[3] == 's' && (holdings_is_shared(path) || sysv);
+    if (path[0] == '/' && !shared) take_file(holdings, path, permissions, end - start);
+    if (!shared || holdings_is_ledger(path)) return;
     holdings->shared_bytes += end - start;
     struct handle *handle = add_handle(holdings);
     if (!handle) return;
@@ -147,6 +194,7 @@ static void load_maps(struct holdings *holdings) {
     while (getline(&line, &size, maps) > 0) take_mapping(holdings, line);
     free(line);
     fclose(maps);
+    sort_mapped(holdings);
 }
 
 /* --- both --- */
@@ -276,5 +324,6 @@ int holdings_load(struct holdings *holdings, pid_t pid) {
 void holdings_clear(struct holdings *holdings) {
     free(holdings->tasks);
     free(holdings->handles);
+    free(holdings->mapped);
     *holdings = (struct holdings){0};
 }

@@ -1,5 +1,5 @@
 /* holdings.h — what a process has that can keep it, or others, from ending: threads and what they wait in, open files,
- * sockets, shared memory, files of its own that are deleted already, contexts on a GPU.
+ * sockets, shared memory, mapped files, files of its own that are deleted already, contexts on a GPU.
  * In: a pid. Out: lists, read from /proc, which is the truth. It attaches to nothing. */
 #ifndef MEMSTOW_HOLDINGS_H
 #define MEMSTOW_HOLDINGS_H
@@ -36,6 +36,13 @@ struct task {
     char waits[160]; /* "in futex", "in accept on tcp 127.0.0.1:80 (descriptor 3)", "runs" */
 };
 
+/* A file that is mapped, other than as shared memory; our own ledger is none. */
+struct mapped {
+    char path[256];
+    uint64_t bytes; /* in all its mappings */
+    bool code;      /* a program, or a library */
+};
+
 struct holdings {
     pid_t pid;
     struct task *tasks;
@@ -44,7 +51,9 @@ struct holdings {
     size_t handle_count, of_kind[HANDLE_KINDS]; /* standard ones not counted */
     size_t descriptors;                         /* the first of the handles, by number; then what is only mapped */
     uint64_t shared_bytes;                      /* mapped */
-    uint64_t mapped_files;
+    uint64_t mapped_files;                      /* mappings of any file */
+    struct mapped *mapped;                      /* the largest first, code last */
+    size_t mapped_count, code_count;
 };
 
 /* As much as may be read; 0, or -1: it is gone, or no memory. */

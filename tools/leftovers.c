@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-enum { INDENT = 4, SITES = 3, THREADS_SHOWN = 24, HANDLES_SHOWN = 12, GROWTH_LEAST = 1000 };
+enum { INDENT = 4, SITES = 3, THREADS_SHOWN = 24, HANDLES_SHOWN = 12, MAPPED_SHOWN = 8, GROWTH_LEAST = 1000 };
 
 static uint64_t age_of(uint64_t start_ticks) {
     struct process process = {.start_ticks = start_ticks};
@@ -112,14 +112,25 @@ size_t leftovers_python_threads(const struct family *family) {
     return count;
 }
 
+/* Libraries are many, and keep nobody: they are counted. */
+static void print_mapped(FILE *to, const struct holdings *holdings) {
+    size_t count = holdings->mapped_count - holdings->code_count, shown = count < MAPPED_SHOWN ? count : MAPPED_SHOWN;
+    if (!holdings->mapped_files) return;
+    fprintf(to, "%*s%zu mappings of files, %s of shared memory\n", INDENT, "", (size_t)holdings->mapped_files,
+            text_size(holdings->shared_bytes).s);
+    for (size_t i = 0; i < shown; i++)
+        fprintf(to, "%*s%s, %s\n", INDENT + 2, "", text_fit_path(holdings->mapped[i].path, 100).s,
+                text_size(holdings->mapped[i].bytes).s);
+    if (shown < count) fprintf(to, "%*s… and %zu more\n", INDENT + 2, "", count - shown);
+    if (holdings->code_count) fprintf(to, "%*sand %zu programs and libraries\n", INDENT + 2, "", holdings->code_count);
+}
+
 static void print_holdings(FILE *to, const struct holdings *holdings) {
     struct origins origins;
     origins_load(&origins, holdings->pid);
     print_threads(to, holdings, &origins);
     for (int kind = 0; kind < HANDLE_KINDS; kind++) print_kind(to, holdings, (enum handle_kind)kind, &origins);
-    if (holdings->mapped_files)
-        fprintf(to, "%*s%zu mappings of files, %s of shared memory\n", INDENT, "", (size_t)holdings->mapped_files,
-                text_size(holdings->shared_bytes).s);
+    print_mapped(to, holdings);
     const char *missing = origins_missing(&origins);
     if (missing) fprintf(to, "%*swhat opened and started these is not known: %s\n", INDENT, "", missing);
     origins_clear(&origins);

@@ -1,5 +1,5 @@
 """Threads that keep Python from ending are named while the program is still there: what they are called, whether Python waits
-for them, and the function that each is in."""
+for them, and the function that each is in; and the file that it has mapped, by name and size."""
 import pathlib, re, signal, subprocess
 
 from support import MEMSTOW, PYTHON, run, skip, start, wait_for
@@ -7,7 +7,10 @@ from support import MEMSTOW, PYTHON, run, skip, start, wait_for
 if run(PYTHON, "-c", "import sys; print(sys.version_info[:2])").stdout.strip() not in ("(3, 11)", "(3, 12)"):
     skip("threads are read of Python 3.11 and 3.12")
 pathlib.Path("app.py").write_text("""
-import queue, signal, sys, threading, time
+import mmap, queue, signal, sys, threading, time
+with open("weights.bin", "wb+") as file:
+    file.truncate(32 << 20)
+    weights = mmap.mmap(file.fileno(), 0)
 def consume(jobs):
     jobs.get()
 class Pump(threading.Thread):
@@ -34,3 +37,5 @@ assert re.search(r"\(main thread\), since [^:]*: in futex; Python's main thread,
 assert re.search(r"since [^:]*: in \w+; Python waits for it at its end, 'consumer', in (wait \(threading.py\)|get \(queue.py\))", text), text
 assert re.search(r"; Python's daemon, 'helper', in (wait \(threading.py\)|get \(queue.py\))", text), text
 assert re.search(r"; Python waits for it at its end, 'pump', in run \(app.py\)", text), text
+assert re.search(r"\d+ mappings of files, .*\n +\S*/weights.bin, 32.0 MiB\n(.*\n)* +and \d+ programs and libraries\n", text), text
+assert not re.search(r"\.(so[.\d]*|mst), \d", text), text

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -91,11 +92,16 @@ Test(endings, holdings_of_this_process) {
     char path[] = "/tmp/memstow-unit-XXXXXX";
     int fd = mkstemp(path);
     bool found = false;
+    cr_assert_eq(ftruncate(fd, 1 << 30), 0);
+    cr_assert_neq(mmap(NULL, 1 << 30, PROT_READ, MAP_PRIVATE, fd, 0), MAP_FAILED);
     cr_assert_eq(holdings_load(&holdings, getpid()), 0);
     for (size_t i = 0; i < holdings.handle_count; i++)
         found |= holdings.handles[i].fd == fd && holdings.handles[i].kind == HANDLE_FILE &&
                  !strcmp(holdings.handles[i].what, path);
     cr_assert(found);
+    cr_assert(holdings.mapped_count > holdings.code_count && holdings.code_count >= 2); /* libc and this program */
+    cr_assert_str_eq(holdings.mapped[0].path, path);                                    /* nothing else is as large */
+    cr_assert_eq(holdings.mapped[0].bytes, 1 << 30);
     cr_assert(holdings.task_count >= 1 && holdings.tasks[0].tid == getpid());
     holdings_clear(&holdings);
     unlink(path);
