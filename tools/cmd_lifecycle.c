@@ -83,9 +83,10 @@ static void print_life(const struct life *life, unsigned repetition) {
             printf("not gone");
         else
             printf("gone after %s", text_duration(life->gone_ns).s);
-        printf("; peak %s, at close %s, then +%s; %u process%s, %u thread%s", text_size(life->peak_bytes).s,
-               text_size(life->close_bytes).s, text_size(life->growth_bytes).s, life->processes,
-               life->processes == 1 ? "" : "es", life->threads, life->threads == 1 ? "" : "s");
+        printf("; peak %s, at close %s, then +%s, at the end %s; %u process%s, %u thread%s",
+               text_size(life->peak_bytes).s, text_size(life->close_bytes).s, text_size(life->growth_bytes).s,
+               text_size(life->final_bytes).s, life->processes, life->processes == 1 ? "" : "es", life->threads,
+               life->threads == 1 ? "" : "s");
     }
     putchar('\n');
     for (size_t i = 0; i < life->reason_count; i++) printf("        %s\n", text_fit(life->reasons[i], 300).s);
