@@ -1,7 +1,7 @@
-"""Lifecycles of a real ComfyUI on the CPU, as shutdown_no_leaks.py (5) and shutdown_no_leaks_long.py (100) want them. memstow's
-node pack ends it in order: by itself, ComfyUI 0.3.75 that is closed while a workflow runs aborts ("terminate called without an
+"""Lifecycles of a real ComfyUI on the CPU by the scenario that is shipped, as shutdown_no_leaks.py (6) and
+shutdown_no_leaks_long.py (102) want them. memstow's node pack ends it in order: by itself, ComfyUI 0.3.75 that is closed while a workflow runs aborts ("terminate called without an
 active exception")."""
-import json, pathlib, shlex, sys
+import json, pathlib, shlex, shutil, sys
 
 import support
 
@@ -9,9 +9,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "real"))
 import _workflow # noqa: E402
 
 NODES = '''
-import subprocess, sys, time
+import time
 import comfy.model_management
-import memstow_shutdown as shutdown
 
 class Nap:
     """Takes its time, and can be interrupted."""
@@ -27,23 +26,20 @@ class Nap:
             time.sleep(0.05)
         return {}
 
-class Server:
-    """Starts a child server, which is to end with ComfyUI."""
-    RETURN_TYPES, FUNCTION, CATEGORY, OUTPUT_NODE = (), "run", "test", True
-
-    @classmethod
-    def INPUT_TYPES(cls):
-        return {"required": {"bind": ("STRING", {"default": "127.0.0.1"})}}
-
-    def run(self, bind):
-        shutdown.process(subprocess.Popen([sys.executable, "-m", "http.server", "--bind", bind, "0"]), "child server")
-        return {}
-
-NODE_CLASS_MAPPINGS = {"Nap": Nap, "ChildServer": Server}
+NODE_CLASS_MAPPINGS = {"Nap": Nap}
 '''
+EXAMPLE = support.ROOT / "examples/lifecycle"
 
 
-def lifecycles(repeat, *options, tests="T1,T3,T4,T5,T6"):
+def scenario(program):
+    """The shipped one, of that program, which needs no folder."""
+    lines = (EXAMPLE / "comfyui.scenario").read_text().splitlines()
+    kept = [line for line in lines if not line.startswith(("folder:", "program:"))]
+    assert len(kept) == len(lines) - 2
+    return "\n".join([f"program: {program}", *kept, ""])
+
+
+def lifecycles(repeat, *options, tests="T1,T2,T3,T4,T5,T6"):
     """Runs them and returns their lives, all of which are complete."""
     folder = support.HERE / "comfyui"
     command = [word.replace("4711", "{port}") for word in map(str, support.comfyui_command(4711, folder))]
@@ -53,22 +49,11 @@ def lifecycles(repeat, *options, tests="T1,T3,T4,T5,T6"):
     sampling = _workflow.sampling(1)
     del sampling["save"]
     run = {**sampling, "nap": {"class_type": "Nap", "inputs": {"seconds": 2, "after": ["sample", 0]}}}
-    pathlib.Path("run.json").write_text(json.dumps(run))
-    child = {"child": {"class_type": "ChildServer", "inputs": {"bind": "127.0.0.1"}}}
-    pathlib.Path("child.json").write_text(json.dumps(child))
-    pathlib.Path("comfyui.scenario").write_text(f"""program: {shlex.join(command).replace("'{port}'", "{port}")}
-set: PYTHONPATH={support.ROOT / "tests"}:{support.ROOT / "tools/python"}
-ready: http GET /system_stats within 5m
-load: prompt run.json
-load: finished within 5m
-queue: prompt run.json within 2m
-queue: running within 2m
-finish: finished within 5m
-cancel: interrupt
-child: prompt child.json
-child: finished
-close: signal INT
-""")
+    pathlib.Path("workflow.json").write_text(json.dumps(run))
+    shutil.copy(EXAMPLE / "child.json", ".")
+    (folder / "custom_nodes/child_server.py").symlink_to(EXAMPLE / "child_server.py")
+    pathlib.Path("comfyui.scenario").write_text(scenario(shlex.join(command).replace("'{port}'", "{port}")) +
+                                                f"set: PYTHONPATH={support.ROOT / 'tests'}:{support.ROOT / 'tools/python'}\n")
     done = support.memstow("lifecycle", "--json", f"--test={tests}", f"--repeat={repeat}", *options, "comfyui.scenario",
                            status=None, timeout=repeat * 600)
     document = json.loads(done.stdout or "null")

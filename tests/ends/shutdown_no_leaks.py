@@ -1,6 +1,6 @@
 # needs: comfyui
 # timeout: 900
-"""Five lifecycles of a real ComfyUI on the CPU end with nothing left: start, queue, run to completion, cancel, child server."""
+"""Six lifecycles of a real ComfyUI on the CPU end with nothing left: start, load, queue, run to completion, cancel, child server."""
 from _comfyui import lifecycles
 
 for life in lifecycles(1, "--stacks=none"):
