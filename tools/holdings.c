@@ -55,7 +55,7 @@ static struct handle *add_handle(struct holdings *holdings) {
 
 bool holdings_is_shared(const char *path) { return begins(path, "/dev/shm/") || begins(path, "/memfd:"); }
 
-static enum handle_kind kind_of(const char *target) {
+enum handle_kind handle_kind_of(const char *target) {
     if (begins(target, "socket:")) return HANDLE_SOCKET;
     if (begins(target, "pipe:")) return HANDLE_PIPE;
     if (begins(target, "/dev/nvidia") || begins(target, "/dev/dri/")) return HANDLE_GPU;
@@ -88,7 +88,7 @@ static void take_descriptor(struct holdings *holdings, const struct sockets *soc
     if (!handle) return;
     target[length] = 0;
     handle->fd = atoi(name);
-    handle->kind = kind_of(target);
+    handle->kind = handle_kind_of(target);
     handle->standard = is_standard(holdings, target, handle->fd);
     if (handle->kind == HANDLE_SOCKET)
         describe_socket(handle, sockets, target);

@@ -62,6 +62,8 @@ void holdings_clear(struct holdings *holdings);
 /* Whether a path of /proc is that of memory that others may have, too; and whether the file is a ledger of ours. */
 bool holdings_is_shared(const char *path);
 bool holdings_is_ledger(const char *path);
+/* By what the link of a descriptor says. */
+enum handle_kind handle_kind_of(const char *target);
 const char *handle_word(enum handle_kind kind, bool many);
 
 #endif

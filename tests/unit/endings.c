@@ -87,6 +87,20 @@ Test(endings, a_family_is_what_came_after_its_first) {
     family_end(&family);
 }
 
+Test(endings, what_a_descriptor_is_for) {
+    static const struct {
+        const char *target;
+        enum handle_kind kind;
+    } known[] = {{"/dev/nvidia0", HANDLE_GPU},           {"/dev/nvidia-uvm", HANDLE_GPU},
+                 {"/dev/dri/renderD128", HANDLE_GPU},    {"/dev/tty", HANDLE_DEVICE},
+                 {"/dev/shm/x", HANDLE_SHARED},          {"/memfd:x (deleted)", HANDLE_SHARED},
+                 {"socket:[1]", HANDLE_SOCKET},          {"pipe:[1]", HANDLE_PIPE},
+                 {"/tmp/x (deleted)", HANDLE_TEMPORARY}, {"/tmp/x (deleted", HANDLE_FILE},
+                 {"anon_inode:[eventfd]", HANDLE_OTHER}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        cr_assert_eq(handle_kind_of(known[i].target), known[i].kind, "%s", known[i].target);
+}
+
 Test(endings, holdings_of_this_process) {
     struct holdings holdings;
     char path[] = "/tmp/memstow-unit-XXXXXX";

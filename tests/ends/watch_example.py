@@ -1,0 +1,25 @@
+"""docs/endings.md shows what watch says of examples/lingers.py: it still says that, but for figures, the functions of C, and which files
+of the system are mapped."""
+import pathlib, re
+
+from support import MEMSTOW, PYTHON, ROOT, run, skip
+
+if run(PYTHON, "-c", "import sys; print(sys.version_info[:2])").stdout.strip() not in ("(3, 11)", "(3, 12)"):
+    skip("threads are read of Python 3.11 and 3.12")
+shown = re.search(r"```\n\$ (memstow watch .*)\n((?:.*\n)*?)```", (ROOT / "docs/endings.md").read_text())
+words = shown[1].split()
+words[words.index("python3")] = PYTHON
+pathlib.Path("examples").symlink_to(ROOT / "examples")
+done = run(MEMSTOW, *words[1:])
+
+
+def shapes(text):
+    """The lines without their figures; none of frames in C, of mapped files, and of what was left out."""
+    lines = [re.sub(r"python3(\.\d+)?", "python", line) for line in text.splitlines()]
+    lines = [line for line in lines if not re.match(r" {9}| {6}/|\s*…", line)]
+    return [re.sub(r"\d[\d.]*( [KMG]iB| B)?", "N", line) for line in lines]
+
+
+said = iter(shapes(done.stderr))
+for line in shapes(shown[2]):
+    assert line in said, f"{line!r} is not said, or not there:\n{done.stderr}" # the lines that it is not are passed over
