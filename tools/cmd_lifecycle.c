@@ -1,6 +1,7 @@
 /* cmd_lifecycle.c — memstow lifecycle: starts a program, uses it, closes it, and says what is left; six standard ways
  * to do so, several times each. */
 #include "commands.h"
+#include "drive.h"
 #include "duration.h"
 #include "family.h"
 #include "json.h"
@@ -231,6 +232,7 @@ static int prepare(struct cycle *cycle) {
     if (cycle->repeat) cycle->scenario.repeat = cycle->repeat;
     if (cycle->observe_given) cycle->scenario.observe_ns = cycle->observe_ns;
     find_here(cycle);
+    if (cycle->scenario.folder) cycle->spare.folder = drive_expand(cycle->scenario.folder, 0, cycle->here);
     cycle->lifecycle = (struct lifecycle){&cycle->scenario, cycle->here, cycle->untracked ? NULL : &cycle->start,
                                           cycle->spares ? &cycle->spare : NULL};
     if (!family_adopt()) complain("processes that cut the link to their parent cannot be followed here");
@@ -320,6 +322,7 @@ int cmd_lifecycle(int argc, char **argv) {
     int code = prepare(&cycle);
     if (code == EXIT_FINE) code = execute(&cycle);
     remove_ledgers(&cycle);
+    free((char *)cycle.spare.folder);
     scenario_clear(&cycle.scenario);
     return code;
 }

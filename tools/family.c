@@ -4,6 +4,7 @@
 #include "proc.h"
 #include "proc_table.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -71,10 +72,9 @@ static signed char is_ours(const struct family *family, const struct proc_table 
     return entry->mark;
 }
 
-static struct member *find_member(struct family *family, const struct proc_entry *entry) {
+static struct member *find_member(const struct family *family, pid_t pid, uint64_t start_ticks) {
     for (size_t i = 0; i < family->count; i++)
-        if (family->members[i].pid == entry->pid && family->members[i].start_ticks == entry->start_ticks)
-            return &family->members[i];
+        if (family->members[i].pid == pid && family->members[i].start_ticks == start_ticks) return &family->members[i];
     return NULL;
 }
 
@@ -116,7 +116,7 @@ static int take_ours(struct family *family, const struct proc_table *table) {
     for (size_t i = 0; i < table->count; i++) {
         struct proc_entry *entry = &table->entries[i];
         if (is_ours(family, table, entry, 0) != 1) continue;
-        struct member *member = find_member(family, entry);
+        struct member *member = find_member(family, entry->pid, entry->start_ticks);
         if (!member && !(member = add_member(family, entry))) return -1;
         note(family, member, entry);
     }
@@ -140,16 +140,16 @@ static void spare(struct member *member) {
     member->here = false;
 }
 
-static void spare_registered(struct family *family, const struct member *parent) {
+/* A list counts when one of ours has written it, who may be gone by now. */
+static void spare_registered(struct family *family, const char *folder) {
     struct registry registry;
-    spare_load_registered(family->spare, parent->pid, parent->start_ticks, &registry);
-    for (size_t i = 0; i < registry.count; i++)
-        for (size_t k = 0; k < family->count; k++) {
-            struct member *member = &family->members[k];
-            if (member->here && member->pid != family->main && member->pid == registry.processes[i].pid &&
-                member->start_ticks == registry.processes[i].start_ticks)
-                spare(member);
-        }
+    spare_load_registered(family->spare, folder, &registry);
+    bool is_ours = find_member(family, registry.parent.pid, registry.parent.start_ticks);
+    for (size_t i = 0; is_ours && i < registry.count; i++) {
+        const struct registered *process = &registry.processes[i];
+        struct member *member = find_member(family, process->pid, process->start_ticks);
+        if (member && member->here && member->pid != family->main) spare(member);
+    }
     registry_clear(&registry);
 }
 
@@ -177,10 +177,13 @@ static bool spare_below(struct family *family) {
 
 /* The program itself is never to live on. */
 static void spare_some(struct family *family) {
+    char folder[32];
+    spare_registered(family, family->spare->folder ? family->spare->folder : ".");
     for (size_t i = 0; i < family->count; i++) {
         struct member *member = &family->members[i];
         if (!member->here) continue;
-        spare_registered(family, member);
+        snprintf(folder, sizeof folder, "/proc/%d/cwd", (int)member->pid);
+        spare_registered(family, folder);
         if (member->pid != family->main && spare_has_process(family->spare, member->pid, member->name)) spare(member);
     }
     while (spare_below(family)) continue;

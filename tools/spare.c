@@ -48,13 +48,12 @@ bool spare_has_process(const struct spare *spare, pid_t pid, const char *name) {
     return spare->count && (has_short_name(spare, name) || has_command(spare, pid));
 }
 
-void spare_load_registered(const struct spare *spare, pid_t pid, uint64_t start_ticks, struct registry *registry) {
-    char path[64];
+void spare_load_registered(const struct spare *spare, const char *folder, struct registry *registry) {
+    char path[4200];
     size_t kept = 0;
-    snprintf(path, sizeof path, "/proc/%d/cwd/process_registry.json", (int)pid);
-    bool is_its_own = registry_load(registry, path) == 0 && registry->parent.pid == pid &&
-                      registry->parent.start_ticks == start_ticks;
-    for (size_t i = 0; is_its_own && i < registry->count; i++) {
+    snprintf(path, sizeof path, "%.4096s/process_registry.json", folder);
+    bool is_read = registry_load(registry, path) == 0;
+    for (size_t i = 0; is_read && i < registry->count; i++) {
         const struct registered *process = &registry->processes[i];
         if (process->keep || has_name(spare, process->name)) registry->processes[kept++] = *process;
     }

@@ -10,6 +10,7 @@ enum { SPARE_NAMES_MOST = 64 };
 struct spare {
     const char *names[SPARE_NAMES_MOST];
     size_t count;
+    const char *folder; /* in which the program was started; NULL: the present one */
 };
 
 /* Adds the names of "A,B", which is cut into them and stays with the caller; NULL: none, only what is registered as to
@@ -17,8 +18,8 @@ struct spare {
 bool spare_take(struct spare *spare, char *list);
 /* By what /proc calls it, by the file of its program, or by the script or module that this runs. */
 bool spare_has_process(const struct spare *spare, pid_t pid, const char *name);
-/* The list that the process keeps in its present folder, with only those in it that are to live on: to be kept, or
- * registered under one of the names. Empty when it has none. registry_clear() it. */
-void spare_load_registered(const struct spare *spare, pid_t pid, uint64_t start_ticks, struct registry *registry);
+/* The list of processes in that folder, of whomever it is, with only those in it that are to live on: to be kept, or
+ * registered under one of the names. Empty when there is none. registry_clear() it. */
+void spare_load_registered(const struct spare *spare, const char *folder, struct registry *registry);
 
 #endif

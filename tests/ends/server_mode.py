@@ -24,7 +24,8 @@ if "listed" in sys.argv:
     shutdown.process(begin("sleep", "301"), "listed one")
 if "other" in sys.argv:
     begin("sleep", "302")
-time.sleep(2.5)
+if "at once" not in sys.argv:
+    time.sleep(2.5)
 """)
 
 
@@ -62,6 +63,7 @@ with concurrent.futures.ThreadPoolExecutor() as pool:
     all_named = pool.submit(watched, "named", ("server", "kept", "listed"))
     one_other = pool.submit(watched, "other", ("server", "kept", "other"), status=1)
     no_names = pool.submit(watched, "none", ("server", "kept", "listed"), mode="--server-mode", status=1)
+    at_once = pool.submit(watched, "once", ("kept", "at once"))
     as_ever = pool.submit(watched, "ever", ("kept",), mode="--strict", status=1)
     life = pool.submit(lived, "--server-mode=server.py")
     document = pool.submit(lived, "--server-mode=server.py", "--json", "--untracked")
@@ -75,6 +77,7 @@ assert len(kept) == 3 and ended not in kept and is_gone(ended), text
 assert re.search(r"ended, 1 process is still there\n  sleep, pid ", text), text
 text = no_names.result()
 assert len(spared(text)) == 1 and len(set(pids(text))) == 4 and text.count(": ended on SIGTERM\n") == 3, text
+assert len(spared(at_once.result())) == 1 # by the list alone: its writer was gone before it could be seen
 assert spared(as_ever.result()) == []
 text = life.result()
 assert len(spared(text)) == 2 and "1 passed" in text, text
