@@ -32,7 +32,8 @@ static int help(void) {
          "run leaves behind, run after run, by model, node and call stack. What only\n"
          "looks like a leak is counted apart: initialisation, caches that are full, what\n"
          "comes and goes, owners with policy keep, memory that the allocator keeps.\n"
-         "Several FILEs are snapshots of one process, in the order of their taking.\n"
+         "Several FILEs are snapshots of one process, in the order of their taking; a\n"
+         "series is given alone.\n"
          "\n"
          "  --series=FILE  follow the process until it ends (or SIGINT, SIGTERM), and\n"
          "                 write to FILE what each of its runs changed, which\n"
@@ -77,6 +78,13 @@ static int read_series(struct leak_sites *sites, const struct image *image, cons
     return result < 0 ? EXIT_UNREADABLE : EXIT_FINE;
 }
 
+/* A series has readings of its own, which those of other files cannot be put between. */
+static int check_alone(const struct image *image, const char *argument) {
+    if (!image->series_size) return EXIT_FINE;
+    return usage_error("leaks", "%s is a series, which is read alone: several FILEs are snapshots",
+                       TEXT_SAFE(argument));
+}
+
 /* One image at a time; the last stays open. */
 static int read_all(struct subject *subject, struct leak_sites *sites, char **arguments, int count) {
     struct snap_header before;
@@ -85,6 +93,7 @@ static int read_all(struct subject *subject, struct leak_sites *sites, char **ar
         if (i) subject_close(subject);
         int code = subject_open(subject, arguments[i], i == count - 1);
         if (code != EXIT_FINE) return code;
+        if (count > 1 && (code = check_alone(&subject->image, arguments[i])) != EXIT_FINE) return code;
         if ((code = check_order(&subject->image, arguments[i], &before, &taken)) != EXIT_FINE) return code;
         if (leak_sites_read(sites, &subject->image) < 0) return no_memory();
         if (count > 1 && leak_sites_point(sites, &subject->image) < 0) return no_memory();

@@ -145,12 +145,23 @@ assert "shot1.mst was taken earlier than the file before it" in memstow("leaks",
 shot(3, 5, pid=1001)
 assert "shot3.mst is of another process" in memstow("leaks", "shot2.mst", "shot3.mst", status=2).stderr
 
-# ---- a series that does not add up
+# ---- a series is read alone, and one that does not add up is not
 
 SERIES = 40
-for body in (b"\xff" * 40, b"\x05\x01", b"\x01\x00\x00\x00\x00\x00\x7f", b"\x81\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01"):
+
+
+def series(path, body):
+    """x.mst as a series with these readings."""
     whole = bytearray(open("x.mst", "rb").read())
     whole += struct.pack("<IHHQQQ", SERIES, 1, 1, 32 + -(-len(body) // 8) * 8, len(body), 0) + body + bytes(-len(body) % 8)
     struct.pack_into("<Q", whole, 24, len(whole))
-    open("series.mst", "wb").write(whole)
+    open(path, "wb").write(whole)
+
+
+series("series.mst", b"\x00\x00")
+assert leaks("series.mst", status=1)["leaks"] == leaks("x.mst")["leaks"]
+for files in (("series.mst", "x.mst"), ("x.mst", "series.mst"), ("series.mst", "series.mst")):
+    assert memstow("leaks", *files, status=2).stderr.startswith("memstow: series.mst is a series, which is read alone: "), files
+for body in (b"\xff" * 40, b"\x05\x01", b"\x01\x00\x00\x00\x00\x00\x7f", b"\x81\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01"):
+    series("series.mst", body)
     assert memstow("leaks", "series.mst", status=3).stderr == "memstow: series.mst: damaged: a series that does not add up\n", body
