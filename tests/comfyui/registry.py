@@ -18,7 +18,7 @@ import comfy.model_patcher
 import torch
 
 import memstow
-from memstow_pack import referrers, registry as r, report, unload
+from memstow_pack import registry as r, report, unload
 
 registry, cpu = runs.registry, torch.device("cpu")
 
@@ -151,9 +151,9 @@ assert [e.model for e in mm.current_loaded_models] == [first], "only what is kep
 inside = patcher()
 held, identity = [[[inside]]], registry.find(inside.model)
 del inside
-referrers.DEPTH = 2
+memstow.referrers().DEPTH = 2
 assert runs._holders(identity) == ["an object of type builtins.list[0][0]"], runs._holders(identity)
-referrers.DEPTH = 6
+memstow.referrers().DEPTH = 6
 found = runs._holders(identity)
 assert len(found) == 1 and found[0].endswith("main__.held[0][0][0]"), found
 

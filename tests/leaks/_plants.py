@@ -1,11 +1,12 @@
-"""Programs that leak, each as a real one did, and one that does not: _plants.py NAME RUNS [STEP]. Each does RUNS runs of small
-nodes, one of which leaks; then says "ready" and waits for a line. With STEP it also says "step" after so many runs, and waits.
+"""Programs that leak, each as a real one did, and one that does not: _plants.py NAME RUNS [STEP [READINGS]]. Each does RUNS runs of
+small nodes, one of which leaks; then says "ready" and waits for a line. With STEP it also says "step" after so many runs, and waits.
+With READINGS the nodes go on so many times, outside of runs: each time is followed by a run that is empty, and by "step".
 
 The table below names who is to be blamed: the owner, and the function whose call stack the memory has."""
 import asyncio, functools, gc, json, logging, mmap, os, pathlib, re, sys, threading, weakref
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path[:0] = [str(ROOT / "tools/python"), str(ROOT / "tools/comfyui")]
+sys.path.insert(0, str(ROOT / "tools/python"))
 import memstow # noqa: E402
 
 KB = 1024
@@ -41,9 +42,7 @@ def popped_clones(run):
     weakref.finalize(real_model, lambda weights: None, loaded[0].weights)
     weights = loaded.pop().weights
     owner.retire()
-    from referrers import holders
-    memstow.trace({"kind": "HELD", "by": "plants", "owner": owner.id,
-                   "holders": holders(weights, {id(sys._getframe())})[:4]})
+    memstow.held(owner, weights)
 
 
 def decode(latent):
@@ -278,20 +277,30 @@ def wait(word):
 
 
 def main():
-    name, runs, step = sys.argv[1], int(sys.argv[2]), int((sys.argv[3:] or ["0"])[0])
+    name, runs, step, readings = sys.argv[1], *(int(word) for word in (*sys.argv[2:], "0", "0")[:3])
     work = globals()[name]
     nodes = [(memstow.owner("Honest", "node", "node 1", keys=(1, 1)), clean)]
     if work is not clean:
         nodes.append((memstow.owner("Leaky", "node", "node 2", keys=(1, 2)), work))
+
+    def do_nodes(run):
+        for node, function in nodes:
+            with memstow.scope(node):
+                function(run)
+
     for run in range(runs):
         with memstow.run(f"run {run}"):
-            for node, function in nodes:
-                with memstow.scope(node):
-                    function(run)
+            do_nodes(run)
         if step and (run + 1) % step == 0:
             wait("step")
     gc.collect()
     wait("ready")
+    for run in range(runs, runs + readings):
+        do_nodes(run)
+        gc.collect()
+        with memstow.run(f"run {run}"):
+            pass
+        wait("step")
 
 
 if __name__ == "__main__":

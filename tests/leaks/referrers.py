@@ -1,10 +1,12 @@
-"""Who holds an object, as the node pack says it: names that can be looked up in the source, and never so many objects looked for
-at once that Python stands still meanwhile."""
-import gc, sys
+"""Who holds an object, as memstow.held() and the node pack say it: names that can be looked up in the source; never so many objects
+looked for at once that Python stands still meanwhile, and none when the time is over. And a program that says so itself."""
+import gc, pathlib, sys
 
 import support
-sys.path.insert(0, str(support.ROOT / "tools/comfyui"))
-import referrers # noqa: E402
+from _leaks import leaks
+
+sys.path.insert(0, str(support.ROOT / "tools/python"))
+import memstow_referrers as referrers # noqa: E402
 
 
 class Model:
@@ -69,3 +71,48 @@ found = referrers.holders(here[0], {id(here), id(sys._getframe())})
 gc.get_referrers = original
 assert asked[0] == 1 and max(asked) <= referrers.AT_ONCE and len(asked) > 2, asked
 assert found and all(line.startswith("an object of type builtins.") for line in found), found
+
+# What was asked for takes no longer than it may, and what is said of it fits into a line of the trace.
+gc.get_referrers = counting
+del asked[:]
+assert referrers.holders(here[0], {id(here)}, referrers.Deadline(-1)) == [] and not asked, asked
+gc.get_referrers = original
+lines = referrers.for_trace(["a", "a", "b" * 1000, *("\u2028" * 1000 + str(i) for i in range(20))])
+assert lines[:2] == ["a", "b" * 300] and len(lines) == 3, lines
+assert referrers.for_trace(map(str, range(20))) == list("01234567")
+
+# ---- a program that asks who holds what its owners left
+
+PROGRAM = pathlib.Path("program.py")
+PROGRAM.write_text(f"""
+import os, sys, weakref
+sys.path.insert(0, {str(support.ROOT / "tools/python")!r})
+import memstow
+class Weights:
+    def __init__(self):
+        self.buffer = bytearray(300_000)
+class Cache:
+    kept = {{}}
+def load(number):
+    owner = memstow.owner("UNET", origin="tiny.safetensors")
+    with memstow.scope(owner):
+        Cache.kept[number] = Weights()
+    return owner, weakref.ref(Cache.kept[number])
+def look(owner, weights):
+    owner.retire()
+    there = weights()
+    print(memstow.held(owner, there, there.buffer))
+    assert memstow.held(owner) == [] == memstow.held(owner, there, seconds=-1)
+for number in range(3):
+    with memstow.run(str(number)):
+        owner, weights = load(number)
+    look(owner, weights)
+os._exit(0)
+""")
+expected = [[f"__main__.Cache['kept']['{number}']", f"__main__.Cache['kept']['{number}'] → Weights.buffer"] for number in range(3)]
+said = support.track(support.PYTHON, PROGRAM).stdout.splitlines()
+print(said)
+[gone] = leaks("out.mst", status=1)["retired"]
+assert gone["leak"] and gone["holders"] == eval(said[-1]) and gone["owners"] == 3, gone
+assert [eval(line) for line in said] == expected, said
+assert support.run(support.PYTHON, PROGRAM, status=None).stdout.splitlines()[0] == "[]", "without memstow it says nothing"

@@ -8,8 +8,8 @@ from typing import Any
 
 from . import memstow, report
 from .hooks import quietly
-from .referrers import holders
 
+referrers = memstow.referrers()
 LITTLE, SHARE = 64 * 1024, 20    # as memstow leaks has it: less is a remainder
 MOST, TENSORS, AGAIN = 64, 3, 64 # models that are remembered, tensors that are asked about, runs until it is said again
 
@@ -17,6 +17,7 @@ MOST, TENSORS, AGAIN = 64, 3, 64 # models that are remembered, tensors that are 
 class Leftover:
     def __init__(self, owner: Any, ranges: frozenset) -> None:
         self.owner, self.ranges, self.age = owner, ranges, 0
+        self.due = False # who holds it is to be asked
 
 
 class Leftovers:
@@ -26,27 +27,40 @@ class Leftovers:
 
     def add(self, owner: Any, ranges: frozenset) -> None:
         """The owner's model died. Anywhere, at any time."""
-        self.list.append(Leftover(owner, ranges))
+        if ranges:
+            self.list.append(Leftover(owner, ranges))
 
     @quietly
     def look(self) -> None:
-        """After a run."""
-        due = []
-        for leftover in list(self.list):
-            leftover.age += 1
-            if leftover.age > 2 and leftover.age % AGAIN:
-                continue
-            figures = report.figures_of(leftover.owner)
-            if figures.live_bytes < max(LITTLE, figures.allocated_bytes // SHARE):
-                self.list.remove(leftover)
-            elif leftover.ranges:
-                due.append(leftover)
-        for leftover, tensors in tensors_in(due):
-            found: list = []
-            for tensor in tensors:
-                found += holders(tensor, {id(tensors), id(found), id(sys._getframe())})
-            if found:
-                self.trace("HELD", owner=leftover.owner.id, holders=[h[:300] for h in dict.fromkeys(found)][:8])
+        """After a run. All that is asked takes as long as one question may; what was not reached is asked after the next run."""
+        due = [leftover for leftover in list(self.list) if self._age(leftover)]
+        asked = tensors_in(due)
+        for leftover in due:
+            leftover.due = False
+        deadline = referrers.Deadline()
+        for leftover, tensors in asked:
+            leftover.due = deadline.is_over()
+            if not leftover.due:
+                self._ask(leftover, tensors, deadline)
+
+    def _age(self, leftover: Leftover) -> bool:
+        """It is a run older; whether it is to be asked about."""
+        leftover.age += 1
+        leftover.due |= leftover.age <= 2 or leftover.age % AGAIN == 0
+        if not leftover.due:
+            return False
+        figures = report.figures_of(leftover.owner)
+        if figures.live_bytes >= max(LITTLE, figures.allocated_bytes // SHARE):
+            return True
+        self.list.remove(leftover)
+        return False
+
+    def _ask(self, leftover: Leftover, tensors: list, deadline: Any) -> None:
+        found: list = []
+        for tensor in tensors:
+            found += referrers.holders(tensor, {id(tensors), id(found), id(sys._getframe())}, deadline)
+        if found:
+            self.trace("HELD", owner=leftover.owner.id, holders=referrers.for_trace(found))
 
 
 def tensors_in(leftovers: list) -> list:

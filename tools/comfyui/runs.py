@@ -16,7 +16,6 @@ from .checkpoints import siblings
 from .hooks import Watch, quietly, resident, wrap
 from .leftovers import Leftovers
 from .policy_node import NODE
-from .referrers import holders
 from .points import Points
 from .registry import Identity, Registry, Setting, for_one_run, patchers_in
 
@@ -192,7 +191,7 @@ class Runs:
             (freed if number in gone else owners).append(line)
             identity.kept = number not in gone and action != "free"
             if holding:
-                self.registry.trace("HELD", owner=number, holders=[holder[:300] for holder in holding])
+                self.registry.trace("HELD", owner=number, holders=memstow.referrers().for_trace(holding))
         self.last = report.document(run, self.watch, owners, freed, given, time.monotonic() - begun, notes)
         if owners or freed:
             log.info("%s", report.line(self.last))
@@ -258,21 +257,21 @@ class Runs:
         unload.drop(identities, executor)
         gc.collect() # models often lie in cycles, and what came with them: a tokenizer has megabytes
         gone = {number for number, identity in keys.items() if identity.model() is None}
-        alive = {}
-        for number in set(keys) - gone:
+        alive, deadline = {}, memstow.referrers().Deadline()
+        for number in sorted(set(keys) - gone, reverse=True): # who holds older ones was said before
             identity = keys[number]
             in_caches = caches.holding(executor.caches, identity.ids()) if executor is not None else []
-            alive[number] = (in_caches, self._holders(identity))
+            alive[number] = (in_caches, self._holders(identity, deadline))
         return gone, alive
 
-    def _holders(self, identity: Identity) -> list[str]:
+    def _holders(self, identity: Identity, deadline: Any = None) -> list[str]:
         """The Python objects that keep a model alive: of a patcher if there is one, else of the module."""
         targets = (list(identity.patchers) or [identity.model()])[:2] # no other list of ours has them
         found: list = []
         for target in targets:
             if target is not None:
-                found += holders(target, {id(identity), id(vars(identity)), id(targets), id(found),
-                                          id(self.registry.identities)})
+                found += memstow.referrers().holders(target, {id(identity), id(vars(identity)), id(targets), id(found),
+                                                              id(self.registry.identities)}, deadline)
         return list(dict.fromkeys(found))
 
     def _hold(self, rulings: dict, actions: dict, executor: Any) -> None:

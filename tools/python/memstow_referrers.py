@@ -1,14 +1,27 @@
 """Who holds an object that should be gone: the Python objects that refer to it, outwards until something has a name — a
 variable of a module, an attribute of a class, a local variable of a function that runs. Bounded in the time that the processor
-gives it: looking at all objects once takes 50 to 100 ms in a ComfyUI, and the longer the more objects are looked for, so that few
-are at a time. Runs on the worker thread, between two runs."""
+gives this thread: looking at all objects once takes 50 to 100 ms in a ComfyUI, and the longer the more objects are looked for, so
+that few are at a time. Other Python threads stand still meanwhile. memstow.held() is for programs, the node pack asks by itself."""
 import gc
+import json
 import sys
 import time
 import types
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Optional
 
 SECONDS, DEPTH, MOST, WIDE, AT_ONCE = 1.0, 6, 8, 2000, 50
+LINE, LONGEST = 3600, 300 # bytes of JSON that a line of the trace has room for, characters of one holder
+
+
+class Deadline:
+    """So many seconds of this thread's processor from now: for one look, however much it asks for."""
+
+    def __init__(self, seconds: float = SECONDS) -> None:
+        self.end = time.thread_time() + seconds
+
+    def is_over(self) -> bool:
+        return time.thread_time() > self.end
 
 
 def _modules() -> dict:
@@ -56,21 +69,24 @@ def _named(container: Any, thing: Any, path: str, modules: dict) -> str:
     return ""
 
 
-def holders(target: Any, ignored: set) -> list[str]:
-    """What holds the target, one line a holder, those with the shortest path first. `ignored`: ids of objects of our own."""
-    end, modules = time.thread_time() + SECONDS, _modules()
+def holders(target: Any, ignored: Iterable[int] = (), deadline: Optional[Deadline] = None) -> list[str]:
+    """What holds the target, one line a holder, those with the shortest path first. `ignored`: ids of objects that do not count,
+    because they are the caller's own. Without a deadline it takes SECONDS at most."""
+    deadline, modules = deadline or Deadline(), _modules()
     paths, level, seen, found = {id(target): ""}, [target], {id(target)}, []
-    ours = ignored | {id(paths), id(seen), id(found), id(modules)}
+    ours = {*ignored, id(paths), id(seen), id(found), id(modules), id(sys._getframe())}
     for _depth in range(DEPTH):
         following = []
         ours |= {id(level), id(following)}
         for first in range(0, len(level), AT_ONCE):
+            if deadline.is_over():
+                return found or _unnamed(following, paths)
             some = level[first:first + AT_ONCE]
             ours.add(id(some))
             around, inside = gc.get_referrers(*some), {id(thing): thing for thing in some}
             ours |= {id(around), id(inside)}
             for container in around:
-                if id(container) in ours or id(container) in seen or container is sys._getframe():
+                if id(container) in ours or id(container) in seen:
                     continue
                 seen.add(id(container))
                 thing = next((inside[id(t)] for t in gc.get_referents(container) if id(t) in inside), None)
@@ -82,7 +98,7 @@ def holders(target: Any, ignored: set) -> list[str]:
                 else:
                     paths[id(container)] = _step(container, thing, paths[id(thing)])
                     following.append(container)
-                if len(found) >= MOST or time.thread_time() > end:
+                if len(found) >= MOST or deadline.is_over():
                     return found or _unnamed(following, paths)
             ours -= {id(some), id(around), id(inside)} # their addresses may be others' soon
             some = around = inside = container = thing = None
@@ -97,3 +113,15 @@ def _unnamed(level: list, paths: dict) -> list[str]:
     """As far as it was followed; the target itself holds nothing."""
     return [f"an object of type {type(thing).__module__}.{type(thing).__qualname__}{paths[id(thing)]}"
             for thing in level[:MOST] if paths.get(id(thing))]
+
+
+def for_trace(found: Iterable[str]) -> list[str]:
+    """Of these lines, each once, as many and as much of each as a HELD line of the trace has room for."""
+    lines: list[str] = []
+    room = LINE
+    for line in dict.fromkeys(text[:LONGEST] for text in found):
+        room -= len(json.dumps(line)) + 1
+        if len(lines) == MOST or room < 0:
+            break
+        lines.append(line)
+    return lines
