@@ -5,6 +5,7 @@
 #define MEMSTOW_CHECK_H
 
 #include "gate.h"
+#include "known.h"
 
 #include <stdio.h>
 
@@ -62,9 +63,5 @@ const struct finding *check_culprit(const struct check *check, const struct find
 void check_runs(const struct check *check, char *to, size_t room);
 /* How many findings of the list are shown: all that are over or a warning, and the first of the others. */
 bool check_shown(const struct check *check, size_t index);
-/* A line of the file of suppressions that is of no use, and why; NULL when it is of some. */
-const char *check_useless(const struct suppression *suppression);
-/* The line as it reads. */
-void check_suppression(const struct suppression *suppression, char *to, size_t room);
 
 #endif

@@ -47,7 +47,7 @@ static void put_finding(const struct check *check, const struct finding *finding
 static void put_suppression(const struct check *check, const struct suppression *one, FILE *to) {
     char text[512];
     const char *file = inside(check->suppressed_in);
-    check_suppression(one, text, sizeof text);
+    known_words(one, text, sizeof text);
     fputs("::notice ", to);
     if (file) {
         fputs("file=", to);
@@ -56,12 +56,12 @@ static void put_suppression(const struct check *check, const struct suppression 
     }
     fputs("title=memstow check::", to);
     put(to, text, false);
-    fprintf(to, " %s\n", check_useless(one));
+    fprintf(to, " %s\n", known_useless(one));
 }
 
 void check_github(const struct check *check, FILE *to) {
     for (size_t i = 0; i < check->gate.count; i++)
         if (check->gate.list[i].verdict != VERDICT_FINE) put_finding(check, &check->gate.list[i], to);
     for (size_t i = 0; i < check->suppressions.count; i++)
-        if (check_useless(&check->suppressions.list[i])) put_suppression(check, &check->suppressions.list[i], to);
+        if (known_useless(&check->suppressions.list[i])) put_suppression(check, &check->suppressions.list[i], to);
 }

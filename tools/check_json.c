@@ -49,22 +49,6 @@ static void json_finding(struct json *json, const struct finding *finding) {
     json_end_object(json);
 }
 
-static void json_suppressions(struct json *json, const struct check *check) {
-    char text[512];
-    json_array(json, "suppressions");
-    for (size_t i = 0; i < check->suppressions.count; i++) {
-        const struct suppression *one = &check->suppressions.list[i];
-        check_suppression(one, text, sizeof text);
-        json_object(json, NULL);
-        json_number(json, "line", one->line);
-        json_string(json, "text", text);
-        json_bool(json, "used", one->used);
-        json_bool(json, "expired", one->expired);
-        json_end_object(json);
-    }
-    json_end_array(json);
-}
-
 void check_json(const struct check *check, FILE *to) {
     static struct json json;
     json_begin(&json, to, "memstow-check");
@@ -81,6 +65,6 @@ void check_json(const struct check *check, FILE *to) {
     json_array(&json, "findings");
     for (size_t i = 0; i < check->gate.count; i++) json_finding(&json, &check->gate.list[i]);
     json_end_array(&json);
-    json_suppressions(&json, check);
+    known_json(&check->suppressions, &json);
     json_finish(&json);
 }

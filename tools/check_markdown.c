@@ -37,11 +37,11 @@ static void put_suppressions(const struct check *check, FILE *to) {
     char text[512];
     for (size_t i = 0; i < check->suppressions.count; i++) {
         const struct suppression *one = &check->suppressions.list[i];
-        if (!check_useless(one)) continue;
-        check_suppression(one, text, sizeof text);
+        if (!known_useless(one)) continue;
+        known_words(one, text, sizeof text);
         fprintf(to, "\n- suppression in line %u, ", one->line);
         put_code(to, text, false);
-        fprintf(to, ", %s", check_useless(one));
+        fprintf(to, ", %s", known_useless(one));
     }
     if (check->suppressions.count) fputc('\n', to);
 }

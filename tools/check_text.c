@@ -31,19 +31,6 @@ static void print_finding(const struct finding *finding, FILE *to) {
         fprintf(to, "%55s without %s that is suppressed\n", "", text_size((uint64_t)finding->suppressed_bytes).s);
 }
 
-static void print_suppressions(const struct check *check, FILE *to) {
-    char text[512];
-    bool some = false;
-    for (size_t i = 0; i < check->suppressions.count; i++) {
-        const struct suppression *one = &check->suppressions.list[i];
-        if (!check_useless(one)) continue;
-        check_suppression(one, text, sizeof text);
-        fprintf(to, "%s%s:%u: %s %s\n", some ? "" : "\n", text_fit_path(check->suppressed_in, 60).s, one->line,
-                TEXT_SAFE(text), check_useless(one));
-        some = true;
-    }
-}
-
 void check_text(const struct check *check, FILE *to) {
     size_t left = 0;
     print_head(check, to);
@@ -56,5 +43,5 @@ void check_text(const struct check *check, FILE *to) {
             left++;
     }
     if (left) fprintf(to, "… and %s more that changed within limits (--top=N shows N)\n", text_count(left).s);
-    print_suppressions(check, to);
+    known_text(&check->suppressions, check->suppressed_in, to);
 }

@@ -71,20 +71,3 @@ bool check_shown(const struct check *check, size_t index) {
         sites += check->gate.list[i].figure->kind == finding->figure->kind;
     return sites < check->top;
 }
-
-const char *check_useless(const struct suppression *suppression) {
-    if (suppression->expired) return "has expired";
-    return suppression->used ? NULL : "suppressed nothing";
-}
-
-void check_suppression(const struct suppression *suppression, char *to, size_t room) {
-    const char *const words[] = {"function", "module", "owner"};
-    const char *const globs[] = {suppression->function, suppression->module, suppression->owner};
-    size_t used = 0;
-    to[0] = 0;
-    for (size_t i = 0; i < 3 && used < room; i++)
-        if (globs[i]) used += (size_t)snprintf(to + used, room - used, "%s%s=%s", used ? " " : "", words[i], globs[i]);
-    uint32_t day = suppression->until;
-    if (day && used < room)
-        snprintf(to + used, room - used, " until=%04u-%02u-%02u", day / 10000, day / 100 % 100, day % 100);
-}

@@ -187,16 +187,6 @@ static int check_usage(const struct check *check) {
 
 /* --- files --- */
 
-static int load_suppressions(struct check *check) {
-    struct scan scan;
-    if (!check->suppressed_in) return EXIT_FINE;
-    int result = scan_open(&scan, check->suppressed_in);
-    if (result == 0) result = suppressions_read(&check->suppressions, &scan, suppressions_today());
-    scan_close(&scan);
-    if (result < 0) complain("%s", scan.error);
-    return result < 0 ? EXIT_UNREADABLE : EXIT_FINE;
-}
-
 /* A baseline that is to be written again is read for what it has in common with the new one; it may be damaged. */
 static int load_baseline(struct check *check) {
     struct scan scan;
@@ -290,7 +280,7 @@ static int prepare(struct check *check) {
                                 .thresholds = &check->thresholds,
                                 .suppressions = &check->suppressions};
     int code = check_usage(check);
-    if (code == EXIT_FINE) code = load_suppressions(check);
+    if (code == EXIT_FINE) code = known_load(&check->suppressions, check->suppressed_in);
     return code == EXIT_FINE ? load_baseline(check) : code;
 }
 

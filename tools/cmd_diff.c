@@ -5,6 +5,8 @@
 #include "diff.h"
 #include "estimate.h"
 #include "innermost.h"
+#include "known.h"
+#include "tally.h"
 #include "text.h"
 #include "top.h"
 
@@ -14,11 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPTION_BY = 256, OPTION_TOP, OPTION_PEAK, OPTION_FAIL_OVER, OPTION_JSON, ROWS_JSON = 1000 };
+enum { OPTION_BY = 256, OPTION_TOP, OPTION_PEAK, OPTION_FAIL_OVER, OPTION_SUPPRESSIONS, OPTION_JSON, ROWS_JSON = 1000 };
 
 static int help(void) {
     puts("usage: memstow diff A B [--by=VIEW] [--top=N] [--peak] [--fail-over=LIMIT,...]\n"
-         "                    [--json]\n"
+         "                    [--suppressions=FILE] [--json]\n"
          "\n"
          "What grew from A to B; each is a FILE or a PID.\n"
          "\n"
@@ -33,6 +35,8 @@ static int help(void) {
          "                     each holds for the host, and for CUDA's devices;\n"
          "                     owner:LIMIT and site:LIMIT hold for each model and node,\n"
          "                     and for each call site\n"
+         "  --suppressions=FILE\n"
+         "                     growth that limits do not count, see memstow-check(1)\n"
          "  --json             one JSON document, sizes in bytes\n"
          "\n"
          "Exit code: 0 fine, 1 over a limit, 2 wrong usage, 3 unreadable or damaged input.");
@@ -89,10 +93,18 @@ static int add_cuda(struct diff *diff, int side, const struct image *image) {
     return result;
 }
 
+static int add_figures(struct diff *diff, int side, struct image *image) {
+    if (!diff->suppressed_in) return 0;
+    int result = tally_add(&diff->figures[side], image, diff->subject[side].pid, TALLY_ALL);
+    figures_end_run(&diff->figures[side]);
+    return result;
+}
+
 static int add_side(struct diff *diff, int side, struct image *image) {
     if (diff->peak) at_peak_choose(image);
     take_total(diff, side, image);
-    int result = add_cuda(diff, side, image);
+    int result = add_figures(diff, side, image);
+    if (result == 0) result = add_cuda(diff, side, image);
     if (result == 0) result = estimate_stacks(image);
     if (result == 0) result = groups_add(&diff->groups, image, side);
     return result == 0 ? diff_limits_add(&diff->limited, image, side) : result;
@@ -105,6 +117,9 @@ static int load_side(struct diff *diff, int side, bool *stacks) {
     int code = subject_open(&diff->subject[side], diff->argument[side], false);
     if (code != EXIT_FINE) return code;
     diff->loaded[side] = true;
+    if (diff->suppressed_in && image->header.sample_bytes)
+        return usage_error("diff", "--suppressions: the call sites of %s are estimates, from samples",
+                           TEXT_SAFE(diff->argument[side]));
     *stacks = image_has_stacks(image);
     int result = add_side(diff, side, image);
     if (side == 0 || diff->groups.view != BY_SITE)
@@ -115,12 +130,21 @@ static int load_side(struct diff *diff, int side, bool *stacks) {
     return result < 0 ? EXIT_UNREADABLE : EXIT_FINE;
 }
 
+static void begin_figures(struct diff *diff) {
+    for (int side = 0; side < 2; side++) {
+        figures_end(&diff->figures[side]);
+        figures_begin(&diff->figures[side]);
+        diff->figures[side].peak = diff->peak;
+    }
+}
+
 static int load(struct diff *diff) {
     bool stacks[2] = {false, false};
+    begin_figures(diff);
     groups_begin(&diff->groups, diff->view, 2);
     groups_begin(&diff->cuda, diff->view, 2);
     diff->groups.measure = diff->peak ? MEASURE_PEAK : MEASURE_LIVE;
-    diff_limits_begin(&diff->limited, &diff->limits, diff->groups.measure);
+    diff_limits_begin(&diff->limited, &diff->thresholds.limits, diff->groups.measure);
     for (int side = 0; side < 2; side++) {
         int code = load_side(diff, side, &stacks[side]);
         if (code != EXIT_FINE) return code;
@@ -148,10 +172,16 @@ int64_t diff_grown_cuda_blocks(const struct diff *diff) {
     return (int64_t)(diff->total[1].cuda_blocks - diff->total[0].cuda_blocks);
 }
 
+uint64_t diff_suppressed(const struct diff *diff) {
+    return diff->gate.count ? (uint64_t)diff->gate.list[0].suppressed_bytes : 0; /* the total comes first */
+}
+
 /* The name of the owner, or the innermost function of the call site, that passed a limit of its own. */
 static void name_over(struct diff *diff) {
     const struct over *over = &diff->over;
     struct innermost_line line;
+    if (over->finding && over->finding->figure->kind != FIGURE_TOTAL)
+        figure_words(over->finding->figure, diff->over_name, sizeof diff->over_name);
     if (!over->row) return;
     const struct image *image = over->groups->view == BY_SITE ? diff_stacks(diff, over->row) : NULL;
     groups_label(over->groups, over->row, diff->over_name, sizeof diff->over_name);
@@ -161,47 +191,72 @@ static void name_over(struct diff *diff) {
 
 static const struct limit *passed_on_host(const struct diff *diff) {
     struct growth growth = {diff_grown_bytes(diff), diff_grown_blocks(diff), diff->total[0].bytes};
-    return limits_passed(&diff->limits, LIMIT_TOTAL, growth);
+    return limits_passed(&diff->thresholds.limits, LIMIT_TOTAL, growth);
 }
 
 static const struct limit *passed_on_cuda(const struct diff *diff) {
     struct growth growth = {diff_grown_cuda_bytes(diff), diff_grown_cuda_blocks(diff), diff->total[0].cuda_bytes};
-    return diff->peak || !diff_has_cuda(diff) ? NULL : limits_passed(&diff->limits, LIMIT_TOTAL, growth);
+    return diff->peak || !diff_has_cuda(diff) ? NULL : limits_passed(&diff->thresholds.limits, LIMIT_TOTAL, growth);
+}
+
+/* By names, less what is suppressed. */
+static struct over passed_in_gate(const struct diff *diff) {
+    for (size_t i = 0; i < diff->gate.count; i++)
+        if (diff->gate.list[i].verdict == VERDICT_FAILED)
+            return (struct over){.limit = diff->gate.list[i].limit, .finding = &diff->gate.list[i]};
+    return (struct over){.limit = NULL};
 }
 
 /* A limit on the total holds for the host and for CUDA's devices, each by itself. */
 static void find_over(struct diff *diff) {
-    diff->over = (struct over){.limit = passed_on_host(diff)};
-    if (diff->over.limit) return;
-    diff->over = (struct over){.limit = passed_on_cuda(diff), .cuda = true};
-    if (diff->over.limit) return;
-    diff_limits_passed(&diff->limited, &diff->over);
+    bool by_names = diff->suppressed_in;
+    diff->over = by_names ? passed_in_gate(diff) : (struct over){.limit = passed_on_host(diff)};
+    if (!diff->over.limit) diff->over = (struct over){.limit = passed_on_cuda(diff), .cuda = true};
+    if (!diff->over.limit && !by_names) diff_limits_passed(&diff->limited, &diff->over);
     name_over(diff);
+}
+
+static struct growth growth_over(const struct diff *diff) {
+    const struct over *over = &diff->over;
+    if (over->finding) return over->finding->growth;
+    if (over->row) return (struct growth){.bytes = row_growth(over->row), .blocks = row_growth_blocks(over->row)};
+    if (over->cuda)
+        return (struct growth){.bytes = diff_grown_cuda_bytes(diff), .blocks = diff_grown_cuda_blocks(diff)};
+    return (struct growth){.bytes = diff_grown_bytes(diff), .blocks = diff_grown_blocks(diff)};
 }
 
 static void complain_over(const struct diff *diff) {
     const struct over *over = &diff->over;
-    int64_t bytes = over->row    ? row_growth(over->row)
-                    : over->cuda ? diff_grown_cuda_bytes(diff)
-                                 : diff_grown_bytes(diff);
-    int64_t blocks = over->row    ? row_growth_blocks(over->row)
-                     : over->cuda ? diff_grown_cuda_blocks(diff)
-                                  : diff_grown_blocks(diff);
+    struct growth growth = growth_over(diff);
     struct text_line name = text_fit(diff->over_name, 200);
     const char *total = over->cuda ? "live CUDA memory" : diff->peak ? "the peak" : "live memory";
-    const char *what = over->row ? name.s : total;
-    if (bytes > 0 && blocks >= 0)
-        complain("%s grew by %s and %s: over the limit of %s", what, text_size((uint64_t)bytes).s,
-                 text_block_count((uint64_t)blocks).s, over->limit->text);
+    const char *what = *diff->over_name ? name.s : total;
+    char without[64] = "";
+    if (over->finding && over->finding->suppressed_bytes)
+        snprintf(without, sizeof without, ", without %s that is suppressed",
+                 text_size((uint64_t)over->finding->suppressed_bytes).s);
+    if (growth.bytes > 0 && growth.blocks >= 0)
+        complain("%s grew by %s and %s%s: over the limit of %s", what, text_size((uint64_t)growth.bytes).s,
+                 text_block_count((uint64_t)growth.blocks).s, without, over->limit->text);
     else
-        complain("%s changed by %s and %s block%s: over the limit of %s", what, text_size_change(bytes).s,
-                 text_count_change(blocks).s, blocks == 1 || blocks == -1 ? "" : "s", over->limit->text);
+        complain("%s changed by %s and %s block%s%s: over the limit of %s", what, text_size_change(growth.bytes).s,
+                 text_count_change(growth.blocks).s, growth.blocks == 1 || growth.blocks == -1 ? "" : "s", without,
+                 over->limit->text);
+}
+
+static int judge(struct diff *diff) {
+    diff->gate = (struct gate){.before = &diff->figures[0],
+                               .now = &diff->figures[1],
+                               .thresholds = &diff->thresholds,
+                               .suppressions = &diff->suppressions};
+    return diff->suppressed_in ? gate_judge(&diff->gate) : 0;
 }
 
 static int compare(struct diff *diff) {
     int code = load(diff);
     if (code != EXIT_FINE) return code;
-    if (groups_sort_by_growth(&diff->groups, diff->top) < 0 || groups_sort_by_growth(&diff->cuda, diff->top) < 0) {
+    if (groups_sort_by_growth(&diff->groups, diff->top) < 0 || groups_sort_by_growth(&diff->cuda, diff->top) < 0 ||
+        judge(diff) < 0) {
         complain("not enough memory");
         return EXIT_UNREADABLE;
     }
@@ -226,9 +281,12 @@ static int take_option(struct diff *diff, int option, char **argv) {
         if (top_parse(optarg, &diff->top)) return 0;
         return usage_error("diff", "--top=%s: not a number", TEXT_SAFE(optarg));
     case OPTION_FAIL_OVER:
-        if (limits_parse(&diff->limits, optarg)) return 0;
+        if (limits_parse(&diff->thresholds.limits, optarg)) return 0;
         return usage_error("diff", "--fail-over=%s: not SIZE, PCT%% or COUNTx, separated by commas, %d at most",
                            TEXT_SAFE(optarg), LIMITS_MAX);
+    case OPTION_SUPPRESSIONS:
+        diff->suppressed_in = optarg;
+        return 0;
     case OPTION_PEAK:
         diff->peak = true;
         return 0;
@@ -250,6 +308,7 @@ int cmd_diff(int argc, char **argv) {
                                             {"top", required_argument, NULL, OPTION_TOP},
                                             {"peak", no_argument, NULL, OPTION_PEAK},
                                             {"fail-over", required_argument, NULL, OPTION_FAIL_OVER},
+                                            {"suppressions", required_argument, NULL, OPTION_SUPPRESSIONS},
                                             {"json", no_argument, NULL, OPTION_JSON},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
@@ -264,12 +323,19 @@ int cmd_diff(int argc, char **argv) {
     }
     if (argc - optind != 2) return usage_error("diff", "two files or PIDs are needed");
     if (diff.peak && diff.view == BY_THREAD) return usage_error("diff", "the peak is not known by thread");
+    if (diff.suppressed_in && !diff.thresholds.limits.count)
+        return usage_error("diff", "--suppressions goes with --fail-over");
     diff.argument[0] = argv[optind];
     diff.argument[1] = argv[optind + 1];
     if (diff.top == not_given) diff.top = default_top(&diff);
-    int code = compare(&diff);
-    close_side(&diff, 0);
-    close_side(&diff, 1);
+    int code = known_load(&diff.suppressions, diff.suppressed_in);
+    if (code == EXIT_FINE) code = compare(&diff);
+    for (int side = 0; side < 2; side++) {
+        close_side(&diff, side);
+        figures_end(&diff.figures[side]);
+    }
+    gate_end(&diff.gate);
+    suppressions_end(&diff.suppressions);
     groups_end(&diff.groups);
     groups_end(&diff.cuda);
     diff_limits_end(&diff.limited);

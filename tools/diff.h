@@ -4,6 +4,7 @@
 #define MEMSTOW_DIFF_H
 
 #include "diff_limits.h"
+#include "gate.h"
 #include "groups.h"
 #include "json_stack.h"
 #include "subject.h"
@@ -26,11 +27,15 @@ struct diff {
     struct json_stacks *stacks[2];
     bool loaded[2], gone[2];
     struct side_total total[2];
-    struct groups groups, cuda; /* cuda: rows of device memory, live, also where peaks are compared */
-    struct limits limits;
+    struct groups groups, cuda;   /* cuda: rows of device memory, live, also where peaks are compared */
+    struct thresholds thresholds; /* the limits */
     struct diff_limits limited;
-    struct over over; /* the limit that was passed, and by what */
-    char over_name[1024];
+    const char *suppressed_in; /* NULL: growth is judged by rows; else as a check does, by figures */
+    struct suppressions suppressions;
+    struct figures figures[2];
+    struct gate gate;
+    struct over over;     /* the limit that was passed, and by what */
+    char over_name[1024]; /* "": all memory together */
     enum view view;
     bool view_given, peak, json;
     size_t top; /* rows shown; SIZE_MAX: all */
@@ -45,6 +50,8 @@ int64_t diff_grown_blocks(const struct diff *diff);
 bool diff_has_cuda(const struct diff *diff);
 int64_t diff_grown_cuda_bytes(const struct diff *diff);
 int64_t diff_grown_cuda_blocks(const struct diff *diff);
+/* What is suppressed of the growth on the host. */
+uint64_t diff_suppressed(const struct diff *diff);
 /* What the call stack of a row is read from, with its names; NULL when there is none, or it cannot be read (again). Ids
  * of stacks stay what they were. */
 const struct image *diff_stacks(struct diff *diff, const struct row *row);

@@ -1,6 +1,7 @@
 /* diff_json.c — a comparison as one JSON document; see diff.h. Sizes are bytes. */
 #include "diff.h"
 #include "estimate.h"
+#include "known.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -102,7 +103,9 @@ void diff_json(struct diff *diff) {
     json_signed(&json, "growth_bytes", diff_grown_bytes(diff));
     json_signed(&json, "growth_blocks", diff_grown_blocks(diff));
     json_string(&json, "over", diff->over.limit ? diff->over.limit->text : NULL);
-    json_string(&json, "over_name", diff->over.row ? diff->over_name : NULL);
+    json_string(&json, "over_name", *diff->over_name ? diff->over_name : NULL);
+    json_number(&json, "suppressed_bytes", diff_suppressed(diff));
+    known_json(&diff->suppressions, &json);
     json_string(&json, "measure", diff->peak ? "peak" : "live");
     json_string(&json, "by", view_name(diff->groups.view));
     json_rows(&json, diff, &diff->groups, "rows", "rows_omitted");

@@ -19,6 +19,7 @@ struct over {
     const struct limit *limit;
     const struct groups *groups; /* NULL: all memory together, of the host or, if `cuda`, of devices */
     const struct row *row;
+    const struct finding *finding; /* in place of both, where there are suppressions */
     bool cuda;
 };
 

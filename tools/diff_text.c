@@ -2,6 +2,7 @@
  * call stack beside them. */
 #include "diff.h"
 #include "estimate.h"
+#include "known.h"
 #include "site_lines.h"
 
 #include <stdio.h>
@@ -104,6 +105,9 @@ static void print_notes(const struct diff *diff) {
     if (diff->groups.estimated)
         puts("\nRows with ± are estimates from samples, and that is the standard error of their\ngrowth. The total is "
              "exact, and the remainder what the estimates lack.");
+    if (diff_suppressed(diff))
+        printf("\nOf that %s are suppressed: limits do not count them.\n", text_size(diff_suppressed(diff)).s);
+    known_text(&diff->suppressions, diff->suppressed_in, stdout);
     if (!diff->peak) return;
     puts("\nThe total compares the peaks; the rows compare the ledgers near them.");
     for (int side = 0; side < 2; side++) {
