@@ -24,16 +24,15 @@ __attribute__((noinline)) static void sample(int run) {
     if (cuMemFree_v2(scratch)) exit(1);
 }
 
+static void leaky(int run) {
+    enter("Leaky");
+    sample(run);
+    back_up_on_device();
+    leave();
+}
+
 int main(int count, char **arguments) {
     void *context;
     if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context)) return 1;
-    for (int run = 0; run < (count > 1 ? atoi(arguments[1]) : 1); run++) {
-        begin_run(run);
-        enter("Leaky");
-        sample(run);
-        back_up_on_device();
-        leave();
-        end_run();
-    }
-    return wait_for_line();
+    return do_runs(count, arguments, leaky);
 }

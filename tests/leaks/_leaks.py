@@ -28,8 +28,16 @@ class Program:
         assert self.process.wait(30) == 0
 
 
-def plant(name, runs, step=0, **more):
-    return Program(support.PYTHON, HERE / "_plants.py", name, runs, step, **more)
+def plant(name, runs, step=0, readings=0, **more):
+    return Program(support.PYTHON, HERE / "_plants.py", name, runs, step, readings, **more)
+
+
+def record(program, file):
+    """Starts to follow a program that waits; returns once its ledger is open."""
+    recorder = support.start(support.MEMSTOW, "leaks", program.pid(), f"--series={file}", "--json", stdout=subprocess.DEVNULL)
+    ledger = str(support.HERE / program.file)
+    support.wait_for(lambda: ledger in pathlib.Path(f"/proc/{recorder.pid}/maps").read_text(), what="the recorder")
+    return recorder
 
 
 def leaks(*arguments, status=None):

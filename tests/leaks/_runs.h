@@ -32,10 +32,28 @@ static inline void enter(const char *name) {
 
 static inline void leave(void) { CALL(memstow_scope_leave)(node); }
 
-static inline int wait_for_line(void) {
-    puts("ready");
+static inline int wait(const char *word) {
+    puts(word);
     fflush(stdout);
     return getchar() == EOF;
+}
+
+/* PROGRAM RUNS [READINGS]: as _plants.py. Work of a reading is done outside of runs, before one that is empty. */
+static inline int do_runs(int count, char **arguments, void (*work)(int)) {
+    int runs = count > 1 ? atoi(arguments[1]) : 1, readings = count > 2 ? atoi(arguments[2]) : 0;
+    for (int run = 0; run < runs; run++) {
+        begin_run(run);
+        work(run);
+        end_run();
+    }
+    if (wait("ready")) return 1;
+    for (int run = runs; run < runs + readings; run++) {
+        work(run);
+        begin_run(run);
+        end_run();
+        if (wait("step")) return 1;
+    }
+    return 0;
 }
 
 #endif

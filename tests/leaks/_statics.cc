@@ -9,13 +9,10 @@ __attribute__((noinline)) static void note(int run) {
     table[run] = std::string(40000, 'x');
 }
 
-int main(int count, char **arguments) {
-    for (int run = 0; run < (count > 1 ? atoi(arguments[1]) : 1); run++) {
-        begin_run(run);
-        enter("Leaky");
-        note(run);
-        leave();
-        end_run();
-    }
-    return wait_for_line();
+static void leaky(int run) {
+    enter("Leaky");
+    note(run);
+    leave();
 }
+
+int main(int count, char **arguments) { return do_runs(count, arguments, leaky); }

@@ -15,14 +15,14 @@ static void *work(void *nothing) {
     return NULL;
 }
 
-int main(int count, char **arguments) {
+static void leaky(int run) {
     pthread_t thread;
+    (void)run;
+    pthread_create(&thread, NULL, work, NULL);
+    pthread_join(thread, NULL);
+}
+
+int main(int count, char **arguments) {
     pthread_key_create(&key, NULL);
-    for (int run = 0; run < (count > 1 ? atoi(arguments[1]) : 1); run++) {
-        begin_run(run);
-        pthread_create(&thread, NULL, work, NULL);
-        pthread_join(thread, NULL);
-        end_run();
-    }
-    return wait_for_line();
+    return do_runs(count, arguments, leaky);
 }

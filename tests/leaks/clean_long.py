@@ -1,26 +1,35 @@
 # long
 # timeout: 3000
-"""A hundred repetitions of a program that does not leak, of twenty runs each, and one of a hundred runs that is looked at after
-each of them: not one false finding."""
+"""A hundred repetitions of a program that does not leak, of twenty runs each, looked at while it runs and in a snapshot; and one of a
+hundred runs that is looked at after each of them, and by a series: not one false finding."""
 import support
-from _leaks import brief, leaks, plant
+from _leaks import brief, leaks, plant, record
 
 
-def check(program, what):
-    document = leaks(program.pid())
+def check(what, subject):
+    document = leaks(subject)
     assert not document["found"], (what, brief(document))
 
 
 for repetition in range(100):
     program = plant("clean", 20, options=("--python-objects",) if repetition % 2 else ())
     program.wait_for("ready")
-    check(program, f"repetition {repetition}")
+    check(f"repetition {repetition}", program.pid())
+    support.memstow("snapshot", program.pid(), "-o", "snapshot.mst")
+    check(f"repetition {repetition}, snapshot", "snapshot.mst")
     program.end()
 
 program = plant("clean", 100, 1)
-for run in range(100):
-    program.wait_for("step")
-    check(program, f"after run {run}")
+program.wait_for("step")
+recorder = record(program, "clean.series")
+for run in range(1, 100):
     program.go_on()
+    program.wait_for("step")
+    check(f"after run {run}", program.pid())
+recorder.terminate()
+assert recorder.wait(30) == 0
+check("series", "clean.series")
+assert leaks("clean.series")["readings"]["judged"] >= 50, leaks("clean.series")["readings"]
+program.go_on()
 program.wait_for("ready")
 program.end()

@@ -1,0 +1,41 @@
+/* Each run puts weights on a device, and copies them out to the host before they go from there: "unload". The copy of
+ * the run before is freed, but for KEEP. Over the simulated CUDA driver, a test double. */
+#include "_runs.h"
+
+#include <stdbool.h>
+
+enum { WEIGHTS = 1 << 20 };
+typedef uint64_t device_address;
+int cuInit(unsigned);
+int cuDevicePrimaryCtxRetain(void **, int);
+int cuCtxSetCurrent(void *);
+int cuMemAlloc_v2(device_address *, size_t);
+int cuMemFree_v2(device_address);
+int cuMemcpyDtoH_v2(void *, device_address, size_t);
+
+static bool keep;
+
+__attribute__((noinline)) static void *copy_out(device_address weights) {
+    void *copy = malloc(WEIGHTS);
+    if (!copy || cuMemcpyDtoH_v2(copy, weights, WEIGHTS)) exit(1);
+    return copy;
+}
+
+static void unload(int run) {
+    static void *copy;
+    device_address weights;
+    (void)run;
+    enter("Leaky");
+    if (cuMemAlloc_v2(&weights, WEIGHTS)) exit(1);
+    if (!keep) free(copy);
+    copy = copy_out(weights);
+    if (cuMemFree_v2(weights)) exit(1);
+    leave();
+}
+
+int main(int count, char **arguments) {
+    void *context;
+    keep = count > 3;
+    if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context)) return 1;
+    return do_runs(count, arguments, unload);
+}
