@@ -1,0 +1,13 @@
+#!/usr/bin/env python3
+# needs: comfyui
+# long
+# timeout: 3000
+"""memstow check --comfy without a baseline, ten times with a workflow that does not leak: none fails."""
+from _check import compare_with_itself
+
+found = []
+for repetition in range(10):
+    document, growth = compare_with_itself() # another exit status than 0 fails
+    found.append((document["result"], growth))
+print(found)
+assert sum(result == "pass" for result, _ in found) >= 8, found
