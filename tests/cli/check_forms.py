@@ -66,6 +66,14 @@ assert all(values["title"] == "memstow check" for _, values, _ in commands)
 assert any(EVIL[1] in message for _, _, message in commands), commands
 assert all(values["file"] == "evil program.py" and values["line"] == "11" for _, values, _ in commands), commands
 
+# What is no more than a warning, and lines that suppress nothing, beside their own source.
+pathlib.Path("useless.txt").write_text("# why\nfunction=nothing\nowner=* until=2020-01-01\n")
+lines = check(2, "--fail-over=owner:1G", "--pass-under=1MiB", "--suppressions=useless.txt", "--github").stdout.splitlines()
+warnings = [line for line in lines if line.startswith("::warning file=evil program.py,line=11,title=memstow check::")]
+assert len(warnings) == 3 and all(" grew by " in line and "over the limit" not in line for line in warnings), lines
+assert lines[3:] == ["::notice file=useless.txt,line=2,title=memstow check::function=nothing suppressed nothing",
+                     "::notice file=useless.txt,line=3,title=memstow check::owner=* until=2020-01-01 has expired"], lines
+
 # Markdown: each row of the table has as many cells as its head, whatever a name holds.
 lines = pathlib.Path("o.md").read_bytes().decode("utf-8", "replace").split("\n")
 table = [line for line in lines if line.startswith("|")]

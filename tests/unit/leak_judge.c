@@ -123,6 +123,29 @@ Test(leak_judge, figures) {
     cr_expect_eq(got.blocks_per_run, 1.0);
 }
 
+/* Few points are little to go by, however regular they are. */
+Test(leak_judge, confidence) {
+    static const struct {
+        uint32_t points, judged;
+        int64_t (*gain)(uint32_t point, uint32_t points);
+        enum leak_confidence confidence;
+    } rows[] = {{9, 5, always, LEAK_LOW},
+                {12, 8, always, LEAK_LOW},
+                {13, 9, always, LEAK_HIGH},
+                {40, 34, each_fifth, LEAK_MEDIUM},
+                {60, 52, since_half, LEAK_HIGH}};
+    struct leak_change changes[POINTS_MOST];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct site site = {.points = rows[i].points, .gain = rows[i].gain};
+        struct leak_rule rule = {.points = site.points, .left = true, .young = 2, .floor = 1024};
+        struct leak_judgement got = leak_judge(changes, changes_of(&site, changes), &rule);
+        cr_expect_eq(got.verdict, LEAK_FOUND, "%u points: %s", site.points, leak_verdict_name(got.verdict));
+        cr_expect_eq(got.confidence, rows[i].confidence, "%u points: %s", site.points,
+                     leak_confidence_name(got.confidence));
+        cr_expect(leak_judged(&rule) == rows[i].judged, "%u points: %u", site.points, leak_judged(&rule));
+    }
+}
+
 /* What is young is left out, however much it is. */
 Test(leak_judge, young) {
     struct leak_change changes[POINTS_MOST];
