@@ -1,5 +1,5 @@
 """What the Python tests share. A test imports it, does its work with plain assertions, and ends; its folder is fresh."""
-import atexit, json, os, pathlib, shlex, shutil, socket, subprocess, sys, time, urllib.error, urllib.request
+import atexit, json, os, pathlib, re, shlex, shutil, socket, subprocess, sys, time, urllib.error, urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MEMSTOW = os.environ.get("MEMSTOW", str(ROOT / "build/dev/memstow"))
@@ -46,6 +46,12 @@ def track(*argv, options=(), file="out.mst", **more):
 def report(file="out.mst", *arguments):
     """The JSON report of a file or a process id."""
     return json.loads(memstow("report", file, "--json", *arguments).stdout)
+
+
+def shapes(text):
+    """The lines of an output without what differs from run to run: figures, ids, addresses and the width of columns."""
+    number = r"(0x)?\b\d[\da-f.,]*( ?[KMGT]?i?B\b)?"
+    return [" ".join(re.sub(number, "#", line).split()) for line in text.split("\n") if line.strip()]
 
 
 def compile(source, name=None, flags=("-O1", "-g", "-pthread")):
