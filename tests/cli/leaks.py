@@ -106,6 +106,10 @@ assert leaks("nothing.mst", status=0)["found"] == 0 and "No leak found\n" in mem
 program(8).save("few.mst")
 few = leaks("few.mst", status=1)
 assert few["leaks"] == [] and few["not_leaks"]["undecided"]["sites"] >= 2, few # the retired owner is found all the same
+program(10).save("ten.mst")
+[leak] = leaks("ten.mst", status=1)["leaks"]
+assert (leak["judged"], leak["grew"], leak["confidence"]) == (6, 6, "low"), leak
+assert "each of 6 runs; confidence low; since" in memstow("leaks", "ten.mst", status=1).stdout
 plain = Ledger()
 plain.count(plain.site(plain.module("/opt/program")), alloc=(1 << 20, 1))
 plain.save("plain.mst")
