@@ -710,6 +710,9 @@ static void read_by_the_device(void) {
     does_not_move(); /* after 5 seconds */
     sim_release_kernels(1);
     MUST(!cudaDeviceSynchronize());
+    for (int i = 0; i < 500 && memstow_stow_(model) == -ENOTSUP; i++)
+        usleep(10000); /* who was left waiting comes back */
+    MUST(host_stowed() == 4 * MIB && memstow_restore_(model) == 4 * (int64_t)MIB);
     uint64_t waits = sim_count("cuCtxSynchronize");
     moves_now();
     MUST(sim_count("cuCtxSynchronize") > waits);

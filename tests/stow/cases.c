@@ -839,7 +839,7 @@ static void directory_goes_away(void) {
  * the page cache into memory on its way out is there when the read has ended. */
 enum { READ = 64 * 1024 };
 static char on_disk[READ] __attribute__((aligned(4096)));
-static pthread_mutex_t reading = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t read_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 static bool wanted;
 static uint64_t reads;
 
@@ -858,9 +858,9 @@ static void *read_directly(void *p) {
     MUST(fd >= 0 && write(fd, on_disk, READ) == READ && unlink(path) == 0);
     for (size_t i = 0; !stop; i++) {
         while (__atomic_load_n(&wanted, __ATOMIC_ACQUIRE)) sched_yield();
-        pthread_mutex_lock(&reading);
+        pthread_mutex_lock(&read_at_a_time);
         read_once(fd, (char *)p + i * 7919 % (LENGTH / READ) * READ);
-        pthread_mutex_unlock(&reading);
+        pthread_mutex_unlock(&read_at_a_time);
     }
     close(fd);
     return NULL;
@@ -879,10 +879,10 @@ static void read_past_the_cache_meanwhile(void) {
         MUST(out(p, LENGTH, NULL, &why) >= 0 || why == STOW_PINNED);
         refused += why == STOW_PINNED;
         __atomic_store_n(&wanted, true, __ATOMIC_RELEASE);
-        pthread_mutex_lock(&reading); /* into what comes back nothing may be on its way */
+        pthread_mutex_lock(&read_at_a_time); /* into what comes back nothing may be on its way */
         __atomic_store_n(&wanted, false, __ATOMIC_RELEASE);
         in(p, LENGTH, NULL);
-        pthread_mutex_unlock(&reading);
+        pthread_mutex_unlock(&read_at_a_time);
     }
     stop = true;
     pthread_join(thread, NULL);
