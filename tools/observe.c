@@ -13,6 +13,7 @@
 enum { RUNNING_SHARE = 100, ENDING_SHARE = 10, PATIENCE_S = 5, ROUNDS = 5, EMPTY_LOOKS = 8 };
 #define RUNNING_NS SECOND_NS
 #define ENDING_NS (SECOND_NS / 4)
+#define EMPTY_NS (2 * SECOND_NS) /* at least, from the first of the looks that saw nobody: who forks calls for many */
 
 void observe_begin(struct observe *observe, struct launch *launch, char **argv, const struct spare *spare) {
     *observe = (struct observe){.launch = launch};
@@ -104,7 +105,8 @@ static bool has_children(void) {
  * looks have to do. */
 bool observe_is_over(const struct observe *observe) {
     if (!observe->launch->ended || observe->family.here) return false;
-    return observe->empty_looks >= EMPTY_LOOKS || !has_children();
+    if (observe->empty_looks >= EMPTY_LOOKS && duration_now() - observe->empty_ns >= EMPTY_NS) return true;
+    return !has_children();
 }
 
 /* Who has no more patience than that need not wait for ours. */
