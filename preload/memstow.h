@@ -174,11 +174,11 @@ enum memstow_reason {
 /* What is to become of one owner. */
 struct memstow_decision {
     uint32_t owner;
-    uint32_t policy;     /* what applies: enum memstow_policy, never MEMSTOW_NO_POLICY */
-    uint32_t action;     /* the same, or MEMSTOW_KEEP where that is not to be done now */
-    uint32_t why;        /* enum memstow_why */
-    uint64_t live_bytes; /* of the owner, host and mapped together */
-    uint64_t device_bytes; /* since 1.3: of the owner in devices, beside them */
+    uint32_t policy;       /* what applies: enum memstow_policy, never MEMSTOW_NO_POLICY */
+    uint32_t action;       /* the same, or MEMSTOW_KEEP where that is not to be done now */
+    uint32_t why;          /* enum memstow_why */
+    uint64_t live_bytes;   /* of the owner, host and mapped together */
+    uint64_t device_bytes; /* since 1.4: of the owner in devices, beside them */
 };
 enum memstow_why {
     MEMSTOW_WHY_NOTHING_SAID = 1, /* no policy: keep */

@@ -177,6 +177,13 @@ static void note_growth(struct life *life, const struct observe *observe, uint64
         life->growth_bytes = now - life->settled_bytes;
 }
 
+/* Who lives on leaves it to looks whether there is anybody else: when the time is over the last one has to do. */
+static bool is_gone(const struct observe *observe, bool time_is_over) {
+    const struct family *family = &observe->family;
+    if (observe_is_over(observe)) return true;
+    return time_is_over && observe->launch->ended && !observe->blind && !family->here && family->stays;
+}
+
 /* Until nothing is left, or the time is over. Who is there after five seconds is told in detail. */
 static void watch_end(struct life *life, struct observe *observe, uint64_t begun_ns, uint64_t observe_ns,
                       FILE *details) {
@@ -184,7 +191,7 @@ static void watch_end(struct life *life, struct observe *observe, uint64_t begun
     for (;;) {
         uint64_t passed = duration_now() - begun_ns;
         note_growth(life, observe, passed);
-        if (observe_is_over(observe)) {
+        if (is_gone(observe, passed >= observe_ns)) {
             life->gone_ns = observe->empty_ns > begun_ns ? observe->empty_ns - begun_ns : 0;
             return;
         }

@@ -84,7 +84,7 @@ class _Scopes(ctypes.Structure):
 
 class _Decision(ctypes.Structure):
     _fields_ = [("owner", ctypes.c_uint32), ("policy", ctypes.c_uint32), ("action", ctypes.c_uint32),
-                ("why", ctypes.c_uint32), ("live_bytes", ctypes.c_uint64)]
+                ("why", ctypes.c_uint32), ("live_bytes", ctypes.c_uint64), ("device_bytes", ctypes.c_uint64)]
 
 
 class _Request(ctypes.Structure):
@@ -651,6 +651,7 @@ class Decision:
     action: str
     why: str
     live_bytes: int
+    device_bytes: int = 0
 
 
 MOST_DECISIONS = 4096
@@ -666,7 +667,7 @@ def decide(reason: str = "request", text: str = "", needed: int = 0) -> list[Dec
     count = _check(_library.trigger_begin(number, _encoded(text), needed, raw, MOST_DECISIONS, ctypes.sizeof(_Decision)),
                    "trigger")
     return [Decision(d.owner, POLICY_NAMES.get(d.policy) or "keep", POLICY_NAMES.get(d.action) or "keep",
-                     WHYS.get(d.why, str(d.why)), d.live_bytes) for d in raw[:min(count, MOST_DECISIONS)]]
+                     WHYS.get(d.why, str(d.why)), d.live_bytes, d.device_bytes) for d in raw[:min(count, MOST_DECISIONS)]]
 
 
 def finish() -> int:
