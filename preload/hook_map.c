@@ -26,12 +26,11 @@ static bool counts(struct caller caller) {
 
 HOOK_ENTRY(brk)
 HOOK_ENTRY(sbrk)
-HOOK_ENTRY(mlock)
-HOOK_ENTRY(mlock2)
 
 /* The next definition of another name, looked up once. */
 #define NEXT(name) ((__typeof__(&name))find_next(#name, &next_##name))
-static void *next_mmap, *next_munmap, *next_mremap, *next_madvise, *next_mprotect, *next_pkey_mprotect, *next_mlockall;
+static void *next_mmap, *next_munmap, *next_mremap, *next_madvise, *next_mprotect, *next_pkey_mprotect, *next_mlockall,
+    *next_mlock, *next_mlock2;
 
 /* glibc 2.36 has no names for these. */
 enum { ADVICE_DONTNEED_LOCKED = 24, ADVICE_GUARD_INSTALL = 102 };
@@ -190,16 +189,16 @@ static bool make_whole_to_lock(uint32_t pass, const void *start, size_t length) 
     return false;
 }
 
-int hook_mlock(const void *start, size_t length) {
+HOOK int mlock(const void *start, size_t length) {
     uint32_t pass = stow_pass_begin();
-    int result = make_whole_to_lock(pass, start, length) ? HOOK_NEXT(mlock)(start, length) : -1;
+    int result = make_whole_to_lock(pass, start, length) ? NEXT(mlock)(start, length) : -1;
     stow_pass_end(pass);
     return result;
 }
 
-int hook_mlock2(const void *start, size_t length, unsigned flags) {
+HOOK int mlock2(const void *start, size_t length, unsigned flags) {
     uint32_t pass = stow_pass_begin();
-    int result = make_whole_to_lock(pass, start, length) ? HOOK_NEXT(mlock2)(start, length, flags) : -1;
+    int result = make_whole_to_lock(pass, start, length) ? NEXT(mlock2)(start, length, flags) : -1;
     stow_pass_end(pass);
     return result;
 }

@@ -27,8 +27,6 @@
 #define HOOK __attribute__((visibility("default")))
 
 HOOK_ENTRY(clone)
-HOOK_ENTRY(prctl)
-HOOK_ENTRY(syscall)
 
 /* The next definition of another name, looked up at every call: these are rare, and none may fail half way. */
 #define NEXT(name) ((__typeof__(&name))symbol_next(#name))
@@ -270,39 +268,43 @@ static void look_for_sandbox(long number, unsigned long first) {
         seal();
 }
 
-int hook_prctl(int option, ...) {
+HOOK int prctl(int option, ...) {
     va_list list;
     va_start(list, option);
     unsigned long a = va_arg(list, unsigned long), b = va_arg(list, unsigned long);
     unsigned long c = va_arg(list, unsigned long), d = va_arg(list, unsigned long);
     va_end(list);
     look_for_sandbox(SYS_prctl, (unsigned long)option);
-    return HOOK_NEXT(prctl)(option, a, b, c, d);
+    return NEXT(prctl)(option, a, b, c, d);
 }
 
 /* A memory policy would be lost with the mapping that it was given to; libnuma sets it so. */
-static long bind_memory(const long a[6]) {
+static long bind_memory(__typeof__(&syscall) call, const long a[6]) {
     uint32_t pass = stow_pass_begin();
     long result = -1;
     if (stow_pass_watched(pass) && a[1] > 0 && stow_note_whole((uint64_t)a[0], (uint64_t)a[1], false))
         errno = ENOMEM;
     else
-        result = HOOK_NEXT(syscall)(SYS_mbind, a[0], a[1], a[2], a[3], a[4], a[5]);
+        result = call(SYS_mbind, a[0], a[1], a[2], a[3], a[4], a[5]);
     stow_pass_end(pass);
     return result;
 }
 
-long hook_syscall(long number, ...) {
+/* Not looked up at every call: some programs make all their waiting and asking for thread ids so. */
+HOOK long syscall(long number, ...) {
+    static __typeof__(&syscall) known;
+    __typeof__(known) found = __atomic_load_n(&known, __ATOMIC_RELAXED);
     va_list list;
     va_start(list, number);
     long a = va_arg(list, long), b = va_arg(list, long), c = va_arg(list, long);
     long d = va_arg(list, long), e = va_arg(list, long), f = va_arg(list, long);
     va_end(list);
+    if (unlikely(!found)) __atomic_store_n(&known, found = NEXT(syscall), __ATOMIC_RELAXED);
     look_for_sandbox(number, (unsigned long)a);
-    if (unlikely(number == SYS_mbind)) return bind_memory((const long[]){a, b, c, d, e, f});
-    if (likely(!is_fork(number, (unsigned long)a))) return HOOK_NEXT(syscall)(number, a, b, c, d, e, f);
+    if (unlikely(number == SYS_mbind)) return bind_memory(found, (const long[]){a, b, c, d, e, f});
+    if (likely(!is_fork(number, (unsigned long)a))) return found(number, a, b, c, d, e, f);
     struct stow_forking forking = stow_fork_begin();
-    long result = HOOK_NEXT(syscall)(number, a, b, c, d, e, f);
+    long result = found(number, a, b, c, d, e, f);
     stow_fork_end(forking, result == 0);
     return result;
 }

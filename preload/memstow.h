@@ -155,7 +155,8 @@ int32_t memstow_run_end(uint32_t run, uint32_t outcome);
  * Nothing is lost in any case. */
 int64_t memstow_stow(uint32_t owner);
 /* Brings all of it back into memory that is backed by no file. Returns the bytes; -EIO: it cannot be read, and stays
- * stowed; -ECANCELED, as above; -ENOMEM, -EBUSY: what was in a device's memory is still out, and must not be used. */
+ * stowed; -ENOTSUP: a device that reads the host's memory does not come to rest; -ECANCELED, as above; -ENOMEM, -EBUSY:
+ * what was in a device's memory is still out, and must not be used. */
 int64_t memstow_restore(uint32_t owner);
 /* Gives back what the system can have without losing anything: free memory of the owner's heap, clean pages of files.
  * Returns the bytes of the latter; of the heap nobody knows. Heaps of owners that it adopted, or of a retired one, are
@@ -188,7 +189,7 @@ enum memstow_why {
     MEMSTOW_WHY_EMPTY = 5,      /* it has nothing */
     MEMSTOW_WHY_RETIRED = 6,    /* who had it is gone: only what it left is looked at */
     MEMSTOW_WHY_NOT_NEEDED = 7, /* pressure was over before its turn */
-    MEMSTOW_WHY_CANNOT = 8,     /* to be stowed, but it cannot be moved: see memstow_stow */
+    MEMSTOW_WHY_CANNOT = 8,     /* to be stowed, but it cannot be moved: see memstow_stow; or of no use now */
     MEMSTOW_WHY_RECENT = 9,     /* used too lately for MEMSTOW_IDLE */
 };
 

@@ -133,7 +133,8 @@ static int64_t both(int64_t host, int64_t device, bool out) {
 }
 
 /* A device that reads the host's memory as the processor does (HMM, ATS) cannot wait for a page that is on its way. */
-static bool devices_use_it(uint32_t owner, bool out) {
+static bool devices_use_it(uint32_t owner, const struct list *list, bool out) {
+    if (out ? !list->count : !stow_bytes(owner, NULL)) return false; /* nothing moves */
     return cuda_pageable_any() && ((out && !owners_is_idle(owner)) || !cuda_pageable_quiet());
 }
 
@@ -157,7 +158,7 @@ static int64_t move(uint32_t owner, uint32_t which, bool out) {
                                    .cancelled = cancelled,
                                    .is_there = is_still_there,
                                    .context = &present};
-    int64_t moved = which & OWNED_MEMORY && devices_use_it(owner, out)
+    int64_t moved = which & OWNED_MEMORY && devices_use_it(owner, &list, out)
                         ? refuse_all(&list, STOW_DEVICE_READS)
                         : (out ? stow_out : stow_in)(list.pieces, list.count, &options);
     note_refusals(&list, out ? "out" : "back");

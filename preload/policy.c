@@ -52,7 +52,8 @@ static struct verdict verdict_of(const struct owner_state *owner, const struct p
     if (policy == MEMSTOW_KEEP) return verdict_kept(owner, question);
     if (owner->scope_open) return keep(policy, MEMSTOW_WHY_IN_USE);
     if (question->reason == MEMSTOW_IDLE && used_lately(owner, question)) return keep(policy, MEMSTOW_WHY_RECENT);
-    if (policy == MEMSTOW_STOW && !can_move(owner, question)) return keep(policy, MEMSTOW_WHY_CANNOT);
+    bool in_vain = question->reason == MEMSTOW_PRESSURE && !owner->live_bytes; /* the host's memory is short */
+    if (in_vain || (policy == MEMSTOW_STOW && !can_move(owner, question))) return keep(policy, MEMSTOW_WHY_CANNOT);
     return (struct verdict){policy, policy, MEMSTOW_WHY_POLICY};
 }
 

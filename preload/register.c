@@ -101,7 +101,7 @@ static bool share_of(uint32_t number, const struct owned *has, struct memstow_sh
                                     .live_bytes = has->live_bytes,
                                     .live_blocks = has->live_blocks,
                                     .cuda_bytes = has->cuda_bytes};
-    return has->live_blocks || has->cuda_bytes;
+    return has->live_bytes || has->live_blocks || has->cuda_bytes; /* parts of blocks are bytes of no block */
 }
 
 /* As many as there is room for, each as long as the caller knows it: how many there are, or -EFAULT. */

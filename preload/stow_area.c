@@ -185,6 +185,7 @@ struct scanned {
     uint64_t start, end, categories;
 };
 #define SCAN _IOWR('f', 16, struct scan)
+enum { SCANNED = 64 << 20 }; /* bytes at a time: the kernel holds the lock of the program's mappings meanwhile */
 enum { PAGE_FILE = 4, PAGE_PRESENT = 8, PAGE_SWAPPED = 16, PAGE_ZERO = 32 };
 
 /* Of a run of pages that are alike; false ends the walk. */
@@ -194,9 +195,10 @@ typedef bool visit_pages(void *context, uint64_t start, uint64_t end, uint64_t c
 static bool walk_scanned(int pagemap, uint64_t start, uint64_t end, visit_pages *visit, void *context) {
     struct scanned found[ENTRIES / 4];
     while (start < end) {
+        uint64_t part = end - start < SCANNED ? end - start : SCANNED;
         struct scan scan = {.size = sizeof scan,
                             .start = start,
-                            .end = end,
+                            .end = start + part,
                             .vec = (uint64_t)found,
                             .vec_length = sizeof found / sizeof *found,
                             .category_anyof_mask = PAGE_PRESENT | PAGE_SWAPPED,

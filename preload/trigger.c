@@ -280,7 +280,8 @@ static uint64_t what_went(uint64_t before, uint64_t after) { return before > aft
 static uint64_t given_by(const struct memstow_decision *decision, const struct result *result) {
     uint64_t released = not_negative(result->released);
     uint64_t dropped = what_went(decision->live_bytes, result->after);
-    uint64_t of_devices = what_went(decision->device_bytes, result->device_after);
+    bool counts = trigger.reason != MEMSTOW_PRESSURE; /* which is of the host */
+    uint64_t of_devices = counts ? what_went(decision->device_bytes, result->device_after) : 0;
     if (decision->action == MEMSTOW_KEEP && decision->why != MEMSTOW_WHY_RETIRED) return 0;
     return policy_sum(policy_sum(not_negative(result->moved), of_devices), dropped > released ? dropped : released);
 }

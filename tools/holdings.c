@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 enum { MOST = 1 << 16, MAPPED_MOST = 1 << 12 };
@@ -109,6 +110,12 @@ static void load_descriptors(struct holdings *holdings, const struct sockets *so
 
 /* --- maps --- */
 
+struct mapping {
+    uint64_t start, end, offset;
+    char permissions[8];
+    const char *path;
+};
+
 /* Our own ledger is no holding of the program's. */
 bool holdings_is_ledger(const char *path) {
     char magic[sizeof SNAP_MAGIC - 1] = "";
@@ -119,9 +126,19 @@ bool holdings_is_ledger(const char *path) {
     return got == sizeof magic && memcmp(magic, SNAP_MAGIC, sizeof magic) == 0;
 }
 
-static bool is_own(const char *path) {
-    struct stat st;
-    return lstat(path, &st) == 0 && S_ISREG(st.st_mode) && holdings_is_ledger(path);
+/* By the process's memory, where it has that page: to open the file might wait for a network, as the process perhaps
+ * does. */
+static bool begins_ledger(pid_t pid, uint64_t address) {
+    char path[64], magic[sizeof SNAP_MAGIC - 1] = "";
+    uint64_t entry = 0, page = (uint64_t)sysconf(_SC_PAGESIZE);
+    snprintf(path, sizeof path, "/proc/%d/pagemap", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool known = fd >= 0 && pread(fd, &entry, sizeof entry, (off_t)(address / page * sizeof entry)) == sizeof entry;
+    if (fd >= 0) close(fd);
+    if (!known || !(entry >> 63)) return false;
+    struct iovec here = {magic, sizeof magic}, there = {(void *)(uintptr_t)address, sizeof magic};
+    return process_vm_readv(pid, &here, 1, &there, 1, 0) == sizeof magic &&
+           memcmp(magic, SNAP_MAGIC, sizeof magic) == 0;
 }
 
 static struct mapped *find_mapped(const struct holdings *holdings, const char *path) {
@@ -145,12 +162,20 @@ static struct mapped *add_mapped(struct holdings *holdings, const char *path) {
     return mapped;
 }
 
-static void take_file(struct holdings *holdings, const char *path, const char *permissions, uint64_t bytes) {
-    struct mapped *mapped = find_mapped(holdings, path);
-    if (!mapped && permissions[3] == 's' && is_own(path)) return;
-    if (!mapped && !(mapped = add_mapped(holdings, path))) return;
-    mapped->bytes += bytes;
-    mapped->code |= permissions[2] == 'x';
+static void take_file(struct holdings *holdings, const struct mapping *mapping) {
+    struct mapped *mapped = find_mapped(holdings, mapping->path);
+    if (!mapped && !(mapped = add_mapped(holdings, mapping->path))) return;
+    mapped->bytes += mapping->end - mapping->start;
+    mapped->code |= mapping->permissions[2] == 'x';
+    if (mapping->permissions[3] == 's' && !mapping->offset)
+        mapped->ledger |= begins_ledger(holdings->pid, mapping->start);
+}
+
+static void drop_ledgers(struct holdings *holdings) {
+    size_t kept = 0;
+    for (size_t i = 0; i < holdings->mapped_count; i++)
+        if (!holdings->mapped[i].ledger) holdings->mapped[kept++] = holdings->mapped[i];
+    holdings->mapped_count = kept;
 }
 
 static int by_size(const void *left, const void *right) {
@@ -165,24 +190,25 @@ static void sort_mapped(struct holdings *holdings) {
 }
 
 static void take_mapping(struct holdings *holdings, char *line) {
-    uint64_t start, end;
-    char permissions[8];
+    struct mapping it;
     int at = 0;
     line[strcspn(line, "\n")] = 0;
-    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %*s %*s %*s %n", &start, &end, permissions, &at) < 3 || !line[at])
+    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %n", &it.start, &it.end, it.permissions,
+               &it.offset, &at) < 4 ||
+        !line[at])
         return;
-    const char *path = line + at;
-    bool sysv = begins(path, "/SYSV");
-    if (path[0] == '/') holdings->mapped_files++;
-    bool shared = permissions[3] == 's' && (holdings_is_shared(path) || sysv);
-    if (path[0] == '/' && !shared) take_file(holdings, path, permissions, end - start);
-    if (!shared || holdings_is_ledger(path)) return;
-    holdings->shared_bytes += end - start;
+    it.path = line + at;
+    bool sysv = begins(it.path, "/SYSV");
+    if (it.path[0] == '/') holdings->mapped_files++;
+    bool shared = it.permissions[3] == 's' && (holdings_is_shared(it.path) || sysv);
+    if (it.path[0] == '/' && !shared) take_file(holdings, &it);
+    if (!shared || holdings_is_ledger(it.path)) return;
+    holdings->shared_bytes += it.end - it.start;
     struct handle *handle = add_handle(holdings);
     if (!handle) return;
     handle->kind = HANDLE_SHARED;
-    handle->mapped_at = start;
-    snprintf(handle->what, sizeof handle->what, "%.255s", path);
+    handle->mapped_at = it.start;
+    snprintf(handle->what, sizeof handle->what, "%.255s", it.path);
 }
 
 static void load_maps(struct holdings *holdings) {
@@ -194,6 +220,7 @@ static void load_maps(struct holdings *holdings) {
     while (getline(&line, &size, maps) > 0) take_mapping(holdings, line);
     free(line);
     fclose(maps);
+    drop_ledgers(holdings);
     sort_mapped(holdings);
 }
 

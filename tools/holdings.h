@@ -41,6 +41,7 @@ struct mapped {
     char path[256];
     uint64_t bytes; /* in all its mappings */
     bool code;      /* a program, or a library */
+    bool ledger;    /* while maps are read; then it is dropped */
 };
 
 struct holdings {

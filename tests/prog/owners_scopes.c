@@ -110,6 +110,11 @@ int main(void) {
     MUST(!has_memstow || (share(unet, 0, 0) == MODEL && share(unet, sampler, 0) == BOTH + THREAD));
     MUST(!has_memstow || (share(0, sampler, 0) == NODE && share(0, 0, run) == RUN && share(0, 0, 0) == 0));
     MUST(!has_memstow || (share(clip, 0, 0) == 2 * ADOPTED + 4 * RESIZED && share(provisional, 0, 0) == 0));
+    uint32_t parts = open_owner(MEMSTOW_MODEL, "parts", 5);
+    char *block = malloc(3 * 4096);
+    MUST(block && CALL(0, memstow_assign, parts, block, 4096) == 0);
+    MUST(!has_memstow || share(parts, 0, 0) == 4096); /* bytes of no block */
+    free(block);
     MUST(CALL(0, memstow_owner_figures, provisional, &figures) == 0);
     MUST(!has_memstow || (figures.live_bytes == 0 && figures.adopted_by == clip && figures.retired));
     return 0;

@@ -152,12 +152,12 @@ Test(policy, idle_is_for_who_was_not_used_for_so_long) {
 Test(policy, what_is_in_a_device_is_memory_too) {
     struct policy_question asked = question(MEMSTOW_RUN_ENDED);
     struct memstow_decision found[1];
-    expect_always(IN_DEVICE(1, .policy = FREE), FREE, FREE, MEMSTOW_WHY_POLICY);
     expect_always(IN_DEVICE(1, .policy = KEEP), KEEP, KEEP, MEMSTOW_WHY_POLICY);
     expect_always(IN_DEVICE(1, .policy = FREE, .retired = true), FREE, KEEP, MEMSTOW_WHY_RETIRED);
     struct owner_state owners[] = {IN_DEVICE(1, .policy = STOW), IN_DEVICE(2, .policy = STOW, .idle = true),
-                                   OWNER(3, .policy = STOW, .device_bytes = 1, .device_movable_bytes = 1)};
-    CHECK(owners, &asked, {3, STOW, STOW, MEMSTOW_WHY_POLICY}, {2, STOW, STOW, MEMSTOW_WHY_POLICY},
+                                   OWNER(3, .policy = STOW, .device_bytes = 1, .device_movable_bytes = 1),
+                                   IN_DEVICE(4, .policy = FREE)};
+    CHECK(owners, &asked, {4, FREE, FREE, MEMSTOW_WHY_POLICY}, {3, STOW, STOW, MEMSTOW_WHY_POLICY}, {2, STOW, STOW, MEMSTOW_WHY_POLICY},
           {1, STOW, KEEP, MEMSTOW_WHY_CANNOT}); /* a device does not bring back what is used */
     cr_assert_eq(policy_decide(owners, 1, &asked, found), 1);
     cr_expect(found[0].live_bytes == 0 && found[0].device_bytes == 100);
@@ -171,10 +171,11 @@ Test(policy, under_pressure_what_is_in_a_device_stays_there) {
         OWNER(2, .policy = STOW, .priority = 1, .movable_bytes = 1090, .device_bytes = 1000,
               .device_movable_bytes = 1000, .idle = true),
         OWNER(3, .policy = STOW, .priority = 2),
+        IN_DEVICE(4, .policy = FREE),
     };
     asked.needed = 100;
     CHECK(owners, &asked, {2, STOW, STOW, MEMSTOW_WHY_POLICY}, {3, STOW, STOW, MEMSTOW_WHY_POLICY},
-          {1, STOW, KEEP, MEMSTOW_WHY_CANNOT});
+          {1, STOW, KEEP, MEMSTOW_WHY_CANNOT}, {4, FREE, KEEP, MEMSTOW_WHY_CANNOT});
 }
 
 /* --- order --- */

@@ -39,6 +39,11 @@ def _module():
     return None
 
 
+def _is_current(module):
+    """Whether it has what this pack needs: a module of before may be beside the library."""
+    return all(hasattr(module, name) for name in ("referrers", "shares"))
+
+
 def _is_preloaded():
     try:
         return hasattr(ctypes.CDLL(None), "memstow_abi_version")
@@ -80,7 +85,9 @@ from .policy_node import NODE_CLASS_MAPPINGS, NODE_DISPLAY_NAME_MAPPINGS  # noqa
 
 memstow = _module() if _is_preloaded() else None
 state = None
-if memstow is not None and memstow.active():
+if memstow is not None and not _is_current(memstow):
+    log.warning("memstow: %s is older than this node pack, which goes on without it: take both of one version", memstow.__file__)
+elif memstow is not None and memstow.active():
     try:
         state = _start()
         log.info("memstow: models are registered as they are loaded; see GET /memstow/owners")

@@ -4,12 +4,15 @@ that it does not know it says so, and touches nothing. Runs on the worker thread
 import collections
 import functools
 import gc
+import logging
 import sys
 import time
 import types
 from typing import Any, Iterable, Iterator
 
 from .registry import patchers_in
+
+log = logging.getLogger("memstow")
 
 KNOWN = {"BasicCache", "HierarchicalCache", "LRUCache", "DependencyAwareCache", "RAMPressureCache", "NullCache"}
 MOST_OBJECTS = 200_000 # looked at, in search of a model below one cached output
@@ -136,10 +139,15 @@ def _is_little(values: list) -> bool:
 
 
 def _leads_to(entry: Any, targets: set) -> bool:
-    """Whether a cached output has a model that reaches a target, and little else that keeping it would keep."""
+    """Whether a cached output has a model that reaches a target, and little else that keeping it would keep. What cannot be
+    looked at, for its code raises, is not known to be little."""
     values = [value for output in _outputs_in(entry) for value in output]
-    models = [value for value in values if _is_model(value)]
-    return any(reaches(value, targets) for value in models) and _is_little([v for v in values if not _is_model(v)])
+    try:
+        models = [value for value in values if _is_model(value)]
+        return any(reaches(value, targets) for value in models) and _is_little([v for v in values if not _is_model(v)])
+    except Exception as error:
+        log.debug("a cached output cannot be looked at: %s: %s", type(error).__name__, error)
+        return False
 
 
 def _places(cache: Any, of_this_prompt: bool, path: tuple = ()) -> Iterator[tuple[tuple, Any]]:
