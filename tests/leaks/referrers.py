@@ -101,7 +101,7 @@ def load(number):
 def look(owner, weights):
     owner.retire()
     there = weights()
-    print(memstow.held(owner, there, there.buffer))
+    print(memstow.held(owner, there, there.buffer), flush=True)
     assert memstow.held(owner) == [] == memstow.held(owner, there, seconds=-1)
 for number in range(3):
     with memstow.run(str(number)):
