@@ -30,7 +30,7 @@ struct reap {
     struct registry registry;
     struct proc_table table;
     size_t found, stayed;
-    struct registered *claimed; /* of programs that run */
+    struct registered *claimed; /* of programs that run, and who is to be kept, by whichever list */
     size_t claims;
     bool over; /* of the last list nobody is left, and its program is gone */
 };
@@ -177,15 +177,24 @@ static const char *left_alone(const struct reap *reap) {
     return program_runs(reap) ? "the program that wrote it still runs: left alone" : NULL;
 }
 
+static int fault(struct reap *reap) {
+    snprintf(reap->registry.error, sizeof reap->registry.error, "/proc cannot be read, or not enough memory");
+    return -1;
+}
+
+/* A list, and who is there. -1: registry.error says why not. */
+static int load(struct reap *reap, const char *path) {
+    if (registry_load(&reap->registry, path) < 0) return -1;
+    return proc_table_read(&reap->table) < 0 ? fault(reap) : 0;
+}
+
 static int reap_file(struct reap *reap, const char *path) {
     size_t stayed = reap->stayed;
-    if (registry_load(&reap->registry, path) < 0) {
-        complain("%s", reap->registry.error);
-        return EXIT_UNREADABLE;
-    }
     struct ending *endings = NULL;
-    if (proc_table_read(&reap->table) < 0 || !(endings = calloc(reap->table.count + 1, sizeof *endings))) {
-        complain("/proc cannot be read, or not enough memory");
+    int result = load(reap, path);
+    if (result == 0 && !(endings = calloc(reap->table.count + 1, sizeof *endings))) result = fault(reap);
+    if (result < 0) {
+        complain("%s", reap->registry.error);
         return EXIT_UNREADABLE;
     }
     const char *why = left_alone(reap);
@@ -208,17 +217,30 @@ static void clear(struct reap *reap) {
     proc_table_clear(&reap->table);
 }
 
-/* Who is in the list of a program that runs is that program's, whoever had registered it before. */
-static void note_claims(struct reap *reap, const char *path) {
-    bool runs = registry_load(&reap->registry, path) == 0 && proc_table_read(&reap->table) == 0 && program_runs(reap);
-    size_t more = runs ? reap->registry.count : 0;
-    struct registered *claimed = more ? realloc(reap->claimed, (reap->claims + more) * sizeof *claimed) : NULL;
-    if (claimed) {
-        memcpy(claimed + reap->claims, reap->registry.processes, more * sizeof *claimed);
-        reap->claimed = claimed;
-        reap->claims += more;
+/* Who is in the list of a program that runs is that program's, whoever had registered it before; who is to be kept by
+ * one list is kept by all. */
+static int note_claims(struct reap *reap, const char *path) {
+    if (load(reap, path) < 0) return -1;
+    struct registered *claimed = realloc(reap->claimed, (reap->claims + reap->registry.count + 1) * sizeof *claimed);
+    if (!claimed) return fault(reap);
+    reap->claimed = claimed;
+    bool all = program_runs(reap), counts = is_this_boot(reap);
+    for (size_t i = 0; counts && i < reap->registry.count; i++)
+        if (all || reap->registry.processes[i].keep) claimed[reap->claims++] = reap->registry.processes[i];
+    return 0;
+}
+
+/* A list that cannot be read may name who is not to be touched: then nobody is ended. */
+static int note_all_claims(struct reap *reap, char *const *files, size_t count) {
+    int code = EXIT_FINE;
+    for (size_t i = 0; code == EXIT_FINE && i < count; i++) {
+        if (note_claims(reap, files[i]) < 0 && reap->end) {
+            complain("%s; nobody was ended", reap->registry.error);
+            code = EXIT_UNREADABLE;
+        }
+        clear(reap);
     }
-    clear(reap);
+    return code;
 }
 
 /* process_registry.PID.json, or PID-N: of programs that had the folder before, or have it with another. */
@@ -231,8 +253,8 @@ static bool is_numbered(const char *name) {
 
 /* Lists that were found here, not named: a numbered one has no further use once nobody of it is left. */
 static int reap_files(struct reap *reap, char *const *files, size_t count, bool found) {
-    int code = EXIT_FINE;
-    for (size_t i = 0; i < count; i++) note_claims(reap, files[i]);
+    int code = note_all_claims(reap, files, count);
+    if (code != EXIT_FINE) return code;
     for (size_t i = 0; i < count; i++) {
         int result = reap_file(reap, files[i]);
         if (result != EXIT_FINE) code = result;

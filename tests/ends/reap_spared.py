@@ -1,5 +1,6 @@
 """What reap does not end: what is to be kept, whatever else is said of it, and what that has started; all, while the program runs,
-if only in a second thread, or as process 1; what is another user's, which is named, and counts as left."""
+if only in a second thread, or as process 1; what is another user's, which is named, and counts as left. What one list says of that
+holds for all that are read; where one of them cannot be read nobody is ended."""
 import json, os, pathlib, subprocess, sys, time
 
 from _ends import faults
@@ -16,10 +17,15 @@ def entry(pid, **more):
     return {"pid": pid, "start_ticks": int(stat(pid)[19]), **more}
 
 
+def write(*processes, parent=None, number=""):
+    path = pathlib.Path(f"process_registry.{number}json")
+    path.write_text(json.dumps({"format": "memstow-processes", "version": 1, "boot_id": boot, "processes": processes,
+                                "parent": parent or {"pid": 4194303, "start_ticks": 1}}))
+    return path
+
+
 def reap(*processes, parent=None, status=0):
-    pathlib.Path("process_registry.json").write_text(json.dumps(
-        {"format": "memstow-processes", "version": 1, "boot_id": boot, "processes": processes,
-         "parent": parent or {"pid": 4194303, "start_ticks": 1}}))
+    write(*processes, parent=parent)
     return memstow("reap", "--end", status=status).stdout
 
 
@@ -35,6 +41,22 @@ child = child_of(server)
 text = reap(entry(worker.pid), entry(server), entry(server, keep=True))
 assert f"pid {worker.pid}, " in text and f"pid {server}," not in text and f"pid {child}," not in text, text
 assert stat(server)[0] not in "ZX" and stat(child)[0] not in "ZX"
+
+# Of two lives that crashed the second had it to be kept; and a program that runs has it, whose list is damaged.
+kept = start("sh", "-c", "sleep 600 & wait")
+below = wait_for(lambda: pathlib.Path(f"/proc/{kept.pid}/task/{kept.pid}/children").read_text().split())[0]
+for number, other in (("", "4194302."), ("4194302.", "")): # in the first list that is read, and in the second
+    write(entry(kept.pid, keep=True), number=number), write(entry(kept.pid), number=other)
+    text = memstow("reap", "--end").stdout
+    assert text.count("nothing of it is left") == 2 and stat(kept.pid)[0] not in "ZX" and stat(below)[0] not in "ZX", text
+write(parent=entry(os.getpid())).write_text("{")
+aside = write(entry(kept.pid), number="4194302.")
+done = memstow("reap", "--end", status=3)
+assert "process_registry.json:1:2: this is not JSON" in done.stderr and done.stderr.endswith("; nobody was ended\n"), done.stderr
+assert not done.stdout and stat(kept.pid)[0] not in "ZX"
+assert f"pid {kept.pid}, " in memstow("reap", status=3).stdout # without --end it is told
+assert f"pid {kept.pid}, " in memstow("reap", "--end", aside).stdout and kept.wait(10) == -15 # named, it is read alone
+aside.unlink()
 
 # A program whose first thread has ended still runs; so does process 1.
 program, left = start(faults(), "here", "first-ends"), start("sleep", "600")
