@@ -21,8 +21,6 @@
 enum { OPTION_END = 256 };
 /* MARK_SPARE: neither ended, nor do those that it started stay for its sake. */
 enum { MARK_KEEP = -2, MARK_SPARE, MARK_END = 1 };
-#define STEM "process_registry."
-#define DEFAULT_FILE STEM "json"
 #define PATIENCE_NS (5 * SECOND_NS)
 
 struct reap {
@@ -39,7 +37,7 @@ static int help(void) {
     puts("usage: memstow reap [--end] [FILE...]\n"
          "\n"
          "Finds what a program left running that is gone itself: the processes in its\n"
-         "registry (default FILE: " DEFAULT_FILE ", and those of earlier programs\n"
+         "registry (default FILE: " REGISTRY_FILE ", and those of earlier programs\n"
          "in the same folder, process_registry.PID.json), what they started, and their\n"
          "process groups.\n"
          "\n"
@@ -243,14 +241,6 @@ static int note_all_claims(struct reap *reap, char *const *files, size_t count) 
     return code;
 }
 
-/* process_registry.PID.json, or PID-N: of programs that had the folder before, or have it with another. */
-static bool is_numbered(const char *name) {
-    if (strncmp(name, STEM, sizeof STEM - 1) != 0) return false;
-    name += sizeof STEM - 1;
-    size_t length = strspn(name, "0123456789-");
-    return length && strcmp(name + length, ".json") == 0;
-}
-
 /* Lists that were found here, not named: a numbered one has no further use once nobody of it is left. */
 static int reap_files(struct reap *reap, char *const *files, size_t count, bool found) {
     int code = note_all_claims(reap, files, count);
@@ -258,7 +248,7 @@ static int reap_files(struct reap *reap, char *const *files, size_t count, bool 
     for (size_t i = 0; i < count; i++) {
         int result = reap_file(reap, files[i]);
         if (result != EXIT_FINE) code = result;
-        if (result == EXIT_FINE && found && reap->end && reap->over && is_numbered(files[i])) unlink(files[i]);
+        if (result == EXIT_FINE && found && reap->end && reap->over && registry_is_numbered(files[i])) unlink(files[i]);
         clear(reap);
     }
     return code;
@@ -266,11 +256,11 @@ static int reap_files(struct reap *reap, char *const *files, size_t count, bool 
 
 static int is_own_numbered(const struct dirent *entry) {
     struct stat st;
-    return is_numbered(entry->d_name) && stat(entry->d_name, &st) == 0 && st.st_uid == geteuid();
+    return registry_is_numbered(entry->d_name) && stat(entry->d_name, &st) == 0 && st.st_uid == geteuid();
 }
 
 static int reap_folder(struct reap *reap) {
-    static char usual[] = DEFAULT_FILE;
+    static char usual[] = REGISTRY_FILE;
     struct dirent **entries = NULL;
     int found = scandir(".", &entries, is_own_numbered, alphasort);
     size_t numbered = found > 0 ? (size_t)found : 0, count = 0;

@@ -4,10 +4,12 @@
 #include "proc.h"
 #include "proc_table.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { CHAIN_MOST = 4096 };
@@ -141,9 +143,11 @@ static void spare(struct member *member) {
 }
 
 /* A list counts when one of ours has written it, who may be gone by now. */
-static void spare_registered(struct family *family, const char *folder) {
+static void spare_registered(struct family *family, const char *folder, const char *name) {
     struct registry registry;
-    spare_load_registered(family->spare, folder, &registry);
+    char path[4400];
+    snprintf(path, sizeof path, "%.4096s/%.255s", folder, name);
+    spare_load_registered(family->spare, path, &registry);
     bool is_ours = find_member(family, registry.parent.pid, registry.parent.start_ticks);
     for (size_t i = 0; is_ours && i < registry.count; i++) {
         const struct registered *process = &registry.processes[i];
@@ -151,6 +155,24 @@ static void spare_registered(struct family *family, const char *folder) {
         if (member && member->here && member->pid != family->main) spare(member);
     }
     registry_clear(&registry);
+}
+
+/* The lists in a folder: one that began beside a program that runs, or before an exec, has a number. */
+static void spare_listed(struct family *family, const char *folder) {
+    DIR *entries = opendir(folder);
+    for (struct dirent *entry; entries && (entry = readdir(entries));)
+        if (strcmp(entry->d_name, REGISTRY_FILE) == 0 || registry_is_numbered(entry->d_name))
+            spare_registered(family, folder, entry->d_name);
+    if (entries) closedir(entries);
+}
+
+/* Those of a tree mostly share one: whether it is another than the one before. */
+static bool is_other_folder(const char *folder, struct stat *last) {
+    struct stat now;
+    if (stat(folder, &now) < 0) return false;
+    bool other = now.st_dev != last->st_dev || now.st_ino != last->st_ino;
+    *last = now;
+    return other;
 }
 
 /* Also when who started it has ended, as long as it is in a session or group that one of them began. */
@@ -178,12 +200,14 @@ static bool spare_below(struct family *family) {
 /* The program itself is never to live on. */
 static void spare_some(struct family *family) {
     char folder[32];
-    spare_registered(family, family->spare->folder ? family->spare->folder : ".");
+    const char *first = family->spare->folder ? family->spare->folder : ".";
+    struct stat last = {0};
+    if (is_other_folder(first, &last)) spare_listed(family, first);
     for (size_t i = 0; i < family->count; i++) {
         struct member *member = &family->members[i];
         if (!member->here) continue;
         snprintf(folder, sizeof folder, "/proc/%d/cwd", (int)member->pid);
-        spare_registered(family, folder);
+        if (is_other_folder(folder, &last)) spare_listed(family, folder);
         if (member->pid != family->main && spare_has_process(family->spare, member->pid, member->name)) spare(member);
     }
     while (spare_below(family)) continue;

@@ -161,6 +161,14 @@ int registry_load(struct registry *registry, const char *path) {
     return result;
 }
 
+bool registry_is_numbered(const char *name) {
+    static const char stem[] = "process_registry.";
+    if (strncmp(name, stem, sizeof stem - 1) != 0) return false;
+    name += sizeof stem - 1;
+    size_t length = strspn(name, "0123456789-");
+    return length && strcmp(name + length, ".json") == 0;
+}
+
 void registry_clear(struct registry *registry) {
     free(registry->processes);
     registry->processes = NULL;

@@ -22,6 +22,7 @@ struct registry {
     char error[400];
 };
 
+#define REGISTRY_FILE "process_registry.json"
 enum { REGISTRY_BYTES_MOST = 1 << 20, REGISTRY_MOST = 4096 };
 
 /* 0, or -1 with error set: "NAME:LINE:COLUMN: …". */
@@ -29,5 +30,8 @@ int registry_parse(struct registry *registry, const char *name, const char *text
 /* The file must be a regular one of this user's. */
 int registry_load(struct registry *registry, const char *path);
 void registry_clear(struct registry *registry);
+/* By the file's name, without folders: process_registry.PID.json, or PID-N, of programs that had the folder before, or
+ * have it with another. */
+bool registry_is_numbered(const char *name);
 
 #endif

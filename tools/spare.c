@@ -48,10 +48,8 @@ bool spare_has_process(const struct spare *spare, pid_t pid, const char *name) {
     return spare->count && (has_short_name(spare, name) || has_command(spare, pid));
 }
 
-void spare_load_registered(const struct spare *spare, const char *folder, struct registry *registry) {
-    char path[4200];
+void spare_load_registered(const struct spare *spare, const char *path, struct registry *registry) {
     size_t kept = 0;
-    snprintf(path, sizeof path, "%.4096s/process_registry.json", folder);
     bool is_read = registry_load(registry, path) == 0;
     for (size_t i = 0; is_read && i < registry->count; i++) {
         const struct registered *process = &registry->processes[i];

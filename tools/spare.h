@@ -18,8 +18,8 @@ struct spare {
 bool spare_take(struct spare *spare, char *list);
 /* By what /proc calls it, by the file of its program, or by the script or module that this runs. */
 bool spare_has_process(const struct spare *spare, pid_t pid, const char *name);
-/* The list of processes in that folder, of whomever it is, with only those in it that are to live on: to be kept, or
- * registered under one of the names. Empty when there is none. registry_clear() it. */
-void spare_load_registered(const struct spare *spare, const char *folder, struct registry *registry);
+/* A list of processes, of whomever it is, with only those in it that are to live on: to be kept, or registered under
+ * one of the names. Empty when there is none. registry_clear() it. */
+void spare_load_registered(const struct spare *spare, const char *path, struct registry *registry);
 
 #endif

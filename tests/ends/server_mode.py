@@ -49,9 +49,20 @@ def spared(text):
     return left
 
 
-def watched(name, words, mode="--server-mode=server.py,listed one", status=0):
-    """In a folder of its own, where the program's list of processes is."""
+def write_list(folder):
+    """Of a program that runs, which is this one."""
+    boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    start = int(pathlib.Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+    pathlib.Path(folder, "process_registry.json").write_text(json.dumps(
+        {"format": "memstow-processes", "version": 1, "boot_id": boot, "parent": {"pid": os.getpid(), "start_ticks": start},
+         "processes": []}))
+
+
+def watched(name, words, mode="--server-mode=server.py,listed one", status=0, beside=False):
+    """In a folder of its own, where the program's list of processes is; beside that of another that runs it has a number."""
     os.mkdir(name)
+    if beside:
+        write_list(name)
     return watch(PYTHON, HERE / "app.py", *words, grace="1s", options=("--end", "--strict", mode), status=status, cwd=name)[0]
 
 
@@ -69,6 +80,7 @@ with concurrent.futures.ThreadPoolExecutor() as pool:
     one_other = pool.submit(watched, "other", ("server", "kept", "other"), status=1)
     no_names = pool.submit(watched, "none", ("server", "kept", "listed"), mode="--server-mode", status=1)
     elsewhere = pool.submit(watched, "elsewhere", ("kept", "elsewhere"))
+    beside = pool.submit(watched, "beside", ("kept",), beside=True)
     as_ever = pool.submit(watched, "ever", ("kept",), mode="--strict", status=1)
     life = pool.submit(lived, "--server-mode=server.py")
     document = pool.submit(lived, "--server-mode=server.py", "--json", "--untracked")
@@ -83,6 +95,7 @@ assert re.search(r"ended, 1 process is still there\n  sleep, pid ", text), text
 text = no_names.result()
 assert len(spared(text)) == 1 and len(set(pids(text))) == 4 and text.count(": ended on SIGTERM\n") == 3, text
 assert len(spared(elsewhere.result())) == 1 # the list lies where the program was started
+assert len(spared(beside.result())) == 1 and len(list(pathlib.Path("beside").glob("process_registry.*"))) == 2
 assert spared(as_ever.result()) == []
 text = life.result()
 assert len(spared(text)) == 2 and "1 passed" in text, text
