@@ -1,13 +1,14 @@
-"""The processes of a Python program, under memstow and without: one that was started by start() ends with all that is behind it, also
-when it is a launcher script that has ended before, and who ignores SIGTERM is killed. In server mode, by argument or by
-MEMSTOW_SERVER_MODE, those live on that have a name, or the names that are said; who has none ends."""
+"""The processes of a Python program, under memstow and without: one that was started by start() ends with all that is behind it,
+also when it is a launcher script that has ended before, and who ignores SIGTERM is killed. In server mode, by argument or by
+MEMSTOW_SERVER_MODE, those live on that have a name, or the names that are said; who has none ends. So it is, too, where the list
+cannot be written; where there are too many to register one more it ends at once, with what it has started."""
 import os, pathlib, signal, subprocess
 
 from support import HERE, MEMSTOW, PYTHON, ROOT, start, wait_for
 from _ends import is_gone
 
 pathlib.Path("children.py").write_text(r"""
-import os, pathlib, subprocess, sys, time
+import os, pathlib, signal, subprocess, sys, time
 import memstow_shutdown as shutdown
 
 shutdown.PROCESS_SECONDS = 3 if sys.argv[1] == "groups" else 10 # machines may be busy
@@ -26,8 +27,26 @@ if sys.argv[1] == "groups":
     launch("gone", "trap '' TERM; sleep 600 & echo $! > {}")
     own = shutdown.process(subprocess.Popen(["sleep", "600"], **quiet), "in our group")
     assert os.getpgid(own.pid) == os.getpgrp()
+if sys.argv[1] == "many":
+    for _ in range(256):
+        child = os.fork()
+        if not child:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL), signal.pause()
+        shutdown.process(child)
+    register = shutdown.process
+    def when_it_has_begun(*words):
+        while not os.path.exists("behind it"):
+            time.sleep(0.02)
+        return register(*words)
+    shutdown.process = when_it_has_begun
+    try:
+        print(shutdown.start(["sh", "-c", "sleep 600 & echo $! > new; mv new 'behind it'; wait"], **quiet))
+    except shutdown.memstow.Error as error:
+        print(error)
 options = {}
-if sys.argv[1] == "server":
+if sys.argv[2:]:
+    if sys.argv[1] == "unlisted":
+        shutdown.files(registry="nowhere/list.json")
     for name in ("server", "database", ""):
         child = shutdown.start(["sleep", "600"], name, **quiet)
         pathlib.Path(name or "nameless").write_text(str(child.pid))
@@ -53,6 +72,14 @@ def end(life):
     assert process.returncode == 0, out
     return out.strip(), {path.name: int(path.read_text()) for path in folder.iterdir() if not path.suffix}
 
+
+many, unlisted = begin("many", "many"), begin("unlisted", "unlisted", "dict(server_mode=True)")
+out, pids = end(many)
+assert "there are 256 processes" in out and is_gone(pids["behind it"]), out
+out, pids = end(unlisted)
+assert out == "0 []" and is_gone(pids.pop("nameless")) and len(pids) == 2 and not any(map(is_gone, pids.values())), (out, pids)
+for pid in pids.values():
+    os.kill(pid, signal.SIGKILL)
 
 for life in [begin(f"groups {tracked}", "groups", tracked=tracked) for tracked in (True, False)]:
     out, pids = end(life)

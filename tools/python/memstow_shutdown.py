@@ -172,18 +172,21 @@ def start(argv: Any, name: str = "", keep: bool = False, **options: Any) -> subp
     child = subprocess.Popen(argv, **options)
     try:
         return process(child, name, keep)
-    except memstow.Error:
-        child.kill()
+    except memstow.Error: # with what it has started by now
+        _end([_Ending(child.pid, _start(child.pid, ended="X"))], signal.SIGKILL, 1.0)
         child.wait()
         raise
 
 
 def process(process: Any, name: str = "", keep: bool = False) -> Any:
     """A subprocess.Popen, or a pid: it ends with this process, or lives on with keep=True. What it has started ends with it
-    when it leads a process group, as by start(). Returns it."""
+    when it leads a process group, as by start(). Returns it. Where the list cannot be written it ends all the same; only after
+    a crash it would not be found."""
     pid = int(getattr(process, "pid", process))
     result = _library.shutdown_process(pid, _text(name or f"process {pid}"), int(keep))
-    if result not in (0, -errno.ENOSYS):
+    if result == -errno.EIO: # it is registered
+        memstow.log.warning("process %s would not be found after a crash: the list cannot be written", name or pid)
+    elif result not in (0, -errno.ENOSYS):
         memstow._check(result, "process")
     with _lock:
         _processes[pid] = Process(process, name, keep, _start(pid, ended="X"))
