@@ -39,7 +39,7 @@ static struct handler handlers[MEMSTOW_HANDLERS];
 static uint32_t count;
 static struct lock lock;
 static uint32_t owner_pid, runners;
-static uint64_t stage_begun_ns;
+static uint64_t stage_begun_ns, stage_limit_ns; /* what drains have together */
 
 /* The limit. */
 static struct {
@@ -144,10 +144,10 @@ static void begin_handler(struct handler *self) {
 
 static const char *const stages[] = {"", "stop accepting", "drain", "cancel", "clean"};
 
-/* The time of a drain is that of its stage, also where it waits for its turn, unless it asks for more. */
+/* The time of a drain is that of its stage, also where it waits for its turn. */
 static bool is_late(const struct handler *self) {
-    uint64_t now = os_now(), together = self->limit_ns > HANDLER_NS ? self->limit_ns : HANDLER_NS;
-    if (self->stage == MEMSTOW_DRAIN && now - stage_begun_ns >= together) return true;
+    uint64_t now = os_now();
+    if (self->stage == MEMSTOW_DRAIN && now - stage_begun_ns >= stage_limit_ns) return true;
     return self->begun_ns && now - self->begun_ns >= self->limit_ns;
 }
 
@@ -181,14 +181,18 @@ static struct handler *pick(uint32_t stage, bool *some_run) {
 }
 
 static void begin_stage(uint32_t stage) {
-    for (uint32_t i = 0; i < count; i++)
-        if (handlers[i].stage == stage && state_of(&handlers[i]) == IDLE) handlers[i].state = WAITING;
+    stage_begun_ns = os_now();
+    stage_limit_ns = HANDLER_NS;
+    for (uint32_t i = 0; i < count; i++) {
+        if (handlers[i].stage != stage || state_of(&handlers[i]) != IDLE) continue;
+        handlers[i].state = WAITING;
+        if (handlers[i].limit_ns > stage_limit_ns) stage_limit_ns = handlers[i].limit_ns;
+    }
 }
 
 static int64_t run_stage(uint32_t stage) {
     const struct timespec step = {.tv_nsec = STEP_NS};
     int64_t wrong = 0;
-    stage_begun_ns = os_now();
     begin_stage(stage);
     for (;;) {
         bool some_run;

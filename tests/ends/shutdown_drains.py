@@ -1,5 +1,6 @@
 """Drains run side by side, and have ten seconds together, in C, in Python and in both at once: then comes the cancel. Who asks for
-less or for more has that; who has not begun by then does not begin any more."""
+less or for more has that; who has not begun by then does not begin any more. Who waits for one that asks for more has its time,
+too."""
 import json, os, pathlib, subprocess
 
 from support import HERE, MEMSTOW, PYTHON, ROOT, compile, start
@@ -15,6 +16,7 @@ program = compile(r"""
 
 static int32_t quick(void *nothing) { (void)nothing; return 0; }
 static int32_t stuck(void *nothing) { (void)nothing; for (;;) pause(); return 0; }
+static int32_t long_one(void *nothing) { (void)nothing; usleep(10500000); return 0; }
 static int32_t late(void *nothing) { (void)nothing; puts("it begins though there is no time"); fflush(stdout); return 0; }
 static void add(unsigned stage, const char *name, const char *after, int ms, int32_t (*run)(void *)) {
     struct memstow_handler handler = {sizeof handler, stage, name, after, ms, 0, run, NULL};
@@ -22,6 +24,12 @@ static void add(unsigned stage, const char *name, const char *after, int ms, int
 }
 
 int main(int argc, char **argv) {
+    if (!strcmp(argv[1], "turns")) {
+        add(MEMSTOW_DRAIN, "first", "", 25000, long_one);
+        add(MEMSTOW_DRAIN, "second", "first", 0, quick);
+        add(MEMSTOW_CANCEL, "cancel", "", 0, quick);
+        return CALL(shutdown)("the test", 0, 76) != 0;
+    }
     int ms = !strcmp(argv[1], "short") ? 1000 : !strcmp(argv[1], "long") ? 11000 : 0;
     add(MEMSTOW_DRAIN, "first", "", ms, stuck);
     add(MEMSTOW_DRAIN, "second", "", ms ? 1000 : 0, stuck);
@@ -37,6 +45,11 @@ import memstow_shutdown as shutdown
 
 seconds = {"seconds": 1} if sys.argv[1] == "short" else {}
 begun = time.monotonic()
+if sys.argv[1] == "turns":
+    shutdown.handler(lambda: time.sleep(10.5), "first", stage="drain", seconds=25)
+    shutdown.handler(lambda: None, "second", stage="drain", after=["first"])
+    shutdown.handler(lambda: None, "cancel", stage="cancel")
+    sys.exit(len(shutdown.run("the test").failed))
 shutdown.handler(lambda: time.sleep(60), "first", stage="drain", **seconds)
 shutdown.handler(lambda: time.sleep(60), "second", stage="drain", **seconds)
 shutdown.handler(lambda: None, "third", stage="drain")
@@ -82,7 +95,8 @@ def drained(lines):
 
 script = HERE / "drainer.py"
 lives = {word: begin(f"c {word}", program, word) for word in ("short", "long", "usual")}
-lives |= {f"python {word}": begin(word, PYTHON, script, word) for word in ("short", "both")}
+lives |= {f"python {word}": begin(word, PYTHON, script, word) for word in ("short", "both", "turns")}
+lives["turns"] = begin("c turns", program, "turns")
 lives["alone"] = begin("alone", PYTHON, script, "short", tracked=False)
 
 for word in ("short", "python short"):
@@ -99,5 +113,8 @@ assert lines[0]["step"] == "begin" and lines[0]["limit_ms"] == 30000, lines[0]
 out, lines = end(lives["python both"])
 ms, results = drained(lines)
 assert 9900 < ms < 11500 and results["in C"] == results["first"] == results["its turn never comes"] == -110, (ms, results)
+for word in ("turns", "python turns"):
+    results = {line["name"]: line["result"] for line in end(lives[word])[1] if line["step"] in ("drain", "cancel")}
+    assert results == {"first": 0, "second": 0}, (word, results)
 ms, results = drained(end(lives["long"])[1])
 assert 10900 < ms < 12500 and results["first"] == results["second"] == -110, (ms, results)

@@ -327,9 +327,9 @@ def _begin(one: Handler) -> None:
         one.result, one.error = -errno.EAGAIN, str(error)
 
 
-def _late(one: Handler, stage_begun: float) -> str:
-    """Why it is given up; "" when it is not. The time of a drain is that of its stage, also where it waits for its turn."""
-    now, together = time.monotonic(), max(one.seconds, SECONDS)
+def _late(one: Handler, stage_begun: float, together: float) -> str:
+    """Why it is given up; "" when it is not. Drains have their time together, also those that wait for their turn."""
+    now = time.monotonic()
     if one.begun and now - one.begun > one.seconds:
         return f"not within {one.seconds} s"
     return f"drained for {together} s" if one.stage == "drain" and now - stage_begun > together else ""
@@ -339,6 +339,7 @@ def _run_stage(name: str) -> list[Handler]:
     """Those of the stage that failed or took too long."""
     stage_begun = time.monotonic()
     stage = [one for one in list(_handlers.values()) if one.stage == name and not one.begun]
+    together = max([SECONDS, *(one.seconds for one in stage)])
     noted: set[str] = set()
     while len(noted) < len(stage):
         waiting = [one for one in stage if not one.begun]
@@ -350,7 +351,7 @@ def _run_stage(name: str) -> list[Handler]:
             _begin(ready[0])
         for one in stage:
             with _lock:
-                if one.result is None and (why := _late(one, stage_begun)):
+                if one.result is None and (why := _late(one, stage_begun, together)):
                     one.begun = one.begun or time.monotonic() # it never will be
                     one.result, one.error = -errno.ETIMEDOUT, why
             if one.result is not None and one.name not in noted:
