@@ -93,7 +93,8 @@ struct held {
 
 struct end {
     struct held held[MOST];
-    uint32_t count;
+    struct child kept[MOST]; /* live on, also in the group of one that ends */
+    uint32_t count, kept_count;
     uint64_t patience_ns, begun_ns;
     int64_t killed;
 };
@@ -113,42 +114,83 @@ static bool signal_group(const struct held *held, int number) {
     return result == 0;
 }
 
-static void send(const struct held *held, int number) {
-    bool reached = signal_group(held, number) && leads_group(&held->child);
-    if (!reached) os_call(SYS_pidfd_send_signal, held->fd, number, NULL, 0);
-}
-
-/* --- groups whose leader has ended --- */
+/* --- who is in a group --- */
 
 struct search {
+    const struct end *end;
     uint32_t group;
+    int number; /* of the signal for each of them; 0: whether there is one is all that is asked */
     bool found;
 };
 
-/* "PID (NAME) STATE PARENT GROUP …" */
-static bool look_for_member(void *context, const char *pid) {
-    struct search *search = context;
+/* "PID (NAME) STATE PARENT GROUP …"; 0: there is none. */
+static uint32_t group_of(const char *pid, bool *ended) {
     char path[40] = "/proc/", text[512];
-    if (pid[0] < '1' || pid[0] > '9' || strlen(pid) > 10) return true;
     strcat(strcat(path, pid), "/stat");
     int fd = os_open(path, O_RDONLY, 0);
     long got = fd < 0 ? 0 : os_read(fd, text, sizeof text - 1);
     if (fd >= 0) os_close(fd);
     text[got > 0 ? got : 0] = 0;
     const char *at = strrchr(text, ')');
-    if (!at || strlen(at) < 4 || at[2] == 'Z' || at[2] == 'X' || !(at = strchr(at + 4, ' '))) return true;
+    if (!at || strlen(at) < 4) return 0;
+    *ended = at[2] == 'Z' || at[2] == 'X';
     uint32_t group = 0;
+    if (!(at = strchr(at + 4, ' '))) return 0;
     while (*++at >= '0' && *at <= '9') group = group * 10 + (uint32_t)(*at - '0');
-    search->found = group == search->group;
-    return !search->found;
+    return group;
 }
 
-/* A zombie that nobody has reaped still gets signals: then who lives is looked for. */
-static bool group_lives(const struct held *held) {
-    struct search search = {.group = held->child.pid};
+static bool is_kept(const struct end *self, uint32_t pid, uint64_t start_ticks) {
+    for (uint32_t i = 0; i < self->kept_count; i++)
+        if (self->kept[i].pid == pid && self->kept[i].start_ticks == start_ticks) return true;
+    return false;
+}
+
+/* By its start, which comes before the look at its group: nobody else is meant though the pid is given away. */
+static void signal_member(uint32_t pid, uint64_t start_ticks, int number) {
+    int fd = os_hold_process(pid, start_ticks);
+    if (fd < 0) return;
+    os_call(SYS_pidfd_send_signal, fd, number, NULL, 0);
+    os_close(fd);
+}
+
+/* Of one whose first thread alone has ended it is not told whether it has: the signal is for that, too. */
+static bool look_at_member(void *context, const char *name) {
+    struct search *search = context;
+    bool ended = false;
+    uint32_t pid = 0;
+    if (name[0] < '1' || name[0] > '9' || strlen(name) > 10) return true;
+    for (const char *at = name; *at >= '0' && *at <= '9'; at++) pid = pid * 10 + (uint32_t)(*at - '0');
+    uint64_t start_ticks = search->end->kept_count ? os_start_ticks(pid) : 0;
+    if (group_of(name, &ended) != search->group || is_kept(search->end, pid, start_ticks)) return true;
+    if (search->number && pid != search->group) signal_member(pid, start_ticks, search->number);
+    search->found |= !ended;
+    return search->number || ended;
+}
+
+/* Whether somebody of its group is there, but for who is to be kept; each gets the signal, unless that is 0, and except
+ * the leader. A zombie that nobody has reaped still gets signals: then who lives is looked for. */
+static bool signal_members(const struct end *self, const struct held *held, int number) {
+    struct search search = {.end = self, .group = held->child.pid, .number = number};
     if (!signal_group(held, 0)) return false;
-    os_each_name("/proc", look_for_member, &search);
+    os_each_name("/proc", look_at_member, &search);
     return search.found;
+}
+
+static bool group_lives(const struct end *self, const struct held *held) { return signal_members(self, held, 0); }
+
+static bool some_are_kept(const struct end *self, const struct held *held) {
+    for (uint32_t i = 0; i < self->kept_count; i++)
+        if (os_call(SYS_getpgid, self->kept[i].pid) == (long)held->child.pid) return true;
+    return false;
+}
+
+/* To the group as a whole where all of it is to end: who is forked meanwhile gets it, too. */
+static void send(const struct end *self, const struct held *held, int number) {
+    bool whole = !some_are_kept(self, held);
+    if (whole && signal_group(held, number) && leads_group(&held->child)) return;
+    if (!whole) signal_members(self, held, number);
+    os_call(SYS_pidfd_send_signal, held->fd, number, NULL, 0);
 }
 
 /* --- all of them --- */
@@ -156,15 +198,18 @@ static bool group_lives(const struct held *held) {
 static void copy_children(struct end *self) {
     bool locked = self->patience_ns && lock_wait(&lock);
     for (uint32_t i = 0, most = __atomic_load_n(&count, __ATOMIC_ACQUIRE); i < most; i++)
-        if (!children[i].keep) self->held[self->count++].child = children[i];
+        if (children[i].keep)
+            self->kept[self->kept_count++] = children[i];
+        else
+            self->held[self->count++].child = children[i];
     if (locked) lock_let_go(&lock);
 }
 
 /* A leader that nobody has waited for yet vouches for its group when it has ended. */
-static int hold_with_group(struct held *held) {
+static int hold_with_group(const struct end *self, struct held *held) {
     held->fd = hold(&held->child);
     held->ended = held->fd >= 0 && os_has_ended(held->fd);
-    if (!held->ended || group_lives(held)) return held->fd;
+    if (!held->ended || group_lives(self, held)) return held->fd;
     os_close(held->fd);
     return -ESRCH;
 }
@@ -173,9 +218,9 @@ static void begin_end(struct end *self) {
     self->begun_ns = os_now();
     for (uint32_t i = 0; i < self->count; i++) {
         struct held *held = &self->held[i];
-        held->fd = hold_with_group(held);
+        held->fd = hold_with_group(self, held);
         if (held->fd < 0 && held->fd != -ESRCH) shutdown_log_step("process", held->child.name, held->fd, 0);
-        if (held->fd >= 0 && self->patience_ns) send(held, SIGTERM);
+        if (held->fd >= 0 && self->patience_ns) send(self, held, SIGTERM);
     }
 }
 
@@ -202,7 +247,7 @@ static bool some_are_there(struct end *self) {
 
 static bool some_groups_live(const struct end *self) {
     for (uint32_t i = 0; i < self->count; i++)
-        if (self->held[i].fd >= 0 && group_lives(&self->held[i])) return true;
+        if (self->held[i].fd >= 0 && group_lives(self, &self->held[i])) return true;
     return false;
 }
 
@@ -223,8 +268,8 @@ static void kill_rest(struct end *self) {
     for (uint32_t i = 0; i < self->count; i++) {
         struct held *held = &self->held[i];
         if (held->fd < 0) continue;
-        bool whole = held->ended && !group_lives(held);
-        if (!whole) send(held, SIGKILL);
+        bool whole = held->ended && !group_lives(self, held);
+        if (!whole) send(self, held, SIGKILL);
         self->killed += !whole;
         log_end(self, &held->child, !held->ended ? "SIGKILL" : whole ? "SIGTERM" : "SIGTERM, its group SIGKILL");
     }

@@ -1,6 +1,6 @@
 """The coordinator where things are short or shared: no descriptor left, no file may grow, a full disk, a forked child, two threads
-that run the same stage, a group whose leader ends before its members."""
-import json, pathlib
+that run the same stage, a group whose leader ends before its members, or that one is in who is to be kept."""
+import json, os, pathlib
 
 from support import ROOT, compile, memstow, wait_for
 from _ends import is_gone
@@ -62,6 +62,15 @@ static pid_t leader(void) {
     return pid;
 }
 
+/* In that group, and to live on. It does not ignore SIGTERM. */
+static void keep_one(pid_t group) {
+    pid_t pid = fork();
+    if (pid == 0) { close(1), close(2); for (;;) pause(); }
+    CHECK(setpgid(pid, group) == 0 && CALL(shutdown_process)(pid, "kept", 1) == 0);
+    printf("kept %d\n", (int)pid);
+    fflush(stdout);
+}
+
 static void use_up_descriptors(void) {
     struct rlimit few = {64, 64};
     setrlimit(RLIMIT_NOFILE, &few);
@@ -74,6 +83,10 @@ int main(int argc, char **argv) {
     word = argv[1];
     if (!strcmp(word, "group") || !strcmp(word, "polite")) {
         leader();
+        printf("result %d\n", (int)CALL(shutdown)("the test", 0, 76));
+    } else if (!strcmp(word, "keep") || !strcmp(word, "keep, limit")) {
+        keep_one(leader());
+        if (strcmp(word, "keep")) { CHECK(CALL(shutdown_begin)("the test", 300, 77) == 0); for (;;) pause(); }
         printf("result %d\n", (int)CALL(shutdown)("the test", 0, 76));
     } else if (!strcmp(word, "descriptors") || !strcmp(word, "limit")) {
         leader();
@@ -126,8 +139,8 @@ def life(word, status=0):
     return out, [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
 
-def member(out):
-    return int(out.split()[out.split().index("member") + 1])
+def member(out, word="member"):
+    return int(out.split()[out.split().index(word) + 1])
 
 
 out, lines = life("group")
@@ -136,6 +149,14 @@ assert [line["ended"] for line in lines if line["step"] == "process"] == ["SIGTE
 out, lines = life("polite") # who heeds SIGTERM has its time, though its leader is gone
 assert pathlib.Path("polite").exists() and "result 0" in out, out
 assert [line["ended"] for line in lines if line["step"] == "process"] == ["SIGTERM"], lines
+
+for word, status in (("keep", 0), ("keep, limit", 77)):
+    out, lines = life(word, status)
+    wait_for(lambda: is_gone(member(out)), 5)
+    assert not is_gone(member(out, "kept")), out
+    os.kill(member(out, "kept"), 9)
+    assert [line["ended"] for line in lines if line["step"] == "process"] == \
+        ["SIGKILL" if status else "SIGTERM, its group SIGKILL"], lines
 
 out, lines = life("descriptors")
 wait_for(lambda: is_gone(member(out)), 5)
