@@ -7,8 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { NAME_KNOWN = 15 }; /* bytes that the kernel keeps of a name */
-
 bool spare_take(struct spare *spare, char *list) {
     for (char *name; list && (name = strsep(&list, ","));) {
         if (!*name || spare->count == SPARE_NAMES_MOST) return false;
@@ -20,12 +18,6 @@ bool spare_take(struct spare *spare, char *list) {
 static bool has_name(const struct spare *spare, const char *name) {
     for (size_t i = 0; i < spare->count; i++)
         if (strcmp(spare->names[i], name) == 0) return true;
-    return false;
-}
-
-static bool has_short_name(const struct spare *spare, const char *name) {
-    for (size_t i = 0; i < spare->count; i++)
-        if (strncmp(spare->names[i], name, NAME_KNOWN) == 0) return true;
     return false;
 }
 
@@ -44,8 +36,9 @@ static bool has_command(const struct spare *spare, pid_t pid) {
     return false;
 }
 
+/* The kernel keeps 15 bytes of a name, which others may share: a longer one has to be that of the program. */
 bool spare_has_process(const struct spare *spare, pid_t pid, const char *name) {
-    return spare->count && (has_short_name(spare, name) || has_command(spare, pid));
+    return spare->count && (has_name(spare, name) || has_command(spare, pid));
 }
 
 void spare_load_registered(const struct spare *spare, const char *path, struct registry *registry) {

@@ -12,7 +12,7 @@ open(f"serves.{os.getppid()}", "w").close()
 time.sleep(300)
 """)
 pathlib.Path("app.py").write_text(f"""
-import os, subprocess, sys, time
+import os, shutil, subprocess, sys, time
 sys.path.insert(0, {str(ROOT / "tools/python")!r})
 import memstow_shutdown as shutdown
 def begin(*command, **how):
@@ -23,6 +23,9 @@ if "kept" in sys.argv:
     shutdown.process(begin("sleep", "301", cwd="/"), "kept one", keep=True)
 if "listed" in sys.argv:
     shutdown.process(begin("sleep", "301"), "listed one")
+for number in "12" if "alike" in sys.argv else "": # of their names the kernel keeps what both have
+    os.symlink(shutil.which("sleep"), f"memstow-worker-{{number}}")
+    begin(f"./memstow-worker-{{number}}", "303")
 if "other" in sys.argv:
     begin("sleep", "302")
 while "server" in sys.argv and not os.path.exists(f"serves.{{os.getpid()}}"):
@@ -81,6 +84,7 @@ with concurrent.futures.ThreadPoolExecutor() as pool:
     no_names = pool.submit(watched, "none", ("server", "kept", "listed"), mode="--server-mode", status=1)
     elsewhere = pool.submit(watched, "elsewhere", ("kept", "elsewhere"))
     beside = pool.submit(watched, "beside", ("kept",), beside=True)
+    alike = pool.submit(watched, "alike", ("alike",), mode="--server-mode=memstow-worker-1", status=1)
     as_ever = pool.submit(watched, "ever", ("kept",), mode="--strict", status=1)
     life = pool.submit(lived, "--server-mode=server.py")
     document = pool.submit(lived, "--server-mode=server.py", "--json", "--untracked")
@@ -96,6 +100,8 @@ text = no_names.result()
 assert len(spared(text)) == 1 and len(set(pids(text))) == 4 and text.count(": ended on SIGTERM\n") == 3, text
 assert len(spared(elsewhere.result())) == 1 # the list lies where the program was started
 assert len(spared(beside.result())) == 1 and len(list(pathlib.Path("beside").glob("process_registry.*"))) == 2
+text = alike.result()
+assert len(spared(text)) == 1 and text.count(": ended on SIGTERM\n") == 1, text
 assert spared(as_ever.result()) == []
 text = life.result()
 assert len(spared(text)) == 2 and "1 passed" in text, text
