@@ -24,7 +24,8 @@ enum { MARK_KEEP = -2, MARK_SPARE, MARK_END = 1 };
 #define PATIENCE_NS (5 * SECOND_NS)
 
 struct reap {
-    bool end;
+    bool end, boot_known;
+    uint8_t boot_id[16];
     struct registry registry;
     struct proc_table table;
     size_t found, stayed;
@@ -161,8 +162,7 @@ static void tell(struct reap *reap, const struct ending *endings, size_t count) 
 }
 
 static bool is_this_boot(const struct reap *reap) {
-    uint8_t boot_id[16] = {0};
-    return os_boot_id(boot_id) && memcmp(boot_id, reap->registry.boot_id, sizeof boot_id) == 0;
+    return reap->boot_known && memcmp(reap->boot_id, reap->registry.boot_id, sizeof reap->boot_id) == 0;
 }
 
 static bool program_runs(const struct reap *reap) {
@@ -171,6 +171,7 @@ static bool program_runs(const struct reap *reap) {
 
 /* NULL, or why all of the registry is left alone. */
 static const char *left_alone(const struct reap *reap) {
+    if (!reap->boot_known) return "whether the machine was started since cannot be told: left alone";
     if (!is_this_boot(reap)) return "was written before this machine was started: nothing of it is there";
     return program_runs(reap) ? "the program that wrote it still runs: left alone" : NULL;
 }
@@ -205,7 +206,7 @@ static int reap_file(struct reap *reap, const char *path) {
         tell(reap, endings, count);
         if (reap->found == before) printf("%s: nothing of it is left\n", TEXT_SAFE(path));
     }
-    reap->over = reap->stayed == stayed && !program_runs(reap);
+    reap->over = reap->stayed == stayed && reap->boot_known && !program_runs(reap);
     free(endings);
     return EXIT_FINE;
 }
@@ -279,6 +280,7 @@ int cmd_reap(int argc, char **argv) {
     static const struct option options[] = {
         {"end", no_argument, NULL, OPTION_END}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
     struct reap reap = {0};
+    reap.boot_known = os_boot_id(reap.boot_id);
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
         if (option == 'h') return help();
