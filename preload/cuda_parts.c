@@ -148,24 +148,33 @@ static void look_at_part(enum cuda_space space, const struct snap_cuda_block *re
 }
 
 /* Where memstow serves it, it moves with the model that has all of it, or with none. */
-static void tell_server(const struct snap_cuda_block *block) {
+static void tell_server(struct vram_block *served, const struct snap_cuda_block *block) {
     struct share share = {.block = block->address};
     if (block->flags & SNAP_CUDA_PARTS) cuda_blocks_all(look_at_part, &share);
     bool all = share.bytes == block->size && !share.several;
     uint32_t model = all ? share.model : owners_final(cuda_counts_model(block->count));
-    stow_cuda_assign(block->address, model, share.bytes && !all);
+    stow_cuda_assign(served, model, share.bytes && !all);
 }
 
 /* The block is held: whoever frees it waits, and then finds all its parts. */
-static int assign(uint64_t start, uint64_t end, uint32_t model) {
-    struct search search = {.start = start, .end = end};
+static int assign_of(uint64_t address, struct vram_block *served, uint64_t start, uint64_t end, uint32_t model) {
     struct cuda_hold hold;
-    if (!find_block(&search)) return -ENXIO;
-    struct snap_cuda_block *block = cuda_blocks_hold(CUDA_ADDRESS, search.block.address, &hold);
+    struct snap_cuda_block *block = cuda_blocks_hold(CUDA_ADDRESS, address, &hold);
     if (!block) return -ENXIO;
     int result = holds(block, start, end) ? assign_in(block, start, end, model) : -ENXIO;
-    if (!result && stow_cuda_is_on()) tell_server(block);
+    if (!result && served) tell_server(served, block);
     cuda_blocks_let_go(&hold);
+    return result;
+}
+
+/* What is out of the device can only come back with who put it away; and whoever moves it reads whose it is. */
+static int assign(uint64_t start, uint64_t end, uint32_t model) {
+    struct search search = {.start = start, .end = end};
+    struct vram_block *served;
+    if (!find_block(&search)) return -ENXIO;
+    if (!stow_cuda_hold(search.block.address, &served)) return -EBUSY;
+    int result = assign_of(search.block.address, served, start, end, model);
+    if (served) stow_cuda_let_go(served);
     return result;
 }
 

@@ -12,7 +12,7 @@
 #pragma GCC visibility push(hidden)
 
 /* The range is the model's (0: nobody's) from now on: a block, or part of one. 0, or -ENXIO: it is in no block of
- * device memory; -ENOMEM. */
+ * device memory; -EBUSY: it is out of the device; -ENOMEM. */
 int cuda_parts_assign(uint64_t start, uint64_t length, uint32_t model);
 
 /* The block has been taken out of the table: its parts end, too. Their bytes. */

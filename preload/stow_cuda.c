@@ -269,16 +269,21 @@ void stow_cuda_change_owner(uint32_t from, uint32_t to) {
     vram_table_let_go();
 }
 
-void stow_cuda_assign(uint64_t at, uint32_t owner, bool mixed) {
-    if (!vram_table_count()) return;
+bool stow_cuda_hold(uint64_t at, struct vram_block **held) {
+    struct vram_block *block = *held = take(at);
+    if (!block || block->state == VRAM_LIVE) return true;
+    vram_end_give_back(block, block->state);
+    return false;
+}
+
+void stow_cuda_assign(struct vram_block *held, uint32_t owner, bool mixed) {
     vram_table_lock();
-    struct vram_block *block = vram_table_starting(at);
-    if (block) {
-        block->owner = owner;
-        block->mixed = mixed;
-    }
+    held->owner = owner;
+    held->mixed = mixed;
     vram_table_let_go();
 }
+
+void stow_cuda_let_go(struct vram_block *held) { vram_end_give_back(held, VRAM_LIVE); }
 
 /* --- moving --- */
 

@@ -64,8 +64,12 @@ typedef void stow_cuda_visitor(uint32_t owner, uint64_t bytes, bool stowed, void
 void stow_cuda_visit(stow_cuda_visitor *visit, void *context);
 /* What is `from`'s is `to`'s. */
 void stow_cuda_change_owner(uint32_t from, uint32_t to);
-/* The block that begins at `at` is the owner's (0: nobody's), but for parts of it where it is mixed: then it stays. */
-void stow_cuda_assign(uint64_t at, uint32_t owner, bool mixed);
+/* The block that begins at `at` stays where it is until it is let go of; who moves it is waited for. False: it is out
+ * of the device. *held is NULL where there is none of ours. */
+bool stow_cuda_hold(uint64_t at, struct vram_block **held);
+/* It is the owner's (0: nobody's), but for parts of it where it is mixed: then it is not moved out. */
+void stow_cuda_assign(struct vram_block *held, uint32_t owner, bool mixed);
+void stow_cuda_let_go(struct vram_block *held);
 
 /* A context that work may run in: it is waited for before anything moves. */
 void stow_cuda_context(cuda_handle context);

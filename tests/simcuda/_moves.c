@@ -44,6 +44,7 @@ static FIND(memstow_scope_leave);
 static FIND(memstow_owner_policy);
 static FIND(memstow_owner_retire);
 static FIND(memstow_assign);
+static FIND(memstow_release_range);
 static FIND(memstow_trigger);
 static FIND(memstow_stow);
 static FIND(memstow_restore);
@@ -59,6 +60,7 @@ static void find_memstow(void) {
     GET(memstow_owner_policy);
     GET(memstow_owner_retire);
     GET(memstow_assign);
+    GET(memstow_release_range);
     GET(memstow_trigger);
     GET(memstow_stow);
     GET(memstow_restore);
@@ -349,6 +351,8 @@ static void assigned(void) {
     MUST(!memstow_owner_idle_(model, 1) && !memstow_owner_idle_(heir, 1));
     MUST(!memstow_assign_(heir, plain, 8 * MIB));
     MUST(memstow_stow_(model) == 6 * (int64_t)MIB && memstow_stow_(heir) == 8 * (int64_t)MIB);
+    MUST(memstow_assign_(model, plain, 8 * MIB) == -EBUSY && memstow_assign_(model, plain, MIB) == -EBUSY); /* out */
+    MUST(memstow_release_range_(plain, 8 * MIB) == -EBUSY);
     MUST(memstow_restore_(model) == 6 * (int64_t)MIB && memstow_restore_(heir) == 8 * (int64_t)MIB);
     MUST(!memstow_assign_(heir, (char *)pooled + MIB, MIB));
     MUST(memstow_stow_(model) == -EPERM && !stowed_bytes()); /* a part of it is the heir's */

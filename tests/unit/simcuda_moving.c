@@ -11,7 +11,29 @@
 /* Somebody writes to what is being moved, between the copy and the comparison. */
 static int spoil_at;
 
+/* Somebody wants to assign what is being moved. */
+static pthread_t assigner;
+static uint64_t wanted_by_assigner;
+static bool held_by_assigner;
+static int assigner_is_through; /* atomic */
+
+static void *hold_it(void *unused) {
+    struct vram_block *block;
+    held_by_assigner = stow_cuda_hold(wanted_by_assigner, &block);
+    if (held_by_assigner) stow_cuda_let_go(block);
+    __atomic_store_n(&assigner_is_through, 1, __ATOMIC_SEQ_CST);
+    return unused;
+}
+
+static void begin_to_assign(void) {
+    if (!wanted_by_assigner || assigner) return;
+    pthread_create(&assigner, NULL, hold_it, NULL);
+    nanosleep(&(struct timespec){0, 50000000}, NULL);
+    cr_assert_not(__atomic_load_n(&assigner_is_through, __ATOMIC_SEQ_CST), "it waits for the move");
+}
+
 static CUresult copy_and_spoil(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
+    begin_to_assign();
     if (spoil_at && !--spoil_at) cr_assert_eq(sim_poke(from, "x", 1), 0);
     return cuMemcpyDtoHAsync_v2(to, from, bytes, stream);
 }
@@ -190,6 +212,26 @@ Test(simcuda_moving, refusals) {
     cr_assert_eq(out(options, &moved), STOW_CUDA_KNOWN);
     cr_assert_eq(stow_cuda_sums(0, UINT32_MAX).live, 4 * MIB);
     for (uint32_t i = 0; i < STOW_CUDA_REFUSALS; i++) cr_assert(stow_cuda_refusal_text(i)[0]);
+}
+
+Test(simcuda_moving, what_is_out_or_on_its_way_is_not_assigned) {
+    struct vram_block *block;
+    uint64_t moved, at = served(4 * MIB, 1);
+    fill(at, 4 * MIB, 2);
+    cr_assert(stow_cuda_hold(at, &block) && block);
+    stow_cuda_assign(block, 7, false);
+    stow_cuda_let_go(block);
+    cr_assert(stow_cuda_hold(at + 1, &block) && !block, "none of ours");
+    wanted_by_assigner = at;
+    struct stow_cuda_options options = ANY;
+    options.owner = 7;
+    cr_assert_eq(out(options, &moved), STOW_CUDA_DONE);
+    cr_assert_eq(moved, 4 * MIB);
+    pthread_join(assigner, NULL);
+    cr_assert_not(held_by_assigner, "by then it was out");
+    cr_assert_not(stow_cuda_hold(at, &block));
+    cr_assert_eq(in(options, &moved), STOW_CUDA_DONE);
+    cr_assert(holds(at, 4 * MIB, 2));
 }
 
 Test(simcuda_moving, what_changes_meanwhile_stays) {
