@@ -21,7 +21,6 @@ struct client {
     int fd;               /* 0: none */
     uint64_t since, told; /* when it came; when it was told something last */
     uint64_t ticket;      /* of its request; 0: it has made none */
-    uint32_t asked;       /* enum wire_type, of its request */
     uint32_t told_type;
 };
 
@@ -99,25 +98,17 @@ static void take_request(struct client *client, const struct wire_message *messa
         return;
     }
     client->ticket = (uint64_t)ticket;
-    client->asked = message->type;
     if (!tell(client, WIRE_WAITING, 0, "")) drop(client);
 }
 
-/* What the program moves meanwhile is ended, and what it does besides goes on. It may have answered by now: then
- * nothing is left to end. */
-static void end_answer(const struct client *client) {
-    owners_cancel_answer(client->ticket, client->asked != WIRE_RESTORE);
-    if (!requests_program_has(client->ticket)) owners_answered(client->ticket);
-}
-
-/* What nobody has begun is taken back. */
+/* What nobody has begun is taken back. Of what the program does for it only the move ends. */
 static void take_cancel(struct client *client) {
     if (!client->ticket || requests_take_back(client->ticket))
         tell_last(client, -ECANCELED, "");
     else if (requests_worker_has(client->ticket))
         owners_cancel();
     else
-        end_answer(client);
+        requests_cancel(client->ticket);
 }
 
 static void hear(struct client *client) {

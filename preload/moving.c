@@ -12,6 +12,7 @@
 #include "os.h"
 #include "owned.h"
 #include "owners.h"
+#include "requests.h"
 #include "stow.h"
 #include "stow_uffd.h"
 #include "trigger.h"
@@ -108,15 +109,10 @@ static struct {
     bool cancelled;
 } worker;
 
-/* What the program does for a request; back, and out. */
-static struct {
-    uint64_t ticket;
-    bool cancelled;
-} answer[2];
-
 /* Where a move of this thread's learns that it is to end. */
-static const bool *cancelled_here(bool out) {
-    return __atomic_load_n(&worker.thread, __ATOMIC_RELAXED) == os_tid() ? &worker.cancelled : &answer[out].cancelled;
+static const bool *cancelled_here(uint32_t owner, bool out) {
+    return __atomic_load_n(&worker.thread, __ATOMIC_RELAXED) == os_tid() ? &worker.cancelled
+                                                                         : requests_cancelled(owner, out);
 }
 
 /* What of it lies in a device's memory that memstow served. */
@@ -149,7 +145,7 @@ static int64_t move(uint32_t owner, uint32_t which, bool out) {
     if (!kind) return -ENOENT;
     if (kind != MEMSTOW_MODEL && kind != MEMSTOW_CUSTOM) return -EINVAL;
     if (ledger_is_sealed()) return -ENOTSUP; /* the kernel is asked for nothing */
-    const bool *cancelled = cancelled_here(out);
+    const bool *cancelled = cancelled_here(owner, out);
     if (__atomic_load_n(cancelled, __ATOMIC_RELAXED)) return -ECANCELED;
     if (!list_begin(&list, owner, which)) return -ENOMEM;
     struct present present = {.owner = owner, .which = which};
@@ -197,20 +193,6 @@ void owners_begin_work(void) {
 }
 
 void owners_cancel(void) { __atomic_store_n(&worker.cancelled, true, __ATOMIC_RELAXED); }
-
-void owners_cancel_answer(uint64_t ticket, bool out) {
-    os_store(&answer[out].ticket, ticket);
-    __atomic_store_n(&answer[out].cancelled, true, __ATOMIC_SEQ_CST);
-}
-
-void owners_answered(uint64_t ticket) {
-    for (int i = 0; i < 2; i++)
-        if (os_load(&answer[i].ticket) == ticket) __atomic_store_n(&answer[i].cancelled, false, __ATOMIC_SEQ_CST);
-}
-
-void moving_abandon(void) {
-    for (int i = 0; i < 2; i++) answer[i].cancelled = false;
-}
 
 /* Before Linux 5.7 no memory stays mapped when it is moved away, and without userfaultfd nobody who uses it meanwhile
  * can be made to wait. */

@@ -22,16 +22,9 @@ uint64_t owners_moved(uint64_t *wanted);
 /* This thread is memstow's own worker, and comes to what it does next. */
 void owners_begin_work(void);
 /* Any thread: an end to what the worker is at, after the chunk that moves. What it would move after that, for the same
- * trigger, does not begin: -ECANCELED. Moves of the program's go on. */
+ * trigger, does not begin: -ECANCELED. Moves of the program's go on: those that it makes for a request end by
+ * requests_cancel, but for what was in a device's memory, of which all comes back or none. */
 void owners_cancel(void);
-/* The same for moves out, or back, that the program makes while it answers the request of this ticket; until it has
- * answered that. Of what was in a device's memory all comes back or none: that goes on to its end. */
-void owners_cancel_answer(uint64_t ticket, bool out);
-void owners_answered(uint64_t ticket);
-
-/* In a forked child: nobody asks it to end anything. */
-void moving_abandon(void);
-
 /* Finds out how the kernel can help: with the first model or custom. */
 void moving_begin(void);
 

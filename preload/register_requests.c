@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "entry.h"
-#include "moving.h"
 #include "process.h"
 #include "requests.h"
 #include "spawn.h"
@@ -35,7 +34,6 @@ ENTRY int32_t memstow_request_done(uint64_t ticket, int64_t result, const char *
     if (!process_tracked()) return not_tracked();
     if (!entry_text(copy, sizeof copy, text)) return (int32_t)entry_fails(-EFAULT, "the text cannot be read");
     int error = requests_done(ticket, result, copy);
-    owners_answered(ticket);
     return error ? (int32_t)entry_fails(error, "no such request is to be answered") : 0;
 }
 

@@ -11,11 +11,13 @@
 #include "ledger.h"
 #include "lock.h"
 #include "os.h"
+#include "owners.h"
 
 struct request {
     enum request_state state;
     bool left;      /* nobody waits for the answer */
     bool by_worker; /* who took it */
+    bool cancelled; /* of what the program took: who asked has taken it back; read without the lock */
     uint32_t kind, owner, reason;
     uint64_t ticket; /* they are given in order: the lowest is the oldest */
     uint64_t needed;
@@ -48,14 +50,21 @@ static struct request *find(uint64_t ticket) {
     return NULL;
 }
 
-static struct request *oldest_waiting(void) {
+static struct request *oldest(bool (*is)(const struct request *request, const void *context), const void *context) {
     struct request *oldest = NULL;
     for (int i = 0; i < REQUESTS_MOST; i++) {
         struct request *request = &page.list[i];
-        if (request->state == REQUEST_WAITING && (!oldest || request->ticket < oldest->ticket)) oldest = request;
+        if (is(request, context) && (!oldest || request->ticket < oldest->ticket)) oldest = request;
     }
     return oldest;
 }
+
+static bool is_waiting(const struct request *request, const void *unused) {
+    (void)unused;
+    return request->state == REQUEST_WAITING;
+}
+
+static struct request *oldest_waiting(void) { return oldest(is_waiting, NULL); }
 
 /* --- who brings them --- */
 
@@ -169,17 +178,17 @@ bool requests_for_worker(void) {
     return some;
 }
 
-static bool is_taken(uint64_t ticket, bool by_worker) {
-    if (!begin()) return false;
-    struct request *request = find(ticket);
-    bool is = request && request->state == REQUEST_TAKEN && request->by_worker == by_worker;
-    end();
-    return is;
+static bool is_programs(const struct request *request) {
+    return request->state == REQUEST_TAKEN && !request->by_worker;
 }
 
-bool requests_worker_has(uint64_t ticket) { return is_taken(ticket, true); }
-
-bool requests_program_has(uint64_t ticket) { return is_taken(ticket, false); }
+bool requests_worker_has(uint64_t ticket) {
+    if (!begin()) return false;
+    struct request *request = find(ticket);
+    bool has = request && request->state == REQUEST_TAKEN && request->by_worker;
+    end();
+    return has;
+}
 
 int requests_next(struct memstow_request *out, uint32_t milliseconds) {
     uint64_t until = os_now() + milliseconds * UINT64_C(1000000);
@@ -203,6 +212,37 @@ int requests_done(uint64_t ticket, int64_t result, const char *text) {
     }
     end();
     return taken ? 0 : -ENOENT;
+}
+
+/* --- who takes one back that the program has taken --- */
+
+void requests_cancel(uint64_t ticket) {
+    if (!begin()) return;
+    struct request *request = find(ticket);
+    if (request && is_programs(request)) __atomic_store_n(&request->cancelled, true, __ATOMIC_SEQ_CST);
+    end();
+}
+
+struct moving {
+    uint32_t owner;
+    bool out;
+};
+
+/* A trigger is about every owner. The program may take a request on one thread and answer it on another. */
+static bool may_be_for(const struct request *request, const void *context) {
+    const struct moving *move = context;
+    if (!is_programs(request) || request->left) return false;
+    if (request->kind == MEMSTOW_ASK_TRIGGER) return move->out;
+    return (request->kind != MEMSTOW_ASK_RESTORE) == move->out && owners_final(request->owner) == move->owner;
+}
+
+const bool *requests_cancelled(uint32_t owner, bool out) {
+    static const bool never;
+    struct moving move = {owners_final(owner), out};
+    if (!begin()) return &never;
+    const struct request *request = oldest(may_be_for, &move);
+    end();
+    return request ? &request->cancelled : &never;
 }
 
 /* --- waiting --- */

@@ -37,9 +37,17 @@ bool requests_take(struct memstow_request *out);
 /* Whether there is one for the worker; whether it has this one. */
 bool requests_for_worker(void);
 bool requests_worker_has(uint64_t ticket);
-bool requests_program_has(uint64_t ticket);
 /* -ENOENT: no such request is to be answered. */
 int requests_done(uint64_t ticket, int64_t result, const char *text);
+
+/* --- who takes one back that the program has taken --- */
+
+/* An end to what the program moves for it; nothing, when it has been answered by now. */
+void requests_cancel(uint64_t ticket);
+/* Where a move of an owner's, out or back, that begins now learns that it is to end: at the oldest request that the
+ * program has taken, that such a move may be for, and whose answer somebody waits for. Never NULL; it may be read for
+ * ever, and is another request's once that one has been answered. */
+const bool *requests_cancelled(uint32_t owner, bool out);
 
 /* Until there may be a new request, or requests_wake; at most so long. 0, or -EINTR. */
 uint32_t requests_seen(void);

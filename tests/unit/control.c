@@ -51,8 +51,6 @@ uint64_t owners_moved(uint64_t *wanted) {
 void owners_begin_work(void) {}
 
 void owners_cancel(void) { __atomic_store_n(&cancelled, true, __ATOMIC_RELEASE); }
-void owners_cancel_answer(uint64_t ticket, bool out) { (void)ticket, (void)out; }
-void owners_answered(uint64_t ticket) { (void)ticket; }
 int64_t memstow_trigger(uint32_t reason, const char *text) {
     return reason == MEMSTOW_REQUEST && !strcmp(text, "why") ? 7 : -1;
 }

@@ -81,6 +81,49 @@ Test(requests, memory_that_is_short_is_told_once) {
     cr_assert_eq(requests_next(&got, 0), 0);
 }
 
+static bool ends(uint32_t owner, bool out) { return *requests_cancelled(owner, out); }
+
+static uint64_t taken(uint32_t kind, uint32_t owner) {
+    struct memstow_request got;
+    requests_add(kind, owner, "");
+    cr_assert_eq(requests_next(&got, 0), 1);
+    return got.ticket;
+}
+
+Test(requests, taken_back_end_what_is_moved_for_them) {
+    struct memstow_request got;
+    uint64_t back = taken(MEMSTOW_ASK_RESTORE, 1), out = taken(MEMSTOW_ASK_STOW, 2), other = taken(MEMSTOW_ASK_STOW, 3);
+    cr_assert(!ends(1, false) && !ends(2, true));
+    const bool *at_work = requests_cancelled(1, false);
+    requests_cancel(back);
+    cr_assert(*at_work && ends(1, false));
+    cr_assert(!ends(1, true) && !ends(2, false) && !ends(2, true), "another direction, another owner");
+    requests_cancel(out);
+    requests_cancel(other);
+    cr_assert_eq(requests_done(other, 0, ""), 0);
+    cr_assert(ends(2, true) && !ends(3, true), "the answer to one leaves the other");
+    requests_leave(back);
+    cr_assert(*at_work && !ends(1, false), "it ends, and what comes later is the program's own");
+    requests_cancel(other);
+    cr_assert_not(ends(3, true), "it has been answered");
+    uint64_t all = taken(MEMSTOW_ASK_TRIGGER, 0);
+    requests_cancel(all);
+    cr_assert(ends(1, true) && ends(3, true) && !ends(3, false));
+    requests_add(MEMSTOW_ASK_STOW, 4, "");
+    cr_assert_eq(requests_next(&got, 0), 1);
+    requests_cancel(got.ticket);
+    cr_assert_eq(requests_done(all, 0, ""), 0);
+    cr_assert(!ends(3, true) && ends(4, true));
+}
+
+Test(requests, of_the_worker_are_not_ended_here) {
+    struct memstow_request got;
+    requests_add(MEMSTOW_ASK_STOW, 1, "");
+    cr_assert(requests_take(&got));
+    requests_cancel(got.ticket);
+    cr_assert_not(ends(1, true));
+}
+
 static void *ask_later(void *nothing) {
     usleep(50000);
     requests_add(MEMSTOW_ASK_STOW, 9, "");
