@@ -49,9 +49,9 @@ static void put_process(struct shutdown_list *list, uint32_t pid, uint64_t start
     put(list, line.text, line.used);
 }
 
-/* A name that no other process's list has while it is written. */
+/* A name that no other process's list has while it is written, in the folder of the one that it is to replace. */
 static void name_in_work(char *to) {
-    os_copy(to, SHUTDOWN_PATH, asked_path);
+    os_copy(to, PLACE, own_path[0] ? own_path : asked_path);
     strcat(to, ".");
     strcpy(os_decimal(to + strlen(to), os_pid()), ".new");
 }

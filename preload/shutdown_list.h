@@ -18,7 +18,7 @@ bool shutdown_list_file(const char *path);
 struct shutdown_list {
     int fd;
     bool some, failed;
-    char path[SHUTDOWN_PATH + 32]; /* while it is written */
+    char path[SHUTDOWN_PATH + 64]; /* while it is written: beside the one that it replaces */
 };
 bool shutdown_list_begin(struct shutdown_list *list);
 void shutdown_list_add(struct shutdown_list *list, uint32_t pid, uint64_t start_ticks, const char *name, bool keep);

@@ -103,6 +103,11 @@ int main(int argc, char **argv) {
         CHECK(CALL(shutdown_files)("/dev/full", "full/process_registry.json") == 0);
         CHECK(CALL(shutdown_process)(getppid(), "parent", 1) == -EIO);
         CHECK(CALL(shutdown)("the test", 0, 76) == 0);
+    } else if (!strcmp(word, "moved")) {
+        CHECK(CALL(shutdown_process)(getppid(), "parent", 1) == 0);
+        CHECK(CALL(shutdown_files)(NULL, "none/elsewhere.json") == 0);
+        CHECK(CALL(shutdown_process)(getppid(), "parent again", 1) == 0);
+        kill(getpid(), SIGKILL);
     } else if (!strcmp(word, "fork")) {
         int status;
         CHECK(CALL(shutdown_process)(getppid(), "parent", 1) == 0);
@@ -170,6 +175,11 @@ assert [line["step"] for line in lines] == ["begin", "forced", "left thread", "p
 out, lines = life("size")
 assert not lines and not list(pathlib.Path().glob("*.new"))
 out, lines = life("full")
+life("moved", status=137) # a list that is written stays where it is, and is kept up to date there
+listed = json.loads(pathlib.Path("process_registry.json").read_text())["processes"]
+assert [one["name"] for one in listed] == ["parent again"], listed
+assert sorted(path.name for path in pathlib.Path().glob("*.json*")) == ["process_registry.json"]
+pathlib.Path("process_registry.json").unlink()
 out, lines = life("fork")
 assert not list(pathlib.Path().glob("*.new"))
 ended = [(line["name"], line["result"]) for line in lines if line["step"] == "clean"]
