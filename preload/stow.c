@@ -350,6 +350,7 @@ static uint32_t own_pages_back(struct plan *plan, const struct segment *segment)
     uint64_t at = segment->start, run_end, pages;
     if (!stow_pages_run(plan->pagemap, &at, segment->end, STOW_PAGES_OWN, GAP, &run_end, &pages)) return STOW_DONE;
     uint32_t refusal = back_begin(&back, self->options.idle, self->own_files);
+    back.held_unseen = self->options.held_unseen;
     while (!refusal) {
         refusal = work_bring_back(&self->work[segment->work], &back, at, run_end, false);
         if (!refusal) plan_memory(plan, segment->work, at, run_end);
@@ -456,6 +457,7 @@ static int64_t move_out(struct stow_piece *pieces, uint32_t count, const struct 
 static void all_in(struct session *self) {
     struct stow_back back;
     uint32_t refusal = back_begin(&back, self->options.idle, self->own_files);
+    back.held_unseen = self->options.held_unseen;
     for (uint32_t i = 0; i < self->count && !refusal; i++) {
         const struct stow_piece *piece = &self->work[i].piece;
         uint32_t each = work_bring_back(&self->work[i], &back, piece->start, piece->start + piece->length, true);

@@ -443,9 +443,11 @@ static uint32_t undisturbed(struct stow_back *self, const struct stow_area *area
 
 /* What is read back, or copied, are other pages: who holds those of now, to write to them later, would write to pages
  * that nobody sees. Only the process's own pages can be held so. */
-static bool may_be_held(struct stow_back *self, uint64_t start, uint64_t end) {
+static uint32_t why_held(struct stow_back *self, uint64_t start, uint64_t end) {
     uint64_t run_end, pages;
-    return stow_pages_run(self->pagemap, &start, end, STOW_PAGES_OWN, 1, &run_end, &pages) && stow_pages_are_pinned();
+    if (!stow_pages_run(self->pagemap, &start, end, STOW_PAGES_OWN, 1, &run_end, &pages)) return STOW_DONE;
+    if (self->held_unseen) return STOW_HELD_UNSEEN;
+    return stow_pages_are_pinned() ? STOW_PINNED : STOW_DONE;
 }
 
 uint32_t back_in(struct stow_back *self, uint64_t start, uint64_t length, uint64_t *done) {
@@ -454,10 +456,11 @@ uint32_t back_in(struct stow_back *self, uint64_t start, uint64_t length, uint64
     if (!stow_area_at(start, self->text, &area) || area.shared || !area.file) return STOW_GONE;
     if (!area.read || !area.write) return STOW_NO_ACCESS;
     if (length > area.end - start) length = area.end - start;
-    if (may_be_held(self, start, start + length)) return STOW_PINNED;
+    uint32_t refusal = why_held(self, start, start + length);
+    if (refusal) return refusal;
     if (self->uffd >= 0) return with_faults(self, &area, start, length, done);
     if (length > self->room_length) length = self->room_length;
-    uint32_t refusal = undisturbed(self, &area, start, length);
+    refusal = undisturbed(self, &area, start, length);
     *done = refusal ? 0 : length;
     return refusal;
 }

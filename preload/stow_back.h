@@ -28,6 +28,7 @@ struct stow_back {
     bool mine;  /* nobody else uses what comes back */
     bool moves; /* pages can be moved; `mine` only */
     bool own_files;
+    bool held_unseen; /* the caller's, after back_begin: a device may hold any page that was written to */
     int uffd, pagemap;
     struct back_pipe pipes[BACK_PIPES];
     uint32_t pipe_count;

@@ -176,6 +176,29 @@ static void held_unseen(void) {
     MUST(holds(p, LENGTH, 1));
 }
 
+/* What a device may have come to hold while it was stowed are pages that were written to. */
+static void held_unseen_while_stowed(void) {
+    struct stow_options options = {.idle = true, .held_unseen = true};
+    char *p = filled();
+    uint32_t why;
+    MUST_BE(out(p, LENGTH, &idle, NULL), LENGTH);
+    MUST_BE(in(p, LENGTH, &options), LENGTH); /* nothing was */
+    MUST_BE(out(p, LENGTH, &idle, NULL), LENGTH);
+    *(volatile char *)(p + MIB) = *(volatile char *)(p + MIB);
+    for (int is_idle = 0; is_idle < 2; is_idle++) {
+        struct stow_piece piece = {.start = (uint64_t)p, .length = LENGTH};
+        options.idle = is_idle;
+        if (!is_idle && !has_userfaultfd()) continue;
+        MUST_BE(stow_in_(&piece, 1, &options), -ENOTSUP);
+        MUST_BE(piece.refusal, STOW_HELD_UNSEEN);
+        out(p, LENGTH, &options, &why);
+        MUST_BE(why, STOW_HELD_UNSEEN);
+        MUST_BE(pages_in(p + MIB, PAGE, true), 1);
+    }
+    MUST_BE(in(p, LENGTH, &idle), LENGTH);
+    whole(p);
+}
+
 /* io_uring holds on to the pages of registered buffers. */
 static void pinned(void) {
     struct io_uring_params parameters = {0};
@@ -405,6 +428,7 @@ static const struct test_case CASES[] = {
     {"stack_of_the_mover", stack_of_the_mover},
     {"registered", registered},
     {"held_unseen", held_unseen},
+    {"held_unseen_while_stowed", held_unseen_while_stowed},
     {"pinned", pinned},
     {"pinned_while_stowed", pinned_while_stowed},
     {"not_idle", not_idle},
