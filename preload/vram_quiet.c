@@ -1,4 +1,6 @@
-/* vram_quiet.c — see vram_quiet.h. What the thread reads and writes is static: it may outlive its caller. */
+/* vram_quiet.c — see vram_quiet.h. What the thread reads and writes is static: it may outlive its caller.
+ * IDLE, WAITING by who asks; DONE by the thread, IDLE by who asked and has read the result; or GIVEN_UP by who asked,
+ * IDLE by the thread. */
 #include "vram_quiet.h"
 
 #include <linux/futex.h>
@@ -10,25 +12,30 @@
 
 #include "os.h"
 
-enum { IDLE, WAITING, DONE };
+enum { IDLE, WAITING, DONE, GIVEN_UP };
 
 static struct {
-    const struct vram_driver *driver;
+    struct vram_driver driver;
     cuda_handle contexts[VRAM_CONTEXTS];
     uint32_t count;
     int error;
     uint32_t state; /* futex */
 } job;
 
+static bool becomes(uint32_t from, uint32_t to) {
+    if (!__atomic_compare_exchange_n(&job.state, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return false;
+    os_call(SYS_futex, &job.state, FUTEX_WAKE_PRIVATE, INT32_MAX);
+    return true;
+}
+
 static void *wait_for_all(void *unused) {
     int error = 0;
     for (uint32_t i = 0; i < job.count && !error; i++) {
-        error = job.driver->cuCtxSetCurrent(job.contexts[i]);
-        if (!error) error = job.driver->cuCtxSynchronize();
+        error = job.driver.cuCtxSetCurrent(job.contexts[i]);
+        if (!error) error = job.driver.cuCtxSynchronize();
     }
     job.error = error;
-    __atomic_store_n(&job.state, DONE, __ATOMIC_RELEASE);
-    os_call(SYS_futex, &job.state, FUTEX_WAKE_PRIVATE, INT32_MAX);
+    if (!becomes(WAITING, DONE)) becomes(GIVEN_UP, IDLE);
     return unused;
 }
 
@@ -43,33 +50,45 @@ static bool start(void) {
     return started;
 }
 
-static bool is_done(void) { return __atomic_load_n(&job.state, __ATOMIC_ACQUIRE) == DONE; }
+static uint32_t state_now(void) { return __atomic_load_n(&job.state, __ATOMIC_ACQUIRE); }
 
-static bool wait_until(uint64_t end_ns) {
-    while (!is_done()) {
+/* False: it is in this state for so long. */
+static bool wait_while(uint32_t state, uint64_t end_ns) {
+    while (state_now() == state) {
         uint64_t now = os_now();
         if (now >= end_ns) return false;
         struct timespec rest = {(time_t)((end_ns - now) / 1000000000), (long)((end_ns - now) % 1000000000)};
-        os_call(SYS_futex, &job.state, FUTEX_WAIT_PRIVATE, WAITING, &rest);
+        os_call(SYS_futex, &job.state, FUTEX_WAIT_PRIVATE, state, &rest);
     }
     return true;
 }
 
+/* The job is the caller's. */
+static bool take_job(uint64_t end_ns) {
+    for (;;) {
+        uint32_t state = state_now();
+        if (state == IDLE && becomes(IDLE, WAITING)) return true;
+        if (state == GIVEN_UP || (state != IDLE && !wait_while(state, end_ns))) return false;
+    }
+}
+
+static int result_of_job(uint64_t end_ns) {
+    if (!wait_while(WAITING, end_ns) && becomes(WAITING, GIVEN_UP)) return VRAM_NOT_QUIET;
+    int error = job.error;
+    becomes(DONE, IDLE);
+    return error;
+}
+
 int vram_quiet(const struct vram_driver *driver, const cuda_handle *contexts, uint32_t count, uint32_t milliseconds) {
     uint64_t end = os_now() + milliseconds * (uint64_t)1000000;
-    uint32_t before = __atomic_load_n(&job.state, __ATOMIC_ACQUIRE);
     if (!count) return 0;
-    if (before == WAITING ||
-        !__atomic_compare_exchange_n(&job.state, &before, WAITING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-        return VRAM_NOT_QUIET;
-    job.driver = driver;
+    if (!take_job(end)) return VRAM_NOT_QUIET;
+    job.driver = *driver;
     job.count = count < VRAM_CONTEXTS ? count : VRAM_CONTEXTS;
     memcpy(job.contexts, contexts, job.count * sizeof *contexts);
-    if (!start()) {
-        __atomic_store_n(&job.state, IDLE, __ATOMIC_RELEASE);
-        return VRAM_NO_THREAD;
-    }
-    return wait_until(end) ? job.error : VRAM_NOT_QUIET;
+    if (start()) return result_of_job(end);
+    becomes(WAITING, IDLE);
+    return VRAM_NO_THREAD;
 }
 
 void vram_quiet_abandon(void) { job.state = IDLE; }

@@ -1,8 +1,8 @@
 /* vram_quiet.h — waits until nothing runs on a device any more, for so long.
  * In: contexts. Out: 0, or the driver's error, or VRAM_NOT_QUIET. A kernel may never end, and the driver's wait cannot
  * be given up: it is left to a thread, which goes on waiting after the caller has given up. Until it has come back
- * nothing is waited for again. Outside of hooks; a second caller meanwhile
- * gets VRAM_NOT_QUIET. */
+ * nothing is waited for again: VRAM_NOT_QUIET. Any thread, outside of hooks; a second caller waits for the first, within
+ * its own time. */
 #ifndef MEMSTOW_VRAM_QUIET_H
 #define MEMSTOW_VRAM_QUIET_H
 
