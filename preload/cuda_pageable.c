@@ -2,47 +2,54 @@
 #include "cuda_pageable.h"
 
 #include "cuda_captures.h"
+#include "cuda_device.h"
 #include "cuda_scope.h"
-#include "vram_quiet.h"
+#include "stow_cuda.h"
 
 enum { PAGEABLE = 88 /* CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS */, WAIT_MS = 5000 };
 
 static void *found(const char *name) { return cuda_scope_any(name, NULL); }
 
-/* The context that the device's runtime works in; NULL: it has none at the moment. */
-static cuda_handle context_of(int device) {
-    int (*state)(int, unsigned *, int *) = (int (*)(int, unsigned *, int *))found("cuDevicePrimaryCtxGetState");
-    int (*retain)(cuda_handle *, int) = (int (*)(cuda_handle *, int))found("cuDevicePrimaryCtxRetain");
-    int (*release)(int) = (int (*)(int))found("cuDevicePrimaryCtxRelease_v2");
-    cuda_handle context = NULL;
-    unsigned flags;
-    int active = 0;
-    if (!state || !retain || !release || state(device, &flags, &active) || !active || retain(&context, device))
-        return NULL;
-    release(device);
-    return context;
+/* What work may run in that uses the host's memory. */
+struct contexts {
+    cuda_handle list[VRAM_CONTEXTS];
+    uint32_t count;
+    bool missing; /* there are more */
+};
+
+static void add(struct contexts *self, cuda_handle context) {
+    uint32_t i = 0;
+    while (i < self->count && self->list[i] != context) i++;
+    if (i == VRAM_CONTEXTS) self->missing = true;
+    if (i == self->count && i < VRAM_CONTEXTS && context) self->list[self->count++] = context;
 }
 
-static uint32_t contexts_in_use(cuda_handle to[VRAM_CONTEXTS]) {
+/* Primary contexts that are there; and where any device reads, those that the program made, on whichever. */
+static void find_contexts(struct contexts *self) {
     int (*count)(int *) = (int (*)(int *))found("cuDeviceGetCount");
     int (*attribute)(int *, int, int) = (int (*)(int *, int, int))found("cuDeviceGetAttribute");
     int devices = 0, reads = 0;
-    uint32_t used = 0;
-    if (!count || !attribute || count(&devices)) return 0;
-    for (int i = 0; i < devices && used < VRAM_CONTEXTS; i++)
-        if (!attribute(&reads, PAGEABLE, i) && reads && (to[used] = context_of(i))) used++;
-    return used;
+    bool any = false;
+    *self = (struct contexts){0};
+    if (!count || !attribute || count(&devices)) return;
+    for (int i = 0; i < devices; i++) {
+        if (attribute(&reads, PAGEABLE, i) || !reads) continue;
+        if (!any) self->count = stow_cuda_contexts(self->list, &self->missing);
+        any = true;
+        add(self, cuda_device_ask_primary((uint32_t)i));
+    }
 }
 
 bool cuda_pageable_any(void) {
-    cuda_handle contexts[VRAM_CONTEXTS];
-    return contexts_in_use(contexts) != 0;
+    struct contexts contexts;
+    find_contexts(&contexts);
+    return contexts.count != 0;
 }
 
 bool cuda_pageable_quiet(void) {
-    static struct vram_driver driver;
-    cuda_handle contexts[VRAM_CONTEXTS];
-    uint32_t count = contexts_in_use(contexts);
-    return !cuda_captures_any() && vram_driver_find(&driver, found) &&
-           vram_quiet(&driver, contexts, count, WAIT_MS) == 0;
+    struct vram_driver driver;
+    struct contexts contexts;
+    find_contexts(&contexts);
+    return !contexts.missing && !cuda_captures_any() && vram_driver_find(&driver, found) &&
+           vram_quiet(&driver, contexts.list, contexts.count, WAIT_MS) == 0;
 }

@@ -7,7 +7,6 @@
 #include "cuda_captures.h"
 #include "os.h"
 #include "vram_end.h"
-#include "vram_quiet.h"
 #include "vram_ring.h"
 #include "vram_table.h"
 
@@ -50,6 +49,15 @@ void stow_cuda_context(cuda_handle context) {
     if (i == VRAM_CONTEXTS) context_missing = true;
     if (i == context_count && i < VRAM_CONTEXTS && context) contexts[context_count++] = context;
     vram_table_let_go();
+}
+
+uint32_t stow_cuda_contexts(cuda_handle to[VRAM_CONTEXTS], bool *missing) {
+    vram_table_lock();
+    uint32_t count = context_count;
+    memcpy(to, contexts, sizeof contexts);
+    *missing = context_missing;
+    vram_table_let_go();
+    return count;
 }
 
 static void forget_context(cuda_handle context) {
@@ -470,11 +478,8 @@ static void end_move(void) {
 /* Nothing may be running that uses what moves, in any context: a block says nothing about who does. */
 static bool is_quiet(struct move *self) {
     cuda_handle all[VRAM_CONTEXTS];
-    vram_table_lock();
-    uint32_t count = context_count;
-    memcpy(all, contexts, sizeof all);
-    bool missing = context_missing;
-    vram_table_let_go();
+    bool missing;
+    uint32_t count = stow_cuda_contexts(all, &missing);
     if (missing) refuse(self, STOW_CUDA_CONTEXTS, 0);
     int error = missing ? 0 : vram_quiet(&driver, all, count, self->options->milliseconds);
     if (error) refuse(self, error == VRAM_NOT_QUIET ? STOW_CUDA_BUSY : STOW_CUDA_DRIVER, error);

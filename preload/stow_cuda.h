@@ -8,6 +8,7 @@
 #define MEMSTOW_STOW_CUDA_H
 
 #include "vram_block.h"
+#include "vram_quiet.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -71,8 +72,10 @@ bool stow_cuda_hold(uint64_t at, struct vram_block **held);
 void stow_cuda_assign(struct vram_block *held, uint32_t owner, bool mixed);
 void stow_cuda_let_go(struct vram_block *held);
 
-/* A context that work may run in: it is waited for before anything moves. */
+/* A context that work may run in: it is waited for before anything moves. Also where nothing is served. */
 void stow_cuda_context(cuda_handle context);
+/* All of these. *missing: there were more. */
+uint32_t stow_cuda_contexts(cuda_handle to[VRAM_CONTEXTS], bool *missing);
 /* It is gone, and what was served in it too. What was in place of a pool is no context's: it goes on in `heir`, which
  * may be the same, begun anew; NULL: there is none, and it is gone as well. */
 void stow_cuda_context_ended(cuda_handle context, cuda_handle heir);

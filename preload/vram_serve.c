@@ -338,13 +338,12 @@ void *vram_serve_instead(enum cuda_entry_id entry, void *real) {
 /* --- ends --- */
 
 void vram_serve_context_made(cuda_handle context) {
-    if (vram_serves && context) stow_cuda_context(context);
+    if (context) stow_cuda_context(context);
 }
 
 void vram_serve_context_ended(cuda_handle context, bool goes_on) {
-    if (!vram_serves) return;
     __atomic_fetch_add(&contexts_ended, 1, __ATOMIC_RELEASE);
-    stow_cuda_context_ended(context, goes_on ? context : cuda_device_ask_primary(0));
+    stow_cuda_context_ended(context, vram_serves && !goes_on ? cuda_device_ask_primary(0) : context);
 }
 
 /* --- moving --- */

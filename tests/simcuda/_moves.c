@@ -725,6 +725,23 @@ static void read_by_the_device(void) {
     look_at_host();
 }
 
+/* SIMCUDA_PAGEABLE, and nothing is served: a program that works in a context of its own, without a primary one. */
+static void read_in_own_context(void) {
+    CUcontext own;
+    MUST(!cuInit(0) && !cuCtxCreate_v2(&own, 0, 0));
+    model = (uint32_t)memstow_owner_open_(MEMSTOW_MODEL, "unet", "unet.safetensors", 1, 0);
+    MUST(!memstow_scope_enter_(model) && (host = malloc(4 * MIB)) && !memstow_scope_leave_(model));
+    for (size_t i = 0; i < 4 * MIB; i++) host[i] = (char)(i * 7 + i / 4096);
+    does_not_move(); /* the owner is not idle */
+    MUST(!memstow_owner_idle_(model, 1));
+    uint64_t waits = sim_count("cuCtxSynchronize");
+    moves_now();
+    MUST(sim_count("cuCtxSynchronize") == waits + 1);
+    MUST(memstow_restore_(model) == 4 * (int64_t)MIB && !cuCtxDestroy_v2(own));
+    moves_now(); /* it is known that there is none any more */
+    MUST(sim_count("cuCtxSynchronize") == waits + 2);
+}
+
 int main(int argc, char **argv) {
     static const struct {
         const char *name;
@@ -752,6 +769,7 @@ int main(int argc, char **argv) {
                  {"registered_what_is_lost", registered_what_is_lost},
                  {"many_registered", many_registered},
                  {"read_by_the_device", read_by_the_device},
+                 {"read_in_own_context", read_in_own_context},
                  {"pointers", pointers},
                  {"pool_figures", pool_figures},
                  {"context_again", context_again},
