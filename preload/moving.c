@@ -130,7 +130,8 @@ static int64_t both(int64_t host, int64_t device, bool out) {
 
 /* A device that reads the host's memory as the processor does (HMM, ATS) cannot wait for a page that is on its way. */
 static bool devices_use_it(uint32_t owner, const struct list *list, bool out) {
-    if (out ? !list->count : !stow_bytes(owner, NULL)) return false; /* nothing moves */
+    bool nothing_moves = out ? !list->count : !stow_bytes(owner, NULL);
+    if (nothing_moves || stow_forked_beside_threads()) return false;
     return cuda_pageable_any() && ((out && !owners_is_idle(owner)) || !cuda_pageable_quiet());
 }
 
@@ -150,7 +151,7 @@ static int64_t move(uint32_t owner, uint32_t which, bool out) {
     if (!list_begin(&list, owner, which)) return -ENOMEM;
     struct present present = {.owner = owner, .which = which};
     struct stow_options options = {.idle = owners_is_idle(owner),
-                                   .held_unseen = cuda_route_has_exempt(),
+                                   .held_unseen = !stow_forked_beside_threads() && cuda_route_has_exempt(),
                                    .cancelled = cancelled,
                                    .is_there = is_still_there,
                                    .context = &present};

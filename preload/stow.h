@@ -146,10 +146,14 @@ int stow_note_whole(uint64_t start, uint64_t length, bool mine);
 /* Around a fork: no chunk is on its way. */
 struct stow_forking {
     uint32_t pass;
-    bool held; /* something is stowed: the table is held still */
+    bool held;           /* something is stowed: the table is held still */
+    bool beside_threads; /* which the child does not have */
 };
 struct stow_forking stow_fork_begin(void);
 void stow_fork_end(struct stow_forking self, bool in_child);
+/* This process was forked beside threads, one of which may have held the loader's lock: in here it is held for ever, and
+ * who asks the loader what is loaded waits as long. No device of the parent's works in here. */
+bool stow_forked_beside_threads(void);
 /* The same around each fork() from now on. To be called before the program can: who asked for such calls first is
  * called last before a fork, when locks that the program takes for it are held already. */
 void stow_watch_forks(void);

@@ -147,8 +147,13 @@ void stow_unlock_range(uint64_t start, uint64_t length) {
 
 /* --- fork --- */
 
+static bool forked_beside_threads;
+
+bool stow_forked_beside_threads(void) { return forked_beside_threads; }
+
 struct stow_forking stow_fork_begin(void) {
     struct stow_forking self = {.pass = stow_pass_begin()};
+    self.beside_threads = ledger_is_sealed() || !os_single_threaded();
     self.held = stow_pass_watched(self.pass);
     if (!self.held) return self;
     table_lock();
@@ -158,6 +163,7 @@ struct stow_forking stow_fork_begin(void) {
 
 void stow_fork_end(struct stow_forking self, bool in_child) {
     if (in_child) {
+        forked_beside_threads |= self.beside_threads;
         if (self.held) table_leave_in_child();
         if (self.held || !ledger_is_sealed()) stow_abandon();
         return;
