@@ -128,11 +128,12 @@ static int64_t both(int64_t host, int64_t device, bool out) {
     return host ? host : device;
 }
 
-/* A device that reads the host's memory as the processor does (HMM, ATS) cannot wait for a page that is on its way. */
+/* A device that reads the host's memory as the processor does (HMM, ATS) cannot wait for a page that is on its way,
+ * out or back; and where somebody uses the owner, what begins a moment after the look may read it. */
 static bool devices_use_it(uint32_t owner, const struct list *list, bool out) {
     bool nothing_moves = out ? !list->count : !stow_bytes(owner, NULL);
     if (nothing_moves || stow_forked_beside_threads()) return false;
-    return cuda_pageable_any() && ((out && !owners_is_idle(owner)) || !cuda_pageable_quiet());
+    return cuda_pageable_any() && (!owners_is_idle(owner) || !cuda_pageable_quiet());
 }
 
 static int64_t refuse_all(struct list *list, uint32_t refusal) {

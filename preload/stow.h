@@ -140,7 +140,8 @@ struct stow_kept {
 };
 void stow_note_unmapping(uint64_t start, uint64_t length, struct stow_kept *kept);
 void stow_put_back(const struct stow_kept *kept);
-/* All of it is in memory that no file backs: 0; or it cannot be, -errno. `mine`: nobody else uses it meanwhile. */
+/* All of it is in memory that no file backs: 0; or it cannot be, -errno. `mine`: nobody else uses it meanwhile. Devices
+ * that read the host's memory are not asked: in a hook nobody can be waited for. */
 int stow_note_whole(uint64_t start, uint64_t length, bool mine);
 
 /* Around a fork: no chunk is on its way. */

@@ -709,6 +709,7 @@ static void read_by_the_device(void) {
     load_host();
     MUST(!memstow_owner_idle_(model, 0));
     does_not_move();
+    MUST(memstow_restore_(model) == 0); /* nothing is out */
     MUST(!memstow_owner_idle_(model, 1));
     launch_endless(NULL);
     does_not_move(); /* after 5 seconds */
@@ -721,6 +722,10 @@ static void read_by_the_device(void) {
     moves_now();
     MUST(sim_count("cuCtxSynchronize") > waits);
     waits = sim_count("cuCtxSynchronize");
+    MUST(!memstow_owner_idle_(model, 0));
+    MUST(memstow_restore_(model) == -ENOTSUP && host_stowed() == 4 * MIB); /* nor back, while it is in use */
+    look_at_host();
+    MUST(!memstow_owner_idle_(model, 1));
     MUST(memstow_restore_(model) == 4 * (int64_t)MIB && sim_count("cuCtxSynchronize") > waits);
     look_at_host();
 }
