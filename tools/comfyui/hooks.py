@@ -374,6 +374,11 @@ def install(watch: Watch) -> None:
 
 
 def bring_back(identity: Any) -> None:
-    """A stowed model is about to be used: all of it at once is quicker than page by page."""
+    """A stowed model is about to be used: all of it at once is quicker than page by page. Until it is back nobody writes to
+    it, so that it need not be copied on the way."""
     identity.stowed = False
-    memstow.restore(identity.owner)
+    identity.set_idle(True)
+    try:
+        memstow.restore(identity.owner)
+    finally:
+        identity.set_idle(False)
