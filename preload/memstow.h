@@ -155,7 +155,7 @@ int32_t memstow_run_end(uint32_t run, uint32_t outcome);
  * Nothing is lost in any case. */
 int64_t memstow_stow(uint32_t owner);
 /* Brings all of it back into memory that is backed by no file. Returns the bytes; -EIO: it cannot be read, and stays
- * stowed; -ENOTSUP: a device reads the host's memory, and it is not at rest or the owner not idle; -ECANCELED, as above;
+ * stowed; -ENOTSUP: a device reads the host's memory, and is not at rest or the owner not idle; -ECANCELED, as above;
  * -ENOMEM, -EBUSY: what was in a device's memory is still out, and must not be used. */
 int64_t memstow_restore(uint32_t owner);
 /* Gives back what the system can have without losing anything: free memory of the owner's heap, clean pages of files.

@@ -32,7 +32,8 @@ time.sleep(600)
 def begin(way, seconds, *options):
     """Starts one life of it, which takes so long to close."""
     name = f"{way}{len(options)}"
-    pathlib.Path("app.py").write_text(WAYS)
+    if not (app := pathlib.Path("app.py")).exists(): # a life that began before may be about to read it
+        app.write_text(WAYS)
     pathlib.Path(f"{name}.scenario").write_text(f"program: {PYTHON} {{here}}/app.py {way} {seconds}\nready: says ready\n")
     return start(MEMSTOW, "lifecycle", "--json", "--test=T1", "--repeat=1", "--untracked", *options, f"{name}.scenario",
                  stdout=subprocess.PIPE, text=True)
