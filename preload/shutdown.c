@@ -225,7 +225,7 @@ struct left {
 
 static void find_left(void *context) {
     struct left *self = context;
-    self->threads = shutdown_threads_left(self->asks);
+    self->threads = shutdown_threads_left(self->asks, limit.thread ? thread_id(limit.thread) : 0);
     self->processes = shutdown_processes_left();
 }
 
@@ -237,7 +237,7 @@ static void force_end(void) {
     shutdown_log_line(&line, "forced");
     line_signed(&line, "status", limit.status);
     shutdown_log_write(&line);
-    shutdown_threads_left(0);
+    shutdown_threads_left(0, 0);
     shutdown_processes_end(0);
     os_call(SYS_exit_group, limit.status);
 }

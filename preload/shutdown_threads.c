@@ -145,17 +145,22 @@ static void log_thread(const char *tid) {
     shutdown_log_write(&line);
 }
 
+enum { ASIDE = 3 };
+
 struct left {
-    uint32_t asks, looks; /* threads that do not count: who wants to know, and this one */
+    uint32_t
+        aside[ASIDE]; /* threads that do not count, by number: one that has just begun has no name of its own yet */
     int64_t count;
 };
 
 static bool is_ours(const struct left *self, const char *tid) {
-    char asks[24], looks[24], name[32];
-    os_decimal(asks, self->asks);
-    os_decimal(looks, self->looks);
+    char number[24], name[32];
+    for (int i = 0; i < ASIDE; i++) {
+        os_decimal(number, self->aside[i]);
+        if (strcmp(number, tid) == 0) return true;
+    }
     read_name(name, sizeof name, tid, "/comm");
-    return strcmp(asks, tid) == 0 || strcmp(looks, tid) == 0 || strncmp(name, "memstow ", 8) == 0;
+    return strcmp(name, "memstow") == 0 || strncmp(name, "memstow ", 8) == 0;
 }
 
 static bool note_thread(void *context, const char *tid) {
@@ -164,8 +169,8 @@ static bool note_thread(void *context, const char *tid) {
     return true;
 }
 
-int64_t shutdown_threads_left(uint32_t other_tid) {
-    struct left left = {.asks = other_tid, .looks = os_tid()};
+int64_t shutdown_threads_left(uint32_t asks, uint32_t limit) {
+    struct left left = {.aside = {asks, limit, os_tid()}};
     os_each_name("/proc/self/task", note_thread, &left);
     return left.count;
 }

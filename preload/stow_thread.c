@@ -21,16 +21,21 @@ struct stow_thread {
     uint32_t running; /* the kernel clears it */
     int maker;        /* of one that is apart: its parent's process id */
     int process;      /* and its own */
+    uint32_t id;
 };
+
+/* libc's: a library may have another function called clone, and ours lets who calls it have that. */
+int __clone(int (*run)(void *), void *stack, int flags, void *context, ...);
 
 static struct stow_thread *start(struct stow_thread self, int (*run)(void *), int flags) {
     struct stow_thread *made = os_map(STACK);
     if (!made) return NULL;
     *made = self;
     made->running = 1;
-    int id = clone(run, (char *)made + STACK, flags | CLONE_CHILD_CLEARTID, made, NULL, NULL, &made->running);
+    int id = __clone(run, (char *)made + STACK, flags | CLONE_CHILD_CLEARTID, made, NULL, NULL, &made->running);
     if (id <= 0) os_unmap(made, STACK);
     if (id <= 0) return NULL;
+    made->id = (uint32_t)id;
     if (!(flags & CLONE_THREAD)) made->process = id;
     return made;
 }
@@ -63,6 +68,8 @@ struct stow_thread *thread_start_apart(void (*work)(void *context), void *contex
     struct stow_thread self = {.work = work, .context = context, .maker = (int)os_call(SYS_getpid)};
     return start(self, run_apart, flags);
 }
+
+uint32_t thread_id(const struct stow_thread *self) { return self->id; }
 
 /* One that is apart may have been stopped with the program, and nobody may let it go on. No longer running, its number
  * may be another's by now. */

@@ -19,6 +19,8 @@ struct stow_thread *thread_start(void (*work)(void *context), void *context, boo
 /* The same as a process that shares memory and descriptors with its maker, for what must go on while a debugger has
  * stopped all threads of the program. NULL: there can be none. */
 struct stow_thread *thread_start_apart(void (*work)(void *context), void *context);
+/* Its number, which says that it is ours before it could have named itself. */
+uint32_t thread_id(const struct stow_thread *self);
 /* Waits for its end. One that is apart is killed: it must have nothing left to do. */
 void thread_join(struct stow_thread *self);
 
