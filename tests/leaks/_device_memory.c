@@ -1,13 +1,7 @@
 /* Each run makes a copy of weights on the device, to put them back later, and never does; what it works with it frees.
  * Over the simulated CUDA driver, a test double. */
+#include "_device.h"
 #include "_runs.h"
-
-typedef uint64_t device_address;
-int cuInit(unsigned);
-int cuDevicePrimaryCtxRetain(void **, int);
-int cuCtxSetCurrent(void *);
-int cuMemAlloc_v2(device_address *, size_t);
-int cuMemFree_v2(device_address);
 
 static device_address allocate(size_t bytes) {
     device_address at;
@@ -32,7 +26,6 @@ static void leaky(int run) {
 }
 
 int main(int count, char **arguments) {
-    void *context;
-    if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context)) return 1;
+    begin_device();
     return do_runs(count, arguments, leaky);
 }

@@ -1,16 +1,11 @@
 /* Each run puts weights on a device, and copies them out to the host before they go from there: "unload". The copy of
  * the run before is freed, but for KEEP. Over the simulated CUDA driver, a test double. */
+#include "_device.h"
 #include "_runs.h"
 
 #include <stdbool.h>
 
 enum { WEIGHTS = 1 << 20 };
-typedef uint64_t device_address;
-int cuInit(unsigned);
-int cuDevicePrimaryCtxRetain(void **, int);
-int cuCtxSetCurrent(void *);
-int cuMemAlloc_v2(device_address *, size_t);
-int cuMemFree_v2(device_address);
 int cuMemcpyDtoH_v2(void *, device_address, size_t);
 
 static bool keep;
@@ -34,8 +29,7 @@ static void unload(int run) {
 }
 
 int main(int count, char **arguments) {
-    void *context;
     keep = count > 3;
-    if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context)) return 1;
+    begin_device();
     return do_runs(count, arguments, unload);
 }
