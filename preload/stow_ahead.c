@@ -18,10 +18,7 @@
 #endif
 
 /* REQUEST: the kernel reads no more at a time than the disk takes in one request, and forgets the rest. */
-enum { PIECE = 1 << 20, REQUEST = 128 << 10, AT_ONCE = 3 << 20, AHEAD = 32 << 20 };
-/* So much that a disk is at work on more than one request, and two of them at once. */
-enum { READ_PIECE = 4 << 20 };
-
+enum { PIECE = 1 << 20, REQUEST = 128 << 10, AT_ONCE = 3 << 20, AHEAD = 32 << 20, HUGE = 2 << 20 };
 _Static_assert(AHEAD_MOST / PIECE <= 64, "a bit for each piece");
 
 static uint32_t refusal_of(long error) {
@@ -65,18 +62,8 @@ static void expect(struct stow_ahead *self, uint64_t at) {
     }
 }
 
-static uint32_t read_piece(const struct stow_ahead *self, uint64_t from, uint64_t length) {
-    for (uint64_t done = 0; done < length;) {
-        long got = os_pread(self->fd, self->to + from + done, length - done, self->offset + from + done);
-        if (got <= 0) return STOW_DISK_ERROR;
-        done += (uint64_t)got;
-    }
-    return STOW_DONE;
-}
-
 static uint32_t make_ready(struct stow_ahead *self, uint64_t from, uint64_t length) {
-    if (self->to) return read_piece(self, from, length);
-    expect(self, self->start + from);
+    if (!self->reader) expect(self, self->start + from);
     return make_own(self->start + from, length);
 }
 
@@ -89,38 +76,50 @@ static void report(struct stow_ahead *self, uint64_t number, uint32_t refusal) {
     os_call(SYS_futex, &self->serial, FUTEX_WAKE_PRIVATE, 1);
 }
 
+static bool goes_on(const struct stow_ahead *self) {
+    return !__atomic_load_n(&self->stop, __ATOMIC_RELAXED) && !__atomic_load_n(&self->refusal, __ATOMIC_RELAXED);
+}
+
 static void go_ahead(void *context) {
     struct stow_ahead *self = context;
-    while (!__atomic_load_n(&self->stop, __ATOMIC_RELAXED) && !__atomic_load_n(&self->refusal, __ATOMIC_RELAXED)) {
-        uint64_t number = __atomic_fetch_add(&self->next, 1, __ATOMIC_RELAXED), from = number * self->piece;
-        if (from >= self->length) return;
+    for (uint64_t number = 0, from = 0; from < self->length && goes_on(self); number++, from += PIECE) {
         uint64_t left = self->length - from;
-        report(self, number, make_ready(self, from, left < self->piece ? left : self->piece));
+        report(self, number, make_ready(self, from, left < PIECE ? left : PIECE));
     }
 }
 
+/* An error is found again by who makes pages ready. */
+static void read_huge(void *context) {
+    struct stow_ahead *self = context;
+    uint64_t end = self->start + self->length, next;
+    for (uint64_t at = self->start; at < end && goes_on(self); at = next) {
+        bool known;
+        next = (at + HUGE) & ~(uint64_t)(HUGE - 1);
+        if (next > end) next = end;
+        ahead_populate(at, next - at, false, &known);
+    }
+}
+
+/* A file system that knows huge pages reads one in one request. They are read in any case where they are faulted in,
+ * and not where the kernel is told that they will be needed. */
+static void begin_huge(struct stow_ahead *self) {
+    if (os_call(SYS_madvise, self->start, self->length, MADV_HUGEPAGE) < 0) return;
+    self->reader = thread_start(read_huge, self, NULL);
+}
+
 /* What is one piece, or where there can be no thread, comes first as a whole. */
-static void begin(struct stow_ahead *self, int threads) {
-    for (int i = 0; i < threads && self->length > self->piece; i++)
-        self->threads[i] = thread_start(go_ahead, self, NULL);
-    if (!self->threads[0]) go_ahead(self);
-}
-
-void ahead_begin(struct stow_ahead *self, uint64_t start, uint64_t length, uint64_t until, uint64_t expected) {
-    *self = (struct stow_ahead){
-        .start = start, .length = length, .piece = PIECE, .until = until, .expected = expected, .fd = -1};
+void ahead_begin(struct stow_ahead *self, uint64_t start, uint64_t length, uint64_t until, uint64_t expected,
+                 bool huge) {
+    *self = (struct stow_ahead){.start = start, .length = length, .until = until, .expected = expected};
     if (self->until < start + length) self->until = start + length;
-    begin(self, 1);
-}
-
-void ahead_begin_reading(struct stow_ahead *self, uint64_t length, int fd, uint64_t offset, char *to) {
-    *self = (struct stow_ahead){.length = length, .piece = READ_PIECE, .fd = fd, .offset = offset, .to = to};
-    begin(self, AHEAD_THREADS);
+    if (huge && length > HUGE) begin_huge(self);
+    if (length > PIECE) self->maker = thread_start(go_ahead, self, NULL);
+    if (!self->maker) go_ahead(self);
 }
 
 static uint64_t ready(const struct stow_ahead *self) {
     uint64_t missing = ~__atomic_load_n(&self->made, __ATOMIC_ACQUIRE);
-    uint64_t bytes = (missing ? (uint64_t)__builtin_ctzll(missing) : 64) * self->piece;
+    uint64_t bytes = (missing ? (uint64_t)__builtin_ctzll(missing) : 64) * PIECE;
     return bytes < self->length ? bytes : self->length;
 }
 
@@ -138,7 +137,7 @@ uint64_t ahead_wait(struct stow_ahead *self, uint64_t done, uint64_t wanted) {
 
 void ahead_end(struct stow_ahead *self) {
     __atomic_store_n(&self->stop, true, __ATOMIC_RELAXED);
-    for (int i = 0; i < AHEAD_THREADS; i++)
-        if (self->threads[i]) thread_join(self->threads[i]);
-    memset(self->threads, 0, sizeof self->threads);
+    if (self->maker) thread_join(self->maker);
+    if (self->reader) thread_join(self->reader);
+    self->maker = self->reader = NULL;
 }

@@ -15,9 +15,9 @@
  * no debugger stops. Each would do; somebody may end the process, and there may be no room for it.
  *
  * Nobody else uses it (realloc, idle owners): the file is read past the page cache into room of ours, on threads that
- * run ahead (with CAP_CHECKPOINT_RESTORE; else as above), pages written since are copied over it, the empty range takes
- * the mapping's place, and the pages move into it, uncopied: who reads meanwhile waits, too. A write between the
- * copying and the taking would be lost. Without userfaultfd fresh memory takes the mapping's place, and is written to.
+ * run ahead (stow_read.c; with CAP_CHECKPOINT_RESTORE, else as above), pages written since are copied over it, the
+ * empty range takes the mapping's place, and what was read is copied into that: who reads meanwhile waits, too. A write
+ * between the two copies would be lost. Without userfaultfd fresh memory takes the mapping's place, and is written to.
  */
 #include "stow_back.h"
 
@@ -38,7 +38,14 @@
 #include "stow_thread.h"
 #include "stow_uffd.h"
 
-enum { HUGE = 2 << 20, SMALLEST = 1 << 20, PIPE_WANTED = 1 << 20, POURED = 256 << 10, TURNS = 4 };
+enum {
+    HUGE = 2 << 20,
+    ROOM_MAPPED = BACK_ROOM + 2 * HUGE,
+    SMALLEST = 1 << 20,
+    PIPE_WANTED = 1 << 20,
+    POURED = 256 << 10,
+    TURNS = 4
+};
 enum { EVENTS = 16, EVENT_SIZE = 32 };
 
 /* --- who reads events --- */
@@ -74,21 +81,21 @@ static void stop_listeners(struct stow_back *self) {
 
 /* --- begin and end --- */
 
-/* A page at each end is never touched: it may be a neighbour, which is registered, of a range that comes back. */
-static char *map_room(uint64_t length) {
-    char *room = os_map(length + 2 * OS_PAGE);
-    return room ? room + OS_PAGE : NULL;
+/* Huge pages, where there are any: a disk then reads so much in one request as it can, which takes a third of the time.
+ * A page at each end is never touched: it may be a neighbour, which is registered, of a range that comes back. A child
+ * has no use for it, and must not share what is read into. */
+static char *map_room(struct stow_back *self) {
+    self->room_mapped = os_map(ROOM_MAPPED);
+    if (!self->room_mapped) return NULL;
+    os_call(SYS_madvise, self->room_mapped, ROOM_MAPPED, MADV_HUGEPAGE);
+    os_call(SYS_madvise, self->room_mapped, ROOM_MAPPED, MADV_DONTFORK);
+    return (char *)os_round_up((uintptr_t)self->room_mapped + OS_PAGE, HUGE);
 }
 
-/* Small pages: what is read into them is waited for, and huge ones are first cleared as a whole. */
 static bool take_room(struct stow_back *self) {
     self->text = os_map(STOW_AREA_TEXT);
-    self->room_length = self->mine ? BACK_CHUNK : BACK_ROOM;
-    self->room = map_room(self->room_length);
-    if (!self->room) self->room = map_room(self->room_length = BACK_ROOM);
-    if (!self->room || !self->text) return false;
-    os_call(SYS_madvise, self->room, self->room_length, MADV_NOHUGEPAGE);
-    return true;
+    self->room = map_room(self);
+    return self->room && self->text;
 }
 
 static bool open_pipe(struct stow_back *self) {
@@ -110,9 +117,8 @@ static bool open_pipes(struct stow_back *self) {
 
 static uint32_t begin_with_faults(struct stow_back *self) {
     uint32_t features = 0;
-    self->uffd = uffd_open(UFFD_FOLLOWS | (self->mine ? UFFD_MOVES : 0), &features);
+    self->uffd = uffd_open(UFFD_FOLLOWS, &features);
     if (self->uffd < 0 || !(features & UFFD_FOLLOWS)) return STOW_NOT_IDLE;
-    self->moves = features & UFFD_MOVES;
     if (!open_pipes(self)) return STOW_NO_DESCRIPTOR;
     return start_listeners(self) ? STOW_DONE : STOW_NO_KERNEL_HELP;
 }
@@ -138,11 +144,17 @@ uint32_t back_begin(struct stow_back *self, bool mine, bool own_files) {
     return refusal;
 }
 
+static void stop_reading(struct stow_back *self) {
+    if (self->reads) read_end(&self->reading);
+    self->reads = false;
+}
+
 void back_end(struct stow_back *self) {
+    stop_reading(self);
     end_with_faults(self);
     if (self->pagemap >= 0) os_close(self->pagemap);
     for (uint32_t i = 0; i < self->file_count && !self->own_files; i++) os_close(self->files[i].fd);
-    if (self->room) os_unmap(self->room - OS_PAGE, self->room_length + 2 * OS_PAGE);
+    if (self->room_mapped) os_unmap(self->room_mapped, ROOM_MAPPED);
     if (self->text) os_unmap(self->text, STOW_AREA_TEXT);
     *self = (struct stow_back){.uffd = -1, .pagemap = -1, .stop = -1};
 }
@@ -179,6 +191,7 @@ static int open_behind(const struct stow_area *area) {
 static int file_behind(struct stow_back *self, const struct stow_area *area) {
     for (uint32_t i = 0; i < self->file_count; i++)
         if (self->files[i].inode == area->inode && self->files[i].device == area->device) return self->files[i].fd;
+    stop_reading(self);
     int fd = open_behind(area);
     if (fd < 0) return fd;
     if (self->file_count == BACK_FILES) os_close(self->files[--self->file_count].fd);
@@ -298,12 +311,10 @@ static uint32_t copy_own(struct stow_back *self, uint64_t start, uint64_t end, c
 }
 
 static uint32_t swap_read(struct stow_back *self, uint64_t start, uint64_t length, char *empty, char *copy) {
-    uint64_t done = 0;
     uint32_t refusal = copy_own(self, start, start + length, copy);
     if (refusal) return refusal;
     if (!put_over(empty, start, length)) return STOW_ADDRESS_SPACE;
-    if (self->moves) uffd_move(self->uffd, start, (uint64_t)copy, length, &done);
-    if (done < length) copy_in(self, start + done, length - done, copy + done);
+    copy_in(self, start, length, copy);
     uffd_wake(self->uffd, start, length);
     return STOW_DONE;
 }
@@ -344,39 +355,68 @@ static char *map_some_like(uint64_t start, uint64_t *length) {
     return place;
 }
 
-/* Where pages of the file are read, and whence; fd < 0: they are made the process's own in place. */
+/* The file behind a range; fd < 0: nobody may open it. */
 struct source {
     int fd;
     uint64_t offset;
 };
 
-static void begin_ahead(struct stow_back *self, struct stow_ahead *ahead, const struct source *source, uint64_t start,
-                        uint64_t length) {
-    if (source->fd >= 0)
-        ahead_begin_reading(ahead, length, source->fd, source->offset, self->room);
-    else
-        ahead_begin(ahead, start, length, self->until, self->expected);
+/* Nobody reads it again. */
+static void drop_cached(const struct source *source, uint64_t from, uint64_t length) {
+    if (source->fd >= 0) os_call(SYS_fadvise64, source->fd, source->offset + from, length, POSIX_FADV_DONTNEED);
 }
 
-static uint32_t swap_all(struct stow_back *self, const struct source *source, uint64_t start, uint64_t length,
-                         char *empty, uint64_t *done) {
+/* The pages are made the process's own in place. */
+static uint32_t swap_in_place(struct stow_back *self, const struct source *source, uint64_t start, uint64_t length,
+                              char *empty, uint64_t *done) {
     struct stow_ahead ahead;
     uint32_t refusal = STOW_DONE;
-    begin_ahead(self, &ahead, source, start, length);
+    ahead_begin(&ahead, start, length, self->until, self->expected, source->fd >= 0);
     while (!refusal && *done < length) {
         uint64_t part = length - *done < self->pipes_room ? length - *done : self->pipes_room;
         part = ahead_wait(&ahead, *done, part);
-        if (!part)
-            refusal = ahead.refusal;
-        else if (source->fd >= 0)
-            refusal = swap_read(self, start + *done, part, empty + *done, self->room + *done);
-        else
-            refusal = swap_held(self, start + *done, part, empty + *done);
-        *done += refusal ? 0 : part;
+        refusal = part ? swap_held(self, start + *done, part, empty + *done) : ahead.refusal;
+        if (refusal) break;
+        drop_cached(source, *done, part);
+        *done += part;
     }
     ahead_end(&ahead);
     self->expected = ahead.expected;
-    if (source->fd >= 0) os_call(SYS_fadvise64, source->fd, source->offset, length, POSIX_FADV_DONTNEED);
+    return refusal;
+}
+
+/* Whether what is being read is the file from there on. What was taken of it, and is not back, is read again. */
+static bool reads_on(const struct stow_back *self, const struct source *source) {
+    const struct stow_read *reading = &self->reading;
+    return self->reads && !reading->refusal && reading->fd == source->fd && reading->taken < reading->length &&
+           reading->offset + reading->taken == source->offset;
+}
+
+/* As far as ranges come next that the same mapping of the file covers. */
+static void read_from(struct stow_back *self, const struct stow_area *area, const struct source *source,
+                      uint64_t length) {
+    if (reads_on(self, source)) return;
+    stop_reading(self);
+    uint64_t start = area->start + (source->offset - area->offset);
+    uint64_t end = self->until < area->end ? self->until : area->end;
+    if (end < start + length) end = start + length;
+    read_begin(&self->reading, source->fd, source->offset, end - start, self->room, BACK_ROOM / READ_PIECE);
+    self->reads = true;
+}
+
+static uint32_t swap_read_ahead(struct stow_back *self, const struct source *source, uint64_t start, uint64_t length,
+                                char *empty, uint64_t *done) {
+    uint32_t refusal = STOW_DONE;
+    while (!refusal && *done < length) {
+        char *copy;
+        uint64_t part = read_wait(&self->reading, &copy);
+        if (part > length - *done) part = length - *done;
+        refusal = part ? swap_read(self, start + *done, part, empty + *done, copy) : self->reading.refusal;
+        if (refusal) break;
+        read_take(&self->reading, part);
+        *done += part;
+    }
+    drop_cached(source, 0, length);
     return refusal;
 }
 
@@ -385,16 +425,18 @@ static uint32_t swap_all(struct stow_back *self, const struct source *source, ui
 static uint32_t with_faults(struct stow_back *self, const struct stow_area *area, uint64_t start, uint64_t length,
                             uint64_t *done) {
     struct source source = {file_behind(self, area), area->offset + (start - area->start)};
-    if (!self->mine) source.fd = -1;
-    if (source.fd >= 0 && length > self->room_length) length = self->room_length;
     char *empty = map_some_like(start, &length);
     if (!empty) return STOW_ADDRESS_SPACE;
     uint32_t refusal = uffd_register(self->uffd, (uint64_t)empty, length) < 0 ? STOW_NO_KERNEL_HELP : STOW_DONE;
     register_neighbours(self, start, start + length);
-    if (!refusal) refusal = swap_all(self, &source, start, length, empty, done);
+    if (!refusal && self->mine && source.fd >= 0) {
+        read_from(self, area, &source, length);
+        refusal = swap_read_ahead(self, &source, start, length, empty, done);
+    } else if (!refusal) {
+        refusal = swap_in_place(self, &source, start, length, empty, done);
+    }
     unregister_with_neighbours(self, start, start + length);
     if (*done < length) os_unmap(empty + *done, length - *done);
-    os_call(SYS_madvise, self->room, self->room_length, MADV_DONTNEED);
     return refusal;
 }
 
@@ -437,7 +479,6 @@ static uint32_t undisturbed(struct stow_back *self, const struct stow_area *area
     if (!refusal) refusal = copy_own(self, start, start + length, self->room);
     if (!refusal && !map_fresh(start, length)) refusal = STOW_ADDRESS_SPACE;
     if (!refusal) memcpy((void *)start, self->room, length);
-    os_call(SYS_madvise, self->room, self->room_length, MADV_DONTNEED);
     return refusal;
 }
 
@@ -459,7 +500,7 @@ uint32_t back_in(struct stow_back *self, uint64_t start, uint64_t length, uint64
     uint32_t refusal = why_held(self, start, start + length);
     if (refusal) return refusal;
     if (self->uffd >= 0) return with_faults(self, &area, start, length, done);
-    if (length > self->room_length) length = self->room_length;
+    if (length > BACK_ROOM) length = BACK_ROOM;
     refusal = undisturbed(self, &area, start, length);
     *done = refusal ? 0 : length;
     return refusal;

@@ -9,9 +9,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "stow_read.h"
+
 #pragma GCC visibility push(hidden)
 
-/* BACK_ROOM: of memory in use, what goes through a copy at once. */
+/* BACK_ROOM: what is read ahead at most. */
 enum { BACK_CHUNK = 64 << 20, BACK_ROOM = 16 << 20, BACK_PIPES = 4, BACK_FILES = 8, BACK_LISTENERS = 2 };
 
 struct back_pipe {
@@ -25,8 +27,7 @@ struct back_file {
 };
 
 struct stow_back {
-    bool mine;  /* nobody else uses what comes back */
-    bool moves; /* pages can be moved; `mine` only */
+    bool mine; /* nobody else uses what comes back */
     bool own_files;
     bool held_unseen; /* the caller's, after back_begin: a device may hold any page that was written to */
     int uffd, pagemap;
@@ -34,11 +35,12 @@ struct stow_back {
     uint32_t pipe_count;
     int stop;
     uint64_t pipes_room;
-    uint64_t until, expected;           /* see back_expect; the kernel was asked to read up to there */
+    uint64_t until, expected; /* see back_expect; the kernel was asked to read up to there */
+    struct stow_read reading; /* of `mine`: what comes next, into `room`; from chunk to chunk */
+    bool reads;
     struct back_file files[BACK_FILES]; /* those of the last ranges */
     uint32_t file_count;
-    char *room;
-    uint64_t room_length;
+    char *room, *room_mapped; /* of BACK_ROOM bytes, and what was mapped for it */
     char *text;
     struct stow_thread *listeners[BACK_LISTENERS];
 };

@@ -45,16 +45,13 @@ static int open_with(uint64_t features) {
     return result < 0 ? (int)result : fd;
 }
 
-/* A descriptor takes its features once: what is refused together is asked for alone. */
 int uffd_open(uint32_t wanted, uint32_t *features) {
-    const uint64_t follows = wanted & UFFD_FOLLOWS ? UFFD_FEATURE_EVENT_REMAP : 0;
-    int fd = -EINVAL;
+    const uint64_t asked = wanted & UFFD_MOVES     ? UFFD_FEATURE_MOVE
+                           : wanted & UFFD_FOLLOWS ? UFFD_FEATURE_EVENT_REMAP
+                                                   : 0;
+    int fd = open_with(asked);
     *features = wanted;
-    if (wanted & UFFD_MOVES) fd = open_with(follows | UFFD_FEATURE_MOVE);
-    if (fd != -EINVAL) return fd;
-    *features = wanted & UFFD_FOLLOWS;
-    fd = open_with(follows);
-    if (fd != -EINVAL || !follows) return fd;
+    if (fd != -EINVAL || !asked) return fd;
     *features = 0;
     return open_with(0);
 }

@@ -13,8 +13,8 @@ enum {
     UFFD_FOLLOWS = 1 << 1, /* a registered range that is moved by mremap stays registered; somebody must read events */
 };
 
-/* A descriptor that also handles faults inside system calls, with those of the wanted features that there are in
- * *features; or -errno. */
+/* A descriptor that also handles faults inside system calls; or -errno. At most one feature is wanted, and in *features
+ * when there is such a thing. */
 int uffd_open(uint32_t wanted, uint32_t *features);
 long uffd_register(int fd, uint64_t start, uint64_t length);
 void uffd_unregister(int fd, uint64_t start, uint64_t length); /* wakes, too */

@@ -1,0 +1,41 @@
+/* stow_read.h — reads a stretch of a file in order, on threads beside the one that takes it, into room that is used
+ * again and again: the disk goes on while what was read is put to use, and from one chunk of a move to the next.
+ * In: a descriptor, where to begin and how much, and room. Out: what is ready next, and why no more comes. Until
+ * read_end the caller keeps descriptor and room; one thread of the caller's takes. */
+#ifndef MEMSTOW_STOW_READ_H
+#define MEMSTOW_STOW_READ_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+/* Pieces are so large that a disk is at work on more than one request, and two of them are read at once. */
+enum { READ_PIECE = 4 << 20, READ_PIECES_MOST = 16, READ_THREADS = 2 };
+
+struct stow_read {
+    int fd;
+    uint64_t offset, length; /* of the stretch in the file; pieces count from there */
+    char *room;
+    uint64_t pieces;                  /* that it has room for */
+    uint64_t next;                    /* piece that nobody has begun */
+    uint64_t taken;                   /* bytes: their room is used again */
+    uint64_t ready[READ_PIECES_MOST]; /* which piece lies there, counted from 1 */
+    uint32_t refusal;
+    uint32_t serial; /* of changes: what all wait at */
+    bool stop;
+    struct stow_thread *threads[READ_THREADS];
+};
+
+/* Room for `pieces` times READ_PIECE bytes. Offset and length are whole pages: fd may be open for direct reading. */
+void read_begin(struct stow_read *self, int fd, uint64_t offset, uint64_t length, char *room, uint64_t pieces);
+/* Bytes that lie at *at, from the first that was not taken; waits until there are any. 0: self->refusal says why. */
+uint64_t read_wait(struct stow_read *self, char **at);
+/* As many of those, whose place may be read into from now on. */
+void read_take(struct stow_read *self, uint64_t bytes);
+/* Descriptor and room are touched no more. */
+void read_end(struct stow_read *self);
+
+#pragma GCC visibility pop
+
+#endif
