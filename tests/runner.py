@@ -462,7 +462,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/dev", help=argparse.SUPPRESS)
     parser.add_argument("--long", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--minutes", type=float, default=10, help="for each fuzz target (tests/long)")
-    parser.add_argument("--jobs", type=int, default=2, help="tests at a time (2)")
+    parser.add_argument("--jobs", type=int, default=3, help="tests at a time (3: half of the time they wait)")
     parser.add_argument("--list", action="store_true", help="print the names of the tests")
     parser.add_argument("--needs", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_intermixed_args()
