@@ -83,6 +83,7 @@ int report_text_cuda(const struct report *report) {
     text_kinds(cuda);
     text_troubles(cuda);
     report_text_cupti(report);
+    if (report_text_mixed(report) < 0) return -1;
     if (!cuda->device.live_blocks || report->measure == MEASURE_PEAK) return 0;
     struct image view = cuda_view(report->image);
     struct report of_view = *report;
@@ -250,6 +251,7 @@ int report_json_cuda(struct json *json, const struct report *report) {
     if (report_json_cupti(json, report) < 0) return -1;
     int result = json_sites(json, report);
     if (result == 0) result = json_blocks(json, report);
+    if (result == 0) result = report_json_mixed(json, report);
     json_end_object(json);
     return result;
 }

@@ -180,6 +180,11 @@ next(e for e in mm.current_loaded_models if e.model is there).device = torch.dev
 assert unload.unload(lambda p: p is here or p is there) == 2
 assert [e.model for e in mm.current_loaded_models] == [first], mm.current_loaded_models
 
+# ComfyUI empties PyTorch's cache: what is cached for models alone may go first
+dropped, memstow.drop_pools = [], lambda: dropped.append(True)
+mm.soft_empty_cache()
+assert dropped == [True], dropped
+
 # a module that nothing refers to weakly, a patcher without a model
 assert list(r.patchers_in(None)) == [] and list(r.patchers_in([first])) == []
 assert list(r.patchers_in(first)) == [(first, first.model)]

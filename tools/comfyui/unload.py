@@ -3,7 +3,7 @@ some model has policy stow or free. Everything here runs on the worker thread.""
 import os
 from typing import Any, Callable, Iterable
 
-from . import caches, log
+from . import caches, log, memstow
 from .checkpoints import Parts
 from .hooks import quietly, wrap
 from .registry import Identity, Registry
@@ -119,6 +119,14 @@ class Button:
             return reset
 
         wrap(execution.PromptExecutor, "reset", resetting)
+
+        def emptying(before: Callable) -> Callable:
+            def soft_empty_cache(*arguments: Any, **options: Any) -> Any:
+                quietly(memstow.drop_pools)() # or what an unloaded model had stays cached for it
+                return before(*arguments, **options)
+            return soft_empty_cache
+
+        wrap(management(), "soft_empty_cache", emptying)
 
     def outputs_of_keepers(self, executor: Any) -> dict:
         targets = set().union(*(identity.ids() for identity in self.keepers()), ())

@@ -35,7 +35,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 __all__ = ["ADVICE", "Decision", "Error", "Figures", "Owner", "Request", "Run", "Share", "active", "answer", "assign", "carry",
-           "decide", "decisions", "figures", "finish", "follow", "follow_tasks", "full_cleanup", "held", "next_request", "owner", "peak",
+           "decide", "decisions", "drop_pools", "figures", "finish", "follow", "follow_tasks", "full_cleanup", "held", "next_request", "owner", "peak",
            "release", "release_range", "restore", "run", "scope", "shares", "snapshot", "stow", "trace", "trigger", "version"]
 
 ABI_MAJOR = 1
@@ -49,6 +49,8 @@ WHYS = {1: "nothing_said", 2: "policy", 3: "in_use", 4: "pressure", 5: "empty", 
 KIND_NAMES = {number: name for name, number in KINDS.items()}
 POLICY_NAMES = {number: name for name, number in POLICIES.items()}
 REASON_NAMES = {number: name for name, number in REASONS.items()}
+
+POOLS_ASKED = os.environ.get("MEMSTOW_CUDA_POOLS") or ("1" if os.environ.get("MEMSTOW_CUDA_MOVES") else "0")
 
 ADVICE = ("this process was not started under memstow, so owners and policies do nothing here; start it as: "
           "memstow run -- python …")
@@ -219,11 +221,14 @@ class Owner:
         """All that the provisional owner has, or will get, is this one's; the provisional one is retired."""
         if _ready():
             _check(_library.owner_adopt(self.id, _number(provisional)), "adopt")
+            if _pools is not None:
+                _pools.adopt(self.id, _number(provisional))
 
     def retire(self) -> None:
         """Who had it is gone: its keys may be another's, what it still has stays its own."""
         if _ready():
             _check(_library.owner_retire(self.id), "retire")
+            drop_pools(self)
 
     def set_policy(self, policy: Optional[str], priority: int = 0) -> None:
         """What a trigger does with it: "keep", "stow", "free", or None, which counts as keep."""
@@ -279,6 +284,7 @@ def owner(name: str, kind: str = "model", origin: str = "", keys: tuple[int, int
     opened = _check(_library.owner_open(number, _encoded(name), _encoded(origin), keys[0] & UNKNOWN, keys[1] & UNKNOWN),
                     "owner")
     made = Owner(opened, kind, name, origin)
+    _kinds[opened] = kind
     if policy is not None:
         made.set_policy(policy, priority)
     return made
@@ -334,11 +340,15 @@ class scope(contextlib.ContextDecorator):
     def __enter__(self) -> "scope":
         if self._number:
             _check(_library.scope_enter(self._number), "scope")
+            if _wants_pools:
+                _follow_pool()
         return self
 
     def __exit__(self, *_exception: Any) -> None:
         if self._number:
             _check(_library.scope_leave(self._number), "scope")
+            if _wants_pools:
+                _follow_pool()
 
 
 def _scopes_now(owner: Optional[OwnerLike] = None) -> _Scopes:
@@ -364,9 +374,13 @@ class _Swapped:
 
     def __enter__(self) -> None:
         _check(_library.scope_swap(ctypes.byref(self.scopes), ctypes.byref(self.outside)), "scopes")
+        if _wants_pools:
+            _follow_pool()
 
     def __exit__(self, *_exception: Any) -> None:
         _library.scope_swap(ctypes.byref(self.outside), ctypes.byref(self.scopes))
+        if _wants_pools:
+            _follow_pool()
 
 
 class _Followed(Coroutine[Any, Any, Any]):
@@ -440,6 +454,68 @@ def carry(function: Callable[..., Any]) -> Callable[..., Any]:
         with _Swapped(_Scopes.from_buffer_copy(scopes)):
             return function(*arguments, **options)
     return carried
+
+
+# ---- pools of PyTorch's: its native allocator puts what several models allocate into one segment
+
+_wants_pools = POOLS_ASKED == "1"
+_pools: Any = None          # memstow_pools.Pools
+_kinds: dict[int, str] = {} # of owners, by their ids
+
+
+def _beside(name: str) -> ModuleType:
+    """A module that lies beside this one: its folder need not be in sys.path."""
+    if name not in sys.modules:
+        path = os.path.join(os.path.dirname(os.path.abspath(__file__)), f"{name}.py")
+        spec = importlib.util.spec_from_file_location(name, path)
+        module = importlib.util.module_from_spec(spec) # type: ignore[arg-type]
+        spec.loader.exec_module(module)                # type: ignore[union-attr]
+        sys.modules[name] = module
+    return sys.modules[name]
+
+
+def _begin_pools() -> bool:
+    """Whether there are pools now. PyTorch may come later, and CUDA later than that."""
+    global _pools, _wants_pools
+    torch = sys.modules.get("torch")
+    if _pools is None and torch is not None:
+        module = _beside("memstow_pools")
+        can = module.possible(torch)
+        if can is False:
+            _wants_pools = False
+        elif can:
+            _pools = module.Pools(torch)
+    return _pools is not None
+
+
+def _innermost_model() -> int:
+    """The model or custom whose scope the thread is in, and in no other's inside that."""
+    saved = _scopes_now()
+    number: int
+    for number in reversed(saved.owners[:saved.count]):
+        if number not in _kinds:
+            _kinds[number] = figures(number).kind
+        if _kinds[number] in ("model", "custom"):
+            return number
+    return 0
+
+
+def _follow_pool() -> None:
+    """A pool that cannot be entered is no reason to end what the program does in its scope."""
+    global _wants_pools
+    try:
+        if _begin_pools():
+            _pools.follow(_innermost_model())
+    except Exception as error: # noqa: BLE001
+        _wants_pools = False
+        log.warning("no pools of PyTorch's for models any more: %s: %s", type(error).__name__, error)
+
+
+def drop_pools(owner: Optional[OwnerLike] = None) -> None:
+    """PyTorch may give back what is cached for a model, or for all: call it before torch.cuda.empty_cache(). Tensors stay as
+    they are. It does nothing where models have no pools of their own."""
+    if _pools is not None:
+        _pools.drop(None if owner is None else _number(owner))
 
 
 # ---- memory that exists
@@ -638,6 +714,7 @@ def restore(owner: OwnerLike) -> int:
 
 def release(owner: OwnerLike) -> int:
     """Gives back what the system can have without losing anything. Returns the bytes."""
+    drop_pools(owner)
     return _check(_library.release(_number(owner)), "release") if _ready() else 0
 
 
@@ -672,12 +749,14 @@ def decide(reason: str = "request", text: str = "", needed: int = 0) -> list[Dec
 
 def finish() -> int:
     """Ends the trigger that decide() began: stows, and gives back free memory. Returns the bytes given back."""
+    drop_pools()
     return _check(_library.trigger_end(), "trigger") if _ready() else 0
 
 
 def trigger(reason: str = "request", text: str = "") -> int:
     """decide() and finish() at once, for a program that has nothing to drop. Returns the bytes given back."""
     number = _choice(REASONS, reason, "reason")
+    drop_pools()
     return _check(_library.trigger(number, _encoded(text)), "trigger") if _ready() else 0
 
 
@@ -688,15 +767,8 @@ def trace(line: Mapping[str, Any]) -> None:
 
 
 def referrers() -> ModuleType:
-    """The module memstow_referrers, which lies beside this one: its folder need not be in sys.path."""
-    name = "memstow_referrers"
-    if name not in sys.modules:
-        path = os.path.join(os.path.dirname(os.path.abspath(__file__)), f"{name}.py")
-        spec = importlib.util.spec_from_file_location(name, path)
-        module = importlib.util.module_from_spec(spec) # type: ignore[arg-type]
-        spec.loader.exec_module(module)                # type: ignore[union-attr]
-        sys.modules[name] = module
-    return sys.modules[name]
+    """The module memstow_referrers, which looks for who holds something."""
+    return _beside("memstow_referrers")
 
 
 def held(owner: OwnerLike, *things: Any, seconds: float = 1.0) -> list[str]:

@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""A pool of PyTorch's for each model, over a double of torch.cuda (a test double: there is no PyTorch with CUDA here) and the
+simulated driver: without pools a segment mixes models, and the report shows each one's part; with them each has its own,
+whatever scopes, threads and coroutines do, and what was cached for a model can be given back."""
+import asyncio, os, sys, threading
+
+MIB = 1 << 20
+CASES = {}
+
+
+def case(function):
+    CASES[function.__name__] = function
+    return function
+
+
+def begin(**options):
+    """The double, two models, and what each of them allocates."""
+    import _torch_double as double
+    import memstow
+    torch = double.install(**options)
+    return torch, double, memstow, memstow.owner("unet"), memstow.owner("clip", "custom")
+
+
+def segments(double, *pools):
+    return sorted((s.size // MIB, s.pool != (0, 0)) for s in double.allocator.segments)
+
+
+@case
+def mixed():
+    """Without pools; each says what is its own."""
+    torch, double, memstow, unet, clip = begin()
+    double.allocator.allocate(2 * MIB)
+    for owner, size in ((unet, 4), (clip, 2), (unet, 1.5)):
+        with owner.scope():
+            memstow.assign(owner, (double.allocator.allocate(int(size * MIB)), int(size * MIB)))
+    assert segments(double) == [(20, False)] and not double.allocator.last
+
+
+@case
+def apart():
+    torch, double, memstow, unet, clip = begin()
+    take = double.allocator.allocate
+    with unet.scope():
+        take(4 * MIB)
+        with memstow.owner("node", "node").scope(): # has no pool: it is the model's still
+            take(1000)
+        with clip.scope():
+            take(2 * MIB)
+            with unet.scope(): # PyTorch refuses to enter a pool twice
+                take(2 * MIB)
+        with unet.scope():
+            take(3 * MIB)
+    take(5 * MIB)
+    with memstow.scope(unet.id):
+        take(1 * MIB)
+    assert segments(double) == [(2, True), (20, False), (20, True), (20, True)], segments(double)
+    assert double.allocator.last == 2 and not double.allocator.underway
+
+
+@case
+def threads():
+    torch, double, memstow, unet, clip = begin()
+    inside, go_on = threading.Barrier(3, timeout=60), threading.Barrier(3, timeout=60)
+
+    def work(owner):
+        with owner.scope():
+            inside.wait()
+            double.allocator.allocate(2 * MIB)
+            go_on.wait()
+    workers = [threading.Thread(target=work, args=(owner,)) for owner in (unet, unet)]
+    for worker in workers:
+        worker.start()
+    inside.wait()
+    double.allocator.allocate(2 * MIB) # nobody's, while they are in theirs
+    go_on.wait()
+    for worker in workers:
+        worker.join()
+    with unet.scope():
+        double.allocator.allocate(2 * MIB)
+    assert segments(double) == [(20, False), (20, True), (20, True)] and double.allocator.last == 2, segments(double)
+
+
+@case
+def coroutines():
+    torch, double, memstow, unet, clip = begin()
+
+    async def work(size):
+        double.allocator.allocate(size * MIB)
+        await asyncio.sleep(0)
+        double.allocator.allocate(size * MIB)
+
+    async def both():
+        tasks = [asyncio.create_task(memstow.follow(work(size), owner)) for owner, size in ((unet, 4), (clip, 3))]
+        await asyncio.sleep(0)
+        double.allocator.allocate(2 * MIB)
+        await asyncio.gather(*tasks)
+    asyncio.run(both())
+    used = {s.pool: sorted(size // MIB for size in s.used.values()) for s in double.allocator.segments}
+    assert sorted(used.values()) == [[2], [3, 3], [4, 4]], used
+    assert not double.allocator.underway
+
+
+@case
+def given_back():
+    torch, double, memstow, unet, clip = begin()
+    take, free = double.allocator.allocate, double.allocator.free
+    with unet.scope():
+        weights, cached = take(4 * MIB), take(30 * MIB)
+    free(cached)
+    torch.cuda.empty_cache()
+    assert segments(double) == [(20, True), (30, True)] # a pool that may be used again keeps what it has
+    unet.release()
+    torch.cuda.empty_cache()
+    assert segments(double) == [(20, True)]
+    with unet.scope(): # goes on in a pool of its own
+        more = take(4 * MIB)
+        memstow.drop_pools() # while it is in there
+        inside = take(3 * MIB)
+    provisional = memstow.owner("loading")
+    with provisional.scope():
+        adopted = take(2 * MIB)
+    unet.adopt(provisional)
+    with unet.scope(): # the provisional's pool is its own now
+        own = take(2 * MIB)
+    assert double.allocator.last == 3, double.allocator.last
+    for address in (weights, more, inside, adopted, own):
+        free(address)
+    unet.retire()
+    torch.cuda.empty_cache()
+    assert segments(double) == [] and not any(double.allocator.users.values()), double.allocator.users
+    assert not double.destroyed, "a pool's destructor may end the process"
+
+
+@case
+def not_wanted():
+    torch, double, memstow, unet, clip = begin(initialized=False)
+    with unet.scope(): # CUDA has not begun, and is not begun by a scope
+        pass
+    assert not torch.cuda.state.initialized
+    torch.cuda.state.initialized = torch.cuda.state.capturing = True
+    with unet.scope(): # a graph's memory comes from the graph's own pool
+        assert not double.allocator.underway
+    torch.cuda.state.capturing = False
+    with unet.scope():
+        assert len(double.allocator.underway) == 1
+    torch.cuda.use_mem_pool = None # PyTorch changes: scopes go on
+    with clip.scope(), unet.scope():
+        pass
+
+
+@case
+def cannot():
+    torch, double, memstow, unet, clip = begin(**eval(os.environ["DOUBLE"]))
+    with unet.scope():
+        double.allocator.allocate(2 * MIB)
+    assert not double.allocator.last
+
+
+if len(sys.argv) > 1:
+    CASES[sys.argv[1]]()
+    sys.exit()
+
+import support, _simulated
+
+SEARCHED = f"{support.ROOT / 'tools/python'}:{support.ROOT / 'tests/cuda'}"
+
+
+def under(name, **environment):
+    environment = _simulated.environment(PYTHONPATH=f"{SEARCHED}:{os.environ.get('PYTHONPATH', '')}", **environment)
+    done = support.track(sys.executable, __file__, name, env=environment, file=f"{name}.mst")
+    return done.stderr
+
+
+def shares(block):
+    return [(share["name"], share["bytes"]) for share in block["shares"]]
+
+
+under("mixed")
+cuda = support.report("mixed.mst")["cuda"]
+assert [(b["size_bytes"], shares(b)) for b in cuda["mixed_blocks"]] == [
+    (20 * MIB, [(None, 12.5 * MIB), ("unet", 5.5 * MIB), ("clip", 2 * MIB)])], cuda["mixed_blocks"]
+assert sum(share["bytes"] for share in cuda["mixed_blocks"][0]["shares"]) == cuda["kinds"]["device"]["live_bytes"]
+text = support.memstow("report", "mixed.mst").stdout
+assert "blocks that several owners share: 1, 20.0 MiB" in text, text
+assert "20.0 MiB: 12.5 MiB nobody's, 5.5 MiB unet, 2.0 MiB clip" in text, text
+
+under("apart", MEMSTOW_CUDA_POOLS="1")
+report = support.report("apart.mst")
+has = {(o["name"], o["cuda_bytes"] // MIB) for o in report["owners"] if o["kind"] in ("model", "custom")}
+assert has == {("unet", 22), ("clip", 20), ("untagged", 20)}, has
+assert not report["cuda"]["mixed_blocks"] and "several owners" not in support.memstow("report", "apart.mst").stdout
+assert report["totals"]["cuda"]["live_bytes"] == 62 * MIB
+for name in ("threads", "coroutines", "given_back"):
+    under(name, MEMSTOW_CUDA_POOLS="1")
+errors = under("not_wanted", MEMSTOW_CUDA_POOLS="1")
+assert errors.count("no pools of PyTorch's for models any more") == 1, errors
+
+# Where segments are to move, each model has its own unless that is refused; and nothing where it cannot be.
+under("given_back", MEMSTOW_CUDA_MOVES="2M")
+under("cannot", MEMSTOW_CUDA_MOVES="2M", MEMSTOW_CUDA_POOLS="0", DOUBLE="{}")
+under("cannot", DOUBLE="{}")
+for options in ({"backend": "cudaMallocAsync"}, {"version": "2.9.1+cu130"}):
+    assert not under("cannot", MEMSTOW_CUDA_POOLS="1", DOUBLE=repr(options))
+print("pools apart, shares shown (doubles of torch.cuda and of the driver)")
