@@ -19,8 +19,8 @@ log = logging.getLogger("memstow")
 
 def possible(torch: Any) -> Optional[bool]:
     """Whether this PyTorch can; None: it cannot be told yet, because CUDA has not begun."""
-    cuda = getattr(torch, "cuda", None)
-    inner = getattr(torch, "_C", None)
+    cuda: Any = getattr(torch, "cuda", None)
+    inner: Any = getattr(torch, "_C", None)
     has_all = all(hasattr(cuda, name) for name in ("MemPool", "use_mem_pool", "get_allocator_backend")) and all(
         hasattr(inner, name) for name in ("_cuda_beginAllocateCurrentThreadToPool", "_cuda_releasePool"))
     if not has_all or version_of(torch) < OLDEST or not cuda.is_available():
@@ -38,7 +38,8 @@ class Pool:
     __slots__ = ("owner", "device", "handle", "entered", "is_dropped")
 
     def __init__(self, torch: Any, owner: int, device: int) -> None:
-        self.owner, self.device, self.entered, self.is_dropped = owner, device, None, False
+        self.owner, self.device, self.is_dropped = owner, device, False
+        self.entered: Any = None
         self.handle = torch.cuda.MemPool()
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.handle))  # it is let go of, and never destroyed
 
