@@ -38,7 +38,7 @@ import tempfile, threading, time
 
 TESTS = pathlib.Path(__file__).resolve().parent
 ROOT = TESTS.parent
-NOT_ROOMS = {"bench", "__pycache__"}
+NOT_ROOMS = {"bench", "gpu", "__pycache__"}
 SKIP = 77
 
 

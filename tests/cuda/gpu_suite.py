@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+# timeout: 600
+"""The GPU suite before a GPU is seen: without one every part is skipped, with that reason; each part's Python is understood; its
+programs are right over the simulated driver, a test double, where no figure is shown; what fails is said; and the folder that is
+carried to another machine is complete."""
+import importlib.util, os, pathlib, re, sys
+
+import support, _simulated
+
+SUITE = support.ROOT / "tests/gpu"
+SOURCES = sorted(p for p in (*SUITE.glob("*.py"), *SUITE.glob("*.c")) if not p.name.startswith("_"))
+PARTS = sorted(p.stem for p in SOURCES if "only:" not in p.read_text()[:200])
+WITHOUT = {k: v for k, v in os.environ.items() if k not in ("LD_LIBRARY_PATH", "COMFYUI")}
+
+
+def suite(*names, folder=SUITE, build=support.BUILD, status=0, env=WITHOUT, python=sys.executable):
+    """What it said, line by line."""
+    return support.run(folder / "run", "--build", build, "--python", python, *names, status=status, env=env,
+                       timeout=500).stdout.splitlines()
+
+
+def outcomes(lines):
+    return {said[2]: said[1] for line in lines if (said := re.match(r"(passed|failed|skipped) +(\w+)", line))}
+
+
+if suite("moves") != ["skipped moves: no GPU", "0 passed, 0 failed, 1 skipped"]:
+    assert suite("moves")[0].startswith("device: "), suite("moves")
+    support.skip("there is a GPU here: tests/gpu/run is the test")
+assert len(PARTS) >= 13 and suite() == [f"skipped {name}: no GPU" for name in PARTS] + [f"0 passed, 0 failed, {len(PARTS)} skipped"], suite()
+assert "no part is named nothing" in support.run(SUITE / "run", "--build", support.BUILD, "nothing", status=1, env=WITHOUT).stderr
+support.run(SUITE / "run", "--build", support.HERE / "nowhere", status=2, env=WITHOUT)
+
+sys.path[:0] = [str(SUITE), str(support.ROOT / "tools/python")]
+for source in SUITE.glob("*.py"):
+    compile(source.read_text(), str(source), "exec")
+    if source.stem != "_triton_kernel": # which needs Triton
+        spec = importlib.util.spec_from_file_location(f"part_{source.stem}", source)
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+import speed # tests/gpu/speed.py: its arithmetic, on figures made up here
+speed.measure = lambda *words, options=None, **environment: {
+    "pairs": {"pair": 1e-6 if options is None else 1.4e-6}, "kernels": {"kernels": 1.0},
+    "moves": {"copy_out": 0.02, "first_out": 0.08, "later_out": 0.02, "copy_back": 0.02, "first_back": 0.02, "later_back": 0.04}}[words[0]]
+table = list(speed.rows([1 << 30]))
+assert [met for _line, met in table] == [True, True, True, True, True, True, True, True, False], table
+assert "400 ns" in table[0][0] and "53.7 GB/s" in table[3][0] and "0.25" in table[4][0] and table[8][0].endswith("MISSED"), table
+
+double = _simulated.environment(13, LD_LIBRARY_PATH=f"{_simulated.LIBRARIES}:{_simulated.LIBRARIES}/13:{_simulated.LIBRARIES}/12")
+double.pop("COMFYUI", None)
+lines = suite("moves", "graphs", "rescue", "routes", "cupti", "speed", "comfyui", "lib_jax", env=double)
+assert "Simulated device 0 (test double)" in lines[0] and "test double" in lines[1], lines
+found = outcomes(lines)
+has_rescue = b"MEMSTOW_CUDA_RESCUE" in support.LIBRARY.read_bytes()
+assert found.pop("rescue") == ("passed" if has_rescue else "skipped") and found.pop("lib_jax") == found.pop("comfyui") == "skipped", lines
+assert set(found.values()) == {"passed"} and len(found) == 5, lines
+assert not re.search(r"\d (ns|GB/s)", "\n".join(lines)), "figures of a test double are not shown"
+
+lines = suite("moves", env={**double, "SIMCUDA_FAIL": "cuMemUnmap:1:1"}, status=1)
+assert any(line.startswith("failed  moves") for line in lines) and lines[-1] == "0 passed, 1 failed, 0 skipped", lines
+assert any("moves.c:" in line for line in lines), lines
+
+carried = support.HERE / "carried"
+support.run(SUITE / "carry", carried, "--build", support.BUILD)
+support.run(SUITE / "carry", carried, "--build", support.BUILD, status=2)
+lines = suite(folder=carried / "tests/gpu", build=carried / "build/dev")
+assert outcomes(lines) == dict.fromkeys(PARTS, "skipped"), lines
+linked = support.run("ldd", carried / "build/dev/memstow", env={}).stdout
+assert f"libdw.so.1 => {carried}/build/dev/lib/" in linked and f"liblzma.so.5 => {carried}/build/dev/lib/" in linked, linked
+lines = suite("graphs", folder=carried / "tests/gpu", build=carried / "build/dev", env=double)
+assert outcomes(lines) == {"graphs": "passed"}, lines
+print(f"{len(PARTS)} parts; programs over the simulated driver, a test double")

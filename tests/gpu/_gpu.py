@@ -1,0 +1,73 @@
+"""What the Python parts of the GPU suite share. A part runs itself again under memstow, with a word for what to do there."""
+import functools, glob, hashlib, os, pathlib, subprocess, sys
+
+import support
+
+MIB = 1 << 20
+
+
+def under_memstow(part, *words, options=(), file="out.mst", status=0, **environment):
+    """Runs the part under memstow; returns it completed. What it skips is skipped."""
+    done = support.track(support.PYTHON, part, *words, options=options, file=file, status=None, timeout=280,
+                         env={**os.environ, **environment})
+    if done.returncode == 77:
+        support.skip(done.stdout.strip().split("\n")[-1])
+    assert status is None or done.returncode == status, f"{' '.join(words)}: exit status {done.returncode}\n{done.stdout}{done.stderr}"
+    return done
+
+
+def main(part, outside, **inside):
+    """outside() by itself; under memstow the function that the first word names."""
+    if len(sys.argv) > 1:
+        inside[sys.argv[1]](*sys.argv[2:])
+    else:
+        outside()
+
+
+def keep(*things):
+    """They are there when the process ends, so that the report has them."""
+    import ctypes
+    for thing in things:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+
+
+def torch_with_cuda():
+    """PyTorch, or the part is skipped."""
+    import torch
+    if not torch.cuda.is_available():
+        support.skip(f"PyTorch {torch.__version__} has no CUDA here")
+    return torch
+
+
+def is_double():
+    """Whether the driver is the simulated one, a test double."""
+    import ctypes
+    cuda, name = ctypes.CDLL("libcuda.so.1"), ctypes.create_string_buffer(200)
+    return not cuda.cuInit(0) and not cuda.cuDeviceGetName(name, 200, 0) and b"test double" in name.value
+
+
+@functools.lru_cache(None)
+def library_folders(name):
+    """Where a library of CUDA's lies: on the search path, in the packages of this Python, in the usual places."""
+    code = "import site, sysconfig; print(*site.getsitepackages(), sysconfig.get_paths()['purelib'], sep='\\n')"
+    places = subprocess.run([support.PYTHON, "-c", code], capture_output=True, text=True).stdout.split()
+    folders = os.environ.get("LD_LIBRARY_PATH", "").split(":")
+    folders += [str(pathlib.Path(p).parent) for place in dict.fromkeys(places)
+                for p in glob.glob(f"{place}/nvidia/**/lib/{name}", recursive=True)]
+    folders += glob.glob("/usr/local/cuda*/lib64") + ["/usr/lib/x86_64-linux-gnu"]
+    return [folder for folder in folders if folder and (pathlib.Path(folder) / name).exists()]
+
+
+def search_path(*names):
+    """LD_LIBRARY_PATH with the folder of each library that was found after what is in it; and the names of the others."""
+    folders = {name: library_folders(name) for name in names}
+    path = [p for p in os.environ.get("LD_LIBRARY_PATH", "").split(":") if p] + [found[0] for found in folders.values() if found]
+    return ":".join(dict.fromkeys(path)), [name for name, found in folders.items() if not found]
+
+
+def digest(*tensors):
+    """Of the bytes of tensors, in order."""
+    total = hashlib.sha256()
+    for tensor in tensors:
+        total.update(tensor.detach().contiguous().cpu().view(-1).view(dtype=__import__("torch").uint8).numpy().tobytes())
+    return total.hexdigest()

@@ -1,0 +1,56 @@
+# needs: torch safetensors
+# timeout: 900
+"""A real ComfyUI on the GPU, with both backends of PyTorch: a small diffusion model in the shape of Wan leaves the device after a
+run, and the next run's output is the same to the bit."""
+import json, os, sys
+
+import _gpu, support
+
+sys.path.insert(0, str(support.ROOT / "tests/comfyui"))
+
+
+def has_cuda():
+    code = "import sys, torch; sys.exit(not torch.cuda.is_available())"
+    return support.run(support.PYTHON, "-c", code, status=None).returncode == 0
+
+
+def stowed_on_device(comfy):
+    owners = json.loads(support.memstow("owners", comfy.pid(), "--json").stdout)["owners"]
+    return sum(owner["device_stowed_bytes"] for owner in owners)
+
+
+def check(comfy, workflow):
+    """The output of two seeds before, and after the model was out."""
+    expected = [comfy.digest(comfy.run(workflow("keep", seed))) for seed in (1, 2)]
+    again = [comfy.digest(comfy.run(workflow("keep", seed))) for seed in (1, 2)]
+    assert again == expected, "the output differs from run to run without memstow's doing"
+    comfy.run(workflow("stow", 3))
+    out = stowed_on_device(comfy)
+    refusals = {line["because"] for line in comfy.lines("REFUSED")}
+    if not out and any("comfy-aimdo" in because for because in refusals):
+        support.skip("this ComfyUI has comfy-aimdo, beside which nothing moves")
+    assert out >= 0.4 * comfy.weights, (out, comfy.weights, refusals) # ComfyUI may have halved their precision
+    assert [comfy.digest(comfy.run(workflow("keep", seed))) for seed in (1, 2)] == expected, "the output changed"
+    assert stowed_on_device(comfy) == 0
+    comfy.check_trace()
+    return out
+
+
+def outside():
+    if "COMFYUI" not in os.environ:
+        support.skip("no ComfyUI: name its folder with --comfyui")
+    if not has_cuda():
+        support.skip("PyTorch has no CUDA here")
+    import _comfy
+    command = support.comfyui_command
+    support.comfyui_command = lambda *arguments: [word for word in command(*arguments) if word != "--cpu"]
+
+    def workflow(word, seed):
+        return {"unet": _comfy.unet(), "policy": _comfy.policy("unet", word), **_comfy.sample("policy", seed)}
+    for name, arguments in (("cudaMallocAsync", ()), ("native", ("--disable-cuda-malloc",))):
+        with _comfy.Comfy("memstow", env={"MEMSTOW_CUDA_MOVES": "2M"}, ffn=65536, name=name, arguments=arguments) as comfy:
+            print(f"{name}: {check(comfy, workflow)} bytes left the device")
+
+
+if __name__ == "__main__":
+    outside()

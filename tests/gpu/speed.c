@@ -1,0 +1,119 @@
+// only: speed.py
+/* speed.c — what tests/gpu/speed.py measures: speed pairs | kernels | moves BYTES. It prints "NAME SECONDS" lines, and
+ * over the simulated driver, a test double, only that it ran. */
+#include "gpu.h"
+
+enum { TURNS = 200, EACH = 500, LIVE = 1000, STEPS = 400, WORDS = 16 << 20 };
+
+static void say(const char *name, double seconds) {
+    if (gpu_is_double)
+        printf("%s: over a test double, no figure\n", name);
+    else
+        printf("%s %.9f\n", name, seconds);
+}
+
+static double turn(void) {
+    double begin = gpu_seconds();
+    for (int i = 0; i < EACH; i++) {
+        CUdeviceptr at;
+        OK(cu.alloc_async(&at, 4096, NULL));
+        OK(cu.free_async(at, NULL));
+    }
+    double took = (gpu_seconds() - begin) / EACH;
+    OK(cu.synchronize());
+    return took;
+}
+
+/* The least of many short turns, with as many tensors as a model has. */
+static void pairs(void) {
+    double least = 1e9;
+    int turns = gpu_is_double ? 2 : TURNS;
+    for (int i = 0; i < LIVE; i++) {
+        CUdeviceptr at;
+        OK(cu.alloc_async(&at, 4096, NULL));
+    }
+    for (int i = 0; i < turns; i++) {
+        double took = turn();
+        if (took < least) least = took;
+    }
+    say("pair", least);
+}
+
+/* Work that the device is busy with: an allocation, a kernel over 64 MiB, a free, again and again. */
+static void kernels(void) {
+    CUdeviceptr from, to;
+    int steps = gpu_is_double ? 2 : STEPS;
+    size_t words = gpu_is_double ? MIB : WORDS;
+    OK(cu.alloc(&from, words * 4));
+    gpu_fill(from, words, 1, NULL);
+    OK(cu.synchronize());
+    double begin = gpu_seconds();
+    for (int i = 0; i < steps; i++) {
+        OK(cu.alloc_async(&to, words * 4, NULL));
+        gpu_fill(to, words, 2, NULL);
+        gpu_add(to, from, words, NULL);
+        OK(cu.free_async(to, NULL));
+    }
+    OK(cu.synchronize());
+    say("kernels", gpu_seconds() - begin);
+}
+
+/* The driver's own copies of as much between pinned memory and the device: what moves are held against. */
+static void copies(CUdeviceptr at, size_t bytes) {
+    void *pinned;
+    double to_host = 1e9, to_device = 1e9;
+    OK(cu.host_alloc(&pinned, bytes, 0));
+    memset(pinned, 1, bytes);
+    for (int i = 0; i < 4; i++) {
+        double begin = gpu_seconds();
+        OK(cu.to_host(pinned, at, bytes));
+        double between = gpu_seconds();
+        OK(cu.to_device(at, pinned, bytes));
+        double end = gpu_seconds();
+        if (between - begin < to_host) to_host = between - begin;
+        if (end - between < to_device) to_device = end - between;
+    }
+    OK(cu.host_free(pinned));
+    say("copy_out", to_host);
+    say("copy_back", to_device);
+}
+
+static void moves(size_t bytes) {
+    uint32_t model = gpu_model("unet");
+    CUdeviceptr at = gpu_alloc_for(model, bytes, NULL);
+    double out = 1e9, back = 1e9;
+    gpu_fill(at, bytes / 4, 77, NULL);
+    OK(cu.synchronize());
+    copies(at, bytes);
+    gpu_write(at, 64 * MIB, 1);
+    gpu_write(at + bytes - 64 * MIB, 64 * MIB, 2);
+    MUST(!abi_memstow_owner_idle(model, 1));
+    for (int i = 0; i < 4; i++) {
+        double begin = gpu_seconds();
+        MUST(abi_memstow_stow(model) == (int64_t)bytes);
+        double between = gpu_seconds();
+        MUST(abi_memstow_restore(model) == (int64_t)bytes);
+        double end = gpu_seconds();
+        if (!i) say("first_out", between - begin), say("first_back", end - between);
+        if (i && between - begin < out) out = between - begin;
+        if (i && end - between < back) back = end - between;
+    }
+    say("later_out", out);
+    say("later_back", back);
+    MUST(gpu_holds(at, 64 * MIB, 1) && gpu_holds(at + bytes - 64 * MIB, 64 * MIB, 2));
+}
+
+int main(int count, char **arguments) {
+    const char *what = count > 1 ? arguments[1] : "";
+    gpu_begin();
+    if (!strcmp(what, "pairs"))
+        pairs();
+    else if (!strcmp(what, "kernels"))
+        kernels();
+    else if (!strcmp(what, "moves") && count > 2)
+        moves(strtoull(arguments[2], NULL, 10));
+    else
+        return 2;
+    puts("ok");
+    return 0;
+}

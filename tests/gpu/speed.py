@@ -1,0 +1,79 @@
+# timeout: 900
+# shows
+"""The speed table: what the hooks add to a pair of cuMemAllocAsync and cuMemFreeAsync, work that the device is busy with, and moves
+against the driver's own copies of as much pinned memory in the same run. A goal that is missed fails."""
+import os, pathlib, statistics
+
+import _gpu, support
+
+GIB = 1 << 30
+PROGRAM = support.BUILD / "tests/gpu/speed"
+
+
+def parse(output):
+    """{name: seconds}; over a test double, where no figure is shown, {}."""
+    words = [line.split() for line in output.split("\n")]
+    return {w[0]: float(w[1]) for w in words if len(w) == 2 and w[1].replace(".", "", 1).isdigit()}
+
+
+def measure(*words, options=None, **environment):
+    """options None: without memstow."""
+    env = {**os.environ, **environment}
+    done = support.run(PROGRAM, *words, env=env, timeout=280) if options is None else \
+        support.track(PROGRAM, *words, options=options, env=env, timeout=280, file="speed.mst")
+    assert done.stdout.rstrip().endswith("ok"), done.stdout + done.stderr
+    return parse(done.stdout)
+
+
+def row(what, figure, goal, met):
+    return f"{what:52} {figure:>12}  {goal:>10}{'' if met else '  MISSED'}", met
+
+
+def pair_rows():
+    alone = min(measure("pairs").get("pair", 0) for _ in range(3))
+    for options in ([], ["--stacks=none"]):
+        added = (min(measure("pairs", options=options).get("pair", 0) for _ in range(3)) - alone) * 1e9
+        yield row(f"added to a pair, memstow run {' '.join(options)}", f"{added:.0f} ns", "<= 500 ns", added <= 500)
+
+
+def kernel_row():
+    pairs = [(measure("kernels"), measure("kernels", options=[])) for _ in range(7)]
+    ratio = statistics.median(t.get("kernels", 1) for _a, t in pairs) / statistics.median(a.get("kernels", 1) for a, _t in pairs)
+    return row("kernel-bound work, of the time without memstow", f"{ratio:.4f}", "<= 1.005", ratio <= 1.005)
+
+
+def move_rows(size):
+    found = measure("moves", size, options=[], MEMSTOW_CUDA_MOVES="2M")
+    for way in ("out", "back"):
+        copy, first, later = found.get(f"copy_{way}", 1), found.get(f"first_{way}", 1), found.get(f"later_{way}", 1)
+        name = f"{size // GIB} GiB {way}"
+        yield row(f"{name}: pinned copy", f"{size / copy / 1e9:.1f} GB/s", "", True)
+        yield row(f"{name}: first time, of the copy's speed", f"{copy / first:.2f}", "", True)
+        yield row(f"{name}: warm, of the copy's speed", f"{copy / later:.2f}", ">= 0.90", copy / later >= 0.9)
+
+
+def rows(sizes):
+    yield from pair_rows()
+    yield kernel_row()
+    for size in sizes:
+        yield from move_rows(size)
+
+
+def fits(size):
+    """Twice in the host's memory, with room."""
+    available = next(int(line.split()[1]) << 10 for line in pathlib.Path("/proc/meminfo").read_text().split("\n") if line.startswith("MemAvail"))
+    return 3 * size <= available
+
+
+def outside():
+    if _gpu.is_double():
+        measure("pairs"), measure("kernels", options=[]), measure("moves", 256 << 20, options=[], MEMSTOW_CUDA_MOVES="2M")
+        print("over a test double: no figures")
+        return
+    table = list(rows([size for size in (GIB, 4 * GIB) if fits(size)]))
+    print(*(line for line, _met in table), sep="\n")
+    assert all(met for _line, met in table), "a goal was missed"
+
+
+if __name__ == "__main__":
+    outside()
