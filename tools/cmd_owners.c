@@ -5,6 +5,7 @@
 #include "roster.h"
 #include "subject.h"
 #include "text.h"
+#include "vbars.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -33,6 +34,8 @@ static double share(const struct roster *roster, const struct roster_row *row) {
 
 static const char *state(const struct snap_owner *owner) { return roster_is_retired(owner) ? "retired" : "live"; }
 
+static struct vbars vbars; /* of the file that is shown */
+
 /* --- text --- */
 
 static bool is_shown(const struct roster_row *row) {
@@ -52,10 +55,14 @@ static void print_row(const struct roster *roster, const struct roster_row *row,
            owner->priority);
     print_figures(roster, row, image->cuda.used);
     const struct roster_stowed is = roster_stowed(owner, row->live_bytes, row->cuda_bytes);
-    char more[64] = "";
+    const struct vbars_share managed = vbars_of(&vbars, owner->id);
+    char more[160] = "";
     if (is.in_files + is.of_devices)
         snprintf(more, sizeof more, ", %s stowed", text_size(is.in_files + is.of_devices).s);
     if (roster_outcome(owner)) snprintf(more + strlen(more), sizeof more - strlen(more), ", %s", roster_outcome(owner));
+    if (managed.bytes)
+        snprintf(more + strlen(more), sizeof more - strlen(more), ", %s of %s resident in comfy-aimdo's VBARs",
+                 text_size(managed.resident_bytes).s, text_size(managed.bytes).s);
     int left = room - (int)strlen(more);
     fputs(text_fit(image_string(image, owner->name), left < NAME_LEAST ? NAME_LEAST : left).s, stdout);
     fputs(more, stdout);
@@ -95,6 +102,7 @@ static void print_text(const struct roster *roster, const struct image *image) {
 static void json_row(struct json *json, const struct image *image, const struct roster_row *row) {
     const struct snap_owner *owner = row->owner;
     const struct roster_stowed stowed = roster_stowed(owner, row->live_bytes, row->cuda_bytes);
+    const struct vbars_share managed = vbars_of(&vbars, owner->id);
     json_object(json, NULL);
     json_number(json, "id", owner->id);
     json_string(json, "kind", roster_kind(owner));
@@ -114,6 +122,8 @@ static void json_row(struct json *json, const struct image *image, const struct 
     json_number(json, "device_stowed_bytes", stowed.of_devices);
     json_number(json, "cuda_bytes", row->cuda_bytes);
     json_number(json, "cuda_blocks", row->cuda_blocks);
+    json_number(json, "vbar_bytes", managed.bytes);
+    json_number(json, "vbar_resident_bytes", managed.resident_bytes);
     json_end_object(json);
 }
 
@@ -145,6 +155,7 @@ static int show(const char *argument, bool as_json) {
         subject_close(&subject);
         return EXIT_UNREADABLE;
     }
+    vbars_find(&subject.image, &vbars);
     if (as_json)
         print_json(&roster, &subject.image);
     else

@@ -37,6 +37,10 @@ int report_json_cuda(struct json *json, const struct report *report);
 int report_json_cupti(struct json *json, const struct report *report);
 /* Of both: blocks that several owners share. 0, or -1: no memory. */
 int report_text_mixed(const struct report *report);
+/* What comfy-aimdo manages by itself. */
+bool report_has_vbars(const struct report *report);
+void report_text_vbars(const struct report *report);
+void report_json_vbars(struct json *json, const struct report *report);
 int report_json_mixed(struct json *json, const struct report *report);
 /* Of the text: the table of owners, where there are any. 0, or -1: no memory. */
 int report_text_owners(const struct report *report);

@@ -76,7 +76,7 @@ static void text_troubles(const struct cuda_image *cuda) {
 
 int report_text_cuda(const struct report *report) {
     const struct cuda_image *cuda = &report->image->cuda;
-    if (!cuda->used && !report->image->cupti.asked) return 0;
+    if (!cuda->used && !report->image->cupti.asked && !report_has_vbars(report)) return 0;
     puts("\nCUDA");
     for (size_t i = 0; i < cuda->device_count; i++)
         if (cuda->devices[i].used) text_device(&cuda->devices[i], i);
@@ -84,6 +84,7 @@ int report_text_cuda(const struct report *report) {
     text_troubles(cuda);
     report_text_cupti(report);
     if (report_text_mixed(report) < 0) return -1;
+    report_text_vbars(report);
     if (!cuda->device.live_blocks || report->measure == MEASURE_PEAK) return 0;
     struct image view = cuda_view(report->image);
     struct report of_view = *report;
@@ -237,7 +238,7 @@ static int json_sites(struct json *json, const struct report *report) {
 
 int report_json_cuda(struct json *json, const struct report *report) {
     const struct cuda_image *cuda = &report->image->cuda;
-    if (!cuda->used && !report->image->cupti.asked) {
+    if (!cuda->used && !report->image->cupti.asked && !report_has_vbars(report)) {
         json_null(json, "cuda");
         return 0;
     }
@@ -249,6 +250,7 @@ int report_json_cuda(struct json *json, const struct report *report) {
     json_kinds(json, cuda);
     json_troubles(json, &cuda->head);
     if (report_json_cupti(json, report) < 0) return -1;
+    report_json_vbars(json, report);
     int result = json_sites(json, report);
     if (result == 0) result = json_blocks(json, report);
     if (result == 0) result = report_json_mixed(json, report);

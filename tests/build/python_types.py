@@ -11,7 +11,7 @@ def mypy(*files, status=0):
                        env={"MYPYPATH": str(MODULE.parent), "PATH": "/usr/bin:/bin"}).stdout
 
 
-mypy(MODULE, MODULE.with_name("memstow_pools.py"))
+mypy(MODULE, MODULE.with_name("memstow_pools.py"), MODULE.with_name("memstow_vbars.py"))
 wrong = support.HERE / "wrong.py"
 wrong.write_text("""import memstow
 owner: memstow.Owner = memstow.owner("unet", keys=(1, 2), policy="stow")

@@ -185,6 +185,20 @@ dropped, memstow.drop_pools = [], lambda: dropped.append(True)
 mm.soft_empty_cache()
 assert dropped == [True], dropped
 
+# comfy-aimdo's ranges, as newer versions of ComfyUI hang them on a model: whose they are, and what is resident, after each trigger
+import types
+class ModelVBAR:
+    device, base_addr, max_size, _ptr = 0, 1 << 40, 10 << 30, 1
+    get_residency, loaded_size = (lambda self: [1, 0]), (lambda self: 32 << 20)
+module = sys.modules["comfy_aimdo.model_vbar"] = types.ModuleType("comfy_aimdo.model_vbar")
+module.ModelVBAR = ModelVBAR
+first.model.dynamic_vbars = {"cuda:0": ModelVBAR()}
+runs.trigger("request", "the test asks again")
+noted = [line for line in memstow.decisions()[0] if line["kind"] == "VBARS"][-1]["vbars"]
+number = registry.find(first.model).owner.id
+assert [(v["owner"], v["bytes"], v["resident_bytes"]) for v in noted] == [(number, 10 << 30, 32 << 20)], noted
+del first.model.dynamic_vbars, sys.modules["comfy_aimdo.model_vbar"]
+
 # a module that nothing refers to weakly, a patcher without a model
 assert list(r.patchers_in(None)) == [] and list(r.patchers_in([first])) == []
 assert list(r.patchers_in(first)) == [(first, first.model)]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# needs: pip:comfy-aimdo==0.6.0
 # timeout: 600
 """The GPU suite before a GPU is seen: without one every part is skipped, with that reason; each part's Python is understood; its
 programs are right over the simulated driver, a test double, where no figure is shown; what fails is said; and the folder that is
@@ -26,9 +27,10 @@ def outcomes(lines):
 if suite("moves") != ["skipped moves: no GPU", "0 passed, 0 failed, 1 skipped"]:
     assert suite("moves")[0].startswith("device: "), suite("moves")
     support.skip("there is a GPU here: tests/gpu/run is the test")
-assert len(PARTS) >= 13 and suite() == [f"skipped {name}: no GPU" for name in PARTS] + [f"0 passed, 0 failed, {len(PARTS)} skipped"], suite()
+assert len(PARTS) >= 14 and suite() == [f"skipped {name}: no GPU" for name in PARTS] + [f"0 passed, 0 failed, {len(PARTS)} skipped"], suite()
 assert "no part is named nothing" in support.run(SUITE / "run", "--build", support.BUILD, "nothing", status=1, env=WITHOUT).stderr
 support.run(SUITE / "run", "--build", support.HERE / "nowhere", status=2, env=WITHOUT)
+support.run(SUITE / "run", "--build", support.BUILD, "--python", "./no-python", status=2, env=WITHOUT)
 
 sys.path[:0] = [str(SUITE), str(support.ROOT / "tools/python")]
 for source in SUITE.glob("*.py"):
@@ -47,12 +49,12 @@ assert "400 ns" in table[0][0] and "53.7 GB/s" in table[3][0] and "0.25" in tabl
 
 double = _simulated.environment(13, LD_LIBRARY_PATH=f"{_simulated.LIBRARIES}:{_simulated.LIBRARIES}/13:{_simulated.LIBRARIES}/12")
 double.pop("COMFYUI", None)
-lines = suite("moves", "graphs", "rescue", "routes", "cupti", "speed", "comfyui", "lib_jax", env=double)
+lines = suite("moves", "graphs", "rescue", "routes", "cupti", "speed", "comfyui", "lib_jax", "lib_aimdo", env=double, python=os.path.relpath(sys.executable))
 assert "Simulated device 0 (test double)" in lines[0] and "test double" in lines[1], lines
 found = outcomes(lines)
 has_rescue = b"MEMSTOW_CUDA_RESCUE" in support.LIBRARY.read_bytes()
 assert found.pop("rescue") == ("passed" if has_rescue else "skipped") and found.pop("lib_jax") == found.pop("comfyui") == "skipped", lines
-assert set(found.values()) == {"passed"} and len(found) == 5, lines
+assert set(found.values()) == {"passed"} and len(found) == 6, lines
 assert not re.search(r"\d (ns|GB/s)", "\n".join(lines)), "figures of a test double are not shown"
 
 lines = suite("moves", env={**double, "SIMCUDA_FAIL": "cuMemUnmap:1:1"}, status=1)

@@ -192,6 +192,9 @@ class Runs:
             identity.kept = number not in gone and action != "free"
             if holding:
                 self.registry.trace("HELD", owner=number, holders=memstow.referrers().for_trace(holding))
+            for vbar in list((getattr(identity.model(), "dynamic_vbars", None) or {}).values()):
+                identity.owner.assign(vbar)
+        quietly(memstow.note_vbars)()
         self.last = report.document(run, self.watch, owners, freed, given, time.monotonic() - begun, notes)
         if owners or freed:
             log.info("%s", report.line(self.last))

@@ -34,9 +34,9 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Optional, Union
 
-__all__ = ["ADVICE", "Decision", "Error", "Figures", "Owner", "Request", "Run", "Share", "active", "answer", "assign", "carry",
-           "decide", "decisions", "drop_pools", "figures", "finish", "follow", "follow_tasks", "full_cleanup", "held", "next_request", "owner", "peak",
-           "release", "release_range", "restore", "run", "scope", "shares", "snapshot", "stow", "trace", "trigger", "version"]
+__all__ = ["ADVICE", "Decision", "Error", "Figures", "Owner", "Request", "Run", "Share", "Vbar", "active", "answer", "assign", "carry",
+           "decide", "decisions", "drop_pools", "figures", "finish", "follow", "follow_tasks", "full_cleanup", "held", "next_request", "note_vbars", "owner", "peak",
+           "release", "release_range", "restore", "run", "scope", "shares", "snapshot", "stow", "trace", "trigger", "vbars", "version"]
 
 ABI_MAJOR = 1
 KINDS = {"model": 1, "node": 2, "run": 3, "custom": 4}
@@ -604,10 +604,14 @@ def ranges(thing: Any) -> Iterator[tuple[int, int]]:
 
 def assign(owner: OwnerLike, thing: Any) -> int:
     """What the thing has (see ranges) is the model's or custom's from now on; node and run stay what they were. Returns the
-    bytes. Parts that are no memory of the program's heap or mappings are left out; if there is nothing else, Error."""
+    bytes. Parts that are no memory of the program's heap or mappings are left out; if there is nothing else, Error. A VBAR of
+    comfy-aimdo, or what refers to some, is named the owner's; it has no bytes here."""
     if not _ready():
         return 0
     number, done, failed = _number(owner), 0, 0
+    vbars_of_it = _assign_vbars(number, thing)
+    if vbars_of_it and vbars_of_it[0] is thing:
+        return 0
     for address, length in sorted(set(ranges(thing))):
         result = _library.assign(number, address, length)
         if result in (-errno.ENXIO, -errno.EFAULT):
@@ -618,6 +622,67 @@ def assign(owner: OwnerLike, thing: Any) -> int:
     if failed and not done:
         _check(failed, "assign")
     return done
+
+
+# ---- what comfy-aimdo manages
+
+@dataclasses.dataclass(frozen=True)
+class Vbar:
+    """A range of addresses on a device that comfy-aimdo keeps a model's weights in, and what of it is there; bytes."""
+    owner: int
+    device: int
+    address: int
+    size: int
+    resident: int
+    pinned: int
+
+
+_vbar_watch: Any = None # memstow_vbars.Watch
+
+
+def _watch_vbars() -> Any:
+    """None where the program has not imported comfy-aimdo's."""
+    global _vbar_watch
+    module = sys.modules.get("comfy_aimdo.model_vbar")
+    if _vbar_watch is None and module is not None and hasattr(module, "ModelVBAR"):
+        _vbar_watch = _beside("memstow_vbars").Watch(module, _model_now)
+    return _vbar_watch
+
+
+def _model_now() -> int:
+    try:
+        return _innermost_model() if active() else 0
+    except Error:
+        return 0
+
+
+def _assign_vbars(number: int, thing: Any) -> list[Any]:
+    watch = _watch_vbars()
+    found: list[Any] = watch.inside(thing) if watch is not None else []
+    for vbar in found:
+        watch.owners[vbar] = number
+    return found
+
+
+def vbars() -> list[Vbar]:
+    """The VBARs of comfy-aimdo, which manages device memory that memstow neither counts nor moves, as it answers itself. From
+    the first call on, a new one is the model's in whose scope it is made; assign(owner, vbar) says whose another one is."""
+    watch = _watch_vbars() if _ready() else None
+    return [Vbar(*figures) for figures in watch.look()] if watch is not None else []
+
+
+MOST_VBARS = 24  # in a line of the trace
+
+
+def note_vbars() -> list[Vbar]:
+    """vbars(), which `memstow report` and `memstow owners` then show: what was resident when this was called last."""
+    found = vbars()
+    if _vbar_watch is not None:
+        largest = sorted(found, key=lambda vbar: -vbar.resident)[:MOST_VBARS]
+        trace({"kind": "VBARS", "by": "python", "omitted": len(found) - len(largest), "vbars": [
+            {"owner": v.owner, "device": v.device, "address": v.address, "bytes": v.size, "resident_bytes": v.resident,
+             "pinned_bytes": v.pinned} for v in largest]})
+    return found
 
 
 def release_range(thing: Any) -> int:
