@@ -181,9 +181,11 @@ assert unload.unload(lambda p: p is here or p is there) == 2
 assert [e.model for e in mm.current_loaded_models] == [first], mm.current_loaded_models
 
 # ComfyUI empties PyTorch's cache: what is cached for models alone may go first
-dropped, memstow.drop_pools = [], lambda: dropped.append(True)
+import contextlib
+dropped, memstow.drop_pools = [], lambda: dropped.append("dropped")
+memstow.outside_pools = lambda: (dropped.append("outside"), contextlib.nullcontext())[1]
 mm.soft_empty_cache()
-assert dropped == [True], dropped
+assert dropped == ["dropped", "outside"], dropped
 
 # comfy-aimdo's ranges, as newer versions of ComfyUI hang them on a model: whose they are, and what is resident, after each trigger
 import types

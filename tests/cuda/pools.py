@@ -132,6 +132,28 @@ def given_back():
 
 
 @case
+def emptied_inside():
+    torch, double, memstow, unet, clip = begin()
+    double.allocator.free(double.allocator.allocate(30 * MIB))
+    with unet.scope():
+        double.allocator.allocate(2 * MIB)
+        torch.cuda.empty_cache() # does nothing while a thread is in a pool
+        assert segments(double) == [(20, True), (30, False)]
+        try:
+            with memstow.outside_pools():
+                torch.cuda.empty_cache()
+                assert segments(double) == [(20, True)] and not double.allocator.underway
+                raise KeyError
+        except KeyError:
+            pass
+        double.allocator.allocate(2 * MIB)
+        assert segments(double) == [(20, True)], "back in the pool"
+    with memstow.outside_pools():
+        double.allocator.allocate(2 * MIB)
+    assert segments(double) == [(20, False), (20, True)] and not double.allocator.underway
+
+
+@case
 def not_wanted():
     torch, double, memstow, unet, clip = begin(initialized=False)
     with unet.scope(): # CUDA has not begun, and is not begun by a scope
@@ -190,7 +212,7 @@ has = {(o["name"], o["cuda_bytes"] // MIB) for o in report["owners"] if o["kind"
 assert has == {("unet", 22), ("clip", 20), ("untagged", 20)}, has
 assert not report["cuda"]["mixed_blocks"] and "several owners" not in support.memstow("report", "apart.mst").stdout
 assert report["totals"]["cuda"]["live_bytes"] == 62 * MIB
-for name in ("threads", "coroutines", "given_back"):
+for name in ("threads", "coroutines", "given_back", "emptied_inside"):
     under(name, MEMSTOW_CUDA_POOLS="1")
 errors = under("not_wanted", MEMSTOW_CUDA_POOLS="1")
 assert errors.count("no pools of PyTorch's for models any more") == 1, errors

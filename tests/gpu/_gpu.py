@@ -67,7 +67,8 @@ def search_path(*names):
 
 def digest(*tensors):
     """Of the bytes of tensors, in order."""
+    import torch
     total = hashlib.sha256()
     for tensor in tensors:
-        total.update(tensor.detach().contiguous().cpu().view(-1).view(dtype=__import__("torch").uint8).numpy().tobytes())
+        total.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     return total.hexdigest()

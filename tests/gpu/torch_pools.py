@@ -48,8 +48,10 @@ def work():
     del cached
     torch.cuda.empty_cache()
     assert torch.cuda.memory_reserved() >= reserved + 200 * MIB
-    memstow.drop_pools()
-    torch.cuda.empty_cache()
+    with unet.scope():
+        memstow.drop_pools()
+        with memstow.outside_pools():
+            torch.cuda.empty_cache()
     assert torch.cuda.memory_reserved() <= reserved, (torch.cuda.memory_reserved(), reserved)
     for tensor in kept: # what was let go of is still there
         assert int(tensor.fill_(3).sum(dtype=torch.int64)) == 3 * tensor.numel()

@@ -123,7 +123,8 @@ class Button:
         def emptying(before: Callable) -> Callable:
             def soft_empty_cache(*arguments: Any, **options: Any) -> Any:
                 quietly(memstow.drop_pools)() # or what an unloaded model had stays cached for it
-                return before(*arguments, **options)
+                with memstow.outside_pools():
+                    return before(*arguments, **options)
             return soft_empty_cache
 
         wrap(management(), "soft_empty_cache", emptying)

@@ -35,7 +35,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 __all__ = ["ADVICE", "Decision", "Error", "Figures", "Owner", "Request", "Run", "Share", "Vbar", "active", "answer", "assign", "carry",
-           "decide", "decisions", "drop_pools", "figures", "finish", "follow", "follow_tasks", "full_cleanup", "held", "next_request", "note_vbars", "owner", "peak",
+           "decide", "decisions", "drop_pools", "figures", "finish", "follow", "follow_tasks", "full_cleanup", "held", "next_request", "note_vbars", "outside_pools", "owner",
+           "peak",
            "release", "release_range", "restore", "run", "scope", "shares", "snapshot", "stow", "trace", "trigger", "vbars", "version"]
 
 ABI_MAJOR = 1
@@ -516,6 +517,19 @@ def drop_pools(owner: Optional[OwnerLike] = None) -> None:
     they are. It does nothing where models have no pools of their own."""
     if _pools is not None:
         _pools.drop(None if owner is None else _number(owner))
+
+
+@contextlib.contextmanager
+def outside_pools() -> Iterator[None]:
+    """`with outside_pools(): torch.cuda.empty_cache()` in a scope: what this thread allocates inside is in no model's pool, and
+    PyTorch may give back what it has cached, which it does not while any thread is in a pool. Scopes stay as they are."""
+    if _pools is not None:
+        _pools.follow(0)
+    try:
+        yield
+    finally:
+        if _pools is not None:
+            _follow_pool()
 
 
 # ---- memory that exists
