@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# timeout: 400
 """A pool of PyTorch's for each model, over a double of torch.cuda (a test double: there is no PyTorch with CUDA here) and the
 simulated driver: without pools a segment mixes models, and the report shows each one's part; with them each has its own,
 whatever scopes, threads and coroutines do, and what was cached for a model can be given back."""
@@ -154,6 +155,18 @@ def emptied_inside():
 
 
 @case
+def forked():
+    torch, double, memstow, unet, clip = begin()
+    with unet.scope():
+        child = os.fork()
+        if not child:
+            torch.cuda.use_mem_pool = torch.cuda.current_device = None # it must not be asked for
+            with clip.scope():
+                os._exit(0 if len(double.allocator.underway) == 1 else 1)
+        assert os.waitpid(child, 0)[1] == 0
+
+
+@case
 def not_wanted():
     torch, double, memstow, unet, clip = begin(initialized=False)
     with unet.scope(): # CUDA has not begun, and is not begun by a scope
@@ -212,8 +225,8 @@ has = {(o["name"], o["cuda_bytes"] // MIB) for o in report["owners"] if o["kind"
 assert has == {("unet", 22), ("clip", 20), ("untagged", 20)}, has
 assert not report["cuda"]["mixed_blocks"] and "several owners" not in support.memstow("report", "apart.mst").stdout
 assert report["totals"]["cuda"]["live_bytes"] == 62 * MIB
-for name in ("threads", "coroutines", "given_back", "emptied_inside"):
-    under(name, MEMSTOW_CUDA_POOLS="1")
+for name in ("threads", "coroutines", "given_back", "emptied_inside", "forked"):
+    assert "no pools" not in under(name, MEMSTOW_CUDA_POOLS="1"), name
 errors = under("not_wanted", MEMSTOW_CUDA_POOLS="1")
 assert errors.count("no pools of PyTorch's for models any more") == 1, errors
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import os
 import threading
 from typing import Any, Optional
 
@@ -47,12 +48,15 @@ class Pool:
 class Pools:
     def __init__(self, torch: Any) -> None:
         self.torch = torch
+        self.process = os.getpid()
         self.lock = threading.Lock()
         self.pools: list[Pool] = []
         self.thread = threading.local()
 
     def follow(self, owner: int) -> None:
-        """This thread is in a scope of that model, and of none inside it; 0: in none."""
+        """This thread is in a scope of that model, and of none inside it; 0: in none. A forked child cannot use CUDA."""
+        if os.getpid() != self.process:
+            return
         pool: Optional[Pool] = getattr(self.thread, "pool", None)
         if pool is not None and pool.owner == owner and not pool.is_dropped:
             return
