@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 /* Version of this interface: major << 16 | minor. Functions are added with a new minor, never changed. */
-#define MEMSTOW_ABI_VERSION 0x00010004u
+#define MEMSTOW_ABI_VERSION 0x00010005u
 
 /* The version that the library in the process implements. */
 uint32_t memstow_abi_version(void);
@@ -290,6 +290,10 @@ int32_t memstow_shutdown_handler(const struct memstow_handler *handler);
  * or by posix_spawn with POSIX_SPAWN_SETPGROUP; when it does not, what it has started itself is left. -ESRCH: there is
  * no such process. */
 int32_t memstow_shutdown_process(int32_t pid, const char *name, uint32_t keep);
+/* Since 1.5: the same of one that has MEMSTOW_STARTED=PID.START.number in its environment, where PID and START are this
+ * process's own pid and start (field 22 of /proc/self/stat), and no other that this one starts has the number, which is
+ * not 0. What it starts inherits that: `memstow reap` finds it by it, when this process and that one are gone. */
+int32_t memstow_shutdown_launched(int32_t pid, const char *name, uint32_t keep, uint64_t number);
 int32_t memstow_shutdown_forget(int32_t pid);
 
 /* Begins: from now on the process has `milliseconds` (0: 30,000) to end. When they are over memstow ends it, with the

@@ -58,15 +58,23 @@ ENTRY int32_t memstow_shutdown_handler(const struct memstow_handler *handler) {
     return add_handler(&copy);
 }
 
-ENTRY int32_t memstow_shutdown_process(int32_t pid, const char *name, uint32_t keep) {
+static int32_t add_process(int32_t pid, const char *name, uint32_t keep, uint64_t number) {
     char text[NAME_ROOM];
     if (is_refused()) return (int32_t)sealed();
     if (!entry_text(text, sizeof text, name)) return (int32_t)entry_fails(-EFAULT, "the name cannot be read");
-    int result = pid < 2 ? -ESRCH : shutdown_process_add((uint32_t)pid, text, keep == 1);
+    int result = pid < 2 ? -ESRCH : shutdown_process_add((uint32_t)pid, text, keep == 1, number);
     if (result == -ESRCH) return (int32_t)entry_fails(result, "no such process, or this one");
     if (result == -ENOSPC) return (int32_t)entry_fails(result, "there are 256 processes");
     if (result == -EIO) return (int32_t)entry_fails(result, "process_registry.json cannot be written");
     return (int32_t)entry_result(result);
+}
+
+ENTRY int32_t memstow_shutdown_process(int32_t pid, const char *name, uint32_t keep) {
+    return add_process(pid, name, keep, 0);
+}
+
+ENTRY int32_t memstow_shutdown_launched(int32_t pid, const char *name, uint32_t keep, uint64_t number) {
+    return number ? add_process(pid, name, keep, number) : (int32_t)entry_fails(-EINVAL, "0 is the number of no mark");
 }
 
 ENTRY int32_t memstow_shutdown_forget(int32_t pid) {

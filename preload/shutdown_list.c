@@ -73,11 +73,19 @@ bool shutdown_list_begin(struct shutdown_list *list) {
     return true;
 }
 
-void shutdown_list_add(struct shutdown_list *list, uint32_t pid, uint64_t start_ticks, const char *name, bool keep) {
+static void put_number(struct shutdown_list *list, uint64_t number) {
+    char text[24];
+    os_decimal(text, number);
+    put_text(list, ", \"number\": ");
+    put_text(list, text);
+}
+
+void shutdown_list_add(struct shutdown_list *list, const struct shutdown_listed *process) {
     if (list->fd < 0) return;
     put_text(list, list->some ? ",\n  " : "\n  ");
-    put_process(list, pid, start_ticks, name);
-    put_text(list, keep ? ", \"keep\": true}" : ", \"keep\": false}");
+    put_process(list, process->pid, process->start_ticks, process->name);
+    if (process->number) put_number(list, process->number);
+    put_text(list, process->keep ? ", \"keep\": true}" : ", \"keep\": false}");
     list->some = true;
 }
 

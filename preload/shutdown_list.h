@@ -21,7 +21,13 @@ struct shutdown_list {
     char path[SHUTDOWN_PATH + 64]; /* while it is written: beside the one that it replaces */
 };
 bool shutdown_list_begin(struct shutdown_list *list);
-void shutdown_list_add(struct shutdown_list *list, uint32_t pid, uint64_t start_ticks, const char *name, bool keep);
+struct shutdown_listed {
+    uint64_t start_ticks, number; /* number: in the mark of what it started; 0: it gave none */
+    uint32_t pid;
+    bool keep;
+    const char *name;
+};
+void shutdown_list_add(struct shutdown_list *list, const struct shutdown_listed *process);
 bool shutdown_list_end(struct shutdown_list *list);
 /* If this process has written it. */
 void shutdown_list_remove(void);

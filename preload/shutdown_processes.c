@@ -17,7 +17,7 @@
 enum { MOST = 256, NAME = 64, STEP_NS = 20000000, GROUP_STEP_NS = 100000000 };
 
 struct child {
-    uint64_t start_ticks;
+    uint64_t start_ticks, number; /* in the mark of what it started; 0: it gave none */
     uint32_t pid;
     bool keep;
     char name[NAME];
@@ -40,8 +40,14 @@ static int write_list(void) {
         return 0;
     }
     if (!shutdown_list_begin(&list)) return -EIO;
-    for (uint32_t i = 0; i < count; i++)
-        shutdown_list_add(&list, children[i].pid, children[i].start_ticks, children[i].name, children[i].keep);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct child *child = &children[i];
+        shutdown_list_add(&list, &(struct shutdown_listed){.pid = child->pid,
+                                                           .start_ticks = child->start_ticks,
+                                                           .number = child->number,
+                                                           .name = child->name,
+                                                           .keep = child->keep});
+    }
     return shutdown_list_end(&list) ? 0 : -EIO;
 }
 
@@ -52,13 +58,15 @@ static int place_for(uint32_t pid) {
     return count < MOST ? (int)count : -ENOSPC;
 }
 
-int shutdown_process_add(uint32_t pid, const char *name, bool keep) {
+int shutdown_process_add(uint32_t pid, const char *name, bool keep, uint64_t number) {
     uint64_t start_ticks = os_start_ticks(pid);
     if (pid < 2 || pid == os_pid() || !start_ticks) return -ESRCH;
     if (!lock_wait(&lock)) return -EBUSY;
     int at = place_for(pid), result = at < 0 ? at : 0;
     if (at >= 0) {
-        children[at] = (struct child){.start_ticks = start_ticks, .pid = pid, .keep = keep};
+        /* Who is registered again, as to be kept say, has what was said before. */
+        if (!number && (uint32_t)at < count && children[at].start_ticks == start_ticks) number = children[at].number;
+        children[at] = (struct child){.start_ticks = start_ticks, .number = number, .pid = pid, .keep = keep};
         os_copy(children[at].name, NAME, name);
         if ((uint32_t)at == count) __atomic_store_n(&count, count + 1, __ATOMIC_RELEASE);
         result = write_list();

@@ -9,7 +9,7 @@
 #pragma GCC visibility push(hidden)
 
 /* 0 or -errno. */
-int shutdown_process_add(uint32_t pid, const char *name, bool keep);
+int shutdown_process_add(uint32_t pid, const char *name, bool keep, uint64_t number);
 int shutdown_process_forget(uint32_t pid);
 /* SIGTERM, after that time SIGKILL; 0: SIGKILL at once, without a lock. How many were killed. */
 int64_t shutdown_processes_end(uint64_t patience_ns);

@@ -8,6 +8,7 @@
 #include "proc.h"
 #include "proc_table.h"
 #include "registry.h"
+#include "started.h"
 #include "text.h"
 
 #include <dirent.h>
@@ -31,6 +32,8 @@ struct reap {
     size_t found, stayed;
     struct registered *claimed; /* of programs that run, and who is to be kept, by whichever list */
     size_t claims;
+    struct registered *programs; /* that run, and have a list themselves */
+    size_t program_count;
     bool over; /* of the last list nobody is left, and its program is gone */
 };
 
@@ -83,6 +86,23 @@ static void mark_claimed(struct reap *reap) {
     }
 }
 
+static bool is_registered(const struct registry *registry, const struct registered *program) {
+    for (size_t i = 0; i < registry->count; i++)
+        if (registry->processes[i].pid == program->pid && registry->processes[i].start_ticks == program->start_ticks)
+            return true;
+    return false;
+}
+
+/* One that came by way of a launcher, started anew perhaps, ends its own; one that was registered ends. Below process 1
+ * is everybody. */
+static void mark_programs(struct reap *reap) {
+    for (size_t i = 0; i < reap->program_count; i++) {
+        struct proc_entry *entry = find(&reap->table, &reap->programs[i]);
+        if (entry && entry->mark == 0 && entry->pid != 1 && !is_registered(&reap->registry, &reap->programs[i]))
+            entry->mark = MARK_KEEP;
+    }
+}
+
 static void mark_registered(struct reap *reap, bool keep) {
     for (size_t i = 0; i < reap->registry.count; i++) {
         const struct registered *registered = &reap->registry.processes[i];
@@ -90,6 +110,37 @@ static void mark_registered(struct reap *reap, bool keep) {
         if (entry && entry->mark == 0) entry->mark = keep ? MARK_KEEP : MARK_END;
     }
 }
+
+/* --- what somebody started who has ended --- */
+
+static bool is_among(const char *mark, const struct registered *list, size_t count, bool all, bool keep) {
+    for (size_t i = 0; i < count; i++)
+        if ((all || list[i].keep == keep) && strcmp(list[i].mark, mark) == 0) return true;
+    return false;
+}
+
+static bool some_have_marks(const struct registered *list, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (list[i].mark[0]) return true;
+    return false;
+}
+
+/* By the mark that they inherited. Whoever gets the pid before the mark is read has another start, and is not touched.
+ */
+static void mark_behind(struct reap *reap, bool keep) {
+    const struct registry *registry = &reap->registry;
+    char mark[STARTED_MARK];
+    if (!some_have_marks(registry->processes, registry->count) && !some_have_marks(reap->claimed, reap->claims)) return;
+    for (size_t i = 0; i < reap->table.count; i++) {
+        struct proc_entry *entry = &reap->table.entries[i];
+        if (entry->mark || !started_mark_of(entry->pid, mark)) continue;
+        if (is_among(mark, registry->processes, registry->count, false, keep) ||
+            (keep && is_among(mark, reap->claimed, reap->claims, true, true)))
+            entry->mark = keep ? MARK_KEEP : MARK_END;
+    }
+}
+
+/* --- whom those brought with them --- */
 
 /* What they started; what is to be kept is kept with all that it started. */
 static bool mark_started(struct proc_table *table, signed char mark) {
@@ -122,9 +173,12 @@ static void mark(struct reap *reap) {
     struct proc_table *table = &reap->table;
     mark_ancestors(table);
     mark_claimed(reap);
+    mark_programs(reap);
     mark_registered(reap, true);
+    mark_behind(reap, true);
     while (mark_started(table, MARK_KEEP)) continue;
     mark_registered(reap, false);
+    mark_behind(reap, false);
     while (mark_started(table, MARK_END) || mark_groups(table)) continue;
 }
 
@@ -216,6 +270,14 @@ static void clear(struct reap *reap) {
     proc_table_clear(&reap->table);
 }
 
+static int note_program(struct reap *reap) {
+    struct registered *grown = realloc(reap->programs, (reap->program_count + 1) * sizeof *grown);
+    if (!grown) return -1;
+    reap->programs = grown;
+    grown[reap->program_count++] = reap->registry.parent;
+    return 0;
+}
+
 /* Who is in the list of a program that runs is that program's, whoever had registered it before; who is to be kept by
  * one list is kept by all. */
 static int note_claims(struct reap *reap, const char *path) {
@@ -224,6 +286,7 @@ static int note_claims(struct reap *reap, const char *path) {
     if (!claimed) return fault(reap);
     reap->claimed = claimed;
     bool all = program_runs(reap), counts = is_this_boot(reap);
+    if (all && note_program(reap) < 0) return fault(reap);
     for (size_t i = 0; counts && i < reap->registry.count; i++)
         if (all || reap->registry.processes[i].keep) claimed[reap->claims++] = reap->registry.processes[i];
     return 0;
@@ -289,6 +352,7 @@ int cmd_reap(int argc, char **argv) {
     }
     int code = optind < argc ? reap_files(&reap, argv + optind, (size_t)(argc - optind), false) : reap_folder(&reap);
     free(reap.claimed);
+    free(reap.programs);
     if (reap.stayed && !reap.end) puts("nothing was ended: that is what --end is for");
     if (code == EXIT_FINE && reap.stayed) code = EXIT_OVER;
     return finish_output(code);

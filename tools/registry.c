@@ -47,6 +47,17 @@ static int take_number(const struct document *document, struct jsontext object, 
     return fault(document, value.at, why);
 }
 
+/* The number of a mark that this program gave: the marks of others are not what a list may say. */
+static int take_mark(const struct document *document, struct jsontext object, struct registered *process) {
+    const struct registered *parent = &document->registry->parent;
+    struct jsontext value;
+    uint64_t number;
+    if (!jsontext_member(object, "number", &value)) return 0;
+    if (take_number(document, object, "number", UINT64_MAX, &number) < 0) return -1;
+    started_mark(process->mark, parent->pid, parent->start_ticks, number);
+    return 0;
+}
+
 static int take_process(const struct document *document, struct jsontext object, pid_t least,
                         struct registered *process) {
     struct jsontext value;
@@ -75,7 +86,9 @@ static int take_processes(const struct document *document, struct jsontext list)
             realloc(registry->processes, (registry->count + 1) * sizeof *grown); /* few: there are at most 4096 */
         if (!grown) return fault(document, element.at, "not enough memory");
         registry->processes = grown;
-        if (take_process(document, element, PROCESS_LEAST, &grown[registry->count]) < 0) return -1;
+        struct registered *process = &grown[registry->count];
+        if (take_process(document, element, PROCESS_LEAST, process) < 0 || take_mark(document, element, process) < 0)
+            return -1;
     }
     return 0;
 }

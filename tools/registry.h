@@ -3,6 +3,8 @@
 #ifndef MEMSTOW_REGISTRY_H
 #define MEMSTOW_REGISTRY_H
 
+#include "started.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,7 +14,8 @@ struct registered {
     pid_t pid;
     uint64_t start_ticks;
     char name[64];
-    bool keep; /* it is to live on: a server, say */
+    bool keep;               /* it is to live on: a server, say */
+    char mark[STARTED_MARK]; /* what all that it started inherited; "": nothing */
 };
 
 struct registry {

@@ -18,6 +18,7 @@ for text, place, message in (
         (good.replace('"pid": 12, ', ""), "5:3", '"pid" is missing'),
         (good.replace('"start_ticks": 3', '"x": 3'), "5:3", '"start_ticks" is missing'),
         (good.replace('"start_ticks": 3', '"start_ticks": 3, "keep": 1'), "5:41", '"keep" is neither'),
+        (good.replace('"start_ticks": 3', '"start_ticks": 3, "number": "1"'), "5:43", '"number" is not a whole number'),
         (good.replace('{"pid": 12, "start_ticks": 3}', "7"), "5:3", "a process is an object"),
         (good.replace('"version": 1', '"version": 2'), "1:44", "of another version"),
         (good.replace("memstow-processes", "other"), "1:12", "the format is not"),

@@ -33,12 +33,12 @@ if sys.argv[1] == "many":
         if not child:
             signal.signal(signal.SIGTERM, signal.SIG_DFL), signal.pause()
         shutdown.process(child)
-    register = shutdown.process
+    register = shutdown._register
     def when_it_has_begun(*words):
         while not os.path.exists("behind it"):
             time.sleep(0.02)
         return register(*words)
-    shutdown.process = when_it_has_begun
+    shutdown._register = when_it_has_begun
     try:
         print(shutdown.start(["sh", "-c", "sleep 600 & echo $! > new; mv new 'behind it'; wait"], **quiet))
     except shutdown.memstow.Error as error:

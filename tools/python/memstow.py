@@ -114,7 +114,8 @@ _CALLS = {
     "trigger": (_I64, _U32, _TEXT),
     "trace": (_I32, _TEXT), "decisions": (_I64, _ANY, _U64, _U64, _ANY),
     "request_next": (_I32, _ANY, _U32), "request_done": (_I32, _U64, _I64, _TEXT), "snapshot": (_I32, _TEXT), "peak": (_I64, _U32),
-    "shutdown_files": (_I32, _TEXT, _TEXT), "shutdown_process": (_I32, _I32, _TEXT, _U32), "shutdown_forget": (_I32, _I32),
+    "shutdown_files": (_I32, _TEXT, _TEXT), "shutdown_process": (_I32, _I32, _TEXT, _U32),
+    "shutdown_launched": (_I32, _I32, _TEXT, _U32, _U64), "shutdown_forget": (_I32, _I32),
     "shutdown_begin": (_I32, _TEXT, _U32, _I32), "shutdown_on_signal": (_I32, _I32, _U32, _I32),
     "shutdown_run": (_I64, _U32), "shutdown_step": (_I32, _TEXT, _TEXT, _I64),
     "shutdown_processes": (_I64, _U32), "shutdown_threads": (_I64, _U32), "shutdown_end": (_I64, _U32), # memstow_shutdown.py calls these

@@ -27,7 +27,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Optional, Union
 
 import memstow
@@ -166,24 +166,40 @@ def quit_qt(name: str = "qt") -> None:
 def start(argv: Any, name: str = "", keep: bool = False, **options: Any) -> subprocess.Popen:
     """subprocess.Popen(argv, **options) in a process group of its own, registered as by process(): all that it starts ends
     with it, unless it leaves the group; when it has ended before, as launcher scripts do, as long as nobody has waited for it.
-    Ctrl-C at a terminal does not reach it."""
+    Ctrl-C at a terminal does not reach it. By MEMSTOW_STARTED in its environment reap finds what it has started after a crash."""
     if not {"process_group", "start_new_session", "preexec_fn"} & options.keys():
         options.update({"process_group": 0} if sys.version_info >= (3, 11) else {"start_new_session": True})
+    number = time.monotonic_ns() # no other start of this program's has it
+    options["env"] = _environment(options.get("env"), number)
     child = subprocess.Popen(argv, **options)
     try:
-        return process(child, name, keep)
+        return _register(child, name, keep, number)
     except memstow.Error: # with what it has started by now
         _end([_Ending(child.pid, _start(child.pid, ended="X"))], signal.SIGKILL, 1.0)
         child.wait()
         raise
 
 
+def _environment(asked: Optional[Mapping], number: int) -> dict:
+    """With the mark by which reap knows what it starts."""
+    environment = dict(os.environ if asked is None else asked)
+    environment["MEMSTOW_STARTED"] = f"{os.getpid()}.{_start(os.getpid())}.{number}"
+    return environment
+
+
 def process(process: Any, name: str = "", keep: bool = False) -> Any:
     """A subprocess.Popen, or a pid: it ends with this process, or lives on with keep=True. What it has started ends with it
     when it leads a process group, as by start(). Returns it. Where the list cannot be written it ends all the same; only after
     a crash it would not be found."""
+    return _register(process, name, keep)
+
+
+def _register(process: Any, name: str, keep: bool, number: int = 0) -> Any:
     pid = int(getattr(process, "pid", process))
-    result = _library.shutdown_process(pid, _text(name or f"process {pid}"), int(keep))
+    text = _text(name or f"process {pid}")
+    result = _library.shutdown_launched(pid, text, int(keep), number) if number else -errno.ENOSYS
+    if result == -errno.ENOSYS: # no number, or a library before 1.5
+        result = _library.shutdown_process(pid, text, int(keep))
     if result == -errno.EIO: # it is registered
         memstow.log.warning("process %s would not be found after a crash: the list cannot be written", name or pid)
     elif result not in (0, -errno.ENOSYS):
