@@ -286,9 +286,10 @@ enum { MEMSTOW_HANDLERS = 256 };
 int32_t memstow_shutdown_handler(const struct memstow_handler *handler);
 
 /* A process that this one has started is to end with it, or with keep = 1 to live on. It is known by pid and start, and
- * stands in the list from now on. Its process group ends with it when it leads one, as after setpgid(0, 0) before exec
- * or by posix_spawn with POSIX_SPAWN_SETPGROUP; when it does not, what it has started itself is left. -ESRCH: there is
- * no such process. */
+ * stands in the list from now on. What one that lives on has started lives on with it, and who is in a session or group
+ * that it began, also if registered to end. Its process group ends with it when it leads one, as after setpgid(0, 0)
+ * before exec or by posix_spawn with POSIX_SPAWN_SETPGROUP; when it does not, what it has started itself is left.
+ * -ESRCH: there is no such process. */
 int32_t memstow_shutdown_process(int32_t pid, const char *name, uint32_t keep);
 /* Since 1.5: the same of one that has MEMSTOW_STARTED=PID.START.number in its environment, where PID and START are this
  * process's own pid and start (field 22 of /proc/self/stat), and no other that this one starts has the number, which is

@@ -8,13 +8,14 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "kept.h"
 #include "lock.h"
 #include "os.h"
 #include "shutdown_list.h"
 #include "shutdown_log.h"
 #include "stow_work.h"
 
-enum { MOST = 256, NAME = 64, STEP_NS = 20000000, GROUP_STEP_NS = 100000000 };
+enum { MOST = 256, NAME = 64, CHAIN_MOST = 64, STEP_NS = 20000000, GROUP_STEP_NS = 100000000 };
 
 struct child {
     uint64_t start_ticks, number; /* in the mark of what it started; 0: it gave none */
@@ -128,29 +129,53 @@ struct search {
     const struct end *end;
     uint32_t group;
     int number; /* of the signal for each of them; 0: whether there is one is all that is asked */
-    bool found;
+    bool found, some_kept;
 };
 
-/* "PID (NAME) STATE PARENT GROUP …"; 0: there is none. */
-static uint32_t group_of(const char *pid, bool *ended) {
+/* "PID (NAME) STATE PARENT GROUP SESSION …": false: there is none. */
+static bool read_kin(uint32_t pid, struct kin *kin, bool *ended) {
     char path[40] = "/proc/", text[512];
-    strcat(strcat(path, pid), "/stat");
-    int fd = os_open(path, O_RDONLY, 0);
+    strcpy(os_decimal(path + strlen(path), pid), "/stat");
+    int fd = os_open(path, O_RDONLY | O_CLOEXEC, 0);
     long got = fd < 0 ? 0 : os_read(fd, text, sizeof text - 1);
     if (fd >= 0) os_close(fd);
     text[got > 0 ? got : 0] = 0;
     const char *at = strrchr(text, ')');
-    if (!at || strlen(at) < 4) return 0;
+    if (!at || strlen(at) < 4) return false;
     *ended = at[2] == 'Z' || at[2] == 'X';
-    uint32_t group = 0;
-    if (!(at = strchr(at + 4, ' '))) return 0;
-    while (*++at >= '0' && *at <= '9') group = group * 10 + (uint32_t)(*at - '0');
-    return group;
+    uint32_t numbers[3] = {0};
+    at += 3;
+    for (int i = 0; i < 3; i++) {
+        if (*at != ' ') return false;
+        while (*++at >= '0' && *at <= '9') numbers[i] = numbers[i] * 10 + (uint32_t)(*at - '0');
+    }
+    *kin = (struct kin){numbers[0], numbers[1], numbers[2]};
+    return true;
 }
 
-static bool is_kept(const struct end *self, uint32_t pid, uint64_t start_ticks) {
+static bool is_kept_with(const struct end *self, struct kin kin) {
     for (uint32_t i = 0; i < self->kept_count; i++)
-        if (self->kept[i].pid == pid && self->kept[i].start_ticks == start_ticks) return true;
+        if (kept_with(self->kept[i].pid, kin)) return true;
+    return false;
+}
+
+/* Itself, or with who is to be kept. Not so all of them because one of those started this program, or is the shell that
+ * began its session. */
+static bool is_kept(const struct end *self, uint32_t pid) {
+    struct kin kin;
+    bool ended;
+    if (!self->kept_count) return false;
+    uint32_t own_group = (uint32_t)os_call(SYS_getpgid, 0), own_session = (uint32_t)os_call(SYS_getsid, 0);
+    for (int depth = 0; depth < CHAIN_MOST && pid > 1 && pid != os_pid(); depth++) {
+        uint64_t start_ticks = os_start_ticks(pid);
+        for (uint32_t i = 0; i < self->kept_count; i++)
+            if (self->kept[i].pid == pid && self->kept[i].start_ticks == start_ticks) return true;
+        if (!read_kin(pid, &kin, &ended)) return false;
+        if (kin.group == own_group) kin.group = 0;
+        if (kin.session == own_session) kin.session = 0;
+        if (is_kept_with(self, kin)) return true;
+        pid = kin.parent;
+    }
     return false;
 }
 
@@ -165,39 +190,39 @@ static void signal_member(uint32_t pid, uint64_t start_ticks, int number) {
 /* Of one whose first thread alone has ended it is not told whether it has: the signal is for that, too. */
 static bool look_at_member(void *context, const char *name) {
     struct search *search = context;
+    struct kin kin;
     bool ended = false;
     uint32_t pid = 0;
     if (name[0] < '1' || name[0] > '9' || strlen(name) > 10) return true;
     for (const char *at = name; *at >= '0' && *at <= '9'; at++) pid = pid * 10 + (uint32_t)(*at - '0');
     uint64_t start_ticks = search->end->kept_count ? os_start_ticks(pid) : 0;
-    if (group_of(name, &ended) != search->group || is_kept(search->end, pid, start_ticks)) return true;
+    if (!read_kin(pid, &kin, &ended) || kin.group != search->group) return true;
+    if (is_kept(search->end, pid)) {
+        search->some_kept |= !ended;
+        return true;
+    }
     if (search->number && pid != search->group) signal_member(pid, start_ticks, search->number);
     search->found |= !ended;
-    return search->number || ended;
+    return search->number || search->end->kept_count || ended;
 }
 
 /* Whether somebody of its group is there, but for who is to be kept; each gets the signal, unless that is 0, and except
  * the leader. A zombie that nobody has reaped still gets signals: then who lives is looked for. */
-static bool signal_members(const struct end *self, const struct held *held, int number) {
+static struct search look_at_members(const struct end *self, const struct held *held, int number) {
     struct search search = {.end = self, .group = held->child.pid, .number = number};
-    if (!signal_group(held, 0)) return false;
-    os_each_name("/proc", look_at_member, &search);
-    return search.found;
+    if (signal_group(held, 0)) os_each_name("/proc", look_at_member, &search);
+    return search;
 }
 
-static bool group_lives(const struct end *self, const struct held *held) { return signal_members(self, held, 0); }
-
-static bool some_are_kept(const struct end *self, const struct held *held) {
-    for (uint32_t i = 0; i < self->kept_count; i++)
-        if (os_call(SYS_getpgid, self->kept[i].pid) == (long)held->child.pid) return true;
-    return false;
+static bool group_lives(const struct end *self, const struct held *held) {
+    return look_at_members(self, held, 0).found;
 }
 
 /* To the group as a whole where all of it is to end: who is forked meanwhile gets it, too. */
 static void send(const struct end *self, const struct held *held, int number) {
-    bool whole = !some_are_kept(self, held);
+    bool whole = !self->kept_count || !look_at_members(self, held, 0).some_kept;
     if (whole && signal_group(held, number) && leads_group(&held->child)) return;
-    if (!whole) signal_members(self, held, number);
+    if (!whole) look_at_members(self, held, number);
     os_call(SYS_pidfd_send_signal, held->fd, number, NULL, 0);
 }
 
@@ -211,6 +236,18 @@ static void copy_children(struct end *self) {
         else
             self->held[self->count++].child = children[i];
     if (locked) lock_let_go(&lock);
+}
+
+/* Who is registered, and lives on with one that is to be kept, stays with it. */
+static void leave_kept(struct end *self) {
+    for (uint32_t i = 0; i < self->count;) {
+        struct child *child = &self->held[i].child;
+        bool stays = os_start_ticks(child->pid) == child->start_ticks && is_kept(self, child->pid);
+        if (stays)
+            self->held[i] = self->held[--self->count];
+        else
+            i++;
+    }
 }
 
 /* A leader that nobody has waited for yet vouches for its group when it has ended. */
@@ -286,6 +323,7 @@ static void kill_rest(struct end *self) {
 static void end_all(void *context) {
     struct end *self = context;
     copy_children(self);
+    leave_kept(self);
     begin_end(self);
     if (self->patience_ns) wait_for_all(self);
     kill_rest(self);
@@ -308,19 +346,32 @@ int64_t shutdown_processes_end(uint64_t patience_ns) {
     return killed;
 }
 
-int64_t shutdown_processes_left(void) {
+static bool has_ended(const struct child *child) {
+    int fd = hold(child);
+    bool ended = fd == -ESRCH || (fd >= 0 && os_has_ended(fd));
+    if (fd >= 0) os_close(fd);
+    return ended;
+}
+
+static int64_t note_left(const struct end *self) {
     int64_t left = 0;
-    bool some = false;
-    for (uint32_t i = 0; i < count; i++) {
-        int fd = hold(&children[i]);
-        bool ended = fd == -ESRCH || (fd >= 0 && os_has_ended(fd));
-        if (fd >= 0) os_close(fd);
-        if (ended) continue;
-        some = true;
-        if (children[i].keep) continue;
+    for (uint32_t i = 0; i < self->count; i++) {
+        const struct child *child = &self->held[i].child;
+        if (has_ended(child) || is_kept(self, child->pid)) continue;
         left++;
-        shutdown_log_step("left process", children[i].name, children[i].pid, 0);
+        shutdown_log_step("left process", child->name, child->pid, 0);
     }
+    return left;
+}
+
+int64_t shutdown_processes_left(void) {
+    struct end *self = os_map(sizeof *self);
+    bool some = false;
+    for (uint32_t i = 0; i < count && !some; i++) some = !has_ended(&children[i]);
     if (!some) shutdown_list_remove();
+    if (!self) return 0;
+    copy_children(self);
+    int64_t left = note_left(self);
+    os_unmap(self, sizeof *self);
     return left;
 }

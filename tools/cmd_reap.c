@@ -4,6 +4,7 @@
 #include "commands.h"
 #include "duration.h"
 #include "ending.h"
+#include "kept.h"
 #include "os.h"
 #include "proc.h"
 #include "proc_table.h"
@@ -142,14 +143,31 @@ static void mark_behind(struct reap *reap, bool keep) {
 
 /* --- whom those brought with them --- */
 
-/* What they started; what is to be kept is kept with all that it started. */
-static bool mark_started(struct proc_table *table, signed char mark) {
+static bool is_kept_with(const struct proc_table *table, const struct proc_entry *entry) {
+    struct kin kin = {(uint32_t)entry->parent, (uint32_t)entry->group, (uint32_t)entry->session};
+    for (size_t i = 0; i < table->count; i++)
+        if (table->entries[i].mark == MARK_KEEP && kept_with((uint32_t)table->entries[i].pid, kin)) return true;
+    return false;
+}
+
+static bool mark_kept(struct proc_table *table) {
+    bool more = false;
+    for (size_t i = 0; i < table->count; i++) {
+        struct proc_entry *entry = &table->entries[i];
+        if (entry->mark || !is_kept_with(table, entry)) continue;
+        entry->mark = MARK_KEEP;
+        more = true;
+    }
+    return more;
+}
+
+static bool mark_started(struct proc_table *table) {
     bool more = false;
     for (size_t i = 0; i < table->count; i++) {
         struct proc_entry *entry = &table->entries[i];
         const struct proc_entry *parent = entry->mark ? NULL : proc_table_find(table, entry->parent);
-        if (!parent || parent->mark != mark) continue;
-        entry->mark = mark;
+        if (!parent || parent->mark != MARK_END) continue;
+        entry->mark = MARK_END;
         more = true;
     }
     return more;
@@ -176,10 +194,10 @@ static void mark(struct reap *reap) {
     mark_programs(reap);
     mark_registered(reap, true);
     mark_behind(reap, true);
-    while (mark_started(table, MARK_KEEP)) continue;
+    while (mark_kept(table)) continue;
     mark_registered(reap, false);
     mark_behind(reap, false);
-    while (mark_started(table, MARK_END) || mark_groups(table)) continue;
+    while (mark_started(table) || mark_groups(table)) continue;
 }
 
 static void describe(const struct proc_entry *entry, const char *what) {

@@ -1,6 +1,7 @@
 /* family.c — the processes that a program consists of; see family.h. */
 #include "family.h"
 #include "duration.h"
+#include "kept.h"
 #include "proc.h"
 #include "proc_table.h"
 
@@ -175,13 +176,15 @@ static bool is_other_folder(const char *folder, struct stat *last) {
     return other;
 }
 
-/* Also when who started it has ended, as long as it is in a session or group that one of them began. */
+/* By the rule of kept.h; a parent that was seen counts also when it has ended. */
 static bool is_of_spared(const struct family *family, const struct member *member) {
     for (size_t i = 0; i < family->count; i++) {
         const struct member *other = &family->members[i];
         if (!other->spared) continue;
-        if (other->pid == member->session || other->pid == member->group) return true;
-        if (other->pid == member->parent && (other->stays || member->orphan)) return true;
+        /* The number of a parent that is gone may be another's by now. */
+        bool is_parent = other->stays || member->orphan;
+        struct kin kin = {is_parent ? (uint32_t)member->parent : 0, (uint32_t)member->group, (uint32_t)member->session};
+        if (kept_with((uint32_t)other->pid, kin)) return true;
     }
     return false;
 }

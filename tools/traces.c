@@ -102,7 +102,9 @@ static bool make_room(struct traces *traces) {
 }
 
 static void add(struct traces *traces, const struct trace *trace) {
-    if (find(traces, trace) || (traces->count == TRACES_MOST && !make_room(traces))) return;
+    struct trace *known = find(traces, trace);
+    if (known) known->needed |= traces->settles;
+    if (known || traces->settles || (traces->count == TRACES_MOST && !make_room(traces))) return;
     if (traces->count == traces->capacity) {
         size_t capacity = traces->capacity ? 2 * traces->capacity : 16;
         struct trace *grown = realloc(traces->list, capacity * sizeof *grown);
@@ -218,17 +220,32 @@ void traces_note(struct traces *traces, const struct family *family) {
     note_segments(traces, family);
 }
 
-/* Who lives on needs it. */
-static bool is_of_spared(const struct family *family, const struct trace *trace) {
+/* Of a segment it is only known how many have attached it. */
+static bool is_needed(const struct family *family, const struct trace *trace) {
+    struct shmid_ds segment;
     const struct member *member = find_pid(family, trace->pid);
-    return member && member->spared;
+    if (trace->needed || (member && member->stays)) return true;
+    return trace->kind == TRACE_SYSTEM_V && family->stays && shmctl(trace->segment, IPC_STAT, &segment) == 0 &&
+           segment.shm_nattch > 0;
+}
+
+static void note_needed(struct traces *traces, const struct family *family) {
+    for (size_t i = 0; i < traces->count; i++) traces->list[i].needed = false;
+    traces->settles = true;
+    for (size_t i = 0; i < family->count; i++) {
+        if (!family->members[i].stays) continue;
+        note_descriptors(traces, &family->members[i]);
+        note_maps(traces, &family->members[i]);
+    }
+    traces->settles = false;
 }
 
 void traces_settle(struct traces *traces, const struct family *family) {
     note_segments(traces, family);
+    note_needed(traces, family);
     traces->left = 0;
     for (size_t i = 0; i < traces->count; i++) {
-        traces->list[i].left = !is_of_spared(family, &traces->list[i]) && is_left(&traces->list[i]);
+        traces->list[i].left = !is_needed(family, &traces->list[i]) && is_left(&traces->list[i]);
         traces->left += traces->list[i].left;
     }
 }

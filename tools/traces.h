@@ -20,7 +20,7 @@ struct trace {
     pid_t pid;      /* and its pid */
     uint64_t device, inode, bytes;
     int segment;
-    bool left; /* by traces_settle */
+    bool needed, left; /* by traces_settle */
 };
 
 struct traces {
@@ -29,13 +29,14 @@ struct traces {
     struct trace *list;
     size_t count, capacity, left;
     bool missed; /* more than TRACES_MOST were there at a time: not all were followed */
+    bool settles;
 };
 
 void traces_begin(struct traces *traces, char **arguments);
 void traces_end(struct traces *traces);
 /* Notes what the processes that are here have now. */
 void traces_note(struct traces *traces, const struct family *family);
-/* Which of them are left, now that the processes are gone. */
+/* Which of them are left, now that the processes are gone; who lives on needs what it made, and what it has. */
 void traces_settle(struct traces *traces, const struct family *family);
 const char *trace_word(enum trace_kind kind);
 

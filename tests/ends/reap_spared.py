@@ -29,9 +29,16 @@ def reap(*processes, parent=None, status=0):
     return memstow("reap", "--end", status=status).stdout
 
 
+def parent_of(pid):
+    try:
+        return stat(pid)[1]
+    except OSError: # it is gone
+        return None
+
+
 def child_of(pid):
     return wait_for(lambda: [int(p.name) for p in pathlib.Path("/proc").iterdir() if p.name.isdigit() and
-                             (p / "stat").exists() and stat(p.name)[1] == str(pid)])[0]
+                             parent_of(p.name) == str(pid)])[0]
 
 
 # A server that is kept, its child, and a worker that leads the group of all three.

@@ -1,8 +1,10 @@
 // What a program leaves behind is followed over a long run, in which most of what it made is gone again.
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "traces.h"
@@ -56,5 +58,35 @@ Test(traces, say_when_there_were_too_many_at_a_time) {
     traces_settle(&traces, &family);
     cr_expect(traces.missed);
     cr_expect_eq(traces.left, TRACES_MOST, "%zu are left", traces.left);
+    remove_all(&traces);
+}
+
+static pid_t sleeper(void) {
+    pid_t pid = fork();
+    if (pid == 0)
+        for (;;) pause();
+    return pid;
+}
+
+/* Whoever it was who made it first: one that is to live on and has it keeps it, and one that has ended does not. */
+Test(traces, are_needed_by_who_lives_on_alone) {
+    struct traces traces;
+    char path[] = "/tmp/memstow-left-XXXXXX";
+    traces_begin(&traces, NULL);
+    int fd = mkstemp(path);
+    struct member members[2] = {{.pid = sleeper(), .here = true, .name = "first"}, {.pid = sleeper(), .name = "kept"}};
+    struct family two = {.members = members, .count = 2, .stays = 1};
+    close(fd);
+    traces_note(&traces, &two);
+    members[0].here = false, members[0].spared = members[1].spared = members[1].stays = true;
+    traces_settle(&traces, &two);
+    cr_expect_eq(traces.left, 0);
+    kill(members[1].pid, SIGKILL);
+    waitpid(members[1].pid, NULL, 0);
+    members[1].stays = false, two.stays = 0;
+    traces_settle(&traces, &two);
+    cr_expect_eq(traces.left, 1);
+    kill(members[0].pid, SIGKILL);
+    waitpid(members[0].pid, NULL, 0);
     remove_all(&traces);
 }

@@ -181,8 +181,11 @@ def start(argv: Any, name: str = "", keep: bool = False, **options: Any) -> subp
 
 
 def _environment(asked: Optional[Mapping], number: int) -> dict:
-    """With the mark by which reap knows what it starts."""
+    """With the mark by which reap knows what it starts. MEMSTOW_SERVER_MODE was said to this program: a server that lives on
+    would, when it is ended itself some day, leave its own children, which nobody asked for then."""
     environment = dict(os.environ if asked is None else asked)
+    if asked is None:
+        environment.pop("MEMSTOW_SERVER_MODE", None)
     environment["MEMSTOW_STARTED"] = f"{os.getpid()}.{_start(os.getpid())}.{number}"
     return environment
 
@@ -238,6 +241,23 @@ def _group(number: int) -> dict[int, str]:
     return {pid: fields[19] for pid, fields in found if fields and fields[0] not in "ZX" and fields[2] == str(number)}
 
 
+def _kept() -> set[int]:
+    """Who lives on: those that are to be kept, what they have started, and who is in a group or session that one of them
+    began. preload/kept.h has the same rule."""
+    kept = {pid for pid, one in list(_processes.items()) if one.keep and _start(pid) == one.start}
+    if not kept:
+        return kept
+    ours = {str(os.getpgrp()), str(os.getsid(0))} # whoever began them
+    kin = {}
+    for pid in os.listdir("/proc"):
+        if pid.isdigit() and int(pid) != os.getpid():
+            parent, *others = _stat(int(pid))[1:4] or [0]
+            kin[int(pid)] = {int(parent), *map(int, set(others) - ours)}
+    while more := {pid for pid, numbers in kin.items() if pid not in kept and numbers & kept}:
+        kept |= more
+    return kept
+
+
 def _signal(pid: int, start: str, number: int) -> None:
     """First the hold, then the look: a pid that another has by now is left alone."""
     try:
@@ -265,7 +285,7 @@ class _Ending:
         """Who of it is still there: pid → start."""
         there = {pid: start for pid, start in self.there.items() if start and _start(pid) == start}
         if self.leads and (there or self.start and _start(self.pid, ended="X") == self.start):
-            kept = {pid for pid, one in list(_processes.items()) if one.keep}
+            kept = _kept()
             there.update((pid, start) for pid, start in _group(self.pid).items() if pid not in kept)
         self.there = there
         return there
@@ -289,8 +309,9 @@ def _end(endings: list[_Ending], number: int, seconds: float) -> list[_Ending]:
 
 
 def _end_processes_without_memstow() -> int:
-    left = _end([_Ending(pid, one.start) for pid, one in list(_processes.items()) if not one.keep], signal.SIGTERM,
-                PROCESS_SECONDS)
+    kept = _kept()
+    left = _end([_Ending(pid, one.start) for pid, one in list(_processes.items()) if not (one.keep or pid in kept)],
+                signal.SIGTERM, PROCESS_SECONDS)
     _end(left, signal.SIGKILL, 1.0)
     return len(left)
 

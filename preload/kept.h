@@ -1,0 +1,19 @@
+/* kept.h — who lives on with a process that is to be kept: what it has started, and who is in a session or a group that
+ * it began; and so on, with each of these. The one rule for all that end processes or look for those that are left: the
+ * coordinator, `watch` and `lifecycle`, and `reap`; memstow_shutdown.py has it once more, for want of memstow.
+ * In: numbers of /proc/PID/stat. Out: yes or no. Pure. */
+#ifndef MEMSTOW_KEPT_H
+#define MEMSTOW_KEPT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct kin {
+    uint32_t parent, group, session;
+};
+
+static inline bool kept_with(uint32_t kept, struct kin kin) {
+    return kin.parent == kept || kin.group == kept || kin.session == kept;
+}
+
+#endif
