@@ -95,6 +95,21 @@ static bool loses_the_old(const struct part *first, const struct part *last) {
     return old * SLOWING < young;
 }
 
+/* Runs of the warm-up took there what a later one leaves, and have lost at least half of that: a cache that became full
+ * meanwhile. Of few points one such run is enough, for a cache may have lost but the oldest; of many it must be all
+ * that took as much, for a first run may be unlike the others. */
+static bool lost_the_first(struct sequence all, const struct leak_rule *rule, uint32_t start, uint32_t to) {
+    uint32_t points = to - start, took = 0, lost = 0;
+    int64_t each = look(all, start, to).grown / points;
+    for (uint32_t point = 0; rule->left && each > 0 && point < leak_warm_up(rule->points); point++) {
+        struct part run = look(all, point, point + 1);
+        if (run.allocated < (uint64_t)each) continue;
+        took++;
+        lost += run.grown < each / SLOWING;
+    }
+    return lost && (points < ENOUGH || lost == took);
+}
+
 /* Few points: each must have gained. */
 static enum leak_verdict judge_few(struct sequence all, uint32_t start, uint32_t to) {
     uint32_t judged = to - start, half = judged / 2;
@@ -152,9 +167,9 @@ static enum leak_verdict judge_growth(struct sequence all, const struct leak_rul
                                       uint32_t start) {
     if (to - from < LEAST) return LEAK_UNDECIDED;
     if (replaces(all, rule, from, start)) return LEAK_PLATEAU;
-    if (to - start >= ENOUGH) return judge_many(all, start, to);
-    if (start == from) return judge_few(all, start, to);
-    return look(all, start, to).grew < TIMES ? LEAK_ONE_OFF : LEAK_UNDECIDED;
+    if (to - start < ENOUGH && start > from) return look(all, start, to).grew < TIMES ? LEAK_ONE_OFF : LEAK_UNDECIDED;
+    enum leak_verdict verdict = to - start < ENOUGH ? judge_few(all, start, to) : judge_many(all, start, to);
+    return verdict == LEAK_FOUND && lost_the_first(all, rule, start, to) ? LEAK_PLATEAU : verdict;
 }
 
 struct leak_judgement leak_judge(const struct leak_change *changes, size_t count, const struct leak_rule *rule) {

@@ -26,6 +26,9 @@ static int64_t twice(uint32_t point, uint32_t points) {
     return point == points / 3 || point == points - 5 ? 1 << 20 : 0;
 }
 static int64_t last_two(uint32_t point, uint32_t points) { return point + 2 >= points ? 4096 : 0; }
+static int64_t last_seven(uint32_t point, uint32_t points) { return point + 7 >= points ? 4096 : 0; }
+static int64_t last_fifteen(uint32_t point, uint32_t points) { return point + 15 >= points ? 4096 : 0; }
+static int64_t but_for_the_first(uint32_t point, uint32_t points) { return (void)points, point ? 4096 : 0; }
 static int64_t last_twenty(uint32_t point, uint32_t points) { return point + 20 >= points ? 4096 : 0; }
 static int64_t since_half(uint32_t point, uint32_t points) { return point >= points / 2 ? 4096 : 0; }
 static int64_t until_half(uint32_t point, uint32_t points) { return point < points / 2 ? 4096 : 0; }
@@ -49,6 +52,7 @@ static int64_t with_a_pause(uint32_t point, uint32_t points) {
 }
 /* Of what is old half as much is left each ten runs. */
 static int64_t fading(uint32_t point, uint32_t points) { return INT64_C(1) << 20 >> (points - point) / 10; }
+static uint64_t four_kilobytes(uint32_t point, uint32_t points) { return (void)point, (void)points, 4096; }
 static uint64_t a_megabyte(uint32_t point, uint32_t points) { return (void)point, (void)points, 1 << 20; }
 
 static const struct site sites[] = {
@@ -70,6 +74,12 @@ static const struct site sites[] = {
     {"in use", 30, true, last_two, NULL, LEAK_YOUNG},
     {"the last twenty, and the earlier ones are gone", 100, true, last_twenty, a_megabyte, LEAK_PLATEAU},
     {"the last twenty are the first that did anything", 100, true, last_twenty, NULL, LEAK_FOUND},
+    {"a cache of seven, and the first two are gone", 9, true, last_seven, four_kilobytes, LEAK_PLATEAU},
+    {"seven runs that are the first that did anything", 9, true, last_seven, NULL, LEAK_FOUND},
+    {"a cache of nine, and the first is gone", 10, true, but_for_the_first, four_kilobytes, LEAK_PLATEAU},
+    {"a cache of fifteen, and the first two are gone", 17, true, last_fifteen, four_kilobytes, LEAK_PLATEAU},
+    {"of many but for the first, which was another", 17, true, but_for_the_first, four_kilobytes, LEAK_FOUND},
+    {"of few, which took more than they leave", 9, true, always, a_megabyte, LEAK_FOUND},
     {"since half of the runs", 60, true, since_half, NULL, LEAK_FOUND},
     {"since half of the readings", 60, false, since_half, NULL, LEAK_FOUND},
     {"a cache that is full", 60, true, until_half, NULL, LEAK_PLATEAU},
