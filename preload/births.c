@@ -8,13 +8,14 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "account.h"
 #include "ledger.h"
 #include "pin.h"
 #include "site.h"
 
-enum { DESCRIPTORS = 1 << 16, STARTING = 256 };
+enum { DESCRIPTORS = 1 << 16, STARTING = 256, INHERITED_MOST = 1024 };
 
 static struct series descriptors = {
     .type = SNAP_BIRTH, .record_size = sizeof(struct snap_birth), .first_bits = 7, .limit = DESCRIPTORS};
@@ -72,7 +73,8 @@ static void look_at(int fd, struct snap_birth *birth) {
     struct statx st;
     struct stat plain;
     if (is_filtered()) {
-        if (birth->kind != SNAP_BIRTH_COPY && os_stat_fd(fd, &plain) == 0)
+        bool just_opened = birth->kind != SNAP_BIRTH_COPY && birth->kind != SNAP_BIRTH_INHERITED;
+        if (just_opened && os_stat_fd(fd, &plain) == 0)
             note_thing(birth, major(plain.st_dev), minor(plain.st_dev), plain.st_ino);
     } else if (os_call(SYS_statx, fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st) == 0) {
         note_thing(birth, st.stx_dev_major, st.stx_dev_minor, st.stx_ino);
@@ -101,6 +103,35 @@ void births_note(int fd, enum snap_birth_kind kind, struct caller caller) {
     birth.site = site_of_birth(caller);
     write_record(record, &birth);
     pin_end(pin);
+}
+
+/* Those of one look, and how many. */
+struct numbers {
+    uint32_t list[INHERITED_MOST], count;
+};
+
+static bool take_number(void *context, const char *name) {
+    struct numbers *self = context;
+    uint32_t fd = 0;
+    for (; *name >= '0' && *name <= '9'; name++) fd = fd * 10 + (uint32_t)(*name - '0');
+    if (fd > STDERR_FILENO) self->list[self->count++] = fd;
+    return self->count < INHERITED_MOST;
+}
+
+/* Of several that are there one is the look's own, which is gone by then. */
+void births_note_inherited(void) {
+    static struct numbers numbers; /* only one thread begins a ledger */
+    numbers.count = 0;
+    if (!is_wanted()) return;
+    os_each_name("/proc/self/fd", take_number, &numbers);
+    for (uint32_t i = 0; i < numbers.count; i++) {
+        struct snap_birth birth = {.kind = SNAP_BIRTH_INHERITED, .key = numbers.list[i], .birth_ns = os_now()};
+        if (os_call(SYS_fcntl, birth.key, F_GETFD) < 0) continue;
+        struct snap_birth *record = record_at(&descriptors, birth.key);
+        if (!record) continue;
+        look_at((int)birth.key, &birth);
+        write_record(record, &birth);
+    }
 }
 
 /* --- threads --- */

@@ -16,6 +16,10 @@
 /* The descriptor is there since just now. */
 void births_note(int fd, enum snap_birth_kind kind, struct caller caller);
 
+/* At the beginning of a ledger: what is there by now was opened before, by a parent or by who was this process before
+ * exec. Not standard input, output and error, which nearly all processes inherit. */
+void births_note_inherited(void);
+
 /* A thread that is about to be started, between its parent and itself. */
 struct births_thread {
     uint32_t taken, site;

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "next.h"
@@ -22,7 +23,8 @@ static void *find_next(const char *name) {
 static void look_up(const struct hook_entry *entry) {
     void *found = find_next(entry->name);
     __atomic_store_n(entry->next, found, __ATOMIC_RELAXED);
-    __atomic_store_n(entry->way, found && next_is_in_libc(found) ? entry->hook : found, __ATOMIC_RELEASE);
+    bool is_ours = !found || next_is_in_libc(found); /* not there: the hook knows what to do, or nobody can call it */
+    __atomic_store_n(entry->way, is_ours ? entry->hook : found, __ATOMIC_RELEASE);
 }
 
 /* The section's bounds, by the linker. */

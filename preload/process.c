@@ -338,6 +338,7 @@ static enum process_stage begin(void) {
         ledger_fact(SNAP_FACT_NOTE, "built without mimalloc: --allocator=keep");
     note_unreadable();
     ledger_note_own_memory();
+    births_note_inherited();
     return PROCESS_TRACKED;
 }
 

@@ -356,7 +356,8 @@ enum snap_birth_kind {
     SNAP_BIRTH_PIPE = 3,
     SNAP_BIRTH_OTHER = 4,
     SNAP_BIRTH_COPY = 5 /* of another descriptor: of any kind */,
-    SNAP_BIRTH_OF_THREAD = 6
+    SNAP_BIRTH_OF_THREAD = 6,
+    SNAP_BIRTH_INHERITED = 7 /* it was there when the ledger began; no site */
 };
 struct snap_birth {
     uint32_t sequence; /* [live] odd while it is being written */

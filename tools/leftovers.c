@@ -92,7 +92,8 @@ static void print_kind(FILE *to, const struct holdings *holdings, enum handle_ki
         if (handle->kind != kind || handle->standard) continue;
         shown++;
         if (handle->fd >= 0)
-            fprintf(to, "%*sdescriptor %d: %s\n", INDENT + 2, "", handle->fd, text_fit(handle->what, 100).s);
+            fprintf(to, "%*sdescriptor %d: %s%s\n", INDENT + 2, "", handle->fd, text_fit(handle->what, 100).s,
+                    origins_without_stack(origins, handle));
         else
             fprintf(to, "%*smapped: %s\n", INDENT + 2, "", text_fit(handle->what, 100).s);
         origins_of_handle(origins, handle, to, INDENT + 4);

@@ -44,6 +44,12 @@ void origins_list(struct origins *origins) { origins->told = 0; }
 
 typedef bool wanted_function(const struct birth *birth, const void *what);
 
+static const struct birth *find_any(const struct origins *origins, wanted_function *wanted, const void *what) {
+    for (size_t i = 0; origins->symbols && i < origins->image.birth_count; i++)
+        if (wanted(&origins->image.births[i], what)) return &origins->image.births[i];
+    return NULL;
+}
+
 static const struct birth *find(const struct origins *origins, wanted_function *wanted, const void *what) {
     for (size_t i = 0; origins->symbols && i < origins->image.birth_count; i++)
         if (origins->image.births[i].stack && wanted(&origins->image.births[i], what)) return &origins->image.births[i];
@@ -68,7 +74,8 @@ static bool is_same_thing(const struct origins *origins, const struct birth *bir
     if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO | STATX_TYPE, &st) < 0) return false;
     if (birth->inode || birth->device)
         return birth->inode == st.stx_ino && birth->device == ((uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor);
-    return birth->kind == SNAP_BIRTH_COPY || S_ISSOCK(st.stx_mode) == (birth->kind == SNAP_BIRTH_SOCKET);
+    if (birth->kind == SNAP_BIRTH_COPY || birth->kind == SNAP_BIRTH_INHERITED) return true;
+    return S_ISSOCK(st.stx_mode) == (birth->kind == SNAP_BIRTH_SOCKET);
 }
 
 static uint64_t age_of(const struct birth *birth) {
@@ -88,6 +95,13 @@ static void tell(struct origins *origins, const struct birth *birth, const char 
     origins->told = birth->stack;
     fprintf(to, "%*s%s %s ago:\n", indent, "", what, ago.s);
     innermost_print(&stack, to, indent);
+}
+
+const char *origins_without_stack(const struct origins *origins, const struct handle *handle) {
+    if (handle->fd < 0 || origins_missing(origins)) return "";
+    const struct birth *birth = find_any(origins, is_of_handle, handle);
+    if (!birth || !is_same_thing(origins, birth)) return ", opened unseen";
+    return birth->kind == SNAP_BIRTH_INHERITED ? ", inherited" : "";
 }
 
 void origins_of_handle(struct origins *origins, const struct handle *handle, FILE *to, int indent) {

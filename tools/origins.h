@@ -23,6 +23,9 @@ void origins_clear(struct origins *origins);
 const char *origins_missing(const struct origins *origins);
 /* A new list begins: where a stack is that of the line before, only that is said. */
 void origins_list(struct origins *origins);
+/* What there is to say of one that has no stack: that it was inherited, or that nothing that is seen opened it; "" of
+ * one that has one, and where nothing is known at all. */
+const char *origins_without_stack(const struct origins *origins, const struct handle *handle);
 /* When it was opened or started, and where, each line behind so many blanks; nothing where that is not known. */
 void origins_of_handle(struct origins *origins, const struct handle *handle, FILE *to, int indent);
 void origins_of_task(struct origins *origins, const struct task *task, FILE *to, int indent);

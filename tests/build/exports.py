@@ -9,7 +9,9 @@ STANDS_IN_FOR = re.compile(
     r"aligned_alloc|malloc_usable_size|mmap(64)?|munmap|mremap|madvise|brk|sbrk|v?fork|_Fork|clone|mlock(2|all)?|_?_exit|_Exit|quick_exit|"
     r"posix_spawnp?|f?execv\w*|execl\w*|pthread_(create|exit|setname_np)|thrd_exit|dl(m?open|close|v?sym)|shmat|shmdt|posix_madvise|"
     r"(__)?open(at)?(64)?(_2)?|creat(64)?|f?open(64)?|tmpfile(64)?|popen|opendir|shm_open|memfd_create|mko?stemps?(64)?|"
-    r"socket(pair)?|accept4?|pipe2?|dup[23]?|fcntl(64)?|eventfd|epoll_create1?|timerfd_create|signalfd|inotify_init1?|thrd_create|"
+    r"socket(pair)?|accept4?|(__)?pipe|pipe2|(__)?dup2|dup3?|(__)?fcntl|fcntl64|eventfd|epoll_create1?|timerfd_create|signalfd|"
+    r"inotify_init1?|fanotify_init|thrd_create|pidfd_(open|getfd)|(posix_)?(openpt|getpt)|openpty|forkpty|freopen(64)?|setmntent|"
+    r"open_by_handle_at|open_tree|fs(open|mount|pick)|mq_open|__mq_open_2|"
     r"(pkey_)?mprotect|prctl|syscall|_Zn[aw]\w+|_Zd[al]\w+")
 TABLE = re.findall(r"^(?:ENTRY|RESOLVER)\(\w+, (\w+),", (support.ROOT / "preload/cuda_table.h").read_text(), re.M)
 

@@ -1,7 +1,7 @@
 """What is left is told with the call stack that opened or started it: descriptors of each kind by each way, memory that is only
 mapped, threads. A number that was closed and used again has the newer stack; what came in a way that was not seen, or by
 somebody else who shares the program's memory, has none."""
-import re, signal, subprocess
+import os, re, signal, subprocess
 
 from support import HERE, MEMSTOW, compile, run, start
 
@@ -9,7 +9,10 @@ program = compile(r"""
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
+#include <mntent.h>
+#include <mqueue.h>
 #include <pthread.h>
+#include <pty.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +20,7 @@ program = compile(r"""
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <threads.h>
@@ -36,6 +40,14 @@ APART int by_pipe(int fds[2]) { return pipe(fds); }
 APART int by_eventfd(void) { return eventfd(0, 0); }
 APART int by_epoll(void) { return epoll_create1(0); }
 APART int by_memfd(void) { return memfd_create("shared", 0); }
+APART FILE *by_freopen(FILE *stream) { return freopen("freopen.txt", "w", stream); }
+APART FILE *by_setmntent(void) { return setmntent("mounts.txt", "w"); }
+APART int by_pidfd(void) { return pidfd_open(getpid(), 0); }
+APART int by_pidfd_getfd(int pidfd, int fd) { return pidfd_getfd(pidfd, fd, 0); }
+APART int by_openpt(void) { return posix_openpt(O_RDWR | O_NOCTTY); }
+APART int by_openpty(int ends[2]) { return openpty(&ends[0], &ends[1], NULL, NULL, NULL); }
+APART pid_t by_forkpty(int *end) { return forkpty(end, NULL, NULL, NULL); }
+APART mqd_t by_mq(void) { return mq_open("/memstow-origins", O_CREAT | O_RDWR, 0600, NULL); }
 APART void *map_shared(const char *name) {
     int fd = shm_open(name, O_CREAT | O_RDWR, 0600);
     void *p = ftruncate(fd, 4096) == 0 ? mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : NULL;
@@ -56,9 +68,28 @@ APART void of_a_child(int fd) {
         _exit(0);
     }
 }
+static void open_more(void) {
+    int ends[2], fd;
+    kept = by_freopen(fopen("other.txt", "w"));
+    kept = by_setmntent();
+    int same = by_pidfd_getfd(by_pidfd(), by_open("fetched.txt"));
+    if (same >= 0) by_fcntl(same);
+    by_openpt();
+    if (by_openpty(ends) < 0) puts("no terminals");
+    pid_t child = by_forkpty(&fd);
+    if (child == 0) _exit(0);
+    if (by_mq() < 0) puts("no queues");
+    mq_unlink("/memstow-origins");
+    int again = (int)syscall(SYS_openat, AT_FDCWD, "again.txt", O_CREAT | O_RDWR, 0600);
+    syscall(SYS_dup3, again, 180, 0);
+    syscall(SYS_close, again);
+}
 static void at_the_second_time(int number) { static int times; if (times++) _exit(0); (void)number; }
-int main(void) {
+int main(int argc, char **argv) {
+    (void)argv;
     signal(SIGTERM, at_the_second_time);
+    if (argc > 1) open_more();
+    if (argc > 1) goto opened;
     int pair[2], ends[2], fd;
     kept = map_shared("/memstow-origins"); /* its number is free again, and will be another's */
     by_pthread();
@@ -78,6 +109,7 @@ int main(void) {
     fd = first_time();
     if (unseen(fd) != fd) abort();
     of_a_child(2);
+opened:
     sleep(1);
     puts("there");
     fclose(stdout);
@@ -86,11 +118,16 @@ int main(void) {
 """, "program")
 
 
-def asked(*command, options=()):
+missing = ""
+
+
+def asked(*command, options=(), inherits=()):
     """What watch says of a program that goes on when it is asked to end."""
+    global missing
     process = start(MEMSTOW, "watch", "--quiet", "--grace=1s", "--end", *options, "--", *command, stderr=subprocess.PIPE, stdout=subprocess.PIPE,
-                    text=True)
-    process.stdout.readline()
+                    text=True, pass_fds=inherits)
+    while (line := process.stdout.readline()) not in ("there\n", ""):
+        missing += line # what this machine has not
     process.send_signal(signal.SIGTERM)
     return process.communicate(timeout=90)[1]
 
@@ -123,13 +160,33 @@ expect(text, r"descriptor \d+: /memfd:shared", "by_memfd", "main")
 expect(text, r"mapped: /dev/shm/memstow-origins", "map_shared", "main", said="mapped")
 expect(text, r"descriptor \d+: \S+/second.txt", "second_time", "main")
 assert text.count("first_time") == 0 and "of_a_child" not in text, text
-assert stack_of(text, r"descriptor \d+: \S+/unseen.txt")[1] == "", text
+assert stack_of(text, r"descriptor \d+: \S+/unseen.txt, opened unseen$")[1] == "", text
+assert text.count(", opened unseen") == 1 and "inherited" not in text, text
 assert re.search(r"2 sockets\n.*\n +opened \S+ s ago:\n +by_socketpair (.*\n){3,5} +descriptor .*\n"
                  r" +opened \S+ s ago, where the one above was\n", text), text
 assert re.search(r"\d pipes\n(.*\n)* +opened \S+ s ago:\n +by_pipe ", text), text
 
+inherited, closed = os.open("inherited.txt", os.O_CREAT | os.O_RDWR), os.open("closed.txt", os.O_CREAT | os.O_RDWR)
+os.dup2(closed, 180), os.dup2(inherited, 181)
+text = asked(program, "more", inherits=(180, 181))
+expect(text, r"descriptor \d+: \S+/freopen.txt", "by_freopen", "open_more")
+expect(text, r"descriptor \d+: \S+/mounts.txt", "by_setmntent", "open_more")
+expect(text, r"descriptor \d+: anon_inode:\[pidfd\]", "by_pidfd", "open_more")
+if "descriptor 100: " in text: # pidfd_getfd may be forbidden
+    expect(text, r"descriptor [0-9]{1,2}: \S+/fetched.txt", "by_open", "open_more")
+    assert "by_pidfd_getfd" in text, text
+if "no terminals" not in missing:
+    for function in ("by_openpt", "by_openpty", "by_forkpty"):
+        assert re.search(rf"descriptor \d+: /dev/(ptmx|pts/\S+)\n +opened \S+ s ago:\n +{function} ", text), (function, text)
+if "no queues" not in missing:
+    expect(text, r"descriptor \d+: /memstow-origins", "by_mq", "open_more")
+assert stack_of(text, r"descriptor 181: \S+/inherited.txt, inherited$")[1] == "", text
+assert stack_of(text, r"descriptor 180: \S+/again.txt, opened unseen$")[1] == "", text # as it was closed, and used again
+assert text.count(", inherited") == 1 and text.count(", opened unseen") == 1, text
+
 text = asked(program, options=("--stacks=none",))
 assert "what opened and started these is not known: no call stacks are recorded" in text and "by_open" not in text, text
+assert "unseen" not in text.replace("unseen.txt", "") and "inherited" not in text, text
 
 # Under a filter that kills who calls statx, as some containers have; and who calls fstat for a copy, which may be one of a
 # file whose server is dead.
