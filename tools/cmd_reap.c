@@ -310,17 +310,20 @@ static int note_claims(struct reap *reap, const char *path) {
     return 0;
 }
 
-/* A list that cannot be read may name who is not to be touched: then nobody is ended. */
+/* A list that cannot be read may name who is not to be touched: one that its program has taken over from another life,
+ * or keeps. Then nobody is ended, of whatever list; who has looked at it removes it, or names the others. */
 static int note_all_claims(struct reap *reap, char *const *files, size_t count) {
-    int code = EXIT_FINE;
-    for (size_t i = 0; code == EXIT_FINE && i < count; i++) {
-        if (note_claims(reap, files[i]) < 0 && reap->end) {
-            complain("%s; nobody was ended", reap->registry.error);
-            code = EXIT_UNREADABLE;
-        }
+    size_t unreadable = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool fine = note_claims(reap, files[i]) == 0;
+        if (!fine && reap->end) complain("%s", reap->registry.error);
+        unreadable += !fine;
         clear(reap);
     }
-    return code;
+    if (!unreadable || !reap->end) return EXIT_FINE;
+    complain("nobody was ended: %s may name who is to be left alone%s", unreadable > 1 ? "these lists" : "this list",
+             count > unreadable ? " (remove it, or name the other lists)" : "");
+    return EXIT_UNREADABLE;
 }
 
 /* Lists that were found here, not named: a numbered one has no further use once nobody of it is left. */

@@ -1,4 +1,4 @@
-"""A registry that is damaged, or means harm, gives one message with line and column, and ends nobody."""
+"""A registry that is damaged, or means harm, gives a message with line and column, and ends nobody."""
 import os, pathlib
 
 from support import memstow
@@ -28,7 +28,8 @@ for text, place, message in (
     pathlib.Path("bad.json").write_text(text)
     done = memstow("reap", "--end", "bad.json", status=3)
     assert done.stderr.startswith(f"memstow: bad.json:{place}: {message}"), (text, done.stderr)
-    assert done.stderr.count("\n") == 1 and not done.stdout
+    assert done.stderr.endswith("\nmemstow: nobody was ended: this list may name who is to be left alone\n"), done.stderr
+    assert done.stderr.count("\n") == 2 and not done.stdout
 os.chmod("good.json", 0o666)
 assert "others may write to it" in memstow("reap", "good.json", status=3).stderr
 assert "No such file" in memstow("reap", status=3).stderr
