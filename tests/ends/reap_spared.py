@@ -71,6 +71,14 @@ damaged.unlink()
 assert f"pid {kept.pid}, " in memstow("reap", "--end", aside).stdout and kept.wait(10) == -15 # named, it is read alone
 aside.unlink()
 
+# What a kept process left in its group by way of one that has ended stays with it, though it is registered as to end.
+leader = start("sh", "-c", "(sleep 600 & echo $! > new; mv new behind); exec sleep 600", start_new_session=True)
+wait_for(lambda: pathlib.Path("behind").exists())
+behind = int(pathlib.Path("behind").read_text())
+text = reap(entry(leader.pid, keep=True), entry(behind))
+assert "nothing of it is left" in text and stat(behind)[0] not in "ZX" and leader.poll() is None, text
+os.killpg(leader.pid, 9), leader.wait()
+
 # A program whose first thread has ended still runs; so does process 1.
 program, left = start(faults(), "here", "first-ends"), start("sleep", "600")
 wait_for(lambda: stat(program.pid)[0] == "Z")

@@ -87,6 +87,8 @@ int main(int argc, char **argv) {
     CHECK(CALL(shutdown_process)(1, "init", 0) == -ESRCH);
     CHECK(CALL(shutdown_process)(getpid(), "self", 0) == -ESRCH);
     CHECK(CALL(shutdown_process)(4194303, "none", 0) == -ESRCH);
+    CHECK(CALL(shutdown_launched)(4194303, "none", 0, 1) == -ESRCH);
+    CHECK(CALL(shutdown_launched)(getppid(), "no number", 0, 0) == -EINVAL);
     CHECK(CALL(shutdown_forget)(12345) == -ENOENT);
     CHECK(CALL(shutdown_on_signal)(SIGUSR2, 0, 0) == -EINVAL);
     CHECK(CALL(shutdown_thread)("first") == -EINVAL);
@@ -94,7 +96,7 @@ int main(int argc, char **argv) {
     CHECK(errno == 5);
     pid_t plain = child(0, 0), stubborn = child(strcmp(argv[1], "fails") != 0, 1), kept = child(0, 0);
     usleep(300000);
-    CHECK(CALL(shutdown_process)(plain, "plain", 0) == 0);
+    CHECK(CALL(shutdown_launched)(plain, "plain", 0, 7) == 0);
     CHECK(CALL(shutdown_process)(stubborn, "stubborn", 0) == 0);
     CHECK(CALL(shutdown_process)(kept, "kept", 1) == 0);
     printf("kept %d\n", (int)kept);
