@@ -337,6 +337,11 @@ bool account_shift(uint32_t from, uint32_t to, uint64_t bytes, uint64_t blocks, 
     return shift_in(self == &account_nobody ? &shared : self, from, to, bytes, blocks, freed);
 }
 
+bool account_shift_room(uint32_t site) {
+    struct thread *self = account_self == &account_nobody ? acquire() : account_self;
+    return counter_to_shift(self == &account_nobody ? &shared : self, site) != NULL;
+}
+
 bool account_shift_mapped(uint32_t from, uint32_t to, uint64_t bytes, uint64_t blocks) {
     return shift_in(&mapped, from, to, bytes, blocks, false);
 }

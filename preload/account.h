@@ -94,6 +94,8 @@ void account_flush(struct thread *self);
 /* Of what was counted at `from`, as allocated or as freed, so much is counted at `to` instead. False: no memory; then
  * nothing has changed. The caller is pinned. */
 bool account_shift(uint32_t from, uint32_t to, uint64_t bytes, uint64_t blocks, bool freed);
+/* Makes room for that at one of the two. Where there is, at both, account_shift of this thread's does not fail. */
+bool account_shift_room(uint32_t site);
 
 /* A block that existed before this process was forked off is freed (or, by realloc, taken over). */
 void account_free_inherited(uint64_t bytes);

@@ -8,7 +8,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* model: 0 for nobody's. 0, -ENXIO: it is no memory of the program's that could be found; -ENOMEM. */
+/* model: 0 for nobody's. 0, -ENXIO: it is no memory of the program's that could be found; -ENOMEM, -EBUSY: then nothing
+ * has changed. May wait for seconds while the ledger grows on a slow disk. */
 int assign_range(uintptr_t start, uint64_t length, uint32_t model);
 
 /* A block with parts is freed, and will be counted out whole at its site: parts are where they were counted. In this

@@ -31,11 +31,16 @@ bool lock_try(struct lock *self) {
     return false;
 }
 
+static uint32_t given_up;
+
 bool lock_wait(struct lock *self) {
     for (int turn = 0; ledger_wait(turn); turn++)
         if (lock_try(self)) return true;
+    __atomic_fetch_add(&given_up, 1, __ATOMIC_RELAXED);
     return false;
 }
+
+uint32_t lock_given_up(void) { return __atomic_load_n(&given_up, __ATOMIC_RELAXED); }
 
 void lock_let_go(struct lock *self) {
     bool blocked = self->blocked;

@@ -364,7 +364,8 @@ static void apply_assign(const struct event *event) {
     uint32_t position, end = isolate(event->address, event->length, &position);
     for (; position < end; position++) {
         struct snap_mapping record = *piece(position);
-        uint32_t to = site_of_model(record.site, event->site);
+        uint32_t to;
+        if (!site_of_model(record.site, event->site, &to)) continue;
         bool counted = record.kind != SNAP_MAP_FILE && record.kind != SNAP_MAP_RESERVED;
         if (counted && !account_shift_mapped(record.site, to, record.length, 1)) continue;
         record.site = to;

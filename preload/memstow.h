@@ -126,7 +126,9 @@ int32_t memstow_scope_save(struct memstow_scopes *out);
  * of the block stay what they were; each byte is counted once. What can be moved of it are the whole pages, in a block
  * of at least 64 KiB or in a mapping. Or all of it lies in a block that CUDA gave, on a device or pinned: a block on a
  * device moves with the owner that has all of it. The caller sees to it that nobody frees the block meanwhile. -ENXIO:
- * it is no such memory; -EBUSY: it is out of the device, and memstow_restore of its owner comes first. */
+ * it is no such memory; -EBUSY: it is out of the device, and memstow_restore of its owner comes first; -ENOMEM: the
+ * ledger has no room to count it elsewhere. Then nothing has changed. While the ledger grows on a disk that is slow,
+ * this waits. */
 int32_t memstow_assign(uint32_t owner, const void *start, uint64_t length);
 
 /* The same with no owner. */

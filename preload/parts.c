@@ -60,24 +60,51 @@ static uint64_t overlap(const struct part *part, uint64_t start, uint64_t end) {
     return to > from ? to - from : 0;
 }
 
-static bool add(const struct part *part, uint32_t rest, parts_change *change) {
+static bool is_of(uint32_t at, uintptr_t block) { return at < count && parts[at].block == block; }
+
+static void add(const struct part *part, uint32_t rest, const struct parts_counts *counts) {
     uint64_t start = part->start, end = end_of(part), fresh = part->length;
     uint32_t at = position_of(part->block, start);
-    while (at < count && parts[at].block == part->block && parts[at].start < end) {
+    while (is_of(at, part->block) && parts[at].start < end) {
         uint64_t bytes = overlap(&parts[at], start, end);
-        if (!change(parts[at].site, part->site, bytes)) return false;
+        counts->shift(parts[at].site, part->site, bytes);
         fresh -= bytes;
         at = cut_out(at, start, end);
     }
-    if (fresh && !change(rest, part->site, fresh)) return false;
+    if (fresh) counts->shift(rest, part->site, fresh);
     if (part->site != rest) insert(position_of(part->block, start), part);
-    return true;
+}
+
+static bool counts_room(uintptr_t block, uint32_t rest, const struct parts_counts *counts) {
+    bool is = counts->room(rest);
+    for (uint32_t at = position_of(block, 0); is && is_of(at, block); at++) is = counts->room(parts[at].site);
+    return is;
 }
 
 /* One that is cut in two, and the new one. */
-bool parts_add(const struct part *part, uint32_t rest, parts_change *change) {
+static bool has_room(const struct part *part, uint32_t rest, const struct parts_counts *counts) {
+    return (count + 2 <= room || room_grow(&parts, &room, count + 2, sizeof *parts)) && counts->room(part->site) &&
+           counts_room(part->block, rest, counts);
+}
+
+bool parts_add(const struct part *part, uint32_t rest, const struct parts_counts *counts) {
     if (!lock_wait(&busy)) return false;
-    bool done = (count + 2 <= room || room_grow(&parts, &room, count + 2, sizeof *parts)) && add(part, rest, change);
+    bool done = has_room(part, rest, counts);
+    if (done) add(part, rest, counts);
+    lock_let_go(&busy);
+    return done;
+}
+
+static void join(uintptr_t block, uint32_t rest, const struct parts_counts *counts) {
+    uint32_t first = position_of(block, 0), n = 0;
+    for (; is_of(first + n, block); n++) counts->shift(parts[first + n].site, rest, parts[first + n].length);
+    remove_at(first, n);
+}
+
+bool parts_join(uintptr_t block, uint32_t rest, const struct parts_counts *counts) {
+    if (!lock_wait(&busy)) return false;
+    bool done = counts_room(block, rest, counts);
+    if (done) join(block, rest, counts);
     lock_let_go(&busy);
     return done;
 }
@@ -85,7 +112,7 @@ bool parts_add(const struct part *part, uint32_t rest, parts_change *change) {
 void parts_take(uintptr_t block, void (*visit)(const struct part *part, void *context), void *context) {
     if (!lock_wait(&busy)) return;
     uint32_t first = position_of(block, 0), n = 0;
-    for (; first + n < count && parts[first + n].block == block; n++) visit(&parts[first + n], context);
+    for (; is_of(first + n, block); n++) visit(&parts[first + n], context);
     remove_at(first, n);
     lock_let_go(&busy);
 }

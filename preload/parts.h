@@ -16,12 +16,21 @@ struct part {
     uint32_t site;
 };
 
-/* What of the range has been given away before is taken back first: `change` is called for it with its site and the new
- * one's, and for all that is new with `rest`, the site of the block. False: no memory, or the lock is not to be had. */
-typedef bool parts_change(uint32_t from, uint32_t to, uint64_t bytes);
-bool parts_add(const struct part *part, uint32_t rest, parts_change *change);
+/* How counts move: `room` is asked for each site that is to change, before anything does. */
+struct parts_counts {
+    bool (*room)(uint32_t site);
+    bool (*shift)(uint32_t from, uint32_t to, uint64_t bytes);
+};
 
-/* The block ends, or is one whole again: takes its parts out, and calls visit for each. */
+/* What of the range has been given away before is taken back first: it is shifted from its site to the new one's, and
+ * all that is new from `rest`, the site of the block. False: no memory, no room, or the lock is not to be had; then
+ * nothing has changed. */
+bool parts_add(const struct part *part, uint32_t rest, const struct parts_counts *counts);
+
+/* The block is one whole again: its parts go, and what was counted for them is shifted to `rest`. False as above. */
+bool parts_join(uintptr_t block, uint32_t rest, const struct parts_counts *counts);
+
+/* The block ends: takes its parts out, and calls visit for each. */
 void parts_take(uintptr_t block, void (*visit)(const struct part *part, void *context), void *context);
 
 /* Calls visit for the block's bytes, in order: each part with its site, and what lies between them with `rest`. It must

@@ -308,14 +308,21 @@ static uint32_t site_untagged(struct snap_site record) {
     return site ? site : make_site(stack, snap_site_module(record));
 }
 
-uint32_t site_of_model(uint32_t site, uint32_t model) {
+static bool is_under(uint32_t site, struct snap_tag tag) {
+    struct snap_tag has = tags_at(snap_site_tag(site_record(site)));
+    return has.model == tag.model && has.node == tag.node && has.run == tag.run;
+}
+
+/* Asked twice, it may answer with another: fold.c hides sites, and shows those again that are in use. */
+bool site_of_model(uint32_t site, uint32_t model, uint32_t *other) {
     struct snap_site record = site_record(site);
     struct snap_tag tag = tags_at(snap_site_tag(record));
     tag.model = model;
     uint32_t number = tags_number(tag);
-    uint32_t other = number ? site_tagged(site, number) : site_untagged(record);
-    if (site_is_of_mapping(site)) ids_add(&mapping_sites, other);
-    return other;
+    *other = number ? site_tagged(site, number) : site_untagged(record);
+    if (!is_under(*other, tag)) return false; /* there is no room for the tag, or for a site of it */
+    if (site_is_of_mapping(site)) ids_add(&mapping_sites, *other);
+    return true;
 }
 
 uint32_t site_known_tagged(struct snap_site record) {

@@ -44,8 +44,8 @@ uint32_t site_for_stack(uint32_t stack, uintptr_t address);
  * last the site as it is. */
 uint32_t site_tagged(uint32_t site, uint32_t tag);
 /* The site of the same stack, node and run with another model or custom, or none (0). It is a mapping's, and stays, or
- * the caller is pinned. */
-uint32_t site_of_model(uint32_t site, uint32_t model);
+ * the caller is pinned. False: there is no room for it. */
+bool site_of_model(uint32_t site, uint32_t model, uint32_t *other);
 /* For fold.c. The one that is found by a record's tag and stack, 0: none; makes one found again; makes all that are not
  * in `stay` (NULL: those in `hidden`) not found, a little at a time: true when it is done. */
 uint32_t site_known_tagged(struct snap_site record);

@@ -98,6 +98,11 @@ static void change_block(struct worker *self) {
     }
 }
 
+static void must_be(int32_t result, const char *of) {
+    if (result) say("%s: %d (%s)", of, result, abi_memstow_error());
+    MUST(result == 0);
+}
+
 /* All of a block, or it and back. */
 static void assign_block(struct worker *self) {
     struct block *block = &self->blocks[next_random(self, BLOCKS)];
@@ -105,7 +110,7 @@ static void assign_block(struct worker *self) {
     if (!block->start) return;
     verify(block);
     if (next_random(self, 4) == 0) {
-        MUST(abi_memstow_release_range(block->start, block->size) == 0);
+        must_be(abi_memstow_release_range(block->start, block->size), "release_range");
         owner = 0;
     } else if (!owns(owner)) {
         MUST(abi_memstow_assign(owners[owner], block->start, block->size) < 0);
@@ -114,9 +119,9 @@ static void assign_block(struct worker *self) {
         uint32_t from = next_random(self, (uint32_t)block->size - 4);
         int32_t done = abi_memstow_assign(owners[owner], block->start + from, 4);
         MUST(done == 0 || (from && block->size < 65536)); /* the inside of a small block is found by nobody */
-        MUST(abi_memstow_assign(owners[owner], block->start, block->size) == 0);
+        must_be(abi_memstow_assign(owners[owner], block->start, block->size), "assign");
     } else {
-        MUST(abi_memstow_assign(owners[owner], block->start, block->size) == 0);
+        must_be(abi_memstow_assign(owners[owner], block->start, block->size), "assign");
     }
     count(block, -1);
     block->model = owner;
