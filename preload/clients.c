@@ -18,18 +18,20 @@ static const uint64_t MILLISECOND = 1000000;
 enum { IDLE_MS = 1000, LOOK_MS = 20, SILENT_MS = 1000, TELL_MS = 250 };
 
 struct client {
-    int fd;               /* 0: none */
-    uint64_t since, told; /* when it came; when it was told something last */
-    uint64_t ticket;      /* of its request; 0: it has made none */
+    int fd;                 /* 0: none */
+    uint64_t since, told;   /* when it came; when it was told something last */
+    uint64_t ticket;        /* of its request; 0: it has made none */
+    uint64_t move;          /* that it has ended, by number; 0: none */
+    uint64_t moved, wanted; /* of that */
     uint32_t told_type;
 };
 
 static int listening;
 static struct client clients[CLIENTS_MOST];
 
-static bool is_asking(const struct client *client) { return client->fd && client->ticket; }
+static bool is_asking(const struct client *client) { return client->fd && (client->ticket || client->move); }
 
-static bool is_silent(const struct client *client) { return client->fd && !client->ticket; }
+static bool is_silent(const struct client *client) { return client->fd && !is_asking(client); }
 
 static void drop(struct client *client) {
     if (client->ticket) requests_leave(client->ticket);
@@ -92,8 +94,8 @@ static void let_one_in(void) {
 /* --- what they say --- */
 
 static void take_request(struct client *client, const struct wire_message *message) {
-    int64_t ticket = client->ticket ? -EALREADY : requests_add(message->type, message->owner, message->text);
-    if (client->ticket || ticket < 0) {
+    int64_t ticket = is_asking(client) ? -EALREADY : requests_add(message->type, message->owner, message->text);
+    if (ticket < 0) {
         tell_last(client, ticket, ticket == -EBUSY ? "too many requests are unanswered" : "");
         return;
     }
@@ -111,6 +113,15 @@ static void take_cancel(struct client *client) {
         requests_cancel(client->ticket);
 }
 
+/* Whoever makes it: the program, for itself or for a request of somebody else's, or memstow's worker. */
+static void take_end(struct client *client, const struct wire_message *message) {
+    int64_t move = is_asking(client) ? -EALREADY : owners_end_move(message->owner, message->number == WIRE_STOW);
+    if (move < 0)
+        tell_last(client, move, "");
+    else
+        client->move = (uint64_t)move;
+}
+
 static void hear(struct client *client) {
     uint8_t bytes[WIRE_MOST + 1]; /* one more: too long is seen as such */
     struct wire_message message;
@@ -125,6 +136,8 @@ static void hear(struct client *client) {
         tell_last(client, error, error == -EPROTONOSUPPORT ? "the process speaks version 1" : "not a request");
     else if (message.type == WIRE_CANCEL)
         take_cancel(client);
+    else if (message.type == WIRE_END)
+        take_end(client, &message);
     else
         take_request(client, &message);
 }
@@ -146,8 +159,22 @@ static void follow(struct client *client, uint64_t now) {
     tell(client, type, type == WIRE_WORKING ? (int64_t)moved : 0, text); /* what does not get through does not matter */
 }
 
+/* Until the chunk that it is at is over. */
+static void follow_end(struct client *client, uint64_t now) {
+    bool is_on = owners_is_moving(client->move, &client->moved, &client->wanted);
+    if (is_on && now - client->told < TELL_MS * MILLISECOND) return;
+    char text[256] = "";
+    if (client->wanted) os_decimal(text, client->wanted);
+    if (is_on)
+        tell(client, WIRE_WORKING, (int64_t)client->moved, text);
+    else
+        tell_last(client, (int64_t)client->moved, text);
+}
+
 static void look_after(struct client *client, uint64_t now) {
-    if (is_asking(client))
+    if (client->move)
+        follow_end(client, now);
+    else if (is_asking(client))
         follow(client, now);
     else if (is_silent(client) && now - client->since > SILENT_MS * MILLISECOND)
         drop(client);

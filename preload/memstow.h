@@ -151,7 +151,8 @@ int32_t memstow_run_end(uint32_t run, uint32_t outcome);
  * Returns the bytes that left; what could not be moved, and why, is in the trace.
  * -EBUSY: it is moving; -ENOTSUP: the kernel cannot move it atomically, and the owner is not idle, or there is no stow
  * directory, or it is in memory or on a network, or any other reason of docs/moving.md; -ENOSPC, -EIO: of the disk;
- * -ECANCELED: it is made for a request of memstow_request_next, and who asked has taken that back.
+ * -ECANCELED: it is made for a request of memstow_request_next, and who asked has taken that back, or it was ended from
+ * outside (memstow stow --cancel), before any of it had moved.
  * Of devices: -EBUSY, also: the owner is not idle, a stream is being captured, a kernel does not end, it was written to
  * meanwhile; -EPERM: somebody else has a hold of it, or owns parts of it; -ENOMEM: no memory of the host's for it.
  * Nothing is lost in any case. */

@@ -9,6 +9,7 @@
 #include "heapsort.h"
 #include "ledger.h"
 #include "line.h"
+#include "lock.h"
 #include "os.h"
 #include "owned.h"
 #include "owners.h"
@@ -89,8 +90,17 @@ static void look(struct present *self) {
         sort_by_start(self->list.pieces, self->list.count);
 }
 
+/* One move of an owner's. */
+struct mover {
+    struct present present;
+    bool out;
+    const bool *cancelled; /* where it learns that it is to end */
+    bool *own;             /* the same, when that is the thread's or the worker's; NULL: a request's */
+    uint64_t number;       /* 0: it is not at hand, and nobody was told of it */
+};
+
 static bool is_still_there(const struct stow_piece *piece, void *context) {
-    struct present *self = context;
+    struct present *self = &((struct mover *)context)->present;
     if (!self->known) look(self);
     uint32_t low = 0, high = self->list.count; /* behind the last that begins no later */
     while (low < high) {
@@ -109,10 +119,89 @@ static struct {
     bool cancelled;
 } worker;
 
-/* Where a move of this thread's learns that it is to end. */
-static const bool *cancelled_here(uint32_t owner, bool out) {
-    return __atomic_load_n(&worker.thread, __ATOMIC_RELAXED) == os_tid() ? &worker.cancelled
-                                                                         : requests_cancelled(owner, out);
+/* What this thread moves for no request is to end. */
+static __thread bool ended_here __attribute__((tls_model("initial-exec")));
+
+void owners_begin_call(void) { __atomic_store_n(&ended_here, false, __ATOMIC_RELAXED); }
+
+static void find_ends(struct mover *self) {
+    bool is_worker = __atomic_load_n(&worker.thread, __ATOMIC_RELAXED) == os_tid();
+    const bool *of_request = is_worker ? NULL : requests_cancelled(self->present.owner, self->out);
+    self->own = is_worker ? &worker.cancelled : of_request ? NULL : &ended_here;
+    self->cancelled = of_request ? of_request : self->own;
+}
+
+static bool is_cancelled(const struct mover *self) { return __atomic_load_n(self->cancelled, __ATOMIC_RELAXED); }
+
+/* --- the move at hand, for who looks on --- */
+
+static struct {
+    struct lock lock;
+    const struct mover *mover;      /* NULL: none */
+    uint64_t number, moved, wanted; /* of it, or of the last */
+} hand;
+
+static void note_in_ledger(const struct mover *self) {
+    os_store(&ledger_head->moved_bytes, hand.moved);
+    os_store(&ledger_head->wanted_bytes, hand.wanted);
+    ledger_head->moving = self->out ? SNAP_MOVING_OUT : SNAP_MOVING_BACK;
+    __atomic_store_n(&ledger_head->moving_owner, owners_final(self->present.owner), __ATOMIC_RELEASE);
+}
+
+/* Who is asked for nothing else by the engine, which lets one at a time. */
+static void tell(uint64_t moved, uint64_t wanted, void *context) {
+    struct mover *self = context;
+    if (!lock_wait(&hand.lock)) return;
+    if (!self->number) self->number = ++hand.number;
+    hand.mover = self;
+    hand.moved = moved;
+    hand.wanted = wanted;
+    note_in_ledger(self);
+    lock_let_go(&hand.lock);
+}
+
+/* Where another move is at hand by now, that one is told of. */
+static void leave_hand(const struct mover *self, int64_t moved) {
+    const struct mover *seen = self;
+    if (!self->number) return;
+    bool locked = lock_wait(&hand.lock);
+    if (__atomic_compare_exchange_n(&hand.mover, &seen, NULL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+        hand.moved = moved > 0 ? (uint64_t)moved : 0;
+        __atomic_store_n(&ledger_head->moving_owner, 0, __ATOMIC_RELEASE);
+    }
+    if (locked) lock_let_go(&hand.lock);
+}
+
+static bool is_of(const struct mover *mover, uint32_t owner, bool out) {
+    return mover && mover->out == out && (!owner || owners_final(owner) == owners_final(mover->present.owner));
+}
+
+int64_t owners_end_move(uint32_t owner, bool out) {
+    int64_t number = -ENOENT;
+    if (!lock_wait(&hand.lock)) return -EBUSY;
+    const struct mover *mover = hand.mover;
+    if (is_of(mover, owner, out)) {
+        number = (int64_t)mover->number;
+        if (mover->own)
+            __atomic_store_n(mover->own, true, __ATOMIC_SEQ_CST);
+        else
+            requests_cancel_at(mover->cancelled);
+    }
+    lock_let_go(&hand.lock);
+    return number;
+}
+
+bool owners_is_moving(uint64_t number, uint64_t *moved, uint64_t *wanted) {
+    if (!lock_wait(&hand.lock)) return true;
+    bool is = hand.mover && hand.number == number;
+    if (hand.number == number) *moved = hand.moved, *wanted = hand.wanted;
+    lock_let_go(&hand.lock);
+    return is;
+}
+
+void moving_abandon(void) {
+    hand.lock = (struct lock){0};
+    hand.mover = NULL;
 }
 
 /* What of it lies in a device's memory that memstow served. */
@@ -141,31 +230,40 @@ static int64_t refuse_all(struct list *list, uint32_t refusal) {
     return list->count ? -ENOTSUP : 0;
 }
 
+static int64_t move_host(struct mover *self, struct list *list) {
+    uint32_t owner = self->present.owner;
+    struct stow_options options = {.idle = owners_is_idle(owner),
+                                   .held_unseen = !stow_forked_beside_threads() && cuda_route_has_exempt(),
+                                   .cancelled = self->cancelled,
+                                   .tell = tell,
+                                   .is_there = is_still_there,
+                                   .context = self};
+    int64_t moved = self->present.which & OWNED_MEMORY && devices_use_it(owner, list, self->out)
+                        ? refuse_all(list, STOW_DEVICE_READS)
+                        : (self->out ? stow_out : stow_in)(list->pieces, list->count, &options);
+    note_refusals(list, self->out ? "out" : "back");
+    return moved;
+}
+
 static int64_t move(uint32_t owner, uint32_t which, bool out) {
     struct list list;
     uint32_t kind = owners_kind(owner = owners_final(owner));
     if (!kind) return -ENOENT;
     if (kind != MEMSTOW_MODEL && kind != MEMSTOW_CUSTOM) return -EINVAL;
     if (ledger_is_sealed()) return -ENOTSUP; /* the kernel is asked for nothing */
-    const bool *cancelled = cancelled_here(owner, out);
-    if (__atomic_load_n(cancelled, __ATOMIC_RELAXED)) return -ECANCELED;
+    struct mover mover = {.present = {.owner = owner, .which = which}, .out = out};
+    find_ends(&mover);
+    if (is_cancelled(&mover)) return -ECANCELED;
     if (!list_begin(&list, owner, which)) return -ENOMEM;
-    struct present present = {.owner = owner, .which = which};
-    struct stow_options options = {.idle = owners_is_idle(owner),
-                                   .held_unseen = !stow_forked_beside_threads() && cuda_route_has_exempt(),
-                                   .cancelled = cancelled,
-                                   .is_there = is_still_there,
-                                   .context = &present};
-    int64_t moved = which & OWNED_MEMORY && devices_use_it(owner, &list, out)
-                        ? refuse_all(&list, STOW_DEVICE_READS)
-                        : (out ? stow_out : stow_in)(list.pieces, list.count, &options);
-    note_refusals(&list, out ? "out" : "back");
+    int64_t moved = move_host(&mover, &list);
     owner = owners_final(owner); /* it may have been adopted meanwhile */
-    int64_t of_device = which & OWNED_DEVICE ? move_device(owner, out, cancelled) : 0;
+    int64_t of_device = which & OWNED_DEVICE ? move_device(owner, out, mover.cancelled) : 0;
     owners_note_stowed(owner, stow_bytes(owner, NULL), vram_serve_stowed(owner));
     list_end(&list);
-    if (present.list.pieces) list_end(&present.list);
-    return both(moved, of_device, out);
+    if (mover.present.list.pieces) list_end(&mover.present.list);
+    int64_t result = both(moved, of_device, out);
+    leave_hand(&mover, result);
+    return result;
 }
 
 int64_t owners_stow(uint32_t owner) { return move(owner, OWNED_MEMORY | OWNED_FILES | OWNED_DEVICE, true); }

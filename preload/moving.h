@@ -16,15 +16,29 @@ int64_t owners_restore(uint32_t owner);
 int64_t owners_release(uint32_t owner);
 
 /* Any thread: the bytes that the move at hand has moved so far, whoever makes it, and how many it is to move; 0 when
- * there is none. */
+ * there is none. The ledger's header says the same, and of which owner. */
 uint64_t owners_moved(uint64_t *wanted);
+
+/* --- who ends a move, after the chunk that it is at --- */
+
+/* This thread comes to what it does for a call of the program's: one move, or those of a trigger. An end from outside
+ * that was for what it did before does not count any more. */
+void owners_begin_call(void);
+/* Any thread: an end to the move at hand, out or back, whoever makes it: the program for itself, for a request, or
+ * memstow's worker. What else the same call would move does not begin. Its number; -ENOENT: there is none such, or it
+ * is another owner's than `owner` (0: anybody's). */
+int64_t owners_end_move(uint32_t owner, bool out);
+/* Whether that move is still on; how far it is, or, once it is over, what it has moved. */
+bool owners_is_moving(uint64_t number, uint64_t *moved, uint64_t *wanted);
 
 /* This thread is memstow's own worker, and comes to what it does next. */
 void owners_begin_work(void);
 /* Any thread: an end to what the worker is at, after the chunk that moves. What it would move after that, for the same
  * trigger, does not begin: -ECANCELED. Moves of the program's go on: those that it makes for a request end by
- * requests_cancel, but for what was in a device's memory, of which all comes back or none. */
+ * requests_cancel. What was in a device's memory comes back as a whole, or not at all. */
 void owners_cancel(void);
+/* In a forked child: nobody moves anything. */
+void moving_abandon(void);
 /* Finds out how the kernel can help: with the first model or custom. */
 void moving_begin(void);
 

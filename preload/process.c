@@ -20,6 +20,7 @@
 #include "heaps.h"
 #include "ledger.h"
 #include "mappings.h"
+#include "moving.h"
 #include "owners.h"
 #include "parts.h"
 #include "peak.h"
@@ -258,6 +259,7 @@ static uint64_t leave_parent(void) {
     trigger_abandon();
     trigger_poll_abandon();
     stow_abandon();
+    moving_abandon();
     blocks_close_ledger();
     ledger_abandon();
     ended = false;

@@ -263,20 +263,23 @@ static int64_t moved(int64_t result) {
     if (result == -EBUSY) return entry_fails(result, "memory is being moved already");
     if (result == -ENOTSUP) return entry_fails(result, "it cannot be moved: the trace has the reasons");
     if (result == -ENOSPC) return entry_fails(result, "the disk is full");
+    if (result == -ECANCELED) return entry_fails(result, "it was cancelled");
     if (result == -EIO) return entry_fails(result, "the disk answered with an error");
     if (result == -EINVAL) return entry_fails(result, "only what models and customs have is moved");
     return entry_result(result);
 }
 
-ENTRY int64_t memstow_stow(uint32_t owner) { return process_tracked() ? moved(owners_stow(owner)) : not_tracked(); }
-
-ENTRY int64_t memstow_restore(uint32_t owner) {
-    return process_tracked() ? moved(owners_restore(owner)) : not_tracked();
+static int64_t move(int64_t (*one)(uint32_t owner), uint32_t owner) {
+    if (!process_tracked()) return not_tracked();
+    owners_begin_call();
+    return moved(one(owner));
 }
 
-ENTRY int64_t memstow_release(uint32_t owner) {
-    return process_tracked() ? moved(owners_release(owner)) : not_tracked();
-}
+ENTRY int64_t memstow_stow(uint32_t owner) { return move(owners_stow, owner); }
+
+ENTRY int64_t memstow_restore(uint32_t owner) { return move(owners_restore, owner); }
+
+ENTRY int64_t memstow_release(uint32_t owner) { return move(owners_release, owner); }
 
 /* --- the most of a while --- */
 

@@ -237,12 +237,19 @@ static bool may_be_for(const struct request *request, const void *context) {
 }
 
 const bool *requests_cancelled(uint32_t owner, bool out) {
-    static const bool never;
     struct moving move = {owners_final(owner), out};
-    if (!begin()) return &never;
+    if (!begin()) return NULL;
     const struct request *request = oldest(may_be_for, &move);
     end();
-    return request ? &request->cancelled : &never;
+    return request ? &request->cancelled : NULL;
+}
+
+void requests_cancel_at(const bool *cancelled) {
+    if (!begin()) return;
+    for (int i = 0; i < REQUESTS_MOST; i++)
+        if (&page.list[i].cancelled == cancelled && is_programs(&page.list[i]))
+            __atomic_store_n(&page.list[i].cancelled, true, __ATOMIC_SEQ_CST);
+    end();
 }
 
 /* --- waiting --- */

@@ -17,7 +17,7 @@
 #define SNAP_MAGIC "MEMSTOW\n"
 enum {
     SNAP_MAJOR = 1, /* a reader refuses a file of another major version */
-    SNAP_MINOR = 5, /* a newer minor adds sections and fields; an older reader ignores them */
+    SNAP_MINOR = 6, /* a newer minor adds sections and fields; an older reader ignores them */
     SNAP_HEADER_SIZE = 4096,
     SNAP_BYTE_ORDER = 0x01020304,
 };
@@ -126,7 +126,14 @@ struct snap_header {
     struct snap_range ledger_map; /* where the ledger itself is mapped in the process */
     struct snap_range library_map;
     uint64_t sample_bytes; /* mean distance between sampled bytes; 0: stacks are not sampled */
+
+    /* [live] The move at hand of an owner's host memory; since 1.6. */
+    uint32_t moving_owner;              /* 0: none */
+    uint32_t moving;                    /* enum snap_moving */
+    uint64_t moved_bytes, wanted_bytes; /* wanted: 0 while that is not known */
 };
+
+enum snap_moving { SNAP_MOVING_OUT = 1, SNAP_MOVING_BACK };
 
 enum snap_type {
     SNAP_STRINGS = 1, /* bytes; a string is named by its offset over all STRINGS sections; offset 0 is "" */

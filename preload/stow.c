@@ -79,8 +79,9 @@ static int begin(struct session *self, const struct stow_piece *pieces, uint32_t
         return -EBUSY;
     }
     work_current.cancelled = self->options.cancelled;
-    os_store(&work_current.moved, 0);
-    os_store(&work_current.wanted, 0);
+    work_current.tell = self->options.tell;
+    work_current.context = self->options.context;
+    work_note_progress(0, 0);
     table_lock();
     work_current.work = self->work, work_current.count = count;
     work_update_watch();
@@ -393,7 +394,7 @@ static uint32_t carry_out(struct plan *plan) {
         if (plan->segments[i].kind == OURS) ours_out(plan, plan->segments[i]);
     for (uint64_t i = 0; i < plan->count; i++)
         if (plan->segments[i].kind == FILE_PAGES) files_out(self, &plan->segments[i], plan->pagemap);
-    os_store(&work_current.wanted, plan->memory);
+    work_note_progress(work_current.moved, work_current.moved + plan->memory); /* clean pages of files are gone */
     if (!plan->memory) return STOW_DONE;
     uint32_t refusal = begin_host(self, &host);
     if (refusal) return refusal;
@@ -484,7 +485,7 @@ static int64_t move_in(struct stow_piece *pieces, uint32_t count, const struct s
         if (!stowed) work_refuse(&session.work[i], STOW_EMPTY);
         wanted += stowed;
     }
-    os_store(&work_current.wanted, wanted);
+    work_note_progress(0, wanted);
     if (wanted && wait_for_hooks())
         all_in(&session);
     else if (wanted)

@@ -67,6 +67,9 @@ struct stow_options {
     uint32_t way;          /* enum stow_way: no better one than this */
     const char *directory; /* NULL: MEMSTOW_STOW_DIR, or where caches go */
     const bool *cancelled; /* may become true at any time: it stops after the chunk that it is at; NULL: does not */
+    /* Called on the engine's thread when the move begins, when it is known how much there is to move (0: not yet), and
+     * after each chunk. It must not allocate from the program. NULL: nobody wants to know. */
+    void (*tell)(uint64_t moved, uint64_t wanted, void *context);
     /* Asked once for each piece, on the engine's thread, after which whoever frees or unmaps the piece is waited for:
      * whether it is still the owner's. NULL: all are. It must not allocate from the program. */
     bool (*is_there)(const struct stow_piece *piece, void *context);
@@ -152,8 +155,8 @@ struct stow_forking {
 };
 struct stow_forking stow_fork_begin(void);
 void stow_fork_end(struct stow_forking self, bool in_child);
-/* This process was forked beside threads, one of which may have held the loader's lock: in here it is held for ever, and
- * who asks the loader what is loaded waits as long. No device of the parent's works in here. */
+/* This process was forked beside threads, one of which may have held the loader's lock: in here it is held for ever,
+ * and who asks the loader what is loaded waits as long. No device of the parent's works in here. */
 bool stow_forked_beside_threads(void);
 /* The same around each fork() from now on. To be called before the program can: who asked for such calls first is
  * called last before a fork, when locks that the program takes for it are held already. */

@@ -71,6 +71,12 @@ static bool is_cancelled(void) {
     return work_current.cancelled && __atomic_load_n(work_current.cancelled, __ATOMIC_RELAXED);
 }
 
+void work_note_progress(uint64_t moved, uint64_t wanted) {
+    os_store(&work_current.moved, moved);
+    os_store(&work_current.wanted, wanted);
+    if (work_current.tell) work_current.tell(moved, wanted, work_current.context);
+}
+
 struct stow_progress stow_progress(void) {
     return (struct stow_progress){os_load(&work_current.moved), os_load(&work_current.wanted),
                                   __atomic_load_n(&work_current.held, __ATOMIC_RELAXED) != 0};
@@ -152,7 +158,7 @@ void work_end(struct work *work, uint64_t bytes) {
     work_update_watch();
     table_unlock();
     work->piece.moved += bytes;
-    os_store(&work_current.moved, os_load(&work_current.moved) + bytes);
+    work_note_progress(work_current.moved + bytes, work_current.wanted);
 }
 
 /* Chunks end where huge pages do. */

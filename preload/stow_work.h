@@ -25,8 +25,13 @@ struct stow_current {
     struct work *work;
     uint32_t count;
     uint64_t moved, wanted;
+    void (*tell)(uint64_t moved, uint64_t wanted, void *context); /* of the options */
+    void *context;
 };
 extern struct stow_current work_current;
+
+/* On the mover's thread: how far it is. */
+void work_note_progress(uint64_t moved, uint64_t wanted);
 
 /* With the table's lock: whether hooks have something to look for. */
 void work_update_watch(void);

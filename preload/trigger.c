@@ -336,6 +336,7 @@ static uint64_t trace_end(void) {
 
 int64_t trigger_end(void) {
     if (!move_on(STAGE_DECIDED, STAGE_DECIDING)) return -ENOENT;
+    owners_begin_call();
     for (uint32_t i = 0; i < trigger.count; i++) trigger.results[i] = act(&trigger.decisions[i]);
     see_what_came_of_it();
     uint64_t given = trace_end();

@@ -21,6 +21,7 @@ enum wire_type {
     WIRE_RESTORE = 3,
     WIRE_RELEASE = 4,
     WIRE_CANCEL = 5, /* the request that this connection has made */
+    WIRE_END = 6,    /* an end to the move at hand, of `owner` (0: anybody's); number: WIRE_STOW or WIRE_RESTORE */
     /* answers */
     WIRE_WAITING = 16, /* the request has a ticket, nobody is at it yet */
     WIRE_WORKING = 17, /* somebody is; number: bytes moved so far; text: of how many, if it is known */

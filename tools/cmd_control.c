@@ -1,5 +1,5 @@
 /* cmd_control.c — memstow stow, restore, release and trigger: asks a running process to put memory away, or to bring it
- * back, and waits for the answer. */
+ * back, or to stop doing so, and waits for the answer. */
 #include "commands.h"
 #include "control_client.h"
 #include "proc.h"
@@ -38,7 +38,8 @@ static const struct verb verbs[] = {
 struct order {
     const struct verb *verb;
     pid_t pid;
-    const char *meant, *reason; /* OWNER as given; NULL: a trigger */
+    const char *meant, *reason; /* OWNER as given; NULL: none */
+    bool ends;                  /* --cancel: the move that is under way, whoever makes it */
     double timeout;             /* seconds; 0: none */
     char path[4096];            /* of the socket */
     char subject[320];          /* of messages: what it is done to */
@@ -64,21 +65,28 @@ static double now(void) {
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
+static bool can_be_ended(const struct verb *verb) { return verb->type == WIRE_STOW || verb->type == WIRE_RESTORE; }
+
 static int help(const struct verb *verb) {
     bool trigger = verb->type == WIRE_TRIGGER;
-    printf("usage: memstow %s PID %s [--timeout=SECONDS]\n"
-           "\n"
+    printf("usage: memstow %s PID %s [--timeout=SECONDS]\n", verb->name, trigger ? "[--reason=TEXT]" : "OWNER");
+    if (can_be_ended(verb)) printf("       memstow %s PID [OWNER] --cancel [--timeout=SECONDS]\n", verb->name);
+    printf("\n"
            "%s\n"
            "The process does it: by itself, or where the program answers such requests, as\n"
            "ComfyUI does between two runs, when the program comes to it. Ctrl-C takes it\n"
            "back, or ends it early; nothing is lost.\n"
            "\n",
-           verb->name, trigger ? "[--reason=TEXT]" : "OWNER", verb->does);
+           verb->does);
     if (trigger)
         puts("  --reason=TEXT       is noted in the trace of decisions");
     else
         puts("OWNER is an id, or the name of a model or custom owner that no other has\n"
              "('memstow owners PID' lists them).\n");
+    if (can_be_ended(verb))
+        printf("  --cancel            ends what is being %s now, of OWNER or any, whoever\n"
+               "                      makes it: for a request, a trigger or for itself\n",
+               verb->done);
     puts("  --timeout=SECONDS   wait no longer (default: until it is done)\n"
          "\n"
          "Exit code: 0 done; 1 not done: no such owner, refused, failed, cancelled or not\n"
@@ -94,7 +102,7 @@ static void clear_progress(struct order *order) {
 }
 
 static void show_progress(struct order *order) {
-    const char *state = order->cancels                     ? "cancelling"
+    const char *state = order->cancels || order->ends      ? "cancelling"
                         : order->last.type == WIRE_WAITING ? "waiting until the program comes to it"
                                                            : order->verb->doing;
     if (!isatty(STDERR_FILENO) || now() - order->begun < 0.5) return;
@@ -127,10 +135,31 @@ static const char *error_text(int64_t error) {
     return error > -4096 ? strerror((int)-error) : "unknown error";
 }
 
+/* What was moved by then stays where it is. */
+static int tell_ended(struct order *order) {
+    int64_t number = order->last.number;
+    char why[160];
+    if (number == -ENOENT) {
+        snprintf(why, sizeof why, "nothing of it is being %s", order->verb->done);
+        return not_done(order, why);
+    }
+    if (number == -EPROTO) return not_done(order, "its memstow is older, and cannot end a move");
+    if (number < 0) {
+        snprintf(why, sizeof why, "not cancelled: %s", error_text(number));
+        return not_done(order, why);
+    }
+    clear_progress(order);
+    printf("%s: cancelled, %s", order->subject, text_size((uint64_t)number).s);
+    if (*order->last.text) printf(" of %s", text_size(strtoull(order->last.text, NULL, 10)).s);
+    printf(" %s\n", order->verb->done);
+    return finish_output(EXIT_FINE);
+}
+
 static int tell_end(struct order *order) {
     char why[640];
     const char *text = order->last.text;
     int64_t number = order->last.number;
+    if (order->ends) return tell_ended(order);
     if (number == -ECANCELED && order->late) return not_done(order, "nobody came to it in time: taken back");
     if (number < 0) {
         snprintf(why, sizeof why, "not %s: %s%s%.300s", order->meant ? order->verb->done : "done", error_text(number),
@@ -157,12 +186,14 @@ static int look_at_time(struct order *order, int fd) {
     bool begun = order->last.type == WIRE_WORKING;
     bool interrupted =
         interrupts > order->interrupts && (!order->cancels || now() - order->cancelled > AT_ONCE_SECONDS);
+    bool late = order->timeout > 0 && now() - order->begun > order->timeout;
     order->interrupts = interrupts;
+    if (order->ends && (interrupted || late)) return not_done(order, "told to end, and has not yet");
     if (interrupted) {
         if (order->cancels) return not_done(order, "left alone: it goes on in the process");
         cancel(order, fd);
     }
-    if (order->timeout > 0 && now() - order->begun > order->timeout && !order->cancels) {
+    if (late && !order->cancels) {
         if (begun) return not_done(order, "not finished in time: it goes on in the process");
         order->late = true;
         cancel(order, fd);
@@ -196,6 +227,7 @@ static bool ends_now(pid_t pid) {
 /* -1: the connection was closed before there was an answer. Where many connect at once, that happens. */
 static int ask_once(struct order *order) {
     struct wire_message message = {.type = order->verb->type, .owner = order->owner};
+    if (order->ends) message.type = WIRE_END, message.number = order->verb->type;
     char error[256];
     int fd = control_connect(order->pid, order->path, error, sizeof error), code = -1;
     if (fd < 0) return no_answer(order, ends_now(order->pid) ? "it has ended" : error);
@@ -283,6 +315,11 @@ static int take_option(struct order *order, int option, char **argv) {
                    ? 0
                    : usage_error(verb, "--reason: not a line of text of at most %d bytes", WIRE_TEXT);
     }
+    if (option == 'c' && !can_be_ended(order->verb)) return usage_error(verb, "unknown option --cancel");
+    if (option == 'c') {
+        order->ends = true;
+        return 0;
+    }
     if (option != 't') return option_error(verb, option, argv);
     return valid_timeout(optarg, &order->timeout)
                ? 0
@@ -292,6 +329,7 @@ static int take_option(struct order *order, int option, char **argv) {
 static int run(const struct verb *verb, int argc, char **argv) {
     static const struct option options[] = {{"reason", required_argument, NULL, 'r'},
                                             {"timeout", required_argument, NULL, 't'},
+                                            {"cancel", no_argument, NULL, 'c'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
     static struct order order;
@@ -303,11 +341,14 @@ static int run(const struct verb *verb, int argc, char **argv) {
         int code = take_option(&order, option, argv);
         if (code) return code;
     }
-    if (argc - optind != (trigger ? 1 : 2))
-        return usage_error(verb->name, trigger ? "one PID is needed" : "a PID and an OWNER are needed");
+    int given = argc - optind;
+    if (given != (trigger ? 1 : 2) && !(order.ends && given == 1))
+        return usage_error(verb->name, trigger      ? "one PID is needed"
+                                       : order.ends ? "a PID is needed, and at most one OWNER"
+                                                    : "a PID and an OWNER are needed");
     order.pid = process_parse(argv[optind]);
     if (!order.pid) return usage_error(verb->name, "%s is not a PID", TEXT_SAFE(argv[optind]));
-    order.meant = trigger ? NULL : argv[optind + 1];
+    order.meant = given == 2 ? argv[optind + 1] : NULL;
     return carry_out(&order);
 }
 

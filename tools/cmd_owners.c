@@ -18,8 +18,9 @@ static int help(void) {
     puts("usage: memstow owners FILE|PID [--json]\n"
          "\n"
          "The owners that a program has registered: models, nodes, runs and others, each\n"
-         "with its policy and priority, and what it holds, in memory or stowed. Those\n"
-         "that hold most come first; what is gone and holds nothing is only counted.\n"
+         "with its policy and priority, and what it holds, in memory or stowed, or how\n"
+         "much of it is on its way. Those that hold most come first; what is gone and\n"
+         "holds nothing is only counted.\n"
          "\n"
          "  --json   one JSON document with all of them, sizes in bytes\n"
          "\n"
@@ -48,6 +49,16 @@ static void print_figures(const struct roster *roster, const struct roster_row *
     if (cuda) printf("%11s  ", text_size(row->cuda_bytes).s);
 }
 
+/* How far the move of it is that is under way. */
+static void add_moving(char *more, size_t size, const struct image *image, const struct snap_owner *owner) {
+    const struct roster_moving is = roster_moving(image, owner);
+    if (is.wanted)
+        snprintf(more, size, ", %s %s of %s", is.out ? "stowing" : "restoring", text_size(is.moved).s,
+                 text_size(is.wanted).s);
+    else if (is.now)
+        snprintf(more, size, ", %s", is.out ? "stowing" : "restoring");
+}
+
 static void print_row(const struct roster *roster, const struct roster_row *row, const struct image *image, int room) {
     const struct snap_owner *owner = row->owner;
     const char *policy = roster_policy(owner), *origin = image_string(image, owner->origin);
@@ -56,9 +67,11 @@ static void print_row(const struct roster *roster, const struct roster_row *row,
     print_figures(roster, row, image->cuda.used);
     const struct roster_stowed is = roster_stowed(owner, row->live_bytes, row->cuda_bytes);
     const struct vbars_share managed = vbars_of(&vbars, owner->id);
-    char more[160] = "";
+    char more[240] = "";
+    add_moving(more, sizeof more, image, owner);
     if (is.in_files + is.of_devices)
-        snprintf(more, sizeof more, ", %s stowed", text_size(is.in_files + is.of_devices).s);
+        snprintf(more + strlen(more), sizeof more - strlen(more), ", %s stowed",
+                 text_size(is.in_files + is.of_devices).s);
     if (roster_outcome(owner)) snprintf(more + strlen(more), sizeof more - strlen(more), ", %s", roster_outcome(owner));
     if (managed.bytes)
         snprintf(more + strlen(more), sizeof more - strlen(more), ", %s of %s resident in comfy-aimdo's VBARs",
@@ -103,6 +116,7 @@ static void json_row(struct json *json, const struct image *image, const struct 
     const struct snap_owner *owner = row->owner;
     const struct roster_stowed stowed = roster_stowed(owner, row->live_bytes, row->cuda_bytes);
     const struct vbars_share managed = vbars_of(&vbars, owner->id);
+    const struct roster_moving moving = roster_moving(image, owner);
     json_object(json, NULL);
     json_number(json, "id", owner->id);
     json_string(json, "kind", roster_kind(owner));
@@ -120,6 +134,9 @@ static void json_row(struct json *json, const struct image *image, const struct 
     json_number(json, "live_blocks", row->live_blocks);
     json_number(json, "stowed_bytes", stowed.in_files + stowed.of_devices);
     json_number(json, "device_stowed_bytes", stowed.of_devices);
+    json_string(json, "moving", !moving.now ? NULL : moving.out ? "out" : "back");
+    json_number(json, "moved_bytes", moving.moved);
+    json_number(json, "to_move_bytes", moving.wanted);
     json_number(json, "cuda_bytes", row->cuda_bytes);
     json_number(json, "cuda_blocks", row->cuda_blocks);
     json_number(json, "vbar_bytes", managed.bytes);

@@ -94,6 +94,14 @@ struct roster_stowed roster_stowed(const struct snap_owner *owner, uint64_t live
     return (struct roster_stowed){least(all - of_devices, live_bytes), least(of_devices, cuda_bytes)};
 }
 
+/* Who adopted it meanwhile has it now. */
+struct roster_moving roster_moving(const struct image *image, const struct snap_owner *owner) {
+    const struct snap_header *header = &image->header;
+    if (!image->running || !header->moving_owner || heir(image, header->moving_owner) != owner)
+        return (struct roster_moving){0};
+    return (struct roster_moving){true, header->moving == SNAP_MOVING_OUT, header->moved_bytes, header->wanted_bytes};
+}
+
 void roster_clear(struct roster *roster) {
     free(roster->rows);
     *roster = (struct roster){0};

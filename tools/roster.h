@@ -37,6 +37,13 @@ struct roster_stowed {
 };
 struct roster_stowed roster_stowed(const struct snap_owner *owner, uint64_t live_bytes, uint64_t cuda_bytes);
 
+/* How far the move of it is that is under way in a process that runs; `wanted` is 0 while nobody knows. */
+struct roster_moving {
+    bool now, out; /* out, or back */
+    uint64_t moved, wanted;
+};
+struct roster_moving roster_moving(const struct image *image, const struct snap_owner *owner);
+
 /* The model or custom that somebody means by an id, or by a name that only one has which is not retired; NULL and why.
  */
 const struct snap_owner *roster_find(const struct image *image, const char *meant, char *error, size_t size);

@@ -41,7 +41,8 @@ assert [owners[run]["outcome"] for run in runs[:5]] == ["ok", "failed", "cancell
 assert owners[on]["outcome"] is None
 assert owners[unet] == {"id": unet, "kind": "model", "name": "unet", "origin": "UNETLoader", "policy": "stow", "priority": -3,
                         "state": "live", "outcome": None, "adopted_by": None, "live_bytes": 6 * MIB, "live_blocks": 6, "stowed_bytes": 0,
-                        "device_stowed_bytes": 0, "cuda_bytes": 0, "cuda_blocks": 0, "vbar_bytes": 0, "vbar_resident_bytes": 0}
+                         "device_stowed_bytes": 0, "moving": None, "moved_bytes": 0, "to_move_bytes": 0, "cuda_bytes": 0, "cuda_blocks": 0,
+                         "vbar_bytes": 0, "vbar_resident_bytes": 0}
 assert owners[loading]["adopted_by"] == unet and owners[loading]["live_bytes"] == 0
 assert owners[gone]["policy"] is None and owners[gone]["state"] == "retired"
 assert sum(o["live_bytes"] for o in owners.values() if o["kind"] in ("model", "custom")) == 10 * MIB

@@ -7,7 +7,7 @@ good = simple().bytes()
 cases = {
     "empty": (b"", "empty"),
     "foreign": (b"\x7fELF" + bytes(5000), "not a memstow file"),
-    "newer": (simple(major=2).bytes(), "format 2.0 is newer than this memstow (1.5) reads"),
+    "newer": (simple(major=2).bytes(), "format 2.0 is newer than this memstow (1.6) reads"),
     "cut": (good[:5000], f"truncated at byte 5000 of {len(good)}"),
     "head": (good[:100], "damaged: its header does not add up"),
     "kind": (simple(kind=7).bytes(), "of a kind (7) that this memstow does not know"),

@@ -41,8 +41,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct wire_message message;
     memset(&message, 0, sizeof message);
     if (wire_get_request(&message, data, size) == 0) {
-        must(message.type >= WIRE_TRIGGER && message.type <= WIRE_CANCEL);
-        must((message.owner != 0) == (message.type >= WIRE_STOW && message.type <= WIRE_RELEASE));
+        must(message.type >= WIRE_TRIGGER && message.type <= WIRE_END);
+        if (message.type == WIRE_END)
+            must(message.number == WIRE_STOW || message.number == WIRE_RESTORE);
+        else
+            must((message.owner != 0) == (message.type >= WIRE_STOW && message.type <= WIRE_RELEASE));
         check_text(&message);
         check_round_trip(&message, wire_get_request);
     }

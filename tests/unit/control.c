@@ -49,6 +49,15 @@ uint64_t owners_moved(uint64_t *wanted) {
     return __atomic_load_n(&moved, __ATOMIC_RELAXED);
 }
 void owners_begin_work(void) {}
+void owners_begin_call(void) {}
+void moving_abandon(void) {}
+/* Of owner 5 a move out is on for as long as it is asked about three times. */
+int64_t owners_end_move(uint32_t owner, bool out) { return out && (owner == 5 || !owner) ? 77 : -ENOENT; }
+bool owners_is_moving(uint64_t number, uint64_t *so_far, uint64_t *wanted) {
+    static int asked;
+    *so_far = number == 77 ? 1000 : 0, *wanted = 4000;
+    return ++asked < 3;
+}
 
 void owners_cancel(void) { __atomic_store_n(&cancelled, true, __ATOMIC_RELEASE); }
 int64_t memstow_trigger(uint32_t reason, const char *text) {
@@ -109,15 +118,17 @@ static void begin(void) {
     cr_assert(is_there());
 }
 
-static int ask(uint32_t type, uint32_t owner, const char *text) {
+static int ask_with(uint32_t type, uint32_t owner, int64_t number, const char *text) {
     char error[256];
-    struct wire_message message = {.type = type, .owner = owner};
+    struct wire_message message = {.type = type, .owner = owner, .number = number};
     int fd = control_connect(getpid(), path, error, sizeof error);
     cr_assert(fd >= 0, "%s", error);
     strcpy(message.text, text);
     cr_assert_eq(control_send(fd, &message), 0);
     return fd;
 }
+
+static int ask(uint32_t type, uint32_t owner, const char *text) { return ask_with(type, owner, 0, text); }
 
 /* The next answer of a type. */
 static struct wire_message answer(int fd, uint32_t type) {
@@ -154,6 +165,21 @@ Test(control, tells_how_far_it_is_and_ends_early, .timeout = 60) {
     control_send(fd, &cancel);
     cr_assert_eq(answer(fd, WIRE_DONE).number, -ECANCELED);
     cr_assert_eq(answer(waiting, WIRE_DONE).number, 3);
+    control_stop();
+}
+
+/* Who ends a move that nobody asked for hears how far it was once it is over. No worker takes part in that. */
+Test(control, ends_a_move_of_the_programs, .timeout = 60) {
+    begin();
+    cr_assert_eq(answer(ask_with(WIRE_END, 4, WIRE_STOW, ""), WIRE_DONE).number, -ENOENT);
+    cr_assert_eq(answer(ask_with(WIRE_END, 5, WIRE_RESTORE, ""), WIRE_DONE).number, -ENOENT);
+    int fd = ask_with(WIRE_END, 5, WIRE_STOW, "");
+    struct wire_message got = answer(fd, WIRE_WORKING);
+    cr_assert(got.number == 1000 && !strcmp(got.text, "4000"));
+    got = answer(fd, WIRE_DONE);
+    cr_assert(got.number == 1000 && !strcmp(got.text, "4000"));
+    cr_assert_eq(answer(ask_with(WIRE_END, 0, WIRE_STOW, ""), WIRE_DONE).number, 1000);
+    cr_assert(threads_are(1));
     control_stop();
 }
 

@@ -68,7 +68,7 @@ Test(reader_versions, refuses_another_major_version) {
     struct builder builder;
     builder_begin(&builder, SNAP_LEDGER);
     builder_header(&builder)->major = 2;
-    expect_error(&builder, "format 2.5 is newer than this memstow (1.5) reads");
+    expect_error(&builder, "format 2.6 is newer than this memstow (1.6) reads");
 }
 
 Test(reader_versions, refuses_another_kind) {

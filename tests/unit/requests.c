@@ -81,7 +81,10 @@ Test(requests, memory_that_is_short_is_told_once) {
     cr_assert_eq(requests_next(&got, 0), 0);
 }
 
-static bool ends(uint32_t owner, bool out) { return *requests_cancelled(owner, out); }
+static bool ends(uint32_t owner, bool out) {
+    const bool *cancelled = requests_cancelled(owner, out);
+    return cancelled && *cancelled;
+}
 
 static uint64_t taken(uint32_t kind, uint32_t owner) {
     struct memstow_request got;
@@ -114,6 +117,18 @@ Test(requests, taken_back_end_what_is_moved_for_them) {
     requests_cancel(got.ticket);
     cr_assert_eq(requests_done(all, 0, ""), 0);
     cr_assert(!ends(3, true) && ends(4, true));
+}
+
+/* Where a move learns is all that its end from outside needs; of the worker's, and of none, there is no such place. */
+Test(requests, end_by_where_a_move_learns) {
+    taken(MEMSTOW_ASK_STOW, 1);
+    taken(MEMSTOW_ASK_STOW, 2);
+    requests_cancel_at(requests_cancelled(2, true));
+    cr_assert(ends(2, true) && !ends(1, true));
+    cr_assert_null(requests_cancelled(2, false));
+    const bool elsewhere = false;
+    requests_cancel_at(&elsewhere);
+    cr_assert_not(elsewhere || ends(1, true));
 }
 
 Test(requests, of_the_worker_are_not_ended_here) {

@@ -43,6 +43,19 @@ Test(wire, an_owner_where_one_belongs) {
         }
 }
 
+/* Of any owner, and out or back. */
+Test(wire, an_end_says_of_what) {
+    uint8_t bytes[WIRE_MOST];
+    struct wire_message got;
+    for (int number = -1; number < 10; number++)
+        for (uint32_t owner = 0; owner < 2; owner++) {
+            struct wire_message message = {.type = WIRE_END, .owner = owner, .number = number};
+            bool good = number == WIRE_STOW || number == WIRE_RESTORE;
+            size_t length = wire_put(bytes, &message);
+            cr_assert_eq(wire_get_request(&got, bytes, length), good ? 0 : -EPROTO, "%d of %u", number, owner);
+        }
+}
+
 Test(wire, answers_and_requests_are_two) {
     uint8_t bytes[WIRE_MOST];
     struct wire_message got;

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+# timeout: 200
+"""Moves that a program makes for itself, out, back and for a trigger: `memstow owners` shows how far they are, and `--cancel` ends
+them from outside after the chunk that they are at, with the rest of the trigger. What is moved later is moved whole."""
+import pathlib, sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "harm"))
+import _moving
+from _control import *
+
+SIZE, MODELS, ECANCELED = 256 << 20, 3, -125
+# It moves models out and back again and again, until a call has moved less than there was, or was cancelled.
+SETUP = rf"""
+import zlib
+for name in ("owner_open", "stow", "restore", "trigger"):
+    getattr(abi, "memstow_" + name).restype = ctypes.c_int64
+models, blocks = [], []
+for i in range({MODELS}):
+    models.append(abi.memstow_owner_open(1, b"model%d" % i, b"", ctypes.c_uint64(i + 1), ctypes.c_uint64(0)))
+    assert abi.memstow_owner_policy(models[i], 2, 0) == 0 and abi.memstow_scope_enter(models[i]) == 0
+    blocks.append(bytearray({SIZE}))
+    assert abi.memstow_scope_leave(models[i]) == 0
+    blocks[i][:] = bytes((i + k) % 256 for k in range(4096)) * ({SIZE} // 4096)
+def until_cut_short(*calls):
+    while True:
+        for name, call, whole in calls:
+            moved = call()
+            if moved != whole:
+                return name, moved
+def out(i): return ("out", lambda: abi.memstow_stow(models[i]), {SIZE})
+def back(i): return ("back", lambda: abi.memstow_restore(models[i]), {SIZE})
+def trigger(): return min(abi.memstow_trigger(1, None), {SIZE * MODELS}) # more, where something besides was free
+def sums(): return [zlib.crc32(block) for block in blocks]
+"""
+
+
+def owners():
+    return {o["name"]: o for o in json.loads(memstow("owners", program.pid, "--json").stdout)["owners"]}
+
+
+def seen_moving(way):
+    """Of model0, half way: what is told, as JSON and as text."""
+    def look():
+        owner = owners()["model0"]
+        return owner if owner["moving"] == way and 0 < owner["moved_bytes"] < owner["to_move_bytes"] else None
+    owner = wait_for(look, seconds=60, what=f"model0 moving {way}")
+    assert owner["to_move_bytes"] == SIZE, owner
+    assert not owners()["model1"]["moving"]
+    word = {"out": "stowing", "back": "restoring"}[way]
+    wait_for(lambda: re.search(rf"model0, {word} \d+\.\d MiB of 256\.0 MiB", memstow("owners", program.pid).stdout), seconds=60,
+             what="the same as text")
+
+
+def cancel(verb, *owner):
+    """Until a move is hit. What it says of it: bytes, and of how many."""
+    def attempt():
+        done = memstow(verb, program.pid, *owner, "--cancel", status=None)
+        if done.returncode:
+            assert done.returncode == 1 and f"nothing of it is being {PAST[verb]}" in done.stderr, done
+        return done.stdout
+    said = wait_for(attempt, seconds=60, what=f"{verb} --cancel")
+    of = f"model {models[0]} 'model0'" if owner else f"process {program.pid}"
+    found = re.fullmatch(rf"{of}: cancelled, (\S+ \S+?)(?: of 256\.0 MiB)? {PAST[verb]}\n", said)
+    assert found, said
+    return found[1]
+
+
+def text_of(size):
+    return "0 B" if size <= 0 else f"{size / MIB:.1f} MiB"
+
+
+PAST, MIB = {"stow": "stowed", "restore": "restored"}, 1 << 20
+folder = _moving.real_disk()
+program = Program(env={"MEMSTOW_STOW_DIR": str(folder)})
+program.tell(f"exec({SETUP!r})")
+models, before = program.tell("models"), program.tell("sums()")
+program.listening()
+
+nothing = memstow("stow", program.pid, "--cancel", status=1)
+assert nothing.stderr == f"memstow: process {program.pid}: nothing of it is being stowed\n", nothing.stderr
+
+# Of one owner, on the program's only thread: out, then back.
+for verb, way, owner in (("stow", "out", ()), ("restore", "back", ("model0",)), ("stow", "out", (models[0],))):
+    program.begin("until_cut_short(out(0), back(0))")
+    seen_moving(way)
+    memstow(verb, program.pid, "model1", "--cancel", status=1) # it is another's
+    said = cancel(verb, *owner)
+    name, moved = program.after()
+    assert name == way and (moved == ECANCELED or 0 <= moved < SIZE) and said == text_of(moved), (name, moved, said)
+    now = owners()["model0"]
+    assert (now["moving"], now["moved_bytes"], now["to_move_bytes"]) == (None, 0, 0)
+    assert program.tell("sums()") == before
+    assert program.tell("abi.memstow_restore(models[0])") >= 0
+    assert program.tell("abi.memstow_stow(models[0])") == SIZE, "what was cancelled was another call"
+    assert program.tell("abi.memstow_restore(models[0])") == SIZE
+
+# A trigger moves them one after the other: what it has not begun stays.
+program.begin(f"until_cut_short(('trigger', trigger, {SIZE * MODELS}), *(back(i) for i in range({MODELS})))")
+seen_moving("out")
+cancel("stow")
+name, moved = program.after()
+assert name == "trigger" and (moved == ECANCELED or 0 <= moved < SIZE * MODELS), (name, moved)
+left = [owners()[f"model{i}"]["stowed_bytes"] for i in range(MODELS)]
+assert sum(left) < SIZE * MODELS and left == sorted(left, reverse=True), left
+assert program.tell("abi.memstow_trigger(1, None)") >= SIZE * MODELS - sum(left)
+assert [owners()[f"model{i}"]["stowed_bytes"] for i in range(MODELS)] == [SIZE] * MODELS
+assert program.tell("sums()") == before
+program.end()
+assert not list(folder.iterdir())
+folder.rmdir()
