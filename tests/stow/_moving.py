@@ -41,18 +41,20 @@ def execute(argv, directory, timeout=110, **options):
     return process.returncode, output
 
 
-def run_cases(name, only=None, **options):
-    """Runs every case of a program that lists its cases, each in a process of its own. What is skipped in some is said."""
-    tested, folder, skipped = program(name), real_disk(), []
+def run_cases(*names, only=None, **options):
+    """Runs every case of programs that list their cases, each in a process of its own. What is skipped in some is said."""
+    folder, skipped = real_disk(), []
     folder.chmod(0o777)
-    names = support.run(tested, env=environment(folder)).stdout.split()
-    for case in names if only is None else [n for n in names if only(n)]:
-        status, output = execute([tested, case], folder, **options)
-        if status == 77:
-            skipped.append(f"{case}: {output.strip().splitlines()[-1]}")
-        else:
-            assert status == 0, f"{name} {case}: exit status {status}\n{output}"
-        assert not list(folder.iterdir()), f"{name} {case} left {list(folder.iterdir())}"
+    for name in names:
+        tested = program(name)
+        cases = support.run(tested, env=environment(folder)).stdout.split()
+        for case in cases if only is None else [c for c in cases if only(c)]:
+            status, output = execute([tested, case], folder, **options)
+            if status == 77:
+                skipped.append(f"{case}: {output.strip().splitlines()[-1]}")
+            else:
+                assert status == 0, f"{name} {case}: exit status {status}\n{output}"
+            assert not list(folder.iterdir()), f"{name} {case} left {list(folder.iterdir())}"
     folder.rmdir()
     if skipped:
         support.skip("; ".join(skipped))

@@ -1,6 +1,6 @@
 # needs: root
 # timeout: 600
-"""moves, as a user who may use neither userfaultfd nor /proc/PID/map_files: idle owners move all the same."""
+"""moves and returns, as a user who may use neither userfaultfd nor /proc/PID/map_files: idle owners move all the same."""
 import os, pathlib, shutil
 
 import _moving, support
@@ -18,4 +18,4 @@ _moving.LIBRARY = library
 _moving.program("cases").chmod(0o755)
 if support.run(support.HERE / "cases", preexec_fn=support.as_nobody, status=None).returncode:
     support.skip("another user cannot reach the folder of temporary files")
-_moving.run_cases("cases", lambda case: case not in ATOMIC, preexec_fn=support.as_nobody)
+_moving.run_cases("cases", "returns", only=lambda case: case not in ATOMIC, preexec_fn=support.as_nobody)

@@ -1,0 +1,39 @@
+/* ways.h — what the programs of cases share: the ways of moving that there are, and memory that has gone one of them.
+ */
+#ifndef WAYS_H
+#define WAYS_H
+
+#include "moving.h"
+
+enum { LENGTH = 24 * MIB };
+
+__attribute__((unused)) static const struct stow_options by_move = {.way = STOW_BY_MOVE},
+                                                         by_remap = {.way = STOW_BY_REMAP, .idle = true},
+                                                         by_comparing = {.way = STOW_BY_COMPARING, .idle = true},
+                                                         idle = {.idle = true};
+
+__attribute__((unused)) static void need_userfaultfd(void) {
+    if (!has_userfaultfd()) skip("this process may not use userfaultfd");
+}
+
+/* Only what can leave without the owner's help does so; elsewhere the case says that it is idle. */
+__attribute__((unused)) static const struct stow_options *usual(void) { return has_userfaultfd() ? &by_move : &idle; }
+
+__attribute__((unused)) static char *stowed(size_t length, uint64_t seed) {
+    char *p = map_memory(length);
+    fill(p, length, seed);
+    MUST_BE(out(p, length, usual(), NULL), length);
+    return p;
+}
+
+/* Without arguments: the names of the cases. Else runs the one that is named. */
+__attribute__((unused)) static int name_or_run(const struct test_case *cases, int count, int argc, char **argv) {
+    if (argc < 2) {
+        for (int i = 0; i < count; i++) puts(cases[i].name);
+        return 0;
+    }
+    alarm(100);
+    return run_case(cases, count, argv[1]);
+}
+
+#endif
