@@ -29,7 +29,7 @@ enum {
     RESERVE = 8,         /* at most so much is kept free */
     TIME_SHARE = 25,     /* of the program's time, for what is worth less */
     SOME_WANTS = 1024,   /* until that is asked again */
-    RUN_SITES = 1 << 16, /* made for runs: then those of earlier ones are looked at */
+    RUN_SITES = 1 << 15, /* made for runs: then those of earlier ones are looked at */
 };
 
 /* Stacks that allocated least often go first: by the logarithm of how often. */
