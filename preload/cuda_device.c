@@ -34,6 +34,7 @@ static void *find(struct function *self, const char *name) {
         return (int(*) parameters)find(&known, #name);                                                                 \
     }
 FUNCTION(cuCtxGetCurrent, (cuda_handle *))
+FUNCTION(cuCtxSetCurrent, (cuda_handle))
 FUNCTION(cuCtxGetDevice, (int *))
 FUNCTION(cuDeviceGetCount, (int *))
 FUNCTION(cuStreamGetDevice, (cuda_handle, int *))
@@ -63,6 +64,15 @@ struct cuda_place cuda_device_now(void) {
     if (!cuCtxGetDevice() || cuCtxGetDevice()(&device) || device < 0) device = 0;
     last_ended = ended;
     return last = (struct cuda_place){context, (uint32_t)device};
+}
+
+struct cuda_place cuda_device_in(cuda_handle context) {
+    cuda_handle before = NULL;
+    if (!cuCtxGetCurrent() || !cuCtxSetCurrent() || cuCtxGetCurrent()(&before)) return (struct cuda_place){0};
+    if (cuCtxSetCurrent()(context)) return (struct cuda_place){0};
+    struct cuda_place place = cuda_device_now();
+    if (cuCtxSetCurrent()(before)) cuCtxSetCurrent()(before);
+    return place;
 }
 
 uint32_t cuda_device_of_thread(uintptr_t caller) {

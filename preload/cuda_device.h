@@ -19,6 +19,8 @@ struct cuda_place {
 
 /* The thread's. */
 struct cuda_place cuda_device_now(void);
+/* A context's. The thread is as it was. */
+struct cuda_place cuda_device_in(cuda_handle context);
 /* That whose pool a stream allocates from. */
 uint32_t cuda_device_of_stream(cuda_handle stream, uint32_t now);
 

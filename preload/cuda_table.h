@@ -214,6 +214,8 @@ ENTRY(DRIVER, cuMemPoolGetAttribute, "cuMemPoolGetAttribute", 11020, 0, (cuda_ha
       (pool, which, value), NOTHING, NOTHING)
 ENTRY(DRIVER, cuMemPoolSetAttribute, "cuMemPoolSetAttribute", 11020, 0, (cuda_handle pool, int which, void *value),
       (pool, which, value), NOTHING, NOTHING)
+ENTRY(DRIVER, cuMemPoolSetAccess, "cuMemPoolSetAccess", 11020, 0, (cuda_handle pool, const void *access, size_t count),
+      (pool, access, count), NOTHING, NOTHING)
 ENTRY(DRIVER, cuMemPoolTrimTo, "cuMemPoolTrimTo", 11020, 0, (cuda_handle pool, size_t keep), (pool, keep), NOTHING,
       NOTHING)
 ENTRY(DRIVER, cuMemPoolDestroy, "cuMemPoolDestroy", 11020, 0, (cuda_handle pool), (pool), TAKEN(POOL, pool), GONE)
@@ -243,16 +245,18 @@ ENTRY(DRIVER, cuGraphDestroy, "cuGraphDestroy", 10000, 0, (cuda_handle graph), (
 
 /* --- the driver: the life of contexts, captures, figures --- */
 ENTRY(DRIVER, cuCtxCreate_v2, "cuCtxCreate", 3020, 0, (cuda_handle * context, unsigned flags, int device),
-      (context, flags, device), NOTHING, CONTEXT_MADE(*context))
+      (context, flags, device), NOTHING, CONTEXT_MADE(*context, device))
 ENTRY(DRIVER, cuCtxCreate_v3, "cuCtxCreate", 11040, 0,
       (cuda_handle * context, void *affinity, int count, unsigned flags, int device),
-      (context, affinity, count, flags, device), NOTHING, CONTEXT_MADE(*context))
+      (context, affinity, count, flags, device), NOTHING, CONTEXT_MADE(*context, device))
 ENTRY(DRIVER, cuCtxCreate_v4, "cuCtxCreate", 12050, 0,
       (cuda_handle * context, void *parameters, unsigned flags, int device), (context, parameters, flags, device),
-      NOTHING, CONTEXT_MADE(*context))
+      NOTHING, CONTEXT_MADE(*context, device))
 ENTRY(DRIVER, cuCtxDestroy, "cuCtxDestroy", 2000, 0, (cuda_handle context), (context), NOTHING, CONTEXT_ENDED(context))
 ENTRY(DRIVER, cuCtxDestroy_v2, "cuCtxDestroy", 4000, 0, (cuda_handle context), (context), NOTHING,
       CONTEXT_ENDED(context))
+ENTRY(DRIVER, cuCtxEnablePeerAccess, "cuCtxEnablePeerAccess", 4000, 0, (cuda_handle peer, unsigned flags),
+      (peer, flags), NOTHING, NOTHING)
 ENTRY(DRIVER, cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", 7000, 0, (cuda_handle * context, int device),
       (context, device), NOTHING, PRIMARY_IS(device, *context))
 ENTRY(DRIVER, cuDevicePrimaryCtxReset, "cuDevicePrimaryCtxReset", 7000, 0, (int device), (device), RESETS(device),

@@ -7,6 +7,7 @@
 #include "cuda_captures.h"
 #include "os.h"
 #include "vram_end.h"
+#include "vram_reach.h"
 #include "vram_ring.h"
 #include "vram_table.h"
 
@@ -15,8 +16,9 @@ enum { WAIT_FREED_MS = 5000 };
 static struct vram_driver driver;
 static bool on;
 static bool mover;
-static uint64_t streams_most, streams_taken_most;
-static uint32_t moves; /* the number of the one at work, or of the last */
+static uint64_t streams_most[VRAM_DEVICES], streams_taken_most[VRAM_DEVICES];
+static uint64_t reaches; /* how often access has changed */
+static uint32_t moves;   /* the number of the one at work, or of the last */
 static cuda_handle contexts[VRAM_CONTEXTS];
 static uint32_t context_count;
 static bool context_missing; /* there were more than VRAM_CONTEXTS */
@@ -34,7 +36,8 @@ void stow_cuda_abandon(void) {
     vram_table_abandon();
     vram_end_abandon();
     context_count = 0;
-    streams_most = streams_taken_most = 0;
+    memset(streams_most, 0, sizeof streams_most);
+    memset(streams_taken_most, 0, sizeof streams_taken_most);
     mover = context_missing = on = false;
     forget_ring();
     vram_quiet_abandon();
@@ -65,6 +68,15 @@ static void forget_context(cuda_handle context) {
         if (contexts[i] == context) contexts[i] = contexts[--context_count];
     if (ring.context == context) forget_ring();
     vram_end_context(context);
+}
+
+bool stow_cuda_device_of(cuda_handle context, uint32_t *device) {
+    vram_table_lock();
+    struct vram_block *block = vram_table_first();
+    while (block && block->context != context) block = block->next;
+    if (block) *device = block->device;
+    vram_table_let_go();
+    return block != NULL;
 }
 
 static bool ends_with(const struct vram_block *block, cuda_handle context, cuda_handle heir) {
@@ -113,7 +125,7 @@ static struct vram_block *block_for(const struct stow_cuda_request *request) {
     self->owner = request->owner;
     self->context = request->context;
     self->in_stream = request->in_stream;
-    self->devices = request->devices | (uint64_t)1 << request->device;
+    self->devices = vram_reach_of(request->device, request->in_stream);
     self->moving = true;
     return self;
 }
@@ -128,15 +140,57 @@ static int fill_new(struct vram_block *self) {
     return error;
 }
 
-static void note_most(void) {
-    struct stow_cuda_sums sums = stow_cuda_sums(0, UINT32_MAX);
-    os_raise(&streams_most, sums.in_streams);
-    os_raise(&streams_taken_most, sums.streams_taken);
+static void note_most(uint32_t device) {
+    struct stow_cuda_sums sums = stow_cuda_sums(0, device);
+    os_raise(&streams_most[device], sums.in_streams);
+    os_raise(&streams_taken_most[device], sums.streams_taken);
 }
 
-void stow_cuda_forget_most(bool taken) {
-    os_store(taken ? &streams_taken_most : &streams_most, 0);
-    note_most();
+void stow_cuda_forget_most(uint32_t device, bool taken) {
+    if (device >= VRAM_DEVICES) return;
+    os_store(taken ? &streams_taken_most[device] : &streams_most[device], 0);
+    note_most(device);
+}
+
+/* The block is the caller's. */
+static int reach(struct vram_block *block) {
+    struct vram_visit visit;
+    uint64_t devices = vram_reach_of(block->device, block->in_stream);
+    if (likely(devices == block->devices)) return 0;
+    int error = vram_driver_enter(&driver, NULL, &visit);
+    if (error) return error;
+    error = vram_block_open(&driver, block, devices);
+    vram_driver_leave(&driver, &visit);
+    return error;
+}
+
+/* One whose access is not what it should be, and that this search has not looked at yet; the caller's from now on. */
+static struct vram_block *next_to_reach(uint64_t search) {
+    struct vram_block *block = vram_table_first();
+    while (block) {
+        bool is = block->state <= VRAM_STOWED && block->reached != search &&
+                  block->devices != vram_reach_of(block->device, block->in_stream);
+        if (is && !block->moving) break;
+        if (is) vram_table_wait();
+        block = is ? vram_table_first() : block->next;
+    }
+    if (block) block->reached = search, block->moving = true;
+    return block;
+}
+
+int stow_cuda_reach(void) {
+    int first = 0;
+    if (!on || !vram_table_count()) return 0;
+    uint64_t search = __atomic_add_fetch(&reaches, 1, __ATOMIC_RELAXED);
+    for (;;) {
+        vram_table_lock();
+        struct vram_block *block = next_to_reach(search);
+        vram_table_let_go();
+        if (!block) return first;
+        int error = reach(block);
+        if (!first) first = error;
+        vram_end_give_back(block, block->state);
+    }
 }
 
 int stow_cuda_serve(const struct stow_cuda_request *request, uint64_t *at) {
@@ -149,13 +203,14 @@ int stow_cuda_serve(const struct stow_cuda_request *request, uint64_t *at) {
     vram_table_lock();
     vram_table_add(self);
     vram_table_let_go();
+    if (!error) error = reach(self); /* who changed it before it was in the table has not seen it */
     if (error) {
         vram_end_now(&driver, self);
         return error;
     }
     *at = self->at;
     vram_end_give_back(self, VRAM_LIVE);
-    if (request->in_stream) note_most();
+    if (request->in_stream) note_most(request->device);
     return 0;
 }
 
@@ -253,8 +308,9 @@ static void add_to(struct stow_cuda_sums *sums, const struct vram_block *block) 
 
 struct stow_cuda_sums stow_cuda_sums(uint32_t owner, uint32_t device) {
     struct stow_cuda_sums sums = {.backup = vram_backup_bytes(),
-                                  .in_streams_most = os_load(&streams_most),
-                                  .streams_taken_most = os_load(&streams_taken_most)};
+                                  .in_streams_most = device < VRAM_DEVICES ? os_load(&streams_most[device]) : 0,
+                                  .streams_taken_most =
+                                      device < VRAM_DEVICES ? os_load(&streams_taken_most[device]) : 0};
     vram_table_lock();
     for (const struct vram_block *block = vram_table_first(); block; block = block->next)
         if ((!owner || block->owner == owner) && (device == UINT32_MAX || block->device == device))
@@ -324,7 +380,7 @@ const char *stow_cuda_refusal_text(uint32_t refusal) {
         [STOW_CUDA_NO_VRAM] = "no device memory to bring it back to",
         [STOW_CUDA_CHANGED] = "it was written to while it was copied",
         [STOW_CUDA_AIMDO] = "comfy-aimdo is loaded, which manages device memory itself",
-        [STOW_CUDA_DEVICES] = "there are several devices",
+        [STOW_CUDA_DEVICES] = "there is a device that could not copy from it",
         [STOW_CUDA_OLD] = "the driver lacks a function that it takes",
         [STOW_CUDA_OFF] = "MEMSTOW_CUDA_MOVES is not set",
         [STOW_CUDA_SMALL] = "below MEMSTOW_CUDA_MOVES, of an explicit pool, or part of another owner's block",
@@ -396,11 +452,25 @@ static bool in_its_context(struct move *self, struct vram_block *block, step *do
     return !why;
 }
 
+static bool is_next(const struct move *self, const struct vram_block *block, enum vram_state state) {
+    if (block->state != state || block->moving || block->tried == moves) return false;
+    return !self->options->owner || block->owner == self->options->owner;
+}
+
+/* Blocks of the ring's context first: it is pinned anew for each other one. */
+static struct vram_block *choose(const struct move *self, enum vram_state state) {
+    struct vram_block *first = NULL;
+    for (struct vram_block *block = vram_table_first(); block; block = block->next) {
+        if (!is_next(self, block, state)) continue;
+        if (block->context == ring.context) return block;
+        if (!first) first = block;
+    }
+    return first;
+}
+
 /* A block in this state that this move has not looked at yet, the caller's from now on. */
 static struct vram_block *next_block(struct move *self, enum vram_state state) {
-    for (struct vram_block *block = vram_table_first(); block; block = block->next) {
-        if (block->state != state || block->moving || block->tried == moves) continue;
-        if (self->options->owner && block->owner != self->options->owner) continue;
+    for (struct vram_block *block; (block = choose(self, state));) {
         block->tried = moves;
         if ((!block->refused && !block->mixed) || state == VRAM_STOWED) {
             block->moving = true;
@@ -438,14 +508,18 @@ static void strip(struct vram_block *block) {
     vram_driver_leave(&driver, &visit);
 }
 
+/* Those of one context follow each other. */
+static void add_to_move(struct vram_block **all, struct vram_block *block) {
+    while (*all && (*all)->context != block->context) all = &(*all)->in_move;
+    block->in_move = *all;
+    *all = block;
+}
+
 /* All that is out, or nothing: a model of which a part is missing cannot be used. Memory for all of it comes first. */
 static void move_in(struct move *self) {
     struct vram_block *all = NULL, *block, *next;
     vram_table_lock();
-    while ((block = next_block(self, VRAM_STOWED))) {
-        block->in_move = all;
-        all = block;
-    }
+    while ((block = next_block(self, VRAM_STOWED))) add_to_move(&all, block);
     vram_table_let_go();
     if (!all) refuse(self, STOW_CUDA_EMPTY, 0);
     for (block = all; block && !self->refusal; block = block->in_move) in_its_context(self, block, fill);

@@ -20,13 +20,16 @@ void stow_cuda_abandon(void);
 
 struct stow_cuda_request {
     uint64_t bytes;
-    uint64_t devices; /* a bit for each that may use it besides `device` */
     uint32_t device, owner;
     cuda_handle context; /* current on the thread */
     bool in_stream;      /* in place of a pool */
 };
 /* The driver's result; on failure nothing is left behind that will not be given back later. */
 int stow_cuda_serve(const struct stow_cuda_request *request, uint64_t *at);
+
+/* Other devices may use what was served than before (vram_reach.h): those get access to what is there, and to what is
+ * out when it comes back. 0, or the driver's first error, and some of it is as it was. Waits for blocks that move. */
+int stow_cuda_reach(void);
 
 /* Frees what begins at `at`, as cuMemFree does: memory in place of a pool at once, other memory when nothing runs in
  * its context. Or when all that is on a stream now has been executed. False: it is not ours. */
@@ -54,12 +57,12 @@ struct stow_cuda_sums {
     uint64_t asked, stowed_asked;                 /* as asked for: of both, of what is stowed */
     uint64_t in_streams;                          /* asked for in place of a pool, live or out */
     uint64_t streams_taken;                       /* the same, of whole granules */
-    uint64_t in_streams_most, streams_taken_most; /* of all devices and owners, since they were forgotten */
+    uint64_t in_streams_most, streams_taken_most; /* of the device and all owners, since they were forgotten */
     uint64_t backup;                              /* of the host's memory, for all of them */
     uint32_t blocks, wrecks;
 };
 struct stow_cuda_sums stow_cuda_sums(uint32_t owner, uint32_t device);
-void stow_cuda_forget_most(bool taken);
+void stow_cuda_forget_most(uint32_t device, bool taken);
 /* Each that is live or out; nothing of CUDA's may be called. */
 typedef void stow_cuda_visitor(uint32_t owner, uint64_t bytes, bool stowed, void *context);
 void stow_cuda_visit(stow_cuda_visitor *visit, void *context);
@@ -76,6 +79,8 @@ void stow_cuda_let_go(struct vram_block *held);
 void stow_cuda_context(cuda_handle context);
 /* All of these. *missing: there were more. */
 uint32_t stow_cuda_contexts(cuda_handle to[VRAM_CONTEXTS], bool *missing);
+/* Which device it is on, as far as something was served in it; false: nothing was. */
+bool stow_cuda_device_of(cuda_handle context, uint32_t *device);
 /* It is gone, and what was served in it too. What was in place of a pool is no context's: it goes on in `heir`, which
  * may be the same, begun anew; NULL: there is none, and it is gone as well. */
 void stow_cuda_context_ended(cuda_handle context, cuda_handle heir);
@@ -95,7 +100,7 @@ enum stow_cuda_refusal {
     STOW_CUDA_NO_VRAM, /* no memory of the device's to bring it back to */
     STOW_CUDA_CHANGED, /* what was copied is not what is there */
     STOW_CUDA_AIMDO,   /* comfy-aimdo is loaded, which manages addresses itself */
-    STOW_CUDA_DEVICES, /* there are several devices */
+    STOW_CUDA_DEVICES, /* there is a device that could not copy from it */
     STOW_CUDA_OLD,     /* the driver lacks a function that it takes */
     STOW_CUDA_OFF,     /* nobody asked for it */
     STOW_CUDA_SMALL,   /* below what was asked for, or of an explicit pool */

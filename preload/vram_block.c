@@ -4,7 +4,7 @@
 
 #include "os.h"
 
-enum { PINNED = 1, DEVICE = 1, READ_WRITE = 3 }; /* as cuda.h has them */
+enum { PINNED = 1, DEVICE = 1, NO_ACCESS = 0, READ_WRITE = 3, RDMA_OF_MAPPINGS = 110 }; /* as cuda.h has them */
 
 void vram_block_plan(struct vram_block *self, uint64_t bytes) {
     self->asked = bytes;
@@ -19,10 +19,12 @@ int vram_block_reserve(const struct vram_driver *driver, struct vram_block *self
     return driver->cuMemAddressReserve(&self->at, self->size, 0, 0, 0);
 }
 
+/* Network cards may have it as they may have cudaMalloc's, where the device can do that at all. */
 static int make(const struct vram_driver *driver, struct vram_block *self) {
+    int error = 0, rdma = 0;
+    if (self->made < self->pieces && driver->cuDeviceGetAttribute(&rdma, RDMA_OF_MAPPINGS, (int)self->device)) rdma = 0;
     const struct vram_prop prop = {
-        .type = PINNED, .location_type = DEVICE, .location_id = (int)self->device, .rdma = 1};
-    int error = 0;
+        .type = PINNED, .location_type = DEVICE, .location_id = (int)self->device, .rdma = rdma != 0};
     while (self->made < self->pieces && !error) {
         error = driver->cuMemCreate(&self->memory[self->made], vram_block_piece_bytes(self, self->made), &prop, 0);
         self->made += !error;
@@ -40,14 +42,24 @@ static int map(const struct vram_driver *driver, struct vram_block *self) {
     return error;
 }
 
-static int open_to_devices(const struct vram_driver *driver, struct vram_block *self) {
+/* Of `which` devices those in `may` get access, and the others lose it. */
+static int set_access(const struct vram_driver *driver, const struct vram_block *self, uint64_t which, uint64_t may) {
     struct vram_access access[VRAM_DEVICES];
     size_t count = 0;
-    if (self->open) return 0;
     for (int i = 0; i < VRAM_DEVICES; i++)
-        if (self->devices >> i & 1) access[count++] = (struct vram_access){DEVICE, i, READ_WRITE};
-    int error = driver->cuMemSetAccess(self->at, self->size, access, count);
+        if (which >> i & 1) access[count++] = (struct vram_access){DEVICE, i, may >> i & 1 ? READ_WRITE : NO_ACCESS};
+    return count ? driver->cuMemSetAccess(self->at, self->size, access, count) : 0;
+}
+
+static int open_to_devices(const struct vram_driver *driver, struct vram_block *self) {
+    int error = self->open ? 0 : set_access(driver, self, self->devices, self->devices);
     self->open = !error;
+    return error;
+}
+
+int vram_block_open(const struct vram_driver *driver, struct vram_block *self, uint64_t devices) {
+    int error = self->open ? set_access(driver, self, self->devices ^ devices, devices) : 0;
+    if (!error) self->devices = devices;
     return error;
 }
 

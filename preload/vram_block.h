@@ -37,7 +37,7 @@ struct vram_block {
     bool mixed;                    /* parts of it are other owners' */
     bool no_context;               /* that in which it was freed has ended */
     uint32_t tried;                /* the move that has looked at it */
-    uint64_t searched;             /* the same of searches for what is freed */
+    uint64_t searched, reached;    /* the same of searches for what is freed, and for whose access has changed */
     uint32_t pieces, made, mapped; /* of the pieces: all, those with physical memory, those at their address */
     bool open;                     /* and its devices may use them */
     char *backup;
@@ -49,6 +49,8 @@ struct vram_block {
 void vram_block_plan(struct vram_block *self, uint64_t bytes);
 /* Addresses. */
 int vram_block_reserve(const struct vram_driver *driver, struct vram_block *self);
+/* So many devices may use it: at once where it is mapped, else from then on. On failure it is as it was. */
+int vram_block_open(const struct vram_driver *driver, struct vram_block *self, uint64_t devices);
 /* Physical memory for all of it, mapped, usable. On failure there is as little as the driver lets go. */
 int vram_block_fill(const struct vram_driver *driver, struct vram_block *self);
 /* No physical memory. False: the driver would not let go of all. */

@@ -26,6 +26,7 @@ struct vram_access { /* CUmemAccessDesc */
 #define VRAM_FUNCTIONS(F)                                                                                              \
     F(cuCtxGetCurrent, (cuda_handle *))                                                                                \
     F(cuCtxSetCurrent, (cuda_handle))                                                                                  \
+    F(cuDeviceGetAttribute, (int *, int, int))                                                                         \
     F(cuStreamGetCtx, (cuda_handle, cuda_handle *))                                                                    \
     F(cuDeviceGetDefaultMemPool, (cuda_handle *, int))                                                                 \
     F(cuMemPoolTrimTo, (cuda_handle, size_t))                                                                          \

@@ -19,6 +19,7 @@
 #include "stow_cuda.h"
 #include "tags.h"
 #include "vram_pointer.h"
+#include "vram_reach.h"
 
 enum { WAIT_MS = 5000 };
 enum { RESERVED_HIGH = CUDA_POOL_RESERVED + 1, USED_HIGH = CUDA_POOL_USED + 1 };
@@ -58,18 +59,21 @@ static enum stow_cuda_refusal cannot; /* why nothing is served, when that was lo
 static struct lock looking;
 static uint32_t contexts_ended;
 static int (*device_count)(int *), (*device_pool)(cuda_handle *, int), (*default_pool)(cuda_handle *, int);
+static int (*context_of_stream)(cuda_handle, cuda_handle *), (*end_peer)(cuda_handle);
+static int devices;
 
 static void *found(const char *name) { return cuda_scope_any(name, NULL); }
 
-/* One device, whose peers need not be mirrored; and no other manager of addresses. */
+/* No other manager of addresses. */
 static enum stow_cuda_refusal look(void) {
-    int devices = 0;
     device_count = (int (*)(int *))found("cuDeviceGetCount");
     device_pool = (int (*)(cuda_handle *, int))found("cuDeviceGetMemPool");
     default_pool = (int (*)(cuda_handle *, int))found("cuDeviceGetDefaultMemPool");
+    context_of_stream = (int (*)(cuda_handle, cuda_handle *))found("cuStreamGetCtx");
+    end_peer = (int (*)(cuda_handle))found("cuCtxDisablePeerAccess");
     if (cuda_route_has_exempt()) return STOW_CUDA_AIMDO;
-    if (!device_count || !device_pool || !default_pool || device_count(&devices)) return STOW_CUDA_OLD;
-    if (devices != 1) return STOW_CUDA_DEVICES;
+    if (!device_count || !device_pool || !default_pool || device_count(&devices) || !vram_reach_begin(found))
+        return STOW_CUDA_OLD;
     return stow_cuda_is_on() || stow_cuda_begin(found) ? STOW_CUDA_DONE : STOW_CUDA_OLD;
 }
 
@@ -100,32 +104,53 @@ static bool is_possible(void) {
 
 void vram_serve_abandon(void) {
     stow_cuda_abandon();
+    vram_reach_abandon();
     looked = 0;
     looking = (struct lock){0};
 }
 
 /* --- allocating --- */
 
+/* The program works in a context. */
+static int note_place(const struct cuda_place *place) {
+    if (!place->context) return 0;
+    stow_cuda_context(place->context);
+    return vram_reach_works_on(place->device) ? stow_cuda_reach() : 0;
+}
+
 /* Work may run in any context that allocates, a model's or not: it may be one that nobody saw being made. One that has
  * ended may have its address again. */
-static void note_context(cuda_handle context) {
+static void note_context(const struct cuda_place *place) {
     static __thread cuda_handle last;
     static __thread uint32_t last_ended;
     uint32_t ended = __atomic_load_n(&contexts_ended, __ATOMIC_ACQUIRE);
-    if (likely(context == last && ended == last_ended) || !context) return;
-    stow_cuda_context(context);
-    last = context;
+    if (likely(place->context == last && ended == last_ended) || !place->context) return;
+    note_place(place);
+    last = place->context;
     last_ended = ended;
 }
 
-static bool wants(uint64_t bytes, struct stow_cuda_request *out) {
+/* Where what is asked for in the order of a stream is: with the stream, whatever the thread is on. */
+static struct cuda_place place_of(cuda_handle stream, const struct cuda_place *now) {
+    enum { FIRST_STREAM = 3 };
+    cuda_handle context;
+    bool elsewhere = (uintptr_t)stream >= FIRST_STREAM && devices > 1 && context_of_stream &&
+                     !context_of_stream(stream, &context) && context != now->context;
+    return elsewhere ? cuda_device_in(context) : *now;
+}
+
+static bool wants(uint64_t bytes, cuda_handle stream, bool in_stream, struct stow_cuda_request *out) {
     struct cuda_place place = cuda_device_now();
-    note_context(place.context);
+    note_context(&place);
     uint32_t model = tags_used ? tags_present()->model : 0;
     if (!model || bytes < threshold || cuda_captures_any() || !is_possible()) return false;
-    *out = (struct stow_cuda_request){
-        .bytes = bytes, .device = place.device, .owner = owners_final(model), .context = place.context};
-    return place.context != NULL;
+    if (in_stream) place = place_of(stream, &place);
+    *out = (struct stow_cuda_request){.bytes = bytes,
+                                      .device = place.device,
+                                      .owner = owners_final(model),
+                                      .context = place.context,
+                                      .in_stream = in_stream};
+    return place.context && (in_stream || vram_reach_is_whole(place.device));
 }
 
 /* An explicit pool has properties that memory of ours has not. */
@@ -148,7 +173,7 @@ static cuda_handle stream_of(bool per_thread, cuda_handle stream) {
 static int serve_alloc(cuda_address *at, size_t bytes) {
     int (*real)(cuda_address *, size_t) = (int (*)(cuda_address *, size_t))call.real;
     struct stow_cuda_request request;
-    bool wanted = at && wants(bytes, &request);
+    bool wanted = at && wants(bytes, NULL, false, &request);
     int result;
     do result = wanted && !stow_cuda_serve(&request, at) ? 0 : real(at, bytes);
     while (result == CUDA_OUT_OF_MEMORY && stow_cuda_wait_freed());
@@ -159,9 +184,8 @@ static int serve_alloc_async(cuda_address *at, size_t bytes, cuda_handle stream)
     typedef int function(cuda_address *, size_t, cuda_handle);
     function *real = (function *)call.real;
     struct stow_cuda_request request;
-    bool wanted = at && wants(bytes, &request) && is_default_pool(request.device);
+    bool wanted = at && wants(bytes, stream, true, &request) && is_default_pool(request.device);
     int result;
-    request.in_stream = true;
     do result = wanted && !stow_cuda_serve(&request, at) ? 0 : real(at, bytes, stream);
     while (result == CUDA_OUT_OF_MEMORY && stow_cuda_wait_freed());
     return result;
@@ -201,8 +225,8 @@ static int serve_info(size_t *available, size_t *total) {
 
 /* What was served in the place of the default pool is its memory to who asks: reserved by the granule, used as asked
  * for. The most of both together is at most the sum of each one's. */
-static uint64_t served_in_streams(int which) {
-    struct stow_cuda_sums sums = stow_cuda_sums(0, 0);
+static uint64_t served_in_streams(uint32_t device, int which) {
+    struct stow_cuda_sums sums = stow_cuda_sums(0, device);
     switch (which) {
     case CUDA_POOL_RESERVED:
         return sums.streams_taken;
@@ -215,16 +239,27 @@ static uint64_t served_in_streams(int which) {
     }
 }
 
-static bool is_figure_of_default(cuda_handle pool, int which) {
+/* The device whose default pool it is. */
+static bool device_of_default(cuda_handle pool, uint32_t *device) {
     cuda_handle first;
+    for (int i = 0; i < devices; i++)
+        if (!default_pool(&first, i) && first == pool) {
+            *device = (uint32_t)i;
+            return true;
+        }
+    return false;
+}
+
+static bool is_figure_of_default(cuda_handle pool, int which, uint32_t *device) {
     if (which < CUDA_POOL_RESERVED || which > USED_HIGH || !stow_cuda_is_on()) return false;
-    return !default_pool(&first, 0) && first == pool;
+    return device_of_default(pool, device);
 }
 
 static int serve_pool(cuda_handle pool, int which, void *value) {
     int (*real)(cuda_handle, int, void *) = (int (*)(cuda_handle, int, void *))call.real;
     int result = real(pool, which, value);
-    if (!result && is_figure_of_default(pool, which)) *(uint64_t *)value += served_in_streams(which);
+    uint32_t device;
+    if (!result && is_figure_of_default(pool, which, &device)) *(uint64_t *)value += served_in_streams(device, which);
     return result;
 }
 
@@ -233,7 +268,9 @@ static int serve_pool_set(cuda_handle pool, int which, void *value) {
     int (*real)(cuda_handle, int, void *) = (int (*)(cuda_handle, int, void *))call.real;
     int result = real(pool, which, value);
     bool is_most = which == RESERVED_HIGH || which == USED_HIGH;
-    if (!result && is_most && is_figure_of_default(pool, which)) stow_cuda_forget_most(which == RESERVED_HIGH);
+    uint32_t device;
+    if (!result && is_most && is_figure_of_default(pool, which, &device))
+        stow_cuda_forget_most(device, which == RESERVED_HIGH);
     return result;
 }
 
@@ -265,6 +302,31 @@ static int serve_attributes(unsigned count, int *which, void **out, cuda_address
     int result = ((function *)call.real)(count, which, out, at);
     for (unsigned i = 0; !result && i < count; i++) vram_pointer_attribute(out[i], which[i], at);
     return result;
+}
+
+/* --- other devices --- */
+
+/* What the driver gives them of its own memory, they get of ours; where they cannot, the program is told, as by the
+ * driver, and nothing has changed. */
+static int serve_peer(cuda_handle peer, unsigned flags) {
+    int result = ((int (*)(cuda_handle, unsigned))call.real)(peer, flags);
+    if (result || !is_possible()) return result;
+    struct cuda_place place = cuda_device_now();
+    note_place(&place);
+    result = stow_cuda_reach();
+    if (result && end_peer) end_peer(peer);
+    return result;
+}
+
+static int serve_pool_access(cuda_handle pool, const struct vram_access *access, size_t count) {
+    typedef int function(cuda_handle, const struct vram_access *, size_t);
+    uint32_t device;
+    int result = ((function *)call.real)(pool, access, count);
+    if (result || !is_possible() || !device_of_default(pool, &device)) return result;
+    for (size_t i = 0; i < count; i++)
+        if (access[i].location_type == CUDA_LOCATION_DEVICE)
+            vram_reach_pool(device, (uint32_t)access[i].location_id, access[i].flags != 0);
+    return stow_cuda_reach();
 }
 
 /* --- who learns where the memory is: its content would go elsewhere without that --- */
@@ -316,6 +378,10 @@ static void *instead(enum cuda_entry_id entry) {
         return (void *)serve_attribute;
     case CUDA_ENTRY_cuPointerGetAttributes:
         return (void *)serve_attributes;
+    case CUDA_ENTRY_cuCtxEnablePeerAccess:
+        return (void *)serve_peer;
+    case CUDA_ENTRY_cuMemPoolSetAccess:
+        return (void *)serve_pool_access;
     case CUDA_ENTRY_cuMemRetainAllocationHandle:
         return (void *)serve_retain;
     case CUDA_ENTRY_cuMulticastBindAddr:
@@ -337,13 +403,16 @@ void *vram_serve_instead(enum cuda_entry_id entry, void *real) {
 
 /* --- ends --- */
 
-void vram_serve_context_made(cuda_handle context) {
-    if (context) stow_cuda_context(context);
+void vram_serve_context_made(cuda_handle context, uint32_t device) {
+    note_place(&(struct cuda_place){context, device});
 }
 
 void vram_serve_context_ended(cuda_handle context, bool goes_on) {
+    uint32_t device;
+    cuda_handle heir = goes_on || !vram_serves ? context : NULL;
     __atomic_fetch_add(&contexts_ended, 1, __ATOMIC_RELEASE);
-    stow_cuda_context_ended(context, vram_serves && !goes_on ? cuda_device_ask_primary(0) : context);
+    if (!heir && stow_cuda_device_of(context, &device)) heir = cuda_device_ask_primary(device);
+    stow_cuda_context_ended(context, heir);
 }
 
 /* --- moving --- */
@@ -394,14 +463,17 @@ static int64_t moved(uint32_t owner, const char *kind, enum stow_cuda_refusal re
 /* What an owner has in devices, by whether memory of that kind can be served at all. */
 struct in_devices {
     uint32_t owner;
-    uint64_t plain, other;
+    uint64_t plain, pooled, other;
+    uint64_t apart; /* of `plain`: on devices that another one could not copy from */
 };
 
 static void add_to(const struct snap_cuda_site *site, void *context) {
     struct in_devices *has = context;
-    bool is_plain = site->kind == SNAP_CUDA_DEVICE_MEMORY || site->kind == SNAP_CUDA_POOL_MEMORY;
+    uint64_t live = site->counter.alloc_bytes - site->counter.free_bytes;
     if (!snap_cuda_on_device(site->kind) || owners_final(tags_at(site->tag).model) != has->owner) return;
-    *(is_plain ? &has->plain : &has->other) += site->counter.alloc_bytes - site->counter.free_bytes;
+    bool is_plain = site->kind == SNAP_CUDA_DEVICE_MEMORY;
+    *(is_plain ? &has->plain : site->kind == SNAP_CUDA_POOL_MEMORY ? &has->pooled : &has->other) += live;
+    if (is_plain && stow_cuda_is_on() && !vram_reach_is_whole(site->device)) has->apart += live;
 }
 
 /* Why the driver served what could have been. */
@@ -417,7 +489,9 @@ static void note_not_served(uint32_t owner) {
     struct in_devices has = {.owner = owner};
     uint64_t served = stow_cuda_is_on() ? stow_cuda_sums(owner, UINT32_MAX).asked : 0;
     cuda_counts_visit(add_to, &has);
-    if (has.plain > served) note_refusal(owner, "out", why_not_served(), 0, has.plain - served);
+    uint64_t could = has.plain + has.pooled - has.apart;
+    if (has.apart) note_refusal(owner, "out", STOW_CUDA_DEVICES, 0, has.apart);
+    if (could > served) note_refusal(owner, "out", why_not_served(), 0, could - served);
     if (has.other) note_refusal(owner, "out", STOW_CUDA_KIND, 0, has.other);
 }
 
@@ -431,7 +505,8 @@ int64_t vram_serve_out(uint32_t owner, bool idle, const bool *cancelled) {
     if (!stow_cuda_is_on() || !stow_cuda_sums(owner, UINT32_MAX).live) return 0;
     if (!idle) return moved(owner, "out", STOW_CUDA_NOT_IDLE, 0, 0);
     if (cuda_route_has_exempt()) return moved(owner, "out", STOW_CUDA_AIMDO, 0, 0);
-    vram_serve_context_made(cuda_device_ask_primary(0)); /* the runtime makes it where nobody sees it */
+    for (int i = 0; i < devices; i++) /* the runtime makes them where nobody sees it */
+        vram_serve_context_made(cuda_device_ask_primary((uint32_t)i), (uint32_t)i);
     uint64_t bytes = stow_cuda_out(&options, &refusal, &error);
     return moved(owner, "out", refusal, error, bytes);
 }

@@ -22,7 +22,7 @@ void *vram_serve_instead(enum cuda_entry_id entry, void *real);
 
 /* Work may run in a context, whoever allocates in it; what was served in one that has ended is gone with it, but for
  * what is in place of a pool. One that was reset goes on. */
-void vram_serve_context_made(cuda_handle context);
+void vram_serve_context_made(cuda_handle context, uint32_t device);
 void vram_serve_context_ended(cuda_handle context, bool goes_on);
 
 /* Moves what an owner has: bytes, or -errno when nothing moved and something should have; 0 when there is nothing. What

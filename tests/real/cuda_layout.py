@@ -99,7 +99,8 @@ HOST_DEFINES = """
 """
 # Numbers that files of ours have by names of their own.
 NUMBERS = {"vram_block.c": {"PINNED": "CU_MEM_ALLOCATION_TYPE_PINNED", "DEVICE": "CU_MEM_LOCATION_TYPE_DEVICE",
-                            "READ_WRITE": "CU_MEM_ACCESS_FLAGS_PROT_READWRITE"},
+                            "READ_WRITE": "CU_MEM_ACCESS_FLAGS_PROT_READWRITE", "NO_ACCESS": "CU_MEM_ACCESS_FLAGS_PROT_NONE",
+                            "RDMA_OF_MAPPINGS": "CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED"},
            "vram_pointer.c": {"MEMORY_TYPE": "CU_POINTER_ATTRIBUTE_MEMORY_TYPE",
                               "DEVICE_POINTER": "CU_POINTER_ATTRIBUTE_DEVICE_POINTER",
                               "IS_MANAGED": "CU_POINTER_ATTRIBUTE_IS_MANAGED",

@@ -6,6 +6,8 @@
 
 CUresult cuInit(unsigned);
 CUresult cuDeviceGetCount(int *);
+CUresult cuDeviceGetAttribute(int *, int, CUdevice);
+CUresult cuDeviceCanAccessPeer(int *, CUdevice, CUdevice);
 CUresult cuGetProcAddress(const char *, void **, int, uint64_t);
 CUresult cuGetProcAddress_v2(const char *, void **, int, uint64_t, int *);
 CUresult cuDevicePrimaryCtxRetain(CUcontext *, CUdevice);

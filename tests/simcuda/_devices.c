@@ -1,0 +1,312 @@
+/* _devices.c — a program whose models are on several devices, over the simulated driver (a test double). The first
+ * argument is the case; what is not as it must be ends it with a message. devices.py runs it. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda_calls.h"
+#include "memstow.h"
+#include "simcuda.h"
+
+int cudaSetDevice(int);
+int cudaMalloc(void **, size_t);
+int cudaFree(void *);
+int cudaMallocAsync(void **, size_t, CUstream);
+int cudaFreeAsync(void *, CUstream);
+int cudaMemcpy(void *, const void *, size_t, int);
+int cudaMemGetInfo(size_t *, size_t *);
+int cudaDeviceReset(void);
+int cudaDeviceSynchronize(void);
+int cudaDeviceEnablePeerAccess(int, unsigned);
+int cudaStreamCreateWithFlags(CUstream *, unsigned);
+
+#define MIB ((size_t)1 << 20)
+#define MUST(holds) must(!!(holds), #holds, __LINE__)
+static void must(int holds, const char *what, int line) {
+    if (holds) return;
+    fprintf(stderr, "line %d: not so: %s\n", line, what);
+    exit(1);
+}
+
+#define FIND(name) static __typeof__(name) *name##_
+FIND(memstow_owner_open);
+FIND(memstow_owner_idle);
+FIND(memstow_scope_enter);
+FIND(memstow_scope_leave);
+FIND(memstow_stow);
+FIND(memstow_restore);
+static uint32_t model;
+
+static void begin(void) {
+#define GET(name) MUST(name##_ = (__typeof__(name) *)dlsym(RTLD_DEFAULT, #name))
+    GET(memstow_owner_open);
+    GET(memstow_owner_idle);
+    GET(memstow_scope_enter);
+    GET(memstow_scope_leave);
+    GET(memstow_stow);
+    GET(memstow_restore);
+    model = (uint32_t)memstow_owner_open_(MEMSTOW_MODEL, "unet", "unet.safetensors", 1, 0);
+    MUST(!memstow_owner_idle_(model, 1));
+}
+
+/* In the model's scope, on a device; the thread stays on it. */
+static void *plain_on(int device, size_t bytes) {
+    void *at;
+    MUST(!cudaSetDevice(device) && !memstow_scope_enter_(model) && !cudaMalloc(&at, bytes));
+    MUST(!memstow_scope_leave_(model));
+    return at;
+}
+
+static void *pooled_on(int device, size_t bytes) {
+    void *at;
+    MUST(!cudaSetDevice(device) && !memstow_scope_enter_(model) && !cudaMallocAsync(&at, bytes, NULL));
+    MUST(!memstow_scope_leave_(model));
+    return at;
+}
+
+/* By the memory's own device: the thread is on that from then on. */
+static void fill(int device, void *at, size_t bytes, int seed) {
+    char *data = malloc(bytes);
+    MUST(!cudaSetDevice(device));
+    for (size_t i = 0; i < bytes; i++) data[i] = (char)(i * 13 + (size_t)seed + i / 4096);
+    MUST(!cudaMemcpy(at, data, bytes, 1));
+    free(data);
+}
+
+static int holds(int device, void *at, size_t bytes, int seed) {
+    char *data = malloc(bytes);
+    int same = 1;
+    MUST(!cudaSetDevice(device));
+    MUST(!cudaMemcpy(data, at, bytes, 2));
+    for (size_t i = 0; i < bytes && same; i++) same = data[i] == (char)(i * 13 + (size_t)seed + i / 4096);
+    free(data);
+    return same;
+}
+
+static struct sim_usage usage(int device) {
+    struct sim_usage found;
+    sim_usage(device, &found);
+    return found;
+}
+
+/* A kernel on the thread's device reads all of it: 0, or the error that breaks the context. */
+static int touch(void *at, size_t bytes) {
+    CUmodule module;
+    CUfunction function;
+    uint64_t address = (uint64_t)(uintptr_t)at, length = bytes;
+    void *arguments[] = {&address, &length};
+    MUST(!cuModuleLoadData(&module, "") && !cuModuleGetFunction(&function, module, "sim_touch"));
+    MUST(!cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, NULL, arguments, NULL));
+    return cuCtxSynchronize();
+}
+
+static int access_of(int device, void *at) {
+    CUmemLocation location = {CU_MEM_LOCATION_DEVICE, device};
+    unsigned long long flags = 99;
+    MUST(!cuMemGetAccess(&flags, &location, (CUdeviceptr)at));
+    return (int)flags;
+}
+
+static void out(size_t bytes) { MUST(memstow_stow_(model) == (int64_t)bytes); }
+static void back(size_t bytes) { MUST(memstow_restore_(model) == (int64_t)bytes); }
+
+/* --- each to its own */
+
+/* Primary contexts of two devices, and one that the program made: each block goes back to its own device and context,
+ * and the pinned buffers change contexts as seldom as can be. */
+static void each_to_its_own(void) {
+    CUcontext made, now;
+    void *first = plain_on(0, 8 * MIB), *second = plain_on(1, 6 * MIB), *pooled = pooled_on(1, 4 * MIB), *third, *more;
+    MUST(!cuCtxCreate_v2(&made, 0, 1) && !memstow_scope_enter_(model) &&
+         !cuMemAlloc_v2((CUdeviceptr *)&third, 10 * MIB));
+    MUST(!memstow_scope_leave_(model));
+    more = plain_on(0, 2 * MIB);
+    fill(0, first, 8 * MIB, 1);
+    fill(1, second, 6 * MIB, 2);
+    fill(1, pooled, 4 * MIB, 3);
+    fill(1, third, 10 * MIB, 4);
+    fill(0, more, 2 * MIB, 5);
+    uint64_t used[2] = {usage(0).used, usage(1).used};
+    MUST(!cudaSetDevice(0) && !cuCtxGetCurrent(&now));
+    sim_count_reset();
+    out(30 * MIB);
+    MUST(usage(0).used == used[0] - 10 * MIB && usage(1).used == used[1] - 20 * MIB);
+    MUST(sim_count("cuMemHostAlloc") == 3 * 2);
+    CUcontext after;
+    MUST(!cuCtxGetCurrent(&after) && after == now);
+    sim_count_reset();
+    back(30 * MIB);
+    MUST(usage(0).used == used[0] && usage(1).used == used[1]);
+    MUST(sim_count("cuMemHostAlloc") == 2 * 2); /* the last context is the first */
+    MUST(!cuCtxGetCurrent(&after) && after == now);
+    MUST(holds(0, first, 8 * MIB, 1) && holds(1, second, 6 * MIB, 2) && holds(1, pooled, 4 * MIB, 3));
+    MUST(holds(1, third, 10 * MIB, 4) && holds(0, more, 2 * MIB, 5));
+    MUST(!cuCtxDestroy_v2(made) && usage(1).used == used[1] - 10 * MIB - usage(0).contexts); /* its own goes with it */
+    MUST(holds(1, second, 6 * MIB, 2) && !cudaFree(second) && !cudaFree(first) && !cudaFree(more));
+    MUST(!cudaFreeAsync(pooled, NULL) && !usage(0).faults);
+}
+
+/* Memory is the stream's device's, whichever the thread is on. */
+static void stream_of_another(void) {
+    CUstream stream;
+    void *at;
+    MUST(!cudaSetDevice(1) && !cudaStreamCreateWithFlags(&stream, CU_STREAM_NON_BLOCKING));
+    plain_on(0, 2 * MIB);
+    uint64_t used[2] = {usage(0).used, usage(1).used}, served = sim_count_ok("cuMemCreate");
+    MUST(!memstow_scope_enter_(model) && !cudaMallocAsync(&at, 4 * MIB, stream) && !memstow_scope_leave_(model));
+    MUST(sim_count_ok("cuMemCreate") == served + 1);
+    MUST(usage(0).used == used[0] && usage(1).used == used[1] + 4 * MIB);
+    out(6 * MIB);
+    back(6 * MIB);
+    MUST(usage(0).used == used[0] && usage(1).used == used[1] + 4 * MIB);
+    MUST(!cudaFreeAsync(at, stream) && !cuStreamSynchronize(stream));
+}
+
+/* What is free, and what a pool has, is each device's. */
+static void figures(void) {
+    size_t available, total, before, all;
+    uint64_t used;
+    CUmemoryPool pool;
+    pooled_on(0, 4 * MIB);
+    pooled_on(1, 6 * MIB);
+    MUST(!cudaSetDevice(1) && !cudaMemGetInfo(&before, &all));
+    out(10 * MIB);
+    MUST(!cudaMemGetInfo(&available, &total) && available == before + 6 * MIB && total == all + 6 * MIB);
+    for (int device = 0; device < 2; device++) {
+        MUST(!cuDeviceGetDefaultMemPool(&pool, device) && !cuMemPoolGetAttribute(pool, CU_POOL_USED, &used));
+        MUST(used == (device ? 6 : 4) * MIB);
+        MUST(!cuMemPoolGetAttribute(pool, CU_POOL_USED_HIGH, &used) && used == (device ? 6 : 4) * MIB);
+    }
+    back(10 * MIB);
+}
+
+/* One device is reset: what was there in place of cudaMalloc is gone, and nothing else. */
+static void reset_of_one(void) {
+    void *first = plain_on(0, 8 * MIB), *second = plain_on(1, 6 * MIB), *pooled = pooled_on(1, 4 * MIB);
+    fill(0, first, 8 * MIB, 1);
+    fill(1, second, 6 * MIB, 2);
+    fill(1, pooled, 4 * MIB, 3);
+    out(18 * MIB);
+    MUST(!cudaSetDevice(1) && !cudaDeviceReset());
+    back(12 * MIB);
+    MUST(holds(0, first, 8 * MIB, 1) && holds(1, pooled, 4 * MIB, 3) && cudaFree(second) == 1);
+    MUST(!cudaFreeAsync(pooled, NULL) && !cudaDeviceSynchronize() && !cudaFree(first));
+}
+
+/* What came in place of a pool goes on when the context ends in which it was asked for: in its own device's. */
+static void heir_on_its_device(void) {
+    CUcontext made;
+    void *pooled;
+    plain_on(0, 2 * MIB);
+    MUST(!cudaSetDevice(1) && !cudaDeviceSynchronize() && !cuCtxCreate_v2(&made, 0, 1));
+    MUST(!memstow_scope_enter_(model) && !cuMemAllocAsync((CUdeviceptr *)&pooled, 4 * MIB, NULL));
+    MUST(!memstow_scope_leave_(model));
+    fill(1, pooled, 4 * MIB, 3);
+    MUST(!cuCtxDestroy_v2(made) && !cudaSetDevice(0));
+    sim_count_reset();
+    out(6 * MIB);
+    back(6 * MIB);
+    MUST(holds(1, pooled, 4 * MIB, 3) && !cudaSetDevice(1) && !touch(pooled, 4 * MIB) && !usage(1).faults);
+}
+
+/* --- other devices */
+
+static void peer_before(void) {
+    void *at = plain_on(0, 4 * MIB);
+    fill(0, at, 4 * MIB, 1);
+    MUST(!cudaSetDevice(1) && !cudaDeviceEnablePeerAccess(0, 0));
+    MUST(!touch(at, 4 * MIB));
+    out(4 * MIB);
+    back(4 * MIB);
+    MUST(!touch(at, 4 * MIB) && access_of(1, at) == CU_MEM_ACCESS_READWRITE && holds(0, at, 4 * MIB, 1));
+}
+
+/* The other device is told that it may while there is nothing to map. */
+static void peer_while_out(void) {
+    void *at = plain_on(0, 4 * MIB);
+    out(4 * MIB);
+    MUST(!cudaSetDevice(1) && !cudaDeviceEnablePeerAccess(0, 0));
+    back(4 * MIB);
+    MUST(!touch(at, 4 * MIB));
+}
+
+/* Memory of cudaMalloc is copied from any device, also one that the program begins to work on later. */
+static void copied_without_asking(void) {
+    void *at = plain_on(0, 4 * MIB), *other;
+    fill(0, at, 4 * MIB, 1);
+    MUST(!cudaSetDevice(1) && !cudaMalloc(&other, 4 * MIB));
+    MUST(!cudaMemcpy(other, at, 4 * MIB, 3) && holds(1, other, 4 * MIB, 1));
+    out(4 * MIB);
+    back(4 * MIB);
+    MUST(!cudaMemcpy(other, at, 4 * MIB, 3) && holds(1, other, 4 * MIB, 1) && !usage(0).faults);
+}
+
+/* Memory of a pool is its own device's until the program says otherwise, and again afterwards. */
+static void pool_access(void) {
+    void *at = pooled_on(0, 4 * MIB);
+    CUmemoryPool pool;
+    CUmemAccessDesc access = {{CU_MEM_LOCATION_DEVICE, 1}, CU_MEM_ACCESS_READWRITE};
+    MUST(!cudaSetDevice(1) && !cudaDeviceEnablePeerAccess(0, 0) && access_of(1, at) == 0); /* is for cudaMalloc's */
+    MUST(!cuDeviceGetDefaultMemPool(&pool, 0) && !cuMemPoolSetAccess(pool, &access, 1));
+    MUST(!touch(at, 4 * MIB));
+    out(4 * MIB);
+    access.flags = CU_MEM_ACCESS_NONE;
+    MUST(!cuMemPoolSetAccess(pool, &access, 1));
+    back(4 * MIB);
+    MUST(access_of(1, at) == 0 && access_of(0, at) == CU_MEM_ACCESS_READWRITE);
+    access.flags = CU_MEM_ACCESS_READWRITE;
+    MUST(!cuMemPoolSetAccess(pool, &access, 1) && !touch(at, 4 * MIB));
+    access.flags = CU_MEM_ACCESS_NONE;
+    MUST(!cuMemPoolSetAccess(pool, &access, 1) && access_of(1, at) == 0);
+    void *next = pooled_on(0, 2 * MIB);
+    MUST(access_of(1, next) == 0 && touch(next, 2 * MIB) == 0);
+}
+
+/* The driver does not give access to what is served: the program is told, and can ask again. */
+static void access_fails(void) {
+    void *at = plain_on(0, 4 * MIB);
+    sim_fail("cuMemSetAccess", 1, CUDA_ERROR_OPERATING_SYSTEM, 2);
+    MUST(!cudaSetDevice(1));
+    MUST(cudaDeviceEnablePeerAccess(0, 0) == CUDA_ERROR_OPERATING_SYSTEM);
+    MUST(!cudaDeviceEnablePeerAccess(0, 0)); /* and not 704 */
+    MUST(!touch(at, 4 * MIB));
+}
+
+/* SIMCUDA_PEERS=0: memory of cudaMalloc is left to the driver, which copies it by way of the host; pools' is served. */
+static void no_peers(void) {
+    void *at = plain_on(0, 4 * MIB), *pooled = pooled_on(1, 6 * MIB), *other;
+    MUST(!cudaSetDevice(1) && !cudaMalloc(&other, 4 * MIB));
+    fill(0, at, 4 * MIB, 1);
+    fill(1, pooled, 6 * MIB, 2);
+    MUST(!cudaMemcpy(other, at, 4 * MIB, 3) && holds(1, other, 4 * MIB, 1));
+    out(6 * MIB);
+    back(6 * MIB);
+    MUST(holds(1, pooled, 6 * MIB, 2));
+}
+
+int main(int argc, char **argv) {
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } cases[] = {{"each_to_its_own", each_to_its_own},
+                 {"stream_of_another", stream_of_another},
+                 {"figures", figures},
+                 {"reset_of_one", reset_of_one},
+                 {"heir_on_its_device", heir_on_its_device},
+                 {"peer_before", peer_before},
+                 {"peer_while_out", peer_while_out},
+                 {"copied_without_asking", copied_without_asking},
+                 {"pool_access", pool_access},
+                 {"access_fails", access_fails},
+                 {"no_peers", no_peers}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (argc < 2) puts(cases[i].name);
+        if (argc < 2 || strcmp(cases[i].name, argv[1])) continue;
+        begin();
+        cases[i].run();
+        puts("ok");
+    }
+    return 0;
+}
