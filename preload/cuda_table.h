@@ -199,6 +199,8 @@ ENTRY(DRIVER, cuPointerGetAttribute, "cuPointerGetAttribute", 4000, 0, (void *ou
       (out, which, at), NOTHING, NOTHING)
 ENTRY(DRIVER, cuPointerGetAttributes, "cuPointerGetAttributes", 7000, 0,
       (unsigned count, int *which, void **out, cuda_address at), (count, which, out, at), NOTHING, NOTHING)
+ENTRY(DRIVER, cuPointerSetAttribute, "cuPointerSetAttribute", 6000, 0, (const void *value, int which, cuda_address at),
+      (value, which, at), NOTHING, NOTHING)
 ENTRY(DRIVER, cuMulticastBindAddr, "cuMulticastBindAddr", 12010, 0,
       (cuda_memory to, size_t offset, cuda_address at, size_t bytes, unsigned long long flags),
       (to, offset, at, bytes, flags), NOTHING, MARKED(ADDRESS, at, SNAP_CUDA_BOUND))

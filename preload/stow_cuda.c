@@ -18,6 +18,7 @@ static bool on;
 static bool mover;
 static uint64_t streams_most[VRAM_DEVICES], streams_taken_most[VRAM_DEVICES];
 static uint64_t reaches; /* how often access has changed */
+static uint64_t ids;     /* how many were given out */
 static uint32_t moves;   /* the number of the one at work, or of the last */
 static cuda_handle contexts[VRAM_CONTEXTS];
 static uint32_t context_count;
@@ -115,6 +116,9 @@ void stow_cuda_context_ended(cuda_handle context, cuda_handle heir) {
 
 /* --- serving --- */
 
+/* No id of the driver's, which counts from below. */
+static uint64_t new_id(void) { return (uint64_t)1 << 62 | __atomic_add_fetch(&ids, 1, __ATOMIC_RELAXED); }
+
 static struct vram_block *block_for(const struct stow_cuda_request *request) {
     vram_table_lock();
     struct vram_block *self = vram_table_new();
@@ -125,6 +129,7 @@ static struct vram_block *block_for(const struct stow_cuda_request *request) {
     self->owner = request->owner;
     self->context = request->context;
     self->in_stream = request->in_stream;
+    self->id = new_id();
     self->devices = vram_reach_of(request->device, request->in_stream);
     self->moving = true;
     return self;
@@ -266,8 +271,18 @@ bool stow_cuda_wait_freed(void) { return on && !cuda_captures_any() && vram_end_
 /* --- questions --- */
 
 static bool found(const struct vram_block *block, struct stow_cuda_found *out) {
-    if (block) *out = (struct stow_cuda_found){block->at, block->asked, block->state, block->device, block->in_stream};
-    return block != NULL;
+    if (!block) return false;
+    *out = (struct stow_cuda_found){.at = block->at,
+                                    .asked = block->asked,
+                                    .size = block->size,
+                                    .id = block->id,
+                                    .devices = block->devices,
+                                    .context = block->context,
+                                    .state = block->state,
+                                    .device = block->device,
+                                    .in_stream = block->in_stream,
+                                    .rdma = block->rdma};
+    return true;
 }
 
 bool stow_cuda_find(uint64_t at, struct stow_cuda_found *out) {
@@ -528,7 +543,7 @@ static void move_in(struct move *self) {
         next = block->in_move;
         if (self->refusal && !ring.unsettled) strip(block);
         if (!self->refusal) vram_backup_drop(block);
-        if (!self->refusal) self->moved += block->size;
+        if (!self->refusal) self->moved += block->size, block->id = new_id(); /* who has registered it does so anew */
         vram_end_give_back(block, self->refusal ? VRAM_STOWED : VRAM_LIVE);
     }
 }

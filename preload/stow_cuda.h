@@ -42,10 +42,13 @@ bool stow_cuda_wait_freed(void);
 
 /* The block that begins at an address, or that an address lies in; false: none of ours. */
 struct stow_cuda_found {
-    uint64_t at, asked;
+    uint64_t at, asked, size; /* size: of whole granules */
+    uint64_t id;              /* of its memory: another one when that has come back, no driver's */
+    uint64_t devices;         /* a bit for each that may use it */
+    cuda_handle context;      /* in which it was asked for */
     enum vram_state state;
     uint32_t device;
-    bool in_stream;
+    bool in_stream, rdma; /* rdma: network cards can have it */
 };
 bool stow_cuda_find(uint64_t at, struct stow_cuda_found *out);
 bool stow_cuda_around(uint64_t address, struct stow_cuda_found *out);

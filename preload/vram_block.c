@@ -19,12 +19,14 @@ int vram_block_reserve(const struct vram_driver *driver, struct vram_block *self
     return driver->cuMemAddressReserve(&self->at, self->size, 0, 0, 0);
 }
 
-/* Network cards may have it as they may have cudaMalloc's, where the device can do that at all. */
+/* Network cards may have it as they may have cudaMalloc's, where the device can do that at all; a pool's they may not.
+ */
 static int make(const struct vram_driver *driver, struct vram_block *self) {
     int error = 0, rdma = 0;
-    if (self->made < self->pieces && driver->cuDeviceGetAttribute(&rdma, RDMA_OF_MAPPINGS, (int)self->device)) rdma = 0;
+    if (!self->in_stream && driver->cuDeviceGetAttribute(&rdma, RDMA_OF_MAPPINGS, (int)self->device)) rdma = 0;
     const struct vram_prop prop = {
         .type = PINNED, .location_type = DEVICE, .location_id = (int)self->device, .rdma = rdma != 0};
+    self->rdma = rdma != 0;
     while (self->made < self->pieces && !error) {
         error = driver->cuMemCreate(&self->memory[self->made], vram_block_piece_bytes(self, self->made), &prop, 0);
         self->made += !error;

@@ -40,6 +40,8 @@ struct vram_block {
     uint64_t searched, reached;    /* the same of searches for what is freed, and for whose access has changed */
     uint32_t pieces, made, mapped; /* of the pieces: all, those with physical memory, those at their address */
     bool open;                     /* and its devices may use them */
+    bool rdma;                     /* made so that network cards can have it */
+    uint64_t id;                   /* what it is known by to who asks the driver */
     char *backup;
     cuda_handle event, event_context; /* where it was recorded */
     cuda_memory memory[VRAM_PIECES];

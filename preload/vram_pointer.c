@@ -1,11 +1,15 @@
-/* vram_pointer.c — see vram_pointer.h. Of memory that is there the driver knows all but where it begins and ends: it
- * says so of one piece. */
+/* vram_pointer.c — see vram_pointer.h. Numbers are those of cuda.h; what is not here is the driver's to say. */
 #include "vram_pointer.h"
 
+#include "cuda_device.h"
+#include "cuda_scope.h"
 #include "stow_cuda.h"
 
-enum { MEMORY_TYPE = 2, DEVICE_POINTER = 3, IS_MANAGED = 8, DEVICE_ORDINAL = 9, RANGE_START = 11, RANGE_SIZE = 12 };
-enum { IS_DEVICE_MEMORY = 2 };
+enum { CONTEXT = 1, MEMORY_TYPE = 2, DEVICE_POINTER = 3, P2P_TOKENS = 5, SYNC_MEMOPS = 6, BUFFER_ID = 7 };
+enum { IS_MANAGED = 8, DEVICE_ORDINAL = 9, IPC_CAPABLE = 10, RANGE_START = 11, RANGE_SIZE = 12, MAPPED = 13 };
+enum { HANDLE_TYPES = 14, RDMA_CAPABLE = 15, ACCESS_FLAGS = 16, MEMPOOL_HANDLE = 17, MAPPING_SIZE = 18 };
+enum { MAPPING_BASE = 19, MEMORY_BLOCK_ID = 20, DECOMPRESS_CAPABLE = 21, LOCALITY_DOMAIN = 22 };
+enum { IS_DEVICE_MEMORY = 2, READ_AND_WRITE = 3 };
 
 bool vram_pointer_range(uint64_t address, uint64_t *start, uint64_t *bytes) {
     struct stow_cuda_found block;
@@ -15,37 +19,70 @@ bool vram_pointer_range(uint64_t address, uint64_t *start, uint64_t *bytes) {
     return true;
 }
 
-/* As far as whoever asks what kind of pointer it has needs it: the rest says that it is not known. */
-static bool of_what_is_out(void *out, int which, uint64_t address, const struct stow_cuda_found *block) {
+bool vram_pointer_registers(int which, bool sets) { return which == P2P_TOKENS || (sets && which == SYNC_MEMOPS); }
+
+static bool says(struct vram_answer *answer, uint32_t bytes, uint64_t value) {
+    answer->bytes = bytes;
+    answer->value = value;
+    return true;
+}
+
+/* That whose memory it stands for. */
+static uint64_t pool_of(uint32_t device) {
+    int (*ask)(cuda_handle *, int) = (int (*)(cuda_handle *, int))cuda_scope_any("cuDeviceGetDefaultMemPool", NULL);
+    cuda_handle pool;
+    return ask && !ask(&pool, (int)device) ? (uintptr_t)pool : 0;
+}
+
+/* The driver knows it of a mapping, and would say it of what was asked for. */
+static bool of_what_is_out(const struct stow_cuda_found *block, int which, uint64_t address,
+                           struct vram_answer *answer) {
     switch (which) {
     case MEMORY_TYPE:
-        *(unsigned *)out = IS_DEVICE_MEMORY;
-        return true;
+        return says(answer, 4, IS_DEVICE_MEMORY);
     case DEVICE_POINTER:
-        *(uint64_t *)out = address;
-        return true;
-    case IS_MANAGED:
-        *(unsigned *)out = 0;
-        return true;
+        return says(answer, 8, address);
     case DEVICE_ORDINAL:
-        *(int *)out = (int)block->device;
-        return true;
+        return says(answer, 4, block->device);
+    case MAPPED:
+        return says(answer, 0, 1);
+    case RDMA_CAPABLE:
+        return says(answer, 0, block->rdma);
+    case SYNC_MEMOPS: /* what has it does not move */
+    case IS_MANAGED:
+    case IPC_CAPABLE:
+    case HANDLE_TYPES:
+    case DECOMPRESS_CAPABLE:
+        return says(answer, 0, 0);
+    case ACCESS_FLAGS:
+        return says(answer, 4, block->devices >> cuda_device_now().device & 1 ? READ_AND_WRITE : 0);
+    case LOCALITY_DOMAIN:
+        return says(answer, 4, UINT32_MAX);
     default:
         return false;
     }
 }
 
-bool vram_pointer_attribute(void *out, int which, uint64_t address) {
+bool vram_pointer_ask(int which, uint64_t address, struct vram_answer *answer) {
     struct stow_cuda_found block;
-    if (!out || !stow_cuda_around(address, &block)) return false;
+    if (!stow_cuda_around(address, &block) || block.state > VRAM_STOWED) return false;
+    answer->is_out = block.state == VRAM_STOWED;
     switch (which) {
+    case CONTEXT:
+        return says(answer, 8, block.in_stream ? 0 : (uintptr_t)block.context);
     case RANGE_START:
-        *(uint64_t *)out = block.at;
-        return true;
+    case MAPPING_BASE:
+        return says(answer, 8, block.at);
     case RANGE_SIZE:
-        *(uint64_t *)out = block.asked;
-        return true;
+        return says(answer, 8, block.asked);
+    case MAPPING_SIZE:
+        return says(answer, 8, block.size);
+    case BUFFER_ID:
+    case MEMORY_BLOCK_ID:
+        return says(answer, 8, block.id);
+    case MEMPOOL_HANDLE:
+        return says(answer, 8, block.in_stream ? pool_of(block.device) : 0);
     default:
-        return block.state == VRAM_STOWED && of_what_is_out(out, which, address, &block);
+        return answer->is_out && of_what_is_out(&block, which, address, answer);
     }
 }

@@ -1,5 +1,6 @@
-/* vram_pointer.h — what the driver would say of an address if its memory were not served by pieces, or were not out.
- * In: an address. Out: attributes as memory of cudaMalloc or of a pool has them. Any thread. */
+/* vram_pointer.h — what an address of served memory is to who asks: what cudaMalloc's, or a pool's, would be.
+ * In: an address, and which attribute (CUpointer_attribute). Out: the answer where the driver's own would be that of
+ * one piece of memory that is mapped, or of nothing, while it is out. Any thread. docs/moving.md has the list. */
 #ifndef MEMSTOW_VRAM_POINTER_H
 #define MEMSTOW_VRAM_POINTER_H
 
@@ -10,8 +11,17 @@
 
 /* The block that an address lies in, as it was asked for; false: it is none of ours. */
 bool vram_pointer_range(uint64_t address, uint64_t *start, uint64_t *bytes);
-/* Writes one attribute (CUpointer_attribute). False: the driver's answer holds, or there is none. */
-bool vram_pointer_attribute(void *out, int which, uint64_t address);
+
+struct vram_answer {
+    uint64_t value;
+    uint32_t bytes; /* so wide is it; 0: as wide as the driver writes it: it has done so, or can be made to write 0 */
+    bool is_out;    /* the driver knows nothing of the address */
+};
+/* False: the driver's answer holds. */
+bool vram_pointer_ask(int which, uint64_t address, struct vram_answer *answer);
+
+/* Who asks for this, or sets it, is about to tell a network card where the memory is. */
+bool vram_pointer_registers(int which, bool sets);
 
 #pragma GCC visibility pop
 

@@ -60,6 +60,7 @@ static struct lock looking;
 static uint32_t contexts_ended;
 static int (*device_count)(int *), (*device_pool)(cuda_handle *, int), (*default_pool)(cuda_handle *, int);
 static int (*context_of_stream)(cuda_handle, cuda_handle *), (*end_peer)(cuda_handle);
+static int (*attributes_of)(unsigned, int *, void **, cuda_address);
 static int devices;
 
 static void *found(const char *name) { return cuda_scope_any(name, NULL); }
@@ -71,6 +72,7 @@ static enum stow_cuda_refusal look(void) {
     default_pool = (int (*)(cuda_handle *, int))found("cuDeviceGetDefaultMemPool");
     context_of_stream = (int (*)(cuda_handle, cuda_handle *))found("cuStreamGetCtx");
     end_peer = (int (*)(cuda_handle))found("cuCtxDisablePeerAccess");
+    attributes_of = (int (*)(unsigned, int *, void **, cuda_address))found("cuPointerGetAttributes");
     if (cuda_route_has_exempt()) return STOW_CUDA_AIMDO;
     if (!device_count || !device_pool || !default_pool || device_count(&devices) || !vram_reach_begin(found))
         return STOW_CUDA_OLD;
@@ -291,17 +293,44 @@ static int serve_range(cuda_address *start, size_t *bytes, cuda_address at) {
     return 0;
 }
 
+/* How wide a truth value is, cuda.h does not say: the driver has written one, and its first byte is what counts. */
+static void write_answer(void *out, const struct vram_answer *answer) {
+    if (answer->bytes)
+        memcpy(out, &answer->value, answer->bytes);
+    else
+        *(uint8_t *)out = answer->value != 0;
+}
+
+/* Of an address that it does not know, the driver writes 0 when it is asked for several attributes. */
 static int serve_attribute(void *out, int which, cuda_address at) {
     int (*real)(void *, int, cuda_address) = (int (*)(void *, int, cuda_address))call.real;
-    return vram_pointer_attribute(out, which, at) ? 0 : real(out, which, at);
+    struct vram_answer answer;
+    bool ours = out && vram_pointer_ask(which, at, &answer);
+    int result = 0;
+    if (!ours)
+        result = real(out, which, at);
+    else if (!answer.bytes)
+        result = answer.is_out && attributes_of ? attributes_of(1, &which, &out, at) : real(out, which, at);
+    if (ours && !result) write_answer(out, &answer);
+    if (!result && vram_pointer_registers(which, false)) stow_cuda_refuse(at);
+    return result;
 }
 
 /* The driver writes all of them, also of an address that it does not know. */
 static int serve_attributes(unsigned count, int *which, void **out, cuda_address at) {
     typedef int function(unsigned, int *, void **, cuda_address);
+    struct vram_answer answer;
     int result = ((function *)call.real)(count, which, out, at);
-    for (unsigned i = 0; !result && i < count; i++) vram_pointer_attribute(out[i], which[i], at);
+    for (unsigned i = 0; !result && i < count; i++)
+        if (vram_pointer_ask(which[i], at, &answer)) write_answer(out[i], &answer);
     return result;
+}
+
+/* Whatever becomes of it: the next step is to register the memory. */
+static int serve_set_attribute(const void *value, int which, cuda_address at) {
+    int (*real)(const void *, int, cuda_address) = (int (*)(const void *, int, cuda_address))call.real;
+    if (vram_pointer_registers(which, true)) stow_cuda_refuse(at);
+    return real(value, which, at);
 }
 
 /* --- other devices --- */
@@ -378,6 +407,8 @@ static void *instead(enum cuda_entry_id entry) {
         return (void *)serve_attribute;
     case CUDA_ENTRY_cuPointerGetAttributes:
         return (void *)serve_attributes;
+    case CUDA_ENTRY_cuPointerSetAttribute:
+        return (void *)serve_set_attribute;
     case CUDA_ENTRY_cuCtxEnablePeerAccess:
         return (void *)serve_peer;
     case CUDA_ENTRY_cuMemPoolSetAccess:

@@ -415,9 +415,9 @@ static void known(void) {
     int shared;
     load();
     MUST(!memstow_owner_idle_(model, 1));
-    MUST(!cuMemRetainAllocationHandle(&handle, (char *)plain + MIB));
-    MUST(memstow_stow_(model) == 6 * (int64_t)MIB && memstow_restore_(model) == 6 * (int64_t)MIB);
-    MUST(!cuMemGetHandleForAddressRange(&shared, (CUdeviceptr)pooled, MIB, 1, 0));
+    MUST(!cuMemRetainAllocationHandle(&handle, (char *)pooled + MIB));
+    MUST(memstow_stow_(model) == 8 * (int64_t)MIB && memstow_restore_(model) == 8 * (int64_t)MIB);
+    MUST(!cuMemGetHandleForAddressRange(&shared, (CUdeviceptr)plain, MIB, 1, 0));
     MUST(memstow_stow_(model) == -EPERM && !stowed_bytes());
     look();
 }

@@ -3,6 +3,14 @@
 
 #include <string.h>
 
+/* Of the device that the thread is on. */
+static unsigned flags_of(const struct block *b, const struct sim_context *now) {
+    if (!now) return 0;
+    uint64_t self = (uint64_t)1 << now->device->id, owner = (uint64_t)1 << b->device->id;
+    if (b->kind == KIND_PLAIN && now->peers & owner) self = owner;
+    return b->writable & self ? 3 : b->readable & self ? 1 : 0;
+}
+
 /* One attribute; false: it cannot be said of this pointer. */
 static bool of_block(void *out, int which, const struct block *b, CUdeviceptr at) {
     switch (which) {
@@ -50,7 +58,7 @@ static bool of_block(void *out, int which, const struct block *b, CUdeviceptr at
         *(unsigned *)out = b->kind == KIND_PLAIN || b->phys->prop.allocFlags.gpuDirectRDMACapable;
         return true;
     case CU_POINTER_ACCESS_FLAGS:
-        *(unsigned *)out = b->writable ? 3 : b->readable ? 1 : 0;
+        *(unsigned *)out = flags_of(b, context_current());
         return true;
     case CU_POINTER_MEMPOOL_HANDLE:
         *(CUmemoryPool *)out = b->pool;
@@ -60,6 +68,12 @@ static bool of_block(void *out, int which, const struct block *b, CUdeviceptr at
         return true;
     case CU_POINTER_MAPPING_BASE:
         *(CUdeviceptr *)out = b->at;
+        return true;
+    case CU_POINTER_MEMORY_BLOCK_ID:
+        *(uint64_t *)out = b->id;
+        return true;
+    case CU_POINTER_DECOMPRESS_CAPABLE:
+        *(unsigned *)out = 0;
         return true;
     default:
         return false;
@@ -120,6 +134,7 @@ static size_t attribute_size(int which) {
     case CU_POINTER_MAPPED:
     case CU_POINTER_RDMA_CAPABLE:
     case CU_POINTER_ACCESS_FLAGS:
+    case CU_POINTER_DECOMPRESS_CAPABLE:
         return 4;
     case CU_POINTER_SYNC_MEMOPS:
         return 1;

@@ -1,0 +1,8 @@
+# What is said of a pointer to memory that memstow serves, over the simulated driver (a test double): attribute by attribute as the
+# driver says of its own memory of that kind, whether it is there, out or back.
+import support
+from _simcuda import BUILD, environment
+
+wish = {"MEMSTOW_CUDA_MOVES": "2M", "SIMCUDA_CAPACITY": "512M", "SIMCUDA_FILL": "0"}
+done = support.track(BUILD / "pointers", env=environment(**wish), file="pointers.mst")
+assert done.stdout == "ok\n", done.stdout + done.stderr
