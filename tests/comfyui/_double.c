@@ -73,7 +73,7 @@ int64_t memstow_owner_open(uint32_t kind, const char *name, const char *origin, 
 int32_t memstow_owner_retire(uint32_t id) {
     struct owner *owner = owner_of(id);
     if (!owner) return fail(ENOENT, "no such owner");
-    owner->retired = 1, owner->live = owner->stowed = 0;
+    owner->retired = 1, owner->live = owner->stowed = owner->on_device = 0;
     return 0;
 }
 
@@ -111,6 +111,7 @@ int32_t memstow_owner_figures(uint32_t id, struct memstow_figures *out) {
                                     .adopted_by = owner->adopted_by,
                                     .live_bytes = owner->live,
                                     .mapped_bytes = owner->live,
+                                    .cuda_bytes = owner->on_device,
                                     .resident_bytes = UINT64_MAX,
                                     .stowed_bytes = owner->stowed,
                                     .movable_bytes = owner->live,
@@ -123,8 +124,10 @@ int64_t memstow_shares(struct memstow_share *out, uint32_t room, uint32_t size) 
     uint32_t found = 0;
     if (size != sizeof *out) return fail(EINVAL, "shares of another size");
     for (uint32_t i = 0; i < count; i++)
-        if (owners[i].live) {
-            if (found < room) out[found] = (struct memstow_share){.model = i + 1, .live_bytes = owners[i].live};
+        if (owners[i].live || owners[i].on_device) {
+            if (found < room)
+                out[found] = (struct memstow_share){
+                    .model = i + 1, .live_bytes = owners[i].live, .cuda_bytes = owners[i].on_device};
             found++;
         }
     return found;

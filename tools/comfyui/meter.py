@@ -1,6 +1,6 @@
 """How much was live before a run, at most, and after it: of the whole process, of each model, and of each model in each node
-and run. In: the moments at which nodes begin and end; out: parts of the run report. Where the library is older than its
-functions for that, there is nothing."""
+and run; of models on CUDA devices, too. In: the moments at which nodes begin and end; out: parts of the run report. Where the
+library is older than its functions for that, there is nothing."""
 import collections
 import time
 from typing import Any, Optional
@@ -13,14 +13,29 @@ ONE_IN = 20         # of the time goes into looking at shares, at most
 Key = tuple[int, int, int]  # model, node, run: ids of owners, 0 for none
 
 
-class Meter:
+class Place:
+    """What models have on the host, or on devices, before a run and at most."""
+
     def __init__(self) -> None:
-        self.names: dict[int, str] = {}     # of owners that may have a share
-        self.open: list = []                # nodes that run now
         self.before: dict[Key, int] = {}
         self.most: dict[Key, int] = {}
         self.before_of: dict[int, int] = {} # the same by model
         self.most_of: dict[int, int] = {}
+
+    def begin(self, now: dict[Key, int]) -> None:
+        self.before, self.before_of = now, by_model(now)
+
+    def look(self, now: dict[Key, int]) -> None:
+        for most, there in ((self.most, now), (self.most_of, by_model(now))):
+            for key, size in there.items():
+                most[key] = max(size, most.get(key, 0))
+
+
+class Meter:
+    def __init__(self) -> None:
+        self.names: dict[int, str] = {}     # of owners that may have a share
+        self.open: list = []                # nodes that run now
+        self.host, self.device = Place(), Place()
         self.live_before: Optional[int] = None
         self.peak = 0
         self.look_again = 0.0
@@ -31,9 +46,9 @@ class Meter:
     def begin(self) -> None:
         """A run, or a trigger since, is about to begin."""
         self.open = []
-        self.before, self.most, self.most_of = {}, {}, {}
-        self.before = self.look()
-        self.before_of = by_model(self.before)
+        self.host, self.device = Place(), Place()
+        for place, now in zip((self.host, self.device), self.look()):
+            place.begin(now)
         peak_of_a_while(anew=True)
         self.peak, self.live_before = 0, self.turn()
 
@@ -60,22 +75,24 @@ class Meter:
             self.look()
         return now
 
-    def look(self) -> dict[Key, int]:
-        """What is live of each model in each node and run, now, which may be the most so far."""
+    def look(self) -> tuple[dict[Key, int], dict[Key, int]]:
+        """What is live of each model in each node and run, on the host and on devices, now, which may be the most so far."""
         begun = time.monotonic()
-        now = self._shares()
-        for most, there in ((self.most, now), (self.most_of, by_model(now))):
-            for key, size in there.items():
-                most[key] = max(size, most.get(key, 0))
+        host, device = self._shares()
+        self.host.look(host)
+        self.device.look(device)
         ended = time.monotonic()
         self.look_again = ended + ONE_IN * (ended - begun)
-        return now
+        return host, device
 
     # ---- the report
 
     def of_model(self, owner: int) -> dict:
-        before, most = (table.get(owner, 0) if self.knows_shares else None for table in (self.before_of, self.most_of))
-        return {"run_before_bytes": before, "run_peak_bytes": most}
+        found: dict = {}
+        for place, word in ((self.host, ""), (self.device, "cuda_")):
+            for table, when in ((place.before_of, "before"), (place.most_of, "peak")):
+                found[f"run_{when}_{word}bytes"] = table.get(owner, 0) if self.knows_shares else None
+        return found
 
     def live(self) -> Optional[dict]:
         """Of the whole process."""
@@ -86,10 +103,19 @@ class Meter:
 
     def shares(self) -> list[dict]:
         """Model by node by run, those that had most first."""
-        now = self.look()
-        found = [{**self._named(key), "before_bytes": self.before.get(key, 0), "peak_bytes": most, "after_bytes": now.get(key, 0)}
-                 for key, most in sorted(self.most.items(), key=lambda item: -item[1]) if most >= LITTLE]
-        alive = {owner for key in now for owner in key}
+        nows = self.look()
+        most = collections.Counter(self.host.most)
+        most.update(self.device.most)
+        found = []
+        for key, _ in sorted(most.items(), key=lambda item: -item[1]):
+            if max(self.host.most.get(key, 0), self.device.most.get(key, 0)) < LITTLE:
+                continue
+            line = self._named(key)
+            for place, now, word in ((self.host, nows[0], ""), (self.device, nows[1], "cuda_")):
+                line.update({f"before_{word}bytes": place.before.get(key, 0), f"peak_{word}bytes": place.most.get(key, 0),
+                             f"after_{word}bytes": now.get(key, 0)})
+            found.append(line)
+        alive = {owner for now in nows for key in now for owner in key}
         self.names = {owner: name for owner, name in self.names.items() if owner in alive}
         return found
 
@@ -100,15 +126,18 @@ class Meter:
             found[f"{kind}_name"] = self.names.get(owner, f"owner {owner}") if owner else None
         return found
 
-    def _shares(self) -> dict[Key, int]:
-        found: collections.Counter = collections.Counter()
+    def _shares(self) -> tuple[dict[Key, int], dict[Key, int]]:
+        host: collections.Counter = collections.Counter()
+        device: collections.Counter = collections.Counter()
         try:
             for share in memstow.shares():
-                found[share.model, share.node, share.run] += share.live_bytes
+                host[share.model, share.node, share.run] += share.live_bytes
+                if share.cuda_bytes:
+                    device[share.model, share.node, share.run] += share.cuda_bytes
         except memstow.Error as error:
             self.knows_shares = False
             log.debug("no shares: %s", error)
-        return dict(found)
+        return dict(host), dict(device)
 
 
 def peak_of_a_while(anew: bool = False) -> Optional[int]:

@@ -56,11 +56,13 @@ def why_here(identity: Any, action: str, node_cache: list, holders: list, is_loa
     return reasons
 
 
-def owner_line(identity: Any, figures: Any, before: int, ruling: Any, action: str, why: list) -> dict:
+def owner_line(identity: Any, figures: Any, before: Any, ruling: Any, action: str, why: list) -> dict:
+    """What it had when the trigger began, and has after it: on the host, and on CUDA devices, there or moved out."""
     return {"owner": identity.owner.id, "type": identity.kind, "name": identity.owner.name, "origin": identity.origin,
             "policy": ruling.policy, "rule": ruling.detail or ruling.rule, "action": action,
-            "before_bytes": before, "after_bytes": figures.live_bytes, "resident_bytes": figures.resident_bytes,
-            "stowed_bytes": figures.stowed_bytes, "why": why}
+            "before_bytes": before.live_bytes, "after_bytes": figures.live_bytes, "resident_bytes": figures.resident_bytes,
+            "stowed_bytes": figures.stowed_bytes, "before_cuda_bytes": before.cuda_bytes, "after_cuda_bytes": figures.cuda_bytes,
+            "device_stowed_bytes": figures.device_stowed_bytes, "why": why}
 
 
 def about(run: dict) -> str:
@@ -80,14 +82,24 @@ def document(run: dict, watch: Any, owners: list, freed: list, given: int, secon
             "owners": owners, "freed": freed, "nodes": watch.nodes if run["outcome"] else [], "notes": notes}
 
 
+def on_both(host: int, device: int) -> str:
+    """Sizes on the host, and on CUDA devices where there is any."""
+    return f"{size(host)} and {size(device)} on CUDA devices" if device else size(host)
+
+
+def held(owners: list, when: str) -> list[int]:
+    return [sum(owner[f"{when}_{place}bytes"] for owner in owners) for place in ("", "cuda_")]
+
+
 def line(found: dict) -> str:
     """The line in ComfyUI's log."""
     count = {action: [o for o in found["owners"] if o["action"] == action] for action in ("keep", "stow", "free")}
-    parts = [f"kept {len(count['keep'])} ({size(sum(o['after_bytes'] for o in count['keep']))})"]
+    parts = [f"kept {len(count['keep'])} ({on_both(*held(count['keep'], 'after'))})"]
     if count["stow"]:
         parts.append(f"stowed {len(count['stow'])} ({size(sum(o['stowed_bytes'] for o in count['stow']))})")
     if found["freed"]:
-        parts.append(f"freed {len(found['freed'])} ({size(sum(o['before_bytes'] - o['after_bytes'] for o in found['freed']))})")
+        host, device = (had - has for had, has in zip(held(found["freed"], "before"), held(found["freed"], "after")))
+        parts.append(f"freed {len(found['freed'])} ({on_both(host, device)})")
     if count["free"]:
         parts.append(f"not freed {len(count['free'])}: {'; '.join(', '.join(o['why']) or o['name'] for o in count['free'])}")
     rss = found["rss"]
@@ -116,8 +128,13 @@ def text(found: Optional[dict]) -> str:
     for owner in found["owners"] + found["freed"]:
         lines.append(row(f"{owner['name']}, policy {owner['policy'] or 'none'}", size(owner["run_before_bytes"]),
                          size(owner["run_peak_bytes"]), size(owner["after_bytes"])))
+        devices = [owner[f"{key}_cuda_bytes"] for key in ("run_before", "run_peak", "after")]
+        if any(devices):
+            lines.append(row("  on CUDA devices", *map(size, devices)))
         why = "freed" if owner in found["freed"] else "; ".join(owner["why"])
         stowed = f"; {size(owner['stowed_bytes'])} stowed" if owner["stowed_bytes"] else ""
+        if owner["device_stowed_bytes"]:
+            stowed += f", {size(owner['device_stowed_bytes'])} of it out of CUDA devices"
         lines += wrapped(why + stowed, 4)
     if found["nodes"]:
         lines += ["", row("node, while it ran", "before", "at most", "after")]
@@ -129,6 +146,8 @@ def text(found: Optional[dict]) -> str:
     for share in found["shares"]:
         name = " · ".join(share[f"{kind}_name"] or "-" for kind in ("model", "node", "run"))
         lines.append(row(name, size(share["before_bytes"]), size(share["peak_bytes"]), size(share["after_bytes"])))
+        if share["peak_cuda_bytes"]:
+            lines.append(row("  on CUDA devices", *(size(share[f"{when}_cuda_bytes"]) for when in ("before", "peak", "after"))))
     if found["glibc_free_bytes"] is not None:
         lines += ["", f"free, and kept by glibc: {size(found['glibc_free_bytes'])}"]
     for note in found["notes"]:

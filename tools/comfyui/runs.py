@@ -167,7 +167,7 @@ class Runs:
         run = run or {"number": self.number, "prompt_id": None, "outcome": None, "reason": reason, "rss": resident()}
         self._let_go()
         rulings = self._read(executor, notes)
-        befores = {number: report.figures_of(identity.owner).live_bytes
+        befores = {number: report.figures_of(identity.owner)
                    for number, (identity, _ruling, _policy) in rulings.items()}
         decisions = memstow.decide(reason, text, needed)
         try:

@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+# needs: comfyui cc
+# timeout: 300
+"""The run report has what each model holds on the host and on CUDA devices side by side: before, at most and after, there and moved
+out, as JSON, as text and in the log. On the CPU, with a double of libmemstow that says what is on a device. No GPU has seen this."""
+import _inprocess
+
+_inprocess.under_double(__file__)
+runs = _inprocess.load()
+
+import ctypes
+
+import comfy.model_management as mm
+import comfy.model_patcher
+import torch
+
+import memstow
+from memstow_pack import report
+
+double, cpu, MIB = ctypes.CDLL(None), torch.device("cpu"), 1 << 20
+double.memstow_double_on_device.argtypes = [ctypes.c_uint32, ctypes.c_uint64]
+
+
+def model(name):
+    """A model that is loaded; returns it, and who it is."""
+    patcher = comfy.model_patcher.ModelPatcher(torch.nn.Sequential(torch.nn.Linear(4, 4)), cpu, cpu)
+    mm.load_models_gpu([patcher])
+    identity = runs.registry.find(patcher.model)
+    identity.owner.name = name
+    return patcher, identity
+
+
+def on_device(identity, mib):
+    double.memstow_double_on_device(identity.owner.id, mib * MIB)
+
+
+def trigger():
+    assert runs.trigger("run_ended", "ok") is not None
+    return {owner["name"]: owner for owner in runs.last["owners"]}
+
+
+unet, its = model("unet")
+vae, others = model("vae")
+on_device(its, 10)
+runs.watch.meter.begin()
+on_device(its, 30)
+runs.watch.meter.look()
+on_device(its, 20)
+runs.trigger("run_ended", "ok", run={"number": 1, "prompt_id": None, "outcome": "ok", "reason": "run_ended", "rss": 0})
+found = {owner["name"]: owner for owner in runs.last["owners"]}
+assert [found["unet"][key] for key in ("run_before_cuda_bytes", "run_peak_cuda_bytes", "before_cuda_bytes", "after_cuda_bytes",
+                                       "device_stowed_bytes")] == [10 * MIB, 30 * MIB, 20 * MIB, 20 * MIB, 0], found
+assert found["vae"]["run_peak_cuda_bytes"] == found["vae"]["after_cuda_bytes"] == 0, found
+share = next(s for s in runs.last["shares"] if s["model"] == its.owner.id)
+assert [share[f"{when}_cuda_bytes"] for when in ("before", "peak", "after")] == [10 * MIB, 30 * MIB, 20 * MIB], share
+text = report.text(runs.last).split("\n")
+at = next(i for i, line in enumerate(text) if line.startswith("unet, policy"))
+assert text[at + 1].split() == ["on", "CUDA", "devices", "10.0", "MiB", "30.0", "MiB", "20.0", "MiB"], text
+at = next(i for i, line in enumerate(text) if line.startswith("vae, policy"))
+assert "CUDA" not in text[at + 1], text
+assert max(map(len, text)) <= 88, text
+assert "kept 2 (160 B and 20.0 MiB on CUDA devices)" in report.line(runs.last), report.line(runs.last)
+
+# Moved out it is the model's still, and the report says where it is.
+memstow.stow(its.owner)
+found = trigger()
+assert found["unet"]["after_cuda_bytes"] == found["unet"]["device_stowed_bytes"] == 20 * MIB, found
+assert "20.0 MiB of it out of CUDA devices" in " ".join(report.text(runs.last).split()), report.text(runs.last)
+memstow.restore(its.owner)
+
+# What a model that is freed gave up is in the log's line: of the host, and of devices.
+gone = {**runs.last, "owners": [found["vae"]], "freed": [{**found["unet"], "after_bytes": 0, "after_cuda_bytes": 0}]}
+assert "freed 1 (80 B and 20.0 MiB on CUDA devices)" in report.line(gone), report.line(gone)
+assert "on CUDA devices" in report.text(gone), report.text(gone)
