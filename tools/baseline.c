@@ -15,7 +15,8 @@ static const char magic[] = "memstow-baseline";
 /* --- reading --- */
 
 struct parsed {
-    bool measure, runs, floor, total;
+    bool measure, runs, floor, total, cuda_total;
+    bool cuda; /* the line at hand is of devices */
 };
 
 static int read_range(struct scan *scan, struct range *range, const char *expected) {
@@ -34,11 +35,12 @@ static int once(struct scan *scan, bool *had, const char *word) {
     return 0;
 }
 
-static int take(struct figures *figures, struct scan *scan, enum figure_kind kind, const char *name,
+static int take(struct figures *figures, struct scan *scan, enum figure_kind kind, bool cuda, const char *name,
                 const struct range ranges[2]) {
     scan->token = scan->line;
-    if (figures_find(figures, kind, name)) return scan_fail(scan, "it is listed twice");
-    struct figure *figure = figures_add(figures, kind, name, 0, 0);
+    if (cuda ? figures_find_cuda(figures, kind, name) : figures_find(figures, kind, name))
+        return scan_fail(scan, "it is listed twice");
+    struct figure *figure = cuda ? figures_add_cuda(figures, kind, name, 0, 0) : figures_add(figures, kind, name, 0, 0);
     if (!figure) return scan_fail(scan, "not enough memory");
     figure->bytes = ranges[0];
     figure->blocks = ranges[1];
@@ -59,17 +61,17 @@ static int read_texts(struct scan *scan, char *name, size_t least, size_t most, 
     return count >= least ? 0 : scan_fail(scan, "%s expected, in quotes", expected);
 }
 
-static int read_owner(struct figures *figures, struct scan *scan, const struct range ranges[2]) {
+static int read_owner(struct figures *figures, struct scan *scan, bool cuda, const struct range ranges[2]) {
     char name[FIGURE_KEY_MOST], kind[16];
     scan_word(scan, kind, sizeof kind);
     if (strcmp(kind, "model") != 0 && strcmp(kind, "node") != 0 && strcmp(kind, "custom") != 0)
         return scan_fail(scan, "model, node or custom expected");
     snprintf(name, sizeof name, "%s", kind);
     if (read_texts(scan, name, 2, 2, "a name and an origin") < 0) return -1;
-    return scan_end_of_line(scan) < 0 ? -1 : take(figures, scan, FIGURE_OWNER, name, ranges);
+    return scan_end_of_line(scan) < 0 ? -1 : take(figures, scan, FIGURE_OWNER, cuda, name, ranges);
 }
 
-static int read_site(struct figures *figures, struct scan *scan, const struct range ranges[2]) {
+static int read_site(struct figures *figures, struct scan *scan, bool cuda, const struct range ranges[2]) {
     char name[FIGURE_KEY_MOST] = "at", word[16];
     scan_word(scan, word, sizeof word);
     if (strcmp(word, "at") != 0) return scan_fail(scan, "at expected");
@@ -82,19 +84,19 @@ static int read_site(struct figures *figures, struct scan *scan, const struct ra
         strcpy(name + used, " of");
         if (read_texts(scan, name, 1, 4, "kind:name") < 0) return -1;
     }
-    return scan_end_of_line(scan) < 0 ? -1 : take(figures, scan, FIGURE_SITE, name, ranges);
+    return scan_end_of_line(scan) < 0 ? -1 : take(figures, scan, FIGURE_SITE, cuda, name, ranges);
 }
 
 static int read_figure(struct figures *figures, struct scan *scan, const char *word, struct parsed *parsed) {
     struct range ranges[2];
     if (read_range(scan, &ranges[0], "bytes") < 0 || read_range(scan, &ranges[1], "a number of blocks") < 0) return -1;
     scan_more(scan);
-    if (strcmp(word, "owner") == 0) return read_owner(figures, scan, ranges);
-    if (strcmp(word, "site") == 0) return read_site(figures, scan, ranges);
+    if (strcmp(word, "owner") == 0) return read_owner(figures, scan, parsed->cuda, ranges);
+    if (strcmp(word, "site") == 0) return read_site(figures, scan, parsed->cuda, ranges);
     if (scan_end_of_line(scan) < 0) return -1;
     scan->token = scan->line;
-    if (once(scan, &parsed->total, "the total") < 0) return -1;
-    return take(figures, scan, FIGURE_TOTAL, "", ranges);
+    if (once(scan, parsed->cuda ? &parsed->cuda_total : &parsed->total, "the total") < 0) return -1;
+    return take(figures, scan, FIGURE_TOTAL, parsed->cuda, "", ranges);
 }
 
 static int read_setting(struct scan *scan, bool *had, const char *word, uint64_t least, uint64_t *number) {
@@ -126,12 +128,15 @@ static int read_line(struct figures *figures, struct scan *scan, struct parsed *
         figures->runs = runs < UINT32_MAX ? (uint32_t)runs : UINT32_MAX;
         return result;
     }
-    if (strcmp(word, "total") != 0 && strcmp(word, "owner") != 0 && strcmp(word, "site") != 0)
+    static const char cuda[] = "cuda-"; /* since version 2 */
+    parsed->cuda = figures->with_cuda && strncmp(word, cuda, sizeof cuda - 1) == 0;
+    const char *of = parsed->cuda ? word + sizeof cuda - 1 : word;
+    if (strcmp(of, "total") != 0 && strcmp(of, "owner") != 0 && strcmp(of, "site") != 0)
         return scan_fail(scan, "measure, runs, floor, total, owner or site expected");
-    return read_figure(figures, scan, word, parsed);
+    return read_figure(figures, scan, of, parsed);
 }
 
-static int read_head(struct scan *scan) {
+static int read_head(struct figures *figures, struct scan *scan) {
     char word[32];
     uint64_t version;
     if (!scan_line(scan)) return scan_fail(scan, "it is empty, and no baseline");
@@ -139,13 +144,14 @@ static int read_head(struct scan *scan) {
     if (strcmp(word, magic) != 0) return scan_fail(scan, "not a baseline: it does not begin with %s", magic);
     scan_more(scan);
     if (scan_number(scan, &version, "a version") < 0) return -1;
-    if (version != 1) return scan_fail(scan, "a later memstow wrote it: version %" PRIu64, version);
+    if (version != 1 && version != 2) return scan_fail(scan, "a later memstow wrote it: version %" PRIu64, version);
+    figures->with_cuda = version == 2;
     return scan_end_of_line(scan);
 }
 
 int baseline_read(struct figures *figures, struct scan *scan) {
-    struct parsed parsed = {false, false, false, false};
-    if (read_head(scan) < 0) return -1;
+    struct parsed parsed = {.total = false};
+    if (read_head(figures, scan) < 0) return -1;
     while (scan_line(scan))
         if (read_line(figures, scan, &parsed) < 0) return -1;
     if (!figures->runs) figures->runs = 1;
@@ -162,14 +168,14 @@ static void write_range(FILE *to, struct range range) {
 void baseline_write(struct figures *figures, FILE *to) {
     static const char *const words[] = {"total", "owner", "site"};
     figures_sort(figures);
-    fprintf(to, "%s 1\n", magic);
+    fprintf(to, "%s %d\n", magic, figures_find_cuda(figures, FIGURE_TOTAL, "") ? 2 : 1);
     fputs("# Bytes and blocks, the lowest and the highest of several runs: 'memstow check --update-baseline' writes "
           "it.\n",
           to);
     fprintf(to, "measure %s\nruns %" PRIu32 "\nfloor %" PRIu64 "\n", figures->peak ? "peak" : "live", figures->runs,
             figures->floor);
     for (const struct figure *figure = figures->table; figure; figure = figure->hh.next) {
-        fputs(words[figure->kind], to);
+        fprintf(to, "%s%s", figure->cuda ? "cuda-" : "", words[figure->kind]);
         write_range(to, figure->bytes);
         write_range(to, figure->blocks);
         fprintf(to, "%s%s\n", *figure_name(figure) ? " " : "", figure_name(figure));

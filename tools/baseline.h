@@ -8,7 +8,10 @@
  *     floor 1024                    call sites that held less in each are not listed
  *     total 71200..73010 405..411   bytes, and blocks
  *     owner 65536 1 model "UNET" "wan.safetensors"
- *     site 4096 2 at "make@libx.so" "main@prog" of "model:UNET" */
+ *     site 4096 2 at "make@libx.so" "main@prog" of "model:UNET"
+ *
+ * Where a program uses CUDA the version is 2, and "cuda-total", "cuda-owner" and "cuda-site" have the same of devices;
+ * a file of version 1 says nothing of them. */
 #ifndef MEMSTOW_BASELINE_H
 #define MEMSTOW_BASELINE_H
 

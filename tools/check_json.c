@@ -27,6 +27,7 @@ static void json_finding(struct json *json, const struct finding *finding) {
     figure_words(finding->figure, name, sizeof name);
     json_object(json, NULL);
     json_string(json, "kind", kinds[finding->figure->kind]);
+    json_string(json, "place", finding->figure->cuda ? "cuda" : "host");
     json_string(json, "name", name);
     json_parts(json, finding->figure);
     json_string(json, "verdict", verdicts[finding->verdict]);
@@ -62,6 +63,7 @@ void check_json(const struct check *check, FILE *to) {
     json_number(&json, "over", check->gate.over);
     json_number(&json, "warnings", check->gate.warnings);
     json_number(&json, "suppressed", check->gate.suppressed);
+    json_bool(&json, "cuda_left_out", gate_leaves_out_cuda(&check->gate));
     json_array(&json, "findings");
     for (size_t i = 0; i < check->gate.count; i++) json_finding(&json, &check->gate.list[i]);
     json_end_array(&json);

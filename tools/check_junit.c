@@ -66,7 +66,7 @@ static void put_case(const struct check *check, const struct finding *finding, F
     char text[FIGURE_KEY_MOST], sentence[1400], class[32];
     figure_words(finding->figure, text, sizeof text);
     check_sentence(check, finding, sentence, sizeof sentence);
-    snprintf(class, sizeof class, "memstow.%s", kinds[finding->figure->kind]);
+    snprintf(class, sizeof class, "memstow.%s%s", finding->figure->cuda ? "cuda_" : "", kinds[finding->figure->kind]);
     fputs("    <testcase", to);
     put_attribute(to, "classname", class);
     put_attribute(to, "name", text);

@@ -13,6 +13,7 @@ const struct finding *check_culprit(const struct check *check, const struct find
     for (size_t i = 0; i < check->gate.count && finding->figure->kind != FIGURE_SITE; i++) {
         const struct finding *site = &check->gate.list[i];
         if (site->figure->kind != FIGURE_SITE || site->growth.bytes <= 0 || site->suppression) continue;
+        if (site->figure->cuda != finding->figure->cuda) continue;
         if (finding->figure->kind == FIGURE_TOTAL || gate_is_of(site->figure, finding->figure)) return site;
     }
     return NULL;

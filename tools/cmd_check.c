@@ -218,9 +218,11 @@ static int save_baseline(struct check *check) {
         return EXIT_UNREADABLE;
     }
     const struct figure *total = figures_find(&check->now, FIGURE_TOTAL, "");
-    size_t parts = check->now.count - 1;
-    fprintf(stderr, "memstow: %s written: %s, %zu owner%s and call sites, of %u runs\n", TEXT_SAFE(check->baseline),
-            text_size(total ? total->bytes.high : 0).s, parts, parts == 1 ? "" : "s", check->now.runs);
+    const struct figure *cuda = figures_find_cuda(&check->now, FIGURE_TOTAL, "");
+    size_t parts = check->now.count - (total ? 1 : 0) - (cuda ? 1 : 0);
+    fprintf(stderr, "memstow: %s written: %s", TEXT_SAFE(check->baseline), text_size(total ? total->bytes.high : 0).s);
+    if (cuda) fprintf(stderr, " and %s on CUDA devices", text_size(cuda->bytes.high).s);
+    fprintf(stderr, ", %zu owner%s and call sites, of %u runs\n", parts, parts == 1 ? "" : "s", check->now.runs);
     return EXIT_FINE;
 }
 

@@ -64,6 +64,11 @@ const struct image *diff_stacks(struct diff *diff, const struct row *row) {
     return diff->symbols[side] ? &subject->image : NULL;
 }
 
+static uint64_t cuda_peak(const struct image *image) {
+    uint64_t live = image->cuda.device.live_bytes;
+    return image->cuda.head.peak > live ? image->cuda.head.peak : live;
+}
+
 static void take_total(struct diff *diff, int side, const struct image *image) {
     struct side_total *total = &diff->total[side];
     *total = (struct side_total){.pid = image->header.pid,
@@ -74,6 +79,7 @@ static void take_total(struct diff *diff, int side, const struct image *image) {
                                  .cuda = image->cuda.used,
                                  .cuda_bytes = image->cuda.device.live_bytes,
                                  .cuda_blocks = image->cuda.device.live_blocks,
+                                 .cuda_peak = cuda_peak(image),
                                  .sample_bytes = image->header.sample_bytes};
     memcpy(total->name, image->header.name, sizeof total->name);
     total->bytes = diff->peak ? total->peak_bytes : total->live_bytes;
@@ -84,11 +90,13 @@ static void take_total(struct diff *diff, int side, const struct image *image) {
     at_peak_words(image, total->peak_words, sizeof total->peak_words);
 }
 
-/* By thread there are no figures of it. */
+/* By thread there are no figures of it, and of the peak only the total. */
 static int add_cuda(struct diff *diff, int side, const struct image *image) {
-    if (diff->view == BY_THREAD || !image->cuda.used) return 0;
+    if (!image->cuda.used) return 0;
     struct image view = cuda_view(image);
-    int result = view.totals ? groups_add(&diff->cuda, &view, side) : -1;
+    int result = view.totals ? 0 : -1;
+    if (result == 0 && diff->view != BY_THREAD) result = groups_add(&diff->cuda, &view, side);
+    if (result == 0 && !diff->peak) result = diff_limits_add(&diff->limited, &view, side, true);
     cuda_view_end(&view);
     return result;
 }
@@ -107,7 +115,7 @@ static int add_side(struct diff *diff, int side, struct image *image) {
     if (result == 0) result = add_cuda(diff, side, image);
     if (result == 0) result = estimate_stacks(image);
     if (result == 0) result = groups_add(&diff->groups, image, side);
-    return result == 0 ? diff_limits_add(&diff->limited, image, side) : result;
+    return result == 0 ? diff_limits_add(&diff->limited, image, side, false) : result;
 }
 
 /* One image at a time: A is let go before B comes, and read again if a stack of it is to be shown. `stacks` tells
@@ -187,6 +195,8 @@ static void name_over(struct diff *diff) {
     groups_label(over->groups, over->row, diff->over_name, sizeof diff->over_name);
     if (image && innermost_caller(&line, image, diff->symbols[over->row->stack_side], over->row->stack_node))
         snprintf(diff->over_name, sizeof diff->over_name, "%s", symbol_text(line.frame, line.symbol, 200).s);
+    size_t used = strlen(diff->over_name);
+    if (over->cuda) snprintf(diff->over_name + used, sizeof diff->over_name - used, " on CUDA devices");
 }
 
 static const struct limit *passed_on_host(const struct diff *diff) {
@@ -194,16 +204,24 @@ static const struct limit *passed_on_host(const struct diff *diff) {
     return limits_passed(&diff->thresholds.limits, LIMIT_TOTAL, growth);
 }
 
+static struct growth growth_on_cuda(const struct diff *diff) {
+    const struct side_total *a = &diff->total[0], *b = &diff->total[1];
+    if (diff->peak) return (struct growth){(int64_t)(b->cuda_peak - a->cuda_peak), 0, a->cuda_peak};
+    return (struct growth){diff_grown_cuda_bytes(diff), diff_grown_cuda_blocks(diff), a->cuda_bytes};
+}
+
 static const struct limit *passed_on_cuda(const struct diff *diff) {
-    struct growth growth = {diff_grown_cuda_bytes(diff), diff_grown_cuda_blocks(diff), diff->total[0].cuda_bytes};
-    return diff->peak || !diff_has_cuda(diff) ? NULL : limits_passed(&diff->thresholds.limits, LIMIT_TOTAL, growth);
+    struct growth growth = growth_on_cuda(diff);
+    return diff_has_cuda(diff) ? limits_passed(&diff->thresholds.limits, LIMIT_TOTAL, growth) : NULL;
 }
 
 /* By names, less what is suppressed. */
 static struct over passed_in_gate(const struct diff *diff) {
     for (size_t i = 0; i < diff->gate.count; i++)
         if (diff->gate.list[i].verdict == VERDICT_FAILED)
-            return (struct over){.limit = diff->gate.list[i].limit, .finding = &diff->gate.list[i]};
+            return (struct over){.limit = diff->gate.list[i].limit,
+                                 .finding = &diff->gate.list[i],
+                                 .cuda = diff->gate.list[i].figure->cuda};
     return (struct over){.limit = NULL};
 }
 
@@ -211,7 +229,7 @@ static struct over passed_in_gate(const struct diff *diff) {
 static void find_over(struct diff *diff) {
     bool by_names = diff->suppressed_in;
     diff->over = by_names ? passed_in_gate(diff) : (struct over){.limit = passed_on_host(diff)};
-    if (!diff->over.limit) diff->over = (struct over){.limit = passed_on_cuda(diff), .cuda = true};
+    if (!diff->over.limit && !by_names) diff->over = (struct over){.limit = passed_on_cuda(diff), .cuda = true};
     if (!diff->over.limit && !by_names) diff_limits_passed(&diff->limited, &diff->over);
     name_over(diff);
 }
@@ -220,8 +238,7 @@ static struct growth growth_over(const struct diff *diff) {
     const struct over *over = &diff->over;
     if (over->finding) return over->finding->growth;
     if (over->row) return (struct growth){.bytes = row_growth(over->row), .blocks = row_growth_blocks(over->row)};
-    if (over->cuda)
-        return (struct growth){.bytes = diff_grown_cuda_bytes(diff), .blocks = diff_grown_cuda_blocks(diff)};
+    if (over->cuda) return growth_on_cuda(diff);
     return (struct growth){.bytes = diff_grown_bytes(diff), .blocks = diff_grown_blocks(diff)};
 }
 
@@ -229,7 +246,8 @@ static void complain_over(const struct diff *diff) {
     const struct over *over = &diff->over;
     struct growth growth = growth_over(diff);
     struct text_line name = text_fit(diff->over_name, 200);
-    const char *total = over->cuda ? "live CUDA memory" : diff->peak ? "the peak" : "live memory";
+    const char *on_cuda = diff->peak ? "the peak of CUDA memory" : "live CUDA memory";
+    const char *total = over->cuda ? on_cuda : diff->peak ? "the peak" : "live memory";
     const char *what = *diff->over_name ? name.s : total;
     char without[64] = "";
     if (over->finding && over->finding->suppressed_bytes)

@@ -15,8 +15,8 @@ struct side_total {
     uint32_t pid;
     uint64_t live_bytes, live_blocks, peak_bytes, allocated_bytes, sample_bytes;
     uint64_t bytes, blocks; /* of the measure */
-    bool cuda;              /* it used CUDA; below: what is live on devices */
-    uint64_t cuda_bytes, cuda_blocks;
+    bool cuda;              /* it used CUDA; below: what is live on devices, and was at most */
+    uint64_t cuda_bytes, cuda_blocks, cuda_peak;
     char peak_words[256]; /* at_peak.h; "" unless the peaks are compared */
 };
 

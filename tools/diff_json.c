@@ -17,6 +17,7 @@ static void json_side(struct json *json, const char *key, const char *argument, 
     json_number(json, "allocated_bytes", total->allocated_bytes);
     json_number(json, "cuda_live_bytes", total->cuda_bytes);
     json_number(json, "cuda_live_blocks", total->cuda_blocks);
+    json_number(json, "cuda_peak_bytes", total->cuda_peak);
     if (total->sample_bytes)
         json_number(json, "sample_bytes", total->sample_bytes);
     else
@@ -104,6 +105,7 @@ void diff_json(struct diff *diff) {
     json_signed(&json, "growth_blocks", diff_grown_blocks(diff));
     json_string(&json, "over", diff->over.limit ? diff->over.limit->text : NULL);
     json_string(&json, "over_name", *diff->over_name ? diff->over_name : NULL);
+    json_bool(&json, "over_on_cuda", diff->over.limit && diff->over.cuda);
     json_number(&json, "suppressed_bytes", diff_suppressed(diff));
     known_json(&diff->suppressions, &json);
     json_string(&json, "measure", diff->peak ? "peak" : "live");

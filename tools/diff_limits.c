@@ -11,17 +11,18 @@ static const struct {
 
 void diff_limits_begin(struct diff_limits *limited, const struct limits *limits, enum measure measure) {
     *limited = (struct diff_limits){.limits = limits};
-    for (int i = 0; i < DIFF_LIMITED; i++) {
-        if (!limits_have(limits, limited_views[i].scope)) continue;
-        groups_begin(&limited->groups[i], limited_views[i].view, 2);
-        limited->groups[i].measure = measure;
+    for (int i = 0; i < 2 * DIFF_LIMITED; i++) {
+        int cuda = i / DIFF_LIMITED, what = i % DIFF_LIMITED;
+        if (!limits_have(limits, limited_views[what].scope)) continue;
+        groups_begin(&limited->groups[cuda][what], limited_views[what].view, 2);
+        limited->groups[cuda][what].measure = cuda ? MEASURE_LIVE : measure;
     }
 }
 
-int diff_limits_add(struct diff_limits *limited, const struct image *image, int side) {
+int diff_limits_add(struct diff_limits *limited, const struct image *image, int side, bool cuda) {
     int result = 0;
     for (int i = 0; i < DIFF_LIMITED && result == 0; i++)
-        if (limited->groups[i].sides) result = groups_add(&limited->groups[i], image, side);
+        if (limited->groups[cuda][i].sides) result = groups_add(&limited->groups[cuda][i], image, side);
     return result;
 }
 
@@ -44,23 +45,25 @@ static struct growth growth_of(const struct row *row) {
     return (struct growth){growth_beyond_error(row), row_growth_blocks(row), before > 0 ? (uint64_t)before : 0};
 }
 
-static void look(const struct diff_limits *limited, const struct groups *groups, enum limit_scope scope,
-                 struct over *over) {
+static void look(const struct diff_limits *limited, int what, bool cuda, struct over *over) {
+    const struct groups *groups = &limited->groups[cuda][what];
     for (size_t i = 0; i < groups->count; i++) {
         const struct row *row = &groups->rows[i];
         if (!is_meant(groups, row) || (over->row && row_growth(row) <= row_growth(over->row))) continue;
-        const struct limit *limit = limits_passed(limited->limits, scope, growth_of(row));
-        if (limit) *over = (struct over){.limit = limit, .groups = groups, .row = row};
+        const struct limit *limit = limits_passed(limited->limits, limited_views[what].scope, growth_of(row));
+        if (limit) *over = (struct over){.limit = limit, .groups = groups, .row = row, .cuda = cuda};
     }
 }
 
 void diff_limits_passed(const struct diff_limits *limited, struct over *over) {
     *over = (struct over){.limit = NULL};
-    for (int i = 0; i < DIFF_LIMITED; i++)
-        if (limited->groups[i].sides) look(limited, &limited->groups[i], limited_views[i].scope, over);
+    for (int i = 0; i < 2 * DIFF_LIMITED; i++)
+        if (limited->groups[i / DIFF_LIMITED][i % DIFF_LIMITED].sides)
+            look(limited, i % DIFF_LIMITED, i >= DIFF_LIMITED, over);
 }
 
 void diff_limits_end(struct diff_limits *limited) {
-    for (int i = 0; i < DIFF_LIMITED; i++)
-        if (limited->groups[i].sides) groups_end(&limited->groups[i]);
+    for (int i = 0; i < 2 * DIFF_LIMITED; i++)
+        if (limited->groups[i / DIFF_LIMITED][i % DIFF_LIMITED].sides)
+            groups_end(&limited->groups[i / DIFF_LIMITED][i % DIFF_LIMITED]);
 }

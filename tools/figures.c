@@ -8,7 +8,7 @@
 
 enum { PART_MOST = 160 };
 
-static const char kinds[] = "TOS";
+static const char kinds[2][4] = {"TOS", "tos"}; /* on the host, on devices */
 
 void figures_begin(struct figures *figures) { *figures = (struct figures){.floor = 1}; }
 
@@ -25,24 +25,37 @@ void figures_end(struct figures *figures) {
     figures_begin(figures);
 }
 
-struct figure *figures_find(const struct figures *figures, enum figure_kind kind, const char *name) {
+static struct figure *find(const struct figures *figures, enum figure_kind kind, bool cuda, const char *name) {
     char key[FIGURE_KEY_MOST];
     struct figure *found;
-    int length = snprintf(key, sizeof key, "%c%s", kinds[kind], name);
+    int length = snprintf(key, sizeof key, "%c%s", kinds[cuda][kind], name);
     if (length < 0 || (size_t)length >= sizeof key) return NULL;
     HASH_FIND(hh, figures->table, key, (unsigned)length, found);
     return found;
 }
 
-struct figure *figures_add(struct figures *figures, enum figure_kind kind, const char *name, uint64_t bytes,
-                           uint64_t blocks) {
-    struct figure *figure = figures_find(figures, kind, name);
+struct figure *figures_find(const struct figures *figures, enum figure_kind kind, const char *name) {
+    return find(figures, kind, false, name);
+}
+
+struct figure *figures_find_cuda(const struct figures *figures, enum figure_kind kind, const char *name) {
+    return find(figures, kind, true, name);
+}
+
+struct figure *figures_find_like(const struct figures *figures, const struct figure *like) {
+    return find(figures, like->kind, like->cuda, figure_name(like));
+}
+
+static struct figure *add(struct figures *figures, enum figure_kind kind, bool cuda, const char *name, uint64_t bytes,
+                          uint64_t blocks) {
+    struct figure *figure = find(figures, kind, cuda, name);
     size_t length = strlen(name) + 1;
     if (!figure) {
         figure = length < FIGURE_KEY_MOST ? calloc(1, sizeof *figure + length + 1) : NULL;
         if (!figure) return NULL;
         figure->kind = kind;
-        figure->key[0] = kinds[kind];
+        figure->cuda = cuda;
+        figure->key[0] = kinds[cuda][kind];
         memcpy(figure->key + 1, name, length);
         HASH_ADD(hh, figures->table, key, (unsigned)length, figure);
         figures->count++;
@@ -50,6 +63,16 @@ struct figure *figures_add(struct figures *figures, enum figure_kind kind, const
     figure->run_bytes += bytes;
     figure->run_blocks += blocks;
     return figure;
+}
+
+struct figure *figures_add(struct figures *figures, enum figure_kind kind, const char *name, uint64_t bytes,
+                           uint64_t blocks) {
+    return add(figures, kind, false, name, bytes, blocks);
+}
+
+struct figure *figures_add_cuda(struct figures *figures, enum figure_kind kind, const char *name, uint64_t bytes,
+                                uint64_t blocks) {
+    return add(figures, kind, true, name, bytes, blocks);
 }
 
 static void widen(struct range *range, uint64_t value, bool first) {
@@ -76,7 +99,8 @@ void figures_again(struct figures *figures) {
 const char *figure_name(const struct figure *figure) { return figure->key + 1; }
 
 static int by_name(const struct figure *a, const struct figure *b) {
-    return a->kind != b->kind ? (int)a->kind - (int)b->kind : strcmp(a->key, b->key);
+    if (a->kind != b->kind) return (int)a->kind - (int)b->kind;
+    return a->cuda != b->cuda ? (int)a->cuda - (int)b->cuda : strcmp(a->key, b->key);
 }
 
 void figures_sort(struct figures *figures) { HASH_SORT(figures->table, by_name); }
@@ -87,7 +111,7 @@ static bool within(struct range inner, struct range outer) {
 
 void figures_settle(struct figures *figures, const struct figures *before) {
     for (struct figure *figure = figures->table; figure; figure = figure->hh.next) {
-        const struct figure *old = figures_find(before, figure->kind, figure_name(figure));
+        const struct figure *old = figures_find_like(before, figure);
         if (!old || !within(figure->bytes, old->bytes) || !within(figure->blocks, old->blocks)) continue;
         figure->bytes = old->bytes;
         figure->blocks = old->blocks;
@@ -96,8 +120,7 @@ void figures_settle(struct figures *figures, const struct figures *before) {
 
 static bool is_listed(const struct figure *figure, uint64_t floor, const struct figures *before) {
     if (figure->kind != FIGURE_SITE || figure->bytes.high >= floor) return true;
-    return before && figure->bytes.high >= floor / 2 + floor % 2 &&
-           figures_find(before, figure->kind, figure_name(figure));
+    return before && figure->bytes.high >= floor / 2 + floor % 2 && figures_find_like(before, figure);
 }
 
 static size_t listed_sites(const struct figures *figures, uint64_t floor, const struct figures *before) {
@@ -208,12 +231,13 @@ void figure_words(const struct figure *figure, char *to, size_t room) {
     switch (figure->kind) {
     case FIGURE_TOTAL:
         snprintf(to, room, "all memory");
-        return;
+        break;
     case FIGURE_OWNER:
         owner_words(figure, to, room);
-        return;
+        break;
     case FIGURE_SITE:
         site_words(figure, to, room);
-        return;
+        break;
     }
+    if (figure->cuda) put(to, room, " on CUDA devices");
 }

@@ -3,7 +3,9 @@
  * and the highest that any run had. Names are kept as a baseline has them:
  *
  *     model "UNET" "wan.safetensors"                          an owner: kind, name, origin
- *     at "malloc_it@libx.so" "main@prog" of "model:UNET"      a call site: its innermost frames, and whose it is */
+ *     at "malloc_it@libx.so" "main@prog" of "model:UNET"      a call site: its innermost frames, and whose it is
+ *
+ * Host memory, and memory of CUDA devices, are figures of their own, under the same names. */
 #ifndef MEMSTOW_FIGURES_H
 #define MEMSTOW_FIGURES_H
 
@@ -22,11 +24,12 @@ struct range {
 struct figure {
     UT_hash_handle hh;
     enum figure_kind kind;
+    bool cuda; /* of devices */
     struct range bytes, blocks;
     uint64_t run_bytes, run_blocks; /* of the run that is being added */
     char *file;                     /* where the source of a call site is, if it is known; NULL */
     uint32_t line;
-    char key[]; /* a letter for the kind, and the name */
+    char key[]; /* a letter for the kind and the place, and the name */
 };
 
 struct figures {
@@ -35,6 +38,7 @@ struct figures {
     uint32_t runs;
     uint64_t floor; /* call sites that held less in every run may be missing; 1: none are */
     bool peak;      /* they are of the peak, not of what is live */
+    bool with_cuda; /* what is not there of devices is nothing; else nobody has looked */
 };
 
 void figures_begin(struct figures *figures);
@@ -43,6 +47,8 @@ void figures_end(struct figures *figures);
 /* Adds to what the present run had. NULL: no memory. */
 struct figure *figures_add(struct figures *figures, enum figure_kind kind, const char *name, uint64_t bytes,
                            uint64_t blocks);
+struct figure *figures_add_cuda(struct figures *figures, enum figure_kind kind, const char *name, uint64_t bytes,
+                                uint64_t blocks);
 /* The run is over. */
 void figures_end_run(struct figures *figures);
 
@@ -51,8 +57,11 @@ void figures_again(struct figures *figures);
 
 /* NULL: there is none. */
 struct figure *figures_find(const struct figures *figures, enum figure_kind kind, const char *name);
+struct figure *figures_find_cuda(const struct figures *figures, enum figure_kind kind, const char *name);
+/* The same figure of other runs. */
+struct figure *figures_find_like(const struct figures *figures, const struct figure *like);
 const char *figure_name(const struct figure *figure);
-/* The same order everywhere: total, owners, call sites, each by name. */
+/* The same order everywhere: total, owners, call sites, of each the host's first, by name. */
 void figures_sort(struct figures *figures);
 
 /* What was between `low` and `high` before, and still is, stays as it was written: a baseline that is made again

@@ -13,7 +13,7 @@ static int64_t distance(struct range before, struct range now) {
 
 /* A call site that the baseline does not list may have had anything below its floor; of owners it lists all. */
 static void ranges_before(const struct gate *gate, const struct figure *figure, struct finding *finding) {
-    const struct figure *old = figures_find(gate->before, figure->kind, figure_name(figure));
+    const struct figure *old = figures_find_like(gate->before, figure);
     struct range unlisted = {0, figure->kind == FIGURE_SITE ? gate->before->floor - 1 : 0};
     finding->before[0] = old ? old->bytes : unlisted;
     finding->before[1] = old ? old->blocks : unlisted;
@@ -21,7 +21,7 @@ static void ranges_before(const struct gate *gate, const struct figure *figure, 
 }
 
 static void ranges_now(const struct gate *gate, const struct figure *figure, struct finding *finding) {
-    const struct figure *now = figures_find(gate->now, figure->kind, figure_name(figure));
+    const struct figure *now = figures_find_like(gate->now, figure);
     finding->now[0] = now ? now->bytes : (struct range){0, 0};
     finding->now[1] = now ? now->blocks : (struct range){0, 0};
 }
@@ -54,14 +54,24 @@ static int add(struct gate *gate, const struct figure *figure, size_t capacity) 
     return 0;
 }
 
+/* A baseline of before devices were counted says nothing of them. */
+static bool is_judged(const struct gate *gate, const struct figure *figure) {
+    return !figure->cuda || (gate->before->with_cuda && gate->now->with_cuda);
+}
+
+bool gate_leaves_out_cuda(const struct gate *gate) {
+    return !gate->before->with_cuda && figures_find_cuda(gate->now, FIGURE_TOTAL, "");
+}
+
 static int collect(struct gate *gate) {
     size_t capacity = gate->before->count + gate->now->count;
     int result = 0;
     gate->list = calloc(capacity + 1, sizeof *gate->list);
     if (!gate->list) return -1;
-    for (const struct figure *f = gate->now->table; f && result == 0; f = f->hh.next) result = add(gate, f, capacity);
+    for (const struct figure *f = gate->now->table; f && result == 0; f = f->hh.next)
+        if (is_judged(gate, f)) result = add(gate, f, capacity);
     for (const struct figure *f = gate->before->table; f && result == 0; f = f->hh.next)
-        if (!figures_find(gate->now, f->kind, figure_name(f)) && !(f->kind == FIGURE_SITE && gate->owners_only))
+        if (is_judged(gate, f) && !figures_find_like(gate->now, f) && !(f->kind == FIGURE_SITE && gate->owners_only))
             result = add(gate, f, capacity);
     return result;
 }
@@ -94,6 +104,7 @@ static void take_off_suppressed(struct gate *gate) {
         int64_t bytes = most_grown(gate, site, 0), blocks = most_grown(gate, site, 1);
         for (size_t k = 0; k < gate->count && gate->list[k].figure->kind != FIGURE_SITE; k++) {
             struct finding *whole = &gate->list[k];
+            if (whole->figure->cuda != site->figure->cuda) continue;
             if (whole->figure->kind == FIGURE_OWNER && !gate_is_of(site->figure, whole->figure)) continue;
             if (whole->growth.bytes > 0) whole->suppressed_bytes = sum(whole->suppressed_bytes, bytes);
             take_off(&whole->growth.bytes, bytes);
@@ -118,6 +129,7 @@ static void judge(struct gate *gate, struct finding *finding) {
 static int by_growth(const void *left, const void *right) {
     const struct finding *a = left, *b = right;
     if (a->figure->kind != b->figure->kind) return (int)a->figure->kind - (int)b->figure->kind;
+    if (a->figure->kind == FIGURE_TOTAL && a->figure->cuda != b->figure->cuda) return a->figure->cuda ? 1 : -1;
     if (a->verdict != b->verdict) return (int)b->verdict - (int)a->verdict;
     if (a->growth.bytes != b->growth.bytes) return a->growth.bytes > b->growth.bytes ? -1 : 1;
     return strcmp(figure_name(a->figure), figure_name(b->figure));

@@ -8,7 +8,8 @@
  * once in C(2N, N) times at most (5: 252; 3: 20), whatever their distribution, if they are independent. That is for one
  * figure; of many one is above more often.
  *
- * What suppressed call sites grew by is taken off their owners, and the total, at its highest. */
+ * What suppressed call sites grew by is taken off their owners, and the total, at its highest. Host memory and memory
+ * of CUDA devices are judged each by itself. */
 #ifndef MEMSTOW_GATE_H
 #define MEMSTOW_GATE_H
 
@@ -32,13 +33,15 @@ struct gate {
     const struct thresholds *thresholds;
     struct suppressions *suppressions;
     bool owners_only;     /* call sites of the present runs are not known */
-    struct finding *list; /* the total, owners, call sites that changed; of each what grew most first */
+    struct finding *list; /* totals, the host's first; owners, call sites that changed: of each what grew most first */
     size_t count, over, warnings, suppressed;
 };
 
 /* 0, or -1: no memory. It may be judged again when there are more runs. */
 int gate_judge(struct gate *gate);
 void gate_end(struct gate *gate);
+/* The present runs have memory of CUDA devices, and the baseline says nothing of any: that is not judged. */
+bool gate_leaves_out_cuda(const struct gate *gate);
 /* Whether the call site is the owner's. */
 bool gate_is_of(const struct figure *site, const struct figure *owner);
 

@@ -2,6 +2,7 @@
 #include "tally.h"
 #include "at_peak.h"
 #include "commands.h"
+#include "cuda_image.h"
 #include "groups.h"
 #include "innermost.h"
 #include "roster.h"
@@ -17,7 +18,21 @@
  * another one of it. */
 enum { NATIVE = 6, BELOW_PYTHON = 2, PYTHON = 4 };
 
-static enum measure measure_of(const struct figures *figures) { return figures->peak ? MEASURE_PEAK : MEASURE_LIVE; }
+/* An image, or the view of one that has its device memory, which is there as it is live. */
+struct side {
+    const struct image *image;
+    bool cuda;
+};
+
+static enum measure measure_of(const struct figures *figures, const struct side *side) {
+    return figures->peak && !side->cuda ? MEASURE_PEAK : MEASURE_LIVE;
+}
+
+static struct figure *add(struct figures *figures, const struct side *side, enum figure_kind kind, const char *name,
+                          uint64_t bytes, uint64_t blocks) {
+    return side->cuda ? figures_add_cuda(figures, kind, name, bytes, blocks)
+                      : figures_add(figures, kind, name, bytes, blocks);
+}
 
 /* --- total and owners --- */
 
@@ -34,25 +49,28 @@ static int add_total(struct figures *figures, const struct image *image) {
     return figures_add(figures, FIGURE_TOTAL, "", bytes, blocks) ? 0 : -1;
 }
 
-static int add_owner(struct figures *figures, const struct image *image, uint32_t id, const struct total *total) {
+static int add_owner(struct figures *figures, const struct side *side, uint32_t id, const struct total *total) {
     char name[FIGURE_KEY_MOST];
+    const struct image *image = side->image;
     const struct snap_owner *owner = image_owner(image, id);
-    uint64_t bytes = total_measure(total, measure_of(figures));
+    enum measure measure = measure_of(figures, side);
+    uint64_t bytes = total_measure(total, measure);
     if (!owner || owner->kind == SNAP_OWNER_RUN || !bytes) return 0;
     if (!figure_name_owner(name, sizeof name, roster_kind(owner), image_string(image, owner->name),
                            image_string(image, owner->origin)))
         return 0;
-    return figures_add(figures, FIGURE_OWNER, name, bytes, total_measure_blocks(total, measure_of(figures))) ? 0 : -1;
+    return add(figures, side, FIGURE_OWNER, name, bytes, total_measure_blocks(total, measure)) ? 0 : -1;
 }
 
-static int add_owners(struct figures *figures, const struct image *image) {
+static int add_owners(struct figures *figures, const struct side *side) {
+    const struct image *image = side->image;
     int result = 0;
     for (size_t i = 0; i < image->total_count && result == 0; i++) {
         const struct total *total = &image->totals[i];
         const struct snap_tag *tag = image_tag(image, total->tag);
         if (!counts(total)) continue;
-        result = add_owner(figures, image, tag->model, total);
-        if (result == 0) result = add_owner(figures, image, tag->node, total);
+        result = add_owner(figures, side, tag->model, total);
+        if (result == 0) result = add_owner(figures, side, tag->node, total);
     }
     return result;
 }
@@ -137,8 +155,9 @@ static void locate(struct figure *figure, const struct image *image, struct symb
     figure->line = line.symbol->line;
 }
 
-static int add_site(struct figures *figures, const struct groups *groups, const struct image *image,
+static int add_site(struct figures *figures, const struct groups *groups, const struct side *side,
                     struct symbols *symbols, const struct row *row) {
+    const struct image *image = side->image;
     char name[FIGURE_KEY_MOST] = "at";
     const char *place = groups_place(groups, row);
     if (!row->side[0].live_bytes && !row->side[0].live_blocks) return 0;
@@ -146,28 +165,53 @@ static int add_site(struct figures *figures, const struct groups *groups, const 
     if (!name[2]) figure_name_frame(name, sizeof name, "?", *place ? text_base_name(place) : "?");
     name_owner(name, sizeof name, groups_owner(groups, row->model));
     name_owner(name, sizeof name, groups_owner(groups, row->node));
-    struct figure *figure = figures_add(figures, FIGURE_SITE, name, row->side[0].live_bytes, row->side[0].live_blocks);
+    struct figure *figure = add(figures, side, FIGURE_SITE, name, row->side[0].live_bytes, row->side[0].live_blocks);
     if (figure && row->stack) locate(figure, image, symbols, row->stack_node);
     return figure ? 0 : -1;
 }
 
-static int add_sites(struct figures *figures, const struct image *image, struct symbols *symbols) {
+static int add_sites(struct figures *figures, const struct side *side, struct symbols *symbols) {
     struct groups groups;
     groups_begin(&groups, BY_SITE, 2);
-    groups.measure = measure_of(figures);
-    int result = groups_add(&groups, image, 0);
+    groups.measure = measure_of(figures, side);
+    int result = groups_add(&groups, side->image, 0);
     for (size_t i = 0; i < groups.count && result == 0; i++)
-        result = add_site(figures, &groups, image, symbols, &groups.rows[i]);
+        result = add_site(figures, &groups, side, symbols, &groups.rows[i]);
     groups_end(&groups);
     return result;
 }
 
+/* --- CUDA devices --- */
+
+static int add_cuda_total(struct figures *figures, const struct image *image) {
+    const struct sum *sum = &image->cuda.device;
+    uint64_t peak = image->cuda.head.peak > sum->live_bytes ? image->cuda.head.peak : sum->live_bytes;
+    uint64_t bytes = figures->peak ? peak : sum->live_bytes, blocks = figures->peak ? 0 : sum->live_blocks;
+    return figures_add_cuda(figures, FIGURE_TOTAL, "", bytes, blocks) ? 0 : -1;
+}
+
+static int add_cuda(struct figures *figures, const struct image *image, struct symbols *symbols, int what) {
+    figures->with_cuda = true;
+    if (!image->cuda.used) return 0;
+    if (figures->peak) return what & TALLY_OWNERS ? add_cuda_total(figures, image) : 0;
+    struct image view = cuda_view(image);
+    struct side side = {&view, true};
+    int result = view.totals ? 0 : -1;
+    if (result == 0 && what & TALLY_OWNERS) result = add_cuda_total(figures, image);
+    if (result == 0 && what & TALLY_OWNERS) result = add_owners(figures, &side);
+    if (result == 0 && what & TALLY_SITES) result = add_sites(figures, &side, symbols);
+    cuda_view_end(&view);
+    return result;
+}
+
 int tally_add(struct figures *figures, struct image *image, pid_t pid, int what) {
+    struct side side = {image, false};
     if (figures->peak) at_peak_choose(image);
-    if (what & TALLY_OWNERS && (add_total(figures, image) < 0 || add_owners(figures, image) < 0)) return -1;
-    if (!(what & TALLY_SITES)) return 0;
-    struct symbols *symbols = symbols_begin(image, pid);
-    int result = symbols ? add_sites(figures, image, symbols) : -1;
+    if (what & TALLY_OWNERS && (add_total(figures, image) < 0 || add_owners(figures, &side) < 0)) return -1;
+    struct symbols *symbols = what & TALLY_SITES ? symbols_begin(image, pid) : NULL;
+    int result = what & TALLY_SITES && !symbols ? -1 : 0;
+    if (result == 0 && symbols) result = add_sites(figures, &side, symbols);
+    if (result == 0) result = add_cuda(figures, image, symbols, what);
     symbols_end(symbols);
     return result;
 }

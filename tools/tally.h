@@ -1,6 +1,7 @@
 /* tally.h — a ledger or snapshot → figures by stable names.
  * In: an image. Out: its total, its owners (models, customs and nodes: a run is another one each time) and its call
- * sites, added to the present run of figures. */
+ * sites, on the host and on CUDA devices, added to the present run of figures. Of the peak of devices only the total is
+ * known. */
 #ifndef MEMSTOW_TALLY_H
 #define MEMSTOW_TALLY_H
 

@@ -43,6 +43,45 @@ static const char *const whole =
     "owner 1000..1100 10..11 model \"UN\xc3\x89T\\xff\" \"wan \\\"2\\\".safetensors\"\n"
     "site 2000..2200 20..22 at \"make|it\\n@libx.so\" \"main@prog\" of \"model:UN\xc3\x89T\\xff\"\n";
 
+static const char *const with_devices =
+    "memstow-baseline 2\n"
+    "# Bytes and blocks, the lowest and the highest of several runs: 'memstow check --update-baseline' writes it.\n"
+    "measure live\n"
+    "runs 1\n"
+    "floor 1\n"
+    "total 4000 40\n"
+    "cuda-total 7000 70\n"
+    "owner 100 1 model \"UNET\" \"\"\n"
+    "cuda-owner 6000 60 model \"UNET\" \"\"\n"
+    "site 100 1 at \"f@m\"\n"
+    "cuda-site 6000 60 at \"f@m\"\n";
+
+/* Under the same names, each by itself; a program without devices has the text that it always had. */
+Test(baseline, has_devices_beside_the_host) {
+    struct figures figures, read;
+    struct scan scan;
+    figures_begin(&figures);
+    figures_begin(&read);
+    add(&figures, FIGURE_SITE, "at \"f@m\"", 100);
+    cr_assert_not_null(figures_add_cuda(&figures, FIGURE_SITE, "at \"f@m\"", 6000, 60));
+    add(&figures, FIGURE_OWNER, "model \"UNET\" \"\"", 100);
+    cr_assert_not_null(figures_add_cuda(&figures, FIGURE_OWNER, "model \"UNET\" \"\"", 6000, 60));
+    add(&figures, FIGURE_TOTAL, "", 4000);
+    cr_assert_not_null(figures_add_cuda(&figures, FIGURE_TOTAL, "", 7000, 70));
+    figures_end_run(&figures);
+    char *text = text_of(&figures);
+    cr_expect_str_eq(text, with_devices);
+    scan_begin(&scan, "base.txt", text, strlen(text));
+    cr_assert_eq(baseline_read(&read, &scan), 0, "%s", scan.error);
+    cr_expect(read.with_cuda && figures_find_cuda(&read, FIGURE_OWNER, "model \"UNET\" \"\"")->bytes.low == 6000);
+    char *again = text_of(&read);
+    cr_expect_str_eq(again, with_devices);
+    free(text);
+    free(again);
+    figures_end(&figures);
+    figures_end(&read);
+}
+
 Test(baseline, is_the_same_text_on_every_machine) {
     struct figures figures;
     figures_begin(&figures);
@@ -70,13 +109,14 @@ Test(baseline, is_read_as_it_was_written) {
 }
 
 #define HEAD "memstow-baseline 1\n"
+#define OF_DEVICES "memstow-baseline 2\n"
 static const struct {
     const char *text, *message;
 } bad[] = {
     {"", "base.txt:1:1: it is empty, and no baseline"},
     {"hello", "base.txt:1:1: not a baseline: it does not begin with memstow-baseline"},
     {"memstow-baseline", "base.txt:1:17: a version expected"},
-    {"memstow-baseline 2", "base.txt:1:18: a later memstow wrote it: version 2"},
+    {"memstow-baseline 3", "base.txt:1:18: a later memstow wrote it: version 3"},
     {"memstow-baseline 1 x", "base.txt:1:20: nothing more belongs on this line"},
     {HEAD, "base.txt:2:1: there is no total in it"},
     {HEAD "<<<<<<< HEAD", "base.txt:2:1: measure, runs, floor, total, owner or site expected"},
@@ -102,6 +142,12 @@ static const struct {
     {HEAD "site 1 1 at \"f@m\" in \"model:a\"", "base.txt:2:19: of expected"},
     {HEAD "site 1 1 at \"f@m\" of", "base.txt:2:21: kind:name expected, in quotes"},
     {HEAD "site 1 1 at \"f@m", "base.txt:2:13: the quotes are not closed"},
+    {HEAD "total 1 1\ncuda-total 1 1", "base.txt:3:1: measure, runs, floor, total, owner or site expected"},
+    {OF_DEVICES "cuda-total 1 1", "base.txt:2:1: there is no total in it"},
+    {OF_DEVICES "cuda-total 1 1\ntotal 1 1\ncuda-total 1 1", "base.txt:4:1: the total was said already"},
+    {OF_DEVICES "cuda-owner 1 1 model \"a\" \"b\"\nowner 1 1 model \"a\" \"b\"\ncuda-owner 2 2 model \"a\" \"b\"",
+     "base.txt:4:1: it is listed twice"},
+    {OF_DEVICES "cuda-runs 1", "base.txt:2:1: measure, runs, floor, total, owner or site expected"},
 };
 
 Test(baseline, a_fault_has_line_and_column) {

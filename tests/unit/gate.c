@@ -155,6 +155,53 @@ Test(gate, suppressed_growth_counts_nowhere) {
     }
 }
 
+/* Memory of devices is judged by itself: a leak there does not hide behind a host that shrank, and what is suppressed
+ * of one is not taken off the other. */
+static void add_both(struct figures *figures, uint64_t host, uint64_t device) {
+    figures_add(figures, FIGURE_TOTAL, "", host, 1);
+    figures_add(figures, FIGURE_SITE, SITE, host, 1);
+    figures_add_cuda(figures, FIGURE_TOTAL, "", device, 1);
+    figures_add_cuda(figures, FIGURE_OWNER, OWNER, device, 1);
+    figures_add_cuda(figures, FIGURE_SITE, SITE, device, 1);
+    figures->with_cuda = true;
+    figures_end_run(figures);
+}
+
+Test(gate, devices_are_judged_by_themselves) {
+    struct given given;
+    begin(&given, "500,owner:500,site:500", 0);
+    add_both(&given.before, 9000, 1000);
+    add_both(&given.now, 5000, 3000);
+    gate_judge(&given.gate);
+    cr_expect_eq(given.gate.over, 3, "%zu", given.gate.over);
+    cr_expect(given.gate.list[0].figure->kind == FIGURE_TOTAL && !given.gate.list[0].figure->cuda);
+    cr_expect_eq(given.gate.list[0].growth.bytes, -4000);
+    cr_expect(given.gate.list[1].figure->cuda && given.gate.list[1].growth.bytes == 2000);
+    cr_expect_not(gate_leaves_out_cuda(&given.gate));
+    given.before.with_cuda = false; /* written before devices were counted */
+    given.gate.before = &(struct figures){.runs = 1, .floor = 1};
+    gate_judge(&given.gate);
+    for (size_t i = 0; i < given.gate.count; i++) cr_expect_not(given.gate.list[i].figure->cuda);
+    cr_expect(gate_leaves_out_cuda(&given.gate));
+    end(&given);
+}
+
+Test(gate, what_is_suppressed_on_devices_is_theirs) {
+    struct given given;
+    struct scan scan;
+    begin(&given, "500,owner:500,site:500", 0);
+    add_both(&given.before, 1000, 1000);
+    figures_add(&given.now, FIGURE_TOTAL, "", 1000, 1); /* and as much more that nobody suppresses */
+    add_both(&given.now, 1000, 3000);
+    scan_begin(&scan, "known.txt", "function=leak", 13);
+    cr_assert_eq(suppressions_read(&given.suppressions, &scan, 20261122), 0);
+    gate_judge(&given.gate);
+    cr_expect_eq(given.gate.over, 1);
+    cr_expect(given.gate.list[0].growth.bytes == 1000 && given.gate.list[0].suppressed_bytes == 0);
+    cr_expect(given.gate.list[1].growth.bytes == 0 && given.gate.list[1].suppressed_bytes == 2000);
+    end(&given);
+}
+
 /* --- noise */
 
 /* Bytes that were live at the end of 24 runs of one program: six threads parse JSON, and each document is kept or not,
