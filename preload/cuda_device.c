@@ -43,6 +43,9 @@ FUNCTION(cuDevicePrimaryCtxGetState, (int, unsigned *, int *))
 FUNCTION(cuDevicePrimaryCtxRetain, (cuda_handle *, int))
 FUNCTION(cuDevicePrimaryCtxRelease_v2, (int))
 FUNCTION(cuDeviceGetName, (char *, int, int))
+FUNCTION(cuDeviceGetUuid, (void *, int))
+FUNCTION(cuDeviceGetUuid_v2, (void *, int))
+FUNCTION(cuDeviceGetAttribute, (int *, int, int))
 FUNCTION(cuMemGetInfo_v2, (size_t *, size_t *))
 FUNCTION(cuDeviceGetMemPool, (cuda_handle *, int))
 FUNCTION(cuMemPoolGetAttribute, (cuda_handle, int, void *))
@@ -141,6 +144,27 @@ static int64_t live_on(uint32_t device, const struct snap_cuda_device *record) {
     return __atomic_load_n(&record->live, __ATOMIC_RELAXED) - (int64_t)out;
 }
 
+/* The second generation of the question is answered for the instance of a device that the process has (MIG), the first
+ * for the device. */
+static uint32_t kind_of(uint32_t device, uint8_t uuid[16]) {
+    enum { MPS_ENABLED = 133, UUID = 16 };
+    uint8_t whole[UUID];
+    uint32_t kind = 0;
+    int shared = 0;
+    if (cuDeviceGetUuid_v2() && !cuDeviceGetUuid_v2()(uuid, (int)device)) kind |= SNAP_CUDA_HAS_UUID;
+    if (kind && cuDeviceGetUuid() && !cuDeviceGetUuid()(whole, (int)device))
+        kind |= SNAP_CUDA_KNOWS_MIG | (memcmp(uuid, whole, UUID) ? SNAP_CUDA_IS_MIG : 0);
+    if (cuDeviceGetAttribute() && !cuDeviceGetAttribute()(&shared, MPS_ENABLED, (int)device))
+        kind |= SNAP_CUDA_KNOWS_MPS | (shared ? SNAP_CUDA_IS_MPS : 0);
+    return kind;
+}
+
+static void note_identity(uint32_t device, struct snap_cuda_device *record) {
+    if (record->name[0] || !cuDeviceGetName()) return;
+    record->kind = kind_of(device, record->uuid);
+    cuDeviceGetName()(record->name, sizeof record->name, (int)device);
+}
+
 static void note(uint32_t device, uint64_t available, uint64_t total) {
     struct snap_cuda_device *record = cuda_counts_device(device);
     if (!record) return;
@@ -148,13 +172,7 @@ static void note(uint32_t device, uint64_t available, uint64_t total) {
     os_store(&record->total, total);
     __atomic_store_n(&record->figures_live, live_on(device, record), __ATOMIC_RELAXED);
     os_store(&record->figures_ns, os_now());
-    if (!record->name[0] && cuDeviceGetName()) cuDeviceGetName()(record->name, sizeof record->name, (int)device);
-}
-
-void cuda_device_figures(uint64_t available, uint64_t total) {
-    uint64_t asked;
-    uint32_t device = cuda_device_now().device;
-    note(device, available, total - vram_serve_stowed_on(device, &asked));
+    note_identity(device, record);
 }
 
 static void note_pool(uint32_t device, struct snap_cuda_device *record) {
@@ -171,6 +189,17 @@ static void note_graphs(uint32_t device, struct snap_cuda_device *record) {
     if (!cuDeviceGetGraphMemAttribute()((int)device, CUDA_GRAPH_RESERVED, &reserved))
         os_store(&record->graph_reserved, reserved);
     if (!cuDeviceGetGraphMemAttribute()((int)device, CUDA_GRAPH_USED, &used)) os_store(&record->graph_used, used);
+}
+
+/* What the pool keeps belongs to the same moment as what is free, or the difference is none. */
+void cuda_device_figures(uint64_t available, uint64_t total) {
+    uint64_t asked;
+    uint32_t device = cuda_device_now().device;
+    struct snap_cuda_device *record = cuda_counts_device(device);
+    note(device, available, total - vram_serve_stowed_on(device, &asked));
+    if (!record || cuda_captures_any()) return;
+    note_pool(device, record);
+    note_graphs(device, record);
 }
 
 /* One thread at a time: once a second, or sooner when much has come or gone. */

@@ -167,6 +167,9 @@ enum snap_type {
     SNAP_START = 42,  /* snap_birth: threads, by slot */
     SNAP_CUPTI = 48,  /* one snap_cupti: there when the comparison with CUPTI was asked for, and CUDA begun */
     SNAP_CUPTI_BLOCK, /* snap_cupti_block: empty slots have state 0 */
+    SNAP_NVML =
+        56, /* snap_nvml: what NVML said of each device when the snapshot was taken; snapshot only, as the next */
+    SNAP_NVML_PROCESS, /* snap_nvml_process */
 };
 
 struct snap_section {
@@ -475,6 +478,17 @@ struct snap_cuda_device {
     uint64_t pool_reserved, pool_used;   /* of the pool that it allocates from by default */
     uint64_t graph_reserved, graph_used; /* of its graphs */
     char name[64];
+    uint8_t uuid[16]; /* since 1.6: what it is known by to NVML, too; of an instance of a device (MIG) its own */
+    uint32_t kind;    /* enum snap_cuda_device_kind */
+    uint32_t pad2;
+};
+
+enum snap_cuda_device_kind {
+    SNAP_CUDA_HAS_UUID = 1,
+    SNAP_CUDA_KNOWS_MIG = 2, /* whether it is an instance of a device can be told: */
+    SNAP_CUDA_IS_MIG = 4,    /* it is one */
+    SNAP_CUDA_KNOWS_MPS = 8, /* the same of a server that shares it among processes */
+    SNAP_CUDA_IS_MPS = 16,
 };
 
 /* What was allocated at a site under a tag, of one kind and on one device. In a ledger stack and module are those of
@@ -506,6 +520,33 @@ struct snap_cuda_block {
     uint32_t thread;                /* slot */
     uint32_t users;                 /* [live] of physical memory: handles and mappings */
     uint32_t pad;
+};
+
+/* --- what NVML says of a device's memory, and of who uses it: the command asks it --- */
+
+enum snap_nvml_state {
+    SNAP_NVML_KNOWN = 1,
+    SNAP_NVML_NO_LIBRARY = 2,
+    SNAP_NVML_ERROR = 3,     /* `error` is NVML's */
+    SNAP_NVML_NO_DEVICE = 4, /* it knows none by this uuid, or the ledger has none */
+};
+enum snap_nvml_flag {
+    SNAP_NVML_HAS_OWN = 1,   /* the process is among those that it lists */
+    SNAP_NVML_UNTOLD = 2,    /* of some process it does not say how much it has */
+    SNAP_NVML_PROCESSES = 4, /* it lists processes at all */
+};
+struct snap_nvml {
+    uint32_t device, state;
+    int32_t error;
+    uint32_t flags;
+    uint64_t total, used;
+    uint64_t own, others; /* bytes of this process, and of all others together */
+    uint32_t other_count, pad;
+};
+struct snap_nvml_process { /* others, those that have most first, as far as there is room */
+    uint32_t device, pid;
+    uint64_t bytes; /* UINT64_MAX: not told */
+    char name[16];
 };
 
 /* --- what CUPTI says of CUDA memory, beside the ledger: libmemstow_cupti.so fills it in --- */
@@ -592,7 +633,9 @@ _Static_assert(sizeof(struct snap_region) == 40, "region");
 _Static_assert(sizeof(struct snap_ring) == 32, "ring");
 _Static_assert(sizeof(struct snap_line) == 16, "line");
 _Static_assert(sizeof(struct snap_cuda) == 160, "cuda");
-_Static_assert(sizeof(struct snap_cuda_device) == 152, "cuda device");
+_Static_assert(sizeof(struct snap_cuda_device) == 176, "cuda device");
+_Static_assert(sizeof(struct snap_nvml) == 56, "nvml");
+_Static_assert(sizeof(struct snap_nvml_process) == 32, "nvml process");
 _Static_assert(sizeof(struct snap_cuda_site) == 56, "cuda site");
 _Static_assert(sizeof(struct snap_cuda_block) == 72, "cuda block");
 _Static_assert(sizeof(struct snap_cupti) == 328, "cupti");

@@ -6,6 +6,7 @@
 #include "estimate.h"
 #include "innermost.h"
 #include "known.h"
+#include "nvml_image.h"
 #include "tally.h"
 #include "text.h"
 #include "top.h"
@@ -82,6 +83,8 @@ static void take_total(struct diff *diff, int side, const struct image *image) {
                                  .cuda_peak = cuda_peak(image),
                                  .sample_bytes = image->header.sample_bytes};
     memcpy(total->name, image->header.name, sizeof total->name);
+    for (size_t i = 0; i < image->cuda.device_count && i < SNAP_CUDA_DEVICES; i++)
+        if (cuda_line_of(image, i, &total->devices[total->device_count])) total->device_count++;
     total->bytes = diff->peak ? total->peak_bytes : total->live_bytes;
     total->blocks = total->live_blocks;
     if (!diff->peak) return;
@@ -129,7 +132,8 @@ static int load_side(struct diff *diff, int side, bool *stacks) {
         return usage_error("diff", "--suppressions: the call sites of %s are estimates, from samples",
                            TEXT_SAFE(diff->argument[side]));
     *stacks = image_has_stacks(image);
-    int result = add_side(diff, side, image);
+    int result = nvml_image_ask(image, diff->subject[side].pid);
+    if (result == 0) result = add_side(diff, side, image);
     if (side == 0 || diff->groups.view != BY_SITE)
         close_side(diff, side);
     else

@@ -1,5 +1,7 @@
 /* cmd_owners.c — memstow owners: who is registered, with which policy, and what each holds. */
 #include "commands.h"
+#include "cuda_devices.h"
+#include "nvml_image.h"
 #include "json.h"
 #include "report.h"
 #include "roster.h"
@@ -83,6 +85,15 @@ static void print_row(const struct roster *roster, const struct roster_row *row,
     putchar('\n');
 }
 
+static void print_devices(const struct image *image) {
+    struct cuda_line line;
+    if (!image->cuda.used) return;
+    cuda_line_head("");
+    for (size_t i = 0; i < image->cuda.device_count; i++)
+        if (cuda_line_of(image, i, &line)) cuda_line_text("", &line);
+    putchar('\n');
+}
+
 static void print_text(const struct roster *roster, const struct image *image) {
     int room = isatty(STDOUT_FILENO) ? text_width() - BEFORE_NAME : WHOLE_NAME; /* a pipe gets the whole name */
     size_t left_out = 0;
@@ -92,6 +103,7 @@ static void print_text(const struct roster *roster, const struct image *image) {
            text_size(roster->live_bytes).s, text_block_count(image->host.live_blocks + image->mapped.live_blocks).s);
     if (cuda) printf(", and %s on CUDA devices", text_size(roster->cuda_bytes).s);
     puts("\n");
+    print_devices(image);
     if (!roster->count) {
         puts("no owner was ever registered");
         return;
@@ -156,6 +168,12 @@ static void print_json(const struct roster *roster, const struct image *image) {
     json_number(&json, "untagged_bytes", roster->untagged.live_bytes);
     json_number(&json, "cuda_bytes", roster->cuda_bytes);
     json_number(&json, "untagged_cuda_bytes", roster->untagged.cuda_bytes);
+    json_array(&json, "cuda_devices");
+    for (size_t i = 0; i < image->cuda.device_count; i++) {
+        struct cuda_line line;
+        if (cuda_line_of(image, i, &line)) cuda_line_json(&json, &line);
+    }
+    json_end_array(&json);
     json_array(&json, "owners");
     for (size_t i = 0; i < roster->count; i++) json_row(&json, image, &roster->rows[i]);
     json_end_array(&json);
@@ -167,7 +185,7 @@ static int show(const char *argument, bool as_json) {
     struct roster roster;
     int code = subject_open(&subject, argument, false);
     if (code != EXIT_FINE) return code;
-    if (roster_make(&roster, &subject.image) < 0) {
+    if (nvml_image_ask(&subject.image, subject.pid) < 0 || roster_make(&roster, &subject.image) < 0) {
         complain("not enough memory");
         subject_close(&subject);
         return EXIT_UNREADABLE;

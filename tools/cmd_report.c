@@ -1,6 +1,7 @@
 /* cmd_report.c — memstow report: what a process holds, and what is left of it. */
 #include "at_peak.h"
 #include "commands.h"
+#include "nvml_image.h"
 #include "estimate.h"
 #include "innermost.h"
 #include "report.h"
@@ -89,11 +90,12 @@ static int show(const char *argument, const struct choice *choice) {
                                    : choice->form    ? SIZE_MAX
                                                      : TOP_DEFAULT,
                             .top_sites = choice->top_given ? choice->top : TOP_SITES_JSON};
+    int result = nvml_image_ask(&subject.image, subject.pid);
     at_peak_choose(&subject.image);
     if (choice->measure == MEASURE_PEAK && !subject.image.has_picture)
         complain("%s: nothing is live, and no picture of its peak was taken: --peak shows nothing",
                  TEXT_SAFE(argument));
-    int result = resident_split(&report.resident, &subject.image);
+    if (result == 0) result = resident_split(&report.resident, &subject.image);
     if (result == 0) result = estimate_stacks(&subject.image);
     if (result == 0) result = write_report(&report, choice);
     if (result < 0) complain("not enough memory");

@@ -1,5 +1,6 @@
 /* cmd_snapshot.c — memstow snapshot: copies the ledger of a running process, which goes on running. */
 #include "commands.h"
+#include "nvml_image.h"
 #include "outfile.h"
 #include "proc.h"
 #include "subject.h"
@@ -65,6 +66,7 @@ static int take(pid_t pid, const char *output) {
     int code = subject_open_pid(&subject, pid, true);
     if (code != EXIT_FINE) return code;
     if (!output) default_name(&subject.image.header, pid, name, sizeof name);
+    if (nvml_image_ask(&subject.image, pid) < 0) nvml_image_clear(&subject.image.nvml); /* it can do without */
     code = write_snapshot(&subject.image, output ? output : name);
     subject_close(&subject);
     if (code != EXIT_FINE) return code;

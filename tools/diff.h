@@ -3,6 +3,7 @@
 #ifndef MEMSTOW_DIFF_H
 #define MEMSTOW_DIFF_H
 
+#include "cuda_devices.h"
 #include "diff_limits.h"
 #include "gate.h"
 #include "groups.h"
@@ -17,6 +18,8 @@ struct side_total {
     uint64_t bytes, blocks; /* of the measure */
     bool cuda;              /* it used CUDA; below: what is live on devices, and was at most */
     uint64_t cuda_bytes, cuda_blocks, cuda_peak;
+    struct cuda_line devices[SNAP_CUDA_DEVICES];
+    size_t device_count;
     char peak_words[256]; /* at_peak.h; "" unless the peaks are compared */
 };
 

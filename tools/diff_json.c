@@ -18,6 +18,9 @@ static void json_side(struct json *json, const char *key, const char *argument, 
     json_number(json, "cuda_live_bytes", total->cuda_bytes);
     json_number(json, "cuda_live_blocks", total->cuda_blocks);
     json_number(json, "cuda_peak_bytes", total->cuda_peak);
+    json_array(json, "cuda_devices");
+    for (size_t i = 0; i < total->device_count; i++) cuda_line_json(json, &total->devices[i]);
+    json_end_array(json);
     if (total->sample_bytes)
         json_number(json, "sample_bytes", total->sample_bytes);
     else

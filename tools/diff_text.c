@@ -126,6 +126,17 @@ static void print_groups(struct diff *diff, const struct groups *groups) {
     print_total(diff, groups == &diff->cuda);
 }
 
+/* The driver's figures of both, device by device. */
+static void print_devices(const struct diff *diff) {
+    putchar('\n');
+    cuda_line_head("");
+    for (uint32_t device = 0; device < SNAP_CUDA_DEVICES; device++)
+        for (int side = 0; side < 2; side++)
+            for (size_t i = 0; i < diff->total[side].device_count; i++)
+                if (diff->total[side].devices[i].device == device)
+                    cuda_line_text(side ? "  B" : "  A", &diff->total[side].devices[i]);
+}
+
 void diff_text(struct diff *diff) {
     print_side(diff, 0);
     print_side(diff, 1);
@@ -134,6 +145,7 @@ void diff_text(struct diff *diff) {
     if (diff_has_cuda(diff)) {
         puts("\nOn CUDA devices");
         print_groups(diff, &diff->cuda);
+        print_devices(diff);
     }
     print_notes(diff);
 }

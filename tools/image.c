@@ -2,6 +2,7 @@
 #include "image.h"
 #include "cuda_image.h"
 #include "cupti_image.h"
+#include "nvml_image.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,7 @@ void image_clear(struct image *image) {
     free(image->variances);
     cuda_image_clear(&image->cuda);
     cupti_image_clear(&image->cupti);
+    nvml_image_clear(&image->nvml);
     memset(image, 0, sizeof *image);
 }
 

@@ -52,6 +52,14 @@ struct cuda_image {
     struct sum kinds[SNAP_CUDA_KINDS], device; /* of sites; device: of all kinds that take memory of a device */
 };
 
+/* What NVML said: when it was asked now, or when the snapshot was taken. */
+struct nvml_image {
+    struct snap_nvml *devices;
+    struct snap_nvml_process *processes;
+    size_t device_count, process_count; /* 0 devices: it was not asked */
+    bool now;
+};
+
 /* Where a descriptor was opened, a thread started, or memory mapped that others may have, too. */
 struct birth {
     uint32_t kind; /* enum snap_birth_kind; 0: a mapping */
@@ -92,6 +100,7 @@ struct image {
 
     struct cuda_image cuda;
     struct cupti_image cupti;
+    struct nvml_image nvml;
     struct sum host, mapped, inherited; /* by image_sum */
     uint64_t inexact;                   /* totals whose counters did not settle */
     uint64_t rss;                       /* 0 when not measured */

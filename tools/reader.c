@@ -2,6 +2,7 @@
 #include "birth_stacks.h"
 #include "cuda_image.h"
 #include "cupti_image.h"
+#include "nvml_image.h"
 #include "packed.h"
 #include "reader.h"
 #include "order.h"
@@ -96,7 +97,7 @@ static size_t least_record(uint32_t type) {
         [SNAP_RUN] = sizeof(uint32_t),
         [SNAP_TRACE] = 1,
         [SNAP_CUDA] = sizeof(struct snap_cuda),
-        [SNAP_CUDA_DEVICE] = sizeof(struct snap_cuda_device),
+        [SNAP_CUDA_DEVICE] = offsetof(struct snap_cuda_device, uuid), /* before 1.6: the rest is 0 */
         [SNAP_CUDA_SITE] = sizeof(struct snap_cuda_site),
         [SNAP_CUDA_BLOCK] = sizeof(struct snap_cuda_block),
         [SNAP_SERIES] = 1,
@@ -104,6 +105,8 @@ static size_t least_record(uint32_t type) {
         [SNAP_START] = sizeof(struct snap_birth),
         [SNAP_CUPTI] = sizeof(struct snap_cupti),
         [SNAP_CUPTI_BLOCK] = sizeof(struct snap_cupti_block),
+        [SNAP_NVML] = sizeof(struct snap_nvml),
+        [SNAP_NVML_PROCESS] = sizeof(struct snap_nvml_process),
     };
     return type < sizeof sizes / sizeof *sizes ? sizes[type] : 0;
 }
@@ -348,7 +351,7 @@ static int load_tables(struct reader *reader) {
         load_stacks(reader) < 0)
         return -1;
     birth_stacks_take_back(reader);
-    if (cuda_image_load(reader) < 0 || cupti_image_load(reader) < 0) return -1;
+    if (cuda_image_load(reader) < 0 || cupti_image_load(reader) < 0 || nvml_image_load(reader) < 0) return -1;
     if (reader_table(reader, SNAP_STRINGS, 1, (void **)&reader->image->strings, &strings) < 0) return -1;
     reader->image->strings_size = strings;
     if (TABLE(reader, SNAP_PROCESS, facts, fact_count) < 0 || TABLE(reader, SNAP_MODULE, modules, module_count) < 0 ||

@@ -1,14 +1,11 @@
 /* report_cuda.c — CUDA memory in a report, text and JSON; see report.h. Host and device stand side by side: what the
  * ledger has, what the pool keeps, what the driver counts as used, and what the difference is. */
+#include "cuda_devices.h"
 #include "cuda_image.h"
 #include "json_stack.h"
 #include "report.h"
 
 #include <stdlib.h>
-
-static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
-
-static uint64_t live_on(const struct snap_cuda_device *device) { return device->live > 0 ? (uint64_t)device->live : 0; }
 
 /* The largest first. */
 static int by_size(const void *left, const void *right) {
@@ -33,19 +30,6 @@ static uint32_t tag_of(const struct cuda_image *cuda, const struct snap_cuda_blo
 }
 
 /* --- text --- */
-
-static void text_device(const struct snap_cuda_device *device, size_t ordinal) {
-    struct cuda_gap gap = cuda_gap(device);
-    printf("  device %-5zu %12s live, peak %s%s%s\n", ordinal, text_size(live_on(device)).s,
-           text_size(most(device->peak, live_on(device))).s, *device->name ? ", " : "", TEXT_SAFE(device->name));
-    if (!gap.known) return;
-    printf("    when the driver was asked last, it had %s of %s in use:\n", text_size(gap.used).s,
-           text_size(device->total).s);
-    printf("    %12s live, %s kept by the pool, %s by graphs,\n", text_size(gap.live).s, text_size(gap.pool_idle).s,
-           text_size(gap.graphs).s);
-    printf("    %12s more: contexts, modules, fragments, other processes\n",
-           gap.rest < 0 ? text_size_change(gap.rest).s : text_size((uint64_t)gap.rest).s);
-}
 
 static void text_kinds(const struct cuda_image *cuda) {
     printf("\n  %-12s %12s %14s %12s\n", "kind", "live", "blocks", "allocated");
@@ -79,7 +63,7 @@ int report_text_cuda(const struct report *report) {
     if (!cuda->used && !report->image->cupti.asked && !report_has_vbars(report)) return 0;
     puts("\nCUDA");
     for (size_t i = 0; i < cuda->device_count; i++)
-        if (cuda->devices[i].used) text_device(&cuda->devices[i], i);
+        if (cuda->devices[i].used) cuda_device_text(report->image, i);
     text_kinds(cuda);
     text_troubles(cuda);
     report_text_cupti(report);
@@ -98,26 +82,6 @@ int report_text_cuda(const struct report *report) {
 }
 
 /* --- JSON --- */
-
-static void json_device(struct json *json, const struct snap_cuda_device *device, size_t ordinal) {
-    struct cuda_gap gap = cuda_gap(device);
-    json_object(json, NULL);
-    json_number(json, "device", ordinal);
-    json_string(json, "name", *device->name ? device->name : NULL);
-    json_number(json, "live_bytes", live_on(device));
-    json_number(json, "peak_bytes", most(device->peak, live_on(device)));
-    if (gap.known) {
-        json_number(json, "total_bytes", device->total);
-        json_number(json, "driver_used_bytes", gap.used);
-        json_number(json, "pool_reserved_bytes", device->pool_reserved);
-        json_number(json, "pool_used_bytes", device->pool_used);
-        json_number(json, "graph_reserved_bytes", device->graph_reserved);
-        json_signed(json, "rest_bytes", gap.rest);
-    } else {
-        json_null(json, "driver_used_bytes");
-    }
-    json_end_object(json);
-}
 
 static void json_kinds(struct json *json, const struct cuda_image *cuda) {
     json_object(json, "kinds");
@@ -245,7 +209,7 @@ int report_json_cuda(struct json *json, const struct report *report) {
     json_object(json, "cuda");
     json_array(json, "devices");
     for (size_t i = 0; i < cuda->device_count; i++)
-        if (cuda->devices[i].used) json_device(json, &cuda->devices[i], i);
+        if (cuda->devices[i].used) cuda_device_json(json, report->image, i);
     json_end_array(json);
     json_kinds(json, cuda);
     json_troubles(json, &cuda->head);

@@ -109,6 +109,8 @@ int writer_snapshot(struct image *image, FILE *to) {
         {SNAP_CUDA_BLOCK, sizeof *cuda->blocks, cuda->blocks, cuda->block_count},
         {SNAP_CUPTI, sizeof image->cupti.head, &image->cupti.head, image->cupti.asked},
         {SNAP_CUPTI_BLOCK, sizeof *image->cupti.blocks, image->cupti.blocks, image->cupti.block_count},
+        {SNAP_NVML, sizeof *image->nvml.devices, image->nvml.devices, image->nvml.device_count},
+        {SNAP_NVML_PROCESS, sizeof *image->nvml.processes, image->nvml.processes, image->nvml.process_count},
         {SNAP_SERIES, 1, image->series, image->series_size},
     };
     name_cuda_sites(&image->cuda);

@@ -122,6 +122,7 @@ NUMBERS = {"vram_block.c": {"PINNED": "CU_MEM_ALLOCATION_TYPE_PINNED", "DEVICE":
                               "IS_DEVICE_MEMORY": "CU_MEMORYTYPE_DEVICE"},
            "vram_ring.c": {"NON_BLOCKING": "CU_STREAM_NON_BLOCKING", "NO_TIMING": "CU_EVENT_DISABLE_TIMING",
                            "PORTABLE": "CU_MEMHOSTALLOC_PORTABLE"},
+           "cuda_device.c": {"MPS_ENABLED": "CU_DEVICE_ATTRIBUTE_MPS_ENABLED"},
            "vram_end.c": {"NO_TIMING": "CU_EVENT_DISABLE_TIMING"},
            "vram_driver.c": {"RELAXED": "CU_STREAM_CAPTURE_MODE_RELAXED"}}
 

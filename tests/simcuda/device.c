@@ -60,14 +60,15 @@ API(cuDeviceGetName, NEEDS_INIT, (char *out, int room, CUdevice device), (out, r
     return CUDA_SUCCESS;
 }
 
-static CUresult uuid(CUuuid *out, CUdevice device) {
+/* An instance of a device (MIG) has one of its own, and only the later entry says it. */
+static CUresult uuid(CUuuid *out, CUdevice device, bool of_instance) {
     if (!device_get(device)) return CUDA_ERROR_INVALID_DEVICE;
-    memcpy(out->bytes, "simulated-device", 16);
+    memcpy(out->bytes, of_instance ? "simulated-slice" : "simulated-device", 16);
     out->bytes[15] = (char)device;
     return CUDA_SUCCESS;
 }
-SAME(cuDeviceGetUuid, NEEDS_INIT, (CUuuid * out, CUdevice device), uuid(out, device))
-SAME(cuDeviceGetUuid_v2, NEEDS_INIT, (CUuuid * out, CUdevice device), uuid(out, device))
+SAME(cuDeviceGetUuid, NEEDS_INIT, (CUuuid * out, CUdevice device), uuid(out, device, false))
+SAME(cuDeviceGetUuid_v2, NEEDS_INIT, (CUuuid * out, CUdevice device), uuid(out, device, sim_config.instances))
 
 API(cuDeviceGetPCIBusId, NEEDS_INIT, (char *out, int room, CUdevice device), (out, room, device)) {
     if (!device_get(device)) return CUDA_ERROR_INVALID_DEVICE;
@@ -121,6 +122,8 @@ static int attribute(int which, const struct device *device) {
         return 1; /* memory pools */
     case 119:
         return 1; /* handle types of pools */
+    case 133:
+        return sim_config.served; /* through MPS */
     default:
         return 0;
     }

@@ -36,8 +36,8 @@ enum needs {
 
 int call_enter(const char *name, int needs);
 CUresult call_leave(const char *name, CUresult result);
-void call_details(uint64_t a, uint64_t b); /* for the log */
-void call_callback(bool begins);           /* this thread runs a callback of the program's */
+void call_details(uint64_t a, uint64_t b);                 /* for the log */
+void call_callback(bool begins);                           /* this thread runs a callback of the program's */
 void call_context_ends(const struct sim_context *context); /* for who observes */
 extern pthread_mutex_t sim_lock;
 
@@ -64,7 +64,7 @@ struct config {
     int devices, version;
     size_t capacity, context, fragmented;
     uint64_t latency_ns;
-    bool peers, fill, pageable;
+    bool peers, fill, pageable, instances, served;
 };
 extern struct config sim_config;
 void config_read(void);

@@ -10,6 +10,8 @@
  *   SIMCUDA_LATENCY_US=0     how long each operation on a stream takes before its effect
  *   SIMCUDA_PAGEABLE=0       1: devices read all of the host's memory (HMM)
  *   SIMCUDA_PEERS=1          0: devices cannot reach each other's memory
+ *   SIMCUDA_MIG=0            1: each is an instance of a device, with a uuid of its own
+ *   SIMCUDA_MPS=0            1: they are shared through a server
  *   SIMCUDA_FILL=1           0: fresh memory is not filled with random bytes (for benchmarks)
  *   SIMCUDA_FAIL=NAME:N:ERROR,…   the N-th call of NAME ("*": of anything) returns ERROR, and so do others of the list
  *   SIMCUDA_LOG=FILE         a line for each call: number, thread, name, result, two details

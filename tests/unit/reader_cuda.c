@@ -4,6 +4,7 @@
 
 #include "builder.h"
 #include "cuda_image.h"
+#include "nvml_image.h"
 #include "reader.h"
 #include "writer.h"
 
@@ -25,6 +26,9 @@ static void build(struct builder *builder, struct snap_cuda_site sites[SITES]) {
     struct snap_cuda head = {.live = 1000, .peak = 5000};
     struct snap_cuda_device device = {.used = 1, .live = 600, .total = 100, .available = 200, .figures_ns = 1};
     struct snap_cuda_block blocks[] = {{0}, block(4096, 100, 2), block(8192, 100, 4000000000u), {.state = 9}};
+    struct snap_nvml nvml = {.device = 4000000000u, .state = 99, .flags = UINT32_MAX, .used = 1, .own = UINT64_MAX};
+    struct snap_nvml_process process = {.device = 4000000000u, .pid = 1, .bytes = UINT64_MAX};
+    memset(process.name, 'z', sizeof process.name);
     memset(device.name, 'x', sizeof device.name);
     memset(head.unknown, 'y', sizeof head.unknown);
     builder_begin(builder, SNAP_LEDGER);
@@ -37,6 +41,8 @@ static void build(struct builder *builder, struct snap_cuda_site sites[SITES]) {
     builder_section(builder, SNAP_CUDA_DEVICE, sizeof device, &device, 1, 0);
     builder_section(builder, SNAP_CUDA_SITE, sizeof *sites, sites, SITES, 0);
     builder_section(builder, SNAP_CUDA_BLOCK, sizeof *blocks, blocks, 4, 0);
+    builder_section(builder, SNAP_NVML, sizeof nvml, &nvml, 1, 0);
+    builder_section(builder, SNAP_NVML_PROCESS, sizeof process, &process, 1, 0);
 }
 
 static void check(struct image *image) {
@@ -57,6 +63,10 @@ static void check(struct image *image) {
     cr_expect_eq(strlen(image->cuda.devices[0].name), sizeof image->cuda.devices[0].name - 1);
     cr_expect_eq(strlen(image->cuda.head.unknown), sizeof image->cuda.head.unknown - 1);
     cr_expect_not(cuda_gap(&image->cuda.devices[0]).known, "more is free than there is");
+    cr_assert_eq(image->nvml.process_count, 1);
+    cr_expect_eq(strlen(image->nvml.processes[0].name), sizeof image->nvml.processes[0].name - 1);
+    cr_expect_null(nvml_of(image, 0));
+    cr_expect(nvml_of(image, 4000000000u) && !image->nvml.now);
     cuda_view_end(&view);
     free(shares);
 }
