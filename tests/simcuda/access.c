@@ -29,7 +29,7 @@ char *access_at(uint64_t address, size_t *length, struct sim_context *ctx, bool 
         return (char *)(uintptr_t)address;
     }
     struct block *block = space_find(address);
-    if (!block || !permitted(block, ctx, write, how)) return NULL;
+    if (!block || !block->host || !permitted(block, ctx, write, how)) return NULL;
     make_resident(block);
     size_t offset = address - block->at;
     if (*length > block->size - offset) *length = block->size - offset;
@@ -41,7 +41,7 @@ static int beside(char *mine, uint64_t address, size_t bytes, bool write) {
     pthread_mutex_lock(&sim_lock);
     while (bytes && !result) {
         struct block *block = space_find(address);
-        if (!block) {
+        if (!block || !block->host) {
             result = CUDA_ERROR_ILLEGAL_ADDRESS;
             break;
         }

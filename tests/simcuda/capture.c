@@ -67,7 +67,8 @@ void capture_forget(struct sim_context *ctx) {
     }
 }
 
-static CUresult begin(CUstream handle, int mode) {
+/* Into a new graph, or behind what is in the one that is given, which stays the caller's. */
+static CUresult begin(CUstream handle, int mode, CUgraph given) {
     struct sim_stream *stream = stream_get(handle);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
     if (mode < 0 || mode > CU_CAPTURE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
@@ -76,7 +77,8 @@ static CUresult begin(CUstream handle, int mode) {
     struct sim_capture *self = calloc(1, sizeof *self);
     if (!self) return CUDA_ERROR_OUT_OF_MEMORY;
     *self = (struct sim_capture){.next = captures,
-                                 .graph = graph_new(),
+                                 .graph = given ? graph_hold(given) : graph_new(),
+                                 .given = given != NULL,
                                  .origin = stream,
                                  .mode = mode,
                                  .thread = pthread_self(),
@@ -84,8 +86,18 @@ static CUresult begin(CUstream handle, int mode) {
     stream->capture = captures = self;
     return CUDA_SUCCESS;
 }
-SAME(cuStreamBeginCapture_v2, NEEDS_CONTEXT, (CUstream stream, int mode), begin(stream, mode))
-SAME(cuStreamBeginCapture_v2_ptsz, NEEDS_CONTEXT, (CUstream stream, int mode), begin(stream_per_thread(stream), mode))
+SAME(cuStreamBeginCapture, NEEDS_CONTEXT, (CUstream stream), begin(stream, CU_CAPTURE_GLOBAL, NULL))
+SAME(cuStreamBeginCapture_ptsz, NEEDS_CONTEXT, (CUstream stream),
+     begin(stream_per_thread(stream), CU_CAPTURE_GLOBAL, NULL))
+SAME(cuStreamBeginCapture_v2, NEEDS_CONTEXT, (CUstream stream, int mode), begin(stream, mode, NULL))
+SAME(cuStreamBeginCapture_v2_ptsz, NEEDS_CONTEXT, (CUstream stream, int mode),
+     begin(stream_per_thread(stream), mode, NULL))
+#define TO_GRAPH CUstream stream, CUgraph graph, const CUgraphNode *after, const void *edges, size_t count, int mode
+SAME(cuStreamBeginCaptureToGraph, NEEDS_CONTEXT, (TO_GRAPH),
+     ((void)after, (void)edges, (void)count, graph ? begin(stream, mode, graph) : CUDA_ERROR_INVALID_VALUE))
+SAME(cuStreamBeginCaptureToGraph_ptsz, NEEDS_CONTEXT, (TO_GRAPH),
+     ((void)after, (void)edges, (void)count,
+      graph ? begin(stream_per_thread(stream), mode, graph) : CUDA_ERROR_INVALID_VALUE))
 
 static CUresult end(CUstream handle, CUgraph *out) {
     struct sim_stream *stream = stream_get(handle);
@@ -97,7 +109,7 @@ static CUresult end(CUstream handle, CUgraph *out) {
         return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     leave(self);
     CUresult result = self->broken ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
-    if (result) graph_drop(self->graph);
+    if (result || self->given) graph_drop(self->graph);
     if (out) *out = result ? NULL : self->graph;
     free(self);
     return result;

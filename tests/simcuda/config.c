@@ -26,6 +26,7 @@ void config_read(void) {
     sim_config.pageable = number("SIMCUDA_PAGEABLE", 0);
     sim_config.instances = number("SIMCUDA_MIG", 0);
     sim_config.served = number("SIMCUDA_MPS", 0);
+    sim_config.multicast = number("SIMCUDA_MULTICAST", 0);
     sim_config.fill = number("SIMCUDA_FILL", 1);
     const char *fail = getenv("SIMCUDA_FAIL"), *log = getenv("SIMCUDA_LOG");
     if (fail) inject_parse(fail);

@@ -142,13 +142,16 @@ static CUresult pop(CUcontext *out) {
     return CUDA_SUCCESS;
 }
 
-API(cuCtxDestroy_v2, NEEDS_INIT, (CUcontext self), (self)) {
+static CUresult destroy(CUcontext self) {
     if (!context_valid(self) || self->primary) return CUDA_ERROR_INVALID_CONTEXT;
     if (!self->alive) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     die(self);
     if (context_current_slot == self) pop(NULL);
     return CUDA_SUCCESS;
 }
+
+SAME(cuCtxDestroy, NEEDS_INIT, (CUcontext self), destroy(self))
+SAME(cuCtxDestroy_v2, NEEDS_INIT, (CUcontext self), destroy(self))
 
 API(cuCtxPushCurrent_v2, NEEDS_INIT, (CUcontext self), (self)) {
     return context_valid(self) ? push(self) : CUDA_ERROR_INVALID_CONTEXT;

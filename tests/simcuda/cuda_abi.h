@@ -127,6 +127,12 @@ typedef struct {
 } CUmemAllocationProp;
 
 typedef struct {
+    unsigned numDevices;
+    size_t size;
+    unsigned long long handleTypes, flags;
+} CUmulticastObjectProp;
+
+typedef struct {
     CUmemLocation location;
     int flags;
 } CUmemAccessDesc;
@@ -158,6 +164,19 @@ typedef struct {
     CUhostFn fn;
     void *userData;
 } CUDA_HOST_NODE_PARAMS;
+
+enum { CU_GRAPH_NODE_EMPTY = 5, CU_GRAPH_NODE_MEM_ALLOC = 10, CU_GRAPH_NODE_MEM_FREE = 11 };
+typedef struct {
+    int type, reserved0[3];
+    union {
+        long long reserved1[29];
+        CUDA_MEM_ALLOC_NODE_PARAMS alloc;
+        struct {
+            CUdeviceptr dptr;
+        } free;
+    };
+    long long reserved2;
+} CUgraphNodeParams;
 
 typedef struct {
     size_t srcXInBytes, srcY;

@@ -124,6 +124,8 @@ static int attribute(int which, const struct device *device) {
         return 1; /* handle types of pools */
     case 133:
         return sim_config.served; /* through MPS */
+    case 132:
+        return sim_config.multicast;
     default:
         return 0;
     }

@@ -30,6 +30,11 @@ struct sim_graph *graph_new(void) {
     return self;
 }
 
+struct sim_graph *graph_hold(struct sim_graph *self) {
+    self->refs++;
+    return self;
+}
+
 size_t graph_length(const struct sim_graph *self) { return self->count; }
 
 CUresult graph_add(struct sim_graph *self, const struct op *model, struct sim_node **node) {
@@ -180,6 +185,27 @@ SAME(cuGraphAddMemAllocNode, NEEDS_INIT, (NODE, CUDA_MEM_ALLOC_NODE_PARAMS *p),
      NODE_IS_GOOD ? add_alloc(node, graph, p) : CUDA_ERROR_INVALID_VALUE)
 SAME(cuGraphAddMemFreeNode, NEEDS_INIT, (NODE, CUdeviceptr at),
      NODE_IS_GOOD ? graph_memory_free(graph, at, node) : CUDA_ERROR_INVALID_VALUE)
+
+/* A node of any kind: of those that have to do with memory, and the empty one. */
+static CUresult add_node(CUgraphNode *node, CUgraph graph, CUgraphNodeParams *p) {
+    if (!p) return CUDA_ERROR_INVALID_VALUE;
+    switch (p->type) {
+    case CU_GRAPH_NODE_EMPTY:
+        return graph_add(graph, &(struct op){.kind = OP_NOTHING}, node);
+    case CU_GRAPH_NODE_MEM_ALLOC:
+        return add_alloc(node, graph, &p->alloc);
+    case CU_GRAPH_NODE_MEM_FREE:
+        return graph_memory_free(graph, p->free.dptr, node);
+    default:
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+}
+SAME(cuGraphAddNode, NEEDS_INIT, (NODE, CUgraphNodeParams *p),
+     NODE_IS_GOOD ? add_node(node, graph, p) : CUDA_ERROR_INVALID_VALUE)
+SAME(cuGraphAddNode_v2, NEEDS_INIT,
+     (CUgraphNode * node, CUgraph graph, const CUgraphNode *after, const void *edges, size_t count,
+      CUgraphNodeParams *p),
+     ((void)edges, NODE_IS_GOOD ? add_node(node, graph, p) : CUDA_ERROR_INVALID_VALUE))
 
 API(cuGraphMemAllocNodeGetParams, NEEDS_INIT, (CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS *out), (node, out)) {
     if (!node || !out || node->op.kind != OP_GALLOC) return CUDA_ERROR_INVALID_VALUE;

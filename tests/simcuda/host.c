@@ -50,6 +50,7 @@ static CUresult allocate(void **out, size_t size, unsigned flags) {
     call_details(size, (uint64_t)(uintptr_t)at);
     return add(at, size, flags, false);
 }
+SAME(cuMemAllocHost, NEEDS_CONTEXT | UNSAFE, (void **out, unsigned size), allocate(out, size, 0))
 SAME(cuMemAllocHost_v2, NEEDS_CONTEXT | UNSAFE, (void **out, size_t size), allocate(out, size, 0))
 SAME(cuMemHostAlloc, NEEDS_CONTEXT | UNSAFE, (void **out, size_t size, unsigned flags), allocate(out, size, flags))
 

@@ -124,9 +124,26 @@ SAME(cuMemAlloc_v2, NEEDS_CONTEXT | UNSAFE, (CUdeviceptr * out, size_t bytes),
 /* Stands for an entry of a later CUDA, which memstow does not know. */
 SAME(cuMemConjure, NEEDS_CONTEXT | UNSAFE, (CUdeviceptr * out, size_t bytes), allocate(out, bytes))
 
-/* The interface of CUDA 2, with 32-bit addresses, is there and answers that it cannot. */
-SAME(cuMemAlloc, NEEDS_CONTEXT, (unsigned *out, unsigned bytes), ((void)out, (void)bytes, CUDA_ERROR_NOT_SUPPORTED))
-SAME(cuMemFree, NEEDS_CONTEXT, (unsigned at), ((void)at, CUDA_ERROR_NOT_SUPPORTED))
+/* The interface of CUDA 2, with 32-bit addresses: what it gives lies below 4 GiB. */
+static CUresult allocate_low(unsigned *out, unsigned bytes) {
+    struct sim_context *ctx = context_current();
+    struct block model = {.kind = KIND_PLAIN, .asked = bytes, .ctx = ctx, .size = round_up(bytes, GRANULE)};
+    if (!out || !bytes) return CUDA_ERROR_INVALID_VALUE;
+    if (space_reserve_low(model.size, &model.at)) return CUDA_ERROR_OUT_OF_MEMORY;
+    model.phys = phys_new(ctx->device, model.size, false);
+    if (!model.phys) {
+        space_release(model.at, model.size);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    model.device = ctx->device;
+    model.host = model.phys->host;
+    model.readable = model.writable = bit(ctx->device);
+    space_add(model);
+    *out = (unsigned)model.at;
+    call_details(bytes, model.at);
+    return CUDA_SUCCESS;
+}
+SAME(cuMemAlloc, NEEDS_CONTEXT | UNSAFE, (unsigned *out, unsigned bytes), allocate_low(out, bytes))
 SAME(cuMemGetInfo, NEEDS_CONTEXT, (unsigned *available, unsigned *total),
      ((void)available, (void)total, CUDA_ERROR_NOT_SUPPORTED))
 
@@ -162,10 +179,11 @@ API(cuMemAllocManaged, NEEDS_CONTEXT | UNSAFE, (CUdeviceptr * out, size_t bytes,
     return CUDA_SUCCESS;
 }
 
-API(cuMemFree_v2, NEEDS_CONTEXT | UNSAFE, (CUdeviceptr at), (at)) {
+static CUresult release(CUdeviceptr at) {
     if (!at) return CUDA_SUCCESS;
     struct block *block = space_find(at);
-    if (!block || block->at != at || block->gone) return CUDA_ERROR_INVALID_VALUE;
+    bool is_part = block && block->kind == KIND_IPC && block->pool; /* of what was mapped */
+    if (!block || (block->at != at && !is_part) || block->gone) return CUDA_ERROR_INVALID_VALUE;
     call_details(block->asked, at);
     switch (block->kind) {
     case KIND_PLAIN:
@@ -178,10 +196,14 @@ API(cuMemFree_v2, NEEDS_CONTEXT | UNSAFE, (CUdeviceptr at), (at)) {
     case KIND_GRAPH:
         gmem_dead(block->gmem);
         return CUDA_SUCCESS;
+    case KIND_IPC: /* out of another process's pool; what was opened alone is closed */
+        return block->pool ? memory_free(block) : CUDA_ERROR_INVALID_VALUE;
     default:
         return CUDA_ERROR_INVALID_VALUE;
     }
 }
+SAME(cuMemFree_v2, NEEDS_CONTEXT | UNSAFE, (CUdeviceptr at), release(at))
+SAME(cuMemFree, NEEDS_CONTEXT | UNSAFE, (unsigned at), release(at))
 
 __attribute__((visibility("default"))) void *sim_inner_entry(const char *name) {
     return strcmp(name, "cuMemAlloc") == 0 ? (void *)sim_cuMemAlloc_v2 : (void *)sim_cuMemFree_v2;

@@ -77,6 +77,11 @@ static void give_back(struct sim_phys *self) {
 
 void phys_unref(struct sim_phys *self) {
     if (--self->refs) return;
+    if (self->multicast) {
+        multicast_drop(self->multicast);
+        free(self);
+        return;
+    }
     if (self->fd >= 0) {
         munmap(self->host, self->size);
         close(self->fd);

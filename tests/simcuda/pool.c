@@ -4,6 +4,8 @@
 #include "sim.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 enum { ALIGN = 512 };
 #define CHUNK (32 * MB)
@@ -33,7 +35,7 @@ struct sim_pool {
     uint64_t reserved, reserved_high, used, used_high;
     uint64_t readable, writable;
     size_t live;
-    bool gone;
+    bool gone, imported;
 };
 
 static struct sim_pool *pools;
@@ -185,7 +187,7 @@ static CUresult allocate(CUdeviceptr *out, size_t bytes, struct sim_pool *pool, 
     struct mark *behind = NULL;
     call_details(bytes, 0);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
-    if (!out || !bytes || !pool) return CUDA_ERROR_INVALID_VALUE;
+    if (!out || !bytes || !pool || pool->imported) return CUDA_ERROR_INVALID_VALUE;
     if (stream->capture) return graph_memory(stream->capture->graph, pool->device, bytes, out, NULL);
     struct block *block = block_take(pool, bytes, stream, &behind);
     if (!block) { /* what is still to be freed may help */
@@ -254,11 +256,16 @@ static CUresult release(CUdeviceptr at, CUstream handle) {
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
     if (!at) return CUDA_SUCCESS;
     if (stream->capture) return graph_memory_free(stream->capture->graph, at, NULL);
-    if (!block || block->at != at || block->gone) return CUDA_ERROR_INVALID_VALUE;
+    bool is_part = block && block->kind == KIND_IPC && block->pool; /* of what was mapped */
+    if (!block || (block->at != at && !is_part) || block->gone) return CUDA_ERROR_INVALID_VALUE;
     call_details(block->asked, at);
     if (block->kind == KIND_GRAPH) {
         block->gmem->refs++;
         return engine_add(stream, &(struct op){.kind = OP_GFREE, .memory = {.gmem = block->gmem}}, NULL);
+    }
+    if (is_part) { /* another process's, which only ends to be seen here */
+        engine_drain_stream(stream);
+        return memory_free(block);
     }
     return block->kind == KIND_POOL ? free_block(block, stream) : CUDA_ERROR_INVALID_VALUE;
 }
@@ -442,12 +449,44 @@ API(cuMemPoolGetAccess, NEEDS_INIT, (int *flags, CUmemoryPool handle, CUmemLocat
     return CUDA_SUCCESS;
 }
 
-/* ---- sharing pools between processes: refused, as by a device whose handle types say so */
-SAME(cuMemPoolExportToShareableHandle, NEEDS_INIT, (void *out, CUmemoryPool pool, int type, uint64_t flags),
-     ((void)out, (void)pool, (void)type, (void)flags, CUDA_ERROR_NOT_SUPPORTED))
-SAME(cuMemPoolImportFromShareableHandle, NEEDS_INIT, (CUmemoryPool * out, void *handle, int type, uint64_t flags),
-     ((void)out, (void)handle, (void)type, (void)flags, CUDA_ERROR_NOT_SUPPORTED))
-SAME(cuMemPoolExportPointer, NEEDS_INIT, (CUmemPoolPtrExportData * out, CUdeviceptr at),
-     ((void)out, (void)at, CUDA_ERROR_NOT_SUPPORTED))
-SAME(cuMemPoolImportPointer, NEEDS_INIT, (CUdeviceptr * out, CUmemoryPool pool, CUmemPoolPtrExportData *data),
-     ((void)out, (void)pool, (void)data, CUDA_ERROR_NOT_SUPPORTED))
+/* ---- pools of other processes: one that was made for it can be shared, and then what is in it. From one that came
+ * from elsewhere nothing can be allocated. */
+
+API(cuMemPoolExportToShareableHandle, NEEDS_INIT, (void *out, CUmemoryPool handle, int type, uint64_t flags),
+    (out, handle, type, flags)) {
+    struct sim_pool *self = pool_get(handle);
+    if (!self || !out || flags || type != CU_MEM_HANDLE_POSIX_FD || !(self->props.handleTypes & type))
+        return CUDA_ERROR_INVALID_VALUE;
+    int fd = memfd_create("simcuda-pool", MFD_CLOEXEC);
+    if (fd < 0 || write(fd, &self->device->id, sizeof(int)) != sizeof(int)) return CUDA_ERROR_OPERATING_SYSTEM;
+    *(int *)out = fd;
+    return CUDA_SUCCESS;
+}
+
+API(cuMemPoolImportFromShareableHandle, NEEDS_INIT, (CUmemoryPool * out, void *os_handle, int type, uint64_t flags),
+    (out, os_handle, type, flags)) {
+    int id;
+    if (!out || flags || type != CU_MEM_HANDLE_POSIX_FD ||
+        pread((int)(intptr_t)os_handle, &id, sizeof id, 0) != sizeof id || !device_get(id))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sim_pool *self = pool_new(device_get(id));
+    if (!self) return CUDA_ERROR_OUT_OF_MEMORY;
+    self->imported = true;
+    *out = self;
+    return CUDA_SUCCESS;
+}
+
+API(cuMemPoolExportPointer, NEEDS_INIT, (CUmemPoolPtrExportData * out, CUdeviceptr at), (out, at)) {
+    struct block *block = space_find(at);
+    if (!out || !block || block->at != at || block->kind != KIND_POOL || block->gone ||
+        !(block->pool->props.handleTypes & CU_MEM_HANDLE_POSIX_FD))
+        return CUDA_ERROR_INVALID_VALUE;
+    return ipc_export(out, block);
+}
+
+API(cuMemPoolImportPointer, NEEDS_INIT, (CUdeviceptr * out, CUmemoryPool handle, CUmemPoolPtrExportData *data),
+    (out, handle, data)) {
+    struct sim_pool *self = pool_get(handle);
+    if (!out || !data || !self || !self->imported) return CUDA_ERROR_INVALID_VALUE;
+    return ipc_import(data, true, (struct block){.pool = self}, out);
+}

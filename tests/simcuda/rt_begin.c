@@ -136,6 +136,7 @@ RT_API cudaRuntimeGetVersion(int *out) {
 
 RT_CALL(cudaDeviceSynchronize, (void), rt_legacy.cuCtxSynchronize())
 RT_CALL(cudaDeviceReset, (void), rt_legacy.cuDevicePrimaryCtxReset(device))
+RT_CALL(cudaThreadExit, (void), rt_legacy.cuDevicePrimaryCtxReset(device)) /* its name of old */
 RT_CALL(cudaDeviceGetAttribute, (int *out, int which, int id), rt_legacy.cuDeviceGetAttribute(out, which, id))
 RT_CALL(cudaDeviceCanAccessPeer, (int *out, int id, int peer), rt_legacy.cuDeviceCanAccessPeer(out, id, peer))
 

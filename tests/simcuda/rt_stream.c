@@ -24,6 +24,9 @@ RT_CALL(cudaEventSynchronize, (CUevent event), D.cuEventSynchronize(event))
 RT_CALL(cudaEventElapsedTime, (float *out, CUevent from, CUevent to), D.cuEventElapsedTime(out, from, to))
 
 RT_STREAM(cudaStreamBeginCapture, (CUstream stream, int mode), d->cuStreamBeginCapture(stream, mode))
+RT_STREAM(cudaStreamBeginCaptureToGraph,
+          (CUstream stream, CUgraph graph, const CUgraphNode *after, const void *edges, size_t n, int mode),
+          d->cuStreamBeginCaptureToGraph(stream, graph, after, edges, n, mode))
 RT_STREAM(cudaStreamEndCapture, (CUstream stream, CUgraph *out), d->cuStreamEndCapture(stream, out))
 RT_STREAM(cudaStreamIsCapturing, (CUstream stream, int *out), d->cuStreamIsCapturing(stream, out))
 RT_CALL(cudaThreadExchangeStreamCaptureMode, (int *mode), D.cuThreadExchangeStreamCaptureMode(mode))

@@ -64,7 +64,7 @@ struct config {
     int devices, version;
     size_t capacity, context, fragmented;
     uint64_t latency_ns;
-    bool peers, fill, pageable, instances, served;
+    bool peers, fill, pageable, instances, served, multicast;
 };
 extern struct config sim_config;
 void config_read(void);
@@ -121,7 +121,8 @@ struct sim_phys {
     int fd;          /* its own memory, -1: the device's */
     int refs;        /* mappings, and handles not released */
     int handle_refs;
-    bool shared_in; /* another process's */
+    bool shared_in;                  /* another process's */
+    struct sim_multicast *multicast; /* it is not memory, but what memory is bound to */
     CUmemAllocationProp prop;
     uint64_t handle;
     CUdeviceptr slab_va;
@@ -133,6 +134,15 @@ struct sim_phys *phys_import(struct device *device, int fd, uint64_t offset, siz
 void phys_unref(struct sim_phys *self);
 void phys_fill(char *at, size_t bytes);
 uint64_t phys_file(const struct sim_phys *self, int *fd); /* → offset */
+
+/* ---- vmm.c: handles of physical memory */
+struct sim_phys *handle_find(CUmemGenericAllocationHandle handle);
+CUmemGenericAllocationHandle handle_add(struct sim_phys *self);
+void handle_unref(struct sim_phys *self);
+
+/* ---- multicast.c: what memory of several devices is bound to */
+bool multicast_complete(const struct sim_multicast *self);
+void multicast_drop(struct sim_multicast *self);
 
 /* ---- space.c: device addresses and what lies there */
 enum kind { KIND_PLAIN, KIND_POOL, KIND_VMM, KIND_MANAGED, KIND_ARRAY, KIND_GRAPH, KIND_IPC };
@@ -159,6 +169,7 @@ struct block {
 CUresult space_begin(void);
 bool space_inside(uint64_t address);
 CUresult space_reserve(size_t size, size_t align, CUdeviceptr hint, CUdeviceptr *out);
+CUresult space_reserve_low(size_t size, CUdeviceptr *out); /* below 4 GiB */
 void space_release(CUdeviceptr at, size_t size);
 /* A range that the program reserved: whether [at, at + size) lies in one, or is one. */
 bool space_is_reserved(CUdeviceptr at, size_t size, bool whole);
@@ -173,6 +184,10 @@ size_t space_count(void);
 void space_protect(CUdeviceptr at, size_t size, int fd, uint64_t offset, bool visible);
 void space_fault(void);
 uint64_t space_faults(void);
+
+/* ---- ipc.c: memory of other processes, by 64 bytes; what the model leaves open comes of them */
+CUresult ipc_export(void *to, const struct block *block);
+CUresult ipc_import(const void *from, bool same_process, struct block model, CUdeviceptr *out);
 
 /* ---- host.c: pinned and registered host memory */
 struct pinned {
@@ -320,7 +335,7 @@ struct sim_capture {
     struct sim_graph *graph;
     struct sim_stream *origin;
     int mode;
-    bool broken;
+    bool broken, given; /* the graph was there before */
     pthread_t thread;
     uint64_t id;
 };
@@ -332,6 +347,7 @@ CUresult capture_forbids_legacy(struct sim_context *ctx);
 CUresult capture_add(struct sim_capture *self, const struct op *model);
 void capture_forget(struct sim_context *ctx);
 struct sim_graph *graph_new(void);
+struct sim_graph *graph_hold(struct sim_graph *self); /* until it is dropped once more */
 CUresult graph_add(struct sim_graph *self, const struct op *model, struct sim_node **node);
 void graph_drop(struct sim_graph *self);
 size_t graph_length(const struct sim_graph *self);

@@ -12,6 +12,7 @@
  *   SIMCUDA_PEERS=1          0: devices cannot reach each other's memory
  *   SIMCUDA_MIG=0            1: each is an instance of a device, with a uuid of its own
  *   SIMCUDA_MPS=0            1: they are shared through a server
+ *   SIMCUDA_MULTICAST=0      1: memory can be bound to multicast objects, as where there is an NVSwitch
  *   SIMCUDA_FILL=1           0: fresh memory is not filled with random bytes (for benchmarks)
  *   SIMCUDA_FAIL=NAME:N:ERROR,…   the N-th call of NAME ("*": of anything) returns ERROR, and so do others of the list
  *   SIMCUDA_LOG=FILE         a line for each call: number, thread, name, result, two details

@@ -7,9 +7,10 @@
 #include <sys/mman.h>
 
 #define SPACE (512 * GB)
+#define LOW_SPACE (64 * MB)
 
-static char *base;
-static struct extents unused;
+static char *base, *low_base; /* low_base: NULL until somebody wants it */
+static struct extents unused, low_unused;
 static struct extent *reserved; /* by the program */
 static struct block **blocks;
 static size_t count, room;
@@ -23,7 +24,24 @@ CUresult space_begin(void) {
     return CUDA_SUCCESS;
 }
 
-bool space_inside(uint64_t address) { return base && address - (uint64_t)(uintptr_t)base < SPACE; }
+static bool is_low(uint64_t address) { return low_base && address - (uint64_t)(uintptr_t)low_base < LOW_SPACE; }
+
+bool space_inside(uint64_t address) { return base && (address - (uint64_t)(uintptr_t)base < SPACE || is_low(address)); }
+
+static bool low_begin(void) {
+    for (uintptr_t at = GB; !low_base && at < 4 * GB; at += GB / 4) {
+        void *found = mmap((void *)at, LOW_SPACE, PROT_NONE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+        if (found == (void *)at) low_base = found;
+    }
+    if (low_base) extents_give(&low_unused, (uint64_t)(uintptr_t)low_base, LOW_SPACE);
+    return low_base != NULL;
+}
+
+CUresult space_reserve_low(size_t size, CUdeviceptr *out) {
+    if (!low_base && !low_begin()) return CUDA_ERROR_OUT_OF_MEMORY;
+    return extents_take(&low_unused, size, GRANULE, out) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
 
 CUresult space_reserve(size_t size, size_t align, CUdeviceptr hint, CUdeviceptr *out) {
     if (hint && hint % GRANULE == 0 && extents_take_at(&unused, hint, size)) {
@@ -34,7 +52,7 @@ CUresult space_reserve(size_t size, size_t align, CUdeviceptr hint, CUdeviceptr 
                                                                                : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-void space_release(CUdeviceptr at, size_t size) { extents_give(&unused, at, size); }
+void space_release(CUdeviceptr at, size_t size) { extents_give(is_low(at) ? &low_unused : &unused, at, size); }
 
 void space_reserved_add(CUdeviceptr at, size_t size) {
     struct extent *extent = malloc(sizeof *extent);

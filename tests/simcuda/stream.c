@@ -106,7 +106,7 @@ static bool listed(const struct sim_stream *self) {
 }
 
 /* What is on it is still executed; the real driver does not wait for it either. */
-API(cuStreamDestroy_v2, NEEDS_CONTEXT, (CUstream handle), (handle)) {
+static CUresult destroy(CUstream handle) {
     struct sim_stream *self = stream_get(handle);
     if (!self || self->legacy || self->per_thread) return CUDA_ERROR_INVALID_HANDLE;
     self->destroyed = true;
@@ -114,6 +114,8 @@ API(cuStreamDestroy_v2, NEEDS_CONTEXT, (CUstream handle), (handle)) {
     if (listed(self)) drop(self);
     return CUDA_SUCCESS;
 }
+SAME(cuStreamDestroy, NEEDS_CONTEXT, (CUstream handle), destroy(handle))
+SAME(cuStreamDestroy_v2, NEEDS_CONTEXT, (CUstream handle), destroy(handle))
 
 static CUresult capturing(struct sim_stream *self) {
     if (!self->capture) return CUDA_SUCCESS;

@@ -11,14 +11,14 @@
 static struct sim_phys *handles;
 static uint64_t next_handle = 0x100;
 
-static struct sim_phys *handle_find(CUmemGenericAllocationHandle handle) {
+struct sim_phys *handle_find(CUmemGenericAllocationHandle handle) {
     for (struct sim_phys *self = handles; self; self = self->next)
         if (self->handle == handle && self->handle_refs) return self;
     return NULL;
 }
 
 /* A piece stays listed while a mapping keeps it: its handle can be had again. */
-static void handle_unref(struct sim_phys *self) {
+void handle_unref(struct sim_phys *self) {
     struct sim_phys **link = &handles;
     if (self->refs == 1) {
         while (*link && *link != self) link = &(*link)->next;
@@ -27,7 +27,7 @@ static void handle_unref(struct sim_phys *self) {
     phys_unref(self);
 }
 
-static CUmemGenericAllocationHandle handle_add(struct sim_phys *self) {
+CUmemGenericAllocationHandle handle_add(struct sim_phys *self) {
     self->handle = next_handle++;
     self->handle_refs = 1;
     self->next = handles;
@@ -104,6 +104,7 @@ API(cuMemMap, NEEDS_INIT,
     if (forbidden) return forbidden;
     call_details(size, at);
     struct sim_phys *self = handle_find(handle);
+    if (self && self->multicast && !multicast_complete(self->multicast)) return CUDA_ERROR_INVALID_VALUE;
     if (!self || offset || flags || !size || size % GRANULE || at % GRANULE || size > self->size ||
         !space_is_reserved(at, size, false))
         return CUDA_ERROR_INVALID_VALUE;
@@ -236,20 +237,3 @@ API(cuMemImportFromShareableHandle, NEEDS_INIT, (CUmemGenericAllocationHandle * 
     *out = handle_add(self);
     return CUDA_SUCCESS;
 }
-
-/* ---- multicast: this device has none, as most have not */
-SAME(cuMulticastCreate, NEEDS_INIT, (CUmemGenericAllocationHandle * out, const void *prop),
-     ((void)out, (void)prop, CUDA_ERROR_NOT_SUPPORTED))
-SAME(cuMulticastAddDevice, NEEDS_INIT, (CUmemGenericAllocationHandle handle, CUdevice device),
-     ((void)handle, (void)device, CUDA_ERROR_NOT_SUPPORTED))
-SAME(cuMulticastBindMem, NEEDS_INIT,
-     (CUmemGenericAllocationHandle handle, size_t offset, CUmemGenericAllocationHandle memory, size_t from, size_t size,
-      uint64_t flags),
-     ((void)handle, (void)offset, (void)memory, (void)from, (void)size, (void)flags, CUDA_ERROR_NOT_SUPPORTED))
-SAME(cuMulticastBindAddr, NEEDS_INIT,
-     (CUmemGenericAllocationHandle handle, size_t offset, CUdeviceptr memory, size_t size, uint64_t flags),
-     ((void)handle, (void)offset, (void)memory, (void)size, (void)flags, CUDA_ERROR_NOT_SUPPORTED))
-SAME(cuMulticastUnbind, NEEDS_INIT, (CUmemGenericAllocationHandle handle, CUdevice device, size_t offset, size_t size),
-     ((void)handle, (void)device, (void)offset, (void)size, CUDA_ERROR_NOT_SUPPORTED))
-SAME(cuMulticastGetGranularity, NEEDS_INIT, (size_t * out, const void *prop, int option),
-     ((void)out, (void)prop, (void)option, CUDA_ERROR_NOT_SUPPORTED))
