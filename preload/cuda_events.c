@@ -330,17 +330,25 @@ void cuda_events_gone_in(struct cuda_call *call, cuda_handle stream) {
 
 /* --- marks, graphs, contexts --- */
 
-void cuda_events_mark(enum cuda_space space, uint64_t number, enum snap_cuda_flag flag) {
+static bool mark(enum cuda_space space, uint64_t number, enum snap_cuda_flag flag) {
     struct cuda_hold hold;
     struct snap_cuda_block *record = cuda_blocks_hold(space, number, &hold);
-    if (!record) return;
+    if (!record) return false;
     __atomic_fetch_or(&record->flags, (uint8_t)flag, __ATOMIC_RELAXED);
     cuda_blocks_let_go(&hold);
+    return true;
+}
+
+/* What is mapped at an address is physical memory, which is what others are told of. */
+void cuda_events_mark(enum cuda_space space, uint64_t number, enum snap_cuda_flag flag) {
+    struct snap_cuda_block mapping;
+    if (mark(space, number, flag) || space != CUDA_ADDRESS) return;
+    if (find_mapping(number, &mapping)) mark(CUDA_PHYSICAL, mapping.pool, flag);
 }
 
 void cuda_events_mark_memory(cuda_memory memory, enum snap_cuda_flag flag) {
     struct snap_cuda_block handle;
-    if (cuda_blocks_find(CUDA_HANDLE, memory, &handle)) cuda_events_mark(CUDA_PHYSICAL, handle.pool, flag);
+    if (cuda_blocks_find(CUDA_HANDLE, memory, &handle)) mark(CUDA_PHYSICAL, handle.pool, flag);
 }
 
 void cuda_events_capture(struct cuda_call *call, enum cuda_capture what, cuda_handle stream) {

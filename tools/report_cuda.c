@@ -114,6 +114,7 @@ static void json_block(struct json *json, const struct image *image, const struc
     else
         json_null(json, "part_of");
     json_bool(json, "exported", block->flags & SNAP_CUDA_EXPORTED);
+    json_bool(json, "bound", block->flags & SNAP_CUDA_BOUND);
     json_real(json, "age_seconds", (double)age_ns(image, block->birth_ns) / 1e9);
     report_json_tag(json, image, tag_of(&image->cuda, block));
     json_end_object(json);

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+# Every line of preload/cuda_table.h, by every route that has it, from four threads with streams of their own: what the
+# ledger has of each kind of memory, live and allocated, is what the program knows, to the byte. Over the simulated driver, a
+# test double. A line that no program calls fails here; one without a case does not compile.
+import json, pathlib, re
+
+import support, _simulated
+
+SOURCE = pathlib.Path(__file__).with_name("_every_line.c")
+TABLE = (support.ROOT / "preload/cuda_table.h").read_text()
+LINE = re.compile(r'^(?:ENTRY|RESOLVER)\((RUNTIME|DRIVER), (\w+), "(\w*)", (\d+), ([01])', re.M)
+lines = {name: (side, base, int(since), int(own)) for side, name, base, since, own in LINE.findall(TABLE)}
+assert len(lines) == len(re.findall(r"^(?:ENTRY|RESOLVER)\(", TABLE, re.M)) > 100
+
+
+def is_of(version, line):
+    """Whether this line is what a version of CUDA means by its base name."""
+    _, base, since, own = line
+    return base and since <= version and not any(b == base and since < s <= version and o <= own for _, b, s, o in lines.values())
+
+
+def has(route, line, generation):
+    """Whether a route has a line: resolvers know what has a base name, and the runtime asks for its own version of it."""
+    side, base, _, _ = line
+    if route.startswith("getproc") or route.startswith("entry_point_version"):
+        return bool(base)
+    if route == "dlvsym":
+        return side == "RUNTIME" # the driver's symbols have no version to ask for
+    return is_of(generation * 1000, line) if route.startswith("entry_point") else True
+
+
+def check(program, route, generation):
+    environment = _simulated.environment(generation, **SETTINGS)
+    done = support.track(program, route, env=environment, file="out.mst", status=None)
+    assert done.returncode == 0, f"{program.name} {route}: exit status {done.returncode}\n{done.stdout}{done.stderr}"
+    said = done.stdout.splitlines()
+    called = {line.split()[1] for line in said if line.startswith("called ")}
+    wanted = {name for name, line in lines.items() if has(route, line, generation)}
+    assert called == wanted, f"{program.name} {route}: without {wanted - called}, with {called - wanted}"
+    report = support.report("out.mst", "--top=100000")
+    cuda = report["cuda"]
+    for line in said:
+        if line.startswith("kind "):
+            _, kind, *sums = line.split()
+            found = [cuda["kinds"][kind][key] for key in ("live_bytes", "live_blocks", "allocated_bytes", "allocated_blocks")]
+            assert found == list(map(int, sums)), f"{program.name} {route}: {kind} is {found}, not {sums}"
+    by_size = {}
+    for block in cuda["blocks"]:
+        if block["kind"] != "reserved":
+            by_size.setdefault(block["size_bytes"], []).append(block)
+    expectations = [line for line in said if line.startswith("expect ")]
+    for line in expectations:
+        size, key, value = re.fullmatch(r"expect cuda\.blocks\[size_bytes=(\d+)\]\.(\w+) == (\w+)", line).groups()
+        blocks = by_size.get(int(size), [])
+        assert len(blocks) == 1, f"{program.name} {route}: {line}: {len(blocks)} blocks have this size"
+        assert blocks[0][key] == json.loads(value), f"{program.name} {route}: {line}: it is {blocks[0][key]}"
+    assert expectations
+    assert cuda["foreign_frees"] == cuda["missed_frees"] == cuda["unknown_entries"] == 0, cuda
+    assert not report["lost"]["reasons"], report["lost"]
+    return called
+
+
+SETTINGS = {"SIMCUDA_FILL": "0", "SIMCUDA_CAPACITY": "32G", "SIMCUDA_DEVICES": "16", "SIMCUDA_MULTICAST": "1"}
+FLAGS = ("-O1", "-g", "-pthread")
+driver, reached = _simulated.LIBRARIES / "libcuda.so.1", set()
+for generation in (13, 12):
+    dynamic = _simulated.program(SOURCE, name=f"every_line_{generation}", flags=(*FLAGS, f"-DGENERATION={generation}"))
+    for route in support.run(dynamic).stdout.split():
+        reached |= check(dynamic, route, generation)
+# Linked: with the versions of either generation, and without any; run with the one that was linked, or has the versions.
+for name, folder, generation in (("12", "12", 12), ("13", "13", 13), ("unversioned", "unversioned", 13)):
+    runtime = _simulated.LIBRARIES / folder / f"libcudart.so.{generation}"
+    linked = _simulated.program(SOURCE, driver, runtime, name=f"every_line_linked_{name}",
+                                flags=(*FLAGS, "-fPIE", "-pie", "-DLINKED", f"-DGENERATION={generation}"))
+    reached |= check(linked, "linked", generation)
+assert reached == set(lines), f"called by no program: {set(lines) - reached}"
+print(f"{len(lines)} lines")
