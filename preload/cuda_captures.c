@@ -3,9 +3,13 @@
  * is asked for nothing any more. */
 #include "cuda_captures.h"
 
+#include <linux/futex.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
 
 #include "cuda_counts.h"
+#include "ledger.h"
 #include "lock.h"
 #include "os.h"
 
@@ -17,15 +21,43 @@ static struct capture {
 static uint32_t count;
 static struct lock changing;
 
-bool cuda_captures_any(void) { return __atomic_load_n(&count, __ATOMIC_ACQUIRE) != 0; }
+/* Waits for whole contexts, a futex. Whoever begins a capture counts it and then looks at this; whoever is about to
+ * wait counts that and then looks for captures: one of the two sees the other. */
+static uint32_t waits;
+enum { LONG_NS = 1000000000 };
+
+bool cuda_captures_any(void) { return __atomic_load_n(&count, __ATOMIC_SEQ_CST) != 0; }
+
+bool cuda_captures_hold_off(void) {
+    __atomic_fetch_add(&waits, 1, __ATOMIC_SEQ_CST);
+    if (!cuda_captures_any()) return true;
+    cuda_captures_go_on();
+    return false;
+}
+
+void cuda_captures_go_on(void) {
+    if (__atomic_sub_fetch(&waits, 1, __ATOMIC_SEQ_CST) || !cuda_captures_any() || ledger_is_sealed()) return;
+    os_call(SYS_futex, &waits, FUTEX_WAKE_PRIVATE, INT32_MAX);
+}
+
+static void let_waits_end(void) {
+    uint64_t end = 0, now;
+    for (uint32_t seen; (seen = __atomic_load_n(&waits, __ATOMIC_SEQ_CST)) && !ledger_is_sealed();) {
+        if (!end) end = os_now() + LONG_NS;
+        if ((now = os_now()) >= end) return;
+        const struct timespec rest = {.tv_nsec = (long)(end - now) - 1};
+        os_call(SYS_futex, &waits, FUTEX_WAIT_PRIVATE, seen, &rest);
+    }
+}
 
 static void add_to_count(int change) {
-    uint32_t now = __atomic_add_fetch(&count, (uint32_t)change, __ATOMIC_ACQ_REL);
+    uint32_t now = __atomic_add_fetch(&count, (uint32_t)change, __ATOMIC_SEQ_CST);
     cuda_counts_head()->captures = now;
 }
 
 void cuda_captures_begin(cuda_handle stream, const struct cuda_place *place) {
     add_to_count(1);
+    let_waits_end();
     if (!lock_wait(&changing)) return;
     for (int i = 0; i < CAPTURES_MOST; i++)
         if (!captures[i].stream) {
@@ -69,6 +101,6 @@ void cuda_captures_end_context(cuda_handle context, uint32_t device) {
 
 void cuda_captures_abandon(void) {
     memset(captures, 0, sizeof captures);
-    count = 0;
+    count = waits = 0;
     changing = (struct lock){0};
 }

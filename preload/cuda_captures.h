@@ -1,6 +1,7 @@
 /* cuda_captures.h — the streams that are being captured, anywhere in the process: while there are any, the driver must
  * not be asked for much.
- * In: captures that begin and end, streams and contexts that end. Out: whether there are any. Any thread. */
+ * In: captures that begin and end, streams and contexts that end. Out: whether there are any; none begins while memstow
+ * waits for a context as a whole, which would break it. Any thread. */
 #ifndef MEMSTOW_CUDA_CAPTURES_H
 #define MEMSTOW_CUDA_CAPTURES_H
 
@@ -12,6 +13,12 @@
 #pragma GCC visibility push(hidden)
 
 bool cuda_captures_any(void);
+/* Before the driver is asked to wait for all of a context, and after. False: somebody captures, and it must not be. */
+bool cuda_captures_hold_off(void);
+void cuda_captures_go_on(void);
+/* Before the driver is asked to begin one. It waits while there is somebody between the two calls above, a second at
+ * most: a wait that has lasted so long (a kernel does not end) was begun long before the capture, and does not break
+ * it. */
 void cuda_captures_begin(cuda_handle stream, const struct cuda_place *place);
 /* One capture of the stream is over; the stream itself is; the context (NULL: all of the device). */
 void cuda_captures_end(cuda_handle stream);

@@ -236,15 +236,21 @@ static int wait_for_context(const struct vram_block *self) {
     return error;
 }
 
-/* While anybody captures a stream, a wait would break that. */
+/* While anybody captures a stream, a wait would break that; and nobody begins to while it lasts. */
 bool stow_cuda_free(uint64_t at, int *result) {
     struct vram_block *self = take(at);
     if (!self) return false;
     bool waits = !self->in_stream && self->state == VRAM_LIVE;
     *result = 0;
-    if (waits && cuda_captures_any())
+    if (waits && !cuda_captures_hold_off()) {
         vram_end_later(self);
-    else if (waits && (*result = wait_for_context(self)))
+        return true;
+    }
+    if (waits) {
+        *result = wait_for_context(self);
+        cuda_captures_go_on();
+    }
+    if (*result)
         vram_end_give_back(self, VRAM_LIVE);
     else
         vram_end_now(&driver, self);
@@ -571,6 +577,7 @@ static bool is_quiet(struct move *self) {
     uint32_t count = stow_cuda_contexts(all, &missing);
     if (missing) refuse(self, STOW_CUDA_CONTEXTS, 0);
     int error = missing ? 0 : vram_quiet(&driver, all, count, self->options->milliseconds);
+    if (error == VRAM_CAPTURE) refuse(self, STOW_CUDA_CAPTURE, 0);
     if (error) refuse(self, error == VRAM_NOT_QUIET ? STOW_CUDA_BUSY : STOW_CUDA_DRIVER, error);
     return !self->refusal;
 }

@@ -131,10 +131,11 @@ static bool is_executed(const struct vram_driver *driver, struct vram_block *sel
     struct vram_visit visit;
     bool with_event = self->event;
     if (self->state == VRAM_WRECK || self->no_context) return true;
-    if (!with_event && cuda_captures_any()) return false;
-    if (vram_driver_enter(driver, with_event ? self->event_context : self->context, &visit)) return false;
-    bool executed = with_event ? !driver->cuEventQuery(self->event) : !driver->cuCtxSynchronize();
-    vram_driver_leave(driver, &visit);
+    if (!with_event && !cuda_captures_hold_off()) return false;
+    bool entered = !vram_driver_enter(driver, with_event ? self->event_context : self->context, &visit);
+    bool executed = entered && (with_event ? !driver->cuEventQuery(self->event) : !driver->cuCtxSynchronize());
+    if (!with_event) cuda_captures_go_on();
+    if (entered) vram_driver_leave(driver, &visit);
     return executed;
 }
 

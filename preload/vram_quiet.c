@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "cuda_captures.h"
 #include "os.h"
 
 enum { IDLE, WAITING, DONE, GIVEN_UP };
@@ -28,12 +29,18 @@ static bool becomes(uint32_t from, uint32_t to) {
     return true;
 }
 
+static int wait_for(cuda_handle context) {
+    int error = job.driver.cuCtxSetCurrent(context);
+    if (error) return error;
+    if (!cuda_captures_hold_off()) return VRAM_CAPTURE;
+    error = job.driver.cuCtxSynchronize();
+    cuda_captures_go_on();
+    return error;
+}
+
 static void *wait_for_all(void *unused) {
     int error = 0;
-    for (uint32_t i = 0; i < job.count && !error; i++) {
-        error = job.driver.cuCtxSetCurrent(job.contexts[i]);
-        if (!error) error = job.driver.cuCtxSynchronize();
-    }
+    for (uint32_t i = 0; i < job.count && !error; i++) error = wait_for(job.contexts[i]);
     job.error = error;
     if (!becomes(WAITING, DONE)) becomes(GIVEN_UP, IDLE);
     return unused;

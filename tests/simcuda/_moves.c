@@ -316,6 +316,48 @@ static void captures(void) {
     look();
 }
 
+/* Captures begin and end at any time beside moves: none is broken, and moves go on between them. */
+static int moves_are_over; /* atomic */
+static uint64_t captures_made;
+
+static void *capture_often(void *context) {
+    CUstream stream;
+    CUgraph graph;
+    MUST(!cuCtxSetCurrent(context) && !cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    while (!__atomic_load_n(&moves_are_over, __ATOMIC_SEQ_CST)) {
+        MUST(!cuStreamBeginCapture_v2(stream, CU_CAPTURE_GLOBAL));
+        MUST(!cuMemsetD32Async((CUdeviceptr)outside, 4, 4, stream));
+        usleep(100);
+        MUST(!cuStreamEndCapture(stream, &graph) && !cuGraphDestroy(graph));
+        captures_made++;
+        usleep(captures_made % 7 * 20);
+    }
+    return NULL;
+}
+
+static void captures_meanwhile(void) {
+    pthread_t thread;
+    CUcontext context;
+    int moved = 0;
+    load();
+    MUST(!memstow_owner_idle_(model, 1) && !cuCtxGetCurrent(&context));
+    sim_slow("cuCtxSynchronize", 2000); /* between what memstow looks at and what the driver does */
+    MUST(!pthread_create(&thread, NULL, capture_often, context));
+    for (int i = 0; i < 100000 && moved < 40; i++) {
+        int64_t out = memstow_stow_(model);
+        MUST(out == 14 * (int64_t)MIB || out == -EBUSY || (out == 0 && stowed_bytes()));
+        int64_t back = memstow_restore_(model);
+        MUST(back == 14 * (int64_t)MIB || back == -EBUSY || (back == 0 && !stowed_bytes()));
+        moved += out > 0;
+    }
+    MUST(moved == 40);
+    sim_slow(NULL, 0);
+    __atomic_store_n(&moves_are_over, 1, __ATOMIC_SEQ_CST);
+    MUST(!pthread_join(thread, NULL) && captures_made > 0);
+    while (stowed_bytes()) MUST(memstow_restore_(model) == 14 * (int64_t)MIB);
+    look();
+}
+
 /* A graph that was captured before writes to the same addresses after. */
 static void replays(void) {
     CUstream stream;
@@ -761,6 +803,7 @@ int main(int argc, char **argv) {
                  {"freed_memory_is_shown", freed_memory_is_shown},
                  {"own_stream", own_stream},
                  {"captures", captures},
+                 {"captures_meanwhile", captures_meanwhile},
                  {"replays", replays},
                  {"adopted", adopted},
                  {"assigned", assigned},

@@ -57,6 +57,7 @@ int call_enter(const char *name, int needs) {
     if (__atomic_load_n(&over, __ATOMIC_ACQUIRE)) return CUDA_ERROR_DEINITIALIZED;
     if (forked) return CUDA_ERROR_NOT_INITIALIZED;
     pthread_once(&once, begin_once);
+    inject_delay(name);
     pthread_mutex_lock(&sim_lock);
     locked = true;
     return refusal(name, needs);

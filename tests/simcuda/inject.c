@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct rule {
     char name[64];
@@ -43,6 +44,19 @@ void inject_parse(const char *list) {
         if (nth && error) add(name, strtoull(nth, NULL, 10), atoi(error), times ? strtoull(times, NULL, 10) : 1);
     }
     free(text);
+}
+
+static const char *slow;
+static uint64_t slow_us;
+
+__attribute__((visibility("default"))) void sim_slow(const char *name, uint64_t us) {
+    __atomic_store_n(&slow_us, us, __ATOMIC_RELAXED);
+    __atomic_store_n(&slow, name, __ATOMIC_RELEASE);
+}
+
+void inject_delay(const char *name) {
+    const char *which = __atomic_load_n(&slow, __ATOMIC_ACQUIRE);
+    if (which && !strcmp(which, name)) usleep((useconds_t)__atomic_load_n(&slow_us, __ATOMIC_RELAXED));
 }
 
 __attribute__((visibility("default"))) void sim_fail(const char *name, uint64_t nth, int error, uint64_t times) {

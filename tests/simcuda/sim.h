@@ -71,6 +71,7 @@ void config_read(void);
 
 /* ---- inject.c: errors that tests ask for; journal.c: what was called */
 CUresult inject_error(const char *name);
+void inject_delay(const char *name); /* before the lock is taken */
 void inject_parse(const char *list);
 void journal_open(const char *path);
 void journal_add(const char *name, CUresult result, uint64_t a, uint64_t b);

@@ -29,6 +29,9 @@
  * name NULL takes all back. */
 void sim_fail(const char *name, uint64_t nth, int error, uint64_t times);
 
+/* Every call of `name` (a literal) begins so much later, as that of a thread that lost its processor. NULL: none. */
+void sim_slow(const char *name, uint64_t us);
+
 /* How often `name` has been called ("*": all calls); and as far as it succeeded. */
 uint64_t sim_count(const char *name);
 uint64_t sim_count_ok(const char *name);

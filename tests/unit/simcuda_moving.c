@@ -38,8 +38,45 @@ static CUresult copy_and_spoil(void *to, CUdeviceptr from, size_t bytes, CUstrea
     return cuMemcpyDtoHAsync_v2(to, from, bytes, stream);
 }
 
+/* Somebody begins to capture a stream, as a hook would, when memstow has just found that nobody does. */
+static bool capture_at_wait;
+static pthread_t capturer;
+static CUresult capture_went;
+static uint64_t capture_began_ns; /* atomic; 0: not yet */
+static pthread_barrier_t capture_may_end;
+
+static uint64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void *begin_and_end_capture(void *unused) {
+    CUstream stream;
+    CUgraph graph;
+    cuCtxSetCurrent(proof_context);
+    cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+    cuda_captures_begin((cuda_handle)stream, &(struct cuda_place){0});
+    cuStreamBeginCapture_v2(stream, CU_CAPTURE_GLOBAL);
+    __atomic_store_n(&capture_began_ns, now_ns(), __ATOMIC_SEQ_CST);
+    pthread_barrier_wait(&capture_may_end);
+    capture_went = cuStreamEndCapture(stream, &graph);
+    cuda_captures_end((cuda_handle)stream);
+    return unused;
+}
+
+static CUresult synchronise_late(void) {
+    if (capture_at_wait) {
+        capture_at_wait = false;
+        pthread_create(&capturer, NULL, begin_and_end_capture, NULL);
+        nanosleep(&(struct timespec){0, 50000000}, NULL);
+    }
+    return cuCtxSynchronize();
+}
+
 static void *function(const char *name) {
     if (!strcmp(name, "cuMemcpyDtoHAsync_v2")) return (void *)copy_and_spoil;
+    if (!strcmp(name, "cuCtxSynchronize")) return (void *)synchronise_late;
 #define F(function_name, parameters)                                                                                   \
     if (!strcmp(name, #function_name)) return (void *)function_name;
     VRAM_FUNCTIONS(F)
@@ -363,6 +400,55 @@ Test(simcuda_moving, a_free_breaks_no_capture) {
     cuda_captures_end((cuda_handle)capturing);
     stow_cuda_reap();
     cr_assert_eq(proof_usage(0).used, before);
+}
+
+/* Ends the capture that began at a wait; it must not have been broken. */
+static void capture_is_whole(void) {
+    pthread_barrier_wait(&capture_may_end);
+    pthread_join(capturer, NULL);
+    OK(capture_went);
+}
+
+Test(simcuda_moving, a_capture_that_begins_at_a_wait_is_not_broken) {
+    uint64_t moved, at = served(4 * MIB, 1), plain = served(4 * MIB, 2), late;
+    struct stow_cuda_options options = ANY;
+    int result;
+    options.owner = 1;
+    fill(at, 4 * MIB, 3);
+    pthread_barrier_init(&capture_may_end, NULL, 2);
+    capture_at_wait = true;
+    out(options, &moved); /* done, or refused: the capture may have begun before the first copy */
+    capture_is_whole();
+    capture_at_wait = true;
+    cr_assert(stow_cuda_free(plain, &result) && !result);
+    capture_is_whole();
+    OK(serve(4 * MIB, 1, &late));
+    cuda_captures_begin((cuda_handle)1, &(struct cuda_place){0});
+    cr_assert(stow_cuda_free(late, &result) && !result);
+    cuda_captures_end((cuda_handle)1);
+    capture_at_wait = true;
+    stow_cuda_reap(); /* what was freed meanwhile is waited for now */
+    cr_assert_not(capture_at_wait);
+    capture_is_whole();
+    in(options, &moved);
+    cr_assert(holds(at, 4 * MIB, 3));
+}
+
+/* A kernel that does not end must not keep anybody from capturing. */
+Test(simcuda_moving, a_capture_does_not_wait_for_long) {
+    uint64_t moved, before = now_ns();
+    struct stow_cuda_options options = ANY;
+    served(4 * MIB, 1);
+    OK(proof_launch("sim_wait", NULL, 0, 0, 0));
+    options.milliseconds = 30;
+    pthread_barrier_init(&capture_may_end, NULL, 2);
+    capture_at_wait = true;
+    cr_assert_eq(out(options, &moved), STOW_CUDA_BUSY);
+    while (!__atomic_load_n(&capture_began_ns, __ATOMIC_SEQ_CST)) nanosleep(&(struct timespec){0, 1000000}, NULL);
+    cr_assert_gt(capture_began_ns, before + 900000000u, "it waits for a while");
+    capture_is_whole();
+    sim_release_kernels(1);
+    OK(cuCtxSynchronize());
 }
 
 /* cuMemFree of plain memory waits for what uses it, whichever context the thread is in; of a pool's it does not. */
