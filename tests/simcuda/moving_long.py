@@ -1,9 +1,12 @@
 # long
-# timeout: 7200
-# A hundred thousand random steps of serving, using, moving and freeing device memory, with errors of the driver in between.
+# timeout: 14400
+# A million random steps of serving, using, moving and freeing device memory by one thread, and as many by three, with an error of
+# the driver's at every call in turn, over the simulated driver (a test double): contents right, nothing left in the driver.
 import os
 
 import support
 
-support.run(support.BUILD / "tests/unit/simcuda_moving", "--filter", "simcuda_moving/random*", timeout=7000,
-            env={**os.environ, "SIMCUDA_ROUNDS": "1700"})
+ROUNDS = 1_000_000 // 60 + 1 # of 60 steps each
+for steps in ("random_steps_with_errors", "random_steps_of_threads_with_errors"):
+    support.run(support.BUILD / "tests/unit/simcuda_moving", "--filter", f"simcuda_moving/{steps}", timeout=7000,
+                env={**os.environ, "SIMCUDA_ROUNDS": str(ROUNDS)})

@@ -117,19 +117,31 @@ static enum stow_cuda_refusal in(struct stow_cuda_options options, uint64_t *mov
     return refusal;
 }
 
-enum { MOST = 40 << 20 };
-static uint32_t words[MOST / 4];
+/* What a block holds is told by its seed: where in the noise it begins. */
+enum { MOST = 40 << 20, SEEDS = 1 << 18, NOISE = MOST / 4 + SEEDS };
+static uint32_t noise[NOISE];
+static __thread uint32_t *words; /* as much as the largest */
+
+static void make_noise(void) {
+    for (uint32_t i = 0; i < NOISE; i++) noise[i] = i * 2654435761u ^ i >> 3;
+}
+
+static const uint32_t *wanted(uint32_t seed) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_noise);
+    if (!words) words = malloc(MOST);
+    return noise + seed % SEEDS;
+}
 
 static void fill(uint64_t at, uint64_t bytes, uint32_t seed) {
-    for (uint64_t i = 0; i < bytes / 4; i++) words[i] = seed + (uint32_t)i * 2654435761u;
-    while (cuMemcpyHtoD_v2(at, words, bytes)) continue;
+    const uint32_t *from = wanted(seed);
+    while (cuMemcpyHtoD_v2(at, from, bytes)) continue;
 }
 
 static bool holds(uint64_t at, uint64_t bytes, uint32_t seed) {
-    bool same = true;
+    const uint32_t *like = wanted(seed);
     while (cuMemcpyDtoH_v2(words, at, bytes)) continue;
-    for (uint64_t i = 0; i < bytes / 4 && same; i++) same = words[i] == seed + (uint32_t)i * 2654435761u;
-    return same;
+    return !memcmp(words, like, bytes);
 }
 
 static uint64_t served_in_stream(uint64_t bytes, uint32_t owner) {
@@ -605,18 +617,37 @@ Test(simcuda_moving_calls, per_gibibyte, .init = a_quarter_of_a_gibibyte) {
 
 /* ---- an error at each call in turn */
 
-static uint32_t random_state = 1;
-
-static uint32_t random_below(uint32_t n) {
-    random_state = random_state * 1103515245u + 12345u;
-    return (random_state >> 8) % n;
+static uint32_t random_below(uint32_t *state, uint32_t n) {
+    *state = *state * 1103515245u + 12345u;
+    return (*state >> 8) % n;
 }
 
-enum { SLOTS = 6 };
-static struct slot {
+enum { SLOTS = 6, OWNERS = 3 };
+struct slot {
     uint64_t at, bytes;
     uint32_t owner, seed;
-} slots[SLOTS];
+};
+
+/* Who takes steps: one thread for all owners, or a thread for each, with its own blocks. */
+struct walker {
+    struct slot slots[SLOTS];
+    uint32_t random, owner; /* 0: any */
+};
+
+/* Whose memory is used does not move meanwhile, as an owner that is not idle does not. Moves of all take all of them,
+ * in this order. Frees ask nobody. */
+static pthread_mutex_t using[OWNERS + 1] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER,
+                                            PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
+
+static void stop_use(uint32_t owner) {
+    for (uint32_t i = 1; i <= OWNERS; i++)
+        if (!owner || i == owner) pthread_mutex_lock(&using[i]);
+}
+
+static void let_use(uint32_t owner) {
+    for (uint32_t i = 1; i <= OWNERS; i++)
+        if (!owner || i == owner) pthread_mutex_unlock(&using[i]);
+}
 
 static bool is_stowed(uint64_t at) {
     struct stow_cuda_found block;
@@ -624,10 +655,10 @@ static bool is_stowed(uint64_t at) {
     return block.state == VRAM_STOWED;
 }
 
-static void allocate(struct slot *slot) {
-    slot->bytes = (random_below(3) + 1) * MIB;
-    slot->owner = random_below(2) + 1;
-    slot->seed = random_below(1000000);
+static void allocate(struct walker *self, struct slot *slot) {
+    slot->bytes = (random_below(&self->random, 3) + 1) * MIB;
+    slot->owner = self->owner ? self->owner : random_below(&self->random, OWNERS) + 1;
+    slot->seed = random_below(&self->random, 1000000);
     if (serve(slot->bytes, slot->owner, &slot->at))
         slot->at = 0;
     else
@@ -639,83 +670,149 @@ static void free_surely(uint64_t at) {
     for (int result = 1; result;) cr_assert(stow_cuda_free(at, &result));
 }
 
-static void release(struct slot *slot) {
+static void release(struct walker *self, struct slot *slot) {
     int result = 1;
     while (result)
-        cr_assert(random_below(2) ? stow_cuda_free(slot->at, &result) : stow_cuda_free_in(slot->at, NULL, &result));
+        cr_assert(random_below(&self->random, 2) ? stow_cuda_free(slot->at, &result)
+                                                 : stow_cuda_free_in(slot->at, NULL, &result));
     slot->at = 0;
 }
 
-static void step(void) {
-    struct slot *slot = &slots[random_below(SLOTS)];
-    struct stow_cuda_options options = {.owner = random_below(3), .milliseconds = 5000, .verify = random_below(2)};
+static void use(struct walker *self, struct slot *slot) {
+    uint32_t owner = slot->at ? slot->owner : self->owner;
+    stop_use(owner);
+    if (!slot->at)
+        allocate(self, slot);
+    else if (!is_stowed(slot->at))
+        cr_assert(holds(slot->at, slot->bytes, slot->seed), "a block of owner %u has changed", slot->owner);
+    let_use(owner);
+}
+
+static void step(struct walker *self) {
+    struct slot *slot = &self->slots[random_below(&self->random, SLOTS)];
+    struct stow_cuda_options options = {.owner = random_below(&self->random, OWNERS + 1),
+                                        .milliseconds = 5000,
+                                        .verify = random_below(&self->random, 2)};
     uint64_t moved;
-    switch (random_below(5)) {
+    switch (random_below(&self->random, 5)) {
     case 0:
+        stop_use(options.owner);
         out(options, &moved);
+        let_use(options.owner);
         break;
     case 1:
+        stop_use(options.owner);
         in(options, &moved);
+        let_use(options.owner);
         break;
     case 2:
-        if (slot->at) release(slot);
+        if (slot->at) release(self, slot);
         break;
     default:
-        if (!slot->at)
-            allocate(slot);
-        else if (!is_stowed(slot->at))
-            cr_assert(holds(slot->at, slot->bytes, slot->seed));
+        use(self, slot);
+    }
+}
+
+static void look_and_free(struct walker *self) {
+    int result;
+    for (int i = 0; i < SLOTS; i++) {
+        struct slot *slot = &self->slots[i];
+        if (!slot->at) continue;
+        cr_assert(!is_stowed(slot->at), "all of it has come back");
+        cr_assert(holds(slot->at, slot->bytes, slot->seed), "block %d has changed", i);
+        cr_assert(stow_cuda_free(slot->at, &result) && !result);
+        slot->at = 0;
     }
 }
 
 /* All of it back, looked at, and freed; nothing is left in the driver but the ring. */
-static void finish(uint64_t before) {
+static void finish(struct walker *walkers, int count, uint64_t before) {
     uint64_t moved;
     int result;
     sim_fail(NULL, 0, 0, 0);
     in((struct stow_cuda_options){.milliseconds = 5000}, &moved);
-    for (int i = 0; i < SLOTS; i++) {
-        if (!slots[i].at) continue;
-        cr_assert(holds(slots[i].at, slots[i].bytes, slots[i].seed), "block %d has changed", i);
-        cr_assert(stow_cuda_free(slots[i].at, &result) && !result);
-        slots[i].at = 0;
-    }
+    for (int i = 0; i < count; i++) look_and_free(&walkers[i]);
     OK(cuCtxSynchronize());
     out((struct stow_cuda_options){.milliseconds = 5000}, &moved);
     stow_cuda_free(served(2 * MIB, 1), &result); /* whoever comes by */
     struct sim_usage usage = proof_usage(0);
     struct stow_cuda_sums sums = stow_cuda_sums(0, UINT32_MAX);
     cr_assert_eq(usage.used, before);
-    cr_assert(!usage.blocks && !usage.reserved_va && !usage.faults);
-    cr_assert(!sums.live && !sums.stowed && !sums.backup && !sums.blocks && !sums.wrecks);
+    cr_assert(!usage.blocks && !usage.reserved_va && !usage.faults && !usage.pending);
+    cr_assert(!sums.live && !sums.stowed && !sums.asked && !sums.backup && !sums.blocks && !sums.wrecks);
+    cr_assert(!sums.in_streams && !sums.streams_taken);
 }
 
 Test(simcuda_moving, an_error_at_each_call_in_turn) {
     uint64_t before = proof_usage(0).used, moved, calls, nth = 0, served_late;
     do {
-        memset(slots, 0, sizeof slots);
-        slots[0] = (struct slot){served(3 * MIB, 1), 3 * MIB, 1, (uint32_t)nth};
-        slots[1] = (struct slot){served(MIB, 2), MIB, 2, (uint32_t)nth + 1};
-        for (int i = 0; i < 2; i++) fill(slots[i].at, slots[i].bytes, slots[i].seed);
+        struct walker self = {.random = (uint32_t)nth};
+        self.slots[0] = (struct slot){served(3 * MIB, 1), 3 * MIB, 1, (uint32_t)nth};
+        self.slots[1] = (struct slot){served(MIB, 2), MIB, 2, (uint32_t)nth + 1};
+        for (int i = 0; i < 2; i++) fill(self.slots[i].at, self.slots[i].bytes, self.slots[i].seed);
         sim_count_reset();
         sim_fail("*", ++nth, nth % 2 ? 719 : CUDA_ERROR_OUT_OF_MEMORY, 1);
         out(ANY, &moved);
         in(ANY, &moved);
-        release(&slots[1]);
+        release(&self, &self.slots[1]);
         if (!serve(2 * MIB, 1, &served_late)) free_surely(served_late);
         calls = sim_count("*");
-        finish(before);
+        finish(&self, 1, before);
     } while (calls >= nth); /* until the error comes too late */
     cr_assert_gt(nth, 50);
 }
 
-Test(simcuda_moving, random_steps_with_errors) {
+/* simcuda/moving_long.py asks for many. */
+enum { STEPS = 60 };
+static uint32_t rounds(uint32_t few) {
+    const char *asked = getenv("SIMCUDA_ROUNDS");
+    return asked ? (uint32_t)atoi(asked) : few;
+}
+
+/* An error at one call of each round: at the first in the first round, at the second in the second, and so on until
+ * a round has fewer calls; then again from the first. Every other round has a few more, anywhere. */
+static void inject(uint32_t round, uint32_t *random) {
+    static uint64_t nth;
+    if (sim_count("*") < nth) nth = 0;
+    sim_count_reset();
+    sim_fail("*", ++nth, round % 3 ? 719 : CUDA_ERROR_OUT_OF_MEMORY, 1 + round % 2);
+    for (uint32_t i = 0; round % 2 && i < 6; i++)
+        sim_fail("*", random_below(random, 900) + 1, 719, 1 + random_below(random, 2));
+}
+
+Test(simcuda_moving, random_steps_with_errors, .timeout = 36000) {
     uint64_t before = proof_usage(0).used;
-    const char *asked = getenv("SIMCUDA_ROUNDS"); /* simcuda/moving_long.py: each has 60 steps */
-    for (int round = 0, rounds = asked ? atoi(asked) : 5; round < rounds; round++) {
-        for (uint32_t i = 0; i < 8; i++) sim_fail("*", random_below(900) + 1, 719, 1 + random_below(2));
-        for (int i = 0; i < 60; i++) step();
-        finish(before);
+    struct walker self = {.random = 1};
+    for (uint32_t round = 0, all = rounds(60); round < all; round++) {
+        inject(round, &self.random);
+        for (int i = 0; i < STEPS; i++) step(&self);
+        finish(&self, 1, before);
+    }
+}
+
+static void *walk(void *walker) {
+    struct walker *self = walker;
+    while (cuCtxSetCurrent(proof_context)) continue;
+    for (int i = 0; i < STEPS / OWNERS; i++) step(self);
+    free(words);
+    words = NULL;
+    return NULL;
+}
+
+Test(simcuda_moving, random_steps_of_threads_with_errors, .timeout = 36000) {
+    uint64_t before = proof_usage(0).used;
+    struct walker walkers[OWNERS] = {0};
+    uint32_t random = 1;
+    for (uint32_t round = 0, all = rounds(60); round < all; round++) {
+        pthread_t threads[OWNERS];
+        inject(round, &random);
+        for (uint32_t i = 0; i < OWNERS; i++) {
+            walkers[i].owner = i + 1;
+            walkers[i].random = random_below(&random, UINT16_MAX);
+            cr_assert_eq(pthread_create(&threads[i], NULL, walk, &walkers[i]), 0);
+        }
+        for (int i = 0; i < OWNERS; i++) pthread_join(threads[i], NULL);
+        finish(walkers, OWNERS, before);
     }
 }
 
