@@ -38,7 +38,8 @@ static struct lock making_slab;
 static uint32_t slots = SNAP_THREAD_FIRST;
 static uint8_t slot_free[ACCOUNT_THREADS]; /* its thread ended; a slot that nobody had yet is not free */
 
-static uint64_t quantum = 16384; /* for threads from now on, and for others from their next flush on */
+enum { QUANTUM_MOST = 16384 };
+static uint64_t quantum = QUANTUM_MOST; /* for threads from now on, and for others from their next flush on */
 static int64_t live_host, live_mapped;
 static uint64_t inherited_freed;
 static uint64_t while_peak; /* memstow_peak: of the program's own while */
@@ -123,7 +124,12 @@ static void set_quantum(uint32_t threads) {
     uint64_t chosen = 4;
     for (size_t i = sizeof steps / sizeof *steps; i-- > 0;)
         if (threads <= steps[i].threads) chosen = steps[i].quantum;
-    ledger_head->quantum = quantum = chosen;
+    uint64_t now = os_load(&quantum);
+    while (now > chosen &&
+           !__atomic_compare_exchange_n(&quantum, &now, chosen, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ; /* a thread that came before may come late */
+    do os_store(&ledger_head->quantum, now = os_load(&quantum));
+    while (now != os_load(&quantum));
 }
 
 /* The slot after the last; SNAP_THREAD_SHARED when there is no room for one more. */
@@ -188,8 +194,8 @@ static void begin_record(uint32_t slot) {
 static int64_t moved_by(const struct thread *self) { return (int64_t)(self->room - self->quantum); }
 
 static void begin_quantum(struct thread *self) {
-    self->quantum = self->room = quantum;
-    self->limit = 2 * quantum;
+    self->quantum = self->room = os_load(&quantum);
+    self->limit = 2 * self->quantum;
 }
 
 static void begin_here(struct thread *self) {
@@ -382,6 +388,7 @@ void account_begin(void) {
     mapped.slot = SNAP_THREAD_MAPPINGS;
     for (uint32_t slot = 0; slot < SNAP_THREAD_FIRST; slot++) series_take(&records);
     counters_begin();
+    os_store(&quantum, QUANTUM_MOST); /* after a fork, too */
     set_quantum(1);
 }
 

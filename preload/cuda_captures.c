@@ -50,9 +50,12 @@ static void let_waits_end(void) {
     }
 }
 
+/* In the ledger, too: who has written what was overtaken meanwhile writes again. */
 static void add_to_count(int change) {
+    uint32_t *in_ledger = &cuda_counts_head()->captures;
     uint32_t now = __atomic_add_fetch(&count, (uint32_t)change, __ATOMIC_SEQ_CST);
-    cuda_counts_head()->captures = now;
+    for (uint32_t written = ~now; written != now; now = __atomic_load_n(&count, __ATOMIC_SEQ_CST))
+        __atomic_store_n(in_ledger, written = now, __ATOMIC_SEQ_CST);
 }
 
 void cuda_captures_begin(cuda_handle stream, const struct cuda_place *place) {

@@ -123,7 +123,7 @@ cuda_handle cuda_device_ask_primary(uint32_t device) {
     if (!cuDevicePrimaryCtxGetState() || !cuDevicePrimaryCtxRetain() || !cuDevicePrimaryCtxRelease_v2()) return NULL;
     if (cuDevicePrimaryCtxGetState()((int)device, &flags, &active) || !active) return NULL;
     if (cuDevicePrimaryCtxRetain()(&context, (int)device)) return NULL;
-    cuDevicePrimaryCtxRelease_v2()((int)device);
+    if (cuDevicePrimaryCtxRelease_v2()((int)device)) cuDevicePrimaryCtxRelease_v2()((int)device); /* or it never ends */
     return context;
 }
 
@@ -205,7 +205,7 @@ void cuda_device_figures(uint64_t available, uint64_t total) {
 /* One thread at a time: once a second, or sooner when much has come or gone. */
 static bool is_due(uint32_t device, const struct snap_cuda_device *record, bool urgent) {
     uint64_t now = os_now(), before = os_load(&sampled[device]), since = now - before;
-    int64_t moved = live_on(device, record) - record->figures_live;
+    int64_t moved = live_on(device, record) - __atomic_load_n(&record->figures_live, __ATOMIC_RELAXED);
     bool soon = since >= SAMPLE_SOON_NS && (moved >= SAMPLE_BYTES || moved <= -SAMPLE_BYTES);
     if (!urgent && before && since < SAMPLE_NS && !soon) return false;
     return __atomic_compare_exchange_n(&sampled[device], &before, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);

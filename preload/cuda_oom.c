@@ -57,7 +57,8 @@ static void take_snapshot(void) {
 void cuda_oom_refused(const struct cuda_place *place, enum snap_cuda_kind kind, uint64_t bytes) {
     note(place, kind, bytes);
     cuda_device_sample(place, true);
-    if (is_error(kind, bytes) && !cuda_counts_head()->captures && is_due()) take_snapshot();
+    if (is_error(kind, bytes) && !__atomic_load_n(&cuda_counts_head()->captures, __ATOMIC_RELAXED) && is_due())
+        take_snapshot();
 }
 
 void cuda_oom_abandon(void) {

@@ -57,14 +57,22 @@ static void leave(struct sim_capture *self) {
     *link = self->next;
 }
 
+static void drop(struct sim_capture *self) {
+    leave(self);
+    graph_drop(self->graph);
+    free(self);
+}
+
+/* A capture ends with the stream that it began on, and with that stream's context. */
 void capture_forget(struct sim_context *ctx) {
     for (struct sim_capture *self = captures, *next; self; self = next) {
         next = self->next;
-        if (self->origin->ctx != ctx) continue;
-        leave(self);
-        graph_drop(self->graph);
-        free(self);
+        if (self->origin->ctx == ctx) drop(self);
     }
+}
+
+void capture_forget_stream(struct sim_stream *stream) {
+    if (stream->capture && stream->capture->origin == stream) drop(stream->capture);
 }
 
 /* Into a new graph, or behind what is in the one that is given, which stays the caller's. */

@@ -5,6 +5,11 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#ifdef SIMCUDA_LINKED
+CUresult cuGetProcAddress(const char *, void **, int, uint64_t);
+CUresult cuGetProcAddress_v2(const char *, void **, int, uint64_t, int *);
+#endif
+
 struct rt_driver rt_legacy, rt_own;
 static CUresult (*get_v2)(const char *, void **, int, uint64_t, int *);
 static CUresult (*get_v1)(const char *, void **, int, uint64_t);
@@ -41,8 +46,13 @@ static void ask_for_all(struct rt_driver *table, uint64_t flags) {
 static void find_resolvers(void *library) {
     void *address = NULL;
     int status;
+#ifdef SIMCUDA_LINKED /* for programs in which nobody watches dlsym */
+    get_v2 = cuGetProcAddress_v2;
+    get_v1 = cuGetProcAddress;
+#else
     *(void **)&get_v2 = dlsym(library, "cuGetProcAddress_v2");
     *(void **)&get_v1 = dlsym(library, "cuGetProcAddress");
+#endif
     if (!get_v2) return;
     if (!get_v2("cuGetProcAddress", &address, 11030, CU_GET_PROC_LEGACY, &status)) *(void **)&get_v1 = address;
     if (!get_v2("cuGetProcAddress", &address, 12000, CU_GET_PROC_LEGACY, &status)) *(void **)&get_v2 = address;

@@ -347,6 +347,7 @@ CUresult capture_forbids_sync(struct sim_context *ctx);
 CUresult capture_forbids_legacy(struct sim_context *ctx);
 CUresult capture_add(struct sim_capture *self, const struct op *model);
 void capture_forget(struct sim_context *ctx);
+void capture_forget_stream(struct sim_stream *stream);
 struct sim_graph *graph_new(void);
 struct sim_graph *graph_hold(struct sim_graph *self); /* until it is dropped once more */
 CUresult graph_add(struct sim_graph *self, const struct op *model, struct sim_node **node);

@@ -110,6 +110,7 @@ static CUresult destroy(CUstream handle) {
     struct sim_stream *self = stream_get(handle);
     if (!self || self->legacy || self->per_thread) return CUDA_ERROR_INVALID_HANDLE;
     self->destroyed = true;
+    capture_forget_stream(self);
     engine_drain_stream(self);
     if (listed(self)) drop(self);
     return CUDA_SUCCESS;

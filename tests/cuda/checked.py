@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+# timeout: 1200
+# The hooks of CUDA and the simulated driver, a test double, under the sanitizers of this build (tests/check --preset asan-ubsan,
+# --preset tsan): every line of the table, what the routes leave out, random use by four threads with errors, and memory that
+# moves. The library is linked, not preloaded, and has no hooks of malloc, mmap, fork and dlsym: a sanitizer has its own.
+# So what moves with the host's memory is not tried here, nor call stacks, for which memory is read that a sanitizer guards.
+import os, sys, pathlib
+
+import support, _simulated
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "stow"))
+import _moving
+
+if not support.features()["sanitize"]:
+    support.skip("this build has no sanitizers: --preset asan-ubsan, --preset tsan")
+
+FOLDER = _simulated.BUILT / "checked"
+OF_THE_HOST = {"registered", "registered_until_the_end", "registered_what_is_lost", "many_registered", "read_by_the_device",
+               "read_in_own_context"}
+
+
+def run(program, *arguments, status=0, **more):
+    """What it says; its ledger is out.mst."""
+    pathlib.Path("out.mst").unlink(missing_ok=True)
+    environment = dict(os.environ, MEMSTOW_OUT=str(support.HERE / "out.mst"), MEMSTOW_STACKS="none",
+                       ASAN_OPTIONS="detect_leaks=0", **more) # the library and the driver stay until the end
+    done = support.run(FOLDER / program, *arguments, env=environment, status=None, timeout=600)
+    assert done.returncode == status, f"{program} {arguments}: exit status {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def meets(output, name):
+    lines = [line for line in output.split("\n") if line.startswith("expect")]
+    wrong = _simulated.wrong(lines, "out.mst")
+    assert lines and not wrong, f"{name}:\n" + "\n".join(wrong)
+
+
+run("every_line", "linked", SIMCUDA_FILL="0", SIMCUDA_CAPACITY="32G", SIMCUDA_DEVICES="16", SIMCUDA_MULTICAST="1")
+for case in set(run("entries").split()) - {"unknown"}: # which asks dlsym
+    meets(run("entries", case, SIMCUDA_DEVICES="3"), case)
+meets(run("random_use", "1", "1000", SIMCUDA_FILL="0", SIMCUDA_CAPACITY="2G"), "random_use")
+
+folder = _moving.real_disk()
+cases = [case for case in run("moves").split() if case not in OF_THE_HOST and case != "asked"]
+assert len(cases) > 20
+for case in cases:
+    wish = {} if case == "off" else {"MEMSTOW_CUDA_MOVES": "2M", "MEMSTOW_CUDA_VERIFY": "1"}
+    if case == "no_host":
+        wish["MEMSTOW_CUDA_HOST"] = "8M"
+    status = -9 if case.startswith("killed") else 0
+    run("moves", case, status=status, SIMCUDA_CAPACITY="128M", MEMSTOW_STOW_DIR=str(folder), **wish)
+assert not list(folder.iterdir())
+folder.rmdir()
