@@ -351,30 +351,50 @@ void cuda_events_mark_memory(cuda_memory memory, enum snap_cuda_flag flag) {
     if (cuda_blocks_find(CUDA_HANDLE, memory, &handle)) mark(CUDA_PHYSICAL, handle.pool, flag);
 }
 
+struct captured {
+    uint64_t stream, graph;
+};
+
+/* A node's memory of a capture of the stream that has become no graph yet. */
+static bool is_captured(const struct snap_cuda_block *block, const struct captured *captured) {
+    return block->kind == SNAP_CUDA_GRAPH && !block->pool && block->stream == captured->stream;
+}
+
+static bool is_abandoned(const struct snap_cuda_block *block, const void *context) {
+    return is_captured(block, context);
+}
+
+static void end_abandoned(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
+    struct snap_cuda_block gone;
+    if (space == CUDA_ADDRESS && is_abandoned(block, context) &&
+        cuda_blocks_take_if(space, block->address, is_abandoned, context, &gone))
+        forget(space, &gone);
+}
+
+/* The capture becomes no graph. Before its stream ends: what was asked for may be somebody else's after. */
+static void abandon_capture(cuda_handle stream) {
+    struct captured captured = {.stream = (uintptr_t)stream};
+    if (cuda_counts_begun()) cuda_blocks_all(end_abandoned, &captured);
+}
+
 void cuda_events_capture(struct cuda_call *call, enum cuda_capture what, cuda_handle stream) {
     struct cuda_place place = cuda_device_now();
     call->captured = what;
     call->stream = stream_of(call, stream);
+    if (what == CUDA_STREAM_ENDS && cuda_captures_any()) abandon_capture(call->stream);
     if (what == CUDA_CAPTURE_BEGINS) cuda_captures_begin(call->stream, &place);
 }
 
 /* An end that fails may have ended it, if it had become invalid. */
 void cuda_events_capture_went(const struct cuda_call *call, int result) {
-    bool over = call->captured == CUDA_CAPTURE_BEGINS ? result != 0 : !result;
+    bool over = call->captured == CUDA_CAPTURE_BEGINS ? result != 0 : !result, failed = false;
     if (call->captured == CUDA_STREAM_ENDS) {
         if (over) cuda_captures_end_stream(call->stream);
         return;
     }
-    if (call->captured == CUDA_CAPTURE_ENDS && result) over = !cuda_device_captures(call->stream, true);
+    if (call->captured == CUDA_CAPTURE_ENDS && result) failed = over = !cuda_device_captures(call->stream, true);
+    if (failed) abandon_capture(call->stream);
     if (over) cuda_captures_end(call->stream);
-}
-
-struct captured {
-    uint64_t stream, graph;
-};
-
-static bool is_captured(const struct snap_cuda_block *block, const struct captured *captured) {
-    return block->kind == SNAP_CUDA_GRAPH && !block->pool && block->stream == captured->stream;
 }
 
 static void give_to_graph(enum cuda_space space, const struct snap_cuda_block *block, void *context) {

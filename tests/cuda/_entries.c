@@ -206,6 +206,7 @@ static void captures(void) {
     OK(cuStreamBeginCapture_v2(streams[1], CU_CAPTURE_RELAXED));
     OK(cuStreamDestroy_v2(streams[1]));
     OK(cuStreamBeginCapture_v2(streams[2], CU_CAPTURE_RELAXED));
+    OK(cuMemAllocAsync(&at, 11 * MIB, streams[2]));
     MUST(cuStreamQuery(streams[2]) != 0); /* which makes the capture invalid: its end fails, and ends it */
     MUST(cuStreamEndCapture(streams[2], &graph) != 0);
     OK(cuStreamEndCapture(streams[0], &graph));

@@ -447,14 +447,16 @@ static void end_graph(struct worker *w, cuda_handle stream, bool own, int (*ends
 CASE(cudaStreamEndCapture) { end_graph(w, new_stream(), false, f.cudaStreamEndCapture); }
 CASE(cudaStreamEndCapture_ptsz) { end_graph(w, NULL, true, f.cudaStreamEndCapture_ptsz); }
 
-/* A capture is over with its stream (see `no_capture_is_left`); what is in a pool stays. */
+/* A capture is over with its stream (see `no_capture_is_left`), and its nodes; what is in a pool stays. */
 static void end_stream(struct worker *w, int (*ends)(cuda_handle)) {
-    size_t bytes = odd(w);
+    size_t bytes = odd(w), captured = odd(w);
     cuda_handle stream = new_stream();
     cuda_address at;
     OK(f.cuMemAllocAsync(&at, bytes, stream));
     kept(POOL, bytes);
     OK(f.cuStreamBeginCapture_v2(stream, RELAXED));
+    ask_captured(stream, false, captured);
+    made(GRAPH, captured);
     OK(ends(stream));
     MUST(ends(stream) != 0);
 }
