@@ -182,12 +182,26 @@ static void beside_aimdo(void) {
     EXPECT("owners[name=model].stowed_bytes", 0);
 }
 
+/* MEMSTOW_CUDA_MOVES is set, and this driver has no pools, and no memory to be mapped: nothing is served, nothing
+ * moves. */
+static void old(void) {
+    abi_find();
+    uint32_t model = (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_MODEL, "model", "", 1, 0);
+    MUST(CALL(0, memstow_owner_idle, model, 1) == 0 && CALL(0, memstow_scope_enter, model) == 0);
+    allocate(4 * MIB);
+    MUST(CALL(0, memstow_scope_leave, model) == 0);
+    MUST(CALL(0, memstow_stow, model) == 0 && CALL(0, memstow_restore, model) == 0);
+    EXPECT("owners[name=model].device_stowed_bytes", 0);
+    EXPECT("owners[name=model].cuda_bytes", 4 * MIB);
+}
+
 int main(int count, char **arguments) {
     static const struct {
         const char *name;
         void (*run)(void);
     } cases[] = {{"left", left},     {"ended", ended},       {"errors", errors}, {"released", released},
-                 {"opened", opened}, {"contexts", contexts}, {"pinned", pinned}, {"beside_aimdo", beside_aimdo}};
+                 {"opened", opened}, {"contexts", contexts}, {"pinned", pinned}, {"beside_aimdo", beside_aimdo},
+                 {"old", old}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (count < 2)
             puts(cases[i].name);

@@ -616,6 +616,73 @@ static void killed_on_the_way_back(void) {
     killed_at("cuMemcpyHtoDAsync_v2", memstow_restore_);
 }
 
+/* An error at each call in turn that a move makes of the driver: nothing is lost, figures and driver agree, and what
+ * failed can be tried again. */
+static void half_way(void) {
+    load();
+    MUST(!memstow_owner_idle_(model, 1));
+    MUST(memstow_stow_(model) == 14 * (int64_t)MIB &&
+         memstow_restore_(model) == 14 * (int64_t)MIB); /* the ring is there */
+    uint64_t used = usage().used, before = sim_count("*");
+    MUST(memstow_stow_(model) == 14 * (int64_t)MIB && memstow_restore_(model) == 14 * (int64_t)MIB);
+    uint64_t calls = sim_count("*") - before;
+    for (uint64_t nth = 1; nth <= calls; nth++) {
+        sim_fail("*", nth, nth % 2 ? 719 : CUDA_ERROR_OUT_OF_MEMORY, 1);
+        int64_t out = memstow_stow_(model);
+        MUST(out >= 0 || out == -EIO || out == -EBUSY || out == -ENOMEM);
+        MUST(out <= 0 || stowed_bytes() == (uint64_t)out);
+        int64_t back = memstow_restore_(model);
+        MUST(back >= 0 || back == -EIO || back == -ENOMEM);
+        sim_fail(NULL, 0, 0, 0);
+        if (stowed_bytes()) MUST(memstow_restore_(model) == (int64_t)14 * MIB || !stowed_bytes());
+        MUST(!stowed_bytes() && usage().used == used && !usage().faults);
+        if (nth % 8 == 0) look();
+    }
+    look();
+    MUST(!cudaFree(plain) && !cudaFreeAsync(pooled, NULL) && !cudaFree(small) && !cudaFree(outside));
+    MUST(!cudaDeviceSynchronize() && memstow_stow_(model) == 0);
+    size_t available, total;
+    MUST(!cudaMemGetInfo(&available, &total) && !usage().reserved_va);
+}
+
+/* Nobody's pointers, and those that were freed already, are the driver's to refuse, also beside memory that is out. */
+static void foreign_pointers(void) {
+    void *at;
+    load();
+    MUST(!memstow_owner_idle_(model, 1) && memstow_stow_(model) == 14 * (int64_t)MIB);
+    MUST(cudaFree((char *)plain + MIB) == 1 && cudaFree((void *)0xdead000) == 1);
+    MUST(cudaFreeAsync((char *)pooled + MIB, NULL) == 1 && cudaFreeAsync(outside, NULL) == 1);
+    uint64_t asked = sim_count("cuMemFree_v2");
+    MUST(!cudaFree(plain) && sim_count("cuMemFree_v2") == asked); /* memstow's own */
+    MUST(cudaFree(plain) == 1 && sim_count("cuMemFree_v2") == asked + 1);
+    MUST(!cudaMalloc(&at, MIB) && !cudaFree(at) && cudaFree(at) == 1);
+    MUST(memstow_restore_(model) == 6 * (int64_t)MIB && holds(pooled, 6 * MIB, 2) && holds(outside, 8 * MIB, 4));
+}
+
+/* Whom nobody knows is not moved; who is gone leaves what can be moved, and brought back. */
+static void unknown_and_retired(void) {
+    load();
+    MUST(memstow_stow_(12345) == -ENOENT && memstow_restore_(12345) == -ENOENT && memstow_stow_(0) == -ENOENT);
+    MUST(!memstow_owner_idle_(model, 1) && memstow_stow_(model) == 14 * (int64_t)MIB);
+    MUST(!memstow_owner_retire_(model) && memstow_stow_(model) == 0);
+    MUST(memstow_restore_(model) == 14 * (int64_t)MIB);
+    look();
+}
+
+/* Memory of another pool than the device's first has that one's properties, whoever made it the device's. */
+static void another_pool(void) {
+    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 0}};
+    CUmemoryPool pool, first;
+    void *at;
+    load();
+    uint64_t served = sim_count_ok("cuMemCreate");
+    MUST(!cuMemPoolCreate(&pool, &properties) && !cuDeviceGetDefaultMemPool(&first, 0));
+    MUST(!memstow_scope_enter_(model) && !cuDeviceSetMemPool(0, pool));
+    MUST(!cudaMallocAsync(&at, 6 * MIB, NULL) && sim_count_ok("cuMemCreate") == served);
+    MUST(!cuDeviceSetMemPool(0, first) && !cudaMallocAsync(&at, 6 * MIB, NULL));
+    MUST(sim_count_ok("cuMemCreate") == served + 1 && !memstow_scope_leave_(model));
+}
+
 /* Memory that is not served: too little, of an explicit pool, and managed. It stays, and the trace says why. */
 static void not_served(void) {
     CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 0}};
@@ -826,6 +893,10 @@ int main(int argc, char **argv) {
                  {"destroyed", destroyed},
                  {"killed_on_the_way_out", killed_on_the_way_out},
                  {"killed_on_the_way_back", killed_on_the_way_back},
+                 {"half_way", half_way},
+                 {"foreign_pointers", foreign_pointers},
+                 {"unknown_and_retired", unknown_and_retired},
+                 {"another_pool", another_pool},
                  {"not_served", not_served},
                  {"off", off}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

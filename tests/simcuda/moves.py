@@ -10,7 +10,7 @@ import _moving
 
 program = BUILD / "moves"
 names = support.run(program, env=environment()).stdout.split()
-assert len(names) == 35, names
+assert len(names) == 39, names
 folder = _moving.real_disk()
 for name in names:
     if name == "asked":
@@ -84,6 +84,10 @@ for name, because in (("out_and_back", "the owner is not declared idle"), ("no_v
                       ("read_by_the_device", "a device can use it where it is (HMM, ATS), and is busy, or the owner is not idle")):
     lines = support.memstow("decisions", f"{name}.mst", "--json").stdout
     assert f'"{because}"' in lines, f"{name}: {lines}"
+
+# What nobody knew was passed on, and is counted.
+cuda = support.report("foreign_pointers.mst")["cuda"]
+assert cuda["foreign_frees"] == 5 and not cuda["missed_frees"], cuda
 
 # What is freed after a reset of another context was known.
 cuda = support.report("reset_beside_another.mst")["cuda"]
