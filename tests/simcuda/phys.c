@@ -24,7 +24,8 @@ static uint64_t next_random(void) {
 void phys_fill(char *at, size_t bytes) {
     static uint64_t noise[NOISE_WORDS];
     if (!sim_config.fill) return;
-    for (size_t i = 0; !noise[0] && i < NOISE_WORDS; i++) noise[i] = next_random();
+    if (!noise[0])
+        for (size_t i = 0; i < NOISE_WORDS; i++) noise[i] = next_random();
     size_t from = next_random() % NOISE_WORDS * 8;
     while (bytes) {
         size_t length = sizeof noise - from < bytes ? sizeof noise - from : bytes;
