@@ -64,7 +64,7 @@ static void look_for(const struct snap_cuda_block *block, void *context) {
 static void look_at(struct seen *seen, void *context) {
     struct comparison *self = context;
     struct snap_cupti *head = self->place->head;
-    if (!seen->kind) {
+    if (!seen_is_compared(seen)) {
         add(&head->others, seen->bytes);
         return;
     }

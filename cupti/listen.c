@@ -1,11 +1,12 @@
 /* listen.c — libmemstow_cupti.so: what the driver calls when it begins, and what CUPTI calls.
- * In: CUDA_INJECTION64_PATH names this library, and libmemstow.so is preloaded. Out: records of memory in seen.h's
- * table; at the exit of the process the comparison, in the ledger. Takes CUPTI's one subscriber, or leaves it to whom
- * has it; never prints, never exits, and has no memory but its own: buffers that are full are CUPTI's loss, and
- * counted. */
+ * In: CUDA_INJECTION64_PATH names this library. Out: records of memory in seen.h's table. Where libmemstow.so is
+ * preloaded the ledger is its, and the two are compared at the exit of the process; where it is not, the records become
+ * a ledger (source.h). Takes CUPTI's one subscriber, or leaves it to whom has it; never prints, never exits, and has no
+ * memory but its own: buffers that are full are CUPTI's loss, and counted. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -15,8 +16,9 @@
 #include "compare.h"
 #include "library.h"
 #include "seen.h"
+#include "source.h"
 
-enum { BUFFERS = 16, BUFFER_SIZE = 256 << 10, ROUNDS = 10, WAIT_NS = 20000000 };
+enum { BUFFERS = 16, BUFFER_SIZE = 256 << 10, ROUNDS = 10, WAIT_NS = 20000000, ASK_NS = 250000000 };
 
 static struct cupti cupti;
 static struct cupti_place place;
@@ -24,11 +26,17 @@ static compare_blocks *ledger_blocks;
 static cupti_subscriber subscriber;
 static bool has_source;
 static pid_t process;
+static bool is_source; /* the ledger is made of the records */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint8_t buffers[BUFFERS][BUFFER_SIZE] __attribute__((aligned(64)));
 static bool lent[BUFFERS];
 
 static void count(uint64_t *of, uint64_t n) { __atomic_fetch_add(of, n, __ATOMIC_RELAXED); }
+
+static void count_lost(uint64_t *of, uint64_t n) {
+    count(of, n);
+    if (is_source) source_lost(n);
+}
 
 static void set_state(enum snap_cupti_state state) { __atomic_store_n(&place.head->state, state, __ATOMIC_RELEASE); }
 
@@ -57,13 +65,13 @@ static const char *source_of(const struct cupti_memory *record) {
 static void read_record(const struct cupti_memory *record) {
     if (record->kind != CUPTI_KIND_MEMORY2) return;
     count(&place.head->records, 1);
-    if (!seen_record(record, source_of(record))) count(&place.head->unread, 1);
+    if (!seen_record(record, source_of(record))) count_lost(&place.head->unread, 1);
 }
 
 static void count_dropped(cupti_context context, uint32_t stream) {
     size_t dropped = 0;
     if (cupti.cuptiActivityGetNumDroppedRecords(context, stream, &dropped) == CUPTI_OK)
-        count(&place.head->dropped, dropped);
+        count_lost(&place.head->dropped, dropped);
 }
 
 static void read_buffer(cupti_context context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid) {
@@ -89,7 +97,7 @@ static void context_ends(void *data, int domain, uint32_t id, const void *what) 
     pthread_mutex_unlock(&lock);
 }
 
-/* --- the end --- */
+/* --- asking --- */
 
 static uint64_t now_ns(void) {
     struct timespec now;
@@ -97,9 +105,43 @@ static uint64_t now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+static bool ask_for_records(uint32_t flag) {
+    static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
+    uint64_t now = now_ns();
+    pthread_mutex_lock(&asking);
+    bool asked = cupti.cuptiActivityFlushAll(flag) == CUPTI_OK;
+    if (asked) __atomic_store_n(&place.head->read_ns, now, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&asking);
+    return asked;
+}
+
+static bool is_listening(void) { return __atomic_load_n(&place.head->state, __ATOMIC_ACQUIRE) == SNAP_CUPTI_SOURCE; }
+
+/* CUPTI hands over what is full, and the rest when it is asked. A ledger is to be right while the program runs, and is
+ * to lack little when it is killed. */
+static void *keep_asking(void *nothing) {
+    static const struct timespec pause = {.tv_nsec = ASK_NS};
+    while (nanosleep(&pause, NULL), is_listening()) ask_for_records(0);
+    return nothing;
+}
+
+static void begin_asking(void) {
+    sigset_t all, before;
+    pthread_t thread;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (pthread_create(&thread, NULL, keep_asking, NULL) == 0) {
+        pthread_setname_np(thread, "memstow-cupti");
+        pthread_detach(thread);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* --- the end --- */
+
 static bool compare_once(bool again, uint64_t *differences) {
     uint64_t until = now_ns();
-    if (cupti.cuptiActivityFlushAll(CUPTI_FLUSH_FORCED) != CUPTI_OK) return false;
+    if (!ask_for_records(CUPTI_FLUSH_FORCED)) return false;
     pthread_mutex_lock(&lock);
     *differences = compare(&place, ledger_blocks, until, again);
     pthread_mutex_unlock(&lock);
@@ -120,12 +162,31 @@ static void compare_now(void) {
     set_state(SNAP_CUPTI_COMPARED);
 }
 
-/* A forked child has neither CUDA nor this ledger. */
-static void at_exit(void) {
-    if (getpid() != process) return;
-    compare_now();
+static void leave_cupti(void) {
     cupti.cuptiActivityDisable(CUPTI_KIND_MEMORY2);
     cupti.cuptiUnsubscribe(subscriber);
+}
+
+static void end_source(bool quick) {
+    if (is_listening() && ask_for_records(CUPTI_FLUSH_FORCED)) {
+        count_dropped(NULL, 0);
+        set_state(SNAP_CUPTI_ENDED);
+        leave_cupti();
+    }
+    source_end(quick);
+}
+
+/* A forked child has neither CUDA nor this ledger. */
+static void end_listening(void) {
+    if (getpid() != process) return;
+    compare_now();
+    leave_cupti();
+}
+static void end_at_exit(void) {
+    if (getpid() == process) end_source(false);
+}
+static void end_at_quick_exit(void) {
+    if (getpid() == process) end_source(true);
 }
 
 /* --- the beginning --- */
@@ -173,17 +234,29 @@ static void listen(void) {
         cupti.cuptiUnsubscribe(subscriber);
         return;
     }
-    process = getpid();
-    set_state(SNAP_CUPTI_LISTENING);
-    atexit(at_exit);
+    set_state(is_source ? SNAP_CUPTI_SOURCE : SNAP_CUPTI_LISTENING);
+    if (is_source)
+        begin_asking();
+    else
+        atexit(end_listening);
 }
 
-static void begin(void) {
+/* It is that of the library that came first: where libmemstow.so is there, it has one, or is not to have one. */
+static bool find_ledger(void) {
     int (*begin_in_ledger)(uint32_t, struct cupti_place *) =
         (int (*)(uint32_t, struct cupti_place *))dlsym(RTLD_DEFAULT, "memstow_cupti_begin");
     ledger_blocks = (compare_blocks *)dlsym(RTLD_DEFAULT, "memstow_cupti_blocks");
-    if (!begin_in_ledger || !ledger_blocks || begin_in_ledger(CUPTI_SEAM, &place) < 0) return;
-    if (find_cupti()) listen();
+    if (begin_in_ledger && ledger_blocks) return begin_in_ledger(CUPTI_SEAM, &place) == 0;
+    is_source = source_begin(&place);
+    if (!is_source) return false;
+    atexit(end_at_exit);
+    at_quick_exit(end_at_quick_exit);
+    return true;
+}
+
+static void begin(void) {
+    process = getpid();
+    if (find_ledger() && find_cupti()) listen();
 }
 
 /* The driver calls it within cuInit. 1: the library may stay. */

@@ -1,6 +1,8 @@
 /* seen.c — see seen.h. CUPTI hands over buffers of several threads one after the other, so that the free of a block may
- * come before its allocation: of each address the record with the latest time counts, and what was freed stays in the
- * table for a while. */
+ * come before its allocation, and the allocation of the next one at its address before both. The time of a record is
+ * when the call began: of two calls for one address in different threads the later one may have begun first. So what
+ * counts is how many allocations and frees of an address there were, and times only say which block is the one that
+ * lives. What was freed stays in the table for a while. */
 #include "seen.h"
 
 #include <stdlib.h>
@@ -18,6 +20,9 @@ static char sources[SEEN_SOURCES][SEEN_SOURCE_LENGTH];
 static size_t source_count = 1; /* 0 is none */
 static uint32_t ended[CONTEXTS];
 static size_t ended_count;
+static struct seen_told told;
+
+void seen_tell(const struct seen_told *to) { told = *to; }
 
 void seen_clear(void) {
     memset(tables, 0, sizeof tables);
@@ -51,6 +56,10 @@ static struct seen *slot_of(struct seen *in, uint64_t address) {
     return &in[i];
 }
 
+static uint64_t latest_of(const struct seen *seen) {
+    return seen->released > seen->timestamp ? seen->released : seen->timestamp;
+}
+
 /* Leaves out what was freed long enough ago. Not more often than something can have become so. */
 static void renew(void) {
     if (renewed && newest < renewed + LATE_NS) return;
@@ -60,7 +69,7 @@ static void renew(void) {
     used = 0;
     for (size_t i = 0; i < SLOTS; i++) {
         const struct seen *seen = &table[i];
-        if (!seen->address || (!seen->lives && seen->timestamp + LATE_NS < newest)) continue;
+        if (!seen->address || (!seen->lives && latest_of(seen) + LATE_NS < newest)) continue;
         *slot_of(other, seen->address) = *seen;
         used++;
     }
@@ -82,11 +91,98 @@ static uint8_t kind_of(const struct cupti_memory *record) {
         return SNAP_CUDA_PINNED;
     case CUPTI_MEMORY_DEVICE:
         return record->is_async ? SNAP_CUDA_POOL_MEMORY : SNAP_CUDA_DEVICE_MEMORY;
+    case CUPTI_MEMORY_ARRAY:
+        return SNAP_CUDA_ARRAY;
     case CUPTI_MEMORY_MANAGED:
         return SNAP_CUDA_MANAGED;
     default:
         return 0;
     }
+}
+
+static bool is_of_context(uint8_t kind) { return kind != SNAP_CUDA_POOL_MEMORY; }
+
+static bool has_ended(uint32_t context) {
+    for (size_t i = 0; i < ended_count; i++)
+        if (ended[i] == context) return true;
+    return false;
+}
+
+/* What the slot says once it is this record's block. */
+static struct seen block_of(const struct seen *slot, const struct cupti_memory *record, const char *source) {
+    return (struct seen){.address = record->address,
+                         .bytes = record->bytes,
+                         .timestamp = record->timestamp,
+                         .released = slot->released,
+                         .context = record->context,
+                         .device = (uint16_t)record->device,
+                         .kind = kind_of(record),
+                         .source = source_of(source),
+                         .owed = slot->owed};
+}
+
+static void come(struct seen *slot, const struct seen *block, const struct cupti_memory *record) {
+    *slot = *block;
+    slot->lives = true;
+    if (told.came) told.came(slot, record);
+}
+
+static void go(struct seen *slot) {
+    slot->lives = slot->suspect = slot->matched = false;
+    if (told.went) told.went(slot);
+}
+
+static void pass(const struct seen *block, const struct cupti_memory *record) {
+    if (told.passed) told.passed(block, record);
+}
+
+/* The block that lives here has been freed, or this one was before it came to be: one record more of a free is owed. */
+static void allocate_again(struct seen *slot, struct seen *block, const struct cupti_memory *record) {
+    bool earlier = block->timestamp < slot->timestamp;
+    block->owed = (int8_t)(slot->owed < INT8_MAX ? slot->owed + 1 : slot->owed);
+    if (earlier) {
+        slot->owed = block->owed;
+        pass(block, record);
+        return;
+    }
+    go(slot);
+    come(slot, block, record);
+}
+
+static void allocated(struct seen *slot, const struct cupti_memory *record, const char *source) {
+    struct seen block = block_of(slot, record, source);
+    bool ahead = slot->owed < 0;
+    if (ahead && record->timestamp > slot->released + LATE_NS) { /* its block never came */
+        slot->owed = block.owed = 0;
+        ahead = false;
+    }
+    if (slot->lives) {
+        allocate_again(slot, &block, record);
+    } else if (ahead && record->timestamp <= slot->released) {
+        slot->owed++;
+        pass(&block, record);
+    } else if (is_of_context(block.kind) && has_ended(block.context)) {
+        pass(&block, record);
+    } else {
+        come(slot, &block, record);
+    }
+}
+
+/* Whether it is of a block that was here before the one that lives: of one that is gone, or that is still to come. */
+static bool is_of_another(const struct seen *slot, uint64_t when) {
+    if (slot->owed > 0) return when <= slot->timestamp + LATE_NS; /* later it was lost */
+    return when < slot->timestamp && slot->released <= slot->timestamp;
+}
+
+static void released(struct seen *slot, const struct cupti_memory *record) {
+    uint64_t when = record->timestamp;
+    if (!slot->lives || is_of_another(slot, when)) {
+        if (slot->owed > INT8_MIN) slot->owed--;
+    } else {
+        if (slot->owed > 0) slot->owed = 0;
+        go(slot);
+    }
+    if (when > slot->released) slot->released = when;
 }
 
 bool seen_record(const struct cupti_memory *record, const char *source) {
@@ -95,36 +191,29 @@ bool seen_record(const struct cupti_memory *record, const char *source) {
     struct seen *slot = slot_for(record->address);
     if (!slot) return false;
     if (!slot->address) used++;
-    if (slot->address && slot->timestamp > record->timestamp) return true;
-    *slot = (struct seen){.address = record->address,
-                          .bytes = record->bytes,
-                          .timestamp = record->timestamp,
-                          .context = record->context,
-                          .device = (uint16_t)record->device,
-                          .kind = kind_of(record),
-                          .source = source_of(source),
-                          .lives = record->operation == CUPTI_ALLOCATION};
+    if (record->operation == CUPTI_ALLOCATION)
+        allocated(slot, record, source);
+    else
+        released(slot, record);
+    slot->address = record->address;
     return true;
 }
 
-/* Contexts' numbers are not used again. Records of it may still be on their way. */
+/* Contexts' numbers are not used again. Records of it may still be on their way. Pools are no context's. */
 void seen_context_ended(uint32_t context) {
     if (ended_count < CONTEXTS) ended[ended_count++] = context;
+    for (size_t i = 0; i < SLOTS; i++)
+        if (table[i].lives && table[i].context == context && is_of_context(table[i].kind)) go(&table[i]);
 }
 
-static bool is_live(const struct seen *seen) {
-    if (!seen->address || !seen->lives) return false;
-    for (size_t i = 0; i < ended_count; i++)
-        if (ended[i] == seen->context) return false;
-    return true;
-}
+bool seen_is_compared(const struct seen *seen) { return seen->kind && seen->kind != SNAP_CUDA_ARRAY; }
 
 struct seen *seen_at(uint64_t address) {
     struct seen *seen = slot_of(table, address);
-    return address && is_live(seen) && seen->kind ? seen : NULL;
+    return address && seen->lives && seen_is_compared(seen) ? seen : NULL;
 }
 
 void seen_all(void (*visit)(struct seen *seen, void *context), void *context) {
     for (size_t i = 0; i < SLOTS; i++)
-        if (is_live(&table[i])) visit(&table[i], context);
+        if (table[i].lives) visit(&table[i], context);
 }

@@ -1,6 +1,7 @@
-/* cupti.h — the seam between libmemstow.so and libmemstow_cupti.so, which listens to CUPTI and compares.
- * In: the other library's wish for a place in the ledger. Out: that place, and the ledger's blocks of CUDA memory. Both
- * libraries are of one build: the numbers here change together. */
+/* cupti.h — the seam between the ledger of libmemstow.so and libmemstow_cupti.so, which listens to CUPTI and compares;
+ * and that between the latter and a ledger of its own. In: the other library's wish for a place in the ledger. Out:
+ * that place, and the ledger's blocks of CUDA memory. Both libraries are of one build: the numbers here change
+ * together. */
 #ifndef MEMSTOW_CUPTI_H
 #define MEMSTOW_CUPTI_H
 

@@ -28,6 +28,10 @@
 
 HOOK_ENTRY(clone)
 
+__attribute__((constructor)) static void begin_at_start(void) { process_begin(); }
+
+__attribute__((destructor)) static void end_at_exit(void) { process_end(SNAP_EXITED); }
+
 /* The next definition of another name, looked up at every call: these are rare, and none may fail half way. */
 #define NEXT(name) ((__typeof__(&name))symbol_next(#name))
 

@@ -52,7 +52,8 @@ static struct {
     size_t used;     /* sections from the start of the file */
     bool file;       /* false: memory only */
     bool sealed;
-    bool written; /* memory only: to its file, at what seemed the end */
+    bool written;   /* memory only: to its file, at what seemed the end */
+    bool elsewhere; /* another copy of this code keeps one of this very process */
     struct lock growing;
     uint32_t noting;
     dev_t device;
@@ -166,12 +167,26 @@ static size_t memory_room(void) {
 }
 
 /* What is at the path already. */
-enum found { FOUND_FOREIGN, FOUND_OLD, FOUND_SAME /* of this very process, before an exec */, FOUND_IN_USE };
+enum found {
+    FOUND_FOREIGN,
+    FOUND_OLD,
+    FOUND_SAME, /* of this very process, before an exec */
+    FOUND_HERE, /* of this very process, by another library of ours */
+    FOUND_IN_USE
+};
 
 static bool still_written(const struct snap_header *old) {
     uint8_t boot_id[sizeof old->boot_id];
     return old->kind == SNAP_LEDGER && old->state == SNAP_RUNNING && old->start_ticks && os_boot_id(boot_id) &&
            !memcmp(old->boot_id, boot_id, sizeof boot_id) && os_start_ticks(old->pid) == old->start_ticks;
+}
+
+/* An exec takes it out of memory. */
+static bool is_mapped_here(const struct snap_header *old) {
+    const struct snap_header *there = (const struct snap_header *)old->ledger_map.start;
+    uint64_t began;
+    return old->state == SNAP_RUNNING && old->ledger_map.length >= sizeof *old &&
+           os_peek(&began, &there->start_wall_ns, sizeof began) && began == old->start_wall_ns;
 }
 
 static enum found look_at(int fd, uint32_t *exec_generation) {
@@ -182,7 +197,8 @@ static enum found look_at(int fd, uint32_t *exec_generation) {
     if (os_pread(fd, &old, sizeof old, 0) != sizeof old || memcmp(old.magic, SNAP_MAGIC, sizeof old.magic))
         return FOUND_FOREIGN;
     *exec_generation = old.exec_generation;
-    if (old.kind == SNAP_LEDGER && old.pid == os_pid() && old.start_ticks == os_start_ticks(0)) return FOUND_SAME;
+    if (old.kind == SNAP_LEDGER && old.pid == os_pid() && old.start_ticks == os_start_ticks(0))
+        return is_mapped_here(&old) ? FOUND_HERE : FOUND_SAME;
     return still_written(&old) ? FOUND_IN_USE : FOUND_OLD;
 }
 
@@ -258,6 +274,8 @@ static int create_file(uint32_t *exec_generation) {
         enum found found = look_at(fd, &generation);
         os_close(fd);
         if (found == FOUND_FOREIGN || (found == FOUND_IN_USE && (aside || !step_aside()))) return -EEXIST;
+        ledger.elsewhere = found == FOUND_HERE;
+        if (ledger.elsewhere) return -EEXIST;
         aside |= found == FOUND_IN_USE;
         if (found == FOUND_SAME) {
             if (*exec_generation <= generation) *exec_generation = generation + 1;
@@ -505,7 +523,7 @@ static bool begin_somewhere(const char *path, uint32_t *exec_generation) {
         if (!ledger.sealed && open_window(0, 0, FIRST_EXTENT, FIRST_WINDOW) && begin_in_file(exec_generation))
             return true;
     }
-    if (begin_in_memory()) return true;
+    if (!ledger.elsewhere && begin_in_memory()) return true;
     close_windows();
     return false;
 }

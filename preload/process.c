@@ -58,6 +58,7 @@ static struct {
 
 static bool begun_before; /* in this process or in one that it was forked from */
 static bool ended;
+static bool from_cupti;
 static uint32_t tracked_pid, fork_depth, exec_generation;
 static bool ledger_kept = true; /* beyond an exec */
 static char name[64], exe[4096], command[4096];
@@ -234,9 +235,9 @@ static void begin_first(void) {
     begun_before = true;
     read_wishes();
     read_identity();
-    process_next = next_find(wish.mimalloc);
     wipe_after_fork();
-    stow_watch_forks();
+    if (!from_cupti) process_next = next_find(wish.mimalloc);
+    if (!from_cupti) stow_watch_forks();
     at_quick_exit(end_at_quick_exit); /* registered first, it runs last */
 }
 
@@ -276,7 +277,8 @@ static bool begin_ledger(uint64_t inherited) {
         .stacks = wish.stacks,
         .sample_bytes = wish.sample_bytes,
         .allocator = process_next == NEXT_MIMALLOC ? SNAP_ALLOCATOR_MIMALLOC : SNAP_ALLOCATOR_KEEP,
-        .flags = (fork_depth ? SNAP_FORK_CHILD : 0) | (process_next == NEXT_FOREIGN ? SNAP_FOREIGN_ALLOCATOR : 0),
+        .flags = (fork_depth ? SNAP_FORK_CHILD : 0) | (process_next == NEXT_FOREIGN ? SNAP_FOREIGN_ALLOCATOR : 0) |
+                 (from_cupti ? SNAP_FROM_CUPTI : 0),
         .fork_depth = fork_depth,
         .exec_generation = exec_generation,
         .header_overhead = sizeof(struct header),
@@ -320,6 +322,17 @@ static void note_unreadable(void) {
     if (vram_serve_unreadable()) ledger_fact(SNAP_FACT_NOTE, vram_serve_unreadable());
 }
 
+static void note_heap(void) {
+    if (from_cupti)
+        ledger_fact(SNAP_FACT_NOTE,
+                    "libmemstow.so was not preloaded: this is CUDA memory as CUPTI lists it, and nothing "
+                    "of the host's");
+    else if (!heap_is_seen())
+        ledger_fact(SNAP_FACT_NOTE, "the program defines malloc itself: its heap cannot be seen");
+    if (!from_cupti && wish.mimalloc && process_next != NEXT_MIMALLOC)
+        ledger_fact(SNAP_FACT_NOTE, "built without mimalloc: --allocator=keep");
+}
+
 static enum process_stage begin(void) {
     uint64_t inherited = 0;
     if (begun_before)
@@ -335,9 +348,7 @@ static enum process_stage begin(void) {
     sample_bytes = wish.sample_bytes;
     site_begin(wish.stacks, wish.stack_memory, exe);
     blocks_open_ledger();
-    if (!heap_is_seen()) ledger_fact(SNAP_FACT_NOTE, "the program defines malloc itself: its heap cannot be seen");
-    if (wish.mimalloc && process_next != NEXT_MIMALLOC)
-        ledger_fact(SNAP_FACT_NOTE, "built without mimalloc: --allocator=keep");
+    note_heap();
     note_unreadable();
     ledger_note_own_memory();
     births_note_inherited();
@@ -351,6 +362,8 @@ void process_allow_fast_path(void) {
     __atomic_store_n(&process_page.mark, process_mark, __ATOMIC_RELEASE);
     __atomic_store_n(&process_page.small, SNAP_LARGE_BYTES, __ATOMIC_RELEASE);
 }
+
+void process_is_from_cupti(void) { from_cupti = true; }
 
 bool process_begin(void) {
     extern char **environ;
@@ -368,8 +381,6 @@ bool process_begin(void) {
     __atomic_store_n(&process_page.stage, stage, __ATOMIC_RELEASE);
     return stage == PROCESS_TRACKED;
 }
-
-__attribute__((constructor)) static void begin_at_start(void) { process_begin(); }
 
 /* --- end --- */
 
@@ -411,5 +422,3 @@ bool process_exec_variable(char to[PROCESS_EXEC_ROOM]) {
     append_decimal(to, PROCESS_EXEC_ROOM, (uint64_t)ledger_head->exec_generation + 1);
     return true;
 }
-
-__attribute__((destructor)) static void end_at_exit(void) { process_end(SNAP_EXITED); }

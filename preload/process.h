@@ -30,6 +30,9 @@ extern uint32_t process_mark;
 /* What serves raw memory. Only over NEXT_FOREIGN can a pointer that is not ours look like one that is. */
 extern enum next_kind process_next;
 
+/* Before the first event: what is to be counted comes from CUPTI, and no hook sees anything (libmemstow_cupti.so). */
+void process_is_from_cupti(void);
+
 /* Whether events are to be counted; begins tracking when that is still to do. False also while it begins. */
 bool process_begin(void);
 

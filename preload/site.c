@@ -359,6 +359,14 @@ uint32_t site_of_mapping(struct caller caller) { return site_that_stays(caller, 
 
 uint32_t site_of_call(struct caller caller) { return site_that_stays(caller, false); }
 
+uint32_t site_of_place(uintptr_t address) {
+    enum pin pin = pin_begin(CALLER.slot);
+    uint32_t site = account_here && !sample_bytes ? account_here : stack_site_of_place(address);
+    ids_add(&mapping_sites, site);
+    pin_end(pin);
+    return site;
+}
+
 bool site_is_of_mapping(uint32_t site) { return ids_has(&mapping_sites, site); }
 
 uint32_t site_count(void) { return (uint32_t)os_load(&sites.next); }

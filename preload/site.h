@@ -36,6 +36,8 @@ uint32_t site_of_mapping(struct caller caller);
 bool site_is_of_mapping(uint32_t site);
 /* The same without a tag, for events that keep their tag beside it. */
 uint32_t site_of_call(struct caller caller);
+/* The same of a call from `address` that was made at some other time; 0: it is not known from where. */
+uint32_t site_of_place(uintptr_t address);
 
 /* The site of an untagged stack (tree.h) that ends with a call from `address`. */
 uint32_t site_for_stack(uint32_t stack, uintptr_t address);

@@ -29,6 +29,7 @@ enum snap_flag {
     SNAP_FORK_CHILD = 1 << 1,        /* made after fork: inherited blocks are counted at site SNAP_SITE_INHERITED */
     SNAP_RESIDENCY = 1 << 2,         /* SNAP_REGION and the `resident` fields are filled in */
     SNAP_FOREIGN_ALLOCATOR = 1 << 3, /* the program brought its own malloc family; we sit in front of it */
+    SNAP_FROM_CUPTI = 1 << 4,        /* libmemstow_cupti.so writes it, of CUDA memory alone; since 1.6 */
 };
 
 /* How the process is doing. A file left in RUNNING whose process is gone was killed, or left by a raw exit. */
@@ -56,7 +57,8 @@ enum snap_lost {
     SNAP_LOST_TAGS,     /* owners that a thread could not be told to allocate for: counted as untagged */
     SNAP_LOST_TRACE,    /* lines of the trace of decisions that could not be written */
     SNAP_LOST_CUDA, /* blocks of CUDA memory that could not be listed, whose frees are not seen either; entry points of
-                       CUDA that were asked for, have to do with memory, and are not known */
+                       CUDA that were asked for, have to do with memory, and are not known; in a ledger from CUPTI,
+                      records that it dropped, that there was no room for, or that are not known */
     SNAP_LOST_KINDS = 16
 };
 
@@ -549,14 +551,16 @@ struct snap_nvml_process { /* others, those that have most first, as far as ther
     char name[16];
 };
 
-/* --- what CUPTI says of CUDA memory, beside the ledger: libmemstow_cupti.so fills it in --- */
+/* --- what CUPTI says of CUDA memory, beside the ledger or in place of hooks: libmemstow_cupti.so fills it in --- */
 
 enum snap_cupti_state {
     SNAP_CUPTI_LISTENING = 1, /* its records are being read; the process has not ended by its exit handlers */
     SNAP_CUPTI_COMPARED = 2,
     SNAP_CUPTI_NOT_FOUND = 3, /* no libcupti.so for the process's CUDA */
     SNAP_CUPTI_TOO_OLD = 4,   /* of CUDA 11 or older */
-    SNAP_CUPTI_REFUSED = 5    /* `call` returned `result` */
+    SNAP_CUPTI_REFUSED = 5,   /* `call` returned `result` */
+    SNAP_CUPTI_SOURCE = 6,    /* as 1, and the ledger is made of its records alone; since 1.6, as 7 */
+    SNAP_CUPTI_ENDED = 7      /* as 6, and all that it had at the exit is in the ledger */
 };
 
 struct snap_cupti_sum {
@@ -578,6 +582,7 @@ struct snap_cupti {
     struct snap_cupti_sum others;      /* in CUPTI's records, of kinds that are not compared */
     char call[40];
     char library[160]; /* the end of its path */
+    uint64_t read_ns;  /* [live] since 1.6: what CUPTI had complete by then has been read */
 };
 
 enum snap_cupti_difference { SNAP_CUPTI_ONLY_CUPTI = 1, SNAP_CUPTI_ONLY_LEDGER = 2, SNAP_CUPTI_SIZES = 3 };
@@ -638,7 +643,7 @@ _Static_assert(sizeof(struct snap_nvml) == 56, "nvml");
 _Static_assert(sizeof(struct snap_nvml_process) == 32, "nvml process");
 _Static_assert(sizeof(struct snap_cuda_site) == 56, "cuda site");
 _Static_assert(sizeof(struct snap_cuda_block) == 72, "cuda block");
-_Static_assert(sizeof(struct snap_cupti) == 328, "cupti");
+_Static_assert(sizeof(struct snap_cupti) == 336, "cupti");
 _Static_assert(sizeof(struct snap_cupti_block) == 128, "cupti block");
 
 #endif

@@ -264,13 +264,17 @@ static uint32_t site_with(struct stack *self, const struct caller *caller) {
     return site;
 }
 
-/* For want of anything better: the calling place alone. */
-static uint32_t site_of_place(const struct caller *caller) {
-    struct rule rule = rule_of(caller->address);
-    ledger_lost(SNAP_LOST_FRAMES);
+uint32_t stack_site_of_place(uintptr_t address) {
+    struct rule rule = rule_of(address);
     uint32_t place = rule.frame == RULE_NO_FRAME ? TREE_NONE : tree_step(TREE_ROOT, &rule.frame, 1);
     uint32_t stack = place == TREE_NONE ? TREE_NONE : tree_stack(place);
-    return site_for_stack(stack == TREE_NONE ? TREE_ROOT : stack, caller->address);
+    return site_for_stack(stack == TREE_NONE ? TREE_ROOT : stack, address);
+}
+
+/* For want of anything better: the calling place alone. */
+static uint32_t site_of_caller(const struct caller *caller) {
+    ledger_lost(SNAP_LOST_FRAMES);
+    return stack_site_of_place(caller->address);
 }
 
 /* A thread late in its death has nothing to remember with: all such share one, one at a time. */
@@ -280,14 +284,14 @@ static uint32_t site_for_nobody(const struct caller *caller) {
     uint32_t idle = 0, me = ledger_head->pid;
     if (!__atomic_compare_exchange_n(&taken, &idle, me, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED) &&
         (idle == me || !__atomic_compare_exchange_n(&taken, &idle, me, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)))
-        return site_of_place(caller); /* taken, and not by a thread of a process that this one was forked from */
+        return site_of_caller(caller); /* taken, and not by a thread of a process that this one was forked from */
     if (!shared) shared = new_stack(false);
     uint32_t site;
     if (shared) {
         stack_inherit(shared);
         site = site_with(shared, caller);
     } else {
-        site = site_of_place(caller);
+        site = site_of_caller(caller);
     }
     __atomic_store_n(&taken, 0, __ATOMIC_RELEASE);
     return site;
@@ -323,7 +327,7 @@ __attribute__((noinline)) static uint32_t site_in_full(uintptr_t slot, uintptr_t
         if (!self->spare && i < SPARES) self->spare = new_stack(false);
         self = self->spare;
     }
-    if (!self) return site_of_place(&caller);
+    if (!self) return site_of_caller(&caller);
     uint32_t site = site_with(self, &caller);
     if (unlikely(self != first) && self->complete) free_those_left(first, self, slot);
     return site;

@@ -28,6 +28,9 @@ static inline __attribute__((always_inline)) uintptr_t stack_rbp(void) {
 /* The site of the caller's stack. What cannot be had of it is left out at its outer end, and counted as lost. */
 uint32_t stack_site(uintptr_t slot, uintptr_t address, uintptr_t rbp);
 
+/* The same of a call whose callers are not known. */
+uint32_t stack_site_of_place(uintptr_t address);
+
 /* Whether the caller runs in a signal handler that interrupted this thread's search for a stack. */
 bool stack_is_interrupted(void);
 

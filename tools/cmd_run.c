@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { OPTION_QUIET = START_OTHERS, OPTION_VERIFY };
+enum { OPTION_QUIET = START_OTHERS, OPTION_VERIFY, OPTION_CUPTI };
 
 static int help(void) {
     printf("usage: memstow run [OPTION...] [--] CMD [ARG...]\n"
@@ -19,6 +19,8 @@ static int help(void) {
            "  --verify-with-cupti     let NVIDIA's CUPTI list the CUDA memory, too, and name\n"
            "                          what the two disagree on; while it does, no other\n"
            "                          profiler of the program has CUPTI\n"
+           "  --cupti                 preload nothing: a ledger of CUDA memory alone, from\n"
+           "                          NVIDIA's CUPTI, for programs that cannot be preloaded\n"
            "  --quiet                 no status line and no summary\n"
            "\n"
            "Exit code: that of CMD; 128+N when signal N killed it; 127 not found;\n"
@@ -43,6 +45,7 @@ static int execute(struct start *start, bool quiet) {
 int cmd_run(int argc, char **argv) {
     static const struct option options[] = {START_OPTIONS,
                                             {"verify-with-cupti", no_argument, NULL, OPTION_VERIFY},
+                                            {"cupti", no_argument, NULL, OPTION_CUPTI},
                                             {"quiet", no_argument, NULL, OPTION_QUIET},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
@@ -56,13 +59,16 @@ int cmd_run(int argc, char **argv) {
             quiet = true;
             continue;
         }
-        if (option == OPTION_VERIFY) {
-            start.verify = true;
+        if (option == OPTION_VERIFY || option == OPTION_CUPTI) {
+            start.verify |= option == OPTION_VERIFY;
+            start.from_cupti |= option == OPTION_CUPTI;
             continue;
         }
         int code = start_option(&start, option, argv);
         if (code != EXIT_FINE) return code;
     }
+    if (start.verify && start.from_cupti)
+        return usage_error("run", "--cupti has nothing to compare CUPTI with: give one of it and --verify-with-cupti");
     if (optind == argc) return usage_error("run", "no command given");
     int code = start_prepare(&start, argv + optind);
     return code == EXIT_FINE ? execute(&start, quiet) : code;

@@ -103,6 +103,11 @@ static void add_sources(char text[CUPTI_SENTENCE], const struct cupti_image *cup
     free(sources);
 }
 
+static void add_lost(char text[CUPTI_SENTENCE], const struct snap_cupti *head) {
+    uint64_t lost = head->dropped + head->unread;
+    if (lost) add(text, "; %s of CUPTI's records were lost, so that it is not certain", text_count(lost).s);
+}
+
 static void add_comparison(char text[CUPTI_SENTENCE], const struct cupti_image *cupti) {
     const struct snap_cupti *head = &cupti->head;
     if (head->only_cupti.blocks || head->only_ledger.blocks || head->sizes.blocks) {
@@ -116,8 +121,23 @@ static void add_comparison(char text[CUPTI_SENTENCE], const struct cupti_image *
         add(text, "agrees with the ledger: %s, %s", text_block_count(head->same.blocks).s,
             text_size(head->same.bytes).s);
     }
-    uint64_t lost = head->dropped + head->unread;
-    if (lost) add(text, "; %s of CUPTI's records were lost, so that it is not certain", text_count(lost).s);
+    add_lost(text, head);
+}
+
+/* What CUPTI had not handed over is gone with the process. */
+static void add_source(char text[CUPTI_SENTENCE], const struct image *image) {
+    const struct snap_cupti *head = &image->cupti.head;
+    uint64_t began = image->header.start_ns, since = head->read_ns > began ? head->read_ns - began : 0;
+    bool live = image->running || image->header.kind == SNAP_SNAPSHOT;
+    add(text, "is where this ledger comes from: %s records", text_count(head->records).s);
+    if (head->state == SNAP_CUPTI_SOURCE && !live)
+        add(text,
+            "; the program ended without its exit handlers, and what it did in CUDA after %s, when CUPTI was asked for "
+            "records last, may be missing",
+            text_duration(since).s);
+    else if (head->state == SNAP_CUPTI_SOURCE)
+        add(text, ", up to %s after the start", text_duration(since).s);
+    add_lost(text, head);
 }
 
 static const char *reason(uint32_t result) {
@@ -127,20 +147,24 @@ static const char *reason(uint32_t result) {
                : "";
 }
 
-const char *cupti_sentence(const struct cupti_image *cupti, char text[CUPTI_SENTENCE]) {
+const char *cupti_sentence(const struct image *image, char text[CUPTI_SENTENCE]) {
+    const struct cupti_image *cupti = &image->cupti;
     const struct snap_cupti *head = &cupti->head;
+    const char *nothing = image->header.flags & SNAP_FROM_CUPTI ? "no source" : "not compared";
     *text = 0;
     if (!cupti->asked)
-        add(text, "not compared: CUDA did not begin, or its driver loads no library by CUDA_INJECTION64_PATH");
+        add(text, "%s: CUDA did not begin, or its driver loads no library by CUDA_INJECTION64_PATH", nothing);
+    else if (head->state == SNAP_CUPTI_SOURCE || head->state == SNAP_CUPTI_ENDED)
+        add_source(text, image);
     else if (head->state == SNAP_CUPTI_COMPARED)
         add_comparison(text, cupti);
     else if (head->state == SNAP_CUPTI_LISTENING)
-        add(text, "not compared: the program has not come to its exit handlers");
+        add(text, "%s: the program has not come to its exit handlers", nothing);
     else if (head->state == SNAP_CUPTI_NOT_FOUND)
-        add(text, "not compared: no libcupti.so was found for the program's CUDA");
+        add(text, "%s: no libcupti.so was found for the program's CUDA", nothing);
     else if (head->state == SNAP_CUPTI_TOO_OLD)
-        add(text, "not compared: CUPTI's version is %u, and CUDA 12's (19) or a later one is needed", head->version);
+        add(text, "%s: CUPTI's version is %u, and CUDA 12's (19) or a later one is needed", nothing, head->version);
     else
-        add(text, "not compared: %s returned %u%s", text_fit(head->call, 40).s, head->result, reason(head->result));
+        add(text, "%s: %s returned %u%s", nothing, text_fit(head->call, 40).s, head->result, reason(head->result));
     return text;
 }

@@ -22,6 +22,6 @@ struct cupti_source *cupti_sources(const struct cupti_image *cupti, size_t *coun
 
 /* What came of it, without a full stop. Returns `text`. */
 enum { CUPTI_SENTENCE = 1200 };
-const char *cupti_sentence(const struct cupti_image *cupti, char text[CUPTI_SENTENCE]);
+const char *cupti_sentence(const struct image *image, char text[CUPTI_SENTENCE]);
 
 #endif

@@ -157,7 +157,7 @@ static int scan_maps(struct search *search) {
     while (!search->found && getline(&line, &size, maps) > 0) {
         struct mapped_file map;
         if (!parse_line(line, &map)) continue;
-        if (strstr(map.path, "/libmemstow.so")) search->library_seen = true;
+        if (strstr(map.path, "/libmemstow.so") || strstr(map.path, "/libmemstow_cupti.so")) search->library_seen = true;
         if (is_candidate(&map)) consider(search, &map);
     }
     int error = ferror(maps) ? errno : 0;

@@ -6,11 +6,10 @@
 
 #include <stdlib.h>
 
-static const char *const states[] = {[SNAP_CUPTI_LISTENING] = "listening",
-                                     [SNAP_CUPTI_COMPARED] = "compared",
-                                     [SNAP_CUPTI_NOT_FOUND] = "not found",
-                                     [SNAP_CUPTI_TOO_OLD] = "too old",
-                                     [SNAP_CUPTI_REFUSED] = "refused"};
+static const char *const states[] = {
+    [SNAP_CUPTI_LISTENING] = "listening", [SNAP_CUPTI_COMPARED] = "compared", [SNAP_CUPTI_NOT_FOUND] = "not found",
+    [SNAP_CUPTI_TOO_OLD] = "too old",     [SNAP_CUPTI_REFUSED] = "refused",   [SNAP_CUPTI_SOURCE] = "source",
+    [SNAP_CUPTI_ENDED] = "source ended"};
 static const char *const differences[] = {[SNAP_CUPTI_ONLY_CUPTI] = "only_cupti",
                                           [SNAP_CUPTI_ONLY_LEDGER] = "only_ledger",
                                           [SNAP_CUPTI_SIZES] = "other_size"};
@@ -38,7 +37,7 @@ void report_text_cupti(const struct report *report) {
     char text[CUPTI_SENTENCE];
     if (!cupti->asked) return;
     fputs("\n  CUPTI ", stdout);
-    text_wrap(stdout, cupti_sentence(cupti, text), 8, 8);
+    text_wrap(stdout, cupti_sentence(report->image, text), 8, 8);
     for (size_t i = 0; i < cupti->block_count && i < report->top; i++) text_difference(&cupti->blocks[i]);
     if (cupti->block_count > report->top) printf("    and %zu more\n", cupti->block_count - report->top);
 }
@@ -52,13 +51,17 @@ static void json_sum(struct json *json, const char *name, const struct snap_cupt
     json_end_object(json);
 }
 
-static void json_head(struct json *json, const struct snap_cupti *head) {
+static void json_head(struct json *json, const struct snap_cupti *head, uint64_t began) {
     json_string(json, "state", state_name(head->state));
     json_string(json, "failed_call", *head->call ? head->call : NULL);
     json_number(json, "result", head->result);
     json_number(json, "version", head->version);
     json_string(json, "library", *head->library ? head->library : NULL);
     json_number(json, "records", head->records);
+    if (head->read_ns > began)
+        json_real(json, "read_seconds", (double)(head->read_ns - began) / 1e9);
+    else
+        json_null(json, "read_seconds");
     json_number(json, "dropped_records", head->dropped);
     json_number(json, "unread_records", head->unread);
     json_sum(json, "same", &head->same);
@@ -104,7 +107,7 @@ int report_json_cupti(struct json *json, const struct report *report) {
         return 0;
     }
     json_object(json, "cupti");
-    json_head(json, head);
+    json_head(json, head, report->image->header.start_ns);
     int result = json_sources(json, cupti);
     json_array(json, "differences");
     for (size_t i = 0; i < cupti->block_count; i++) json_difference(json, &cupti->blocks[i]);

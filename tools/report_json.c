@@ -64,6 +64,7 @@ static void json_process(struct json *json, const struct report *report) {
         json_null(json, "sample_bytes");
     json_string(json, "allocator", header->allocator == SNAP_ALLOCATOR_MIMALLOC ? "mimalloc" : "keep");
     json_bool(json, "foreign_allocator", header->flags & SNAP_FOREIGN_ALLOCATOR);
+    json_string(json, "source", header->flags & SNAP_FROM_CUPTI ? "cupti" : "hooks");
     json_array(json, "notes");
     for (size_t i = 0; i < image->fact_count; i++)
         if (image->facts[i].key == SNAP_FACT_NOTE) json_string(json, NULL, image_string(image, image->facts[i].string));

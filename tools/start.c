@@ -94,6 +94,18 @@ static void set_preload(const char *library) {
     free(both);
 }
 
+/* One memstow run within another: the outer one's library is not to be there either. */
+static void leave_out_preload(const char *library) {
+    const char *list = getenv("LD_PRELOAD"), *found = list ? strstr(list, library) : NULL;
+    size_t length = strlen(library);
+    if (!found || (found > list && !strchr(": ", found[-1])) || (found[length] && !strchr(": ", found[length]))) return;
+    char *rest = strdup(list);
+    if (!rest) return;
+    strcpy(rest + (found - list), found + length + (found[length] != 0));
+    setenv("LD_PRELOAD", rest, 1);
+    free(rest);
+}
+
 static void set_or_unset(const char *name, const char *value) {
     if (value)
         setenv(name, value, 1);
@@ -113,7 +125,10 @@ static void set_environment(void *context) {
     char run_id[33];
     if (start->also) start->also(start->also_context);
     for (size_t i = 0; i < sizeof start->run_id; i++) snprintf(run_id + 2 * i, 3, "%02x", start->run_id[i]);
-    if (start->verdict != PROGRAM_MUSL) set_preload(start->library);
+    if (start->from_cupti)
+        leave_out_preload(start->library);
+    else if (start->verdict != PROGRAM_MUSL)
+        set_preload(start->library);
     setenv("MEMSTOW_OUT", start->template.text, 1);
     set_or_unset("MEMSTOW_OUT_NAMED", start->template.named ? "1" : NULL);
     set_number("MEMSTOW_MAIN", (uint64_t)getpid());
@@ -126,7 +141,7 @@ static void set_environment(void *context) {
     if (start->pressure) setenv("MEMSTOW_PRESSURE", start->pressure, 1);
     if (start->idle) setenv("MEMSTOW_IDLE", start->idle, 1);
     if (start->python_objects) setenv("PYTHONMALLOC", "malloc", 1);
-    if (start->verify && !start->verify_given_up) setenv("CUDA_INJECTION64_PATH", start->cupti, 1);
+    if (*start->cupti && !start->injection_given_up) setenv("CUDA_INJECTION64_PATH", start->cupti, 1);
 }
 
 static const char *base_name(const char *path) {
@@ -164,7 +179,8 @@ static int look_at_program(struct start *start) {
         complain("%s: its interpreter %s: not found", TEXT_SAFE(start->argv[0]), TEXT_SAFE(note));
         return START_NOT_FOUND;
     }
-    start->untrackable = start->verdict != PROGRAM_FINE;
+    bool loads = start->verdict == PROGRAM_FINE || (start->from_cupti && start->verdict == PROGRAM_PRIVILEGED);
+    start->untrackable = !loads;
     if (start->untrackable) complain("%s %s", TEXT_SAFE(start->argv[0]), note);
     return EXIT_FINE;
 }
@@ -179,11 +195,13 @@ static void leave_python_malloc(struct start *start) {
 
 /* What is to be injected already is somebody's profiler, which needs CUPTI for itself. One memstow run within another
  * injects the same. */
-static int prepare_verify(struct start *start, char *error, size_t size) {
+static int prepare_cupti(struct start *start, char *error, size_t size) {
     const char *injected = getenv("CUDA_INJECTION64_PATH");
-    if (!start->verify) return 0;
+    if (!start->verify && !start->from_cupti) return 0;
     if (library_find_cupti(start->library, start->cupti, sizeof start->cupti, error, size) < 0) return -1;
-    start->verify_given_up = injected && *injected && strcmp(injected, start->cupti) != 0;
+    start->injection_given_up = injected && *injected && strcmp(injected, start->cupti) != 0;
+    if (start->from_cupti && start->injection_given_up)
+        complain("CUDA_INJECTION64_PATH=%s is set, and stays: there will be no ledger", TEXT_SAFE(injected));
     return 0;
 }
 
@@ -196,7 +214,7 @@ int start_prepare(struct start *start, char **argv) {
     if (code == EXIT_FINE) code = look_at_program(start);
     if (code != EXIT_FINE) return code;
     if (library_find(start->library, sizeof start->library, error, sizeof error) < 0 ||
-        prepare_verify(start, error, sizeof error) < 0) {
+        prepare_cupti(start, error, sizeof error) < 0) {
         complain("%s", error);
         return EXIT_USAGE;
     }
@@ -219,7 +237,8 @@ void start_sum_up(const struct start *start, const struct launch *launch) {
         summary.file = base_name(start->output);
     }
     summary.verify = start->verify;
-    summary.verify_given_up = start->verify_given_up;
+    summary.from_cupti = start->from_cupti;
+    summary.injection_given_up = start->injection_given_up;
     memcpy(summary.run_id, start->run_id, sizeof summary.run_id);
     summary_print(&summary);
 }

@@ -42,7 +42,8 @@ struct start {
     uint64_t stack_memory; /* 0: not given */
     enum program_verdict verdict;
     bool untrackable, python_objects;
-    bool verify, verify_given_up; /* --verify-with-cupti; another library is to be injected already */
+    bool verify, from_cupti; /* --verify-with-cupti, --cupti */
+    bool injection_given_up; /* another library is to be injected already */
     char **argv;
     char library[4096], cupti[4096], command[4096]; /* command: this one, for memstow_snapshot */
     struct template template;

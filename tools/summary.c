@@ -111,7 +111,19 @@ static void print_figure(const char *name, uint64_t bytes, uint64_t blocks) {
     fprintf(stderr, "  %-14s %12s in %s\n", name, text_size(bytes).s, text_block_count(blocks).s);
 }
 
+/* There is nothing else in it. */
+static void print_cuda_totals(const struct image *image) {
+    const struct sum *device = &image->cuda.device;
+    fprintf(stderr, "  %-14s %12s\n", "peak", text_size(image->cuda.head.peak).s);
+    print_figure("live at end", device->live_bytes, device->live_blocks);
+    print_figure("allocated", device->alloc_bytes, device->alloc_blocks);
+}
+
 static void print_totals(const struct image *image) {
+    if (image->header.flags & SNAP_FROM_CUPTI) {
+        print_cuda_totals(image);
+        return;
+    }
     const struct sum *host = &image->host, *mapped = &image->mapped;
     fprintf(stderr, "  %-14s %12s\n", "peak", text_size(image_peak(image)).s);
     print_figure("live at end", host->live_bytes + mapped->live_bytes, host->live_blocks + mapped->live_blocks);
@@ -199,12 +211,12 @@ static void print_lost(const struct image *image) {
 
 static void print_cupti(const struct summary *summary, const struct image *image) {
     char text[CUPTI_SENTENCE];
-    if (!summary->verify) return;
-    if (summary->verify_given_up)
+    if (!summary->verify && !(image->header.flags & SNAP_FROM_CUPTI)) return;
+    if (summary->injection_given_up)
         print_sentence("CUPTI",
                        "not compared: CUDA_INJECTION64_PATH names another library already, which was left alone");
     else
-        print_sentence("CUPTI", cupti_sentence(&image->cupti, text));
+        print_sentence("CUPTI", cupti_sentence(image, text));
 }
 
 static void print_main(const struct summary *summary, struct tree *tree) {
@@ -229,6 +241,11 @@ void summary_print(const struct summary *summary) {
     print_end(summary);
     if (tree.found)
         print_main(summary, &tree);
+    else if (summary->from_cupti)
+        fputs(
+            "  no ledger of it was found: CUDA did not begin, its driver loads no library by CUDA_INJECTION64_PATH, or "
+            "the file could not be written\n",
+            stderr);
     else if (!summary->expected_none)
         fputs("  no ledger of it was found: it could not be preloaded, or the file not written\n", stderr);
     image_clear(&tree.main);

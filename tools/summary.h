@@ -13,8 +13,8 @@ struct summary {
     const char *given;     /* what was asked for with -o, NULL when it has conversions, or nothing was; */
     const char *file;      /* and its last name */
     uint8_t run_id[16];
-    bool verify, verify_given_up; /* as in struct start */
-    bool expected_none;           /* it was said before that this program cannot be tracked */
+    bool verify, from_cupti, injection_given_up; /* as in struct start */
+    bool expected_none;                          /* it was said before that this program cannot be tracked */
     const struct launch *launch;
 };
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""libmemstow.so exports the calls that it stands in for and memstow_*, and needs libc alone."""
+"""libmemstow.so exports the calls that it stands in for and memstow_*, libmemstow_cupti.so what a driver calls; both need libc
+alone."""
 import re
 
 import support
@@ -16,13 +17,23 @@ STANDS_IN_FOR = re.compile(
 TABLE = re.findall(r"^(?:ENTRY|RESOLVER)\(\w+, (\w+),", (support.ROOT / "preload/cuda_table.h").read_text(), re.M)
 
 
-def exported():
-    lines = support.run("nm", "-D", "--defined-only", support.LIBRARY).stdout.strip().split("\n")
+CUPTI = support.BUILD / "libmemstow_cupti.so"
+
+
+def exported(library=support.LIBRARY):
+    lines = support.run("nm", "-D", "--defined-only", library).stdout.strip().split("\n")
     return [line.split()[-1].split("@")[0] for line in lines]
 
 
-def needed():
-    return re.findall(r"\(NEEDED\).*\[(.*)\]", support.run("readelf", "-dW", support.LIBRARY).stdout)
+def needed(library=support.LIBRARY):
+    return re.findall(r"\(NEEDED\).*\[(.*)\]", support.run("readelf", "-dW", library).stdout)
+
+
+def segments_of(library):
+    """The program headers, and the bytes of thread-local storage: glibc leaves little for libraries opened later."""
+    text = support.run("readelf", "-lW", library).stdout
+    thread_local = re.search(r"^\s*TLS\s+\S+ \S+ \S+ \S+ (0x\w+)", text, re.M)
+    return text, int(thread_local[1], 16) if thread_local else 0
 
 
 strange = [name for name in exported() if not STANDS_IN_FOR.fullmatch(name) and name not in TABLE]
@@ -31,10 +42,10 @@ for name in ("malloc", "free", "calloc", "realloc", "mmap", "munmap"):
     assert name in exported(), f"{name} is not exported"
 missing = sorted(set(TABLE) - set(exported()))
 assert len(TABLE) > 100 and not missing, f"entry points of CUDA that are not exported: {missing}"
-assert set(needed()) <= {"libc.so.6", "ld-linux-x86-64.so.2"}, f"needs more than libc: {needed()}"
-segments = support.run("readelf", "-lW", support.LIBRARY).stdout
-assert not re.search(r"GNU_STACK.*RWE", segments), "wants an executable stack"
-thread_local = re.search(r"^\s*TLS\s+\S+ \S+ \S+ \S+ (0x\w+)", segments, re.M)
-size = int(thread_local[1], 16) if thread_local else 0
-print(f"{size} bytes a thread")
-assert size <= 1024, f"{size} bytes of static thread-local storage: glibc leaves little for libraries opened later"
+assert exported(CUPTI) == ["InitializeInjection"], exported(CUPTI)
+for library in (support.LIBRARY, CUPTI):
+    assert set(needed(library)) <= {"libc.so.6", "ld-linux-x86-64.so.2"}, f"needs more than libc: {needed(library)}"
+    segments, size = segments_of(library)
+    assert not re.search(r"GNU_STACK.*RWE", segments), "wants an executable stack"
+    print(f"{library.name}: {size} bytes a thread")
+    assert size <= 1024, f"{size} bytes of static thread-local storage"

@@ -107,6 +107,38 @@ static void served(void) {
     device(8 << 20);
 }
 
+/* The first half of a second is long enough for it to be read, the last instant is not. */
+static void killed_later(void) {
+    device(1 << 20);
+    usleep(900000);
+    device(2 << 20);
+    raise(SIGKILL);
+}
+
+/* Live for as long as who started it wants. */
+static void waits(void) {
+    equal();
+    puts("ready");
+    fflush(stdout);
+    getchar();
+}
+
+/* Comes when CUPTI's library has a ledger. */
+static void late(void) {
+    device(1 << 20);
+    if (!dlopen(getenv("LATE"), RTLD_NOW)) fputs(dlerror(), stderr), abort();
+    device(2 << 20);
+}
+
+/* Only the child uses CUDA. */
+static void in_child(void) {
+    if (fork() == 0) {
+        device(3 << 20);
+        exit(0);
+    }
+    wait(NULL);
+}
+
 int main(int count, char **words) {
     const char *what = count > 1 ? words[1] : "";
     if (strcmp(what, "equal") == 0) equal();
@@ -116,6 +148,11 @@ int main(int count, char **words) {
     if (strcmp(what, "child") == 0) child();
     if (strcmp(what, "others") == 0) others();
     if (strcmp(what, "served") == 0) served();
+    if (strcmp(what, "killed_later") == 0) killed_later();
+    if (strcmp(what, "waits") == 0) waits();
+    if (strcmp(what, "late") == 0) late();
+    if (strcmp(what, "in_child") == 0) in_child();
+    if (strcmp(what, "quick") == 0) device(1 << 20), quick_exit(3);
     if (strcmp(what, "killed") == 0) device(1 << 20), _exit(3);
     if (strcmp(what, "none") != 0) puts("done");
     return 0;

@@ -1,7 +1,8 @@
 /* cupti.c — a simulated CUPTI, a test double: records of the simulated driver's memory, as far as libmemstow_cupti.so
  * asks for them. In: the calls that the driver tells of. Out: buffers of records, those of a thread in order, threads
- * mixed up. The layout of the records is that of CUPTI 12.9 or 13, of CUDA 12 without the source of an allocation
- * (SIMCUPTI_SOURCE=1 gives it): the program counter is there instead.
+ * mixed up: full ones from a thread of its own, as the real one does, the others when they are asked for, but (unless
+ * by force) none in which a record is not complete yet. The layout of the records is that of CUPTI 12.9 or 13, of CUDA
+ * 12 without the source of an allocation (SIMCUPTI_SOURCE=1 gives it): the program counter is there instead.
  *
  * Environment:
  *   SIMCUPTI_SUBSCRIBE=N   cuptiSubscribe returns N
@@ -9,6 +10,9 @@
  *   SIMCUPTI_VERSION=N     what cuptiGetVersion says
  *   SIMCUPTI_DROP=N        the first N records are dropped
  *   SIMCUPTI_SOURCE=1      records of CUDA 12 have the source, too
+ *   SIMCUPTI_COMPLETE_MS=N a record is complete so long after its call
+ *   SIMCUPTI_LATE_MS=N     a full buffer is handed over so long after it is full
+ *   SIMCUPTI_ROOM=N        of each buffer N bytes are used
  */
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -16,6 +20,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../../cupti/abi.h"
@@ -23,7 +28,7 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-enum { LANES = 2, PATHS = 64, INVALID_PARAMETER = 1, END = 12 };
+enum { LANES = 2, QUEUE = 256, INVALID_PARAMETER = 1, END = 12 };
 
 static cupti_buffer_requested *ask;
 static cupti_buffer_completed *give;
@@ -34,12 +39,25 @@ static uint64_t clock_ns;
 static struct lane {
     uint8_t *buffer;
     size_t size, used;
-} lanes[LANES]; /* buffers that are handed over in the other order than they began */
+    uint64_t complete_ns;                      /* when its last record will be complete */
+} lanes[LANES], full[QUEUE];                   /* buffers that are handed over in the other order than they began */
+static size_t full_first, full_count, handing; /* handing: buffers that the client has just now */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
 static long setting(const char *name, long otherwise) {
     const char *value = getenv(name);
     return value && *value ? atol(value) : otherwise;
+}
+
+static uint64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void wait_ms(long ms) {
+    if (ms) nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
 }
 
 /* --- who called --- */
@@ -84,17 +102,51 @@ static const struct {
              {"cuMemFreeHost", CUPTI_RELEASE, CUPTI_MEMORY_PINNED, false},
              {"cuArrayDestroy", CUPTI_RELEASE, CUPTI_MEMORY_ARRAY, false}};
 
-static void hand_over(struct lane *lane) {
-    if (lane->buffer) give(NULL, 0, lane->buffer, lane->size, lane->used);
+/* With the lock, which the client's function is called without. */
+static void hand_over(struct lane lane) {
+    handing++;
+    pthread_mutex_unlock(&lock);
+    give(NULL, 0, lane.buffer, lane.size, lane.used);
+    pthread_mutex_lock(&lock);
+    handing--;
+    pthread_cond_broadcast(&changed);
+}
+
+static void *hand_over_full(void *nothing) {
+    pthread_mutex_lock(&lock);
+    for (;;) {
+        while (!full_count) pthread_cond_wait(&changed, &lock);
+        struct lane next = full[full_first++ % QUEUE];
+        full_count--;
+        handing++; /* who asks for all waits for it */
+        pthread_mutex_unlock(&lock);
+        wait_ms(setting("SIMCUPTI_LATE_MS", 0));
+        pthread_mutex_lock(&lock);
+        handing--;
+        hand_over(next);
+    }
+    return nothing;
+}
+
+static void is_full(struct lane *lane) {
+    static pthread_t worker;
+    if (!worker) pthread_create(&worker, NULL, hand_over_full, NULL);
+    if (full_count == QUEUE) abort();
+    full[(full_first + full_count++) % QUEUE] = *lane;
     *lane = (struct lane){0};
+    pthread_cond_broadcast(&changed);
 }
 
 static void put(const struct cupti_memory *record) {
     static size_t turn;
     struct lane *lane = &lanes[turn++ / 3 % LANES];
     size_t records = 0;
-    if (lane->buffer && lane->size - lane->used < sizeof *record) hand_over(lane);
-    if (!lane->buffer) ask(&lane->buffer, &lane->size, &records);
+    if (lane->buffer && lane->size - lane->used < sizeof *record) is_full(lane);
+    if (!lane->buffer) {
+        ask(&lane->buffer, &lane->size, &records);
+        size_t room = (size_t)setting("SIMCUPTI_ROOM", 0);
+        if (lane->buffer && room) lane->size = room;
+    }
     if (!lane->buffer || to_drop) {
         dropped++;
         if (to_drop) to_drop--;
@@ -102,6 +154,7 @@ static void put(const struct cupti_memory *record) {
     }
     memcpy(lane->buffer + lane->used, record, sizeof *record);
     lane->used += sizeof *record;
+    lane->complete_ns = now_ns() + (uint64_t)setting("SIMCUPTI_COMPLETE_MS", 0) * 1000000;
 }
 
 static void observe_call(const struct sim_event_of_memory *event, size_t i) {
@@ -218,9 +271,14 @@ int cuptiActivityGetNumDroppedRecords(cupti_context context, uint32_t stream, si
 }
 
 int cuptiActivityFlushAll(uint32_t flag) {
-    (void)flag;
     pthread_mutex_lock(&lock);
-    for (int i = LANES - 1; i >= 0; i--) hand_over(&lanes[i]);
+    for (int i = LANES - 1; i >= 0; i--)
+        if (lanes[i].buffer && (flag == CUPTI_FLUSH_FORCED || now_ns() >= lanes[i].complete_ns)) {
+            struct lane lane = lanes[i];
+            lanes[i] = (struct lane){0};
+            hand_over(lane);
+        }
+    while (full_count || handing) pthread_cond_wait(&changed, &lock);
     pthread_mutex_unlock(&lock);
     return CUPTI_OK;
 }

@@ -40,7 +40,7 @@ static void check(struct image *image) {
     cr_expect_eq(strlen(cupti->head.call), sizeof cupti->head.call - 1);
     cr_assert_eq(count, 2);
     cr_expect(strcmp(sources[0].path, "/lib/a.so") == 0 && sources[0].bytes == 35 && sources[0].blocks == 2);
-    cr_expect_lt(strlen(cupti_sentence(cupti, text)), sizeof text);
+    cr_expect_lt(strlen(cupti_sentence(image, text)), sizeof text);
     free(sources);
 }
 
@@ -74,10 +74,11 @@ Test(reader_cupti, back_through_a_snapshot) {
 
 Test(reader_cupti, each_state_has_a_sentence) {
     char text[CUPTI_SENTENCE];
-    cr_expect(strstr(cupti_sentence(&(struct cupti_image){0}, text), "CUDA did not begin"));
+    cr_expect(strstr(cupti_sentence(&(struct image){0}, text), "CUDA did not begin"));
     for (uint32_t state = 0; state < 10; state++) {
-        struct cupti_image cupti = {.asked = true, .head = {.state = state, .result = UINT32_MAX, .call = "\033[31m"}};
-        cr_expect_gt(strlen(cupti_sentence(&cupti, text)), 10, "state %u", state);
+        struct image image = {
+            .cupti = {.asked = true, .head = {.state = state, .result = UINT32_MAX, .call = "\033[31m"}}};
+        cr_expect_gt(strlen(cupti_sentence(&image, text)), 10, "state %u", state);
         cr_expect_not(strchr(text, '\033'), "state %u", state);
     }
 }

@@ -1,0 +1,59 @@
+/* source.c — see source.h. What CUPTI's records lack is left out: a call stack has one frame, whence the call came, and
+ * there are no owners. Called by one thread at a time, but for the end. */
+#include "source.h"
+
+#include "../preload/cuda_blocks.h"
+#include "../preload/cuda_counts.h"
+#include "../preload/ledger.h"
+#include "../preload/os.h"
+#include "../preload/process.h"
+#include "../preload/site.h"
+#include "seen.h"
+
+static enum cuda_space space_of(uint8_t kind) { return kind == SNAP_CUDA_ARRAY ? CUDA_ARRAY : CUDA_ADDRESS; }
+
+static uint32_t count_in(const struct seen *seen, const struct cupti_memory *record) {
+    return cuda_counts_add(site_of_place((uintptr_t)record->pc), 0, (enum snap_cuda_kind)seen->kind, seen->device,
+                           seen->bytes);
+}
+
+/* It is as old as its record is known here: CUPTI's clock is another one. */
+static void add_block(const struct seen *seen, const struct cupti_memory *record) {
+    if (!seen->kind) return;
+    struct snap_cuda_block block = {.kind = seen->kind,
+                                    .device = seen->device,
+                                    .address = seen->address,
+                                    .size = seen->bytes,
+                                    .birth_ns = os_now(),
+                                    .context = seen->context,
+                                    .stream = record->stream,
+                                    .pool = record->is_async ? record->pool.address : 0,
+                                    .count = count_in(seen, record),
+                                    .thread = SNAP_THREAD_SHARED};
+    if (!cuda_blocks_add(space_of(seen->kind), &block)) cuda_counts_remove(block.count, block.size, 1);
+}
+
+static void take_block(const struct seen *seen) {
+    struct snap_cuda_block block;
+    if (seen->kind && cuda_blocks_take(space_of(seen->kind), seen->address, &block))
+        cuda_counts_remove(block.count, block.size, 1);
+}
+
+static void pass_block(const struct seen *seen, const struct cupti_memory *record) {
+    if (seen->kind) cuda_counts_remove(count_in(seen, record), seen->bytes, 1);
+}
+
+bool source_begin(struct cupti_place *place) {
+    static const struct seen_told told = {add_block, take_block, pass_block};
+    process_is_from_cupti();
+    if (!process_begin() || memstow_cupti_begin(CUPTI_SEAM, place) < 0) return false;
+    cuda_counts_head();
+    seen_tell(&told);
+    return true;
+}
+
+void source_lost(uint64_t records) {
+    __atomic_fetch_add(&ledger_head->lost[SNAP_LOST_CUDA], records, __ATOMIC_RELAXED);
+}
+
+void source_end(bool quick) { process_end(quick ? SNAP_ABRUPT_EXIT : SNAP_EXITED); }

@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+# CUPTI as the source of a ledger where libmemstow.so is not preloaded, over the simulated driver and a simulated CUPTI (test
+# doubles): to the byte, in every way that a process ends; and whichever of the two libraries comes first has the ledger.
+# needs: cc
+import pathlib, subprocess, time
+
+import support, _simulated
+
+MB = 1 << 20
+KINDS = {"device": (100 + 3 * MB, 2), "pool": (7 * MB, 1), "managed": (5 * MB, 1), "pinned": (MB, 1)}
+OLDER, PROGRAM = (_simulated.program(pathlib.Path(__file__).with_name("_cupti.c"), _simulated.LIBRARIES / "libcuda.so.1",
+                                     _simulated.LIBRARIES / f"{g}/libcudart.so.{g}", name=f"program{g}") for g in (12, 13))
+
+
+def listed(*argv, file="out.mst", status=0, generation=13, options=("--cupti",), **environment):
+    """Runs a program that nothing is preloaded into: its report, and what the summary says of CUPTI."""
+    done = support.memstow("run", *options, "-o", file, "--", *argv, status=status,
+                           env=_simulated.environment(generation, **environment))
+    line = done.stderr.split("  CUPTI ", 1)[-1].split("\n  next")[0].split("\n  lost")[0]
+    return support.report(file), " ".join(line.split())
+
+
+def kinds(report):
+    return {name: sums for name, sums in _simulated.found(report).items() if sums[1]}
+
+
+# To the byte, whatever way to CUDA the program takes; the runtime in the program itself needs no symbol.
+for generation, program in ((12, OLDER), (13, PROGRAM)):
+    report, line = listed(program, "equal", generation=generation)
+    assert kinds(report) == KINDS and report["totals"]["cuda"]["live_bytes"] == 100 + 15 * MB, kinds(report)
+    assert report["process"]["source"] == "cupti" and report["process"]["state"] == "exited", report["process"]
+    assert report["totals"]["live_bytes"] == report["totals"]["host"]["live_bytes"] == 0, report["totals"]
+    assert report["cuda"]["kinds"]["pool"]["allocated_blocks"] == 1 + 3 * 20 * 20, report["cuda"]["kinds"]
+    assert report["cuda"]["foreign_frees"] == report["cuda"]["missed_frees"] == 0 and not report["lost"]["reasons"]
+    assert report["cuda"]["cupti"]["state"] == "source ended" and line == f"is where this ledger comes from: {5 + 3 * 20 * 80:,} records"
+    assert [f["function"] for s in report["cuda"]["sites"] for f in s["stack"][:1]], report["cuda"]["sites"]
+    assert {s["stack"][0]["function"] for s in report["cuda"]["sites"] if s["live_bytes"] == 100 + 3 * MB} == {"device"}
+for client in ("runtime_static", "runtime_versioned_12", "driver_dlsym", "driver_getproc_v2"):
+    path = _simulated.BUILT / "clients" / client
+    wanted = _simulated.said(support.run(path, env=_simulated.environment()).stdout)
+    report, line = listed(path, generation="")
+    for kind in ("device", "pool", "managed", "pinned"):
+        assert kinds(report).get(kind) == wanted.get(kind), (client, kind, kinds(report).get(kind), wanted.get(kind))
+
+# Records late, out of order, in small buffers, not complete when they are asked for.
+for environment in ({"SIMCUPTI_LATE_MS": "2"}, {"SIMCUPTI_ROOM": "60000"}, {"SIMCUPTI_COMPLETE_MS": "300"}):
+    assert kinds(listed(PROGRAM, "equal", **environment)[0]) == KINDS, environment
+report, line = listed(PROGRAM, "equal", SIMCUPTI_DROP="2")
+assert kinds(report)["pool"] == KINDS["pool"] and "device" not in kinds(report), kinds(report)
+assert report["lost"]["cuda"] == 2 and "2 of CUPTI's records were lost" in line, line
+
+# How it ends.
+report, line = listed(PROGRAM, "quick", status=3)
+assert report["process"]["state"] == "abrupt_exit" and kinds(report) == {"device": (MB, 1)}, report["process"]
+report, line = listed(PROGRAM, "killed", status=3)
+assert report["process"]["state"] == "killed" and report["cuda"]["cupti"]["state"] == "source"
+assert "ended without its exit handlers, and what it did in CUDA after" in line, line
+report, line = listed(PROGRAM, "killed_later", status=137)
+assert kinds(report) == {"device": (MB, 1)}, "what was asked for in time is there, and the last instant is not"
+assert 0.2 < (read := report["cuda"]["cupti"]["read_seconds"]) < 5, read
+assert "may be missing" in line, line
+
+# A forked child changes nothing of its parent's, and has a ledger of its own if CUDA begins in it.
+report, line = listed(PROGRAM, "forks", status=3)
+assert report["process"]["state"] == "killed" and not list(support.HERE.glob("out.mst.*")), "the child ended its parent's"
+assert report["cuda"]["cupti"]["state"] == "source" and not report["cuda"]["cupti"]["records"], "the child read its parent's records"
+done = support.memstow("run", "--cupti", "-o", "parent.mst", "--", PROGRAM, "in_child", env=_simulated.environment(13))
+child, = support.HERE.glob("parent.mst.*")
+assert kinds(support.report(child)) == {"device": (3 * MB, 1)} and not (support.HERE / "parent.mst").exists()
+
+# While it runs: a report, a snapshot, and what compares and lists them.
+process = support.start(support.MEMSTOW, "run", "--cupti", "--quiet", "-o", "live.mst", "--", PROGRAM, "waits",
+                        env=_simulated.environment(13), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+assert process.stdout.readline() == "ready\n"
+deadline = time.monotonic() + 20
+while kinds(support.report("live.mst")) != KINDS and time.monotonic() < deadline:
+    time.sleep(0.05)
+report = support.report("live.mst")
+pid = report["process"]["pid"]
+assert kinds(report) == KINDS == kinds(support.report(str(pid))), kinds(report)
+support.memstow("snapshot", pid, "-o", "snapshot.mst")
+assert kinds(support.report("snapshot.mst")) == KINDS and support.report("snapshot.mst")["process"]["source"] == "cupti"
+process.communicate("\n", timeout=60)
+listed(PROGRAM, "reset", file="less.mst")
+assert "On CUDA devices" in (text := support.memstow("diff", "less.mst", "live.mst").stdout) and "13.0 MiB" in text, text
+assert "15.0 MiB" in (text := support.memstow("owners", "live.mst").stdout), text
+
+# One ledger a process: of who comes first.
+report, line = listed(PROGRAM, "late", LATE=str(support.LIBRARY))
+assert kinds(report) == {"device": (3 * MB, 2)} and report["process"]["source"] == "cupti", kinds(report)
+assert not list(support.HERE.glob("out.mst.*")), "two ledgers"
+report, line = listed(PROGRAM, "equal", options=("--verify-with-cupti",))
+assert report["process"]["source"] == "hooks" and kinds(report) == KINDS and report["cuda"]["cupti"]["state"] == "compared"
+assert report["cuda"]["kinds"]["pool"]["allocated_blocks"] == 1 + 3 * 20 * 20 and not list(support.HERE.glob("out.mst.*"))
+done = support.memstow("run", "--verify-with-cupti", "-o", "family.mst", "--", "env", "-u", "LD_PRELOAD", PROGRAM, "equal",
+                       env=_simulated.environment(13))
+report, = (r for r in map(support.report, support.HERE.glob("family.mst*")) if r["cuda"])
+assert report["process"]["source"] == "cupti" and kinds(report) == KINDS, "without LD_PRELOAD it is a source"
+
+# Nothing to read from: the ledger says so. Nothing to begin: the summary does.
+for environment, said in (({"SIMCUPTI_SUBSCRIBE": "39"}, "no source: cuptiSubscribe returned 39: another profiler has CUPTI"),
+                          ({"SIMCUPTI_VERSION": "9"}, "no source: CUPTI's version is 9")):
+    report, line = listed(PROGRAM, "equal", **environment)
+    assert line.startswith(said) and not kinds(report) and report["process"]["state"] == "exited", (line, report["process"])
+done = support.memstow("run", "--cupti", "--", PROGRAM, "none", env=_simulated.environment(13))
+assert "no ledger of it was found: CUDA did not begin" in done.stderr, done.stderr
+done = support.memstow("run", "--cupti", "--", PROGRAM, "equal", env=_simulated.environment(13, CUDA_INJECTION64_PATH="/else.so"))
+assert "CUDA_INJECTION64_PATH=/else.so is set, and stays: there will be no ledger" in done.stderr, done.stderr
+done = support.memstow("run", "--cupti", "--verify-with-cupti", "--", PROGRAM, status=2)
+assert "--cupti has nothing to compare CUPTI with" in done.stderr, done.stderr
+
+# By the environment alone.
+done = support.run(PROGRAM, "equal", env=_simulated.environment(13, CUDA_INJECTION64_PATH=str(support.BUILD / "libmemstow_cupti.so")))
+report, = map(support.report, support.HERE.glob("memstow.program13.*.mst"))
+assert kinds(report) == KINDS, kinds(report)
+print("listed by the simulated CUPTI of 12 and 13")

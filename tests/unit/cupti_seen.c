@@ -1,0 +1,131 @@
+// What lives by CUPTI's records does not depend on the order in which they come, nor on which of two calls for one
+// address began first; and each block that comes or goes is told of once.
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../../preload/snapshot.h"
+#include "seen.h"
+
+enum { MOST = 7 };
+#define AT 0x7000
+
+static struct {
+    int allocated, freed; /* blocks that came to be counted, and to be taken off */
+    uint64_t live;        /* bytes */
+} ledger;
+
+static void came(const struct seen *seen, const struct cupti_memory *record) {
+    (void)record;
+    ledger.allocated++;
+    ledger.live += seen->bytes;
+}
+static void went(const struct seen *seen) {
+    ledger.freed++;
+    ledger.live -= seen->bytes;
+}
+static void passed(const struct seen *seen, const struct cupti_memory *record) {
+    (void)seen, (void)record;
+    ledger.allocated++;
+    ledger.freed++;
+}
+
+static void begin(void) {
+    static const struct seen_told told = {came, went, passed};
+    seen_clear();
+    seen_tell(&told);
+    memset(&ledger, 0, sizeof ledger);
+}
+
+/* Allocations and frees of one address by turns: the n-th, at its time. Each block has a size of its own. */
+static void say(int n, uint64_t when) {
+    struct cupti_memory record = {.kind = CUPTI_KIND_MEMORY2,
+                                  .operation = n % 2 ? CUPTI_RELEASE : CUPTI_ALLOCATION,
+                                  .memory_kind = CUPTI_MEMORY_DEVICE,
+                                  .address = AT,
+                                  .bytes = 1000 + (uint64_t)n,
+                                  .timestamp = when,
+                                  .context = 1};
+    cr_assert(seen_record(&record, NULL));
+}
+
+static void check(const int *order, int count) {
+    char text[64] = "";
+    for (int i = 0; i < count; i++) snprintf(text + strlen(text), 8, " %d", order[i]);
+    const struct seen *seen = seen_at(AT);
+    bool lives = count % 2;
+    cr_assert_eq(seen != NULL, lives, "%d records in the order%s", count, text);
+    if (lives) cr_assert_eq(seen->bytes, 1000 + (uint64_t)count - 1, "the wrong block lives: %s", text);
+    cr_assert_eq(ledger.live, lives ? 1000 + (uint64_t)count - 1 : 0, "%s", text);
+    cr_assert_eq(ledger.allocated, (count + 1) / 2, "%s", text);
+    cr_assert_eq(ledger.freed, count / 2, "%s", text);
+}
+
+static void in_each_order(int *order, int from, int count) {
+    if (from == count) {
+        begin();
+        for (int i = 0; i < count; i++) say(order[i], 10 + 10 * (uint64_t)order[i]);
+        check(order, count);
+    }
+    for (int i = from; i < count; i++) {
+        int first = order[i];
+        order[i] = order[from], order[from] = first;
+        in_each_order(order, from + 1, count);
+        order[from] = order[i], order[i] = first;
+    }
+}
+
+Test(cupti_seen, the_order_of_records_is_no_matter) {
+    for (int count = 1; count <= MOST; count++) {
+        int order[MOST];
+        for (int i = 0; i < count; i++) order[i] = i;
+        in_each_order(order, 0, count);
+    }
+}
+
+/* A thread frees the block, another one has begun to ask for its next before, and gets it after. */
+Test(cupti_seen, the_next_block_may_have_been_asked_for_before_the_free) {
+    static const int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}};
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+        static const uint64_t when[] = {10, 30, 20};
+        begin();
+        for (int k = 0; k < 3; k++) say(orders[i][k], when[orders[i][k]]);
+        check(orders[i], 3);
+    }
+}
+
+#define SECOND 1000000000ull
+
+/* A free whose record was lost is owed for a while only: what is freed later is not taken for it. */
+Test(cupti_seen, a_lost_record_is_forgotten_in_time) {
+    begin();
+    say(0, 10);
+    say(2, 20);
+    cr_assert(seen_at(AT) && seen_at(AT)->bytes == 1002);
+    say(3, 10 * SECOND);
+    cr_assert_null(seen_at(AT));
+    say(1, 20 * SECOND); /* a block whose own record never came */
+    say(4, 30 * SECOND);
+    cr_assert(seen_at(AT) && seen_at(AT)->bytes == 1004);
+    cr_assert_eq(ledger.live, 1004);
+}
+
+Test(cupti_seen, a_context_takes_its_memory_with_it_but_not_its_pools) {
+    struct cupti_memory record = {.kind = CUPTI_KIND_MEMORY2,
+                                  .operation = CUPTI_ALLOCATION,
+                                  .memory_kind = CUPTI_MEMORY_DEVICE,
+                                  .address = AT,
+                                  .bytes = 5,
+                                  .timestamp = 1,
+                                  .context = 9};
+    begin();
+    seen_record(&record, NULL);
+    record.address++, record.is_async = 1, record.bytes = 7;
+    seen_record(&record, NULL);
+    seen_context_ended(9);
+    cr_assert_eq(ledger.live, 7);
+    record.address++, record.is_async = 0, record.bytes = 11, record.timestamp = 2;
+    seen_record(&record, NULL); /* was on its way */
+    cr_assert_eq(ledger.live, 7);
+    cr_assert(ledger.allocated == 3 && ledger.freed == 2);
+}
