@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../preload/cuda_abi.h"
+
 enum {
     CUPTI_OK = 0,
     CUPTI_ANOTHER_SUBSCRIBER = 39, /* CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED */
@@ -17,7 +19,7 @@ enum { CUPTI_KIND_MEMORY2 = 49 };
 enum { CUPTI_FLUSH_FORCED = 1 };
 enum { CUPTI_ALLOCATION = 1, CUPTI_RELEASE = 2 };
 enum { CUPTI_MEMORY_PINNED = 2, CUPTI_MEMORY_DEVICE = 3, CUPTI_MEMORY_ARRAY = 4, CUPTI_MEMORY_MANAGED = 5 };
-enum { CUPTI_DOMAIN_RESOURCE = 3, CUPTI_CONTEXT_DESTROY_STARTING = 2 };
+enum { CUPTI_DOMAIN_DRIVER = 1, CUPTI_DOMAIN_RESOURCE = 3, CUPTI_CONTEXT_DESTROY_STARTING = 2 };
 
 typedef void *cupti_context, *cupti_subscriber;
 
@@ -40,6 +42,51 @@ struct cupti_resource { /* CUpti_ResourceData */
     cupti_context context;
     void *handle, *descriptor;
 };
+
+enum { CUPTI_ENTER = 0, CUPTI_EXIT = 1 };
+struct cupti_call { /* CUpti_CallbackData */
+    int32_t site, pad;
+    const char *function;
+    const void *parameters; /* of the function's, one behind the other */
+    const void *result;     /* of an exit: the driver's result */
+    const char *symbol;
+    cupti_context context;
+    uint32_t context_number;
+    uint64_t *shared; /* between entry and exit of a call */
+    uint32_t correlation;
+};
+
+/* Physical memory and its addresses: X(name, number, parameters). */
+#define CUPTI_CALLS(X)                                                                                                 \
+    X(cuMemAddressReserve, 547, {                                                                                      \
+        uint64_t *address;                                                                                             \
+        uint64_t bytes, alignment, hint, flags;                                                                        \
+    })                                                                                                                 \
+    X(cuMemAddressFree, 548, { uint64_t address, bytes; })                                                             \
+    X(cuMemCreate, 549, {                                                                                              \
+        uint64_t *memory;                                                                                              \
+        uint64_t bytes;                                                                                                \
+        const struct cuda_properties *of;                                                                              \
+        uint64_t flags;                                                                                                \
+    })                                                                                                                 \
+    X(cuMemRelease, 550, { uint64_t memory; })                                                                         \
+    X(cuMemMap, 551, { uint64_t address, bytes, offset, memory, flags; })                                              \
+    X(cuMemUnmap, 552, { uint64_t address, bytes; })                                                                   \
+    X(cuMemImportFromShareableHandle, 555, {                                                                           \
+        uint64_t *memory;                                                                                              \
+        void *from;                                                                                                    \
+        int32_t type;                                                                                                  \
+    })                                                                                                                 \
+    X(cuMemRetainAllocationHandle, 565, {                                                                              \
+        uint64_t *memory;                                                                                              \
+        uint64_t address;                                                                                              \
+    })
+#define X(name, number, ...) CUPTI_##name = number,
+enum { CUPTI_CALLS(X) };
+#undef X
+#define X(name, number, ...) struct cupti_##name __VA_ARGS__;
+CUPTI_CALLS(X)
+#undef X
 
 typedef void cupti_callback(void *data, int domain, uint32_t id, const void *what);
 typedef void cupti_buffer_requested(uint8_t **buffer, size_t *size, size_t *records);

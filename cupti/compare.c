@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "compare_physical.h"
 #include "seen.h"
 
 struct comparison {
@@ -33,10 +34,10 @@ static bool differs(const struct comparison *self, struct seen *seen) {
     return counts;
 }
 
-static void look_for(const struct snap_cuda_block *block, void *context) {
+static void look_for(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
     struct comparison *self = context;
     struct snap_cupti *head = self->place->head;
-    if (block->birth_ns > self->until_ns) return;
+    if (space != CUDA_ADDRESS || block->birth_ns > self->until_ns) return;
     struct seen *seen = seen_at(block->address);
     struct snap_cupti_block difference = {.state = SNAP_CUPTI_ONLY_LEDGER,
                                           .kind = block->kind,
@@ -89,7 +90,9 @@ uint64_t compare(const struct cupti_place *place, compare_blocks *blocks, uint64
     head->same = head->only_cupti = head->only_ledger = head->sizes = head->others = (struct snap_cupti_sum){0};
     memset(place->differences, 0, SNAP_CUPTI_BLOCKS * sizeof *place->differences);
     seen_all(forget_match, NULL);
+    head->addresses_same = head->addresses_other = (struct snap_cupti_sum){0};
     blocks(look_for, &self);
     seen_all(look_at, &self);
-    return head->only_cupti.blocks + head->only_ledger.blocks + head->sizes.blocks;
+    if (!head->no_calls) self.named = compare_physical(place, blocks, self.named, again);
+    return head->only_cupti.blocks + head->only_ledger.blocks + head->sizes.blocks + head->addresses_other.blocks;
 }

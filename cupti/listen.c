@@ -17,6 +17,7 @@
 #include "library.h"
 #include "seen.h"
 #include "source.h"
+#include "vmm.h"
 
 enum { BUFFERS = 16, BUFFER_SIZE = 256 << 10, ROUNDS = 10, WAIT_NS = 20000000, ASK_NS = 250000000 };
 
@@ -86,15 +87,26 @@ static void read_buffer(cupti_context context, uint32_t stream, uint8_t *buffer,
     errno = error;
 }
 
-static void context_ends(void *data, int domain, uint32_t id, const void *what) {
-    const struct cupti_resource *resource = what;
+static void context_ends(const struct cupti_resource *resource) {
     uint32_t number;
-    (void)data;
-    if (domain != CUPTI_DOMAIN_RESOURCE || id != CUPTI_CONTEXT_DESTROY_STARTING) return;
     if (cupti.cuptiGetContextId(resource->context, &number) != CUPTI_OK) return;
     pthread_mutex_lock(&lock);
     seen_context_ended(number);
     pthread_mutex_unlock(&lock);
+}
+
+/* In a forked child CUDA is over. */
+static void called(void *data, int domain, uint32_t id, const void *what) {
+    struct caller caller = CALLER;
+    int error = errno;
+    (void)data;
+    if (getpid() != process) return;
+    if (domain == CUPTI_DOMAIN_RESOURCE && id == CUPTI_CONTEXT_DESTROY_STARTING) context_ends(what);
+    if (domain == CUPTI_DOMAIN_DRIVER) {
+        count(&place.head->calls, 1);
+        vmm_call(id, what, caller);
+    }
+    errno = error;
 }
 
 /* --- asking --- */
@@ -227,13 +239,25 @@ static bool enable(void) {
            !refused("cuptiActivityEnable", cupti.cuptiActivityEnable(CUPTI_KIND_MEMORY2));
 }
 
+/* Without these, physical memory is not listed. */
+static void enable_calls(void) {
+#define X(name, number, ...) CUPTI_##name,
+    static const uint32_t ids[] = {CUPTI_CALLS(X)};
+#undef X
+    for (size_t i = 0; i < sizeof ids / sizeof *ids && !place.head->no_calls; i++)
+        place.head->no_calls = (uint32_t)cupti.cuptiEnableCallback(1, subscriber, CUPTI_DOMAIN_DRIVER, ids[i]);
+    for (size_t i = 0; i < sizeof ids / sizeof *ids && place.head->no_calls; i++)
+        cupti.cuptiEnableCallback(0, subscriber, CUPTI_DOMAIN_DRIVER, ids[i]);
+}
+
 /* Who has the subscriber has CUPTI's buffers, too: they are asked for only behind it. */
 static void listen(void) {
-    if (refused("cuptiSubscribe", cupti.cuptiSubscribe(&subscriber, context_ends, NULL))) return;
+    if (refused("cuptiSubscribe", cupti.cuptiSubscribe(&subscriber, called, NULL))) return;
     if (!enable()) {
         cupti.cuptiUnsubscribe(subscriber);
         return;
     }
+    enable_calls();
     set_state(is_source ? SNAP_CUPTI_SOURCE : SNAP_CUPTI_LISTENING);
     if (is_source)
         begin_asking();

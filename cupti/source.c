@@ -9,6 +9,7 @@
 #include "../preload/process.h"
 #include "../preload/site.h"
 #include "seen.h"
+#include "vmm.h"
 
 static enum cuda_space space_of(uint8_t kind) { return kind == SNAP_CUDA_ARRAY ? CUDA_ARRAY : CUDA_ADDRESS; }
 
@@ -48,6 +49,7 @@ bool source_begin(struct cupti_place *place) {
     process_is_from_cupti();
     if (!process_begin() || memstow_cupti_begin(CUPTI_SEAM, place) < 0) return false;
     cuda_counts_head();
+    vmm_count(true);
     seen_tell(&told);
     return true;
 }

@@ -5,9 +5,10 @@
 #ifndef MEMSTOW_CUPTI_H
 #define MEMSTOW_CUPTI_H
 
+#include "cuda_blocks.h"
 #include "snapshot.h"
 
-enum { CUPTI_SEAM = 1 };
+enum { CUPTI_SEAM = 2 };
 
 struct cupti_place {
     struct snap_cupti *head;
@@ -18,8 +19,10 @@ struct cupti_place {
  * room. */
 int memstow_cupti_begin(uint32_t seam, struct cupti_place *out);
 
-/* Calls visit for a copy of each block of device, pool, managed and pinned memory that is there, in no order. */
-typedef void cupti_visit(const struct snap_cuda_block *block, void *context);
+/* Calls visit for a copy of each block that CUPTI knows of, too, in no order: device, pool, managed and pinned memory,
+ * in CUDA_ADDRESS; physical memory, in CUDA_PHYSICAL, its mappings and reserved addresses, also what memstow serves
+ * from. */
+typedef void cupti_visit(enum cuda_space space, const struct snap_cuda_block *block, void *context);
 void memstow_cupti_blocks(cupti_visit *visit, void *context);
 
 #endif

@@ -570,7 +570,8 @@ struct snap_cupti_sum {
 struct snap_cupti {
     uint32_t state;                    /* [live] enum snap_cupti_state */
     uint32_t result;                   /* of the call that failed, a CUptiResult */
-    uint32_t version, pad;             /* cuptiGetVersion */
+    uint32_t version;                  /* cuptiGetVersion */
+    uint32_t no_calls;                 /* why cuptiEnableCallback gave none of `calls`; 0: it did. Since 1.6 */
     uint64_t records;                  /* [live] read */
     uint64_t dropped;                  /* [live] that CUPTI had no room for */
     uint64_t unread;                   /* [live] that the table had no room for */
@@ -582,7 +583,10 @@ struct snap_cupti {
     struct snap_cupti_sum others;      /* in CUPTI's records, of kinds that are not compared */
     char call[40];
     char library[160]; /* the end of its path */
-    uint64_t read_ns;  /* [live] since 1.6: what CUPTI had complete by then has been read */
+    uint64_t read_ns;  /* [live] since 1.6, as what follows: what CUPTI had complete by then has been read */
+    uint64_t calls;    /* [live] that CUPTI told of: of physical memory and its addresses, of which it has no records */
+    struct snap_cupti_sum addresses_same,
+        addresses_other; /* mappings and reserved addresses, and differences of them */
 };
 
 enum snap_cupti_difference { SNAP_CUPTI_ONLY_CUPTI = 1, SNAP_CUPTI_ONLY_LEDGER = 2, SNAP_CUPTI_SIZES = 3 };
@@ -643,7 +647,7 @@ _Static_assert(sizeof(struct snap_nvml) == 56, "nvml");
 _Static_assert(sizeof(struct snap_nvml_process) == 32, "nvml process");
 _Static_assert(sizeof(struct snap_cuda_site) == 56, "cuda site");
 _Static_assert(sizeof(struct snap_cuda_block) == 72, "cuda block");
-_Static_assert(sizeof(struct snap_cupti) == 336, "cupti");
+_Static_assert(sizeof(struct snap_cupti) == 376, "cupti");
 _Static_assert(sizeof(struct snap_cupti_block) == 128, "cupti block");
 
 #endif

@@ -104,18 +104,26 @@ static void add_sources(char text[CUPTI_SENTENCE], const struct cupti_image *cup
 }
 
 static void add_lost(char text[CUPTI_SENTENCE], const struct snap_cupti *head) {
+    if (head->no_calls) add(text, "; without physical memory: CUPTI told of no calls (%u)", head->no_calls);
     uint64_t lost = head->dropped + head->unread;
     if (lost) add(text, "; %s of CUPTI's records were lost, so that it is not certain", text_count(lost).s);
 }
 
+static bool differs(const struct snap_cupti *head) {
+    return head->only_cupti.blocks || head->only_ledger.blocks || head->sizes.blocks || head->addresses_other.blocks;
+}
+
 static void add_comparison(char text[CUPTI_SENTENCE], const struct cupti_image *cupti) {
     const struct snap_cupti *head = &cupti->head;
-    if (head->only_cupti.blocks || head->only_ledger.blocks || head->sizes.blocks) {
+    if (differs(head)) {
         add(text, "differs from the ledger:");
         add_sum(text, &head->only_cupti, "that only CUPTI saw:");
         if (head->only_cupti.blocks) add_sources(text, cupti);
         add_sum(text, &head->only_ledger, "that CUPTI did not see");
         add_sum(text, &head->sizes, "of another size in the ledger");
+        if (head->addresses_other.blocks)
+            add(text, "%s %s mappings or reserved addresses", text[strlen(text) - 1] == ':' ? "" : ";",
+                text_count(head->addresses_other.blocks).s);
         add_sum(text, &head->same, "the same in both");
     } else {
         add(text, "agrees with the ledger: %s, %s", text_block_count(head->same.blocks).s,

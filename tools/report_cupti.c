@@ -20,10 +20,17 @@ static const char *state_name(uint32_t state) {
 
 /* --- text --- */
 
+/* By a call, which says nothing of libraries. */
+static bool is_told(uint32_t kind) {
+    return kind == SNAP_CUDA_PHYSICAL || kind == SNAP_CUDA_MAPPING || kind == SNAP_CUDA_RESERVED;
+}
+
 static void text_difference(const struct snap_cupti_block *block) {
     printf("    %-12s %-8s device %u at %#llx", text_size(block->bytes ? block->bytes : block->ledger_bytes).s,
            cuda_kind_name(block->kind), block->device, (unsigned long long)block->address);
-    if (block->state == SNAP_CUPTI_ONLY_CUPTI)
+    if (block->state == SNAP_CUPTI_ONLY_CUPTI && is_told(block->kind))
+        fputs(", only in CUPTI", stdout);
+    else if (block->state == SNAP_CUPTI_ONLY_CUPTI)
         printf(", only in CUPTI, from %s", *block->source ? TEXT_SAFE(block->source) : "an unknown place");
     else if (block->state == SNAP_CUPTI_ONLY_LEDGER)
         fputs(", only in the ledger", stdout);
@@ -69,6 +76,10 @@ static void json_head(struct json *json, const struct snap_cupti *head, uint64_t
     json_sum(json, "only_ledger", &head->only_ledger);
     json_sum(json, "other_size", &head->sizes);
     json_sum(json, "other_kinds", &head->others);
+    json_number(json, "calls", head->calls);
+    json_number(json, "calls_refused", head->no_calls);
+    json_sum(json, "addresses_same", &head->addresses_same);
+    json_sum(json, "addresses_other", &head->addresses_other);
 }
 
 static int json_sources(struct json *json, const struct cupti_image *cupti) {
@@ -112,7 +123,8 @@ int report_json_cupti(struct json *json, const struct report *report) {
     json_array(json, "differences");
     for (size_t i = 0; i < cupti->block_count; i++) json_difference(json, &cupti->blocks[i]);
     json_end_array(json);
-    uint64_t all = head->only_cupti.blocks + head->only_ledger.blocks + head->sizes.blocks;
+    uint64_t all =
+        head->only_cupti.blocks + head->only_ledger.blocks + head->sizes.blocks + head->addresses_other.blocks;
     json_number(json, "differences_omitted", all > cupti->block_count ? all - cupti->block_count : 0);
     json_end_object(json);
     return result;

@@ -21,6 +21,19 @@ int cudaFreeAsync(void *, void *);
 int cudaFreeHost(void *);
 int cudaDeviceReset(void);
 
+struct properties { /* CUmemAllocationProp */
+    int type, handle_types, location_type, location_id;
+    void *windows;
+    unsigned char rest[8];
+};
+int cuMemAddressReserve(uint64_t *, size_t, size_t, uint64_t, unsigned long long);
+int cuMemAddressFree(uint64_t, size_t);
+int cuMemCreate(uint64_t *, size_t, const struct properties *, unsigned long long);
+int cuMemRelease(uint64_t);
+int cuMemMap(uint64_t, size_t, size_t, uint64_t, unsigned long long);
+int cuMemUnmap(uint64_t, size_t);
+int cuMemRetainAllocationHandle(uint64_t *, void *);
+
 static void *device(size_t bytes) {
     void *at;
     if (cudaMalloc(&at, bytes)) abort();
@@ -56,6 +69,51 @@ static void unseen(void) {
     int (*take)(size_t, int) = library ? (int (*)(size_t, int))dlsym(library, "take") : NULL;
     device(1 << 20);
     if (!take || take(2 << 20, 1) || take(3 << 20, 1) || take(4 << 20, 0)) abort();
+}
+
+enum { GRANULE = 2 << 20 };
+static const struct properties on_device = {.type = 1, .location_type = 1};
+
+static void *churn_physical(void *from) {
+    for (int round = 0; round < 200; round++) {
+        uint64_t at, memory;
+        if (cuMemAddressReserve(&at, GRANULE, 0, 0, 0) || cuMemCreate(&memory, GRANULE, &on_device, 0) ||
+            cuMemMap(at, GRANULE, 0, memory, 0) || cuMemRelease(memory) || cuMemUnmap(at, GRANULE) ||
+            cuMemAddressFree(at, GRANULE))
+            abort();
+    }
+    return from;
+}
+
+/* Of three pieces one has its handle alone, one its mapping, the third both, and a second handle: then it has had one
+ * too many released. What fails changes nothing. */
+static void physical(void) {
+    uint64_t at, memory[4], again;
+    pthread_t threads[3];
+    device(100);
+    for (int i = 0; i < 3; i++) pthread_create(&threads[i], NULL, churn_physical, NULL);
+    if (cuMemAddressReserve(&at, 8 * GRANULE, 0, 0, 0)) abort();
+    for (int i = 0; i < 4; i++)
+        if (cuMemCreate(&memory[i], GRANULE * (size_t)(i + 1), &on_device, 0)) abort();
+    for (int i = 1; i < 4; i++)
+        if (cuMemMap(at + (uint64_t)i * GRANULE * (i == 3 ? 1 : 2) - GRANULE, GRANULE, 0, memory[i], 0)) abort();
+    if (cuMemRetainAllocationHandle(&again, (void *)(at + GRANULE)) || again != memory[1]) abort();
+    if (cuMemRelease(again) || cuMemRelease(memory[2]) || cuMemRelease(memory[3])) abort();
+    if (cuMemUnmap(at + 2 * GRANULE, GRANULE)) abort(); /* the last of the fourth */
+    if (!cuMemRelease(memory[3]) || !cuMemUnmap(at, 8 * GRANULE) || !cuMemAddressFree(at, 8 * GRANULE)) abort();
+    for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
+}
+
+/* By another way than the hooks have. */
+static void unseen_physical(void) {
+    void *(*inner)(const char *) = (void *(*)(const char *))dlsym(RTLD_DEFAULT, "sim_inner_entry");
+    __typeof__(&cuMemCreate) create = inner("cuMemCreate");
+    __typeof__(&cuMemAddressReserve) reserve = inner("cuMemAddressReserve");
+    uint64_t at, memory;
+    device(100);
+    if (create(&memory, 3 * GRANULE, &on_device, 0) || reserve(&at, 5 * GRANULE, 0, 0, 0) ||
+        cuMemMap(at, 3 * GRANULE, 0, memory, 0))
+        abort();
 }
 
 static void reset(void) {
@@ -143,6 +201,8 @@ int main(int count, char **words) {
     const char *what = count > 1 ? words[1] : "";
     if (strcmp(what, "equal") == 0) equal();
     if (strcmp(what, "unseen") == 0) unseen();
+    if (strcmp(what, "physical") == 0) physical();
+    if (strcmp(what, "unseen_physical") == 0) unseen_physical();
     if (strcmp(what, "reset") == 0) reset();
     if (strcmp(what, "forks") == 0) forks();
     if (strcmp(what, "child") == 0) child();

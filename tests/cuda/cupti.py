@@ -54,12 +54,29 @@ for generation in (12, 13):
     assert "2 blocks, 5.0 MiB that only CUPTI saw: 5.0 MiB from libunseen.so" in line, line
     assert "from" in (text := support.memstow("report", "out.mst").stdout) and "libunseen.so" in text, text
 
+    # Physical memory, of which CUPTI has calls in place of records: three pieces, two of them mapped, and where.
+    cupti, line = verify("physical", generation)
+    assert sums(cupti)["same"] == (1 + 3, 100 + 6 * 2 * MB) and not cupti["differences"], cupti
+    assert cupti["addresses_same"] == {"blocks": 1 + 2, "bytes": 16 * MB + 2 * 2 * MB}, cupti["addresses_same"]
+    assert cupti["calls"] == 2 * (3 * 200 * 6 + 16) and not cupti["calls_refused"], cupti["calls"]
+    assert line == "agrees with the ledger: 4 blocks, 12.0 MiB", line
+    cupti, line = verify("unseen_physical", generation)
+    assert {(d["difference"], d["kind"], d["cupti_bytes"]) for d in cupti["differences"]} == {
+        ("only_cupti", "vmm", 6 * MB), ("only_cupti", "mapping", 6 * MB), ("only_cupti", "reserved", 10 * MB)}, cupti["differences"]
+    assert sums(cupti)["only_cupti"] == (1, 6 * MB) and cupti["addresses_other"] == {"blocks": 2, "bytes": 16 * MB}, cupti
+    assert "1 block, 6.0 MiB that only CUPTI saw" in line and "2 mappings or reserved addresses" in line, line
+    text = support.memstow("report", "out.mst").stdout
+    assert text.count("only in CUPTI") == 3, text
+
+cupti, line = verify("physical", SIMCUPTI_CALLS="35")
+assert sums(cupti)["same"] == (1, 100) and cupti["calls"] == 0 and cupti["calls_refused"] == 35 and not cupti["differences"], cupti
+assert "without physical memory: CUPTI told of no calls (35)" in line, line
 cupti, line = verify("unseen", 12, SIMCUPTI_SOURCE="1", SIMCUPTI_VERSION="26")
 assert cupti["sources"][0]["source"].endswith("libunseen.so"), cupti
 cupti, line = verify("reset")
 assert sums(cupti)["same"] == (1, 2 * MB) and not cupti["differences"], cupti
 cupti, line = verify("served", MEMSTOW_CUDA_MOVES="2M")
-assert sums(cupti)["same"] == (1, MB) and not cupti["differences"], cupti
+assert sums(cupti)["same"] == (1 + 1, MB + 8 * MB) and cupti["addresses_same"]["blocks"] == 2 and not cupti["differences"], cupti
 assert sums(verify("served")[0])["same"] == (2, 9 * MB)
 cupti, line = verify("others")
 assert cupti["state"] == "compared" and not cupti["differences"] and sums(cupti)["same"][0] >= 1, cupti

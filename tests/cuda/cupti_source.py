@@ -42,6 +42,15 @@ for client in ("runtime_static", "runtime_versioned_12", "driver_dlsym", "driver
     for kind in ("device", "pool", "managed", "pinned"):
         assert kinds(report).get(kind) == wanted.get(kind), (client, kind, kinds(report).get(kind), wanted.get(kind))
 
+report, line = listed(PROGRAM, "physical")
+assert kinds(report) == {"device": (100, 1), "vmm": (6 * 2 * MB, 3), "reserved": (16 * MB, 1)}, kinds(report)
+assert report["totals"]["cuda"]["live_bytes"] == 100 + 12 * MB, report["totals"]["cuda"]
+assert report["cuda"]["kinds"]["vmm"]["allocated_blocks"] == 4 + 3 * 200, report["cuda"]["kinds"]["vmm"]
+assert report["cuda"]["cupti"]["calls"] == 2 * (3 * 200 * 6 + 16)
+functions = [[f["function"] for f in s["stack"]] for s in report["cuda"]["sites"] if s["kind"] == "vmm" and s["live_bytes"]]
+assert all("physical" in stack and "main" in stack for stack in functions) and functions, functions
+assert not report["lost"]["reasons"], report["lost"]
+
 # Records late, out of order, in small buffers, not complete when they are asked for.
 for environment in ({"SIMCUPTI_LATE_MS": "2"}, {"SIMCUPTI_ROOM": "60000"}, {"SIMCUPTI_COMPLETE_MS": "300"}):
     assert kinds(listed(PROGRAM, "equal", **environment)[0]) == KINDS, environment

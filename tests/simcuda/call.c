@@ -18,6 +18,16 @@ static sim_observer *observer;
 #define EXPORTED __attribute__((visibility("default")))
 EXPORTED void sim_observe(sim_observer *call) { __atomic_store_n(&observer, call, __ATOMIC_RELEASE); }
 
+static sim_call_observer *call_observer;
+EXPORTED void sim_observe_calls(sim_call_observer *call) { __atomic_store_n(&call_observer, call, __ATOMIC_RELEASE); }
+
+void call_tell(const char *name, const uint64_t *arguments, uint64_t *shared, const CUresult *result) {
+    sim_call_observer *call = __atomic_load_n(&call_observer, __ATOMIC_ACQUIRE);
+    if (!call || forked) return;
+    const struct sim_context *context = context_current();
+    call(&(struct sim_call){name, result, arguments, shared, context ? context->id : 0});
+}
+
 static void in_child(void) {
     if (initialised) forked = true;
 }
@@ -63,7 +73,7 @@ int call_enter(const char *name, int needs) {
     return refusal(name, needs);
 }
 
-static void call_observer(sim_observer *call, const char *name) {
+static void tell_of_memory(sim_observer *call, const char *name) {
     const struct sim_context *context = context_current();
     call(&(struct sim_event_of_memory){.name = name,
                                        .bytes = details[0],
@@ -81,7 +91,7 @@ CUresult call_leave(const char *name, CUresult result) {
     if (!locked) return result;
     journal_add(name, result, details[0], details[1]);
     sim_observer *call = __atomic_load_n(&observer, __ATOMIC_ACQUIRE);
-    if (call && !result && details[1]) call_observer(call, name);
+    if (call && !result && details[1]) tell_of_memory(call, name);
     locked = false;
     pthread_mutex_unlock(&sim_lock);
     return result;

@@ -10,6 +10,7 @@
  *   SIMCUPTI_VERSION=N     what cuptiGetVersion says
  *   SIMCUPTI_DROP=N        the first N records are dropped
  *   SIMCUPTI_SOURCE=1      records of CUDA 12 have the source, too
+ *   SIMCUPTI_CALLS=N       cuptiEnableCallback of the driver's calls returns N
  *   SIMCUPTI_COMPLETE_MS=N a record is complete so long after its call
  *   SIMCUPTI_LATE_MS=N     a full buffer is handed over so long after it is full
  *   SIMCUPTI_ROOM=N        of each buffer N bytes are used
@@ -185,6 +186,32 @@ static void observe(const struct sim_event_of_memory *event) {
         if (strcmp(event->name, calls[i].name) == 0) observe_call(event, i);
 }
 
+/* --- calls --- */
+
+static const struct {
+    const char *name;
+    uint32_t id;
+} told_calls[] = {
+#define X(name, number, ...) {#name, number},
+    CUPTI_CALLS(X)
+#undef X
+};
+enum { TOLD_CALLS = sizeof told_calls / sizeof *told_calls };
+static bool enabled[TOLD_CALLS];
+
+static void observe_told(const struct sim_call *call) {
+    for (size_t i = 0; i < TOLD_CALLS; i++)
+        if (enabled[i] && strcmp(call->name, told_calls[i].name) == 0)
+            callback(NULL, CUPTI_DOMAIN_DRIVER, told_calls[i].id,
+                     &(struct cupti_call){.site = call->result ? CUPTI_EXIT : CUPTI_ENTER,
+                                          .function = call->name,
+                                          .parameters = call->arguments,
+                                          .result = call->result,
+                                          .context = (void *)(uintptr_t)call->context,
+                                          .context_number = (uint32_t)call->context,
+                                          .shared = call->shared});
+}
+
 /* --- CUPTI's functions, as abi.h has them --- */
 
 #define F(name, parameters) EXPORTED int name parameters;
@@ -209,27 +236,41 @@ int cuptiSubscribe(cupti_subscriber *out, cupti_callback *call, void *data) {
     return CUPTI_OK;
 }
 
+static void *of_driver(const char *name) {
+    void *found = dlsym(RTLD_DEFAULT, name);
+    if (found) return found;
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD); /* that was opened with RTLD_LOCAL */
+    return driver ? dlsym(driver, name) : NULL;
+}
+
 static void tell(sim_observer *call) {
-    void (*set)(sim_observer *) = (void (*)(sim_observer *))dlsym(RTLD_DEFAULT, "sim_observe");
-    if (!set) { /* a driver that was opened with RTLD_LOCAL */
-        void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-        set = driver ? (void (*)(sim_observer *))dlsym(driver, "sim_observe") : NULL;
-    }
+    void (*set)(sim_observer *) = (void (*)(sim_observer *))of_driver("sim_observe");
+    if (set) set(call);
+}
+
+static void tell_calls(sim_call_observer *call) {
+    void (*set)(sim_call_observer *) = (void (*)(sim_call_observer *))of_driver("sim_observe_calls");
     if (set) set(call);
 }
 
 int cuptiUnsubscribe(cupti_subscriber subscriber) {
     if (subscriber != &subscribed || !subscribed) return INVALID_PARAMETER;
     tell(NULL);
+    tell_calls(NULL);
     subscribed = false;
     return CUPTI_OK;
 }
 
 int cuptiEnableCallback(uint32_t enable, cupti_subscriber subscriber, int domain, uint32_t id) {
-    (void)enable;
-    return subscriber == &subscribed && domain == CUPTI_DOMAIN_RESOURCE && id == CUPTI_CONTEXT_DESTROY_STARTING
-               ? CUPTI_OK
-               : INVALID_PARAMETER;
+    long refused = setting("SIMCUPTI_CALLS", 0);
+    if (subscriber != &subscribed) return INVALID_PARAMETER;
+    for (size_t i = 0; i < TOLD_CALLS && domain == CUPTI_DOMAIN_DRIVER; i++)
+        if (told_calls[i].id == id) {
+            enabled[i] = enable && !refused;
+            tell_calls(observe_told);
+            return (int)refused;
+        }
+    return domain == CUPTI_DOMAIN_RESOURCE && id == CUPTI_CONTEXT_DESTROY_STARTING ? CUPTI_OK : INVALID_PARAMETER;
 }
 
 int cuptiGetContextId(cupti_context context, uint32_t *out) {

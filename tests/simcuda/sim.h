@@ -51,6 +51,24 @@ extern pthread_mutex_t sim_lock;
     }                                                                                                                  \
     static CUresult body_##name parameters
 
+/* The same, of which who observes is told before and after, with the arguments. */
+void call_tell(const char *name, const uint64_t *arguments, uint64_t *shared, const CUresult *result);
+#define WORD(value) (uint64_t)(uintptr_t)(value)
+#define WORDS(a, b, c, d, e, ...) WORD(a), WORD(b), WORD(c), WORD(d), WORD(e)
+#define WORDS_OF(...) WORDS(__VA_ARGS__, 0, 0, 0, 0, 0)
+#define TOLD(name, needs, parameters, arguments)                                                                       \
+    static CUresult body_##name parameters;                                                                            \
+    CUresult sim_##name parameters;                                                                                    \
+    CUresult sim_##name parameters {                                                                                   \
+        uint64_t shared = 0, words[] = {WORDS_OF arguments};                                                           \
+        call_tell(#name, words, &shared, NULL);                                                                        \
+        CUresult result = call_enter(#name, needs);                                                                    \
+        result = call_leave(#name, result ? result : body_##name arguments);                                           \
+        call_tell(#name, words, &shared, &result);                                                                     \
+        return result;                                                                                                 \
+    }                                                                                                                  \
+    static CUresult body_##name parameters
+
 /* An entry that is another one's body with other arguments. */
 #define SAME(name, needs, parameters, call)                                                                            \
     CUresult sim_##name parameters;                                                                                    \

@@ -73,8 +73,20 @@ struct sim_event_of_memory {
 typedef void sim_observer(const struct sim_event_of_memory *event);
 void sim_observe(sim_observer *call);
 
-/* The address of an entry as the driver itself has it: no symbol, and no resolver is asked. "cuMemAlloc" or
- * "cuMemFree". */
+/* Calls of physical memory and its addresses, before and after, for the simulated CUPTI: on the thread that makes them,
+ * without any lock. arguments: one behind the other, 8 bytes each. shared: between the two. */
+struct sim_call {
+    const char *name;
+    const int *result; /* NULL: before */
+    const uint64_t *arguments;
+    uint64_t *shared;
+    uint64_t context;
+};
+typedef void sim_call_observer(const struct sim_call *call);
+void sim_observe_calls(sim_call_observer *call);
+
+/* The address of an entry as the driver itself has it: no symbol, and no resolver is asked. "cuMemAlloc", "cuMemFree",
+ * "cuMemCreate" or "cuMemAddressReserve". */
 void *sim_inner_entry(const char *name);
 
 /* Reads and writes device memory as a debugger would, beside all streams; 0 or 700. */

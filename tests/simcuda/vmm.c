@@ -42,8 +42,8 @@ API(cuMemGetAllocationGranularity, NEEDS_INIT, (size_t * out, const CUmemAllocat
     return CUDA_SUCCESS;
 }
 
-API(cuMemAddressReserve, NEEDS_INIT, (CUdeviceptr * out, size_t size, size_t align, CUdeviceptr hint, uint64_t flags),
-    (out, size, align, hint, flags)) {
+TOLD(cuMemAddressReserve, NEEDS_INIT, (CUdeviceptr * out, size_t size, size_t align, CUdeviceptr hint, uint64_t flags),
+     (out, size, align, hint, flags)) {
     CUresult forbidden = capture_forbids();
     if (forbidden) return forbidden;
     call_details(size, hint);
@@ -55,7 +55,7 @@ API(cuMemAddressReserve, NEEDS_INIT, (CUdeviceptr * out, size_t size, size_t ali
     return CUDA_SUCCESS;
 }
 
-API(cuMemAddressFree, NEEDS_INIT, (CUdeviceptr at, size_t size), (at, size)) {
+TOLD(cuMemAddressFree, NEEDS_INIT, (CUdeviceptr at, size_t size), (at, size)) {
     CUresult forbidden = capture_forbids();
     if (forbidden) return forbidden;
     call_details(size, at);
@@ -67,9 +67,9 @@ API(cuMemAddressFree, NEEDS_INIT, (CUdeviceptr at, size_t size), (at, size)) {
     return CUDA_SUCCESS;
 }
 
-API(cuMemCreate, NEEDS_INIT,
-    (CUmemGenericAllocationHandle * out, size_t size, const CUmemAllocationProp *prop, uint64_t flags),
-    (out, size, prop, flags)) {
+TOLD(cuMemCreate, NEEDS_INIT,
+     (CUmemGenericAllocationHandle * out, size_t size, const CUmemAllocationProp *prop, uint64_t flags),
+     (out, size, prop, flags)) {
     CUresult forbidden = capture_forbids();
     if (forbidden) return forbidden;
     call_details(size, 0);
@@ -86,7 +86,7 @@ API(cuMemCreate, NEEDS_INIT,
     return CUDA_SUCCESS;
 }
 
-API(cuMemRelease, NEEDS_INIT, (CUmemGenericAllocationHandle handle), (handle)) {
+TOLD(cuMemRelease, NEEDS_INIT, (CUmemGenericAllocationHandle handle), (handle)) {
     CUresult forbidden = capture_forbids();
     if (forbidden) return forbidden;
     struct sim_phys *self = handle_find(handle);
@@ -97,9 +97,9 @@ API(cuMemRelease, NEEDS_INIT, (CUmemGenericAllocationHandle handle), (handle)) {
     return CUDA_SUCCESS;
 }
 
-API(cuMemMap, NEEDS_INIT,
-    (CUdeviceptr at, size_t size, size_t offset, CUmemGenericAllocationHandle handle, uint64_t flags),
-    (at, size, offset, handle, flags)) {
+TOLD(cuMemMap, NEEDS_INIT,
+     (CUdeviceptr at, size_t size, size_t offset, CUmemGenericAllocationHandle handle, uint64_t flags),
+     (at, size, offset, handle, flags)) {
     CUresult forbidden = capture_forbids();
     if (forbidden) return forbidden;
     call_details(size, at);
@@ -131,7 +131,7 @@ static bool whole_mappings(CUdeviceptr at, size_t size) {
     return size > 0;
 }
 
-API(cuMemUnmap, NEEDS_INIT, (CUdeviceptr at, size_t size), (at, size)) {
+TOLD(cuMemUnmap, NEEDS_INIT, (CUdeviceptr at, size_t size), (at, size)) {
     CUresult forbidden = capture_forbids();
     if (forbidden) return forbidden;
     call_details(size, at);
@@ -182,7 +182,7 @@ API(cuMemGetAccess, NEEDS_INIT, (unsigned long long *out, const CUmemLocation *l
     return CUDA_SUCCESS;
 }
 
-API(cuMemRetainAllocationHandle, NEEDS_INIT, (CUmemGenericAllocationHandle * out, void *at), (out, at)) {
+TOLD(cuMemRetainAllocationHandle, NEEDS_INIT, (CUmemGenericAllocationHandle * out, void *at), (out, at)) {
     struct block *block = space_find((uint64_t)(uintptr_t)at);
     if (!out || !block || block->kind != KIND_VMM) return CUDA_ERROR_INVALID_VALUE;
     block->phys->refs++;
@@ -223,8 +223,8 @@ API(cuMemGetHandleForAddressRange, NEEDS_INIT, (void *out, CUdeviceptr at, size_
 }
 
 /* The descriptor comes in the pointer itself; it stays the caller's. */
-API(cuMemImportFromShareableHandle, NEEDS_INIT, (CUmemGenericAllocationHandle * out, void *os_handle, int type),
-    (out, os_handle, type)) {
+TOLD(cuMemImportFromShareableHandle, NEEDS_INIT, (CUmemGenericAllocationHandle * out, void *os_handle, int type),
+     (out, os_handle, type)) {
     struct stat status;
     int fd = (int)(intptr_t)os_handle;
     if (!out || type != CU_MEM_HANDLE_POSIX_FD || fstat(fd, &status) || status.st_size % (off_t)GRANULE)

@@ -13,7 +13,7 @@ static struct snap_cuda_block ledger[1000];
 static size_t ledger_count;
 
 static void blocks(cupti_visit *visit, void *context) {
-    for (size_t i = 0; i < ledger_count; i++) visit(&ledger[i], context);
+    for (size_t i = 0; i < ledger_count; i++) visit(CUDA_ADDRESS, &ledger[i], context);
 }
 
 static void has(uint64_t address, uint64_t size, uint64_t birth) {

@@ -1,0 +1,155 @@
+/* compare_physical.c — see compare_physical.h. Both lists in order, one beside the other. Handles are given out again
+ * and again: memory is the same if handle and size are. */
+#include "compare_physical.h"
+
+#include <string.h>
+
+#include "../preload/heapsort.h"
+#include "../preload/os.h"
+
+struct item {
+    uint64_t order; /* by this both are sorted: what is the same has the same */
+    struct snap_cuda_block block;
+};
+static uint64_t order_of(const struct item *item) { return item->order; }
+HEAPSORT(struct item, sort, order_of)
+
+struct list {
+    struct item *items; /* NULL: they are being counted */
+    size_t count, room;
+    enum cuda_space space;
+};
+
+struct comparison {
+    const struct cupti_place *place;
+    size_t named;
+    bool again;
+};
+
+/* --- lists --- */
+
+static uint64_t order_in(enum cuda_space space, const struct snap_cuda_block *block) {
+    if (space != CUDA_PHYSICAL) return block->address;
+    return (block->stream ^ block->size << 20) * 0x9E3779B97F4A7C15u ^ block->stream;
+}
+
+static bool is_listed(enum cuda_space space, const struct snap_cuda_block *block) {
+    return space != CUDA_PHYSICAL || block->kind == SNAP_CUDA_PHYSICAL;
+}
+
+static void put(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
+    struct list *list = context;
+    if (space != list->space || !is_listed(space, block)) return;
+    if (list->items && list->count < list->room)
+        list->items[list->count] = (struct item){order_in(space, block), *block};
+    list->count++;
+}
+
+static void ours(cupti_visit *visit, void *context) { cuda_blocks_all(visit, context); }
+
+/* More than were counted a moment before are left out: they are new. */
+static struct list list_of(compare_blocks *blocks, enum cuda_space space) {
+    struct list list = {.space = space};
+    blocks(put, &list);
+    list.room = list.count + 64;
+    list.count = 0;
+    list.items = os_map(list.room * sizeof *list.items);
+    if (!list.items) return (struct list){.space = space};
+    blocks(put, &list);
+    if (list.count > list.room) list.count = list.room;
+    sort(list.items, list.count);
+    return list;
+}
+
+static void give_back(struct list *list) {
+    if (list->items) os_unmap(list->items, list->room * sizeof *list->items);
+}
+
+/* --- differences --- */
+
+/* What differed the first time is remembered; the second time it counts if it did. */
+enum { REMEMBERED = 4096 };
+static uint64_t before[2][REMEMBERED];
+static size_t before_count[2];
+
+static bool differed(enum snap_cupti_difference how, enum cuda_space space, const struct item *item, bool again) {
+    uint64_t mark = item->order << 8 | (uint64_t)space << 2 | (uint64_t)how;
+    bool known = before_count[0] > REMEMBERED;
+    for (size_t i = 0; i < before_count[0] && i < REMEMBERED && !known; i++) known = before[0][i] == mark;
+    if (before_count[1] < REMEMBERED) before[1][before_count[1]] = mark;
+    before_count[1]++;
+    return !again || known;
+}
+
+static void turn_the_page(void) {
+    memcpy(before[0], before[1], sizeof before[0]);
+    before_count[0] = before_count[1];
+    before_count[1] = 0;
+}
+
+static void add(struct snap_cupti_sum *sum, uint64_t bytes) {
+    sum->blocks++;
+    sum->bytes += bytes;
+}
+
+static void name(struct comparison *self, enum snap_cupti_difference how, enum cuda_space space,
+                 const struct item *item, uint64_t ledger_bytes) {
+    const struct snap_cuda_block *block = &item->block;
+    if (self->named == SNAP_CUPTI_BLOCKS) return;
+    self->place->differences[self->named++] =
+        (struct snap_cupti_block){.state = how,
+                                  .kind = block->kind,
+                                  .device = block->device,
+                                  .address = space == CUDA_PHYSICAL ? block->stream : block->address,
+                                  .bytes = how == SNAP_CUPTI_ONLY_LEDGER ? 0 : block->size,
+                                  .ledger_bytes = ledger_bytes};
+}
+
+static void differs(struct comparison *self, enum snap_cupti_difference how, enum cuda_space space,
+                    const struct item *item, uint64_t ledger_bytes) {
+    struct snap_cupti *head = self->place->head;
+    struct snap_cupti_sum *physical = how == SNAP_CUPTI_ONLY_CUPTI    ? &head->only_cupti
+                                      : how == SNAP_CUPTI_ONLY_LEDGER ? &head->only_ledger
+                                                                      : &head->sizes;
+    if (!differed(how, space, item, self->again)) return;
+    add(space == CUDA_PHYSICAL ? physical : &head->addresses_other, item->block.size);
+    name(self, how, space, item, ledger_bytes);
+}
+
+static void agrees(struct comparison *self, enum cuda_space space, const struct item *seen, const struct item *kept) {
+    struct snap_cupti *head = self->place->head;
+    if (seen->block.size != kept->block.size)
+        differs(self, SNAP_CUPTI_SIZES, space, seen, kept->block.size);
+    else
+        add(space == CUDA_PHYSICAL ? &head->same : &head->addresses_same, seen->block.size);
+}
+
+static void compare_in(struct comparison *self, compare_blocks *blocks, enum cuda_space space) {
+    struct list seen = list_of(ours, space), kept = list_of(blocks, space);
+    size_t i = 0, k = 0;
+    while (seen.items && kept.items && (i < seen.count || k < kept.count)) {
+        const struct item *one = &seen.items[i], *other = &kept.items[k];
+        if (k == kept.count || (i < seen.count && one->order < other->order)) {
+            differs(self, SNAP_CUPTI_ONLY_CUPTI, space, one, 0);
+            i++;
+        } else if (i == seen.count || other->order < one->order) {
+            differs(self, SNAP_CUPTI_ONLY_LEDGER, space, other, other->block.size);
+            k++;
+        } else {
+            agrees(self, space, one, other);
+            i++, k++;
+        }
+    }
+    give_back(&seen);
+    give_back(&kept);
+}
+
+size_t compare_physical(const struct cupti_place *place, compare_blocks *blocks, size_t named, bool again) {
+    struct comparison self = {place, named, again};
+    if (!again) before_count[0] = 0;
+    compare_in(&self, blocks, CUDA_PHYSICAL);
+    compare_in(&self, blocks, CUDA_MAPPING);
+    compare_in(&self, blocks, CUDA_RANGE);
+    turn_the_page();
+    return self.named;
+}

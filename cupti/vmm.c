@@ -1,0 +1,200 @@
+/* vmm.c — see vmm.h. Memory is there as long as it has users: handles, which are released as often as they were had,
+ * and mappings. A number may be given out again as soon as the driver has taken it back, before its call has ended
+ * here: so what a call is about is looked up when it begins, and gone when it has ended only if it is still the same.
+ */
+#include "vmm.h"
+
+#include <pthread.h>
+
+#include "../preload/cuda_counts.h"
+#include "../preload/ledger.h"
+#include "../preload/os.h"
+#include "../preload/site.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t last_number; /* of physical memory, and of reservations */
+static bool counts;
+
+void vmm_count(bool does) { counts = does; }
+
+static bool has_bytes(const struct snap_cuda_block *block) {
+    return block->kind != SNAP_CUDA_HANDLE && block->kind != SNAP_CUDA_MAPPING;
+}
+
+/* --- going --- */
+
+static void let_go(uint64_t number);
+
+static void end(const struct snap_cuda_block *block) {
+    if (counts && has_bytes(block)) cuda_counts_remove(block->count, block->size, 1);
+    if (!has_bytes(block)) let_go(block->pool);
+}
+
+static void take(enum cuda_space space, uint64_t number) {
+    struct snap_cuda_block gone;
+    if (cuda_blocks_take(space, number, &gone)) end(&gone);
+}
+
+/* How many users are left; UINT32_MAX: it is not there. */
+static uint32_t change_users(enum cuda_space space, uint64_t number, uint32_t by) {
+    struct cuda_hold hold;
+    struct snap_cuda_block *record = cuda_blocks_hold(space, number, &hold);
+    if (!record) return UINT32_MAX;
+    uint32_t left = __atomic_add_fetch(&record->users, by, __ATOMIC_RELAXED);
+    cuda_blocks_let_go(&hold);
+    return left;
+}
+
+static void let_go(uint64_t number) {
+    if (change_users(CUDA_PHYSICAL, number, (uint32_t)-1) == 0) take(CUDA_PHYSICAL, number);
+}
+
+/* --- coming --- */
+
+static void add(enum cuda_space space, struct snap_cuda_block block, const struct caller *caller) {
+    take(space, block.address); /* its end was not seen */
+    block.birth_ns = os_now();
+    block.thread = SNAP_THREAD_SHARED;
+    if (counts && has_bytes(&block))
+        block.count =
+            cuda_counts_add(site_of_call(*caller), 0, (enum snap_cuda_kind)block.kind, block.device, block.size);
+    if (!cuda_blocks_add(space, &block)) end(&block);
+}
+
+static void add_handle(uint64_t memory, uint64_t number, uint16_t device) {
+    add(CUDA_HANDLE,
+        (struct snap_cuda_block){
+            .kind = SNAP_CUDA_HANDLE, .address = memory, .pool = number, .device = device, .users = 1},
+        NULL);
+}
+
+static void add_physical(uint8_t kind, uint16_t device, uint64_t memory, uint64_t bytes, const struct cupti_call *call,
+                         const struct caller *caller) {
+    struct snap_cuda_block block = {.kind = kind,
+                                    .device = device,
+                                    .address = ++last_number,
+                                    .size = bytes,
+                                    .context = call->context_number,
+                                    .stream = memory,
+                                    .users = 1};
+    add(CUDA_PHYSICAL, block, caller);
+    add_handle(memory, block.address, device);
+}
+
+static void created(const struct cupti_cuMemCreate *it, const struct cupti_call *call, const struct caller *caller) {
+    int type = it->of->location.type;
+    bool host = type >= CUDA_LOCATION_HOST && type <= CUDA_LOCATION_HOST_NUMA_CURRENT;
+    uint16_t device = type == CUDA_LOCATION_DEVICE ? (uint16_t)it->of->location.id : 0;
+    add_physical(host ? SNAP_CUDA_PINNED : SNAP_CUDA_PHYSICAL, device, *it->memory, it->bytes, call, caller);
+}
+
+static void reserved(const struct cupti_cuMemAddressReserve *it, const struct caller *caller) {
+    add(CUDA_RANGE,
+        (struct snap_cuda_block){
+            .kind = SNAP_CUDA_RESERVED, .address = *it->address, .size = it->bytes, .pool = ++last_number},
+        caller);
+}
+
+static void mapped(const struct cupti_cuMemMap *it) {
+    struct snap_cuda_block handle;
+    if (!cuda_blocks_find(CUDA_HANDLE, it->memory, &handle)) return;
+    change_users(CUDA_PHYSICAL, handle.pool, 1);
+    add(CUDA_MAPPING,
+        (struct snap_cuda_block){.kind = SNAP_CUDA_MAPPING,
+                                 .device = handle.device,
+                                 .address = it->address,
+                                 .size = it->bytes,
+                                 .pool = handle.pool},
+        NULL);
+}
+
+static void unmapped(const struct cupti_cuMemUnmap *it) {
+    struct snap_cuda_block mapping;
+    for (uint64_t at = it->address, last = at + it->bytes;
+         at < last && cuda_blocks_take(CUDA_MAPPING, at, &mapping) && mapping.size; at += mapping.size)
+        end(&mapping);
+}
+
+/* The mapping that an address lies in. */
+struct search {
+    uint64_t address;
+    struct snap_cuda_block found;
+};
+
+static void look_at(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
+    struct search *search = context;
+    if (space == CUDA_MAPPING && search->address - block->address < block->size) search->found = *block;
+}
+
+static void retained(const struct cupti_cuMemRetainAllocationHandle *it) {
+    struct search search = {.address = it->address};
+    if (change_users(CUDA_HANDLE, *it->memory, 1) != UINT32_MAX) return;
+    cuda_blocks_all(look_at, &search);
+    if (!search.found.size) return;
+    change_users(CUDA_PHYSICAL, search.found.pool, 1);
+    add_handle(*it->memory, search.found.pool, search.found.device);
+}
+
+static void released(uint64_t memory, uint64_t number) {
+    struct snap_cuda_block handle;
+    if (!cuda_blocks_find(CUDA_HANDLE, memory, &handle) || handle.pool != number) return;
+    if (change_users(CUDA_HANDLE, memory, (uint32_t)-1) == 0) take(CUDA_HANDLE, memory);
+}
+
+static void freed(uint64_t address, uint64_t number) {
+    struct snap_cuda_block range;
+    if (cuda_blocks_find(CUDA_RANGE, address, &range) && range.pool == number) take(CUDA_RANGE, address);
+}
+
+/* --- calls --- */
+
+/* The number of what it is about; 0: of nothing that is known. */
+static uint64_t subject(uint32_t id, const struct cupti_call *call) {
+    struct snap_cuda_block found = {0};
+    if (id == CUPTI_cuMemRelease)
+        cuda_blocks_find(CUDA_HANDLE, ((const struct cupti_cuMemRelease *)call->parameters)->memory, &found);
+    if (id == CUPTI_cuMemAddressFree)
+        cuda_blocks_find(CUDA_RANGE, ((const struct cupti_cuMemAddressFree *)call->parameters)->address, &found);
+    return found.pool;
+}
+
+static void succeeded(uint32_t id, const struct cupti_call *call, const struct caller *caller) {
+    const void *it = call->parameters;
+    switch (id) {
+    case CUPTI_cuMemAddressReserve:
+        reserved(it, caller);
+        break;
+    case CUPTI_cuMemAddressFree:
+        freed(((const struct cupti_cuMemAddressFree *)it)->address, *call->shared);
+        break;
+    case CUPTI_cuMemCreate:
+        created(it, call, caller);
+        break;
+    case CUPTI_cuMemRelease:
+        released(((const struct cupti_cuMemRelease *)it)->memory, *call->shared);
+        break;
+    case CUPTI_cuMemMap:
+        mapped(it);
+        break;
+    case CUPTI_cuMemUnmap:
+        unmapped(it);
+        break;
+    case CUPTI_cuMemImportFromShareableHandle:
+        add_physical(SNAP_CUDA_IMPORTED, 0, *((const struct cupti_cuMemImportFromShareableHandle *)it)->memory, 0, call,
+                     caller);
+        break;
+    case CUPTI_cuMemRetainAllocationHandle:
+        retained(it);
+        break;
+    }
+}
+
+void vmm_call(uint32_t id, const struct cupti_call *call, struct caller caller) {
+    if (call->site == CUPTI_EXIT && *(const int *)call->result != CUDA_OK) return;
+    pthread_mutex_lock(&lock);
+    if (call->site == CUPTI_ENTER)
+        *call->shared = subject(id, call);
+    else
+        succeeded(id, call, &caller);
+    pthread_mutex_unlock(&lock);
+}
