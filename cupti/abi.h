@@ -1,6 +1,7 @@
 /* abi.h — what of CUPTI's binary interface is used here: functions, numbers and the record of memory, in our own words.
  * No header of CUPTI is needed to build, and it is never linked. Its records grow at their end from version to version:
- * what is declared here is the same from CUDA 12 on (tests/real/cupti_layout compares it with NVIDIA's headers). */
+ * what is declared here is the same from CUDA 11.2 on, as far as it is there (tests/real/cupti_layout compares it with
+ * NVIDIA's headers). */
 #ifndef MEMSTOW_CUPTI_ABI_H
 #define MEMSTOW_CUPTI_ABI_H
 
@@ -14,7 +15,7 @@ enum {
     CUPTI_ANOTHER_SUBSCRIBER = 39, /* CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED */
     CUPTI_NO_REASON = 999          /* CUPTI_ERROR_UNKNOWN: without a driver, too */
 };
-enum { CUPTI_CUDA_12 = 19, CUPTI_CUDA_13 = 130000 }; /* cuptiGetVersion */
+enum { CUPTI_CUDA_11_2 = 15, CUPTI_CUDA_12 = 19, CUPTI_CUDA_13 = 130000 }; /* cuptiGetVersion */
 enum { CUPTI_KIND_MEMORY2 = 49 };
 enum { CUPTI_FLUSH_FORCED = 1 };
 enum { CUPTI_ALLOCATION = 1, CUPTI_RELEASE = 2 };
@@ -23,7 +24,7 @@ enum { CUPTI_DOMAIN_DRIVER = 1, CUPTI_DOMAIN_RESOURCE = 3, CUPTI_CONTEXT_DESTROY
 
 typedef void *cupti_context, *cupti_subscriber;
 
-/* CUpti_ActivityMemory3 up to isAsync, CUpti_ActivityMemory4 as a whole. Records begin at multiples of 8. */
+/* CUpti_ActivityMemory4. CUpti_ActivityMemory2 ends before pool.used, CUpti_ActivityMemory3 before source. */
 struct cupti_memory {
     uint32_t kind, operation, memory_kind, correlation;
     uint64_t address, bytes, timestamp, pc;
@@ -92,7 +93,28 @@ typedef void cupti_callback(void *data, int domain, uint32_t id, const void *wha
 typedef void cupti_buffer_requested(uint8_t **buffer, size_t *size, size_t *records);
 typedef void cupti_buffer_completed(cupti_context context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid);
 
-/* F(name, parameters): all of them are there from CUDA 12 on. */
+struct cupti_subscriber_wish { /* CUpti_SubscriberParams */
+    size_t size;
+    const char *name;
+    char *other; /* written: who is there already */
+    size_t other_room;
+    uint8_t several; /* 1: others may be there, too */
+    uint8_t pad[7];
+};
+typedef void cupti_buffer_requested_v2(uint8_t **buffer, size_t *size, size_t *records, void *more);
+typedef void cupti_buffer_completed_v2(uint8_t *buffer, size_t size, size_t valid, void *more);
+
+/* For one of several subscribers: in some versions of CUDA 13. */
+#define CUPTI_FUNCTIONS_V2                                                                                             \
+    F(cuptiSubscribe_v2, (cupti_subscriber *, cupti_callback *, void *, struct cupti_subscriber_wish *))               \
+    F(cuptiActivityRegisterCallbacks_v2, (cupti_subscriber, cupti_buffer_requested_v2 *, cupti_buffer_completed_v2 *)) \
+    F(cuptiActivityEnable_v2, (cupti_subscriber, int, void *))                                                         \
+    F(cuptiActivityDisable_v2, (cupti_subscriber, int, void *))                                                        \
+    F(cuptiActivityGetNextRecord_v2, (cupti_subscriber, uint8_t *, size_t, void **))                                   \
+    F(cuptiActivityGetNumDroppedRecords_v2, (cupti_subscriber, cupti_context, uint32_t, size_t *))                     \
+    F(cuptiActivitySetAttribute_v2, (cupti_subscriber, int, size_t *, void *))
+
+/* F(name, parameters): all of them are there from CUDA 11.2 on. */
 #define CUPTI_FUNCTIONS                                                                                                \
     F(cuptiGetVersion, (uint32_t *))                                                                                   \
     F(cuptiSubscribe, (cupti_subscriber *, cupti_callback *, void *))                                                  \

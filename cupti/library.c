@@ -22,10 +22,24 @@ static int is_runtime(struct dl_phdr_info *info, size_t size, void *context) {
     return 1;
 }
 
-static void *open_mapped(int generation) {
-    char name[32];
-    snprintf(name, sizeof name, "libcupti.so.%d", generation);
-    return dlopen(name, RTLD_NOW | RTLD_NOLOAD);
+/* In CUDA 11 each release had a name of its own. */
+enum { WITH_RELEASES = 11, RELEASES = 8 };
+
+static void *open_release(const char *path, int flags) {
+    char name[4200];
+    void *found = NULL;
+    for (int release = RELEASES; !found && release >= 0; release--) {
+        snprintf(name, sizeof name, "%s.%d", path, release);
+        found = dlopen(name, flags);
+    }
+    return found;
+}
+
+/* folder: with its slash, or "". */
+static void *open_in(const char *folder, int generation, int flags) {
+    char path[4150];
+    snprintf(path, sizeof path, "%slibcupti.so.%d", folder, generation);
+    return generation == WITH_RELEASES ? open_release(path, flags) : dlopen(path, flags);
 }
 
 /* Toolkits have both in one folder or CUPTI in extras; the packages for CUDA 12 have a folder each. */
@@ -35,8 +49,8 @@ static void *open_beside(const struct runtime *runtime) {
     void *found = NULL;
     char path[4096];
     for (size_t i = 0; !found && *runtime->folder && i < sizeof places / sizeof *places; i++) {
-        snprintf(path, sizeof path, "%s/%slibcupti.so.%d", runtime->folder, places[i], runtime->generation);
-        found = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        snprintf(path, sizeof path, "%s/%s", runtime->folder, places[i]);
+        found = open_in(path, runtime->generation, RTLD_NOW | RTLD_LOCAL);
     }
     return found;
 }
@@ -44,15 +58,14 @@ static void *open_beside(const struct runtime *runtime) {
 static void *open_found(void) {
     struct runtime runtime = {0};
     void *found = NULL;
-    char name[32];
     dl_iterate_phdr(is_runtime, &runtime);
-    int first = runtime.generation ? runtime.generation : 13, last = runtime.generation ? runtime.generation : 12;
-    for (int generation = first; !found && generation >= last; generation--) found = open_mapped(generation);
+    int first = runtime.generation ? runtime.generation : 13;
+    int last = runtime.generation ? runtime.generation : WITH_RELEASES;
+    for (int generation = first; !found && generation >= last; generation--)
+        found = open_in("", generation, RTLD_NOW | RTLD_NOLOAD);
     if (!found) found = open_beside(&runtime);
-    for (int generation = first; !found && !*runtime.folder && generation >= last; generation--) {
-        snprintf(name, sizeof name, "libcupti.so.%d", generation);
-        found = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    }
+    for (int generation = first; !found && !*runtime.folder && generation >= last; generation--)
+        found = open_in("", generation, RTLD_NOW | RTLD_LOCAL);
     return found;
 }
 
@@ -70,6 +83,9 @@ bool library_open(struct cupti *cupti) {
     if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0) snprintf(cupti->path, sizeof cupti->path, "%s", map->l_name);
 #define F(name, parameters) cupti->name = (int(*) parameters)function(library, #name, &complete);
     CUPTI_FUNCTIONS
+#undef F
+#define F(name, parameters) cupti->name = (int(*) parameters)function(library, #name, &ignored);
+    CUPTI_FUNCTIONS_V2
 #undef F
     cupti->cuptiActivityEnableAllocationSource =
         (int (*)(uint8_t))function(library, "cuptiActivityEnableAllocationSource", &ignored);

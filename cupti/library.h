@@ -12,7 +12,8 @@
 #define F(name, parameters) int(*name) parameters;
 struct cupti {
     CUPTI_FUNCTIONS
-    int (*cuptiActivityEnableAllocationSource)(uint8_t); /* NULL: older than that */
+    CUPTI_FUNCTIONS_V2                                       /* NULL: older than those, */
+        int (*cuptiActivityEnableAllocationSource)(uint8_t); /* or than that */
     char path[4096];
 };
 #undef F

@@ -14,8 +14,9 @@
 
 #include "../preload/cupti.h"
 #include "compare.h"
-#include "library.h"
+#include "records.h"
 #include "seen.h"
+#include "session.h"
 #include "source.h"
 #include "vmm.h"
 
@@ -24,8 +25,7 @@ enum { BUFFERS = 16, BUFFER_SIZE = 256 << 10, ROUNDS = 10, WAIT_NS = 20000000, A
 static struct cupti cupti;
 static struct cupti_place place;
 static compare_blocks *ledger_blocks;
-static cupti_subscriber subscriber;
-static bool has_source;
+static struct session session;
 static pid_t process;
 static bool is_source; /* the ledger is made of the records */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -59,28 +59,32 @@ static void take_back(const uint8_t *buffer) {
 /* An older CUPTI says only from where the call came. */
 static const char *source_of(const struct cupti_memory *record) {
     Dl_info info;
-    if (has_source && record->source) return record->source;
+    if (session.has_source && record->source) return record->source;
     return record->pc && dladdr((void *)(uintptr_t)record->pc, &info) ? info.dli_fname : NULL;
 }
 
-static void read_record(const struct cupti_memory *record) {
-    if (record->kind != CUPTI_KIND_MEMORY2) return;
+static void read_memory(const struct cupti_memory *record) {
     count(&place.head->records, 1);
     if (!seen_record(record, source_of(record))) count_lost(&place.head->unread, 1);
 }
 
+/* What was not asked for, or a layout of its own. */
+static void note_unknown(uint32_t kind) {
+    if (!place.head->unknown) place.head->unknown_kind = kind;
+    count_lost(&place.head->unknown, 1);
+}
+
 static void count_dropped(cupti_context context, uint32_t stream) {
-    size_t dropped = 0;
-    if (cupti.cuptiActivityGetNumDroppedRecords(context, stream, &dropped) == CUPTI_OK)
-        count_lost(&place.head->dropped, dropped);
+    size_t dropped = session_dropped(&session, context, stream);
+    if (dropped) count_lost(&place.head->dropped, dropped);
 }
 
 static void read_buffer(cupti_context context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid) {
-    void *record = NULL;
+    static const struct records_readers readers = {read_memory, note_unknown};
     int error = errno;
     (void)size;
     pthread_mutex_lock(&lock);
-    while (valid && cupti.cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_OK) read_record(record);
+    records_read(buffer, valid, session_next, &readers);
     pthread_mutex_unlock(&lock);
     count_dropped(context, stream);
     take_back(buffer);
@@ -174,16 +178,11 @@ static void compare_now(void) {
     set_state(SNAP_CUPTI_COMPARED);
 }
 
-static void leave_cupti(void) {
-    cupti.cuptiActivityDisable(CUPTI_KIND_MEMORY2);
-    cupti.cuptiUnsubscribe(subscriber);
-}
-
 static void end_source(bool quick) {
     if (is_listening() && ask_for_records(CUPTI_FLUSH_FORCED)) {
         count_dropped(NULL, 0);
         set_state(SNAP_CUPTI_ENDED);
-        leave_cupti();
+        session_end(&session);
     }
     source_end(quick);
 }
@@ -192,7 +191,7 @@ static void end_source(bool quick) {
 static void end_listening(void) {
     if (getpid() != process) return;
     compare_now();
-    leave_cupti();
+    session_end(&session);
 }
 static void end_at_exit(void) {
     if (getpid() == process) end_source(false);
@@ -224,19 +223,15 @@ static bool find_cupti(void) {
     }
     note_library();
     if (refused("cuptiGetVersion", cupti.cuptiGetVersion(&place.head->version))) return false;
-    if (place.head->version >= CUPTI_CUDA_12) return true;
+    if (place.head->version >= CUPTI_CUDA_11_2) return true;
     set_state(SNAP_CUPTI_TOO_OLD);
     return false;
 }
 
 static bool enable(void) {
-    if (refused("cuptiActivityRegisterCallbacks", cupti.cuptiActivityRegisterCallbacks(lend_buffer, read_buffer)))
-        return false;
-    if (cupti.cuptiActivityEnableAllocationSource)
-        has_source = cupti.cuptiActivityEnableAllocationSource(1) == CUPTI_OK;
-    int result = cupti.cuptiEnableCallback(1, subscriber, CUPTI_DOMAIN_RESOURCE, CUPTI_CONTEXT_DESTROY_STARTING);
-    return !refused("cuptiEnableCallback", result) &&
-           !refused("cuptiActivityEnable", cupti.cuptiActivityEnable(CUPTI_KIND_MEMORY2));
+    int result = session_enable_call(&session, true, CUPTI_DOMAIN_RESOURCE, CUPTI_CONTEXT_DESTROY_STARTING);
+    if (!result) result = session_enable(&session, CUPTI_KIND_MEMORY2);
+    return !refused(session.failed, result);
 }
 
 /* Without these, physical memory is not listed. */
@@ -245,18 +240,35 @@ static void enable_calls(void) {
     static const uint32_t ids[] = {CUPTI_CALLS(X)};
 #undef X
     for (size_t i = 0; i < sizeof ids / sizeof *ids && !place.head->no_calls; i++)
-        place.head->no_calls = (uint32_t)cupti.cuptiEnableCallback(1, subscriber, CUPTI_DOMAIN_DRIVER, ids[i]);
+        place.head->no_calls = (uint32_t)session_enable_call(&session, true, CUPTI_DOMAIN_DRIVER, ids[i]);
     for (size_t i = 0; i < sizeof ids / sizeof *ids && place.head->no_calls; i++)
-        cupti.cuptiEnableCallback(0, subscriber, CUPTI_DOMAIN_DRIVER, ids[i]);
+        session_enable_call(&session, false, CUPTI_DOMAIN_DRIVER, ids[i]);
 }
 
-/* Who has the subscriber has CUPTI's buffers, too: they are asked for only behind it. */
+/* Another client may be there already. */
+static bool begin_session(void) {
+    int result = session_begin(&session, &cupti, called, lend_buffer, read_buffer);
+    memcpy(place.head->other, session.other, sizeof place.head->other);
+    place.head->several = session.several;
+    return !refused(session.failed, result);
+}
+
+static bool begin_listening(void) {
+    if (!begin_session()) return false;
+    if (enable()) return true;
+    session_end(&session);
+    return false;
+}
+
+/* What is not to be had as one of several may be as the only one. */
 static void listen(void) {
-    if (refused("cuptiSubscribe", cupti.cuptiSubscribe(&subscriber, called, NULL))) return;
-    if (!enable()) {
-        cupti.cuptiUnsubscribe(subscriber);
-        return;
+    bool begun = begin_listening();
+    if (!begun && session.several) {
+        session = (struct session){.alone = true};
+        place.head->result = place.head->call[0] = 0;
+        begun = begin_listening();
     }
+    if (!begun) return;
     enable_calls();
     set_state(is_source ? SNAP_CUPTI_SOURCE : SNAP_CUPTI_LISTENING);
     if (is_source)

@@ -557,7 +557,7 @@ enum snap_cupti_state {
     SNAP_CUPTI_LISTENING = 1, /* its records are being read; the process has not ended by its exit handlers */
     SNAP_CUPTI_COMPARED = 2,
     SNAP_CUPTI_NOT_FOUND = 3, /* no libcupti.so for the process's CUDA */
-    SNAP_CUPTI_TOO_OLD = 4,   /* of CUDA 11 or older */
+    SNAP_CUPTI_TOO_OLD = 4,   /* older than CUDA 11.2's (since 1.6; before, than CUDA 12's) */
     SNAP_CUPTI_REFUSED = 5,   /* `call` returned `result` */
     SNAP_CUPTI_SOURCE = 6,    /* as 1, and the ledger is made of its records alone; since 1.6, as 7 */
     SNAP_CUPTI_ENDED = 7      /* as 6, and all that it had at the exit is in the ledger */
@@ -583,8 +583,11 @@ struct snap_cupti {
     struct snap_cupti_sum others;      /* in CUPTI's records, of kinds that are not compared */
     char call[40];
     char library[160]; /* the end of its path */
-    uint64_t read_ns;  /* [live] since 1.6, as what follows: what CUPTI had complete by then has been read */
-    uint64_t calls;    /* [live] that CUPTI told of: of physical memory and its addresses, of which it has no records */
+    char other[64];    /* since 1.6, as what follows: another client of CUPTI's, as it calls itself */
+    uint64_t unknown;  /* [live] records of kinds, or of layouts, that are not known; the first one's kind */
+    uint32_t unknown_kind, several; /* several: it shares CUPTI with others */
+    uint64_t read_ns;               /* [live] what CUPTI had complete by then has been read */
+    uint64_t calls; /* [live] that CUPTI told of: of physical memory and its addresses, of which it has no records */
     struct snap_cupti_sum addresses_same,
         addresses_other; /* mappings and reserved addresses, and differences of them */
 };
@@ -647,7 +650,7 @@ _Static_assert(sizeof(struct snap_nvml) == 56, "nvml");
 _Static_assert(sizeof(struct snap_nvml_process) == 32, "nvml process");
 _Static_assert(sizeof(struct snap_cuda_site) == 56, "cuda site");
 _Static_assert(sizeof(struct snap_cuda_block) == 72, "cuda block");
-_Static_assert(sizeof(struct snap_cupti) == 376, "cupti");
+_Static_assert(sizeof(struct snap_cupti) == 456, "cupti");
 _Static_assert(sizeof(struct snap_cupti_block) == 128, "cupti block");
 
 #endif

@@ -22,6 +22,7 @@ static int load_head(struct reader *reader) {
         cupti->head = heads[0];
         cupti->head.call[sizeof cupti->head.call - 1] = 0;
         cupti->head.library[sizeof cupti->head.library - 1] = 0;
+        cupti->head.other[sizeof cupti->head.other - 1] = 0;
     }
     free(heads);
     return result;
@@ -105,6 +106,9 @@ static void add_sources(char text[CUPTI_SENTENCE], const struct cupti_image *cup
 
 static void add_lost(char text[CUPTI_SENTENCE], const struct snap_cupti *head) {
     if (head->no_calls) add(text, "; without physical memory: CUPTI told of no calls (%u)", head->no_calls);
+    if (head->unknown)
+        add(text, "; %s records of a kind or layout that is not known (the first: %u)", text_count(head->unknown).s,
+            head->unknown_kind);
     uint64_t lost = head->dropped + head->unread;
     if (lost) add(text, "; %s of CUPTI's records were lost, so that it is not certain", text_count(lost).s);
 }
@@ -155,6 +159,11 @@ static const char *reason(uint32_t result) {
                : "";
 }
 
+static void add_refusal(char text[CUPTI_SENTENCE], const char *nothing, const struct snap_cupti *head) {
+    add(text, "%s: %s returned %u%s", nothing, text_fit(head->call, 40).s, head->result, reason(head->result));
+    if (*head->other) add(text, ", %s", text_fit(head->other, 64).s);
+}
+
 const char *cupti_sentence(const struct image *image, char text[CUPTI_SENTENCE]) {
     const struct cupti_image *cupti = &image->cupti;
     const struct snap_cupti *head = &cupti->head;
@@ -171,8 +180,8 @@ const char *cupti_sentence(const struct image *image, char text[CUPTI_SENTENCE])
     else if (head->state == SNAP_CUPTI_NOT_FOUND)
         add(text, "%s: no libcupti.so was found for the program's CUDA", nothing);
     else if (head->state == SNAP_CUPTI_TOO_OLD)
-        add(text, "%s: CUPTI's version is %u, and CUDA 12's (19) or a later one is needed", nothing, head->version);
+        add(text, "%s: CUPTI's version is %u, and CUDA 11.2's (15) or a later one is needed", nothing, head->version);
     else
-        add(text, "%s: %s returned %u%s", nothing, text_fit(head->call, 40).s, head->result, reason(head->result));
+        add_refusal(text, nothing, head);
     return text;
 }

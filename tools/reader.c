@@ -103,7 +103,7 @@ static size_t least_record(uint32_t type) {
         [SNAP_SERIES] = 1,
         [SNAP_BIRTH] = sizeof(struct snap_birth),
         [SNAP_START] = sizeof(struct snap_birth),
-        [SNAP_CUPTI] = offsetof(struct snap_cupti, read_ns), /* before 1.6: the rest is 0 */
+        [SNAP_CUPTI] = offsetof(struct snap_cupti, other), /* before 1.6: the rest is 0 */
         [SNAP_CUPTI_BLOCK] = sizeof(struct snap_cupti_block),
         [SNAP_NVML] = sizeof(struct snap_nvml),
         [SNAP_NVML_PROCESS] = sizeof(struct snap_nvml_process),

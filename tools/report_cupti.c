@@ -69,6 +69,9 @@ static void json_head(struct json *json, const struct snap_cupti *head, uint64_t
         json_real(json, "read_seconds", (double)(head->read_ns - began) / 1e9);
     else
         json_null(json, "read_seconds");
+    json_string(json, "other_client", *head->other ? head->other : NULL);
+    json_bool(json, "shared", head->several);
+    json_number(json, "unknown_records", head->unknown);
     json_number(json, "dropped_records", head->dropped);
     json_number(json, "unread_records", head->unread);
     json_sum(json, "same", &head->same);

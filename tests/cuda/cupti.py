@@ -73,6 +73,26 @@ assert sums(cupti)["same"] == (1, 100) and cupti["calls"] == 0 and cupti["calls_
 assert "without physical memory: CUPTI told of no calls (35)" in line, line
 cupti, line = verify("unseen", 12, SIMCUPTI_SOURCE="1", SIMCUPTI_VERSION="26")
 assert cupti["sources"][0]["source"].endswith("libunseen.so"), cupti
+# Who shares CUPTI is let be; who does not, or cannot, too. Then nothing is compared.
+cupti, line = verify("equal", SIMCUPTI_OTHER="several")
+assert cupti["state"] == "compared" and cupti["shared"] and not cupti["differences"] and sums(cupti)["same"][0] == 5, cupti
+assert cupti["other_client"] == "CUPTI for another profiler", cupti
+cupti, line = verify("unseen", SIMCUPTI_OTHER="several", SIMCUPTI_DROP="1")
+assert cupti["sources"][0]["source"].endswith("libunseen.so") and cupti["dropped_records"] == 1, cupti
+cupti, line = verify("equal", SIMCUPTI_ENABLE_V2="35")
+assert cupti["state"] == "compared" and not cupti["shared"] and cupti["failed_call"] is None and sums(cupti)["same"][0] == 5, cupti
+cupti, line = verify("equal", 12, SIMCUPTI_OTHER="several")
+assert cupti["state"] == "refused" and line.startswith("not compared: cuptiSubscribe returned 39"), line
+
+# Records of every version, a later one too, with others between them.
+for size in (112, 120, 128, 144):
+    cupti, line = verify("equal", 12, SIMCUPTI_RECORD=str(size), SIMCUPTI_UNKNOWN="10")
+    assert not cupti["differences"] and sums(cupti)["same"] == (5, 100 + 16 * MB), (size, cupti)
+    assert cupti["unknown_records"] == 480 and "480 records of a kind or layout that is not known (the first: 777)" in line, line
+    assert not support.report()["lost"]["reasons"], "nothing of the ledger's was lost"
+cupti, line = verify("equal", 12, SIMCUPTI_RECORD="96")
+assert cupti["records"] == 0 and cupti["unknown_records"] == 5 + 3 * 20 * 80, cupti
+
 cupti, line = verify("reset")
 assert sums(cupti)["same"] == (1, 2 * MB) and not cupti["differences"], cupti
 cupti, line = verify("served", MEMSTOW_CUDA_MOVES="2M")
@@ -88,10 +108,12 @@ assert cupti["dropped_records"] == 2 and sums(cupti)["only_ledger"] == (2, 100 +
 assert "2 blocks, 3.0 MiB that CUPTI did not see" in line and "2 of CUPTI's records were lost" in line, line
 
 for environment, state, said in (
-        ({"SIMCUPTI_SUBSCRIBE": "39"}, "refused", "not compared: cuptiSubscribe returned 39: another profiler has CUPTI"),
+        ({"SIMCUPTI_SUBSCRIBE": "39"}, "refused", "not compared: cuptiSubscribe_v2 returned 39: another profiler has CUPTI"),
         ({"SIMCUPTI_SUBSCRIBE": "999"}, "refused", "not compared: cuptiSubscribe returned 999: there is no driver"),
         ({"SIMCUPTI_ENABLE": "35"}, "refused", "not compared: cuptiActivityEnable returned 35"),
-        ({"SIMCUPTI_VERSION": "17"}, "too old", "not compared: CUPTI's version is 17")):
+        ({"SIMCUPTI_OTHER": "one"}, "refused",
+         "not compared: cuptiSubscribe_v2 returned 39: another profiler has CUPTI, CUPTI for another profiler"),
+        ({"SIMCUPTI_VERSION": "14"}, "too old", "not compared: CUPTI's version is 14")):
     cupti, line = verify("equal", **environment)
     assert cupti["state"] == state and line.startswith(said), (cupti, line)
 cupti, line = verify("killed", status=3)

@@ -2,7 +2,7 @@
 # CUPTI as the source of a ledger where libmemstow.so is not preloaded, over the simulated driver and a simulated CUPTI (test
 # doubles): to the byte, in every way that a process ends; and whichever of the two libraries comes first has the ledger.
 # needs: cc
-import pathlib, subprocess, time
+import os, pathlib, subprocess, time
 
 import support, _simulated
 
@@ -54,6 +54,22 @@ assert not report["lost"]["reasons"], report["lost"]
 # Records late, out of order, in small buffers, not complete when they are asked for.
 for environment in ({"SIMCUPTI_LATE_MS": "2"}, {"SIMCUPTI_ROOM": "60000"}, {"SIMCUPTI_COMPLETE_MS": "300"}):
     assert kinds(listed(PROGRAM, "equal", **environment)[0]) == KINDS, environment
+report, line = listed(PROGRAM, "equal", SIMCUPTI_UNKNOWN="100", SIMCUPTI_OTHER="several")
+assert kinds(report) == KINDS and report["lost"]["cuda"] == 48 and report["cuda"]["cupti"]["shared"], report["lost"]
+
+# CUDA 11: each release's CUPTI has a name of its own, and shorter records.
+eleven = support.HERE / "eleven"
+eleven.mkdir()
+(eleven / "libcupti.so.11.8").write_bytes((_simulated.LIBRARIES / "12/libcupti.so.12").read_bytes())
+(eleven / "libcudart.so.11.0").write_bytes((_simulated.LIBRARIES / "12/libcudart.so.12").read_bytes())
+(eleven / "libcuda.so.1").write_bytes((_simulated.LIBRARIES / "libcuda.so.1").read_bytes())
+client = _simulated.BUILT / "clients/driver_dlsym"
+support.memstow("run", "--cupti", "-o", "eleven.mst", "--", client,
+                env={**os.environ, "LD_LIBRARY_PATH": str(eleven), "LD_PRELOAD": str(eleven / "libcudart.so.11.0"), "SIMCUPTI_VERSION": "18", "SIMCUPTI_RECORD": "112"})
+report = support.report("eleven.mst")
+assert report["cuda"]["cupti"]["library"].endswith("/libcupti.so.11.8") and kinds(report)["device"][1], report["cuda"]["cupti"]
+assert kinds(report)["pool"] == _simulated.said(support.run(client, env=_simulated.environment()).stdout)["pool"]
+
 report, line = listed(PROGRAM, "equal", SIMCUPTI_DROP="2")
 assert kinds(report)["pool"] == KINDS["pool"] and "device" not in kinds(report), kinds(report)
 assert report["lost"]["cuda"] == 2 and "2 of CUPTI's records were lost" in line, line
@@ -107,7 +123,7 @@ report, = (r for r in map(support.report, support.HERE.glob("family.mst*")) if r
 assert report["process"]["source"] == "cupti" and kinds(report) == KINDS, "without LD_PRELOAD it is a source"
 
 # Nothing to read from: the ledger says so. Nothing to begin: the summary does.
-for environment, said in (({"SIMCUPTI_SUBSCRIBE": "39"}, "no source: cuptiSubscribe returned 39: another profiler has CUPTI"),
+for environment, said in (({"SIMCUPTI_SUBSCRIBE": "39"}, "no source: cuptiSubscribe_v2 returned 39: another profiler has CUPTI"),
                           ({"SIMCUPTI_VERSION": "9"}, "no source: CUPTI's version is 9")):
     report, line = listed(PROGRAM, "equal", **environment)
     assert line.startswith(said) and not kinds(report) and report["process"]["state"] == "exited", (line, report["process"])

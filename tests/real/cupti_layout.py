@@ -18,7 +18,30 @@ PROGRAM = """
     SAME(type, address, address) SAME(type, bytes, bytes) SAME(type, timestamp, timestamp) SAME(type, PC, pc) \\
     SAME(type, processId, process) SAME(type, deviceId, device) SAME(type, contextId, context) \\
     SAME(type, streamId, stream) SAME(type, name, name) SAME(type, isAsync, is_async)
+#define LENGTH(type, length) _Static_assert(sizeof(type) == (length), #type);
+MEMORY(CUpti_ActivityMemory2)
+LENGTH(CUpti_ActivityMemory2, offsetof(struct cupti_memory, pool.used))
 MEMORY(CUpti_ActivityMemory3)
+LENGTH(CUpti_ActivityMemory3, offsetof(struct cupti_memory, source))
+#define POOL(theirs, ours) SAME(CUpti_ActivityMemory3, memoryPoolConfig.theirs, pool.ours)
+POOL(memoryPoolType, type) POOL(address, address) POOL(releaseThreshold, threshold) POOL(pool.size, size) POOL(utilizedSize, used)
+#define CALL(theirs, ours) \\
+    _Static_assert(offsetof(CUpti_CallbackData, theirs) == offsetof(struct cupti_call, ours), #ours);
+CALL(callbackSite, site) CALL(functionName, function) CALL(functionParams, parameters) CALL(functionReturnValue, result)
+CALL(context, context) CALL(contextUid, context_number) CALL(correlationData, shared) CALL(correlationId, correlation)
+#define X(name, number, ...) \\
+    _Static_assert(CUPTI_DRIVER_TRACE_CBID_##name == number, #name); \\
+    _Static_assert(sizeof(name##_params) == sizeof(struct cupti_##name), #name);
+CUPTI_CALLS(X)
+#undef X
+#ifdef CUpti_SubscriberParams_STRUCT_SIZE
+#define WISH(theirs, ours) \\
+    _Static_assert(offsetof(CUpti_SubscriberParams, theirs) == offsetof(struct cupti_subscriber_wish, ours), #ours);
+WISH(subscriberName, name) WISH(oldSubscriberName, other) WISH(oldSubscriberSize, other_room) WISH(allowMultipleSubscribers, several)
+LENGTH(CUpti_SubscriberParams, sizeof(struct cupti_subscriber_wish))
+_Static_assert(CUpti_SubscriberParams_STRUCT_SIZE == sizeof(CUpti_SubscriberParams), "size");
+_Static_assert(CUPTI_ACTIVITY_ATTR_ENABLE_ALLOCATION_SOURCE_TRACKING == 14, "session.c");
+#endif
 MEMORY(CUpti_ActivityMemory4)
 SAME(CUpti_ActivityMemory4, source, source)
 _Static_assert(offsetof(CUpti_ResourceData, context) == offsetof(struct cupti_resource, context), "resource");
@@ -34,6 +57,8 @@ NUMBER(CUPTI_ACTIVITY_MEMORY_KIND_PINNED, CUPTI_MEMORY_PINNED)
 NUMBER(CUPTI_ACTIVITY_MEMORY_KIND_DEVICE, CUPTI_MEMORY_DEVICE)
 NUMBER(CUPTI_ACTIVITY_MEMORY_KIND_ARRAY, CUPTI_MEMORY_ARRAY)
 NUMBER(CUPTI_ACTIVITY_MEMORY_KIND_MANAGED, CUPTI_MEMORY_MANAGED)
+NUMBER(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DOMAIN_DRIVER)
+NUMBER(CUPTI_API_EXIT, CUPTI_EXIT)
 NUMBER(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_DOMAIN_RESOURCE)
 NUMBER(CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING, CUPTI_CONTEXT_DESTROY_STARTING)
 """

@@ -7,9 +7,13 @@
  * Environment:
  *   SIMCUPTI_SUBSCRIBE=N   cuptiSubscribe returns N
  *   SIMCUPTI_ENABLE=N      cuptiActivityEnable returns N
+ *   SIMCUPTI_ENABLE_V2=N   the same of cuptiActivityEnable_v2
  *   SIMCUPTI_VERSION=N     what cuptiGetVersion says
  *   SIMCUPTI_DROP=N        the first N records are dropped
  *   SIMCUPTI_SOURCE=1      records of CUDA 12 have the source, too
+ *   SIMCUPTI_OTHER=one|several   another profiler is there already, and shares with nobody, or does
+ *   SIMCUPTI_RECORD=N      bytes of a record: 112 in CUDA 11, 120, 128; or more, as a later one may have
+ *   SIMCUPTI_UNKNOWN=N     behind every N records there is one of another kind
  *   SIMCUPTI_CALLS=N       cuptiEnableCallback of the driver's calls returns N
  *   SIMCUPTI_COMPLETE_MS=N a record is complete so long after its call
  *   SIMCUPTI_LATE_MS=N     a full buffer is handed over so long after it is full
@@ -34,7 +38,7 @@ enum { LANES = 2, QUEUE = 256, INVALID_PARAMETER = 1, END = 12 };
 static cupti_buffer_requested *ask;
 static cupti_buffer_completed *give;
 static cupti_callback *callback;
-static bool subscribed, wants_source;
+static bool subscribed, several, wants_source;
 static size_t dropped, to_drop;
 static uint64_t clock_ns;
 static struct lane {
@@ -138,11 +142,24 @@ static void is_full(struct lane *lane) {
     pthread_cond_broadcast(&changed);
 }
 
-static void put(const struct cupti_memory *record) {
+enum { UNKNOWN_KIND = 777, UNKNOWN_SIZE = 40 };
+
+static size_t record_size(const void *record) {
+    if (*(const uint32_t *)record == UNKNOWN_KIND) return UNKNOWN_SIZE;
+    return (size_t)setting("SIMCUPTI_RECORD", SIMCUDA_RUNTIME < 12000 ? 112 : sizeof(struct cupti_memory));
+}
+
+/* What is behind the known fields is no zeros. */
+static void write_record(uint8_t *to, const void *record, size_t size) {
+    memset(to, 0xA5, size);
+    memcpy(to, record, size < sizeof(struct cupti_memory) ? size : sizeof(struct cupti_memory));
+}
+
+static void put(const void *record) {
     static size_t turn;
     struct lane *lane = &lanes[turn++ / 3 % LANES];
-    size_t records = 0;
-    if (lane->buffer && lane->size - lane->used < sizeof *record) is_full(lane);
+    size_t records = 0, size = record_size(record);
+    if (lane->buffer && lane->size - lane->used < size) is_full(lane);
     if (!lane->buffer) {
         ask(&lane->buffer, &lane->size, &records);
         size_t room = (size_t)setting("SIMCUPTI_ROOM", 0);
@@ -153,8 +170,8 @@ static void put(const struct cupti_memory *record) {
         if (to_drop) to_drop--;
         return;
     }
-    memcpy(lane->buffer + lane->used, record, sizeof *record);
-    lane->used += sizeof *record;
+    write_record(lane->buffer + lane->used, record, size);
+    lane->used += size;
     lane->complete_ns = now_ns() + (uint64_t)setting("SIMCUPTI_COMPLETE_MS", 0) * 1000000;
 }
 
@@ -173,6 +190,8 @@ static void observe_call(const struct sim_event_of_memory *event, size_t i) {
     pthread_mutex_lock(&lock);
     record.timestamp = ++clock_ns;
     put(&record);
+    long other = setting("SIMCUPTI_UNKNOWN", 0);
+    if (other && clock_ns % (uint64_t)other == 0) put(&(struct cupti_memory){.kind = UNKNOWN_KIND});
     pthread_mutex_unlock(&lock);
 }
 
@@ -228,7 +247,7 @@ int cuptiSubscribe(cupti_subscriber *out, cupti_callback *call, void *data) {
     int wanted = (int)setting("SIMCUPTI_SUBSCRIBE", CUPTI_OK);
     (void)data;
     if (wanted) return wanted;
-    if (subscribed) return CUPTI_ANOTHER_SUBSCRIBER;
+    if (subscribed || getenv("SIMCUPTI_OTHER")) return CUPTI_ANOTHER_SUBSCRIBER;
     subscribed = true;
     callback = call;
     *out = &subscribed;
@@ -257,7 +276,7 @@ int cuptiUnsubscribe(cupti_subscriber subscriber) {
     if (subscriber != &subscribed || !subscribed) return INVALID_PARAMETER;
     tell(NULL);
     tell_calls(NULL);
-    subscribed = false;
+    subscribed = several = false;
     return CUPTI_OK;
 }
 
@@ -279,17 +298,21 @@ int cuptiGetContextId(cupti_context context, uint32_t *out) {
 }
 
 int cuptiActivityRegisterCallbacks(cupti_buffer_requested *requested, cupti_buffer_completed *completed) {
+    if (several) return INVALID_PARAMETER;
     ask = requested;
     give = completed;
     return CUPTI_OK;
 }
 
-int cuptiActivityEnable(int kind) {
+static int enable_kind(int kind) {
     int wanted = (int)setting("SIMCUPTI_ENABLE", CUPTI_OK);
     if (wanted || kind != CUPTI_KIND_MEMORY2) return wanted ? wanted : INVALID_PARAMETER;
     tell(observe);
     return CUPTI_OK;
 }
+
+/* Who is one of several has functions of its own. */
+int cuptiActivityEnable(int kind) { return several ? INVALID_PARAMETER : enable_kind(kind); }
 
 int cuptiActivityDisable(int kind) {
     (void)kind;
@@ -297,18 +320,26 @@ int cuptiActivityDisable(int kind) {
     return CUPTI_OK;
 }
 
-int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, void **record) {
-    uint8_t *next = *record ? (uint8_t *)*record + sizeof(struct cupti_memory) : buffer;
-    if (next + sizeof(struct cupti_memory) > buffer + valid) return END;
+static int next_record(uint8_t *buffer, size_t valid, void **record) {
+    uint8_t *next = *record ? (uint8_t *)*record + record_size(*record) : buffer;
+    if (next + sizeof(uint32_t) > buffer + valid) return END;
     *record = next;
     return CUPTI_OK;
 }
 
-int cuptiActivityGetNumDroppedRecords(cupti_context context, uint32_t stream, size_t *out) {
+static int take_dropped(cupti_context context, uint32_t stream, size_t *out) {
     (void)context, (void)stream;
     *out = dropped;
     dropped = 0;
     return CUPTI_OK;
+}
+
+int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, void **record) {
+    return several ? INVALID_PARAMETER : next_record(buffer, valid, record);
+}
+
+int cuptiActivityGetNumDroppedRecords(cupti_context context, uint32_t stream, size_t *out) {
+    return several ? INVALID_PARAMETER : take_dropped(context, stream, out);
 }
 
 int cuptiActivityFlushAll(uint32_t flag) {
@@ -325,7 +356,85 @@ int cuptiActivityFlushAll(uint32_t flag) {
 }
 
 int cuptiActivityEnableAllocationSource(uint8_t enable) {
-    if (SIMCUDA_RUNTIME < 13000 && !setting("SIMCUPTI_SOURCE", 0)) return INVALID_PARAMETER;
+    if (several || (SIMCUDA_RUNTIME < 13000 && !setting("SIMCUPTI_SOURCE", 0))) return INVALID_PARAMETER;
     wants_source = enable != 0;
     return CUPTI_OK;
 }
+
+/* --- one of several subscribers --- */
+
+#if SIMCUDA_RUNTIME >= 13000
+#define F(name, parameters) EXPORTED int name parameters;
+CUPTI_FUNCTIONS_V2
+#undef F
+
+enum { ATTRIBUTE_SOURCE = 14 };
+
+static cupti_buffer_requested_v2 *ask_v2;
+static cupti_buffer_completed_v2 *give_v2;
+
+static void ask_several(uint8_t **buffer, size_t *size, size_t *records) { ask_v2(buffer, size, records, NULL); }
+
+static void give_several(cupti_context context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid) {
+    (void)context, (void)stream;
+    give_v2(buffer, size, valid, NULL);
+}
+
+int cuptiSubscribe_v2(cupti_subscriber *out, cupti_callback *call, void *data, struct cupti_subscriber_wish *wish) {
+    const char *other = getenv("SIMCUPTI_OTHER");
+    if (wish->size != sizeof *wish || strlen(wish->name) > 53) return INVALID_PARAMETER;
+    if (other && wish->other_room >= 64) strcpy(wish->other, "CUPTI for another profiler");
+    if (other && (strcmp(other, "several") || !wish->several)) return CUPTI_ANOTHER_SUBSCRIBER;
+    int wanted = (int)setting("SIMCUPTI_SUBSCRIBE", CUPTI_OK);
+    if (wanted) return wanted;
+    (void)data;
+    if (subscribed) return CUPTI_ANOTHER_SUBSCRIBER;
+    subscribed = true;
+    several = wish->several;
+    callback = call;
+    *out = &subscribed;
+    to_drop = (size_t)setting("SIMCUPTI_DROP", 0);
+    return CUPTI_OK;
+}
+
+static bool is_one_of_several(cupti_subscriber subscriber) {
+    return subscriber == &subscribed && subscribed && several;
+}
+
+int cuptiActivityRegisterCallbacks_v2(cupti_subscriber subscriber, cupti_buffer_requested_v2 *requested,
+                                      cupti_buffer_completed_v2 *completed) {
+    if (!is_one_of_several(subscriber)) return INVALID_PARAMETER;
+    ask_v2 = requested;
+    give_v2 = completed;
+    ask = ask_several;
+    give = give_several;
+    return CUPTI_OK;
+}
+
+int cuptiActivityEnable_v2(cupti_subscriber subscriber, int kind, void *config) {
+    int wanted = (int)setting("SIMCUPTI_ENABLE_V2", CUPTI_OK);
+    (void)config;
+    if (!is_one_of_several(subscriber)) return INVALID_PARAMETER;
+    return wanted ? wanted : enable_kind(kind);
+}
+
+int cuptiActivityDisable_v2(cupti_subscriber subscriber, int kind, void *config) {
+    (void)config;
+    return is_one_of_several(subscriber) ? cuptiActivityDisable(kind) : INVALID_PARAMETER;
+}
+
+int cuptiActivityGetNextRecord_v2(cupti_subscriber subscriber, uint8_t *buffer, size_t valid, void **record) {
+    return is_one_of_several(subscriber) ? next_record(buffer, valid, record) : INVALID_PARAMETER;
+}
+
+int cuptiActivityGetNumDroppedRecords_v2(cupti_subscriber subscriber, cupti_context context, uint32_t stream,
+                                         size_t *out) {
+    return is_one_of_several(subscriber) ? take_dropped(context, stream, out) : INVALID_PARAMETER;
+}
+
+int cuptiActivitySetAttribute_v2(cupti_subscriber subscriber, int attribute, size_t *size, void *value) {
+    if (!is_one_of_several(subscriber) || attribute != ATTRIBUTE_SOURCE || *size != 1) return INVALID_PARAMETER;
+    wants_source = *(uint8_t *)value != 0;
+    return CUPTI_OK;
+}
+#endif

@@ -1,0 +1,31 @@
+/* records.c — see records.h. */
+#include "records.h"
+
+#include <string.h>
+
+/* What every version of it has: CUPTI 11.2 was the first. */
+enum { MEMORY_LEAST = offsetof(struct cupti_memory, pool.used) };
+
+static void read_memory(const void *at, size_t length, const struct records_readers *to) {
+    struct cupti_memory record = {0};
+    memcpy(&record, at, length < sizeof record ? length : sizeof record);
+    to->memory(&record);
+}
+
+static void read(const void *at, size_t length, const struct records_readers *to) {
+    uint32_t kind = 0;
+    if (length >= sizeof kind) memcpy(&kind, at, sizeof kind);
+    if (kind == CUPTI_KIND_MEMORY2 && length >= MEMORY_LEAST)
+        read_memory(at, length, to);
+    else
+        to->unknown(kind);
+}
+
+void records_read(uint8_t *buffer, size_t valid, records_next *next, const struct records_readers *to) {
+    void *record = NULL, *before = NULL;
+    while (valid && next(buffer, valid, &record) == CUPTI_OK) {
+        if (before) read(before, (size_t)((uint8_t *)record - (uint8_t *)before), to);
+        before = record;
+    }
+    if (before) read(before, (size_t)(buffer + valid - (uint8_t *)before), to);
+}

@@ -1,0 +1,65 @@
+// Records of every version of CUPTI in one shape: what a version lacks is 0, what a later one adds is passed over, and
+// what is no record that is known is told of.
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "records.h"
+
+static struct cupti_memory read[8];
+static uint32_t unknown[8];
+static size_t read_count, unknown_count, step[8], steps;
+
+static void memory(const struct cupti_memory *record) { read[read_count++] = *record; }
+static void other(uint32_t kind) { unknown[unknown_count++] = kind; }
+
+/* As CUPTI's function: it knows how long each is. */
+static int next(uint8_t *buffer, size_t valid, void **record) {
+    static size_t at, turn;
+    if (!*record) at = turn = 0;
+    if (*record) at += step[turn++];
+    if (turn == steps || at >= valid) return 12;
+    *record = buffer + at;
+    return CUPTI_OK;
+}
+
+static uint8_t buffer[1024];
+static size_t used;
+
+static void put(uint32_t kind, size_t bytes) {
+    struct cupti_memory record = {.kind = kind, .operation = CUPTI_ALLOCATION, .address = 0x1000 + steps, .bytes = 5};
+    memset(buffer + used, 0xA5, bytes);
+    record.pool.size = 6, record.pool.used = 7, record.source = "source";
+    memcpy(buffer + used, &record, bytes < sizeof record ? bytes : sizeof record);
+    step[steps++] = bytes;
+    used += bytes;
+}
+
+static void read_all(void) {
+    static const struct records_readers readers = {memory, other};
+    records_read(buffer, used, next, &readers);
+}
+
+Test(cupti_records, each_version_as_far_as_it_goes) {
+    put(CUPTI_KIND_MEMORY2, 112), put(CUPTI_KIND_MEMORY2, 120), put(CUPTI_KIND_MEMORY2, 128);
+    put(CUPTI_KIND_MEMORY2, 160), put(CUPTI_KIND_MEMORY2, 112);
+    read_all();
+    cr_assert(read_count == 5 && unknown_count == 0);
+    for (uint64_t i = 0; i < 5; i++) {
+        cr_assert(read[i].address == 0x1000 + i && read[i].bytes == 5 && read[i].pool.size == 6);
+        cr_assert_eq(read[i].pool.used, i == 0 || i == 4 ? 0 : 7, "%lu", (unsigned long)i);
+        cr_assert_eq(read[i].source != NULL, i == 2 || i == 3, "%lu", (unsigned long)i);
+    }
+}
+
+Test(cupti_records, what_is_not_known_is_told_of) {
+    put(777, 40), put(CUPTI_KIND_MEMORY2, 128), put(CUPTI_KIND_MEMORY2, 80), put(778, 4), put(9, 2);
+    read_all();
+    cr_assert(read_count == 1 && read[0].address == 0x1001);
+    cr_assert(unknown_count == 4 && unknown[0] == 777 && unknown[1] == CUPTI_KIND_MEMORY2 && unknown[2] == 778);
+    cr_assert_eq(unknown[3], 0, "too short even for its kind");
+}
+
+Test(cupti_records, an_empty_buffer) {
+    read_all();
+    cr_assert(!read_count && !unknown_count);
+}
