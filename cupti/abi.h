@@ -16,7 +16,7 @@ enum {
     CUPTI_NO_REASON = 999          /* CUPTI_ERROR_UNKNOWN: without a driver, too */
 };
 enum { CUPTI_CUDA_11_2 = 15, CUPTI_CUDA_12 = 19, CUPTI_CUDA_13 = 130000 }; /* cuptiGetVersion */
-enum { CUPTI_KIND_MEMORY2 = 49 };
+enum { CUPTI_KIND_MEMORY2 = 49, CUPTI_KIND_MEMORY_POOL = 50 };
 enum { CUPTI_FLUSH_FORCED = 1 };
 enum { CUPTI_ALLOCATION = 1, CUPTI_RELEASE = 2 };
 enum { CUPTI_MEMORY_PINNED = 2, CUPTI_MEMORY_DEVICE = 3, CUPTI_MEMORY_ARRAY = 4, CUPTI_MEMORY_MANAGED = 5 };
@@ -38,6 +38,13 @@ struct cupti_memory {
     const char *source; /* only where the source of allocations can be asked for, and was */
 };
 _Static_assert(offsetof(struct cupti_memory, source) == 120 && sizeof(struct cupti_memory) == 128, "as in CUPTI");
+
+enum { CUPTI_POOL_LOCAL = 1, CUPTI_POOL_CREATED = 1, CUPTI_POOL_DESTROYED = 2, CUPTI_POOL_TRIMMED = 3 };
+struct cupti_pool { /* CUpti_ActivityMemoryPool2; CUpti_ActivityMemoryPool ends before used, the third adds at its end
+                     */
+    uint32_t kind, operation, type, correlation, process, device;
+    uint64_t keep, address, size, threshold, timestamp, used;
+};
 
 struct cupti_resource { /* CUpti_ResourceData */
     cupti_context context;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "compare_physical.h"
+#include "compare_pools.h"
 #include "seen.h"
 
 struct comparison {
@@ -94,5 +95,7 @@ uint64_t compare(const struct cupti_place *place, compare_blocks *blocks, uint64
     blocks(look_for, &self);
     seen_all(look_at, &self);
     if (!head->no_calls) self.named = compare_physical(place, blocks, self.named, again);
-    return head->only_cupti.blocks + head->only_ledger.blocks + head->sizes.blocks + head->addresses_other.blocks;
+    if (!head->no_pools) self.named = compare_pools(place, blocks, self.named, again);
+    return head->only_cupti.blocks + head->only_ledger.blocks + head->sizes.blocks + head->addresses_other.blocks +
+           head->pools_other;
 }

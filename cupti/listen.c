@@ -14,6 +14,7 @@
 
 #include "../preload/cupti.h"
 #include "compare.h"
+#include "pools.h"
 #include "records.h"
 #include "seen.h"
 #include "session.h"
@@ -65,8 +66,16 @@ static const char *source_of(const struct cupti_memory *record) {
 
 static void read_memory(const struct cupti_memory *record) {
     count(&place.head->records, 1);
-    if (!seen_record(record, source_of(record))) count_lost(&place.head->unread, 1);
+    bool read = pools_memory(record);
+    if (!seen_record(record, source_of(record)) || !read) count_lost(&place.head->unread, 1);
 }
+
+static void read_pool(const struct cupti_pool *record) {
+    count(&place.head->records, 1);
+    if (!pools_record(record)) count_lost(&place.head->unread, 1);
+}
+
+static void note_use(void) { count(&place.head->pool_records, 1); }
 
 /* What was not asked for, or a layout of its own. */
 static void note_unknown(uint32_t kind) {
@@ -80,7 +89,7 @@ static void count_dropped(cupti_context context, uint32_t stream) {
 }
 
 static void read_buffer(cupti_context context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid) {
-    static const struct records_readers readers = {read_memory, note_unknown};
+    static const struct records_readers readers = {read_memory, read_pool, note_use, note_unknown};
     int error = errno;
     (void)size;
     pthread_mutex_lock(&lock);
@@ -231,7 +240,9 @@ static bool find_cupti(void) {
 static bool enable(void) {
     int result = session_enable_call(&session, true, CUPTI_DOMAIN_RESOURCE, CUPTI_CONTEXT_DESTROY_STARTING);
     if (!result) result = session_enable(&session, CUPTI_KIND_MEMORY2);
-    return !refused(session.failed, result);
+    if (refused(session.failed, result)) return false;
+    place.head->no_pools = (uint32_t)session_enable(&session, CUPTI_KIND_MEMORY_POOL);
+    return true;
 }
 
 /* Without these, physical memory is not listed. */

@@ -4,12 +4,20 @@
 #include <string.h>
 
 /* What every version of it has: CUPTI 11.2 was the first. */
-enum { MEMORY_LEAST = offsetof(struct cupti_memory, pool.used) };
+enum { MEMORY_LEAST = offsetof(struct cupti_memory, pool.used), POOL_LEAST = offsetof(struct cupti_pool, used) };
 
 static void read_memory(const void *at, size_t length, const struct records_readers *to) {
     struct cupti_memory record = {0};
     memcpy(&record, at, length < sizeof record ? length : sizeof record);
+    if (length > MEMORY_LEAST) to->used();
     to->memory(&record);
+}
+
+static void read_pool(const void *at, size_t length, const struct records_readers *to) {
+    struct cupti_pool record = {0};
+    memcpy(&record, at, length < sizeof record ? length : sizeof record);
+    if (length > POOL_LEAST) to->used();
+    to->pool(&record);
 }
 
 static void read(const void *at, size_t length, const struct records_readers *to) {
@@ -17,6 +25,8 @@ static void read(const void *at, size_t length, const struct records_readers *to
     if (length >= sizeof kind) memcpy(&kind, at, sizeof kind);
     if (kind == CUPTI_KIND_MEMORY2 && length >= MEMORY_LEAST)
         read_memory(at, length, to);
+    else if (kind == CUPTI_KIND_MEMORY_POOL && length >= POOL_LEAST)
+        read_pool(at, length, to);
     else
         to->unknown(kind);
 }

@@ -15,6 +15,8 @@ typedef int records_next(uint8_t *buffer, size_t valid, void **record);
 
 struct records_readers {
     void (*memory)(const struct cupti_memory *record);
+    void (*pool)(const struct cupti_pool *record);
+    void (*used)(void);             /* called before one that says how much of a pool is in use: older ones do not */
     void (*unknown)(uint32_t kind); /* also one that is shorter than any known version of its kind */
 };
 void records_read(uint8_t *buffer, size_t valid, records_next *next, const struct records_readers *to);

@@ -8,6 +8,7 @@
 #include "../preload/os.h"
 #include "../preload/process.h"
 #include "../preload/site.h"
+#include "pools.h"
 #include "seen.h"
 #include "vmm.h"
 
@@ -44,13 +45,39 @@ static void pass_block(const struct seen *seen, const struct cupti_memory *recor
     if (seen->kind) cuda_counts_remove(count_in(seen, record), seen->bytes, 1);
 }
 
+/* --- pools --- */
+
+static void add_pool(const struct pool *pool) {
+    struct snap_cuda_block block = {.kind = SNAP_CUDA_POOL,
+                                    .device = pool->device,
+                                    .address = pool->address,
+                                    .birth_ns = os_now(),
+                                    .thread = SNAP_THREAD_SHARED};
+    cuda_blocks_add(CUDA_POOL, &block);
+}
+
+static void take_pool(const struct pool *pool) {
+    struct snap_cuda_block block;
+    cuda_blocks_take(CUDA_POOL, pool->address, &block);
+}
+
+/* What the program has not made is the one that its device has from the start. */
+static void note_pool(const struct pool *pool) {
+    struct snap_cuda_device *device = pool->born ? NULL : cuda_counts_device(pool->device);
+    if (!device) return;
+    os_store(&device->pool_reserved, pool->reserved);
+    os_store(&device->pool_used, pool->used);
+}
+
 bool source_begin(struct cupti_place *place) {
     static const struct seen_told told = {add_block, take_block, pass_block};
+    static const struct pools_told pools = {add_pool, take_pool, note_pool};
     process_is_from_cupti();
     if (!process_begin() || memstow_cupti_begin(CUPTI_SEAM, place) < 0) return false;
     cuda_counts_head();
     vmm_count(true);
     seen_tell(&told);
+    pools_tell(&pools);
     return true;
 }
 

@@ -23,6 +23,7 @@ EXPORTED int memstow_cupti_begin(uint32_t seam, struct cupti_place *out) {
 static bool is_compared(enum cuda_space space, const struct snap_cuda_block *block) {
     struct stow_cuda_found served;
     if (space == CUDA_PHYSICAL) return block->kind == SNAP_CUDA_PHYSICAL;
+    if (space == CUDA_POOL) return true;
     if (space == CUDA_MAPPING || space == CUDA_RANGE) return block->kind != SNAP_CUDA_BACKUP;
     if (space != CUDA_ADDRESS || stow_cuda_find(block->address, &served)) return false;
     return block->kind == SNAP_CUDA_DEVICE_MEMORY || block->kind == SNAP_CUDA_POOL_MEMORY ||

@@ -588,8 +588,12 @@ struct snap_cupti {
     uint32_t unknown_kind, several; /* several: it shares CUPTI with others */
     uint64_t read_ns;               /* [live] what CUPTI had complete by then has been read */
     uint64_t calls; /* [live] that CUPTI told of: of physical memory and its addresses, of which it has no records */
-    struct snap_cupti_sum addresses_same,
-        addresses_other; /* mappings and reserved addresses, and differences of them */
+    struct snap_cupti_sum addresses_same;  /* mappings and reserved addresses */
+    struct snap_cupti_sum addresses_other; /* differences of them */
+    uint64_t pools_same, pools_other;  /* that the program has made; differences, also in what a device's give out */
+    uint64_t pool_reserved, pool_used; /* bytes of all pools, by the last record of each */
+    uint32_t no_pools, pad;            /* why cuptiActivityEnable gave no records of pools; 0: it did */
+    uint64_t pool_records;             /* [live] that say how much of a pool is in use: 0 in CUDA 11's first */
 };
 
 enum snap_cupti_difference { SNAP_CUPTI_ONLY_CUPTI = 1, SNAP_CUPTI_ONLY_LEDGER = 2, SNAP_CUPTI_SIZES = 3 };
@@ -650,7 +654,7 @@ _Static_assert(sizeof(struct snap_nvml) == 56, "nvml");
 _Static_assert(sizeof(struct snap_nvml_process) == 32, "nvml process");
 _Static_assert(sizeof(struct snap_cuda_site) == 56, "cuda site");
 _Static_assert(sizeof(struct snap_cuda_block) == 72, "cuda block");
-_Static_assert(sizeof(struct snap_cupti) == 456, "cupti");
+_Static_assert(sizeof(struct snap_cupti) == 504, "cupti");
 _Static_assert(sizeof(struct snap_cupti_block) == 128, "cupti block");
 
 #endif

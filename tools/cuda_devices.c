@@ -156,6 +156,9 @@ void cuda_device_text(const struct image *image, size_t index) {
     printf("  device %-5zu %12s live, peak %s%s%s\n", index, text_size(line.live).s,
            text_size(most(device->peak, line.live)).s, *device->name ? ", " : "", TEXT_SAFE(device->name));
     text_identity(device);
+    if (!gap->known && device->pool_reserved)
+        printf("    its pool has %s, of which %s are given out\n", text_size(device->pool_reserved).s,
+               text_size(device->pool_used).s);
     if (!gap->known) return;
     printf("    when the driver was asked last, it had %s of %s in use:\n", text_size(gap->used).s,
            text_size(device->total).s);
@@ -237,6 +240,8 @@ void cuda_device_json(struct json *json, const struct image *image, size_t index
         json_signed(json, "rest_bytes", line.gap.rest);
     } else {
         json_null(json, "driver_used_bytes");
+        if (device->pool_reserved) json_number(json, "pool_reserved_bytes", device->pool_reserved);
+        if (device->pool_reserved) json_number(json, "pool_used_bytes", device->pool_used);
     }
     json_nvml(json, image, &line);
     json_end_object(json);

@@ -106,6 +106,7 @@ static void add_sources(char text[CUPTI_SENTENCE], const struct cupti_image *cup
 
 static void add_lost(char text[CUPTI_SENTENCE], const struct snap_cupti *head) {
     if (head->no_calls) add(text, "; without physical memory: CUPTI told of no calls (%u)", head->no_calls);
+    if (head->no_pools) add(text, "; without pools: CUPTI gave no records of them (%u)", head->no_pools);
     if (head->unknown)
         add(text, "; %s records of a kind or layout that is not known (the first: %u)", text_count(head->unknown).s,
             head->unknown_kind);
@@ -114,7 +115,8 @@ static void add_lost(char text[CUPTI_SENTENCE], const struct snap_cupti *head) {
 }
 
 static bool differs(const struct snap_cupti *head) {
-    return head->only_cupti.blocks || head->only_ledger.blocks || head->sizes.blocks || head->addresses_other.blocks;
+    return head->only_cupti.blocks || head->only_ledger.blocks || head->sizes.blocks || head->addresses_other.blocks ||
+           head->pools_other;
 }
 
 static void add_comparison(char text[CUPTI_SENTENCE], const struct cupti_image *cupti) {
@@ -128,6 +130,9 @@ static void add_comparison(char text[CUPTI_SENTENCE], const struct cupti_image *
         if (head->addresses_other.blocks)
             add(text, "%s %s mappings or reserved addresses", text[strlen(text) - 1] == ':' ? "" : ";",
                 text_count(head->addresses_other.blocks).s);
+        if (head->pools_other)
+            add(text, "%s %s pools, or what is given out of them", text[strlen(text) - 1] == ':' ? "" : ";",
+                text_count(head->pools_other).s);
         add_sum(text, &head->same, "the same in both");
     } else {
         add(text, "agrees with the ledger: %s, %s", text_block_count(head->same.blocks).s,

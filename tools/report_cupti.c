@@ -22,7 +22,8 @@ static const char *state_name(uint32_t state) {
 
 /* By a call, which says nothing of libraries. */
 static bool is_told(uint32_t kind) {
-    return kind == SNAP_CUDA_PHYSICAL || kind == SNAP_CUDA_MAPPING || kind == SNAP_CUDA_RESERVED;
+    return kind == SNAP_CUDA_PHYSICAL || kind == SNAP_CUDA_MAPPING || kind == SNAP_CUDA_RESERVED ||
+           kind == SNAP_CUDA_POOL;
 }
 
 static void text_difference(const struct snap_cupti_block *block) {
@@ -83,6 +84,13 @@ static void json_head(struct json *json, const struct snap_cupti *head, uint64_t
     json_number(json, "calls_refused", head->no_calls);
     json_sum(json, "addresses_same", &head->addresses_same);
     json_sum(json, "addresses_other", &head->addresses_other);
+    json_object(json, "pools");
+    json_number(json, "same", head->pools_same);
+    json_number(json, "other", head->pools_other);
+    json_number(json, "reserved_bytes", head->pool_reserved);
+    json_number(json, "used_bytes", head->pool_used);
+    json_number(json, "refused", head->no_pools);
+    json_end_object(json);
 }
 
 static int json_sources(struct json *json, const struct cupti_image *cupti) {
@@ -126,8 +134,8 @@ int report_json_cupti(struct json *json, const struct report *report) {
     json_array(json, "differences");
     for (size_t i = 0; i < cupti->block_count; i++) json_difference(json, &cupti->blocks[i]);
     json_end_array(json);
-    uint64_t all =
-        head->only_cupti.blocks + head->only_ledger.blocks + head->sizes.blocks + head->addresses_other.blocks;
+    uint64_t all = head->only_cupti.blocks + head->only_ledger.blocks + head->sizes.blocks +
+                   head->addresses_other.blocks + head->pools_other;
     json_number(json, "differences_omitted", all > cupti->block_count ? all - cupti->block_count : 0);
     json_end_object(json);
     return result;

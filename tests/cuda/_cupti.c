@@ -34,6 +34,15 @@ int cuMemMap(uint64_t, size_t, size_t, uint64_t, unsigned long long);
 int cuMemUnmap(uint64_t, size_t);
 int cuMemRetainAllocationHandle(uint64_t *, void *);
 
+struct pool_properties { /* CUmemPoolProps */
+    int type, handle_types, location_type, location_id;
+    unsigned char rest[72];
+};
+int cuMemPoolCreate(void **, const struct pool_properties *);
+int cuMemPoolDestroy(void *);
+int cuMemPoolTrimTo(void *, size_t);
+int cuMemAllocFromPoolAsync(uint64_t *, size_t, void *, void *);
+
 static void *device(size_t bytes) {
     void *at;
     if (cudaMalloc(&at, bytes)) abort();
@@ -102,6 +111,29 @@ static void physical(void) {
     if (cuMemUnmap(at + 2 * GRANULE, GRANULE)) abort(); /* the last of the fourth */
     if (!cuMemRelease(memory[3]) || !cuMemUnmap(at, 8 * GRANULE) || !cuMemAddressFree(at, 8 * GRANULE)) abort();
     for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
+}
+
+/* One pool that stays, one that is destroyed, and one that is destroyed while there is something of it. */
+static void pools(void) {
+    static const struct pool_properties on_device_0 = {.type = 1, .location_type = 1};
+    uint64_t at;
+    void *pool[3], *of_default;
+    if (cudaFree(NULL)) abort(); /* a context */
+    for (int i = 0; i < 3; i++)
+        if (cuMemPoolCreate(&pool[i], &on_device_0)) abort();
+    if (cuMemAllocFromPoolAsync(&at, 100, pool[0], NULL) || cuMemAllocFromPoolAsync(&at, 3 << 20, pool[0], NULL) ||
+        cuMemAllocFromPoolAsync(&at, 1 << 20, pool[2], NULL) || cudaMallocAsync(&of_default, 5 << 20, NULL) ||
+        cudaMallocAsync(&of_default, 7 << 20, NULL) || cudaFreeAsync(of_default, NULL))
+        abort();
+    if (cuMemPoolTrimTo(pool[0], 0) || cuMemPoolDestroy(pool[1]) || cuMemPoolDestroy(pool[2])) abort();
+}
+
+static void unseen_in_pool(void) {
+    void *(*inner)(const char *) = (void *(*)(const char *))dlsym(RTLD_DEFAULT, "sim_inner_entry");
+    int (*allocate)(uint64_t *, size_t, void *) = inner("cuMemAllocAsync");
+    uint64_t at;
+    pools();
+    if (allocate(&at, 2 << 20, NULL)) abort();
 }
 
 /* By another way than the hooks have. */
@@ -201,6 +233,8 @@ int main(int count, char **words) {
     const char *what = count > 1 ? words[1] : "";
     if (strcmp(what, "equal") == 0) equal();
     if (strcmp(what, "unseen") == 0) unseen();
+    if (strcmp(what, "pools") == 0) pools();
+    if (strcmp(what, "unseen_in_pool") == 0) unseen_in_pool();
     if (strcmp(what, "physical") == 0) physical();
     if (strcmp(what, "unseen_physical") == 0) unseen_physical();
     if (strcmp(what, "reset") == 0) reset();

@@ -68,6 +68,23 @@ for generation in (12, 13):
     text = support.memstow("report", "out.mst").stdout
     assert text.count("only in CUPTI") == 3, text
 
+    # Pools that the program has made, and how much of all of them is in use: to the byte, in units of 512.
+    cupti, line = verify("pools", generation)
+    assert sums(cupti)["same"] == (4, 100 + 9 * MB) and not cupti["differences"], cupti
+    assert {k: cupti["pools"][k] for k in ("same", "other", "used_bytes")} == {"same": 1, "other": 0, "used_bytes": 512 + 9 * MB}, cupti["pools"]
+    assert cupti["pools"]["reserved_bytes"] >= 9 * MB and not cupti["pools"]["refused"], cupti["pools"]
+    cupti, line = verify("unseen_in_pool", generation)
+    assert {(d["difference"], d["kind"], d["cupti_bytes"], d["ledger_bytes"]) for d in cupti["differences"]} == {
+        ("only_cupti", "pool", 2 * MB, 0), ("other_size", "pool handle", 512 + 11 * MB, 100 + 9 * MB)}, cupti["differences"]
+    assert "1 pools, or what is given out of them" in line, line
+    cupti, line = verify("pools", generation, SIMCUPTI_DROP="1")
+    assert [(d["difference"], d["kind"]) for d in cupti["differences"]] == [("only_ledger", "pool handle")], cupti["differences"]
+
+# Older records of pools do not say how much is in use.
+cupti, line = verify("pools", 12, SIMCUPTI_RECORD="112", SIMCUPTI_POOL="64")
+assert not cupti["differences"] and cupti["pools"]["same"] == 1 and cupti["pools"]["used_bytes"] == 0, cupti["pools"]
+cupti, line = verify("pools", SIMCUPTI_NO_POOLS="35")
+assert not cupti["differences"] and cupti["pools"]["refused"] == 35 and "without pools: CUPTI gave no records of them (35)" in line, line
 cupti, line = verify("physical", SIMCUPTI_CALLS="35")
 assert sums(cupti)["same"] == (1, 100) and cupti["calls"] == 0 and cupti["calls_refused"] == 35 and not cupti["differences"], cupti
 assert "without physical memory: CUPTI told of no calls (35)" in line, line

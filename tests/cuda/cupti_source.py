@@ -51,6 +51,11 @@ functions = [[f["function"] for f in s["stack"]] for s in report["cuda"]["sites"
 assert all("physical" in stack and "main" in stack for stack in functions) and functions, functions
 assert not report["lost"]["reasons"], report["lost"]
 
+report, line = listed(PROGRAM, "pools")
+device, = report["cuda"]["devices"]
+assert kinds(report) == {"pool": (100 + 9 * MB, 4)} and device["pool_used_bytes"] == 5 * MB, (kinds(report), device)
+assert device["pool_reserved_bytes"] >= 5 * MB, device
+
 # Records late, out of order, in small buffers, not complete when they are asked for.
 for environment in ({"SIMCUPTI_LATE_MS": "2"}, {"SIMCUPTI_ROOM": "60000"}, {"SIMCUPTI_COMPLETE_MS": "300"}):
     assert kinds(listed(PROGRAM, "equal", **environment)[0]) == KINDS, environment

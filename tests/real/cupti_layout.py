@@ -18,6 +18,16 @@ PROGRAM = """
     SAME(type, address, address) SAME(type, bytes, bytes) SAME(type, timestamp, timestamp) SAME(type, PC, pc) \\
     SAME(type, processId, process) SAME(type, deviceId, device) SAME(type, contextId, context) \\
     SAME(type, streamId, stream) SAME(type, name, name) SAME(type, isAsync, is_async)
+#define POOLS(record) \\
+    SAME2(record, kind, kind) SAME2(record, memoryPoolOperationType, operation) SAME2(record, memoryPoolType, type) \\
+    SAME2(record, deviceId, device) SAME2(record, minBytesToKeep, keep) SAME2(record, address, address) SAME2(record, size, size) \\
+    SAME2(record, releaseThreshold, threshold) SAME2(record, timestamp, timestamp)
+#define SAME2(type, theirs, ours) \\
+    _Static_assert(offsetof(type, theirs) == offsetof(struct cupti_pool, ours), #ours); \\
+    _Static_assert(sizeof((type *)0)->theirs == sizeof((struct cupti_pool *)0)->ours, #ours);
+POOLS(CUpti_ActivityMemoryPool) POOLS(CUpti_ActivityMemoryPool2) SAME2(CUpti_ActivityMemoryPool2, utilizedSize, used)
+_Static_assert(sizeof(CUpti_ActivityMemoryPool) == offsetof(struct cupti_pool, used), "the first");
+_Static_assert(sizeof(CUpti_ActivityMemoryPool2) == sizeof(struct cupti_pool), "the second");
 #define LENGTH(type, length) _Static_assert(sizeof(type) == (length), #type);
 MEMORY(CUpti_ActivityMemory2)
 LENGTH(CUpti_ActivityMemory2, offsetof(struct cupti_memory, pool.used))
@@ -50,6 +60,10 @@ NUMBER(CUPTI_SUCCESS, CUPTI_OK)
 NUMBER(CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED, CUPTI_ANOTHER_SUBSCRIBER)
 NUMBER(CUPTI_ERROR_UNKNOWN, CUPTI_NO_REASON)
 NUMBER(CUPTI_ACTIVITY_KIND_MEMORY2, CUPTI_KIND_MEMORY2)
+NUMBER(CUPTI_ACTIVITY_KIND_MEMORY_POOL, CUPTI_KIND_MEMORY_POOL)
+NUMBER(CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL, CUPTI_POOL_LOCAL)
+NUMBER(CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_CREATED, CUPTI_POOL_CREATED)
+NUMBER(CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_DESTROYED, CUPTI_POOL_DESTROYED)
 NUMBER(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED, CUPTI_FLUSH_FORCED)
 NUMBER(CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION, CUPTI_ALLOCATION)
 NUMBER(CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE, CUPTI_RELEASE)

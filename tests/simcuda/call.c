@@ -12,7 +12,7 @@ pthread_mutex_t sim_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static bool initialised, forked, over;
 static __thread bool in_callback, locked;
-static __thread uint64_t details[2];
+static __thread uint64_t details[2], of_pool[4];
 static sim_observer *observer;
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -46,6 +46,13 @@ void call_details(uint64_t a, uint64_t b) {
     details[1] = b;
 }
 
+void call_pool(uint64_t pool, uint64_t reserved, uint64_t used, uint64_t threshold) {
+    of_pool[0] = pool;
+    of_pool[1] = reserved;
+    of_pool[2] = used;
+    of_pool[3] = threshold;
+}
+
 /* What an entry answers before it looks at its arguments. */
 static CUresult refusal(const char *name, int needs) {
     if (in_callback && !(needs & IN_CALLBACK)) return CUDA_ERROR_NOT_PERMITTED;
@@ -64,6 +71,7 @@ int call_enter(const char *name, int needs) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     locked = false;
     call_details(0, 0);
+    call_pool(0, 0, 0, 0);
     if (__atomic_load_n(&over, __ATOMIC_ACQUIRE)) return CUDA_ERROR_DEINITIALIZED;
     if (forked) return CUDA_ERROR_NOT_INITIALIZED;
     pthread_once(&once, begin_once);
@@ -79,7 +87,11 @@ static void tell_of_memory(sim_observer *call, const char *name) {
                                        .bytes = details[0],
                                        .address = details[1],
                                        .context = context ? context->id : 0,
-                                       .device = context ? context->device->id : 0});
+                                       .device = context ? context->device->id : 0,
+                                       .pool = of_pool[0],
+                                       .pool_reserved = of_pool[1],
+                                       .pool_used = of_pool[2],
+                                       .pool_threshold = of_pool[3]});
 }
 
 void call_context_ends(const struct sim_context *context) {

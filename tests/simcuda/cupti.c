@@ -13,6 +13,8 @@
  *   SIMCUPTI_SOURCE=1      records of CUDA 12 have the source, too
  *   SIMCUPTI_OTHER=one|several   another profiler is there already, and shares with nobody, or does
  *   SIMCUPTI_RECORD=N      bytes of a record: 112 in CUDA 11, 120, 128; or more, as a later one may have
+ *   SIMCUPTI_POOL=N        the same of pools: 64 in CUDA 11, 72, 80
+ *   SIMCUPTI_NO_POOLS=N    cuptiActivityEnable of pools returns N
  *   SIMCUPTI_UNKNOWN=N     behind every N records there is one of another kind
  *   SIMCUPTI_CALLS=N       cuptiEnableCallback of the driver's calls returns N
  *   SIMCUPTI_COMPLETE_MS=N a record is complete so long after its call
@@ -38,7 +40,7 @@ enum { LANES = 2, QUEUE = 256, INVALID_PARAMETER = 1, END = 12 };
 static cupti_buffer_requested *ask;
 static cupti_buffer_completed *give;
 static cupti_callback *callback;
-static bool subscribed, several, wants_source;
+static bool subscribed, several, wants_source, wants_pools;
 static size_t dropped, to_drop;
 static uint64_t clock_ns;
 static struct lane {
@@ -145,14 +147,18 @@ static void is_full(struct lane *lane) {
 enum { UNKNOWN_KIND = 777, UNKNOWN_SIZE = 40 };
 
 static size_t record_size(const void *record) {
-    if (*(const uint32_t *)record == UNKNOWN_KIND) return UNKNOWN_SIZE;
+    uint32_t kind = *(const uint32_t *)record;
+    if (kind == UNKNOWN_KIND) return UNKNOWN_SIZE;
+    if (kind == CUPTI_KIND_MEMORY_POOL) return (size_t)setting("SIMCUPTI_POOL", SIMCUDA_RUNTIME < 13000 ? 72 : 80);
     return (size_t)setting("SIMCUPTI_RECORD", SIMCUDA_RUNTIME < 12000 ? 112 : sizeof(struct cupti_memory));
 }
 
 /* What is behind the known fields is no zeros. */
 static void write_record(uint8_t *to, const void *record, size_t size) {
     memset(to, 0xA5, size);
-    memcpy(to, record, size < sizeof(struct cupti_memory) ? size : sizeof(struct cupti_memory));
+    bool pool = *(const uint32_t *)record == CUPTI_KIND_MEMORY_POOL;
+    size_t known = pool ? sizeof(struct cupti_pool) : sizeof(struct cupti_memory);
+    memcpy(to, record, size < known ? size : known);
 }
 
 static void put(const void *record) {
@@ -175,6 +181,30 @@ static void put(const void *record) {
     lane->complete_ns = now_ns() + (uint64_t)setting("SIMCUPTI_COMPLETE_MS", 0) * 1000000;
 }
 
+static const struct {
+    const char *name;
+    uint32_t operation;
+} pool_calls[] = {{"cuMemPoolCreate", CUPTI_POOL_CREATED},
+                  {"cuMemPoolDestroy", CUPTI_POOL_DESTROYED},
+                  {"cuMemPoolTrimTo", CUPTI_POOL_TRIMMED}};
+
+static void observe_pool(const struct sim_event_of_memory *event, uint32_t operation) {
+    struct cupti_pool record = {.kind = CUPTI_KIND_MEMORY_POOL,
+                                .operation = operation,
+                                .type = CUPTI_POOL_LOCAL,
+                                .process = (uint32_t)getpid(),
+                                .device = (uint32_t)event->device,
+                                .keep = event->bytes,
+                                .address = event->pool,
+                                .size = event->pool_reserved,
+                                .threshold = event->pool_threshold,
+                                .used = event->pool_used};
+    pthread_mutex_lock(&lock);
+    record.timestamp = ++clock_ns;
+    put(&record);
+    pthread_mutex_unlock(&lock);
+}
+
 static void observe_call(const struct sim_event_of_memory *event, size_t i) {
     struct cupti_memory record = {.kind = CUPTI_KIND_MEMORY2,
                                   .operation = calls[i].operation,
@@ -184,7 +214,12 @@ static void observe_call(const struct sim_event_of_memory *event, size_t i) {
                                   .process = (uint32_t)getpid(),
                                   .device = (uint32_t)event->device,
                                   .context = (uint32_t)event->context,
-                                  .is_async = calls[i].async};
+                                  .is_async = calls[i].async,
+                                  .pool = {.type = event->pool ? CUPTI_POOL_LOCAL : 0,
+                                           .address = event->pool,
+                                           .threshold = event->pool_threshold,
+                                           .size = event->pool_reserved,
+                                           .used = event->pool_used}};
     const char *source = caller(&record.pc);
     record.source = wants_source ? source : (const char *)8; /* what is behind an older record is none of its own */
     pthread_mutex_lock(&lock);
@@ -201,6 +236,8 @@ static void observe(const struct sim_event_of_memory *event) {
         callback(NULL, CUPTI_DOMAIN_RESOURCE, CUPTI_CONTEXT_DESTROY_STARTING, &resource);
         return;
     }
+    for (size_t i = 0; i < sizeof pool_calls / sizeof *pool_calls && wants_pools; i++)
+        if (strcmp(event->name, pool_calls[i].name) == 0) observe_pool(event, pool_calls[i].operation);
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         if (strcmp(event->name, calls[i].name) == 0) observe_call(event, i);
 }
@@ -306,6 +343,11 @@ int cuptiActivityRegisterCallbacks(cupti_buffer_requested *requested, cupti_buff
 
 static int enable_kind(int kind) {
     int wanted = (int)setting("SIMCUPTI_ENABLE", CUPTI_OK);
+    int no_pools = (int)setting("SIMCUPTI_NO_POOLS", CUPTI_OK);
+    if (kind == CUPTI_KIND_MEMORY_POOL) {
+        wants_pools = !no_pools;
+        return no_pools;
+    }
     if (wanted || kind != CUPTI_KIND_MEMORY2) return wanted ? wanted : INVALID_PARAMETER;
     tell(observe);
     return CUPTI_OK;

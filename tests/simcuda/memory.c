@@ -207,7 +207,9 @@ SAME(cuMemFree, NEEDS_CONTEXT | UNSAFE, (unsigned at), release(at))
 
 CUresult sim_cuMemCreate(CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *, uint64_t);
 CUresult sim_cuMemAddressReserve(CUdeviceptr *, size_t, size_t, CUdeviceptr, uint64_t);
+CUresult sim_cuMemAllocAsync(CUdeviceptr *, size_t, CUstream);
 __attribute__((visibility("default"))) void *sim_inner_entry(const char *name) {
+    if (strcmp(name, "cuMemAllocAsync") == 0) return (void *)sim_cuMemAllocAsync;
     if (strcmp(name, "cuMemCreate") == 0) return (void *)sim_cuMemCreate;
     if (strcmp(name, "cuMemAddressReserve") == 0) return (void *)sim_cuMemAddressReserve;
     return strcmp(name, "cuMemAlloc") == 0 ? (void *)sim_cuMemAlloc_v2 : (void *)sim_cuMemFree_v2;

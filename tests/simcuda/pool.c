@@ -56,6 +56,10 @@ static struct sim_pool *pool_get(CUmemoryPool handle) {
     return NULL;
 }
 
+static void tell(const struct sim_pool *self) {
+    call_pool((uint64_t)(uintptr_t)self, self->reserved, self->used, self->threshold);
+}
+
 /* ---- chunks */
 
 static void count_up(uint64_t *now, uint64_t *high, uint64_t by) {
@@ -197,6 +201,7 @@ static CUresult allocate(CUdeviceptr *out, size_t bytes, struct sim_pool *pool, 
     if (!block) return CUDA_ERROR_OUT_OF_MEMORY;
     pool->live++;
     count_up(&pool->used, &pool->used_high, block->size);
+    tell(pool);
     struct op op = {.kind = OP_ALLOC, .wait = behind, .memory = {.block = block, .at = block->at}};
     *out = block->at;
     call_details(bytes, block->at);
@@ -217,6 +222,7 @@ static void gone(struct block *block) {
     block->gone = true;
     pool->used -= block->size;
     pool->live--;
+    tell(pool);
 }
 
 static void give(struct block *block) {
@@ -329,6 +335,8 @@ API(cuMemPoolCreate, NEEDS_INIT, (CUmemoryPool * out, const CUmemPoolProps *prop
     if (!self) return CUDA_ERROR_OUT_OF_MEMORY;
     self->props = *props;
     *out = self;
+    call_details(0, (uint64_t)(uintptr_t)self);
+    tell(self);
     return CUDA_SUCCESS;
 }
 
@@ -338,6 +346,8 @@ API(cuMemPoolDestroy, NEEDS_INIT, (CUmemoryPool handle), (handle)) {
     if (!self || self == self->device->default_pool) return CUDA_ERROR_INVALID_VALUE;
     if (self->device->pool == self) self->device->pool = self->device->default_pool;
     self->gone = true;
+    call_details(0, (uint64_t)(uintptr_t)self);
+    tell(self);
     bury(self);
     return CUDA_SUCCESS;
 }
@@ -346,6 +356,8 @@ API(cuMemPoolTrimTo, NEEDS_INIT, (CUmemoryPool handle, size_t keep), (handle, ke
     struct sim_pool *self = pool_get(handle);
     if (!self) return CUDA_ERROR_INVALID_VALUE;
     trim(self, keep);
+    call_details(keep, (uint64_t)(uintptr_t)self);
+    tell(self);
     return CUDA_SUCCESS;
 }
 

@@ -36,7 +36,8 @@ enum needs {
 
 int call_enter(const char *name, int needs);
 CUresult call_leave(const char *name, CUresult result);
-void call_details(uint64_t a, uint64_t b);                 /* for the log */
+void call_details(uint64_t a, uint64_t b);                                           /* for the log */
+void call_pool(uint64_t pool, uint64_t reserved, uint64_t used, uint64_t threshold); /* for who observes */
 void call_callback(bool begins);                           /* this thread runs a callback of the program's */
 void call_context_ends(const struct sim_context *context); /* for who observes */
 extern pthread_mutex_t sim_lock;

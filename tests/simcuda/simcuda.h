@@ -69,6 +69,7 @@ struct sim_event_of_memory {
     const char *name;
     uint64_t bytes, address, context;
     int device;
+    uint64_t pool, pool_reserved, pool_used, pool_threshold; /* pool 0: none; as it is after the call */
 };
 typedef void sim_observer(const struct sim_event_of_memory *event);
 void sim_observe(sim_observer *call);
@@ -86,7 +87,7 @@ typedef void sim_call_observer(const struct sim_call *call);
 void sim_observe_calls(sim_call_observer *call);
 
 /* The address of an entry as the driver itself has it: no symbol, and no resolver is asked. "cuMemAlloc", "cuMemFree",
- * "cuMemCreate" or "cuMemAddressReserve". */
+ * "cuMemAllocAsync", "cuMemCreate" or "cuMemAddressReserve". */
 void *sim_inner_entry(const char *name);
 
 /* Reads and writes device memory as a debugger would, beside all streams; 0 or 700. */

@@ -10,6 +10,10 @@ static uint32_t unknown[8];
 static size_t read_count, unknown_count, step[8], steps;
 
 static void memory(const struct cupti_memory *record) { read[read_count++] = *record; }
+static struct cupti_pool pools[8];
+static size_t pool_count, with_use;
+static void pool(const struct cupti_pool *record) { pools[pool_count++] = *record; }
+static void in_use(void) { with_use++; }
 static void other(uint32_t kind) { unknown[unknown_count++] = kind; }
 
 /* As CUPTI's function: it knows how long each is. */
@@ -35,7 +39,7 @@ static void put(uint32_t kind, size_t bytes) {
 }
 
 static void read_all(void) {
-    static const struct records_readers readers = {memory, other};
+    static const struct records_readers readers = {memory, pool, in_use, other};
     records_read(buffer, used, next, &readers);
 }
 
@@ -49,6 +53,21 @@ Test(cupti_records, each_version_as_far_as_it_goes) {
         cr_assert_eq(read[i].pool.used, i == 0 || i == 4 ? 0 : 7, "%lu", (unsigned long)i);
         cr_assert_eq(read[i].source != NULL, i == 2 || i == 3, "%lu", (unsigned long)i);
     }
+}
+
+static void put_pool(size_t bytes) {
+    struct cupti_pool record = {.kind = CUPTI_KIND_MEMORY_POOL, .address = 0x2000, .size = 8, .used = 3};
+    memset(buffer + used, 0xA5, bytes);
+    memcpy(buffer + used, &record, bytes < sizeof record ? bytes : sizeof record);
+    step[steps++] = bytes;
+    used += bytes;
+}
+
+Test(cupti_records, pools_of_each_version) {
+    put_pool(64), put_pool(72), put_pool(80), put_pool(56), put(CUPTI_KIND_MEMORY2, 112);
+    read_all();
+    cr_assert(pool_count == 3 && with_use == 2 && unknown_count == 1 && read_count == 1);
+    for (int i = 0; i < 3; i++) cr_assert(pools[i].size == 8 && pools[i].used == (i ? 3 : 0));
 }
 
 Test(cupti_records, what_is_not_known_is_told_of) {

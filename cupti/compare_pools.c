@@ -1,0 +1,91 @@
+/* compare_pools.c — see compare_pools.h. A pool that the program has made is in both lists. Which pool a block is of
+ * the ledger does not always know (a device may have been given another one): so what pools have given out is compared
+ * by device. It is in multiples of 512 bytes. */
+#include "compare_pools.h"
+
+#include <string.h>
+
+#include "pools.h"
+
+enum { MOST = 256, DEVICES = SNAP_CUDA_DEVICES, UNIT = 512 };
+
+static struct {
+    uint64_t pools[MOST];
+    uint16_t devices[MOST];
+    size_t count;
+    uint64_t live[DEVICES], rounded[DEVICES]; /* bytes out of pools */
+} ledger;
+static uint64_t used[DEVICES], before[DEVICES][2];
+
+struct comparison {
+    const struct cupti_place *place;
+    size_t named;
+    bool again;
+};
+
+static void differs(struct comparison *self, struct snap_cupti_block difference) {
+    self->place->head->pools_other++;
+    difference.kind = SNAP_CUDA_POOL;
+    if (self->named < SNAP_CUPTI_BLOCKS) self->place->differences[self->named++] = difference;
+}
+
+static void note_ledger(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
+    (void)context;
+    if (space == CUDA_POOL && ledger.count < MOST) {
+        ledger.devices[ledger.count] = block->device;
+        ledger.pools[ledger.count++] = block->address;
+    }
+    if (space != CUDA_ADDRESS || block->kind != SNAP_CUDA_POOL_MEMORY || block->device >= DEVICES) return;
+    ledger.live[block->device] += block->size;
+    ledger.rounded[block->device] += (block->size + UNIT - 1) / UNIT * UNIT;
+}
+
+static void look_at(const struct pool *pool, void *context) {
+    struct comparison *self = context;
+    struct snap_cupti *head = self->place->head;
+    head->pool_reserved += pool->reserved;
+    head->pool_used += pool->used;
+    if (pool->device < DEVICES) used[pool->device] += pool->used;
+    if (!pool->born || pool->died) return;
+    for (size_t i = 0; i < ledger.count; i++)
+        if (ledger.pools[i] == pool->address) {
+            ledger.pools[i] = 0;
+            head->pools_same++;
+            return;
+        }
+    differs(self, (struct snap_cupti_block){.state = SNAP_CUPTI_ONLY_CUPTI,
+                                            .device = pool->device,
+                                            .address = pool->address,
+                                            .bytes = pool->reserved});
+}
+
+/* What changes from one comparison to the next is on its way. */
+static void compare_device(struct comparison *self, uint16_t device) {
+    bool same = used[device] >= ledger.live[device] && used[device] <= ledger.rounded[device];
+    bool still = before[device][0] == used[device] && before[device][1] == ledger.live[device];
+    before[device][0] = used[device];
+    before[device][1] = ledger.live[device];
+    if (same || (self->again && !still)) return;
+    differs(self, (struct snap_cupti_block){.state = SNAP_CUPTI_SIZES,
+                                            .device = device,
+                                            .bytes = used[device],
+                                            .ledger_bytes = ledger.live[device]});
+}
+
+size_t compare_pools(const struct cupti_place *place, compare_blocks *blocks, size_t named, bool again) {
+    struct comparison self = {place, named, again};
+    struct snap_cupti *head = place->head;
+    memset(&ledger, 0, sizeof ledger);
+    memset(used, 0, sizeof used);
+    head->pools_same = head->pools_other = 0;
+    head->pool_reserved = head->pool_used = 0;
+    blocks(note_ledger, NULL);
+    pools_all(look_at, &self);
+    for (size_t i = 0; i < ledger.count; i++)
+        if (ledger.pools[i])
+            differs(&self, (struct snap_cupti_block){.state = SNAP_CUPTI_ONLY_LEDGER,
+                                                     .device = ledger.devices[i],
+                                                     .address = ledger.pools[i]});
+    for (uint16_t device = 0; device < DEVICES && head->pool_records; device++) compare_device(&self, device);
+    return self.named;
+}

@@ -1,0 +1,74 @@
+/* pools.c — see pools.h. */
+#include "pools.h"
+
+#include <string.h>
+
+enum { POOLS = 256 };
+
+static struct pool pools[POOLS];
+static size_t count;
+static struct pools_told told;
+
+void pools_tell(const struct pools_told *to) { told = *to; }
+
+void pools_clear(void) {
+    memset(pools, 0, sizeof pools);
+    count = 0;
+}
+
+/* One that is gone makes room for another, when nothing of it is in use any more. NULL: there is none. */
+static struct pool *pool_at(uint64_t address) {
+    struct pool *room = NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (pools[i].address == address) return &pools[i];
+        if (pools[i].died && !pools[i].used) room = &pools[i];
+    }
+    if (!room && count < POOLS) room = &pools[count++];
+    if (room) *room = (struct pool){.address = address};
+    return room;
+}
+
+static void note(struct pool *pool, uint64_t when, uint32_t device, uint64_t reserved, uint64_t used) {
+    if (when < pool->timestamp) return;
+    pool->timestamp = when;
+    pool->device = (uint16_t)device;
+    pool->reserved = reserved;
+    pool->used = used;
+    if (told.figures) told.figures(pool);
+}
+
+/* At the address of one that was destroyed there may be another. */
+static void is_born(struct pool *pool, uint64_t when) {
+    if (pool->born && !pool->died && told.went) told.went(pool);
+    pool->born = when ? when : 1;
+    if (pool->died && pool->died > pool->born) return; /* its end came first */
+    pool->died = 0;
+    if (told.came) told.came(pool);
+}
+
+static void dies(struct pool *pool, uint64_t when) {
+    bool there = pool->born && !pool->died && when >= pool->born;
+    if (there && told.went) told.went(pool);
+    if (there || !pool->born) pool->died = when ? when : 1;
+}
+
+bool pools_record(const struct cupti_pool *record) {
+    if (record->type != CUPTI_POOL_LOCAL || !record->address) return true;
+    struct pool *pool = pool_at(record->address);
+    if (!pool) return false;
+    note(pool, record->timestamp, record->device, record->size, record->used);
+    if (record->operation == CUPTI_POOL_CREATED) is_born(pool, record->timestamp);
+    if (record->operation == CUPTI_POOL_DESTROYED) dies(pool, record->timestamp);
+    return true;
+}
+
+bool pools_memory(const struct cupti_memory *record) {
+    if (!record->is_async || record->pool.type != CUPTI_POOL_LOCAL || !record->pool.address) return true;
+    struct pool *pool = pool_at(record->pool.address);
+    if (pool) note(pool, record->timestamp, record->device, record->pool.size, record->pool.used);
+    return pool != NULL;
+}
+
+void pools_all(void (*visit)(const struct pool *pool, void *context), void *context) {
+    for (size_t i = 0; i < count; i++) visit(&pools[i], context);
+}
