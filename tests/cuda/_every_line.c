@@ -1057,6 +1057,29 @@ CASE(cuCtxDestroy_v2) {
     end_created(w, context, f.cuCtxDestroy_v2);
 }
 
+CASE(cuCtxEnablePeerAccess) {
+    int device;
+    cuda_handle context = take_device(&device);
+    UNUSED;
+    back_to_first();
+    OK(f.cuCtxEnablePeerAccess(context, 0));
+}
+CASE(cuMemPoolSetAccess) {
+    struct {
+        int type, id, flags;
+    } access = {ON_DEVICE, 1, 3};
+    OK(f.cuMemPoolSetAccess(w->pool, &access, 1));
+}
+CASE(cuPointerSetAttribute) {
+    enum { SYNC_MEMOPS = 6 };
+    size_t bytes = odd(w);
+    cuda_address at;
+    int yes = 1;
+    OK(f.cuMemAlloc_v2(&at, bytes));
+    kept(DEVICE, bytes);
+    OK(f.cuPointerSetAttribute(&yes, SYNC_MEMOPS, at));
+}
+
 /* --- the lines --- */
 
 static struct line {
@@ -1086,7 +1109,7 @@ static const char *const alone[] = {"cuStreamBeginCapture",
                                     "cuDevicePrimaryCtxRelease",
                                     "cuDevicePrimaryCtxRelease_v2",
                                     "cudaDeviceReset",
-                                    "cudaThreadExit"};
+                                    "cudaThreadExit",             "cuCtxEnablePeerAccess"};
 enum { ALONE = sizeof alone / sizeof *alone };
 
 static bool is_alone(const char *name) {
