@@ -131,22 +131,32 @@ static uint64_t now_ns(void) {
 }
 
 static bool ask_for_records(uint32_t flag) {
-    static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
     uint64_t now = now_ns();
-    pthread_mutex_lock(&asking);
     bool asked = cupti.cuptiActivityFlushAll(flag) == CUPTI_OK;
     if (asked) __atomic_store_n(&place.head->read_ns, now, __ATOMIC_RELEASE);
-    pthread_mutex_unlock(&asking);
     return asked;
 }
 
 static bool is_listening(void) { return __atomic_load_n(&place.head->state, __ATOMIC_ACQUIRE) == SNAP_CUPTI_SOURCE; }
 
+/* Who asks, until it is over: afterwards CUPTI may be gone. */
+static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
+static bool over;
+
+static bool ask_in_between(void) {
+    pthread_mutex_lock(&asking);
+    bool goes_on = is_listening() && !over;
+    if (goes_on) ask_for_records(0);
+    pthread_mutex_unlock(&asking);
+    return goes_on;
+}
+
 /* CUPTI hands over what is full, and the rest when it is asked. A ledger is to be right while the program runs, and is
  * to lack little when it is killed. */
 static void *keep_asking(void *nothing) {
     static const struct timespec pause = {.tv_nsec = ASK_NS};
-    while (nanosleep(&pause, NULL), is_listening()) ask_for_records(0);
+    while (nanosleep(&pause, NULL), ask_in_between())
+        ;
     return nothing;
 }
 
@@ -188,11 +198,14 @@ static void compare_now(void) {
 }
 
 static void end_source(bool quick) {
+    pthread_mutex_lock(&asking);
+    over = true;
     if (is_listening() && ask_for_records(CUPTI_FLUSH_FORCED)) {
         count_dropped(NULL, 0);
         set_state(SNAP_CUPTI_ENDED);
         session_end(&session);
     }
+    pthread_mutex_unlock(&asking);
     source_end(quick);
 }
 
