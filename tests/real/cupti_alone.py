@@ -41,4 +41,12 @@ for library in found:
     assert cupti["state"] == "refused" and (cupti["failed_call"], cupti["result"]) == wanted, (cupti, alone)
     assert cupti["version"] == version, cupti
     assert pathlib.Path(cupti["library"]).name == library.name, cupti["library"]
+    # The same where nothing is preloaded: what would be the source of a ledger has nothing to say, and says why.
+    done = support.memstow("run", "--cupti", "-o", "source.mst", "--", sys.executable, "-c", INJECTED, library,
+                           support.BUILD / "libmemstow_cupti.so")
+    source = support.report("source.mst")
+    assert done.stdout == "1\n" and "no source: " in done.stderr, (done.stdout, done.stderr)
+    assert source["process"]["source"] == "cupti" and source["process"]["state"] == "exited", source["process"]
+    assert {k: source["cuda"]["cupti"][k] for k in ("state", "failed_call", "result", "version")} == {
+        k: cupti[k] for k in ("state", "failed_call", "result", "version")}, source["cuda"]["cupti"]
     print(library.name, "answers as without memstow:", " ".join(alone.split()))
