@@ -60,7 +60,9 @@ int32_t memstow_owner_policy(uint32_t owner, uint32_t policy, int32_t priority);
 
 /* 1: nobody reads or writes what the owner has until this is called with 0, on the host or on a device. Where the
  * kernel cannot move pages atomically only idle owners are stowed; what is in a device's memory moves of idle owners
- * only, because a device cannot bring back what is used. */
+ * only, because a device cannot bring back what is used. Where memstow moves that (MEMSTOW_CUDA_MOVES) it may take it out
+ * of the device at any time while the owner is idle, when there is no memory for somebody else: after 0, which waits for
+ * that, what is out (device_stowed_bytes) is to be restored before it is used. */
 int32_t memstow_owner_idle(uint32_t owner, uint32_t idle);
 
 struct memstow_figures {

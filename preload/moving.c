@@ -270,6 +270,14 @@ int64_t owners_stow(uint32_t owner) { return move(owner, OWNED_MEMORY | OWNED_FI
 
 int64_t owners_stow_host(uint32_t owner) { return move(owner, OWNED_MEMORY | OWNED_FILES, true); }
 
+int64_t owners_stow_device(uint32_t owner) {
+    static const bool never;
+    owner = owners_final(owner);
+    int64_t moved = move_device(owner, true, &never);
+    owners_note_stowed(owner, stow_bytes(owner, NULL), vram_serve_stowed(owner));
+    return moved;
+}
+
 int64_t owners_restore(uint32_t owner) { return move(owner, OWNED_MEMORY | OWNED_DEVICE, false); }
 
 /* What is free in the owner's heap; and of files, which can be read again, what nobody wrote to. */

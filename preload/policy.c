@@ -35,6 +35,7 @@ static uint64_t left_of(uint64_t movable, uint64_t stowed) { return movable > st
 static uint64_t left_to_move(const struct owner_state *owner, const struct policy_question *question) {
     uint64_t left = left_of(owner->movable_bytes, owner->stowed_bytes);
     uint64_t in_device = left_of(owner->device_movable_bytes, owner->device_stowed_bytes);
+    if (question->reason == POLICY_RESCUE) return in_device;
     return can_leave_device(owner, question) ? left : left_of(left, in_device);
 }
 
@@ -45,10 +46,22 @@ static struct verdict verdict_kept(const struct owner_state *owner, const struct
     return keep(MEMSTOW_KEEP, owner->policy == MEMSTOW_KEEP ? MEMSTOW_WHY_POLICY : MEMSTOW_WHY_NOTHING_SAID);
 }
 
+/* Only what leaves a device helps, of owners that nobody uses. Nobody is there to drop what is to be freed: it is
+ * stowed, too. */
+static struct verdict verdict_in_rescue(const struct owner_state *owner, const struct policy_question *question) {
+    uint32_t policy = known_policy(owner->policy);
+    bool movable = owner->idle && !owner->scope_open && left_to_move(owner, question);
+    if (policy == MEMSTOW_KEEP && !(question->take_kept && movable)) return verdict_kept(owner, question);
+    if (owner->scope_open) return keep(policy, MEMSTOW_WHY_IN_USE);
+    if (!owner->idle || !owner->device_bytes) return keep(policy, MEMSTOW_WHY_CANNOT);
+    return (struct verdict){policy, MEMSTOW_STOW, policy == MEMSTOW_STOW ? MEMSTOW_WHY_POLICY : POLICY_WHY_RESCUE};
+}
+
 static struct verdict verdict_of(const struct owner_state *owner, const struct policy_question *question) {
     uint32_t policy = known_policy(owner->policy);
     if (owner->retired) return keep(policy, MEMSTOW_WHY_RETIRED);
     if (!bytes_of(owner)) return keep(policy, MEMSTOW_WHY_EMPTY);
+    if (question->reason == POLICY_RESCUE) return verdict_in_rescue(owner, question);
     if (policy == MEMSTOW_KEEP) return verdict_kept(owner, question);
     if (owner->scope_open) return keep(policy, MEMSTOW_WHY_IN_USE);
     if (question->reason == MEMSTOW_IDLE && used_lately(owner, question)) return keep(policy, MEMSTOW_WHY_RECENT);
@@ -68,7 +81,7 @@ static int rank(const struct owner_state *owner, const struct policy_question *q
     if (owner->retired) return 4;
     struct verdict verdict = verdict_of(owner, question);
     if (verdict.action == MEMSTOW_KEEP) return 3;
-    if (verdict.why == MEMSTOW_WHY_PRESSURE) return 2;
+    if (verdict.action == MEMSTOW_STOW && verdict.policy == MEMSTOW_KEEP) return 2;
     return verdict.action == MEMSTOW_STOW && question->reason != MEMSTOW_PRESSURE;
 }
 
@@ -117,7 +130,7 @@ static uint64_t gain_of(const struct owner_state *owner, uint32_t action, const 
 uint32_t policy_decide(struct owner_state *owners, uint32_t count, const struct policy_question *question,
                        struct memstow_decision *out) {
     uint64_t needed = question->needed ? question->needed : UINT64_MAX;
-    bool bounded = question->reason == MEMSTOW_PRESSURE && question->needed;
+    bool bounded = (question->reason == MEMSTOW_PRESSURE || question->reason == POLICY_RESCUE) && question->needed;
     uint32_t listed = 0, decisions = 0, retired = 0;
     for (uint32_t i = 0; i < count; i++)
         if (is_listed(&owners[i])) owners[listed++] = owners[i];

@@ -17,11 +17,15 @@ struct policy_question {
     bool can_stow;    /* memory can be moved at all, */
     bool can_in_use;  /* and also that of owners which are not declared idle */
     bool drops;       /* there is a program that drops what is to be freed */
-    bool take_kept;   /* under pressure kept owners may be stowed, after all others */
-    uint64_t needed;  /* under pressure: bytes; 0: as much as can be had */
+    bool take_kept;   /* under pressure, or in a rescue, kept owners may be stowed, after all others */
+    uint64_t needed;  /* under pressure, or in a rescue: bytes; 0: as much as can be had */
     uint64_t now_ns;  /* for MEMSTOW_IDLE: */
     uint64_t idle_ns; /* not used for so long */
 };
+
+/* A reason and a word of memstow's own, which no program may give: a device had no memory for a request. */
+enum { POLICY_RESCUE = MEMSTOW_IDLE + 1 };
+enum { POLICY_WHY_RESCUE = MEMSTOW_WHY_RECENT + 1 };
 
 /* Every run may leave a retired owner with a little: of those, the list has so many. */
 enum { POLICY_RETIRED_MOST = 32 };

@@ -16,6 +16,7 @@
 #include "owners.h"
 #include "process.h"
 #include "tags.h"
+#include "vram_rescue.h"
 
 enum { TEXT_ROOM = 1024 + 1 }; /* one byte more than is kept, which says whether a character ends there */
 
@@ -76,6 +77,8 @@ ENTRY int32_t memstow_owner_idle(uint32_t owner, uint32_t idle) {
     if (idle > 1) return (int32_t)entry_fails(-EINVAL, "idle is 0 or 1");
     int result = owners_idle(owner, idle);
     if (result == -EINVAL) return (int32_t)entry_fails(result, "only models and customs are idle");
+    if (!result && !idle && !vram_rescue_is_over())
+        return (int32_t)entry_fails(-EBUSY, "a rescue moves memory out of a device, and does not end");
     return (int32_t)entry_result(result);
 }
 

@@ -15,6 +15,9 @@ enum { WORDS_ROOM = 256 };
 
 static int64_t not_tracked(void) { return entry_fails(-ENODEV, "the process keeps no ledger"); }
 
+/* No program may give memstow's own reason. */
+static uint32_t reason_of(uint32_t given) { return given <= MEMSTOW_IDLE ? given : 0; }
+
 static int64_t trigger_result(int64_t result) {
     if (result == -EBUSY) return entry_fails(result, "a trigger is on");
     if (result == -ENOENT) return entry_fails(result, "no trigger is on");
@@ -38,7 +41,7 @@ ENTRY int64_t memstow_trigger_begin(uint32_t reason, const char *text, uint64_t 
     if (!process_tracked()) return not_tracked();
     if (!entry_text(words, sizeof words, text)) return entry_fails(-EFAULT, "the text cannot be read");
     if (room && !size) return entry_fails(-EINVAL, "decisions of no size");
-    int64_t count = trigger_begin(reason, words, reason == MEMSTOW_PRESSURE ? needed : 0, true, &decisions);
+    int64_t count = trigger_begin(reason_of(reason), words, reason == MEMSTOW_PRESSURE ? needed : 0, true, &decisions);
     if (count < 0) return trigger_result(count);
     if (hand_out(out, room, size, decisions, count)) return count;
     trigger_cancel();
@@ -51,7 +54,7 @@ ENTRY int64_t memstow_trigger(uint32_t reason, const char *text) {
     char words[WORDS_ROOM];
     if (!process_tracked()) return not_tracked();
     if (!entry_text(words, sizeof words, text)) return entry_fails(-EFAULT, "the text cannot be read");
-    return trigger_result(trigger_run(reason, words, 0));
+    return trigger_result(trigger_run(reason_of(reason), words, 0));
 }
 
 ENTRY int32_t memstow_trace(const char *json) {

@@ -3,6 +3,8 @@
 #include "stow_cuda.h"
 
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
 
 #include "cuda_captures.h"
 #include "os.h"
@@ -568,6 +570,21 @@ static void end_move(void) {
     mover = false;
     vram_table_changed();
     vram_table_let_go();
+}
+
+static bool is_at_work(void) {
+    vram_table_lock();
+    bool is = mover;
+    vram_table_let_go();
+    return is;
+}
+
+bool stow_cuda_wait_move(uint32_t milliseconds) {
+    const struct timespec while_ = {.tv_nsec = 1000000};
+    uint64_t end = os_now() + milliseconds * (uint64_t)1000000;
+    if (!on || !is_at_work()) return false;
+    while (is_at_work() && os_now() < end) os_call(SYS_nanosleep, &while_, NULL);
+    return !is_at_work();
 }
 
 /* Nothing may be running that uses what moves, in any context: a block says nothing about who does. */

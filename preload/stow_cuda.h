@@ -78,6 +78,9 @@ bool stow_cuda_hold(uint64_t at, struct vram_block **held);
 void stow_cuda_assign(struct vram_block *held, uint32_t owner, bool mixed);
 void stow_cuda_let_go(struct vram_block *held);
 
+/* Another thread's move is waited for, so long at most. True: there was one, and it is over. */
+bool stow_cuda_wait_move(uint32_t milliseconds);
+
 /* A context that work may run in: it is waited for before anything moves. Also where nothing is served. */
 void stow_cuda_context(cuda_handle context);
 /* All of these. *missing: there were more. */

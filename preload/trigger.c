@@ -34,7 +34,7 @@ static struct {
 } trigger;
 enum stage { STAGE_NONE, STAGE_DECIDING, STAGE_DECIDED };
 
-bool trigger_can_stow, trigger_can_in_use;
+bool trigger_can_stow, trigger_can_in_use, trigger_rescue_takes_kept;
 
 static bool move_on(enum stage from, enum stage to) {
     uint32_t expected = from;
@@ -56,13 +56,13 @@ static const char *kind_word(uint32_t kind) {
 }
 
 static const char *reason_word(uint32_t reason) {
-    static const char *const words[] = {"", "run_ended", "request", "pressure", "idle"};
+    static const char *const words[] = {"", "run_ended", "request", "pressure", "idle", "rescue"};
     return words[reason];
 }
 
 static const char *why_word(uint32_t why) {
-    static const char *const words[] = {"",      "nothing_said", "policy",     "in_use", "pressure",
-                                        "empty", "retired",      "not_needed", "cannot", "recent"};
+    static const char *const words[] = {"",        "nothing_said", "policy", "in_use", "pressure", "empty",
+                                        "retired", "not_needed",   "cannot", "recent", "rescue"};
     return words[why];
 }
 
@@ -192,7 +192,8 @@ static bool decide(uint32_t reason, uint64_t needed, bool drops) {
                                        .can_stow = trigger_can_stow,
                                        .can_in_use = trigger_can_in_use,
                                        .drops = drops,
-                                       .take_kept = pressure_wishes()->take_kept,
+                                       .take_kept = reason == POLICY_RESCUE ? trigger_rescue_takes_kept
+                                                                            : pressure_wishes()->take_kept,
                                        .needed = needed,
                                        .now_ns = trigger.began_ns,
                                        .idle_ns = pressure_wishes()->idle_ns};
@@ -215,7 +216,7 @@ static bool take_over(void) {
 
 int64_t trigger_begin(uint32_t reason, const char *text, uint64_t needed, bool drops,
                       const struct memstow_decision **decisions) {
-    if (reason < MEMSTOW_RUN_ENDED || reason > MEMSTOW_IDLE) return -EINVAL;
+    if (reason < MEMSTOW_RUN_ENDED || reason > POLICY_RESCUE) return -EINVAL;
     if (!move_on(STAGE_NONE, STAGE_DECIDING) && !take_over()) return -EBUSY;
     trigger.thread = ledger_is_sealed() ? 0 : os_tid();
     if (!decide(reason, needed, drops)) {
@@ -234,8 +235,13 @@ int64_t trigger_begin(uint32_t reason, const char *text, uint64_t needed, bool d
 
 /* --- end --- */
 
+/* A rescue is in a hook of the program's: nothing of the host's is touched there. */
 static struct result act(const struct memstow_decision *decision) {
     struct result result = {0};
+    if (trigger.reason == POLICY_RESCUE) {
+        if (decision->action == MEMSTOW_STOW) result.moved = owners_stow_device(decision->owner);
+        return result;
+    }
     if (decision->action == MEMSTOW_STOW)
         result.moved = (trigger.reason == MEMSTOW_PRESSURE ? owners_stow_host : owners_stow)(decision->owner);
     if (decision->action != MEMSTOW_KEEP || decision->why == MEMSTOW_WHY_RETIRED)
@@ -283,7 +289,9 @@ static uint64_t given_by(const struct memstow_decision *decision, const struct r
     bool counts = trigger.reason != MEMSTOW_PRESSURE; /* which is of the host */
     uint64_t of_devices = counts ? what_went(decision->device_bytes, result->device_after) : 0;
     if (decision->action == MEMSTOW_KEEP && decision->why != MEMSTOW_WHY_RETIRED) return 0;
-    return policy_sum(policy_sum(not_negative(result->moved), of_devices), dropped > released ? dropped : released);
+    uint64_t moved = policy_sum(not_negative(result->moved), of_devices);
+    if (trigger.reason == POLICY_RESCUE) return moved;
+    return policy_sum(moved, dropped > released ? dropped : released);
 }
 
 static void add(struct sums *sums, const struct memstow_decision *decision, const struct result *result) {

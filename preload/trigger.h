@@ -14,7 +14,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The number of decisions, which are at `*decisions` until trigger_end; or -EINVAL, -EBUSY, -ENOMEM. `drops`: the
+/* `reason`: enum memstow_reason, or POLICY_RESCUE, which may also come in a hook and moves what is in devices alone.
+ * The number of decisions, which are at `*decisions` until trigger_end; or -EINVAL, -EBUSY, -ENOMEM. `drops`: the
  * caller drops what is to be freed before it ends the trigger. */
 int64_t trigger_begin(uint32_t reason, const char *text, uint64_t needed, bool drops,
                       const struct memstow_decision **decisions);
@@ -34,6 +35,8 @@ void trigger_note_policy(uint32_t owner, uint32_t kind, const char *name, const 
 
 /* What can be moved, as whoever moves knows: at all; and without the owner being declared idle. */
 extern bool trigger_can_stow, trigger_can_in_use;
+/* Whether a rescue of a device may stow owners that are to be kept, after all others. */
+extern bool trigger_rescue_takes_kept;
 
 /* Is memory short, or has an owner become idle? Called about once a second by a thread of memstow's own, which may
  * wait. `ask` passes the trigger on to a program that answers requests: false when there is none, and then it is done

@@ -20,6 +20,7 @@
 #include "tags.h"
 #include "vram_pointer.h"
 #include "vram_reach.h"
+#include "vram_rescue.h"
 
 enum { WAIT_MS = 5000 };
 enum { RESERVED_HIGH = CUDA_POOL_RESERVED + 1, USED_HIGH = CUDA_POOL_USED + 1 };
@@ -43,6 +44,8 @@ __attribute__((constructor)) static void read_wish(void) {
     host_most = size_of("MEMSTOW_CUDA_HOST", "MEMSTOW_CUDA_HOST is no amount (8G): it counts as not set");
     threshold = size_of("MEMSTOW_CUDA_MOVES", "MEMSTOW_CUDA_MOVES is no amount (64M): it counts as not set");
     verifies = !strcmp(os_variable("MEMSTOW_CUDA_VERIFY"), "1");
+    const char *complaint = vram_rescue_wish(os_variable("MEMSTOW_CUDA_RESCUE"));
+    if (complaint) unreadable = complaint;
     vram_serves = threshold != 0;
     if (threshold < VRAM_GRANULE) threshold = VRAM_GRANULE;
 }
@@ -107,6 +110,7 @@ static bool is_possible(void) {
 void vram_serve_abandon(void) {
     stow_cuda_abandon();
     vram_reach_abandon();
+    vram_rescue_abandon();
     looked = 0;
     looking = (struct lock){0};
 }
@@ -172,13 +176,19 @@ static cuda_handle stream_of(bool per_thread, cuda_handle stream) {
     return !stream && per_thread ? (cuda_handle)PER_THREAD : stream;
 }
 
+static bool is_worth_asking_again(int result, struct vram_rescue *rescue) {
+    if (unlikely(!result && rescue->tried)) vram_rescue_worked();
+    return unlikely(result == CUDA_OUT_OF_MEMORY) && (stow_cuda_wait_freed() || vram_rescue(rescue));
+}
+
 static int serve_alloc(cuda_address *at, size_t bytes) {
     int (*real)(cuda_address *, size_t) = (int (*)(cuda_address *, size_t))call.real;
     struct stow_cuda_request request;
+    struct vram_rescue rescue = {.bytes = bytes};
     bool wanted = at && wants(bytes, NULL, false, &request);
     int result;
     do result = wanted && !stow_cuda_serve(&request, at) ? 0 : real(at, bytes);
-    while (result == CUDA_OUT_OF_MEMORY && stow_cuda_wait_freed());
+    while (is_worth_asking_again(result, &rescue));
     return result;
 }
 
@@ -186,10 +196,43 @@ static int serve_alloc_async(cuda_address *at, size_t bytes, cuda_handle stream)
     typedef int function(cuda_address *, size_t, cuda_handle);
     function *real = (function *)call.real;
     struct stow_cuda_request request;
+    struct vram_rescue rescue = {.bytes = bytes, .in_pool = true};
     bool wanted = at && wants(bytes, stream, true, &request) && is_default_pool(request.device);
     int result;
     do result = wanted && !stow_cuda_serve(&request, at) ? 0 : real(at, bytes, stream);
-    while (result == CUDA_OUT_OF_MEMORY && stow_cuda_wait_freed());
+    while (is_worth_asking_again(result, &rescue));
+    return result;
+}
+
+/* --- what is not served, and may need what is --- */
+
+static int serve_from_pool(cuda_address *at, size_t bytes, cuda_handle pool, cuda_handle stream) {
+    typedef int function(cuda_address *, size_t, cuda_handle, cuda_handle);
+    function *real = (function *)call.real;
+    struct vram_rescue rescue = {.bytes = bytes, .in_pool = true};
+    int result;
+    do result = real(at, bytes, pool, stream);
+    while (is_worth_asking_again(result, &rescue));
+    return result;
+}
+
+static int serve_pitch(cuda_address *at, size_t *pitch, size_t width, size_t height, unsigned element) {
+    typedef int function(cuda_address *, size_t *, size_t, size_t, unsigned);
+    function *real = (function *)call.real;
+    struct vram_rescue rescue = {.bytes = width * height};
+    int result;
+    do result = real(at, pitch, width, height, element);
+    while (is_worth_asking_again(result, &rescue));
+    return result;
+}
+
+static int serve_create(cuda_memory *memory, size_t bytes, const struct cuda_properties *is, unsigned long long flags) {
+    typedef int function(cuda_memory *, size_t, const struct cuda_properties *, unsigned long long);
+    function *real = (function *)call.real;
+    struct vram_rescue rescue = {.bytes = bytes};
+    int result;
+    do result = real(memory, bytes, is, flags);
+    while (is_worth_asking_again(result, &rescue));
     return result;
 }
 
@@ -388,6 +431,13 @@ static void *instead(enum cuda_entry_id entry) {
     case CUDA_ENTRY_cuMemAllocAsync:
     case CUDA_ENTRY_cuMemAllocAsync_ptsz:
         return (void *)serve_alloc_async;
+    case CUDA_ENTRY_cuMemAllocFromPoolAsync:
+    case CUDA_ENTRY_cuMemAllocFromPoolAsync_ptsz:
+        return (void *)serve_from_pool;
+    case CUDA_ENTRY_cuMemAllocPitch_v2:
+        return (void *)serve_pitch;
+    case CUDA_ENTRY_cuMemCreate:
+        return (void *)serve_create;
     case CUDA_ENTRY_cuMemFree_v2:
         return (void *)serve_free;
     case CUDA_ENTRY_cuMemFreeAsync:

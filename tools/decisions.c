@@ -42,7 +42,7 @@ static const char *const numbers[] = {[NUMBER_OWNER] = "owner",
 /* In the order of what they stand for: enum memstow_policy, memstow_why, policy_category, rule. */
 static const char *const policies[] = {"none", "keep", "stow", "free", NULL};
 static const char *const whys[] = {"",        "nothing_said", "policy", "in_use", "pressure", "empty",
-                                   "retired", "not_needed",   "cannot", "recent", NULL};
+                                   "retired", "not_needed",   "cannot", "recent", "rescue",   NULL};
 static const char *const categories[] = {"kept", "stowed", "freed", "blocked", NULL};
 static const char *const rules[] = {"patcher", "parent", "inner", "default", NULL};
 static const struct {

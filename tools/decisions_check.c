@@ -239,6 +239,8 @@ static bool action_fits(const struct event *decision) {
         return policy == MEMSTOW_KEEP && action == MEMSTOW_KEEP;
     case MEMSTOW_WHY_PRESSURE:
         return policy == MEMSTOW_KEEP && action == MEMSTOW_STOW;
+    case POLICY_WHY_RESCUE:
+        return (policy == MEMSTOW_KEEP || policy == MEMSTOW_FREE) && action == MEMSTOW_STOW;
     case WORD_NONE:
         return false;
     default:

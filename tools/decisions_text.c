@@ -173,7 +173,8 @@ static const char *why_text(const struct event *decision) {
                                         [MEMSTOW_WHY_RETIRED] = "whose it was is gone: this is what it left",
                                         [MEMSTOW_WHY_NOT_NEEDED] = "not now: enough was found before its turn",
                                         [MEMSTOW_WHY_CANNOT] = "it cannot be moved",
-                                        [MEMSTOW_WHY_RECENT] = "not now: it was used lately"};
+                                        [MEMSTOW_WHY_RECENT] = "not now: it was used lately",
+                                        [POLICY_WHY_RESCUE] = "stowed because a device had no memory left"};
     uint8_t why = decision->words[WORD_WHY];
     return why > 0 && why < sizeof texts / sizeof *texts ? texts[why] : "for a reason that is not known here";
 }

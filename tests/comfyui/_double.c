@@ -115,6 +115,7 @@ int32_t memstow_owner_figures(uint32_t id, struct memstow_figures *out) {
                                     .resident_bytes = UINT64_MAX,
                                     .stowed_bytes = owner->stowed,
                                     .movable_bytes = owner->live,
+                                    .cuda_bytes = owner->on_device,
                                     .device_stowed_bytes = owner->device_stowed};
     return 0;
 }

@@ -231,3 +231,41 @@ mm.current_loaded_models.clear()
 del patcher
 gc.collect()
 assert not points.out and not points.parts and not points.hooks
+
+# A rescue of memstow's takes out by itself what is idle and in a device. So what is in one is not idle, and what a rescue took out
+# again before it was in use comes back again.
+Elsewhere.is_out = False
+patcher, identity = loaded()
+identity.set_idle(True)
+patcher.get_model_object(KEY)
+assert not points.out and not double.memstow_double_idle(identity.owner.id)
+identity.set_idle(True)
+points.note(identity, report.figures_of(identity.owner)) # it was to be put away, and could not be
+assert not points.out and not double.memstow_double_idle(identity.owner.id)
+
+
+def beside_a_rescue(owner):
+    given = restoring(owner)
+    if double.memstow_double_idle(identity.owner.id):
+        memstow.stow(owner)
+        Elsewhere.is_out = True
+    return given
+
+
+patcher, identity = loaded()
+identity.set_idle(True)
+memstow.restore = beside_a_rescue
+patcher.get_model_object(KEY)
+assert not Elsewhere.is_out and not points.out and not report.figures_of(identity.owner).device_stowed_bytes
+
+# One takes it out just before it is said to be in use: it is known to be out.
+patcher, identity = loaded()
+patcher.get_model_object(KEY)
+identity.set_idle(True)
+seen = report.figures_of(identity.owner)
+memstow.stow(identity.owner)
+Elsewhere.is_out = True
+points.note(identity, seen)
+assert identity.key in points.out
+patcher.get_model_object(KEY)
+assert not Elsewhere.is_out and not points.out and not Elsewhere.broken

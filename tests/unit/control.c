@@ -42,6 +42,7 @@ int64_t owners_stow(uint32_t owner) {
     return at_once ? 42 : -ECANCELED;
 }
 int64_t owners_stow_host(uint32_t owner) { return owners_stow(owner); }
+int64_t owners_stow_device(uint32_t owner) { return owners_stow(owner); }
 int64_t owners_restore(uint32_t owner) { return owner == 1 ? 1 << 20 : -ENOENT; }
 int64_t owners_release(uint32_t owner) { return owner; }
 uint64_t owners_moved(uint64_t *wanted) {

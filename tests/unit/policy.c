@@ -157,7 +157,8 @@ Test(policy, what_is_in_a_device_is_memory_too) {
     struct owner_state owners[] = {IN_DEVICE(1, .policy = STOW), IN_DEVICE(2, .policy = STOW, .idle = true),
                                    OWNER(3, .policy = STOW, .device_bytes = 1, .device_movable_bytes = 1),
                                    IN_DEVICE(4, .policy = FREE)};
-    CHECK(owners, &asked, {4, FREE, FREE, MEMSTOW_WHY_POLICY}, {3, STOW, STOW, MEMSTOW_WHY_POLICY}, {2, STOW, STOW, MEMSTOW_WHY_POLICY},
+    CHECK(owners, &asked, {4, FREE, FREE, MEMSTOW_WHY_POLICY}, {3, STOW, STOW, MEMSTOW_WHY_POLICY},
+          {2, STOW, STOW, MEMSTOW_WHY_POLICY},
           {1, STOW, KEEP, MEMSTOW_WHY_CANNOT}); /* a device does not bring back what is used */
     cr_assert_eq(policy_decide(owners, 1, &asked, found), 1);
     cr_expect(found[0].live_bytes == 0 && found[0].device_bytes == 100);
@@ -315,6 +316,83 @@ Test(policy, kept_owners_are_taken_last_and_only_when_that_is_allowed) {
     CHECK(owners, &asked, {2, STOW, STOW, MEMSTOW_WHY_POLICY}, {5, KEEP, KEEP, MEMSTOW_WHY_POLICY},
           {4, KEEP, KEEP, MEMSTOW_WHY_POLICY}, {1, KEEP, KEEP, MEMSTOW_WHY_POLICY},
           {3, KEEP, KEEP, MEMSTOW_WHY_NOTHING_SAID});
+}
+
+/* --- rescue --- */
+
+/* The same with 80 bytes in a device, of which 60 can leave. */
+#define HALF_IN_DEVICE .device_bytes = 80, .device_movable_bytes = 60, .movable_bytes = 160
+
+/* What becomes of one owner when a device has no memory left, and when kept ones may be taken, too. */
+Test(policy, a_rescue_takes_what_idle_owners_have_in_devices) {
+    static const struct {
+        struct owner_state owner;
+        struct expected without, with;
+    } rows[] = {
+        {OWNER(1, HALF_IN_DEVICE, .policy = STOW, .idle = true),
+         {1, STOW, STOW, MEMSTOW_WHY_POLICY},
+         {1, STOW, STOW, MEMSTOW_WHY_POLICY}},
+        {OWNER(2, HALF_IN_DEVICE, .policy = FREE, .idle = true),
+         {2, FREE, STOW, POLICY_WHY_RESCUE},
+         {2, FREE, STOW, POLICY_WHY_RESCUE}},
+        {OWNER(3, HALF_IN_DEVICE, .policy = KEEP, .idle = true),
+         {3, KEEP, KEEP, MEMSTOW_WHY_POLICY},
+         {3, KEEP, STOW, POLICY_WHY_RESCUE}},
+        {OWNER(4, HALF_IN_DEVICE, .policy = NONE, .idle = true),
+         {4, KEEP, KEEP, MEMSTOW_WHY_NOTHING_SAID},
+         {4, KEEP, STOW, POLICY_WHY_RESCUE}},
+        {OWNER(5, HALF_IN_DEVICE, .policy = STOW), /* not idle */
+         {5, STOW, KEEP, MEMSTOW_WHY_CANNOT},
+         {5, STOW, KEEP, MEMSTOW_WHY_CANNOT}},
+        {OWNER(6, HALF_IN_DEVICE, .policy = KEEP),
+         {6, KEEP, KEEP, MEMSTOW_WHY_POLICY},
+         {6, KEEP, KEEP, MEMSTOW_WHY_POLICY}},
+        {OWNER(7, HALF_IN_DEVICE, .policy = STOW, .idle = true, .scope_open = true),
+         {7, STOW, KEEP, MEMSTOW_WHY_IN_USE},
+         {7, STOW, KEEP, MEMSTOW_WHY_IN_USE}},
+        {OWNER(8, HALF_IN_DEVICE, .policy = KEEP, .idle = true, .scope_open = true),
+         {8, KEEP, KEEP, MEMSTOW_WHY_POLICY},
+         {8, KEEP, KEEP, MEMSTOW_WHY_POLICY}},
+        {OWNER(9, .policy = STOW, .idle = true), /* all of it on the host */
+         {9, STOW, KEEP, MEMSTOW_WHY_CANNOT},
+         {9, STOW, KEEP, MEMSTOW_WHY_CANNOT}},
+        {OWNER(10, HALF_IN_DEVICE, .policy = KEEP, .idle = true, .device_stowed_bytes = 60), /* is out already */
+         {10, KEEP, KEEP, MEMSTOW_WHY_POLICY},
+         {10, KEEP, KEEP, MEMSTOW_WHY_POLICY}},
+        {OWNER(11, HALF_IN_DEVICE, .policy = STOW, .idle = true, .retired = true),
+         {11, STOW, KEEP, MEMSTOW_WHY_RETIRED},
+         {11, STOW, KEEP, MEMSTOW_WHY_RETIRED}},
+        {OWNER(12, .policy = STOW, .idle = true, .live_bytes = 0),
+         {12, STOW, KEEP, MEMSTOW_WHY_EMPTY},
+         {12, STOW, KEEP, MEMSTOW_WHY_EMPTY}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct policy_question asked = question(POLICY_RESCUE);
+        asked.drops = false;
+        check(&rows[i].owner, 1, &asked, &rows[i].without, 1);
+        asked.take_kept = true;
+        check(&rows[i].owner, 1, &asked, &rows[i].with, 1);
+        asked.can_stow = asked.can_in_use = false; /* of the host's memory: it does not matter */
+        check(&rows[i].owner, 1, &asked, &rows[i].with, 1);
+    }
+}
+
+Test(policy, a_rescue_ends_when_what_is_needed_has_left_the_device) {
+    struct policy_question asked = question(POLICY_RESCUE);
+    struct owner_state owners[] = {
+        OWNER(1, HALF_IN_DEVICE, .policy = KEEP, .idle = true, .priority = -9),
+        OWNER(2, HALF_IN_DEVICE, .policy = STOW, .idle = true, .priority = 2),
+        OWNER(3, HALF_IN_DEVICE, .policy = FREE, .idle = true, .priority = 1),
+        OWNER(4, HALF_IN_DEVICE, .policy = STOW, .idle = true, .priority = 0, .device_stowed_bytes = 50,
+              .stowed_bytes = 90),
+    };
+    asked.take_kept = true;
+    asked.needed = 70; /* 10 of the first, 60 of the next */
+    CHECK(owners, &asked, {4, STOW, STOW, MEMSTOW_WHY_POLICY}, {3, FREE, STOW, POLICY_WHY_RESCUE},
+          {2, STOW, KEEP, MEMSTOW_WHY_NOT_NEEDED}, {1, KEEP, KEEP, MEMSTOW_WHY_NOT_NEEDED});
+    asked.needed = 131;
+    CHECK(owners, &asked, {4, STOW, STOW, MEMSTOW_WHY_POLICY}, {3, FREE, STOW, POLICY_WHY_RESCUE},
+          {2, STOW, STOW, MEMSTOW_WHY_POLICY}, {1, KEEP, STOW, POLICY_WHY_RESCUE});
 }
 
 /* What lies in files already, or cannot be dropped by anybody here, does not help. */

@@ -11,6 +11,7 @@
 #include "decisions.h"
 #include "ledger.h"
 #include "os.h"
+#include "policy.h"
 #include "pressure.h"
 #include "trace.h"
 #include "trigger.h"
@@ -42,6 +43,11 @@ int64_t owners_stow(uint32_t owner) {
 
 int64_t owners_stow_host(uint32_t owner) {
     note('h', owner);
+    return stow_gives;
+}
+
+int64_t owners_stow_device(uint32_t owner) {
+    note('d', owner);
     return stow_gives;
 }
 
@@ -212,6 +218,26 @@ Test(trigger, under_pressure_only_the_hosts_memory_moves, .init = begin, .fini =
     cr_expect_str_eq(done, "h1 r1");
 }
 
+/* In a hook: nothing is given back of the host's either. */
+Test(trigger, a_rescue_moves_what_is_in_devices_alone, .init = begin, .fini = end) {
+    struct owner_state *idle = owner(FREE, 500);
+    idle->device_bytes = idle->device_movable_bytes = 1000;
+    idle->idle = true;
+    owner(FREE, 10)->retired = true;
+    const struct memstow_decision *decisions;
+    cr_expect_eq(trigger_begin(POLICY_RESCUE, "", 1, false, &decisions), 2);
+    idle->live_bytes = 400; /* the program has freed some meanwhile: the device has nothing of that */
+    cr_expect_eq(trigger_end(), 1000);
+    cr_expect_str_eq(done, "d1");
+    cr_expect(strstr(lines("TRIGGER"), "\"reason\":\"rescue\""));
+    cr_expect(strstr(lines("DECISION"), "\"policy\":\"free\",\"action\":\"stow\",\"why\":\"rescue\""));
+    trigger_rescue_takes_kept = true;
+    idle->policy = KEEP;
+    trigger_note_policy(1, MEMSTOW_MODEL, "a model", (const uint64_t[2]){0, 0}, KEEP, 0);
+    cr_expect_eq(trigger_run(POLICY_RESCUE, "", 1), 1000);
+    cr_expect_str_eq(done, "d1 d1");
+}
+
 Test(trigger, all_kept_touches_nothing, .init = begin, .fini = end) {
     owner(KEEP, 1000);
     owner(NONE, 1000);
@@ -229,7 +255,7 @@ Test(trigger, one_at_a_time, .init = begin, .fini = end) {
     owner(KEEP, 1);
     cr_expect_eq(trigger_end(), -ENOENT);
     cr_expect_eq(trigger_begin(0, "", 0, true, &decisions), -EINVAL);
-    cr_expect_eq(trigger_begin(5, "", 0, true, &decisions), -EINVAL);
+    cr_expect_eq(trigger_begin(POLICY_RESCUE + 1, "", 0, true, &decisions), -EINVAL);
     cr_assert_eq(trigger_begin(MEMSTOW_REQUEST, "", 0, true, &decisions), 1);
     cr_expect_eq(trigger_begin(MEMSTOW_REQUEST, "", 0, true, &decisions), -EBUSY);
     cr_expect_eq(trigger_run(MEMSTOW_REQUEST, "", 0), -EBUSY);

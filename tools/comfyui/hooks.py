@@ -382,3 +382,5 @@ def bring_back(identity: Any) -> None:
         memstow.restore(identity.owner)
     finally:
         identity.set_idle(False)
+    if memstow.figures(identity.owner).device_stowed_bytes: # a rescue took it out again before that
+        memstow.restore(identity.owner)

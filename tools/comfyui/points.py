@@ -51,7 +51,7 @@ class Points:
     # ---- what is out
 
     def note(self, identity: Identity, figures: Any) -> None:
-        """After a move: what of it is out now."""
+        """After a move: what of it is out now. What is in a device is not idle: a rescue would take it out unseen."""
         identity.stowed = bool(figures.stowed_bytes)
         model = identity.model()
         with self.lock:
@@ -63,6 +63,11 @@ class Points:
                 weakref.finalize(model, self._forget, identity.key).atexit = False
             elif not figures.device_stowed_bytes:
                 self._forget(identity.key)
+        if figures.cuda_bytes and not figures.device_stowed_bytes:
+            identity.set_idle(False)
+            left = memstow.figures(identity.owner)
+            if left.device_stowed_bytes: # it came before that
+                self.note(identity, left)
 
     def _forget(self, key: int) -> None:
         gone = self.out.pop(key, None)
@@ -97,7 +102,11 @@ class Points:
 
     def _restore(self, identity: Identity) -> None:
         memstow.restore(identity.owner)
+        identity.set_idle(False) # from now on no rescue of memstow's takes it out again
         left = memstow.figures(identity.owner).device_stowed_bytes
+        if left: # one did meanwhile
+            memstow.restore(identity.owner)
+            left = memstow.figures(identity.owner).device_stowed_bytes
         if left:
             raise memstow.Error(errno.EBUSY, f"{identity.owner.name}: {left} bytes are still out of the device")
 

@@ -1,0 +1,128 @@
+/* _model.h — what programs share whose models move over the simulated driver (a test double): memstow's entry points,
+ * as a program finds them, and memory whose content is known. What is not as it must be ends the program with a
+ * message. */
+#ifndef SIMCUDA_MODEL_H
+#define SIMCUDA_MODEL_H
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cuda_calls.h"
+#include "memstow.h"
+#include "simcuda.h"
+
+int cudaMalloc(void **, size_t);
+int cudaFree(void *);
+int cudaMallocAsync(void **, size_t, CUstream);
+int cudaFreeAsync(void *, CUstream);
+int cudaMemcpy(void *, const void *, size_t, int);
+int cudaMemGetInfo(size_t *, size_t *);
+int cudaDeviceSynchronize(void);
+
+#define MIB ((size_t)1 << 20)
+#define OUT_OF_MEMORY 2
+#define MUST(holds) must(!!(holds), #holds, __LINE__)
+static inline void must(int holds, const char *what, int line) {
+    if (holds) return;
+    fprintf(stderr, "line %d: not so: %s\n", line, what);
+    exit(1);
+}
+
+#define MODEL_FUNCTIONS(F)                                                                                             \
+    F(memstow_owner_open)                                                                                              \
+    F(memstow_owner_idle)                                                                                              \
+    F(memstow_owner_figures)                                                                                           \
+    F(memstow_owner_policy)                                                                                            \
+    F(memstow_scope_enter)                                                                                             \
+    F(memstow_scope_leave)                                                                                             \
+    F(memstow_assign)                                                                                                  \
+    F(memstow_trigger)                                                                                                 \
+    F(memstow_trigger_begin)                                                                                           \
+    F(memstow_trigger_end)                                                                                             \
+    F(memstow_stow)                                                                                                    \
+    F(memstow_restore)                                                                                                 \
+    F(memstow_error)
+#define F(name) static __typeof__(name) *name##_ __attribute__((unused));
+MODEL_FUNCTIONS(F)
+#undef F
+
+static inline void find_memstow(void) {
+#define F(name) MUST(name##_ = (__typeof__(name) *)dlsym(RTLD_DEFAULT, #name));
+    MODEL_FUNCTIONS(F)
+#undef F
+}
+
+/* A model with so much of a device's memory, whose content is known. */
+struct model {
+    uint32_t owner;
+    void *at;
+    size_t bytes;
+};
+
+static inline struct model model_open(const char *name) {
+    static uint64_t key;
+    struct model self = {.owner = (uint32_t)memstow_owner_open_(MEMSTOW_MODEL, name, "", ++key, 0)};
+    return self;
+}
+
+static inline void model_fill(const struct model *self) {
+    char *data = malloc(self->bytes);
+    for (size_t i = 0; i < self->bytes; i++) data[i] = (char)(i * 13 + self->owner + i / 4096);
+    MUST(!cudaMemcpy(self->at, data, self->bytes, 1));
+    free(data);
+}
+
+static inline int model_holds(const struct model *self) {
+    char *data = malloc(self->bytes);
+    int same = 1;
+    MUST(!cudaMemcpy(data, self->at, self->bytes, 2));
+    for (size_t i = 0; i < self->bytes && same; i++) same = data[i] == (char)(i * 13 + self->owner + i / 4096);
+    free(data);
+    return same;
+}
+
+static inline struct model model_load(const char *name, size_t bytes, uint32_t policy, int idle) {
+    struct model self = model_open(name);
+    self.bytes = bytes;
+    MUST(!memstow_scope_enter_(self.owner) && !cudaMalloc(&self.at, bytes) && !memstow_scope_leave_(self.owner));
+    model_fill(&self);
+    if (policy) MUST(!memstow_owner_policy_(self.owner, policy, 0));
+    MUST(!memstow_owner_idle_(self.owner, idle));
+    return self;
+}
+
+static inline uint64_t model_out(const struct model *self) {
+    struct memstow_figures figures = {.size = sizeof figures};
+    MUST(!memstow_owner_figures_(self->owner, &figures));
+    return figures.device_stowed_bytes;
+}
+
+static inline struct sim_usage usage(void) {
+    struct sim_usage found;
+    sim_usage(0, &found);
+    return found;
+}
+
+struct model_case {
+    const char *name;
+    void (*run)(void);
+};
+
+/* Without an argument it prints the names of its cases. */
+static inline int model_main(int argc, char **argv, const struct model_case *cases, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (argc < 2) puts(cases[i].name);
+        if (argc < 2 || strcmp(cases[i].name, argv[1])) continue;
+        find_memstow();
+        cases[i].run();
+        puts("ok");
+    }
+    return 0;
+}
+
+#endif
