@@ -447,6 +447,7 @@ enum snap_cuda_kind {
     SNAP_CUDA_POOL = 12 /* a pool itself: bytes are 0 */,
     SNAP_CUDA_HANDLE = 13 /* of physical memory: the same */,
     SNAP_CUDA_BACKUP = 14 /* memstow's, on the host: what was moved out of a device; since 1.5 */,
+    SNAP_CUDA_BUFFER = 15 /* memstow's, on the host: pinned, by which it copies; since 1.5 */,
     SNAP_CUDA_KINDS = 16
 };
 /* Whether it takes memory of a device. */

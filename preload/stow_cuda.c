@@ -7,7 +7,9 @@
 #include <time.h>
 
 #include "cuda_captures.h"
+#include "lock.h"
 #include "os.h"
+#include "stow.h"
 #include "vram_end.h"
 #include "vram_reach.h"
 #include "vram_ring.h"
@@ -24,7 +26,8 @@ static uint64_t ids;     /* how many were given out */
 static uint32_t moves;   /* the number of the one at work, or of the last */
 static cuda_handle contexts[VRAM_CONTEXTS];
 static uint32_t context_count;
-static bool context_missing; /* there were more than VRAM_CONTEXTS */
+static bool context_missing;          /* there were more than VRAM_CONTEXTS */
+static const char *noted[VRAM_SLOTS]; /* the ring's buffers that the ledger knows */
 static struct vram_ring ring = {.slot_bytes = VRAM_SLOT, .copiers = VRAM_COPIERS};
 
 /* --- beginning --- */
@@ -33,15 +36,26 @@ bool stow_cuda_begin(void *(*find_function)(const char *name)) { return on = vra
 
 bool stow_cuda_is_on(void) { return on; }
 
-static void forget_ring(void) { ring = (struct vram_ring){.slot_bytes = VRAM_SLOT, .copiers = VRAM_COPIERS}; }
+static void forget_buffers(void) {
+    for (int i = 0; i < VRAM_SLOTS; i++)
+        if (noted[i]) vram_backup_forget_buffer(noted[i]);
+    memset(noted, 0, sizeof noted);
+}
+
+static void forget_ring(void) {
+    forget_buffers();
+    ring = (struct vram_ring){.slot_bytes = VRAM_SLOT, .copiers = VRAM_COPIERS};
+}
 
 void stow_cuda_abandon(void) {
     vram_table_abandon();
     vram_end_abandon();
+    vram_backup_abandon();
     context_count = 0;
     memset(streams_most, 0, sizeof streams_most);
     memset(streams_taken_most, 0, sizeof streams_taken_most);
     mover = context_missing = on = false;
+    memset(noted, 0, sizeof noted); /* the table is empty */
     forget_ring();
     vram_quiet_abandon();
 }
@@ -330,7 +344,7 @@ static void add_to(struct stow_cuda_sums *sums, const struct vram_block *block) 
 }
 
 struct stow_cuda_sums stow_cuda_sums(uint32_t owner, uint32_t device) {
-    struct stow_cuda_sums sums = {.backup = vram_backup_bytes(),
+    struct stow_cuda_sums sums = {.backup = vram_backup_bytes(VRAM_KEPT_KINDS),
                                   .in_streams_most = device < VRAM_DEVICES ? os_load(&streams_most[device]) : 0,
                                   .streams_taken_most =
                                       device < VRAM_DEVICES ? os_load(&streams_taken_most[device]) : 0};
@@ -400,6 +414,9 @@ const char *stow_cuda_refusal_text(uint32_t refusal) {
         [STOW_CUDA_CONTEXTS] = "there are more contexts than can be waited for",
         [STOW_CUDA_CANCELLED] = "it was told to end",
         [STOW_CUDA_NO_ROOM] = "no host memory to move it to",
+        [STOW_CUDA_DISK_FULL] = "the disk has no room for it",
+        [STOW_CUDA_DISK_ERROR] = "the disk answered with an error",
+        [STOW_CUDA_DISK] = "there is no directory that will do to move it to",
         [STOW_CUDA_NO_VRAM] = "no device memory to bring it back to",
         [STOW_CUDA_CHANGED] = "it was written to while it was copied",
         [STOW_CUDA_AIMDO] = "comfy-aimdo is loaded, which manages device memory itself",
@@ -413,7 +430,7 @@ const char *stow_cuda_refusal_text(uint32_t refusal) {
 }
 
 /* One for all contexts: what is pinned stays, so it must not be much. */
-static int ring_ready(cuda_handle context) {
+static int ring_ready(cuda_handle context, uint32_t device) {
     if (ring.context && ring.context != context) {
         struct vram_visit visit;
         int error = vram_driver_enter(&driver, ring.context, &visit);
@@ -421,19 +438,64 @@ static int ring_ready(cuda_handle context) {
         error = vram_ring_end(&driver, &ring);
         vram_driver_leave(&driver, &visit);
         if (error) return error;
+        forget_buffers();
     }
     ring.context = context;
-    return vram_ring_begin(&driver, &ring);
+    int error = vram_ring_begin(&driver, &ring);
+    for (int i = 0; i < VRAM_SLOTS && !error; i++) {
+        if (!noted[i]) vram_backup_note_buffer(ring.slot[i], ring.slot_bytes, device);
+        noted[i] = ring.slot[i];
+    }
+    return error;
+}
+
+static enum stow_cuda_refusal disk_refuses(uint32_t refusal) {
+    switch (refusal) {
+    case STOW_DONE:
+        return STOW_CUDA_DONE;
+    case STOW_EMPTY:
+        return STOW_CUDA_NO_ROOM;
+    case STOW_DISK_FULL:
+    case STOW_FILE_LIMIT:
+        return STOW_CUDA_DISK_FULL;
+    case STOW_DISK_ERROR:
+        return STOW_CUDA_DISK_ERROR;
+    default:
+        return STOW_CUDA_DISK;
+    }
+}
+
+/* A limit of files is told by a signal, too, which must find no handler here. */
+static enum stow_cuda_refusal write_out(struct move *self, struct vram_block *block) {
+    struct stow_file file;
+    uint64_t signals;
+    if (!lock_out_signals(&signals)) return STOW_CUDA_NO_ROOM;
+    uint32_t refusal = vram_backup_make_file(block, &self->options->limits, &file);
+    if (!refusal) {
+        self->error = vram_ring_out_to_file(&driver, &ring, &file, block->at, block->size, &refusal);
+        stow_file_close(&file);
+    }
+    lock_let_signals(signals);
+    return self->error ? STOW_CUDA_DRIVER : disk_refuses(refusal);
+}
+
+/* What has no room in memory goes to a disk, where that is allowed. */
+static enum stow_cuda_refusal copy_out(struct move *self, struct vram_block *block) {
+    if (!vram_backup_make(&driver, block, &self->options->limits)) return write_out(self, block);
+    self->error = (block->kept == VRAM_PINNED ? vram_ring_out_pinned : vram_ring_out)(&driver, &ring, block->backup,
+                                                                                      block->at, block->size);
+    return self->error ? STOW_CUDA_DRIVER : STOW_CUDA_DONE;
 }
 
 /* In its context. Its content is on the device until the last step but one, and in the backup from then on. */
 static enum stow_cuda_refusal take_out(struct move *self, struct vram_block *block) {
     bool same = true;
-    if ((self->error = ring_ready(block->context))) return STOW_CUDA_DRIVER;
-    if (!vram_backup_make(block, self->options->most)) return STOW_CUDA_NO_ROOM;
-    self->error = vram_ring_out(&driver, &ring, block->backup, block->at, block->size);
-    if (!self->error && self->options->verify)
-        self->error = vram_ring_compare(&driver, &ring, block->backup, block->at, block->size, &same);
+    if ((self->error = ring_ready(block->context, block->device))) return STOW_CUDA_DRIVER;
+    enum stow_cuda_refusal why = copy_out(self, block);
+    if (why) return why;
+    if (self->options->verify)
+        self->error = vram_ring_compare(&driver, &ring, block->backup, block->at, block->size,
+                                        block->kept == VRAM_IN_FILE, &same);
     if (self->error) return STOW_CUDA_DRIVER;
     if (!same) return STOW_CUDA_CHANGED;
     vram_block_strip(&driver, block); /* what of it is not released yet, is at the next attempt, or used again */
@@ -441,8 +503,11 @@ static enum stow_cuda_refusal take_out(struct move *self, struct vram_block *blo
 }
 
 static enum stow_cuda_refusal copy_in(struct move *self, struct vram_block *block) {
-    if ((self->error = ring_ready(block->context))) return STOW_CUDA_DRIVER;
-    self->error = vram_ring_in(&driver, &ring, block->at, block->backup, block->size);
+    typedef int copies(const struct vram_driver *, struct vram_ring *, uint64_t, const char *, uint64_t);
+    static copies *const by[] = {vram_ring_in, vram_ring_in_pinned, vram_ring_in_from_file}; /* enum vram_kept */
+    if ((self->error = ring_ready(block->context, block->device))) return STOW_CUDA_DRIVER;
+    self->error = by[block->kept](&driver, &ring, block->at, block->backup, block->size);
+    if (self->error == VRAM_UNREADABLE) return STOW_CUDA_DISK_ERROR;
     return self->error ? STOW_CUDA_DRIVER : STOW_CUDA_DONE;
 }
 
@@ -509,6 +574,12 @@ static bool is_cancelled(const struct move *self) {
     return cancelled && __atomic_load_n(cancelled, __ATOMIC_RELAXED);
 }
 
+/* The device may still be at writing to what is pinned. */
+static void drop_backup(struct vram_block *block) {
+    if (block->kept == VRAM_PINNED && ring.unsettled) vram_backup_leave(block);
+    vram_backup_drop(&driver, block);
+}
+
 /* One after the other: who frees another one does not wait. */
 static void move_out(struct move *self) {
     for (bool any = false;; any = true) {
@@ -519,7 +590,7 @@ static void move_out(struct move *self) {
         if (!block) return;
         bool moved = in_its_context(self, block, take_out);
         if (moved) self->moved += block->size;
-        if (!moved) vram_backup_drop(block);
+        if (!moved) drop_backup(block);
         vram_end_give_back(block, moved ? VRAM_STOWED : VRAM_LIVE);
     }
 }
@@ -550,7 +621,7 @@ static void move_in(struct move *self) {
     for (block = all; block; block = next) {
         next = block->in_move;
         if (self->refusal && !ring.unsettled) strip(block);
-        if (!self->refusal) vram_backup_drop(block);
+        if (!self->refusal) vram_backup_drop(&driver, block);
         if (!self->refusal) self->moved += block->size, block->id = new_id(); /* who has registered it does so anew */
         vram_end_give_back(block, self->refusal ? VRAM_STOWED : VRAM_LIVE);
     }

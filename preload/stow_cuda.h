@@ -7,6 +7,7 @@
 #ifndef MEMSTOW_STOW_CUDA_H
 #define MEMSTOW_STOW_CUDA_H
 
+#include "vram_backup.h"
 #include "vram_block.h"
 #include "vram_quiet.h"
 
@@ -61,7 +62,7 @@ struct stow_cuda_sums {
     uint64_t in_streams;                          /* asked for in place of a pool, live or out */
     uint64_t streams_taken;                       /* the same, of whole granules */
     uint64_t in_streams_most, streams_taken_most; /* of the device and all owners, since they were forgotten */
-    uint64_t backup;                              /* of the host's memory, for all of them */
+    uint64_t backup;                              /* bytes of the host that hold it, for all of them */
     uint32_t blocks, wrecks;
 };
 struct stow_cuda_sums stow_cuda_sums(uint32_t owner, uint32_t device);
@@ -99,10 +100,13 @@ enum stow_cuda_refusal {
     STOW_CUDA_NOT_IDLE, /* nobody said that the owner is not in use */
     STOW_CUDA_CONTEXTS, /* there are more contexts than can be waited for */
     STOW_CUDA_CANCELLED,
-    STOW_CUDA_KNOWN,   /* exported to another process, or registered with another device */
-    STOW_CUDA_MIXED,   /* parts of a block are other owners' */
-    STOW_CUDA_DRIVER,  /* the driver answered with an error */
-    STOW_CUDA_NO_ROOM, /* no memory of the host's for it, or no more than is allowed */
+    STOW_CUDA_KNOWN,     /* exported to another process, or registered with another device */
+    STOW_CUDA_MIXED,     /* parts of a block are other owners' */
+    STOW_CUDA_DRIVER,    /* the driver answered with an error */
+    STOW_CUDA_NO_ROOM,   /* no memory of the host's for it, or no more than is allowed */
+    STOW_CUDA_DISK_FULL, /* where it would go, or what may be written there is less */
+    STOW_CUDA_DISK_ERROR,
+    STOW_CUDA_DISK,    /* there is no directory for it, or none that will do */
     STOW_CUDA_NO_VRAM, /* no memory of the device's to bring it back to */
     STOW_CUDA_CHANGED, /* what was copied is not what is there */
     STOW_CUDA_AIMDO,   /* comfy-aimdo is loaded, which manages addresses itself */
@@ -116,11 +120,11 @@ enum stow_cuda_refusal {
 const char *stow_cuda_refusal_text(uint32_t refusal);
 
 struct stow_cuda_options {
-    uint32_t owner;        /* 0: all */
-    uint32_t milliseconds; /* to wait for what runs */
-    bool verify;           /* what was copied out is compared with what is there */
-    uint64_t most;         /* bytes of the host's that backups may take in all; 0: as much as the system can spare */
-    const bool *cancelled; /* NULL: moving out ends with the last block */
+    uint32_t owner;            /* 0: all */
+    uint32_t milliseconds;     /* to wait for what runs */
+    bool verify;               /* what was copied out is compared with what is there */
+    struct vram_limits limits; /* of what is out */
+    const bool *cancelled;     /* NULL: moving out ends with the last block */
 };
 /* Bytes that moved; what stayed, and why first, is in *refusal and *error (the driver's). All that is out comes back,
  * or none of it. */

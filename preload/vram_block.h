@@ -23,6 +23,9 @@ enum vram_state {
     VRAM_WRECK,   /* nobody's any more; what the driver would not take back yet */
 };
 
+/* Where `backup` is. */
+enum vram_kept { VRAM_IN_MEMORY, VRAM_PINNED, VRAM_IN_FILE, VRAM_KEPT_KINDS };
+
 struct vram_block {
     struct vram_block *next, *in_bucket, *in_move;
     uint64_t at, size, asked; /* size: of whole granules */
@@ -43,6 +46,7 @@ struct vram_block {
     bool rdma;                     /* made so that network cards can have it */
     uint64_t id;                   /* what it is known by to who asks the driver */
     char *backup;
+    enum vram_kept kept;
     cuda_handle event, event_context; /* where it was recorded */
     cuda_memory memory[VRAM_PIECES];
 };

@@ -41,6 +41,8 @@ struct vram_access { /* CUmemAccessDesc */
     F(cuMemSetAccess, (cuda_address, size_t, const struct vram_access *, size_t))                                      \
     F(cuMemHostAlloc, (void **, size_t, unsigned))                                                                     \
     F(cuMemFreeHost, (void *))                                                                                         \
+    F(cuMemHostRegister_v2, (void *, size_t, unsigned))                                                                \
+    F(cuMemHostUnregister, (void *))                                                                                   \
     F(cuMemcpyDtoHAsync_v2, (void *, cuda_address, size_t, cuda_handle))                                               \
     F(cuMemcpyHtoDAsync_v2, (cuda_address, const void *, size_t, cuda_handle))                                         \
     F(cuStreamCreate, (cuda_handle *, unsigned))                                                                       \

@@ -1,57 +1,18 @@
 /* vram_end.c — see vram_end.h. */
 #include "vram_end.h"
 
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "cuda_blocks.h"
 #include "cuda_captures.h"
 #include "os.h"
-#include "pressure.h"
+#include "vram_backup.h"
 #include "vram_table.h"
 
 enum { NO_TIMING = 2, PER_THREAD_STREAM = 2 };
 
-static uint64_t backup_bytes;
 static uint32_t pending; /* blocks that are freed or wrecks */
 static uint64_t searches;
-
-/* --- backups --- */
-
-/* An eighth of what the machine or the cgroup has left stays free: a model that is put away must not be what the
- * system kills the program for. */
-static bool fits(uint64_t bytes, uint64_t most) {
-    uint64_t left = pressure_left(), now = __atomic_add_fetch(&backup_bytes, bytes, __ATOMIC_RELAXED);
-    return (!most || now <= most) && bytes <= left - left / 8;
-}
-
-/* A forked child has no device to bring it back to. */
-bool vram_backup_make(struct vram_block *self, uint64_t most) {
-    if (fits(self->size, most)) self->backup = os_map(self->size);
-    if (!self->backup) {
-        __atomic_fetch_sub(&backup_bytes, self->size, __ATOMIC_RELAXED);
-        return false;
-    }
-    os_call(SYS_madvise, self->backup, self->size, MADV_HUGEPAGE);
-    os_call(SYS_madvise, self->backup, self->size, MADV_DONTFORK);
-    cuda_blocks_add(CUDA_RANGE, &(struct snap_cuda_block){.kind = SNAP_CUDA_BACKUP,
-                                                          .device = (uint16_t)self->device,
-                                                          .address = (uintptr_t)self->backup,
-                                                          .size = self->size});
-    return true;
-}
-
-void vram_backup_drop(struct vram_block *self) {
-    struct snap_cuda_block record;
-    if (!self->backup) return;
-    cuda_blocks_take(CUDA_RANGE, (uintptr_t)self->backup, &record);
-    os_unmap(self->backup, self->size);
-    self->backup = NULL;
-    __atomic_fetch_sub(&backup_bytes, self->size, __ATOMIC_RELAXED);
-}
-
-uint64_t vram_backup_bytes(void) { return __atomic_load_n(&backup_bytes, __ATOMIC_RELAXED); }
 
 /* --- ends --- */
 
@@ -88,7 +49,7 @@ void vram_end_now(const struct vram_driver *driver, struct vram_block *self) {
     vram_table_lock();
     set_state(self, VRAM_WRECK); /* nobody finds it any more */
     vram_table_let_go();
-    vram_backup_drop(self);
+    vram_backup_drop(driver, self);
     bool gone = let_go(driver, self);
     vram_table_lock();
     self->moving = false;
@@ -201,4 +162,4 @@ void vram_end_context(cuda_handle context) {
     }
 }
 
-void vram_end_abandon(void) { backup_bytes = 0, pending = searches = 0; }
+void vram_end_abandon(void) { pending = searches = 0; }

@@ -8,12 +8,6 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Room for a block's content in the host's memory, of which `most` bytes may be taken by all (0: any), and which the
- * system can spare; and its end. */
-bool vram_backup_make(struct vram_block *self, uint64_t most);
-void vram_backup_drop(struct vram_block *self);
-uint64_t vram_backup_bytes(void);
-
 /* The block is nobody's any more, in this state. */
 void vram_end_give_back(struct vram_block *self, enum vram_state state);
 /* It is gone. What the driver would not take back stays as a wreck. */

@@ -8,7 +8,7 @@
 #include "os.h"
 #include "stow_thread.h"
 
-enum { NON_BLOCKING = 1, NO_TIMING = 2, PORTABLE = 1, ATTEMPTS = 3, PARALLEL = 1 << 20 };
+enum { NON_BLOCKING = 1, NO_TIMING = 2, PORTABLE = 1, ATTEMPTS = 3, PARALLEL = 1 << 20, PART = 16 << 10 };
 
 int vram_ring_begin(const struct vram_driver *driver, struct vram_ring *self) {
     int error = 0;
@@ -91,6 +91,8 @@ static int fail(const struct vram_driver *driver, struct vram_ring *self, int er
     return error;
 }
 
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
 /* What happens to each buffer that the device has filled; false: enough. */
 typedef bool take(struct vram_ring *self, char *at, const char *buffer, uint64_t bytes);
 
@@ -104,7 +106,23 @@ static bool take_comparison(struct vram_ring *self, char *at, const char *buffer
     return !memcmp(at, buffer, bytes);
 }
 
-static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static bool take_comparison_with_file(struct vram_ring *self, char *at, const char *buffer, uint64_t bytes) {
+    char part[PART];
+    bool same = true;
+    (void)self;
+    for (uint64_t done = 0; done < bytes && same; done += sizeof part) {
+        uint64_t length = least(sizeof part, bytes - done);
+        same = os_peek(part, at + done, length) && !memcmp(part, buffer + done, length);
+    }
+    return same;
+}
+
+static bool take_for_file(struct vram_ring *self, char *at, const char *buffer, uint64_t bytes) {
+    (void)at;
+    self->refusal = stow_file_write(self->file, buffer, bytes);
+    self->file->used += bytes;
+    return !self->refusal;
+}
 
 static int read_slot(const struct vram_driver *driver, struct vram_ring *self, uint32_t slot, uint64_t from,
                      uint64_t bytes) {
@@ -138,12 +156,54 @@ int vram_ring_out(const struct vram_driver *driver, struct vram_ring *self, char
 }
 
 int vram_ring_compare(const struct vram_driver *driver, struct vram_ring *self, const char *with, uint64_t from,
-                      uint64_t bytes, bool *same) {
-    return read_all(driver, self, (char *)with, from, bytes, take_comparison, same);
+                      uint64_t bytes, bool is_file, bool *same) {
+    take *take_one = is_file ? take_comparison_with_file : take_comparison;
+    return read_all(driver, self, (char *)with, from, bytes, take_one, same);
 }
 
-int vram_ring_in(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
-                 uint64_t bytes) {
+int vram_ring_out_to_file(const struct vram_driver *driver, struct vram_ring *self, struct stow_file *file,
+                          uint64_t from, uint64_t bytes, uint32_t *refusal) {
+    bool complete;
+    self->file = file;
+    int error = read_all(driver, self, NULL, from, bytes, take_for_file, &complete);
+    *refusal = complete ? 0 : self->refusal;
+    return error;
+}
+
+int vram_ring_out_pinned(const struct vram_driver *driver, struct vram_ring *self, char *to, uint64_t from,
+                         uint64_t bytes) {
+    int error = settle(driver, self);
+    if (error) return error;
+    self->unsettled = true;
+    error = driver->cuMemcpyDtoHAsync_v2(to, from, bytes, self->stream);
+    return error ? fail(driver, self, error) : settle(driver, self);
+}
+
+int vram_ring_in_pinned(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
+                        uint64_t bytes) {
+    int error = settle(driver, self);
+    if (error) return error;
+    self->unsettled = true;
+    error = driver->cuMemcpyHtoDAsync_v2(to, from, bytes, self->stream);
+    return error ? fail(driver, self, error) : settle(driver, self);
+}
+
+/* How a buffer is filled; false: it cannot be. */
+typedef bool give(const struct vram_ring *self, char *buffer, const char *from, uint64_t bytes);
+
+static bool give_copy(const struct vram_ring *self, char *buffer, const char *from, uint64_t bytes) {
+    copy(self, buffer, from, bytes);
+    return true;
+}
+
+/* The kernel reads the mapping: where the disk fails, that says so, and nobody is killed for it. */
+static bool give_from_file(const struct vram_ring *self, char *buffer, const char *from, uint64_t bytes) {
+    (void)self;
+    return os_peek(buffer, from, bytes);
+}
+
+static int write_all(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
+                     uint64_t bytes, give *give_one) {
     const uint64_t unit = self->slot_bytes;
     int error = settle(driver, self);
     for (uint64_t done = 0; done < bytes && !error; done += unit) {
@@ -151,11 +211,22 @@ int vram_ring_in(const struct vram_driver *driver, struct vram_ring *self, uint6
         uint64_t length = least(unit, bytes - done);
         if (done >= VRAM_SLOTS * unit) error = driver->cuEventSynchronize(self->event[slot]);
         if (error) break;
-        copy(self, self->slot[slot], from + done, length);
+        if (!give_one(self, self->slot[slot], from + done, length)) error = VRAM_UNREADABLE;
+        if (error) break;
         self->unsettled = true;
         error = driver->cuMemcpyHtoDAsync_v2(to + done, self->slot[slot], length, self->stream);
         if (!error) error = driver->cuEventRecord(self->event[slot], self->stream);
     }
     if (error) return fail(driver, self, error);
     return settle(driver, self);
+}
+
+int vram_ring_in(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
+                 uint64_t bytes) {
+    return write_all(driver, self, to, from, bytes, give_copy);
+}
+
+int vram_ring_in_from_file(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
+                           uint64_t bytes) {
+    return write_all(driver, self, to, from, bytes, give_from_file);
 }

@@ -26,7 +26,8 @@ enum { WAIT_MS = 5000 };
 enum { RESERVED_HIGH = CUDA_POOL_RESERVED + 1, USED_HIGH = CUDA_POOL_USED + 1 };
 
 bool vram_serves;
-static uint64_t threshold, host_most;
+static uint64_t threshold;
+static struct vram_limits limits;
 static bool verifies;
 
 static const char *unreadable;
@@ -34,14 +35,16 @@ static const char *unreadable;
 static uint64_t size_of(const char *name, const char *complaint) {
     uint64_t bytes;
     const char *text = os_variable(name);
-    if (!pressure_bytes(text, &bytes) && *text) unreadable = complaint;
+    if (!pressure_bytes(text, &bytes) && *text && strcmp(text, "0")) unreadable = complaint;
     return bytes;
 }
 
 /* Nothing below the granule: it would take the whole of one. */
 __attribute__((constructor)) static void read_wish(void) {
     unreadable = NULL;
-    host_most = size_of("MEMSTOW_CUDA_HOST", "MEMSTOW_CUDA_HOST is no amount (8G): it counts as not set");
+    limits.memory = size_of("MEMSTOW_CUDA_HOST", "MEMSTOW_CUDA_HOST is no amount (8G): it counts as not set");
+    limits.pinned = size_of("MEMSTOW_CUDA_PINNED", "MEMSTOW_CUDA_PINNED is no amount (8G): it counts as not set");
+    limits.disk = size_of("MEMSTOW_CUDA_DISK", "MEMSTOW_CUDA_DISK is no amount (64G): it counts as not set");
     threshold = size_of("MEMSTOW_CUDA_MOVES", "MEMSTOW_CUDA_MOVES is no amount (64M): it counts as not set");
     verifies = !strcmp(os_variable("MEMSTOW_CUDA_VERIFY"), "1");
     const char *complaint = vram_rescue_wish(os_variable("MEMSTOW_CUDA_RESCUE"));
@@ -530,6 +533,10 @@ static int64_t error_of(enum stow_cuda_refusal refusal) {
     case STOW_CUDA_NO_ROOM:
     case STOW_CUDA_NO_VRAM:
         return -ENOMEM;
+    case STOW_CUDA_DISK_FULL:
+        return -ENOSPC;
+    case STOW_CUDA_DISK:
+        return -ENOTSUP;
     default:
         return -EIO;
     }
@@ -579,7 +586,7 @@ static void note_not_served(uint32_t owner) {
 /* Kernels of the owner's that begin while it moves would find nothing: only who says that none will is moved. */
 int64_t vram_serve_out(uint32_t owner, bool idle, const bool *cancelled) {
     struct stow_cuda_options options = {
-        .owner = owner, .milliseconds = WAIT_MS, .verify = verifies, .most = host_most, .cancelled = cancelled};
+        .owner = owner, .milliseconds = WAIT_MS, .verify = verifies, .limits = limits, .cancelled = cancelled};
     enum stow_cuda_refusal refusal;
     int error = 0;
     note_not_served(owner);

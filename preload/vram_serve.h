@@ -2,8 +2,9 @@
  * In: entries of the driver that a hook is about to call. Out: what it calls instead, where MEMSTOW_CUDA_MOVES=SIZE
  * asks for it: allocations of SIZE and more inside a model's scope are served; frees of them, and figures that must
  * fit, are answered. Everything else goes to the driver as it is. Any thread.
- * MEMSTOW_CUDA_HOST=SIZE: so much of the host's memory may hold what is out. MEMSTOW_CUDA_VERIFY=1: what was copied out
- * is compared with what is there. */
+ * MEMSTOW_CUDA_HOST=SIZE: so much of the host's memory may hold what is out; MEMSTOW_CUDA_PINNED=SIZE: so much of that
+ * may be pinned; MEMSTOW_CUDA_DISK=SIZE: so much more may go to files. MEMSTOW_CUDA_VERIFY=1: what was copied out is
+ * compared with what is there. */
 #ifndef MEMSTOW_VRAM_SERVE_H
 #define MEMSTOW_VRAM_SERVE_H
 

@@ -38,11 +38,12 @@ int ranges_collect(struct ranges *ranges, const struct image *image) {
     size_t all = own + image->mapping_count + image->thread_count + image->cuda.block_count;
     ranges->list[USE_OWN] = calloc(own, sizeof(struct use_range));
     ranges->list[USE_BACKUP] = calloc(image->cuda.block_count + 1, sizeof(struct use_range));
+    ranges->list[USE_BUFFER] = calloc(image->cuda.block_count + 1, sizeof(struct use_range));
     ranges->list[USE_MAPPING] = calloc(image->mapping_count + 1, sizeof(struct use_range));
     ranges->list[USE_STACK] = calloc(image->thread_count + 1, sizeof(struct use_range));
     ranges->edges = calloc(2 * all, sizeof *ranges->edges);
-    if (!ranges->list[USE_OWN] || !ranges->list[USE_BACKUP] || !ranges->list[USE_MAPPING] || !ranges->list[USE_STACK] ||
-        !ranges->edges) {
+    if (!ranges->list[USE_OWN] || !ranges->list[USE_BACKUP] || !ranges->list[USE_BUFFER] ||
+        !ranges->list[USE_MAPPING] || !ranges->list[USE_STACK] || !ranges->edges) {
         ranges_clear(ranges);
         return -1;
     }
@@ -51,6 +52,8 @@ int ranges_collect(struct ranges *ranges, const struct image *image) {
         const struct snap_cuda_block *block = &image->cuda.blocks[i];
         if (block->kind == SNAP_CUDA_BACKUP)
             add(ranges, USE_BACKUP, block->address, block->address + block->size, NULL);
+        if (block->kind == SNAP_CUDA_BUFFER)
+            add(ranges, USE_BUFFER, block->address, block->address + block->size, NULL);
     }
     for (size_t i = 0; i < image->mapping_count; i++) {
         const struct snap_mapping *mapping = &image->mappings[i];

@@ -5,7 +5,7 @@
 
 #include "image.h"
 
-enum use { USE_UNKNOWN, USE_OWN, USE_BACKUP, USE_MAPPING, USE_STACK, USE_KINDS };
+enum use { USE_UNKNOWN, USE_OWN, USE_BACKUP, USE_BUFFER, USE_MAPPING, USE_STACK, USE_KINDS };
 
 struct use_range {
     uint64_t start, end;

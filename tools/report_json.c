@@ -191,6 +191,7 @@ static void json_residency(struct json *json, const struct report *report) {
     json_end_array(json);
     json_number(json, "stowed_resident_bytes", resident->stowed);
     json_number(json, "device_stowed_bytes", resident->of_devices);
+    json_number(json, "device_buffer_bytes", resident->buffers);
     json_number(json, "stack_bytes", resident->stack);
     json_number(json, "memstow_bytes", resident->own);
     json_number(json, "memstow_header_bytes", resident->headers);

@@ -44,6 +44,7 @@ void report_text_residency(const struct report *report) {
         part_of_part(resident->files[i].path, resident->files[i].bytes);
     part("stowed, and used again: files back it", resident->stowed, resident->rss);
     part("moved out of devices", resident->of_devices, resident->rss);
+    part("pinned buffers for devices (memstow's)", resident->buffers, resident->rss);
     part("stacks", resident->stack, resident->rss);
     part("memstow", resident->own, resident->rss);
     if (resident->headers > resident->rss / HEADERS_SHOWN_FROM)

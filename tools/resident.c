@@ -107,6 +107,8 @@ static void add_piece(struct split *split, const struct snap_region *region, enu
         split->resident->own += piece.resident;
     else if (use == USE_BACKUP)
         split->resident->of_devices += piece.resident;
+    else if (use == USE_BUFFER)
+        split->resident->buffers += piece.resident;
     else if (use == USE_MAPPING && range->mapping->kind == SNAP_MAP_FILE && *path == '/')
         add_file(split, region->path, piece.resident);
     else if (use == USE_MAPPING && is_stowed(split, region))
@@ -244,7 +246,7 @@ int resident_split(struct resident *resident, const struct image *image) {
         resident->rss = image->rss;
         uint64_t known = resident->live + resident->overhead + resident->retained + resident->anonymous +
                          resident->program_data + resident->file + resident->stowed + resident->of_devices +
-                         resident->stack + resident->own;
+                         resident->buffers + resident->stack + resident->own;
         resident->rest = resident->rss > known ? resident->rss - known : 0;
         resident->measured = true;
         advise(image, resident);

@@ -20,6 +20,7 @@ struct resident {
     uint64_t program_data; /* .data and .bss of the program and its libraries */
     uint64_t file;         /* mapped files */
     uint64_t of_devices;   /* what was moved out of devices */
+    uint64_t buffers;      /* memstow's, pinned, by which that is copied */
     uint64_t stowed;       /* blocks and mappings that were stowed, where they were used again: a file backs them */
     uint64_t stack;
     uint64_t own;     /* memstow's: tables, ledger, library, headers of blocks */

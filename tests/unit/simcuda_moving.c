@@ -254,9 +254,9 @@ Test(simcuda_moving, refusals) {
     options.cancelled = &told_to_end;
     cr_assert_eq(out(options, &moved), STOW_CUDA_CANCELLED);
     options.cancelled = NULL;
-    options.most = 2 * MIB;
+    options.limits.memory = 2 * MIB;
     cr_assert_eq(out(options, &moved), STOW_CUDA_NO_ROOM);
-    options.most = 0;
+    options.limits.memory = 0;
     stow_cuda_refuse(at + 100);
     cr_assert_eq(out(options, &moved), STOW_CUDA_KNOWN);
     cr_assert_eq(stow_cuda_sums(0, UINT32_MAX).live, 4 * MIB);
@@ -693,6 +693,7 @@ static void step(struct walker *self) {
     struct stow_cuda_options options = {.owner = random_below(&self->random, OWNERS + 1),
                                         .milliseconds = 5000,
                                         .verify = random_below(&self->random, 2)};
+    options.limits.pinned = random_below(&self->random, 2) * 4 * MIB;
     uint64_t moved;
     switch (random_below(&self->random, 5)) {
     case 0:
@@ -738,12 +739,12 @@ static void finish(struct walker *walkers, int count, uint64_t before) {
     struct sim_usage usage = proof_usage(0);
     struct stow_cuda_sums sums = stow_cuda_sums(0, UINT32_MAX);
     cr_assert_eq(usage.used, before);
-    cr_assert(!usage.blocks && !usage.reserved_va && !usage.faults && !usage.pending);
+    cr_assert(!usage.blocks && !usage.reserved_va && !usage.faults && !usage.pending && !usage.registered);
     cr_assert(!sums.live && !sums.stowed && !sums.asked && !sums.backup && !sums.blocks && !sums.wrecks);
     cr_assert(!sums.in_streams && !sums.streams_taken);
 }
 
-Test(simcuda_moving, an_error_at_each_call_in_turn) {
+static void fail_at_each_call(uint64_t pinned) {
     uint64_t before = proof_usage(0).used, moved, calls, nth = 0, served_late;
     do {
         struct walker self = {.random = (uint32_t)nth};
@@ -752,7 +753,9 @@ Test(simcuda_moving, an_error_at_each_call_in_turn) {
         for (int i = 0; i < 2; i++) fill(self.slots[i].at, self.slots[i].bytes, self.slots[i].seed);
         sim_count_reset();
         sim_fail("*", ++nth, nth % 2 ? 719 : CUDA_ERROR_OUT_OF_MEMORY, 1);
-        out(ANY, &moved);
+        struct stow_cuda_options options = ANY;
+        options.limits.pinned = pinned;
+        out(options, &moved);
         in(ANY, &moved);
         release(&self, &self.slots[1]);
         if (!serve(2 * MIB, 1, &served_late)) free_surely(served_late);
@@ -761,6 +764,10 @@ Test(simcuda_moving, an_error_at_each_call_in_turn) {
     } while (calls >= nth); /* until the error comes too late */
     cr_assert_gt(nth, 50);
 }
+
+Test(simcuda_moving, an_error_at_each_call_in_turn) { fail_at_each_call(0); }
+
+Test(simcuda_moving, the_same_with_pinned_backups) { fail_at_each_call(64 * MIB); }
 
 /* simcuda/moving_long.py asks for many. */
 enum { STEPS = 60 };

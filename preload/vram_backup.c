@@ -1,0 +1,131 @@
+/* vram_backup.c — see vram_backup.h. What is pinned is memory of ours that the driver is told of, not the driver's own:
+ * that would go with its context, which a block in place of a pool outlives. */
+#include "vram_backup.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "cuda_blocks.h"
+#include "ledger.h"
+#include "os.h"
+#include "pressure.h"
+#include "stow.h"
+
+enum { PORTABLE = 1, ATTEMPTS = 3 };
+
+static uint64_t bytes_of[VRAM_KEPT_KINDS];
+
+uint64_t vram_backup_bytes(enum vram_kept kept) {
+    uint64_t sum = 0;
+    for (int i = 0; i < VRAM_KEPT_KINDS; i++)
+        if (kept == VRAM_KEPT_KINDS || i == (int)kept) sum += os_load(&bytes_of[i]);
+    return sum;
+}
+
+static uint64_t add(enum vram_kept kept, uint64_t bytes) {
+    return __atomic_add_fetch(&bytes_of[kept], bytes, __ATOMIC_RELAXED);
+}
+
+static void take_off(enum vram_kept kept, uint64_t bytes) {
+    __atomic_fetch_sub(&bytes_of[kept], bytes, __ATOMIC_RELAXED);
+}
+
+/* --- the ledger --- */
+
+static void note(enum snap_cuda_kind kind, const void *at, uint64_t bytes, uint32_t device) {
+    cuda_blocks_add(CUDA_RANGE,
+                    &(struct snap_cuda_block){
+                        .kind = (uint8_t)kind, .device = (uint16_t)device, .address = (uintptr_t)at, .size = bytes});
+}
+
+static void forget(const void *at) {
+    struct snap_cuda_block record;
+    cuda_blocks_take(CUDA_RANGE, (uintptr_t)at, &record);
+}
+
+void vram_backup_note_buffer(const void *at, uint64_t bytes, uint32_t device) {
+    note(SNAP_CUDA_BUFFER, at, bytes, device);
+}
+
+void vram_backup_forget_buffer(const void *at) { forget(at); }
+
+/* A forked child has no device to bring it back to. */
+static void is_made(struct vram_block *self, void *at, enum vram_kept kept) {
+    self->backup = at;
+    self->kept = kept;
+    os_call(SYS_madvise, at, self->size, MADV_DONTFORK);
+    note(SNAP_CUDA_BACKUP, at, self->size, self->device);
+}
+
+/* --- in memory --- */
+
+/* An eighth of what the machine or the cgroup has left stays free: a model that is put away must not be what the
+ * system kills the program for. */
+static bool fits(uint64_t bytes, uint64_t most) {
+    uint64_t left = pressure_left(), now = add(VRAM_IN_MEMORY, bytes) + vram_backup_bytes(VRAM_PINNED);
+    return (!most || now <= most) && bytes <= left - left / 8;
+}
+
+/* Where the driver does not take it, it is ordinary memory. */
+static bool pin(const struct vram_driver *driver, const struct vram_block *self, void *at, uint64_t most) {
+    bool pinned = add(VRAM_PINNED, self->size) <= most && !driver->cuMemHostRegister_v2(at, self->size, PORTABLE);
+    take_off(pinned ? VRAM_IN_MEMORY : VRAM_PINNED, self->size);
+    return pinned;
+}
+
+bool vram_backup_make(const struct vram_driver *driver, struct vram_block *self, const struct vram_limits *limits) {
+    void *at = fits(self->size, limits->memory) ? os_map(self->size) : NULL;
+    if (!at) {
+        take_off(VRAM_IN_MEMORY, self->size);
+        return false;
+    }
+    os_call(SYS_madvise, at, self->size, MADV_HUGEPAGE);
+    is_made(self, at, limits->pinned && pin(driver, self, at, limits->pinned) ? VRAM_PINNED : VRAM_IN_MEMORY);
+    return true;
+}
+
+/* --- in a file --- */
+
+/* Where a disk fails, who reads a mapping of it is killed; the kernel, which is asked to read it, is not. */
+static bool can_be_read_back(void) {
+    char from = 1, to = 0;
+    return os_peek(&to, &from, 1);
+}
+
+uint32_t vram_backup_make_file(struct vram_block *self, const struct vram_limits *limits, struct stow_file *file) {
+    if (!limits->disk || ledger_is_sealed()) return STOW_EMPTY;
+    if (!can_be_read_back()) return STOW_NO_KERNEL_HELP;
+    uint32_t refusal =
+        add(VRAM_IN_FILE, self->size) <= limits->disk ? stow_file_open(file, NULL, self->size) : STOW_EMPTY;
+    void *at = refusal ? NULL : stow_file_map(file, self->size);
+    if (!refusal && !at) stow_file_close(file);
+    if (!at) take_off(VRAM_IN_FILE, self->size);
+    if (at) is_made(self, at, VRAM_IN_FILE);
+    return refusal || at ? refusal : (uint32_t)STOW_ADDRESS_SPACE;
+}
+
+/* --- ends --- */
+
+/* It may be that its context has ended, and with that what the driver knew. */
+static void unpin(const struct vram_driver *driver, const struct vram_block *self) {
+    struct vram_visit visit;
+    int error = vram_driver_enter(driver, self->context, &visit);
+    bool entered = !error;
+    for (int i = 0; i < ATTEMPTS && (error = driver->cuMemHostUnregister(self->backup)); i++) continue;
+    if (entered) vram_driver_leave(driver, &visit);
+}
+
+void vram_backup_drop(const struct vram_driver *driver, struct vram_block *self) {
+    if (!self->backup) return;
+    if (self->kept == VRAM_PINNED) unpin(driver, self);
+    forget(self->backup);
+    os_unmap(self->backup, self->size);
+    self->backup = NULL;
+    take_off(self->kept, self->size);
+}
+
+void vram_backup_leave(struct vram_block *self) { self->backup = NULL; }
+
+void vram_backup_abandon(void) {
+    for (int i = 0; i < VRAM_KEPT_KINDS; i++) os_store(&bytes_of[i], 0);
+}

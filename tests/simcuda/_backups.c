@@ -1,0 +1,211 @@
+/* _backups.c — a program whose models leave a device for pinned memory, ordinary memory and a disk, over the simulated
+ * driver (a test double), with 64 MiB. The first argument is the case; what limits there are is the environment's. */
+#include "_model.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+static struct model first, second;
+
+static void load(void) {
+    first = model_load("first", 20 * MIB, 0, 1);
+    second = model_load("second", 10 * MIB, 0, 1);
+}
+
+static void out(const struct model *self) { MUST(memstow_stow_(self->owner) == (int64_t)self->bytes); }
+
+static void back(const struct model *self) {
+    MUST(memstow_restore_(self->owner) == (int64_t)self->bytes && !model_out(self) && model_holds(self));
+}
+
+/* Bytes of mappings of files that memory was stowed to. */
+static uint64_t in_files(void) {
+    char line[512];
+    uint64_t sum = 0;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (fgets(line, sizeof line, maps)) {
+        unsigned long start, end;
+        if (strstr(line, "/#") && strstr(line, " (deleted)") && sscanf(line, "%lx-%lx", &start, &end) == 2)
+            sum += end - start;
+    }
+    fclose(maps);
+    return sum;
+}
+
+/* MEMSTOW_CUDA_PINNED=24M: the first is pinned, the second has no room there; both are whole, also after a reset. */
+static void pinned(void) {
+    load();
+    out(&first);
+    MUST(usage().registered == 20 * MIB && usage().pinned == 64 * MIB);
+    out(&second);
+    MUST(usage().registered == 20 * MIB && usage().pinned == 64 * MIB);
+    back(&second);
+    back(&first);
+    MUST(!usage().registered);
+    out(&second);
+    MUST(usage().registered == 10 * MIB);
+    back(&second);
+    out(&first);
+    MUST(!cudaFree(first.at) && !usage().registered); /* freed where it is */
+}
+
+/* By default none is. */
+static void not_pinned(void) {
+    load();
+    out(&first);
+    out(&second);
+    MUST(!usage().registered && !in_files());
+    back(&first);
+    back(&second);
+}
+
+/* The driver does not take it: it is ordinary memory. */
+static void cannot_be_pinned(void) {
+    load();
+    sim_fail("cuMemHostRegister_v2", 1, OUT_OF_MEMORY, 1);
+    out(&first);
+    MUST(!usage().registered);
+    back(&first);
+}
+
+/* MEMSTOW_CUDA_HOST=12M, MEMSTOW_CUDA_DISK=40M: what has no room in memory goes to a disk. */
+static void to_disk(void) {
+    load();
+    out(&first);
+    MUST(in_files() == 20 * MIB);
+    out(&second);
+    MUST(in_files() == 20 * MIB);
+    back(&first);
+    MUST(!in_files());
+    back(&second);
+    out(&first);
+    MUST(!cudaFree(first.at) && !in_files());
+}
+
+/* The same, and that is looked at: both are out when it ends. */
+static void stays_out(void) {
+    load();
+    out(&first);
+    out(&second);
+}
+
+/* A disk, or a limit, that does not take it: the answer is the argument, the memory is where it was, and whole. */
+static int64_t expected;
+static void refused(void) {
+    load();
+    int64_t answer = memstow_stow_(first.owner);
+    if (answer != expected) fprintf(stderr, "%lld: %s\n", (long long)answer, memstow_error_());
+    MUST(answer == expected && !model_out(&first) && !in_files() && model_holds(&first));
+    out(&second); /* has room in memory */
+    back(&second);
+}
+
+/* The simulated device is a file itself, so it is for the move alone. */
+static void file_limit(void) {
+    struct rlimit before, small;
+    load();
+    MUST(!getrlimit(RLIMIT_FSIZE, &before));
+    small = (struct rlimit){8 * MIB, before.rlim_max};
+    MUST(!setrlimit(RLIMIT_FSIZE, &small) && memstow_stow_(first.owner) == -ENOSPC);
+    MUST(!setrlimit(RLIMIT_FSIZE, &before) && !model_out(&first) && model_holds(&first));
+}
+
+/* The file loses its end: that is an error, of which nobody dies; it is out, and what is not is used. */
+static void unreadable(void) {
+    char line[512], path[64] = "";
+    load();
+    out(&first);
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (fgets(line, sizeof line, maps)) {
+        unsigned long start, end;
+        if (!strstr(line, "/#") || sscanf(line, "%lx-%lx", &start, &end) != 2) continue;
+        snprintf(path, sizeof path, "/proc/self/map_files/%lx-%lx", start, end);
+    }
+    fclose(maps);
+    MUST(*path);
+    if (truncate(path, 10 * MIB)) return; /* may not reach the file */
+    uint64_t used = usage().used;
+    MUST(memstow_restore_(first.owner) == -EIO && model_out(&first) == 20 * MIB && usage().used == used);
+    MUST(memstow_restore_(first.owner) == -EIO && model_holds(&second));
+}
+
+/* kill -9 in the middle of writing. */
+static void *kill_at_the_second(void *unused) {
+    uint64_t before = sim_count("cuEventSynchronize");
+    while (sim_count("cuEventSynchronize") == before) usleep(100);
+    kill(getpid(), SIGKILL);
+    return unused;
+}
+
+static void killed(void) {
+    pthread_t thread;
+    load();
+    MUST(!pthread_create(&thread, NULL, kill_at_the_second, NULL));
+    sim_set_latency_us(50000);
+    memstow_stow_(first.owner);
+    MUST(!"still there");
+}
+
+/* --- fork, while something is out --- */
+
+/* Of the parent's, without a call that could hang. */
+static int is_mapped(uintptr_t at) {
+    unsigned char there;
+    return !mincore((void *)(at & ~(uintptr_t)4095), 4096, &there);
+}
+
+static void in_child(uintptr_t backup) {
+    struct memstow_figures figures = {.size = sizeof figures};
+    uint64_t calls = sim_count("*");
+    MUST(!memstow_owner_figures_(first.owner, &figures) && !figures.cuda_bytes && !figures.device_stowed_bytes);
+    MUST(!memstow_owner_figures_(second.owner, &figures) && !figures.cuda_bytes && !figures.device_stowed_bytes);
+    MUST(memstow_restore_(first.owner) == 0 && memstow_stow_(second.owner) >= 0);
+    MUST(sim_count("*") == calls); /* the device is not asked for anything */
+    MUST(!is_mapped(backup) && !in_files());
+}
+
+/* Where memstow keeps what is out, by a copy of its beginning that is nowhere else. */
+static uintptr_t find_backup(const struct model *self) {
+    char line[512], start_of[64];
+    uintptr_t found = 0;
+    for (size_t i = 0; i < sizeof start_of; i++) start_of[i] = (char)(i * 13 + self->owner);
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (!found && fgets(line, sizeof line, maps)) {
+        unsigned long start, end;
+        if (sscanf(line, "%lx-%lx rw", &start, &end) != 2 || !strstr(line, "rw-p")) continue;
+        for (uintptr_t at = start; at + self->bytes <= end && !found; at += 4096)
+            if (!memcmp((void *)at, start_of, sizeof start_of)) found = at;
+    }
+    fclose(maps);
+    return found;
+}
+
+static void forked(void) {
+    int status;
+    load();
+    out(&first);
+    out(&second);
+    uintptr_t backup = find_backup(&second);
+    MUST(backup && is_mapped(backup));
+    pid_t child = fork();
+    if (!child) {
+        in_child(backup);
+        _exit(42);
+    }
+    MUST(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 42);
+    back(&first);
+    back(&second);
+}
+
+int main(int argc, char **argv) {
+    static const struct model_case cases[] = {
+        {"pinned", pinned},         {"not_pinned", not_pinned}, {"cannot_be_pinned", cannot_be_pinned},
+        {"to_disk", to_disk},       {"stays_out", stays_out},   {"refused", refused},
+        {"file_limit", file_limit}, {"unreadable", unreadable}, {"killed", killed},
+        {"forked", forked}};
+    if (argc > 2) expected = atoi(argv[2]);
+    return model_main(argc, argv, cases, sizeof cases / sizeof *cases);
+}

@@ -1,0 +1,76 @@
+# Where models go that leave a device: to pinned memory, ordinary memory and a disk, each within its limit; disks that fail; a
+# kill on the way; a fork while something is out. Over the simulated driver (a test double): each case of _backups.c by itself.
+import errno, json, pathlib, sys
+
+import support
+from _simcuda import BUILD, environment
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "stow"))
+import _moving
+
+program = BUILD / "backups"
+names = support.run(program, env=environment()).stdout.split()
+assert len(names) == 10, names
+folder = _moving.real_disk()
+DISK = {"MEMSTOW_CUDA_HOST": "12M", "MEMSTOW_CUDA_DISK": "40M", "MEMSTOW_STOW_DIR": str(folder)}
+
+
+def case(name, *arguments, status=0, file=None, **wish):
+    wish = {"MEMSTOW_CUDA_MOVES": "2M", "MEMSTOW_CUDA_VERIFY": "1", "SIMCUDA_CAPACITY": "64M", **wish}
+    done = support.track(program, name, *arguments, env=environment(**wish), file=file or f"{name}.mst", status=None)
+    assert done.returncode == status, f"{name} {arguments} {wish}: {done.returncode}\n{done.stdout}{done.stderr}"
+    assert not list(folder.iterdir()), f"{name}: {list(folder.iterdir())}"
+
+
+def because(name):
+    lines = json.loads(support.memstow("decisions", f"{name}.mst", "--json").stdout)["lines"]
+    return {line["because"] for line in lines if line["kind"] == "REFUSED"}
+
+
+case("pinned", MEMSTOW_CUDA_PINNED="24M")
+case("not_pinned")
+case("not_pinned", MEMSTOW_CUDA_PINNED="0", MEMSTOW_CUDA_DISK="0", file="zero.mst")
+assert not support.report("zero.mst")["process"]["notes"], "0 is no unknown word"
+case("cannot_be_pinned", MEMSTOW_CUDA_PINNED="24M")
+case("to_disk", **DISK)
+case("file_limit", **DISK)
+assert because("file_limit") == {"the disk has no room for it"}, because("file_limit")
+case("unreadable", **DISK)
+case("killed", status=137, **DISK)
+case("forked")
+case("forked", **DISK)
+case("forked", MEMSTOW_CUDA_PINNED="24M")
+children = list(support.HERE.glob("forked.mst.*"))
+assert children, "the child's ledger"
+for child in children: # it has none of its parent's device memory
+    seen = support.report(child.name)
+    assert not seen["totals"]["cuda"]["live_bytes"] and not any(owner["stowed_bytes"] for owner in seen["owners"]), child
+
+# What does not fit anywhere, and what nothing takes, stays on the device.
+for file, why, answer, wish in (("nowhere", "no host memory to move it to", -errno.ENOMEM, {"MEMSTOW_CUDA_HOST": "12M"}),
+                                ("too_large", "no host memory to move it to", -errno.ENOMEM, {**DISK, "MEMSTOW_CUDA_DISK": "19M"}),
+                                ("no_folder", "there is no directory that will do to move it to", -errno.ENOTSUP,
+                                 {**DISK, "MEMSTOW_STOW_DIR": str(support.HERE / "not there")}),
+                                ("in_memory", "there is no directory that will do to move it to", -errno.ENOTSUP,
+                                 {**DISK, "MEMSTOW_STOW_DIR": "/dev/shm"})):
+    case("refused", answer, file=f"{file}.mst", **wish)
+    assert because(file) == {why}, (file, because(file))
+
+# Where each is, in the report: nothing of it is unexplained, and of what is on a disk next to nothing is in memory.
+case("stays_out", MEMSTOW_CUDA_VERIFY="0")
+residency = support.report("stays_out.mst")["residency"]
+assert residency["device_stowed_bytes"] == 30 << 20, residency
+assert residency["device_buffer_bytes"] == 20 << 20, residency # of 2 x 32 MiB what copies went through
+text = support.memstow("report", "stays_out.mst").stdout
+assert "moved out of devices" in text and "pinned buffers for devices (memstow's)" in text, text
+case("stays_out", file="on_disk.mst", **{**DISK, "MEMSTOW_CUDA_VERIFY": "0"})
+there = support.report("on_disk.mst")["residency"]
+assert 10 << 20 <= there["device_stowed_bytes"] < 12 << 20, there
+assert abs(there["rest_bytes"] - residency["rest_bytes"]) < 4 << 20, (there, residency)
+
+# Words that are no amounts count as not set, and the report says so.
+for key in ("MEMSTOW_CUDA_PINNED", "MEMSTOW_CUDA_DISK"):
+    case("not_pinned", file="word.mst", **{key: "much"})
+    notes = support.report("word.mst")["process"]["notes"]
+    assert any(note.startswith(f"{key} is no amount") for note in notes), (key, notes)
+folder.rmdir()
