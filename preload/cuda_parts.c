@@ -147,6 +147,26 @@ static void look_at_part(enum cuda_space space, const struct snap_cuda_block *re
     share->bytes += record->size;
 }
 
+struct owners_of {
+    uint64_t block;
+    uint32_t *owners, count, room;
+};
+
+static void add_owner(enum cuda_space space, const struct snap_cuda_block *record, void *context) {
+    struct owners_of *self = context;
+    bool is_part = space == CUDA_PART && record->pool == self->block;
+    if (!is_part && (space != CUDA_ADDRESS || record->address != self->block)) return;
+    uint32_t model = owners_final(cuda_counts_model(record->count)), i = 0;
+    while (i < self->count && self->owners[i] != model) i++;
+    if (model && i == self->count && i < self->room) self->owners[self->count++] = model;
+}
+
+uint32_t cuda_parts_owners(uint64_t block, uint32_t *owners, uint32_t room) {
+    struct owners_of of = {block, owners, 0, room};
+    cuda_blocks_all(add_owner, &of);
+    return of.count;
+}
+
 /* Where memstow serves it, it moves with the model that has all of it, or with none. */
 static void tell_server(struct vram_block *served, const struct snap_cuda_block *block) {
     struct share share = {.block = block->address};

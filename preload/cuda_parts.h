@@ -15,6 +15,9 @@
  * device memory; -EBUSY: it is out of the device; -ENOMEM. */
 int cuda_parts_assign(uint64_t start, uint64_t length, uint32_t model);
 
+/* Whose the block and its parts are, each once, at most `room` of them. How many. */
+uint32_t cuda_parts_owners(uint64_t block, uint32_t *owners, uint32_t room);
+
 /* The block has been taken out of the table: its parts end, too. Their bytes. */
 uint64_t cuda_parts_end(const struct snap_cuda_block *block);
 

@@ -76,6 +76,15 @@ void line_string(struct line *self, const char *key, const char *text) {
     put_string(self, text);
 }
 
+void line_numbers(struct line *self, const char *key, const uint32_t *numbers, uint32_t count) {
+    put_key(self, key);
+    for (uint32_t i = 0; i < count; i++) {
+        put_text(self, i ? "," : "[");
+        put_decimal(self, numbers[i]);
+    }
+    put_text(self, count ? "]" : "[]");
+}
+
 void line_pair(struct line *self, const char *key, uint64_t first, uint64_t second) {
     put_key(self, key);
     put_text(self, "[");

@@ -24,6 +24,8 @@ void line_signed(struct line *self, const char *key, int64_t number);
 void line_string(struct line *self, const char *key, const char *text);
 /* An array of two numbers. */
 void line_pair(struct line *self, const char *key, uint64_t first, uint64_t second);
+/* An array of any number. */
+void line_numbers(struct line *self, const char *key, const uint32_t *numbers, uint32_t count);
 void line_end(struct line *self);
 /* For a file in place of the trace: ends it, with a newline. */
 void line_close(struct line *self);

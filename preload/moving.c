@@ -289,6 +289,8 @@ int64_t owners_release(uint32_t owner) {
     return dropped > 0 ? dropped : 0;
 }
 
+const char *owners_why_not_moved(int64_t result) { return vram_serve_why(result); }
+
 uint64_t owners_moved(uint64_t *wanted) {
     struct stow_progress progress = stow_progress();
     *wanted = progress.at_work ? progress.wanted : 0;

@@ -16,6 +16,9 @@ int64_t owners_stow_device(uint32_t owner); /* and nothing else; also in a hook 
 int64_t owners_restore(uint32_t owner);
 int64_t owners_release(uint32_t owner);
 
+/* What in a device did not move when this thread's last move had this result; NULL: it was not for that. */
+const char *owners_why_not_moved(int64_t result);
+
 /* Any thread: the bytes that the move at hand has moved so far, whoever makes it, and how many it is to move; 0 when
  * there is none. The ledger's header says the same, and of which owner. */
 uint64_t owners_moved(uint64_t *wanted);

@@ -263,6 +263,8 @@ ENTRY int32_t memstow_release_range(const void *start, uint64_t length) { return
 /* --- moving --- */
 
 static int64_t moved(int64_t result) {
+    const char *why = owners_why_not_moved(result);
+    if (why) return entry_fails(result, why);
     if (result == -EBUSY) return entry_fails(result, "memory is being moved already");
     if (result == -ENOTSUP) return entry_fails(result, "it cannot be moved: the trace has the reasons");
     if (result == -ENOSPC) return entry_fails(result, "the disk is full");

@@ -323,11 +323,11 @@ bool stow_cuda_around(uint64_t address, struct stow_cuda_found *out) {
     return is;
 }
 
-void stow_cuda_refuse(uint64_t address) {
+void stow_cuda_refuse(uint64_t address, enum stow_cuda_refusal why) {
     if (!vram_table_count()) return;
     vram_table_lock();
     struct vram_block *block = vram_table_around(address);
-    if (block) block->refused = true;
+    if (block && !block->refused) block->refused = (uint8_t)why;
     vram_table_let_go();
 }
 
@@ -360,6 +360,19 @@ void stow_cuda_visit(stow_cuda_visitor *visit, void *context) {
     vram_table_lock();
     for (const struct vram_block *block = vram_table_first(); block; block = block->next)
         if (block->state <= VRAM_STOWED) visit(block->owner, block->size, block->state == VRAM_STOWED, context);
+    vram_table_let_go();
+}
+
+static enum stow_cuda_refusal why_kept(const struct vram_block *block) {
+    if (block->refused) return (enum stow_cuda_refusal)block->refused;
+    return block->mixed ? STOW_CUDA_MIXED : STOW_CUDA_DONE;
+}
+
+void stow_cuda_visit_kept(uint32_t owner, stow_cuda_kept_visitor *visit, void *context) {
+    vram_table_lock();
+    for (const struct vram_block *block = vram_table_first(); block; block = block->next)
+        if (block->owner == owner && block->state == VRAM_LIVE && why_kept(block))
+            visit(why_kept(block), block->at, block->size, context);
     vram_table_let_go();
 }
 
@@ -408,7 +421,10 @@ const char *stow_cuda_refusal_text(uint32_t refusal) {
         [STOW_CUDA_CAPTURE] = "a stream is being captured",
         [STOW_CUDA_BUSY] = "a kernel did not end in time",
         [STOW_CUDA_NOT_IDLE] = "the owner is not declared idle",
-        [STOW_CUDA_KNOWN] = "another process or device knows where the memory is",
+        [STOW_CUDA_HANDLE] = "its handle was handed out (cuMemRetainAllocationHandle): others may map or export it",
+        [STOW_CUDA_MULTICAST] = "it is bound to a multicast object",
+        [STOW_CUDA_EXPORTED] = "it was exported to another process or device",
+        [STOW_CUDA_RDMA] = "it was set up for other devices' direct access (GPUDirect RDMA)",
         [STOW_CUDA_MIXED] = "parts of a block are other owners'",
         [STOW_CUDA_DRIVER] = "the driver answered with an error",
         [STOW_CUDA_CONTEXTS] = "there are more contexts than can be waited for",
@@ -560,11 +576,11 @@ static struct vram_block *choose(const struct move *self, enum vram_state state)
 static struct vram_block *next_block(struct move *self, enum vram_state state) {
     for (struct vram_block *block; (block = choose(self, state));) {
         block->tried = moves;
-        if ((!block->refused && !block->mixed) || state == VRAM_STOWED) {
+        if (!why_kept(block) || state == VRAM_STOWED) {
             block->moving = true;
             return block;
         }
-        refuse(self, block->refused ? STOW_CUDA_KNOWN : STOW_CUDA_MIXED, 0);
+        refuse(self, why_kept(block), 0);
     }
     return NULL;
 }

@@ -53,8 +53,42 @@ struct stow_cuda_found {
 };
 bool stow_cuda_find(uint64_t at, struct stow_cuda_found *out);
 bool stow_cuda_around(uint64_t address, struct stow_cuda_found *out);
-/* Something outside now knows where its memory is (IPC, NCCL, RDMA): it does not move any more. */
-void stow_cuda_refuse(uint64_t address);
+enum stow_cuda_refusal {
+    STOW_CUDA_DONE,
+    STOW_CUDA_EMPTY,    /* the owner has nothing that could move this way */
+    STOW_CUDA_CAPTURE,  /* somebody captures a stream */
+    STOW_CUDA_BUSY,     /* a kernel did not end in time */
+    STOW_CUDA_NOT_IDLE, /* nobody said that the owner is not in use */
+    STOW_CUDA_CONTEXTS, /* there are more contexts than can be waited for */
+    STOW_CUDA_CANCELLED,
+    STOW_CUDA_HANDLE,    /* its handle was handed out, by which it can be mapped or exported elsewhere (NCCL does) */
+    STOW_CUDA_MULTICAST, /* bound to a multicast object */
+    STOW_CUDA_EXPORTED,  /* to another process or device */
+    STOW_CUDA_RDMA,      /* set up for other devices' direct access */
+    STOW_CUDA_MIXED,     /* parts of a block are other owners' */
+    STOW_CUDA_DRIVER,    /* the driver answered with an error */
+    STOW_CUDA_NO_ROOM,   /* no memory of the host's for it, or no more than is allowed */
+    STOW_CUDA_DISK_FULL, /* where it would go, or what may be written there is less */
+    STOW_CUDA_DISK_ERROR,
+    STOW_CUDA_DISK,    /* there is no directory for it, or none that will do */
+    STOW_CUDA_NO_VRAM, /* no memory of the device's to bring it back to */
+    STOW_CUDA_CHANGED, /* what was copied is not what is there */
+    STOW_CUDA_AIMDO,   /* comfy-aimdo is loaded, which manages addresses itself */
+    STOW_CUDA_DEVICES, /* there is a device that could not copy from it */
+    STOW_CUDA_OLD,     /* the driver lacks a function that it takes */
+    STOW_CUDA_OFF,     /* nobody asked for it */
+    STOW_CUDA_SMALL,   /* below what was asked for, or of an explicit pool */
+    STOW_CUDA_KIND,    /* memory that is never served */
+    STOW_CUDA_REFUSALS
+};
+
+/* Something outside now knows where its memory is, or may (IPC, NCCL, RDMA): it does not move any more. The first
+ * reason counts. */
+void stow_cuda_refuse(uint64_t address, enum stow_cuda_refusal why);
+/* Each of an owner's that is in its device, and stays there for such a reason, or because it is mixed. Nothing of
+ * CUDA's may be called. */
+typedef void stow_cuda_kept_visitor(enum stow_cuda_refusal why, uint64_t at, uint64_t bytes, void *context);
+void stow_cuda_visit_kept(uint32_t owner, stow_cuda_kept_visitor *visit, void *context);
 /* Of an owner (0: of all), or of a device (UINT32_MAX: of all). */
 struct stow_cuda_sums {
     uint64_t live, stowed;                        /* bytes, of whole granules */
@@ -92,31 +126,6 @@ bool stow_cuda_device_of(cuda_handle context, uint32_t *device);
  * may be the same, begun anew; NULL: there is none, and it is gone as well. */
 void stow_cuda_context_ended(cuda_handle context, cuda_handle heir);
 
-enum stow_cuda_refusal {
-    STOW_CUDA_DONE,
-    STOW_CUDA_EMPTY,    /* the owner has nothing that could move this way */
-    STOW_CUDA_CAPTURE,  /* somebody captures a stream */
-    STOW_CUDA_BUSY,     /* a kernel did not end in time */
-    STOW_CUDA_NOT_IDLE, /* nobody said that the owner is not in use */
-    STOW_CUDA_CONTEXTS, /* there are more contexts than can be waited for */
-    STOW_CUDA_CANCELLED,
-    STOW_CUDA_KNOWN,     /* exported to another process, or registered with another device */
-    STOW_CUDA_MIXED,     /* parts of a block are other owners' */
-    STOW_CUDA_DRIVER,    /* the driver answered with an error */
-    STOW_CUDA_NO_ROOM,   /* no memory of the host's for it, or no more than is allowed */
-    STOW_CUDA_DISK_FULL, /* where it would go, or what may be written there is less */
-    STOW_CUDA_DISK_ERROR,
-    STOW_CUDA_DISK,    /* there is no directory for it, or none that will do */
-    STOW_CUDA_NO_VRAM, /* no memory of the device's to bring it back to */
-    STOW_CUDA_CHANGED, /* what was copied is not what is there */
-    STOW_CUDA_AIMDO,   /* comfy-aimdo is loaded, which manages addresses itself */
-    STOW_CUDA_DEVICES, /* there is a device that could not copy from it */
-    STOW_CUDA_OLD,     /* the driver lacks a function that it takes */
-    STOW_CUDA_OFF,     /* nobody asked for it */
-    STOW_CUDA_SMALL,   /* below what was asked for, or of an explicit pool */
-    STOW_CUDA_KIND,    /* memory that is never served */
-    STOW_CUDA_REFUSALS
-};
 const char *stow_cuda_refusal_text(uint32_t refusal);
 
 struct stow_cuda_options {

@@ -36,11 +36,12 @@ struct vram_block {
     bool in_stream;      /* asked for in place of a pool */
     cuda_handle context; /* in which it was asked for */
     enum vram_state state;
-    bool moving, refused;          /* refused: something outside knows where its memory is */
-    bool mixed;                    /* parts of it are other owners' */
-    bool no_context;               /* that in which it was freed has ended */
-    uint32_t tried;                /* the move that has looked at it */
-    uint64_t searched, reached;    /* the same of searches for what is freed, and for whose access has changed */
+    bool moving;
+    uint8_t refused;            /* why something outside knows where its memory is: enum stow_cuda_refusal; 0: none */
+    bool mixed;                 /* parts of it are other owners' */
+    bool no_context;            /* that in which it was freed has ended */
+    uint32_t tried;             /* the move that has looked at it */
+    uint64_t searched, reached; /* the same of searches for what is freed, and for whose access has changed */
     uint32_t pieces, made, mapped; /* of the pieces: all, those with physical memory, those at their address */
     bool open;                     /* and its devices may use them */
     bool rdma;                     /* made so that network cards can have it */

@@ -8,6 +8,7 @@
 #include "cuda_captures.h"
 #include "cuda_counts.h"
 #include "cuda_device.h"
+#include "cuda_parts.h"
 #include "cuda_route.h"
 #include "cuda_scope.h"
 #include "line.h"
@@ -353,12 +354,12 @@ static int serve_attribute(void *out, int which, cuda_address at) {
     struct vram_answer answer;
     bool ours = out && vram_pointer_ask(which, at, &answer);
     int result = 0;
+    if (vram_pointer_registers(which, false)) stow_cuda_refuse(at, STOW_CUDA_RDMA);
     if (!ours)
         result = real(out, which, at);
     else if (!answer.bytes)
         result = answer.is_out && attributes_of ? attributes_of(1, &which, &out, at) : real(out, which, at);
     if (ours && !result) write_answer(out, &answer);
-    if (!result && vram_pointer_registers(which, false)) stow_cuda_refuse(at);
     return result;
 }
 
@@ -367,15 +368,17 @@ static int serve_attributes(unsigned count, int *which, void **out, cuda_address
     typedef int function(unsigned, int *, void **, cuda_address);
     struct vram_answer answer;
     int result = ((function *)call.real)(count, which, out, at);
-    for (unsigned i = 0; !result && i < count; i++)
+    for (unsigned i = 0; !result && i < count; i++) {
+        if (vram_pointer_registers(which[i], false)) stow_cuda_refuse(at, STOW_CUDA_RDMA);
         if (vram_pointer_ask(which[i], at, &answer)) write_answer(out[i], &answer);
+    }
     return result;
 }
 
 /* Whatever becomes of it: the next step is to register the memory. */
 static int serve_set_attribute(const void *value, int which, cuda_address at) {
     int (*real)(const void *, int, cuda_address) = (int (*)(const void *, int, cuda_address))call.real;
-    if (vram_pointer_registers(which, true)) stow_cuda_refuse(at);
+    if (vram_pointer_registers(which, true)) stow_cuda_refuse(at, STOW_CUDA_RDMA);
     return real(value, which, at);
 }
 
@@ -409,21 +412,28 @@ static int serve_pool_access(cuda_handle pool, const struct vram_access *access,
 static int serve_retain(cuda_memory *memory, void *at) {
     int (*real)(cuda_memory *, void *) = (int (*)(cuda_memory *, void *))call.real;
     int result = real(memory, at);
-    if (!result) stow_cuda_refuse((uintptr_t)at);
+    if (!result) stow_cuda_refuse((uintptr_t)at, STOW_CUDA_HANDLE);
     return result;
 }
 
 static int serve_bind(cuda_memory to, size_t offset, cuda_address at, size_t bytes, unsigned long long flags) {
     typedef int function(cuda_memory, size_t, cuda_address, size_t, unsigned long long);
     int result = ((function *)call.real)(to, offset, at, bytes, flags);
-    if (!result) stow_cuda_refuse(at);
+    if (!result) stow_cuda_refuse(at, STOW_CUDA_MULTICAST);
     return result;
 }
 
 static int serve_share(void *shared, cuda_address at, size_t bytes, int type, unsigned long long flags) {
     typedef int function(void *, cuda_address, size_t, int, unsigned long long);
     int result = ((function *)call.real)(shared, at, bytes, type, flags);
-    if (!result) stow_cuda_refuse(at);
+    if (!result) stow_cuda_refuse(at, STOW_CUDA_EXPORTED);
+    return result;
+}
+
+static int serve_export(struct cuda_ipc_memory *handle, cuda_address at) {
+    int (*real)(struct cuda_ipc_memory *, cuda_address) = (int (*)(struct cuda_ipc_memory *, cuda_address))call.real;
+    int result = real(handle, at);
+    if (!result) stow_cuda_refuse(at, STOW_CUDA_EXPORTED);
     return result;
 }
 
@@ -472,6 +482,8 @@ static void *instead(enum cuda_entry_id entry) {
         return (void *)serve_bind;
     case CUDA_ENTRY_cuMemGetHandleForAddressRange:
         return (void *)serve_share;
+    case CUDA_ENTRY_cuIpcGetMemHandle:
+        return (void *)serve_export;
     default:
         return NULL;
     }
@@ -525,7 +537,10 @@ static int64_t error_of(enum stow_cuda_refusal refusal) {
         return -EBUSY;
     case STOW_CUDA_CANCELLED:
         return -ECANCELED;
-    case STOW_CUDA_KNOWN:
+    case STOW_CUDA_HANDLE:
+    case STOW_CUDA_MULTICAST:
+    case STOW_CUDA_EXPORTED:
+    case STOW_CUDA_RDMA:
     case STOW_CUDA_MIXED:
         return -EPERM;
     case STOW_CUDA_AIMDO:
@@ -542,10 +557,66 @@ static int64_t error_of(enum stow_cuda_refusal refusal) {
     }
 }
 
+/* --- what of an owner's never moves as it is --- */
+
+enum { SHARERS_MOST = 16 };
+
+struct kept {
+    uint64_t bytes[STOW_CUDA_REFUSALS];
+    uint64_t mixed[SHARERS_MOST]; /* blocks */
+    uint32_t mixed_count;
+};
+
+static void add_kept(enum stow_cuda_refusal why, uint64_t at, uint64_t bytes, void *context) {
+    struct kept *kept = context;
+    kept->bytes[why] += bytes;
+    if (why == STOW_CUDA_MIXED && kept->mixed_count < SHARERS_MOST) kept->mixed[kept->mixed_count++] = at;
+}
+
+static bool is_of_blocks(enum stow_cuda_refusal why) { return why >= STOW_CUDA_HANDLE && why <= STOW_CUDA_MIXED; }
+
+static uint32_t add_sharers(uint64_t block, uint32_t but, uint32_t *owners, uint32_t count) {
+    uint32_t found[SHARERS_MOST], n = cuda_parts_owners(block, found, SHARERS_MOST);
+    for (uint32_t i = 0, at; i < n; i++) {
+        for (at = 0; at < count && owners[at] != found[i]; at++) continue;
+        if (found[i] != but && at == count && count < SHARERS_MOST) owners[count++] = found[i];
+    }
+    return count;
+}
+
+static void note_mixed(uint32_t owner, const struct kept *kept) {
+    uint32_t owners[SHARERS_MOST], count = 0;
+    struct line line;
+    for (uint32_t i = 0; i < kept->mixed_count; i++) count = add_sharers(kept->mixed[i], owner, owners, count);
+    line_begin(&line, "REFUSED");
+    line_number(&line, "owner", owner);
+    line_string(&line, "move", "out");
+    line_string(&line, "because", stow_cuda_refusal_text(STOW_CUDA_MIXED));
+    line_numbers(&line, "with", owners, count);
+    line_number(&line, "bytes", kept->bytes[STOW_CUDA_MIXED]);
+    line_end(&line);
+}
+
+static void note_kept(uint32_t owner) {
+    struct kept kept = {.mixed_count = 0};
+    stow_cuda_visit_kept(owner, add_kept, &kept);
+    for (int why = STOW_CUDA_HANDLE; why < STOW_CUDA_MIXED; why++)
+        if (kept.bytes[why]) note_refusal(owner, "out", (enum stow_cuda_refusal)why, 0, kept.bytes[why]);
+    if (kept.bytes[STOW_CUDA_MIXED]) note_mixed(owner, &kept);
+}
+
+static __thread const char *why_last __attribute__((tls_model("initial-exec")));
+static __thread int64_t result_last __attribute__((tls_model("initial-exec")));
+
+const char *vram_serve_why(int64_t result) { return result < 0 && result == result_last ? why_last : NULL; }
+
 static int64_t moved(uint32_t owner, const char *kind, enum stow_cuda_refusal refusal, int error, uint64_t bytes) {
     struct stow_cuda_sums sums = stow_cuda_sums(owner, UINT32_MAX);
-    if (refusal && refusal != STOW_CUDA_EMPTY) note_refusal(owner, kind, refusal, error, sums.live + sums.stowed);
-    return bytes ? (int64_t)bytes : error_of(refusal);
+    if (refusal && refusal != STOW_CUDA_EMPTY && !is_of_blocks(refusal))
+        note_refusal(owner, kind, refusal, error, sums.live + sums.stowed);
+    result_last = bytes ? (int64_t)bytes : error_of(refusal);
+    why_last = stow_cuda_refusal_text(refusal);
+    return result_last;
 }
 
 /* What an owner has in devices, by whether memory of that kind can be served at all. */
@@ -596,6 +667,7 @@ int64_t vram_serve_out(uint32_t owner, bool idle, const bool *cancelled) {
     for (int i = 0; i < devices; i++) /* the runtime makes them where nobody sees it */
         vram_serve_context_made(cuda_device_ask_primary((uint32_t)i), (uint32_t)i);
     uint64_t bytes = stow_cuda_out(&options, &refusal, &error);
+    note_kept(owner);
     return moved(owner, "out", refusal, error, bytes);
 }
 

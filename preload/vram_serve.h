@@ -26,6 +26,8 @@ void *vram_serve_instead(enum cuda_entry_id entry, void *real);
 void vram_serve_context_made(cuda_handle context, uint32_t device);
 void vram_serve_context_ended(cuda_handle context, bool goes_on);
 
+/* Why the calling thread's last move of something in a device had this result; NULL: it had another. */
+const char *vram_serve_why(int64_t result);
 /* Moves what an owner has: bytes, or -errno when nothing moved and something should have; 0 when there is nothing. What
  * stays is said in the trace. */
 int64_t vram_serve_out(uint32_t owner, bool idle, const bool *cancelled);

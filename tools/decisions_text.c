@@ -93,12 +93,31 @@ static void print_lost(const struct page *page, const struct event *lost) {
     print_elements(page, lost, "stack", "");
 }
 
+/* " (vae, clip)": who else has part of it. */
+static void add_sharers(const struct page *page, const struct event *refused, char *to, size_t room) {
+    struct jsontext with, value;
+    uint64_t id;
+    size_t used = strlen(to);
+    bool any = false;
+    if (!jsontext_member(refused->line, "with", &with) || *with.at != '[') return;
+    for (size_t next = 0; used < room && jsontext_next(with, &next, NULL, &value);) {
+        bool known = jsontext_number(value, &id) && id <= UINT32_MAX;
+        const struct snap_owner *owner = known ? image_owner(page->image, (uint32_t)id) : NULL;
+        if (!owner) continue;
+        used += (size_t)snprintf(to + used, room - used, "%s%s", any ? ", " : " (",
+                                 text_fit(image_string(page->image, owner->name), NAME_COLUMNS).s);
+        any = true;
+    }
+    if (any && used < room) snprintf(to + used, room - used, ")");
+}
+
 /* "not moved: the disk is full, 128.0 MiB". */
-static struct text_line refusal_text(const struct event *refused) {
+static struct text_line refusal_text(const struct page *page, const struct event *refused) {
     struct text_line line;
-    char move[8], because[200];
+    char move[8], because[400];
     decisions_text(refused, "move", move, sizeof move);
-    decisions_text(refused, "because", because, sizeof because);
+    decisions_text(refused, "because", because, 200);
+    add_sharers(page, refused, because, sizeof because);
     snprintf(line.s, sizeof line.s, "not %s: %s, %s", strcmp(move, "back") ? "moved" : "brought back",
              *because ? because : "nobody says why", text_size(refused->numbers[NUMBER_BYTES]).s);
     return line;
@@ -107,7 +126,7 @@ static struct text_line refusal_text(const struct event *refused) {
 /* By a request or the program itself; those of a trigger are shown with it. */
 static void print_refused(const struct page *page, const struct event *refused) {
     char line[LINE_ROOM];
-    snprintf(line, sizeof line, "%s: %s", owner_name(page, refused).s, refusal_text(refused).s);
+    snprintf(line, sizeof line, "%s: %s", owner_name(page, refused).s, refusal_text(page, refused).s);
     fputs("Refused  ", page->to);
     text_wrap(page->to, line, 9, 9);
 }
@@ -252,7 +271,7 @@ static bool print_refusals(const struct page *page, const struct span *span, uin
         if (event->kind != EVENT_REFUSED || event->trigger != span->trigger || event->numbers[NUMBER_OWNER] != owner)
             continue;
         fprintf(page->to, "%*s", INDENT, "");
-        print_rest(page, refusal_text(event).s, INDENT);
+        print_rest(page, refusal_text(page, event).s, INDENT);
         any = true;
     }
     return any;

@@ -200,12 +200,58 @@ static void forked(void) {
     back(&second);
 }
 
+/* --- what does not leave, because others may know where it is, or it is not one model's --- */
+
+enum { BLOCK = 2 * MIB };
+
+static char *block_of(uint32_t owner) {
+    void *at;
+    MUST(!memstow_scope_enter_(owner) && !cudaMalloc(&at, BLOCK) && !memstow_scope_leave_(owner));
+    return at;
+}
+
+static int why_is(int64_t result, const char *text) {
+    if (result == -EPERM && strstr(memstow_error_(), text)) return 1;
+    fprintf(stderr, "%lld: %s\n", (long long)result, memstow_error_());
+    return 0;
+}
+
+/* Each reason alone, and what memstow_error says; then all of them, and one block that can go. */
+static void others_know(void) {
+    static const char *const names[] = {"handle", "range", "attribute", "token"};
+    struct model each[4], mixed = model_open("mixed"), vae = model_open("vae"), all = model_open("all");
+    CUmemGenericAllocationHandle handle;
+    int shared, on = 1;
+    uint64_t tokens[2];
+    char *at;
+    for (int i = 0; i < 4; i++) {
+        each[i] = model_open(names[i]);
+        each[i].at = block_of(each[i].owner);
+        MUST(!memstow_owner_idle_(each[i].owner, 1));
+    }
+    MUST(!cuMemRetainAllocationHandle(&handle, each[0].at));
+    MUST(!cuMemGetHandleForAddressRange(&shared, (CUdeviceptr)each[1].at, BLOCK, 1, 0));
+    cuPointerSetAttribute(&on, CU_POINTER_SYNC_MEMOPS, (CUdeviceptr)each[2].at + 4096);
+    cuPointerGetAttribute(tokens, 5, (CUdeviceptr)each[3].at);
+    MUST(why_is(memstow_stow_(each[0].owner), "cuMemRetainAllocationHandle"));
+    MUST(why_is(memstow_stow_(each[1].owner), "exported"));
+    MUST(why_is(memstow_stow_(each[2].owner), "GPUDirect RDMA"));
+    MUST(why_is(memstow_stow_(each[3].owner), "GPUDirect RDMA"));
+    at = block_of(mixed.owner);
+    MUST(!memstow_owner_idle_(mixed.owner, 1) && !memstow_assign_(vae.owner, at + MIB, MIB));
+    MUST(!memstow_assign_(all.owner, at, 4096) && why_is(memstow_stow_(mixed.owner), "other owners'"));
+    at = block_of(all.owner);
+    MUST(!cuMemRetainAllocationHandle(&handle, at) && !memstow_assign_(vae.owner, block_of(all.owner), MIB));
+    block_of(all.owner);
+    MUST(!memstow_owner_idle_(all.owner, 1) && memstow_stow_(all.owner) == BLOCK && model_out(&all) == BLOCK);
+}
+
 int main(int argc, char **argv) {
     static const struct model_case cases[] = {
-        {"pinned", pinned},         {"not_pinned", not_pinned}, {"cannot_be_pinned", cannot_be_pinned},
-        {"to_disk", to_disk},       {"stays_out", stays_out},   {"refused", refused},
-        {"file_limit", file_limit}, {"unreadable", unreadable}, {"killed", killed},
-        {"forked", forked}};
+        {"pinned", pinned},         {"not_pinned", not_pinned},  {"cannot_be_pinned", cannot_be_pinned},
+        {"to_disk", to_disk},       {"stays_out", stays_out},    {"refused", refused},
+        {"file_limit", file_limit}, {"unreadable", unreadable},  {"killed", killed},
+        {"forked", forked},         {"others_know", others_know}};
     if (argc > 2) expected = atoi(argv[2]);
     return model_main(argc, argv, cases, sizeof cases / sizeof *cases);
 }

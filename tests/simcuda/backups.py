@@ -1,6 +1,6 @@
 # Where models go that leave a device: to pinned memory, ordinary memory and a disk, each within its limit; disks that fail; a
 # kill on the way; a fork while something is out. Over the simulated driver (a test double): each case of _backups.c by itself.
-import errno, json, pathlib, sys
+import errno, json, pathlib, re, sys
 
 import support
 from _simcuda import BUILD, environment
@@ -10,7 +10,7 @@ import _moving
 
 program = BUILD / "backups"
 names = support.run(program, env=environment()).stdout.split()
-assert len(names) == 10, names
+assert len(names) == 11, names
 folder = _moving.real_disk()
 DISK = {"MEMSTOW_CUDA_HOST": "12M", "MEMSTOW_CUDA_DISK": "40M", "MEMSTOW_STOW_DIR": str(folder)}
 
@@ -67,6 +67,21 @@ case("stays_out", file="on_disk.mst", **{**DISK, "MEMSTOW_CUDA_VERIFY": "0"})
 there = support.report("on_disk.mst")["residency"]
 assert 10 << 20 <= there["device_stowed_bytes"] < 12 << 20, there
 assert abs(there["rest_bytes"] - residency["rest_bytes"]) < 4 << 20, (there, residency)
+
+# What does not leave, with each reason, how much, and who else has part of it.
+case("others_know")
+trace = json.loads(support.memstow("decisions", "others_know.mst", "--check", "--json").stdout)
+owner = {o["name"]: o["id"] for o in trace["owners"]}
+refused = [(line["owner"], line["because"].split(" (")[0], line["bytes"], sorted(line.get("with", []))) for line in trace["lines"] if line["kind"] == "REFUSED"]
+HANDLE, EXPORTED, RDMA, MIXED = ("its handle was handed out", "it was exported to another process or device",
+                                 "it was set up for other devices' direct access", "parts of a block are other owners'")
+block = 2 << 20
+assert sorted(refused, key=str) == sorted([
+    (owner["handle"], HANDLE, block, []), (owner["range"], EXPORTED, block, []), (owner["attribute"], RDMA, block, []),
+    (owner["token"], RDMA, block, []), (owner["mixed"], MIXED, block, sorted([owner["all"], owner["vae"]])),
+    (owner["all"], HANDLE, block, []), (owner["all"], MIXED, block, [owner["vae"]])], key=str), refused
+text = support.memstow("decisions", "others_know.mst").stdout
+assert re.search(r"parts of a block are other owners' \((all, vae|vae, all)\)", " ".join(text.split())), text
 
 # Words that are no amounts count as not set, and the report says so.
 for key in ("MEMSTOW_CUDA_PINNED", "MEMSTOW_CUDA_DISK"):

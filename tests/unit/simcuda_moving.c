@@ -257,8 +257,9 @@ Test(simcuda_moving, refusals) {
     options.limits.memory = 2 * MIB;
     cr_assert_eq(out(options, &moved), STOW_CUDA_NO_ROOM);
     options.limits.memory = 0;
-    stow_cuda_refuse(at + 100);
-    cr_assert_eq(out(options, &moved), STOW_CUDA_KNOWN);
+    stow_cuda_refuse(at + 100, STOW_CUDA_RDMA);
+    stow_cuda_refuse(at, STOW_CUDA_HANDLE);
+    cr_assert_eq(out(options, &moved), STOW_CUDA_RDMA, "the first reason counts");
     cr_assert_eq(stow_cuda_sums(0, UINT32_MAX).live, 4 * MIB);
     for (uint32_t i = 0; i < STOW_CUDA_REFUSALS; i++) cr_assert(stow_cuda_refusal_text(i)[0]);
 }
