@@ -582,6 +582,14 @@ static void in_order(const char *const *names, uint32_t n) {
     }
 }
 
+/* The last call of one comes before the first of the other. */
+static void is_over_before(const char *first, const char *second) {
+    static char text[1 << 16];
+    cr_assert(sim_log_text(text, sizeof text) < sizeof text);
+    char *then = strstr(text, second);
+    cr_assert(then && strstr(text, first) < then && !strstr(then, first), "%s after %s", first, second);
+}
+
 static void a_quarter_of_a_gibibyte(void) {
     setenv("SIMCUDA_CAPACITY", "300M", 1);
     setenv("SIMCUDA_FILL", "0", 1);
@@ -606,14 +614,39 @@ Test(simcuda_moving_calls, per_gibibyte, .init = a_quarter_of_a_gibibyte) {
     sim_count_reset();
     cr_assert_eq(out(options, &moved), STOW_CUDA_DONE);
     expect_calls(names, going, 8);
+    cr_assert_leq(sim_count("*"), 40, "%lu calls", (unsigned long)sim_count("*"));
+    is_over_before("cuEventSynchronize", "cuMemUnmap");
+    is_over_before("cuMemUnmap", "cuMemRelease");
     in_order(out_order, 5);
     cr_assert_eq(proof_usage(0).pinned, 64 * MIB, "2 x 32 MiB");
     sim_count_reset();
     cr_assert_eq(in(options, &moved), STOW_CUDA_DONE);
     expect_calls(names, coming, 8);
+    cr_assert_leq(sim_count("*"), 40, "%lu calls", (unsigned long)sim_count("*"));
+    is_over_before("cuMemCreate", "cuMemMap");
+    is_over_before("cuMemMap", "cuMemSetAccess");
+    is_over_before("cuMemSetAccess", "cuMemcpyHtoDAsync_v2");
     in_order(in_order_of, 5);
     sim_set_latency_us(0);
     for (uint32_t i = 0; i < 8; i++) cr_assert(holds(at + i * 32 * MIB, 32 * MIB, i));
+}
+
+/* Pinned backups take one copy for a block, and none by way of the buffers. */
+Test(simcuda_moving_calls, of_pinned_memory, .init = a_quarter_of_a_gibibyte) {
+    uint64_t moved, at = served(64 * MIB, 1);
+    struct stow_cuda_options options = {.milliseconds = 10000, .limits = {.pinned = 64 * MIB}};
+    fill(at, 32 * MIB, 3);
+    sim_count_reset();
+    cr_assert_eq(out(options, &moved), STOW_CUDA_DONE);
+    cr_assert(sim_count("cuMemcpyDtoHAsync_v2") == 1 && sim_count("cuMemHostRegister_v2") == 1);
+    cr_assert_leq(sim_count("*"), 24, "%lu calls", (unsigned long)sim_count("*"));
+    is_over_before("cuMemcpyDtoHAsync_v2", "cuMemUnmap");
+    sim_count_reset();
+    cr_assert_eq(in(options, &moved), STOW_CUDA_DONE);
+    cr_assert(sim_count("cuMemcpyHtoDAsync_v2") == 1 && sim_count("cuMemHostUnregister") == 1);
+    cr_assert_leq(sim_count("*"), 24, "%lu calls", (unsigned long)sim_count("*"));
+    is_over_before("cuMemcpyHtoDAsync_v2", "cuMemHostUnregister");
+    cr_assert(holds(at, 32 * MIB, 3));
 }
 
 /* ---- an error at each call in turn */
