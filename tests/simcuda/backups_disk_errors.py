@@ -1,0 +1,41 @@
+# needs: root
+# Disks that take no more, or fail, while a model leaves a device for them: it stays there, whole, and the answer says why. Over
+# the simulated driver (a test double).
+import errno, json, pathlib, sys
+
+import support
+from _simcuda import BUILD, environment
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "stow"))
+import _moving
+
+program = BUILD / "backups"
+
+
+def refused(image, mib, name, answers):
+    """The 20 MiB of a model on a disk of so much, whose image may have no room to grow."""
+    place = support.HERE / name
+    place.mkdir()
+    with open(image, "wb") as file:
+        file.truncate(mib << 20)
+    if support.run("mkfs.ext4", "-q", image, status=None).returncode:
+        support.skip("mkfs.ext4 is missing")
+    if support.run("mount", "-o", "loop,errors=continue", image, place, status=None).returncode:
+        support.skip("cannot mount a file system here")
+    wish = {"MEMSTOW_CUDA_MOVES": "2M", "SIMCUDA_CAPACITY": "64M", "MEMSTOW_CUDA_HOST": "12M", "MEMSTOW_CUDA_DISK": "40M",
+            "MEMSTOW_STOW_DIR": str(place)}
+    try:
+        tried = [support.track(program, "refused", -answer, env=environment(**wish), file=f"{name}.mst", status=None) for answer in answers]
+    finally:
+        support.run("umount", "-l", place)
+    assert any(done.returncode == 0 for done in tried), "".join(done.stdout + done.stderr for done in tried)
+    lines = json.loads(support.memstow("decisions", f"{name}.mst", "--check", "--json").stdout)["lines"]
+    return [line["because"] for line in lines if line["kind"] == "REFUSED"]
+
+
+# All its room is asked for first.
+assert refused(support.HERE / "full.image", 16, "full", [errno.ENOSPC]) == ["the disk has no room for it"]
+# It has the room, and the disk below it has not: the error comes while it is written.
+with _moving.mounted("tmpfs", 12, "small") as small:
+    because = refused(small / "image", 64, "failing", [errno.EIO, errno.ENOSPC])
+    assert because and set(because) <= {"the disk answered with an error", "the disk has no room for it"}, because
