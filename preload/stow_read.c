@@ -21,12 +21,20 @@ static void wait_for_change(struct stow_read *self, uint32_t serial) {
     os_call(SYS_futex, &self->serial, FUTEX_WAIT_PRIVATE, serial, &most);
 }
 
-static bool goes_on(const struct stow_read *self) {
-    return !__atomic_load_n(&self->stop, __ATOMIC_RELAXED) && !__atomic_load_n(&self->refusal, __ATOMIC_RELAXED);
+/* What comes before the piece that could not be read is still read. */
+static bool goes_on(const struct stow_read *self, uint64_t number) {
+    return !__atomic_load_n(&self->stop, __ATOMIC_RELAXED) && number < __atomic_load_n(&self->bad, __ATOMIC_RELAXED);
+}
+
+static void note_bad(struct stow_read *self, uint64_t number) {
+    uint64_t seen = __atomic_load_n(&self->bad, __ATOMIC_RELAXED);
+    while (number < seen &&
+           !__atomic_compare_exchange_n(&self->bad, &seen, number, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        continue;
 }
 
 static bool wait_for_room(struct stow_read *self, uint64_t number) {
-    while (goes_on(self)) {
+    while (goes_on(self, number)) {
         uint32_t serial = __atomic_load_n(&self->serial, __ATOMIC_ACQUIRE);
         uint64_t taken = __atomic_load_n(&self->taken, __ATOMIC_ACQUIRE);
         if ((number + 1) * READ_PIECE <= taken + self->pieces * READ_PIECE) return true;
@@ -50,7 +58,7 @@ static void read_piece(struct stow_read *self, uint64_t number) {
     for (uint64_t done = 0; done < length;) {
         long got = os_pread(self->fd, to + done, length - done, from + done);
         if (got <= 0) {
-            __atomic_store_n(&self->refusal, STOW_DISK_ERROR, __ATOMIC_RELAXED);
+            note_bad(self, number);
             return;
         }
         done += (uint64_t)got;
@@ -73,7 +81,8 @@ static void read_on(void *context) {
 
 /* What is one piece is read by who takes it, and so is all where there can be no thread. */
 void read_begin(struct stow_read *self, int fd, uint64_t offset, uint64_t length, char *room, uint64_t pieces) {
-    *self = (struct stow_read){.fd = fd, .offset = offset, .length = length, .room = room, .pieces = pieces};
+    *self = (struct stow_read){
+        .fd = fd, .offset = offset, .length = length, .room = room, .pieces = pieces, .bad = UINT64_MAX};
     if (self->pieces > READ_PIECES_MOST) self->pieces = READ_PIECES_MOST;
     for (int i = 0; i < READ_THREADS && length > READ_PIECE; i++) self->threads[i] = thread_start(read_on, self, NULL);
 }
@@ -90,7 +99,10 @@ uint64_t read_wait(struct stow_read *self, char **at) {
     for (;;) {
         uint32_t serial = __atomic_load_n(&self->serial, __ATOMIC_ACQUIRE);
         if (__atomic_load_n(&self->ready[number % self->pieces], __ATOMIC_ACQUIRE) == number + 1) break;
-        if (!goes_on(self)) return 0;
+        if (!goes_on(self, number)) {
+            self->refusal = STOW_DISK_ERROR;
+            return 0;
+        }
         if (any_thread(self))
             wait_for_change(self, serial);
         else

@@ -21,8 +21,9 @@ struct stow_read {
     uint64_t next;                    /* piece that nobody has begun */
     uint64_t taken;                   /* bytes: their room is used again */
     uint64_t ready[READ_PIECES_MOST]; /* which piece lies there, counted from 1 */
-    uint32_t refusal;
-    uint32_t serial; /* of changes: what all wait at */
+    uint64_t bad;                     /* the first piece that could not be read */
+    uint32_t refusal;                 /* of who takes */
+    uint32_t serial;                  /* of changes: what all wait at */
     bool stop;
     struct stow_thread *threads[READ_THREADS];
 };

@@ -50,7 +50,7 @@ static void begin(void) {
     MUST(!memstow_owner_idle_(model, 1));
 }
 
-enum { ATTRIBUTES = 22, WIDEST = 16, LAST = CU_POINTER_DECOMPRESS_CAPABLE };
+enum { P2P_TOKENS = 5, ATTRIBUTES = 22, WIDEST = 16, LAST = CU_POINTER_DECOMPRESS_CAPABLE };
 enum { LARGE = 150 /* MiB: three pieces */, INSIDE = 140 };
 
 /* What is answered: the result, and which bytes are written, with what. */
@@ -91,8 +91,8 @@ struct answers {
 static struct answers ask_all(void *at, size_t offset) {
     struct answers found = {0};
     CUdeviceptr address = (CUdeviceptr)at + offset;
-    for (int which = 1; which <= LAST; which++)
-        for (int all = 0; all < 2; all++) found.each[all][which] = ask(which, address, all);
+    for (int which = 1; which <= LAST; which++) /* who asks for tokens registers the memory, and it stays */
+        for (int all = 0; which != P2P_TOKENS && all < 2; all++) found.each[all][which] = ask(which, address, all);
     found.runtime_result = cudaPointerGetAttributes(&found.runtime, (char *)at + offset);
     MUST(!cuMemGetAddressRange_v2(&found.start, &found.size, address));
     return found;
@@ -185,6 +185,10 @@ static void registered(void) {
     MUST(memstow_stow_(model) == 4 * (int64_t)MIB && memstow_restore_(model) == 4 * (int64_t)MIB);
     cuPointerSetAttribute(&yes, CU_POINTER_SYNC_MEMOPS, (CUdeviceptr)at); /* of mapped memory the double says no */
     MUST(memstow_stow_(model) == -1 /* EPERM */);
+    MUST(!cudaFree(at));
+    MUST(!memstow_scope_enter_(model) && (at = plain(4 * MIB)) && !memstow_scope_leave_(model));
+    ask(P2P_TOKENS, (CUdeviceptr)at, 1);
+    MUST(memstow_stow_(model) == -1);
     MUST(!cudaFree(at));
 }
 
