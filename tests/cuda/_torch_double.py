@@ -134,9 +134,13 @@ def install(version="2.13.0", backend="native", initialized=True):
     torch = types.ModuleType("torch")
     torch.__version__, torch.Tensor, torch.nn = version, type("Tensor", (), {}), types.SimpleNamespace(Module=type("Module", (), {}))
     torch._C = types.SimpleNamespace(_cuda_beginAllocateCurrentThreadToPool=allocator.begin, _cuda_releasePool=allocator.release)
-    state = types.SimpleNamespace(initialized=initialized, capturing=False)
+    state = types.SimpleNamespace(initialized=initialized, capturing=False, counted=False)
+
+    def is_available(): # counts devices, after which a forked child has no CUDA
+        state.counted = True
+        return True
     torch.cuda = types.SimpleNamespace(
-        MemPool=MemPool, use_mem_pool=use_mem_pool, is_available=lambda: True, is_initialized=lambda: state.initialized,
+        MemPool=MemPool, use_mem_pool=use_mem_pool, is_available=is_available, is_initialized=lambda: state.initialized,
         get_allocator_backend=lambda: backend, current_device=lambda: 0, empty_cache=allocator.empty,
         is_current_stream_capturing=lambda: state.capturing, state=state)
     sys.modules["torch"] = torch

@@ -3,7 +3,7 @@
 """A pool of PyTorch's for each model, over a double of torch.cuda (a test double: there is no PyTorch with CUDA here) and the
 simulated driver: without pools a segment mixes models, and the report shows each one's part; with them each has its own,
 whatever scopes, threads and coroutines do, and what was cached for a model can be given back."""
-import asyncio, os, sys, threading
+import asyncio, os, sys, threading, types
 
 MIB = 1 << 20
 CASES = {}
@@ -171,7 +171,12 @@ def not_wanted():
     torch, double, memstow, unet, clip = begin(initialized=False)
     with unet.scope(): # CUDA has not begun, and is not begun by a scope
         pass
-    assert not torch.cuda.state.initialized
+    assert not torch.cuda.state.initialized and not torch.cuda.state.counted
+    torch.__spec__ = types.SimpleNamespace(_initializing=True) # it is being imported
+    backend = torch.cuda.__dict__.pop("get_allocator_backend")
+    with unet.scope():
+        pass
+    torch.__spec__, torch.cuda.get_allocator_backend = None, backend
     torch.cuda.state.initialized = torch.cuda.state.capturing = True
     with unet.scope(): # a graph's memory comes from the graph's own pool
         assert not double.allocator.underway

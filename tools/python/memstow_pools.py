@@ -19,12 +19,15 @@ log = logging.getLogger("memstow")
 
 
 def possible(torch: Any) -> Optional[bool]:
-    """Whether this PyTorch can; None: it cannot be told yet, because CUDA has not begun."""
+    """Whether this PyTorch can; None: it cannot be told yet, because it is being imported or CUDA has not begun. Devices are not
+    counted for that: who has done so has no CUDA in the children that it forks."""
+    if getattr(getattr(torch, "__spec__", None), "_initializing", False):
+        return None
     cuda: Any = getattr(torch, "cuda", None)
     inner: Any = getattr(torch, "_C", None)
     has_all = all(hasattr(cuda, name) for name in ("MemPool", "use_mem_pool", "get_allocator_backend")) and all(
         hasattr(inner, name) for name in ("_cuda_beginAllocateCurrentThreadToPool", "_cuda_releasePool"))
-    if not has_all or version_of(torch) < OLDEST or not cuda.is_available():
+    if not has_all or version_of(torch) < OLDEST:
         return False
     return cuda.get_allocator_backend() == "native" if cuda.is_initialized() else None
 
