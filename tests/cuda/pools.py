@@ -3,7 +3,7 @@
 """A pool of PyTorch's for each model, over a double of torch.cuda (a test double: there is no PyTorch with CUDA here) and the
 simulated driver: without pools a segment mixes models, and the report shows each one's part; with them each has its own,
 whatever scopes, threads and coroutines do, and what was cached for a model can be given back."""
-import asyncio, os, sys, threading, types
+import asyncio, os, signal, sys, threading, types
 
 MIB = 1 << 20
 CASES = {}
@@ -155,15 +155,111 @@ def emptied_inside():
 
 
 @case
-def forked():
+def scopes_outside():
+    """Scopes inside `outside_pools` do not lead back into a pool."""
     torch, double, memstow, unet, clip = begin()
     with unet.scope():
+        with memstow.outside_pools():
+            with clip.scope():
+                assert not double.allocator.underway
+                with memstow.outside_pools():
+                    pass
+            assert not double.allocator.underway
+        assert len(double.allocator.underway) == 1
+    assert not double.allocator.underway
+
+
+@case
+def in_a_finalizer():
+    """A model that dies while a pool is made, and one whose pool is about to be entered: what is done then drops pools."""
+    torch, double, memstow, unet, clip = begin()
+    signal.alarm(60) # a lock that is waited for in vain
+    with clip.scope():
+        double.allocator.allocate(2 * MIB)
+    make, enter = double.MemPool.__init__, torch.cuda.use_mem_pool
+    double.MemPool.__init__ = lambda pool: (make(pool), clip.retire())[0]
+    torch.cuda.use_mem_pool = lambda *arguments: (memstow.drop_pools(), enter(*arguments))[1]
+    for _round in range(2):
+        with unet.scope():
+            assert len(double.allocator.underway) == 1
+    double.MemPool.__init__, torch.cuda.use_mem_pool = make, enter
+    memstow.drop_pools()
+    assert not any(double.allocator.users.values()) and len(double.allocator.users) == 3, double.allocator.users
+
+
+@case
+def two_begin():
+    """Two threads that come to the first scope at once have the same pools."""
+    torch, double, memstow, unet, clip = begin()
+    inside, go_on = threading.Event(), threading.Event()
+
+    def work():
+        with clip.scope():
+            inside.set()
+            go_on.wait(60)
+    other, backend = threading.Thread(target=work), torch.cuda.get_allocator_backend
+
+    def while_asked():
+        torch.cuda.get_allocator_backend = backend
+        other.start()
+        assert inside.wait(60)
+        return backend()
+    torch.cuda.get_allocator_backend = while_asked
+    with unet.scope():
+        assert len(double.allocator.underway) == 2
+        go_on.set()
+        other.join()
+        assert len(double.allocator.underway) == 1
+    assert not double.allocator.underway
+
+
+@case
+def refused_later():
+    """PyTorch refuses a pool while another thread is in one, which leaves it all the same; no call of the program's fails."""
+    torch, double, memstow, unet, clip = begin()
+    inside, go_on = threading.Event(), threading.Event()
+
+    def work():
+        with clip.scope():
+            inside.set()
+            go_on.wait(60)
+    other = threading.Thread(target=work)
+    other.start()
+    assert inside.wait(60)
+    torch.cuda.use_mem_pool = None
+    with unet.scope():
+        go_on.set()
+        other.join()
+        assert not double.allocator.underway
+    torch._C._cuda_releasePool = None
+    unet.release(), clip.retire()
+    with memstow.outside_pools():
+        pass
+
+
+@case
+def forked():
+    torch, double, memstow, unet, clip = begin()
+    held, go_on = threading.Event(), threading.Event()
+
+    def hold():
+        with memstow._pools.lock:
+            held.set()
+            go_on.wait(60)
+    with unet.scope():
+        holder = threading.Thread(target=hold)
+        holder.start()
+        assert held.wait(60)
         child = os.fork()
         if not child:
-            torch.cuda.use_mem_pool = torch.cuda.current_device = None # it must not be asked for
+            torch.cuda.use_mem_pool = torch.cuda.current_device = torch._C._cuda_releasePool = None # it must not be asked for
+            signal.alarm(60)
             with clip.scope():
-                os._exit(0 if len(double.allocator.underway) == 1 else 1)
+                memstow.drop_pools() # another thread held the lock when it was forked
+                os._exit(0 if len(double.allocator.underway) == 1 and not memstow._pools.is_over else 1)
         assert os.waitpid(child, 0)[1] == 0
+        go_on.set()
+        holder.join()
 
 
 @case
@@ -230,10 +326,11 @@ has = {(o["name"], o["cuda_bytes"] // MIB) for o in report["owners"] if o["kind"
 assert has == {("unet", 22), ("clip", 20), ("untagged", 20)}, has
 assert not report["cuda"]["mixed_blocks"] and "several owners" not in support.memstow("report", "apart.mst").stdout
 assert report["totals"]["cuda"]["live_bytes"] == 62 * MIB
-for name in ("threads", "coroutines", "given_back", "emptied_inside", "forked"):
+for name in ("threads", "coroutines", "given_back", "emptied_inside", "scopes_outside", "in_a_finalizer", "two_begin", "forked"):
     assert "no pools" not in under(name, MEMSTOW_CUDA_POOLS="1"), name
-errors = under("not_wanted", MEMSTOW_CUDA_POOLS="1")
-assert errors.count("no pools of PyTorch's for models any more") == 1, errors
+for name in ("not_wanted", "refused_later"):
+    errors = under(name, MEMSTOW_CUDA_POOLS="1")
+    assert errors.count("no pools of PyTorch's for models any more") == 1, errors
 
 # Where segments are to move, each model has its own unless that is refused; and nothing where it cannot be.
 under("given_back", MEMSTOW_CUDA_MOVES="2M")

@@ -462,6 +462,7 @@ def carry(function: Callable[..., Any]) -> Callable[..., Any]:
 
 _wants_pools = POOLS_ASKED == "1"
 _pools: Any = None          # memstow_pools.Pools
+_made: dict[str, Any] = {}  # the same: what the first of several threads put there
 _kinds: dict[int, str] = {} # of owners, by their ids
 
 
@@ -472,7 +473,7 @@ def _beside(name: str) -> ModuleType:
         spec = importlib.util.spec_from_file_location(name, path)
         module = importlib.util.module_from_spec(spec) # type: ignore[arg-type]
         spec.loader.exec_module(module)                # type: ignore[union-attr]
-        sys.modules[name] = module
+        return sys.modules.setdefault(name, module)    # another thread's, if that was faster
     return sys.modules[name]
 
 
@@ -486,7 +487,7 @@ def _begin_pools() -> bool:
         if can is False:
             _wants_pools = False
         elif can:
-            _pools = module.Pools(torch)
+            _pools = _made.setdefault("pools", module.Pools(torch))
     return _pools is not None
 
 
@@ -503,34 +504,53 @@ def _innermost_model() -> int:
 
 
 def _follow_pool() -> None:
-    """A pool that cannot be entered is no reason to end what the program does in its scope."""
-    global _wants_pools
     try:
         if _begin_pools():
             _pools.follow(_innermost_model())
     except Exception as error: # noqa: BLE001
+        _no_more_pools(error)
+
+
+def _no_more_pools(error: Exception) -> None:
+    """What PyTorch refuses is no reason to end what the program does in its scope. No pool is entered from now on; other
+    threads that are in one leave it with their scope: while any is in a pool, PyTorch gives back nothing that it has cached."""
+    global _wants_pools
+    if _pools is None:
         _wants_pools = False
-        log.warning("no pools of PyTorch's for models any more: %s: %s", type(error).__name__, error)
+    elif _pools.is_over:
+        return
+    else:
+        _pools.is_over = True
+        with contextlib.suppress(Exception):
+            _pools.follow(0)
+    log.warning("no pools of PyTorch's for models any more: %s: %s", type(error).__name__, error)
 
 
 def drop_pools(owner: Optional[OwnerLike] = None) -> None:
     """PyTorch may give back what is cached for a model, or for all: call it before torch.cuda.empty_cache(). Tensors stay as
     they are. It does nothing where models have no pools of their own."""
     if _pools is not None:
-        _pools.drop(None if owner is None else _number(owner))
+        try:
+            _pools.drop(None if owner is None else _number(owner))
+        except Exception as error: # noqa: BLE001
+            _no_more_pools(error)
 
 
 @contextlib.contextmanager
 def outside_pools() -> Iterator[None]:
     """`with outside_pools(): torch.cuda.empty_cache()` in a scope: what this thread allocates inside is in no model's pool, and
     PyTorch may give back what it has cached, which it does not while any thread is in a pool. Scopes stay as they are."""
-    if _pools is not None:
-        _pools.follow(0)
+    pools = _pools
+    if pools is None:
+        yield
+        return
+    pools.stay_outside(1)
+    _follow_pool()
     try:
         yield
     finally:
-        if _pools is not None:
-            _follow_pool()
+        pools.stay_outside(-1)
+        _follow_pool()
 
 
 # ---- memory that exists

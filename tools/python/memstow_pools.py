@@ -38,29 +38,46 @@ def version_of(torch: Any) -> tuple[int, ...]:
 
 
 class Pool:
-    """A pool on one device. One thread at a time is in it: PyTorch refuses a second one."""
-    __slots__ = ("owner", "device", "handle", "entered", "is_dropped")
+    """A pool on one device. One thread at a time has it: PyTorch refuses a second one."""
+    __slots__ = ("owner", "device", "handle", "entered", "is_taken", "is_dropped", "is_released")
 
     def __init__(self, torch: Any, owner: int, device: int) -> None:
-        self.owner, self.device, self.is_dropped = owner, device, False
+        self.owner, self.device = owner, device
         self.entered: Any = None
+        self.is_taken = True
+        self.is_dropped = self.is_released = False
         self.handle = torch.cuda.MemPool()
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.handle))  # it is let go of, and never destroyed
 
 
+class Thread(threading.local):
+    pool: Optional[Pool] = None  # that it is in
+    outside = 0                  # above 0: it is to be in none
+
+
 class Pools:
+    """A model may die wherever Python collects garbage, also in here, and what is done then drops its pools: so a thread may
+    take the lock again, a pool is taken before anything else is done with it, and nothing is released twice."""
+
     def __init__(self, torch: Any) -> None:
         self.torch = torch
         self.process = os.getpid()
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self.pools: list[Pool] = []
-        self.thread = threading.local()
+        self.thread = Thread()
+        self.is_over = False  # no pool is entered any more
+
+    def _is_forked(self) -> bool:
+        """A forked child cannot use CUDA, and who held the lock may not be in it."""
+        return os.getpid() != self.process
 
     def follow(self, owner: int) -> None:
-        """This thread is in a scope of that model, and of none inside it; 0: in none. A forked child cannot use CUDA."""
-        if os.getpid() != self.process:
+        """This thread is in a scope of that model, and of none inside it; 0: in none."""
+        if self._is_forked():
             return
-        pool: Optional[Pool] = getattr(self.thread, "pool", None)
+        if self.is_over or self.thread.outside:
+            owner = 0
+        pool = self.thread.pool
         if pool is not None and pool.owner == owner and not pool.is_dropped:
             return
         if pool is not None:
@@ -68,7 +85,13 @@ class Pools:
         if owner and not self.torch.cuda.is_current_stream_capturing():  # a graph's memory is the graph's
             self._enter(owner)
 
+    def stay_outside(self, more: int) -> None:
+        """This thread is in no pool while the sum of these is above 0; from the next follow() on."""
+        self.thread.outside += more
+
     def adopt(self, owner: int, other: int) -> None:
+        if self._is_forked():
+            return
         with self.lock:
             for pool in self.pools:
                 if pool.owner == other:
@@ -77,42 +100,49 @@ class Pools:
     def drop(self, owner: Optional[int] = None) -> None:
         """PyTorch may give back what is free in the pools of the model, or of all, when it empties its cache next; what is in
         use stays. A pool that a thread is in follows when it leaves."""
+        if self._is_forked():
+            return
         with self.lock:
-            dropped = [pool for pool in self.pools if owner is None or pool.owner == owner]
-            self.pools = [pool for pool in self.pools if pool not in dropped]
-            for pool in dropped:
-                pool.is_dropped = True
-                if pool.entered is None:
-                    self._release(pool)
+            for pool in list(self.pools):
+                if owner is None or pool.owner == owner:
+                    pool.is_dropped = True
+                    if not pool.is_taken:
+                        self._release(pool)
+            self.pools = [pool for pool in self.pools if not pool.is_dropped]
 
     def _release(self, pool: Pool) -> None:
-        self.torch._C._cuda_releasePool(pool.device, pool.handle.id)
+        if not pool.is_released:
+            pool.is_released = True
+            self.torch._C._cuda_releasePool(pool.device, pool.handle.id)
 
     def _take(self, owner: int) -> Pool:
         device = self.torch.cuda.current_device()
         with self.lock:
             for pool in self.pools:
-                if pool.owner == owner and pool.device == device and pool.entered is None:
-                    break
-            else:
-                pool = Pool(self.torch, owner, device)
-                self.pools.append(pool)
-            pool.entered = self.torch.cuda.use_mem_pool(pool.handle, device)
+                if pool.owner == owner and pool.device == device and not pool.is_taken and not pool.is_dropped:
+                    pool.is_taken = True
+                    return pool
+            pool = Pool(self.torch, owner, device)
+            self.pools.append(pool)
         return pool
+
+    def _give_back(self, pool: Pool) -> None:
+        with self.lock:
+            pool.is_taken = False
+            if pool.is_dropped:
+                self._release(pool)
 
     def _enter(self, owner: int) -> None:
         pool = self._take(owner)
         try:
+            pool.entered = self.torch.cuda.use_mem_pool(pool.handle, pool.device)
             pool.entered.__enter__()
         except BaseException:
-            pool.entered = None
+            self._give_back(pool)
             raise
         self.thread.pool = pool
 
     def _leave(self, pool: Pool) -> None:
         self.thread.pool = None
         pool.entered.__exit__(None, None, None)
-        with self.lock:
-            pool.entered = None
-            if pool.is_dropped:
-                self._release(pool)
+        self._give_back(pool)
