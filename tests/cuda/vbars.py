@@ -2,7 +2,7 @@
 # needs: pip:comfy-aimdo==0.6.0
 """PyPI's comfy-aimdo, a client that nobody here wrote, over the simulated driver (a test double): what of its VBARs is resident, and
 whose each is, is in the report and among the owners. It is asked through its own functions, and handed nothing of memstow's."""
-import json, os, sys
+import json, os, sys, weakref
 
 MIB = 1 << 20
 
@@ -19,9 +19,14 @@ def work():
     from comfy_aimdo.model_vbar import ModelVBAR
     unet, clip, vae = (memstow.owner(name) for name in ("unet", "clip", "vae"))
     early = ModelVBAR(64 * MIB, 0) # before memstow looks
+    half = ModelVBAR.__new__(ModelVBAR)
+    half._ptr = 1 # one that another thread makes just now
+    dead = weakref.proxy(type("Gone", (), {})()) # nothing may be asked of it
     assert [v.owner for v in memstow.vbars()] == [0]
     with unet.scope():
         own = ModelVBAR(256 * MIB, 0)
+    half._ptr = None
+    del dead
     memstow.assign(clip, early)
     gone = ModelVBAR(64 * MIB, 0)
     model = type("Model", (), {"dynamic_vbars": {"cuda:0": ModelVBAR(128 * MIB, 0)}})()
@@ -38,6 +43,10 @@ def work():
     own.unpin(address, size)
     assert own.free_memory(64 * MIB) == 64 * MIB
     assert {(v.resident, v.pinned) for v in memstow.note_vbars() if v.owner == unet.id} == {(32 * MIB, 0)}
+    made, ModelVBAR.loaded_size = ModelVBAR.loaded_size, lambda vbar: (kept.append(ModelVBAR(32 * MIB, 0)), made(vbar))[1]
+    kept = []
+    assert len(memstow.vbars()) >= 3 and kept, "others are made meanwhile"
+    ModelVBAR.loaded_size = made
     print([memstow.figures(owner).cuda_bytes for owner in (unet, clip, vae)])
 
 

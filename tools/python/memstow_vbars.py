@@ -21,7 +21,7 @@ class Watch:
         self.kind: Any = module.ModelVBAR
         self.owners: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
         for thing in gc.get_objects():
-            if isinstance(thing, self.kind):
+            if issubclass(type(thing), self.kind): # isinstance() would run the code of proxies
                 self.owners[thing] = 0
         made, owners = self.kind.__init__, self.owners
 
@@ -35,14 +35,15 @@ class Watch:
         if isinstance(thing, self.kind):
             return [thing]
         held = getattr(thing, "dynamic_vbars", None)
-        return [vbar for vbar in held.values() if isinstance(vbar, self.kind)] if isinstance(held, dict) else []
+        return [vbar for vbar in list(held.values()) if isinstance(vbar, self.kind)] if isinstance(held, dict) else []
 
     def look(self) -> Iterator[tuple[int, int, int, int, int, int]]:
         """(owner, device, address, size, resident, pinned) of each that is open; bytes."""
-        for vbar, owner in list(self.owners.items()):
-            if not getattr(vbar, "_ptr", None):
+        for reference in self.owners.keyrefs(): # a list: other threads make some meanwhile
+            vbar = reference()
+            if vbar is None or not getattr(vbar, "_ptr", None) or not hasattr(vbar, "base_addr"):
                 continue
             pages, resident = vbar.get_residency(), vbar.loaded_size()
             held = sum(1 for page in pages if page & RESIDENT)
             pinned = sum(1 for page in pages if page & PINNED) * resident // held if held else 0
-            yield owner, int(vbar.device), int(vbar.base_addr), int(vbar.max_size), resident, pinned
+            yield self.owners.get(vbar, 0), int(vbar.device), int(vbar.base_addr), int(vbar.max_size), resident, pinned
