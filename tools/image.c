@@ -153,7 +153,7 @@ const struct snap_owner *image_owner(const struct image *image, uint32_t id) {
 }
 
 /* At most as many steps as there are owners: a damaged file may have a circle. */
-static uint32_t final_owner(const struct image *image, uint32_t id) {
+uint32_t image_final_owner(const struct image *image, uint32_t id) {
     for (size_t steps = 0; steps <= image->owner_count; steps++) {
         const struct snap_owner *owner = image_owner(image, id);
         if (!owner || !owner->adopted_by) break;
@@ -163,7 +163,7 @@ static uint32_t final_owner(const struct image *image, uint32_t id) {
 }
 
 void image_adopt(struct image *image) {
-    for (size_t i = 0; i < image->tag_count; i++) image->tags[i].model = final_owner(image, image->tags[i].model);
+    for (size_t i = 0; i < image->tag_count; i++) image->tags[i].model = image_final_owner(image, image->tags[i].model);
 }
 
 bool image_has_tags(const struct image *image) {

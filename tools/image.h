@@ -146,6 +146,8 @@ const struct snap_tag *image_tag(const struct image *image, uint32_t tag);
 void image_sort_owners(struct image *image);
 /* What an adopted owner has is from now on that of who adopted it. */
 void image_adopt(struct image *image);
+/* Who has now what this owner had: itself, where nobody adopted it. */
+uint32_t image_final_owner(const struct image *image, uint32_t id);
 /* NULL for untagged. */
 const struct snap_owner *image_owner(const struct image *image, uint32_t id);
 bool image_has_tags(const struct image *image);

@@ -18,13 +18,19 @@ static uint64_t number_of(struct jsontext object, const char *name) {
     return jsontext_member(object, name, &value) && jsontext_number(value, &number) ? number : 0;
 }
 
-static void read_list(struct jsontext list, struct vbars *out) {
+/* Who has now what it had: a model may adopt who loaded it. */
+static uint64_t owner_of(const struct image *image, struct jsontext object) {
+    uint64_t owner = number_of(object, "owner");
+    return owner <= UINT32_MAX ? image_final_owner(image, (uint32_t)owner) : owner;
+}
+
+static void read_list(const struct image *image, struct jsontext list, struct vbars *out) {
     struct jsontext value;
     for (size_t next = 0; out->count < VBARS_MOST && jsontext_next(list, &next, NULL, &value);) {
         if (!value.length || value.at[0] != '{') continue;
         struct vbar *vbar = &out->at[out->count++];
         *vbar = (struct vbar){
-            .owner = number_of(value, "owner"),
+            .owner = owner_of(image, value),
             .device = number_of(value, "device"),
             .address = number_of(value, "address"),
             .bytes = number_of(value, "bytes"),
@@ -45,7 +51,7 @@ void vbars_find(const struct image *image, struct vbars *out) {
     *out = (struct vbars){.known = last.length != 0};
     if (!out->known) return;
     out->omitted = number_of(whole, "omitted");
-    read_list(last, out);
+    read_list(image, last, out);
 }
 
 struct vbars_share vbars_of(const struct vbars *vbars, uint32_t owner) {

@@ -28,6 +28,10 @@ def work():
     half._ptr = None
     del dead
     memstow.assign(clip, early)
+    loading = memstow.owner("loading")
+    with loading.scope():
+        early_own = ModelVBAR(32 * MIB, 0)
+    unet.adopt(loading)
     gone = ModelVBAR(64 * MIB, 0)
     model = type("Model", (), {"dynamic_vbars": {"cuda:0": ModelVBAR(128 * MIB, 0)}})()
     assert memstow._assign_vbars(vae.id, model) == list(model.dynamic_vbars.values())
@@ -37,7 +41,7 @@ def work():
     assert own.fault(address, size) is not None
     gone.close()
     found = {v.owner: v for v in memstow.note_vbars()}
-    assert set(found) == {unet.id, clip.id, vae.id}, found
+    assert set(found) == {unet.id, loading.id, clip.id, vae.id}, found
     assert found[unet.id].address == own.base_addr and found[unet.id].size == 256 * MIB
     assert (found[unet.id].resident, found[unet.id].pinned) == (96 * MIB, 96 * MIB) and found[clip.id].resident == 0, found
     own.unpin(address, size)
@@ -61,14 +65,14 @@ done = support.track(support.PYTHON, __file__, "work", env=environment)
 assert done.stdout == "[0, 0, 0]\n", "what aimdo maps is not the ledger's"
 cuda = support.report()["cuda"]
 assert [(v["name"], v["size_bytes"], v["resident_bytes"], v["pinned_bytes"]) for v in cuda["vbars"]] == [
-    ("unet", 256 * MIB, 32 * MIB, 0), ("clip", 64 * MIB, 0, 0), ("vae", 128 * MIB, 0, 0)], cuda["vbars"]
+    ("unet", 256 * MIB, 32 * MIB, 0), ("clip", 64 * MIB, 0, 0), ("unet", 32 * MIB, 0, 0), ("vae", 128 * MIB, 0, 0)], cuda["vbars"]
 text = support.memstow("report", "out.mst").stdout
 assert "comfy-aimdo manages, beside the ledger" in text, text
 assert "32.0 MiB resident of 256.0 MiB on device 0, 0 B pinned: unet" in text, text
 owners = {o["name"]: o for o in json.loads(support.memstow("owners", "out.mst", "--json").stdout)["owners"]}
-assert (owners["unet"]["vbar_bytes"], owners["unet"]["vbar_resident_bytes"]) == (256 * MIB, 32 * MIB)
+assert (owners["unet"]["vbar_bytes"], owners["unet"]["vbar_resident_bytes"]) == (288 * MIB, 32 * MIB), "what it adopted is its own"
 assert (owners["vae"]["vbar_bytes"], owners["vae"]["vbar_resident_bytes"]) == (128 * MIB, 0)
-assert "32.0 MiB of 256.0 MiB resident in comfy-aimdo's VBARs" in support.memstow("owners", "out.mst").stdout
+assert "32.0 MiB of 288.0 MiB resident in comfy-aimdo's VBARs" in support.memstow("owners", "out.mst").stdout
 support.memstow("decisions", "out.mst", "--check")
 
 # Without comfy-aimdo nothing is said of it.
