@@ -192,13 +192,19 @@ class Runs:
             identity.kept = number not in gone and action != "free"
             if holding:
                 self.registry.trace("HELD", owner=number, holders=memstow.referrers().for_trace(holding))
-            for vbar in list((getattr(identity.model(), "dynamic_vbars", None) or {}).values()):
-                identity.owner.assign(vbar)
-        quietly(memstow.note_vbars)()
+        self._note_vbars([identity for identity, _ruling, _policy in rulings.values()])
         self.last = report.document(run, self.watch, owners, freed, given, time.monotonic() - begun, notes)
         if owners or freed:
             log.info("%s", report.line(self.last))
         return given
+
+    def _note_vbars(self, identities: list[Identity]) -> None:
+        """Whose each range of comfy-aimdo's is, and what of it is resident."""
+        for identity in identities:
+            held = getattr(identity.model(), "dynamic_vbars", None)
+            for vbar in list(held.values()) if isinstance(held, dict) else []:
+                quietly(identity.owner.assign)(vbar)
+        quietly(memstow.note_vbars)()
 
     def _let_go(self) -> None:
         """What nobody asks to keep any more is held no longer; and what is garbage goes before anything is decided, so that
