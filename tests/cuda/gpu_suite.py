@@ -70,4 +70,17 @@ linked = support.run("ldd", carried / "build/dev/memstow", env={}).stdout
 assert f"libdw.so.1 => {carried}/build/dev/lib/" in linked and f"liblzma.so.5 => {carried}/build/dev/lib/" in linked, linked
 lines = suite("graphs", folder=carried / "tests/gpu", build=carried / "build/dev", env=double)
 assert outcomes(lines) == {"graphs": "passed"}, lines
+
+# A part that does not come to its end leaves no process behind, which would have the GPU's memory while the next is run.
+(carried / "tests/gpu/hangs.py").write_text("""# timeout: 3
+import subprocess
+child = subprocess.Popen(["sleep", "600"])
+open("PLACE", "w").write(str(child.pid))
+print("waits", flush=True)
+child.wait()
+""".replace("PLACE", str(support.HERE / "child")))
+lines = suite("hangs", folder=carried / "tests/gpu", build=carried / "build/dev", env=double, status=1)
+assert [line.strip() for line in lines[-3:]] == ["waits", "no end after 3 s", "0 passed, 1 failed, 0 skipped"], lines
+stat = pathlib.Path("/proc", (support.HERE / "child").read_text(), "stat")
+assert not stat.exists() or stat.read_text().split()[2] == "Z", stat.read_text()
 print(f"{len(PARTS)} parts; programs over the simulated driver, a test double")
