@@ -335,7 +335,8 @@ for name in ("not_wanted", "refused_later"):
 # Where segments are to move, each model has its own unless that is refused; and nothing where it cannot be.
 under("given_back", MEMSTOW_CUDA_MOVES="2M")
 under("cannot", MEMSTOW_CUDA_MOVES="2M", MEMSTOW_CUDA_POOLS="0", DOUBLE="{}")
-under("cannot", DOUBLE="{}")
+for moves in ("", "0", "0M", "much", "2 M"): # which the library does not take for a wish either
+    under("cannot", MEMSTOW_CUDA_MOVES=moves, DOUBLE="{}")
 for options in ({"backend": "cudaMallocAsync"}, {"version": "2.9.1+cu130"}):
     assert not under("cannot", MEMSTOW_CUDA_POOLS="1", DOUBLE=repr(options))
 print("pools apart, shares shown (doubles of torch.cuda and of the driver)")

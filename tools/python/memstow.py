@@ -28,6 +28,7 @@ import importlib.util
 import json
 import logging
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
@@ -50,8 +51,6 @@ WHYS = {1: "nothing_said", 2: "policy", 3: "in_use", 4: "pressure", 5: "empty", 
 KIND_NAMES = {number: name for name, number in KINDS.items()}
 POLICY_NAMES = {number: name for name, number in POLICIES.items()}
 REASON_NAMES = {number: name for name, number in REASONS.items()}
-
-POOLS_ASKED = os.environ.get("MEMSTOW_CUDA_POOLS") or ("1" if os.environ.get("MEMSTOW_CUDA_MOVES") else "0")
 
 ADVICE = ("this process was not started under memstow, so owners and policies do nothing here; start it as: "
           "memstow run -- python …")
@@ -460,7 +459,17 @@ def carry(function: Callable[..., Any]) -> Callable[..., Any]:
 
 # ---- pools of PyTorch's: its native allocator puts what several models allocate into one segment
 
-_wants_pools = POOLS_ASKED == "1"
+
+def _asked_for_pools() -> bool:
+    """By themselves, or else by moves: a size as the library reads one, and not 0."""
+    asked = os.environ.get("MEMSTOW_CUDA_POOLS")
+    if asked:
+        return asked == "1"
+    size = re.fullmatch("([0-9]+)[KMGT]?", os.environ.get("MEMSTOW_CUDA_MOVES", ""))
+    return size is not None and int(size[1]) > 0
+
+
+_wants_pools = _asked_for_pools()
 _pools: Any = None          # memstow_pools.Pools
 _made: dict[str, Any] = {}  # the same: what the first of several threads put there
 _kinds: dict[int, str] = {} # of owners, by their ids
