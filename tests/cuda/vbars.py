@@ -54,8 +54,23 @@ def work():
     print([memstow.figures(owner).cuda_bytes for owner in (unet, clip, vae)])
 
 
+def many():
+    """More than a line of the trace has room for; the one that has something is among those in it."""
+    import ctypes
+    import memstow
+    cuda, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
+    assert not cuda.cuInit(0) and not cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) and not cuda.cuCtxSetCurrent(context)
+    import comfy_aimdo.control as control
+    assert control.init("cuda") and control.init_device(0)
+    from comfy_aimdo.model_vbar import ModelVBAR
+    made = [ModelVBAR(64 * MIB, 0) for _ in range(30)]
+    _, address, size = made[-1].alloc(32 * MIB)
+    assert made[-1].fault(address, size) is not None
+    assert len(memstow.note_vbars()) == 30
+
+
 if len(sys.argv) > 1:
-    work()
+    {"work": work, "many": many}[sys.argv[1]]()
     sys.exit()
 
 import support, _simulated
@@ -74,6 +89,11 @@ assert (owners["unet"]["vbar_bytes"], owners["unet"]["vbar_resident_bytes"]) == 
 assert (owners["vae"]["vbar_bytes"], owners["vae"]["vbar_resident_bytes"]) == (128 * MIB, 0)
 assert "32.0 MiB of 288.0 MiB resident in comfy-aimdo's VBARs" in support.memstow("owners", "out.mst").stdout
 support.memstow("decisions", "out.mst", "--check")
+
+support.track(support.PYTHON, __file__, "many", env=environment, file="many.mst")
+vbars = support.report("many.mst")["cuda"]["vbars"]
+assert [v["resident_bytes"] // MIB for v in vbars] == [32] + 23 * [0] and {v["owner"] for v in vbars} == {None}, vbars
+assert "  and 6 more\n" in support.memstow("report", "many.mst").stdout
 
 # Without comfy-aimdo nothing is said of it.
 support.track("true", file="none.mst", env=environment)
