@@ -46,6 +46,13 @@ speed.measure = lambda *words, options=None, **environment: {
 table = list(speed.rows([1 << 30]))
 assert [met for _line, met in table] == [True, True, True, True, True, True, True, True, False], table
 assert "400 ns" in table[0][0] and "53.7 GB/s" in table[3][0] and "0.25" in table[4][0] and table[8][0].endswith("MISSED"), table
+whole = speed.measure
+for name in ("pair", "kernels", *(f"{when}_{way}" for when in ("copy", "first", "later") for way in ("out", "back"))):
+    speed.measure = lambda *words, left_out=name, **more: {k: v for k, v in whole(*words, **more).items() if k != left_out}
+    try:
+        raise AssertionError(f"without a figure for {name} a goal was met: {list(speed.rows([1 << 30]))}")
+    except KeyError:
+        pass
 
 double = _simulated.environment(13, LD_LIBRARY_PATH=f"{_simulated.LIBRARIES}:{_simulated.LIBRARIES}/13:{_simulated.LIBRARIES}/12")
 double.pop("COMFYUI", None)
