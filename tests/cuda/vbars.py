@@ -2,7 +2,7 @@
 # needs: pip:comfy-aimdo==0.6.0
 """PyPI's comfy-aimdo, a client that nobody here wrote, over the simulated driver (a test double): what of its VBARs is resident, and
 whose each is, is in the report and among the owners. It is asked through its own functions, and handed nothing of memstow's."""
-import json, os, sys, weakref
+import gc, json, os, sys, weakref
 
 MIB = 1 << 20
 
@@ -22,7 +22,11 @@ def work():
     half = ModelVBAR.__new__(ModelVBAR)
     half._ptr = 1 # one that another thread makes just now
     dead = weakref.proxy(type("Gone", (), {})()) # nothing may be asked of it
-    assert [v.owner for v in memstow.vbars()] == [0]
+    late, objects = [], gc.get_objects
+    gc.get_objects = lambda: (objects(), late.append(ModelVBAR(32 * MIB, 0)))[0] # another thread's, while memstow looks
+    assert [(v.owner, v.size // MIB) for v in memstow.vbars()] == [(0, 32), (0, 64)]
+    gc.get_objects = objects
+    late.pop().close()
     with unet.scope():
         own = ModelVBAR(256 * MIB, 0)
     half._ptr = None

@@ -20,15 +20,15 @@ class Watch:
     def __init__(self, module: ModuleType, owner_now: Callable[[], int]) -> None:
         self.kind: Any = module.ModelVBAR
         self.owners: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
-        for thing in gc.get_objects():
-            if issubclass(type(thing), self.kind): # isinstance() would run the code of proxies
-                self.owners[thing] = 0
         made, owners = self.kind.__init__, self.owners
 
         def __init__(vbar: Any, *arguments: Any, **options: Any) -> None:
             made(vbar, *arguments, **options)
             owners[vbar] = owner_now()
         self.kind.__init__ = __init__
+        for thing in gc.get_objects():
+            if issubclass(type(thing), self.kind): # isinstance() would run the code of proxies
+                owners.setdefault(thing, 0)
 
     def inside(self, thing: Any) -> list[Any]:
         """The VBARs that a thing is or, as ComfyUI's models do, refers to."""
