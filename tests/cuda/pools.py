@@ -228,6 +228,8 @@ def refused_later():
     assert inside.wait(60)
     torch.cuda.use_mem_pool = None
     with unet.scope():
+        assert len(double.allocator.underway) == 1
+        memstow._innermost_model = None # it leaves also when it cannot be told what it is in
         go_on.set()
         other.join()
         assert not double.allocator.underway

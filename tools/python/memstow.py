@@ -526,12 +526,12 @@ def _no_more_pools(error: Exception) -> None:
     global _wants_pools
     if _pools is None:
         _wants_pools = False
-    elif _pools.is_over:
-        return
     else:
-        _pools.is_over = True
+        was_over, _pools.is_over = _pools.is_over, True
         with contextlib.suppress(Exception):
             _pools.follow(0)
+        if was_over:
+            return
     log.warning("no pools of PyTorch's for models any more: %s: %s", type(error).__name__, error)
 
 
