@@ -123,7 +123,7 @@ cuda_handle cuda_device_ask_primary(uint32_t device) {
     if (!cuDevicePrimaryCtxGetState() || !cuDevicePrimaryCtxRetain() || !cuDevicePrimaryCtxRelease_v2()) return NULL;
     if (cuDevicePrimaryCtxGetState()((int)device, &flags, &active) || !active) return NULL;
     if (cuDevicePrimaryCtxRetain()(&context, (int)device)) return NULL;
-    if (cuDevicePrimaryCtxRelease_v2()((int)device)) cuDevicePrimaryCtxRelease_v2()((int)device); /* or it never ends */
+    cuDevicePrimaryCtxRelease_v2()((int)device); /* once, whatever it answers: an error may be an earlier kernel's */
     return context;
 }
 

@@ -308,6 +308,21 @@ static void contexts(void) {
     EXPECT("cuda.devices[device=2].live_bytes", 7 * MIB);
 }
 
+/* What the driver answers may be the error of an earlier kernel, and the release done: a second were the program's. */
+static void released_once(void) {
+    CUdeviceptr at;
+    abi_find();
+    first_context();
+    OK(cuMemAlloc_v2(&at, 1 * MIB));
+    sim_count_reset();
+    sim_fail("cuDevicePrimaryCtxRelease_v2", 1, 719, 1);
+    OK(cuDevicePrimaryCtxReset_v2(0));
+    sim_fail(NULL, 0, 0, 0);
+    if (has_memstow) MUST(sim_count("cuDevicePrimaryCtxRelease_v2") == 1);
+    OK(cuMemAlloc_v2(&at, 2 * MIB));
+    LIVE("device", 2 * MIB);
+}
+
 /* A reset ends the primary context: not one that the program made, no pool, no physical memory. */
 static void reset_of_one(void) {
     CUcontext own;
@@ -467,12 +482,23 @@ int main(int count, char **arguments) {
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = {{"frees", frees},   {"physical", physical}, {"pinned", pinned},
-                 {"arrays", arrays}, {"graphs", graphs},     {"contexts", contexts},
-                 {"pools", pools},   {"refused", refused},   {"forks", forks},
-                 {"owners", owners}, {"captures", captures}, {"figures", figures},
-                 {"resets", resets}, {"unknown", unknown},   {"reset_of_one", reset_of_one},
-                 {"blocks", blocks}};
+    } cases[] = {{"frees", frees},
+                 {"physical", physical},
+                 {"pinned", pinned},
+                 {"arrays", arrays},
+                 {"graphs", graphs},
+                 {"contexts", contexts},
+                 {"pools", pools},
+                 {"refused", refused},
+                 {"forks", forks},
+                 {"owners", owners},
+                 {"captures", captures},
+                 {"figures", figures},
+                 {"resets", resets},
+                 {"unknown", unknown},
+                 {"reset_of_one", reset_of_one},
+                 {"blocks", blocks},
+                 {"released_once", released_once}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (count < 2)
             puts(cases[i].name);
