@@ -24,11 +24,14 @@ static struct lock changing;
 /* Waits for whole contexts, a futex. Whoever begins a capture counts it and then looks at this; whoever is about to
  * wait counts that and then looks for captures: one of the two sees the other. */
 static uint32_t waits;
+static uint64_t wait_began_ns; /* the latest of them */
 enum { LONG_NS = 1000000000 };
 
 bool cuda_captures_any(void) { return __atomic_load_n(&count, __ATOMIC_SEQ_CST) != 0; }
 
 bool cuda_captures_hold_off(void) {
+    if (cuda_captures_any()) return false;
+    os_store(&wait_began_ns, os_now());
     __atomic_fetch_add(&waits, 1, __ATOMIC_SEQ_CST);
     if (!cuda_captures_any()) return true;
     cuda_captures_go_on();
@@ -43,7 +46,7 @@ void cuda_captures_go_on(void) {
 static void let_waits_end(void) {
     uint64_t end = 0, now;
     for (uint32_t seen; (seen = __atomic_load_n(&waits, __ATOMIC_SEQ_CST)) && !ledger_is_sealed();) {
-        if (!end) end = os_now() + LONG_NS;
+        if (!end) end = os_load(&wait_began_ns) + LONG_NS;
         if ((now = os_now()) >= end) return;
         const struct timespec rest = {.tv_nsec = (long)(end - now) - 1};
         os_call(SYS_futex, &waits, FUTEX_WAIT_PRIVATE, seen, &rest);

@@ -16,8 +16,8 @@ bool cuda_captures_any(void);
 /* Before the driver is asked to wait for all of a context, and after. False: somebody captures, and it must not be. */
 bool cuda_captures_hold_off(void);
 void cuda_captures_go_on(void);
-/* Before the driver is asked to begin one. It waits while there is somebody between the two calls above, a second at
- * most: a wait that has lasted so long (a kernel does not end) was begun long before the capture, and does not break
+/* Before the driver is asked to begin one. It waits while there is somebody between the two calls above, until that has
+ * lasted a second: then the driver's wait (a kernel does not end) was begun long before the capture, and does not break
  * it. */
 void cuda_captures_begin(cuda_handle stream, const struct cuda_place *place);
 /* One capture of the stream is over; the stream itself is; the context (NULL: all of the device). */

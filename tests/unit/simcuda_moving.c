@@ -447,7 +447,7 @@ Test(simcuda_moving, a_capture_that_begins_at_a_wait_is_not_broken) {
     cr_assert(holds(at, 4 * MIB, 3));
 }
 
-/* A kernel that does not end must not keep anybody from capturing. */
+/* A kernel that does not end must not keep anybody from capturing: the first waits, and none that comes later. */
 Test(simcuda_moving, a_capture_does_not_wait_for_long) {
     uint64_t moved, before = now_ns();
     struct stow_cuda_options options = ANY;
@@ -460,6 +460,10 @@ Test(simcuda_moving, a_capture_does_not_wait_for_long) {
     while (!__atomic_load_n(&capture_began_ns, __ATOMIC_SEQ_CST)) nanosleep(&(struct timespec){0, 1000000}, NULL);
     cr_assert_gt(capture_began_ns, before + 900000000u, "it waits for a while");
     capture_is_whole();
+    before = now_ns();
+    cuda_captures_begin((cuda_handle)1, &(struct cuda_place){0});
+    cuda_captures_end((cuda_handle)1);
+    cr_assert_lt(now_ns(), before + 900000000u, "not for what the one before it has waited for");
     sim_release_kernels(1);
     OK(cuCtxSynchronize());
 }
