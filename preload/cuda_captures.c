@@ -73,6 +73,14 @@ void cuda_captures_begin(cuda_handle stream, const struct cuda_place *place) {
     lock_let_go(&changing);
 }
 
+bool cuda_captures_began_on(cuda_handle stream) {
+    bool began = false;
+    if (!stream || !cuda_captures_any() || !lock_wait(&changing)) return false;
+    for (int i = 0; i < CAPTURES_MOST; i++) began |= captures[i].stream == stream;
+    lock_let_go(&changing);
+    return began;
+}
+
 typedef bool is_over(const struct capture *capture, const struct capture *like);
 
 static void end_those(is_over *over, struct capture like, int most) {

@@ -20,6 +20,8 @@ void cuda_captures_go_on(void);
  * lasted a second: then the driver's wait (a kernel does not end) was begun long before the capture, and does not break
  * it. */
 void cuda_captures_begin(cuda_handle stream, const struct cuda_place *place);
+/* Not: it was only drawn into the capture of another. */
+bool cuda_captures_began_on(cuda_handle stream);
 /* One capture of the stream is over; the stream itself is; the context (NULL: all of the device). */
 void cuda_captures_end(cuda_handle stream);
 void cuda_captures_end_stream(cuda_handle stream);

@@ -381,7 +381,7 @@ void cuda_events_capture(struct cuda_call *call, enum cuda_capture what, cuda_ha
     struct cuda_place place = cuda_device_now();
     call->captured = what;
     call->stream = stream_of(call, stream);
-    if (what == CUDA_STREAM_ENDS && cuda_captures_any()) abandon_capture(call->stream);
+    if (what == CUDA_STREAM_ENDS && cuda_captures_began_on(call->stream)) abandon_capture(call->stream);
     if (what == CUDA_CAPTURE_BEGINS) cuda_captures_begin(call->stream, &place);
 }
 

@@ -48,6 +48,9 @@ D(cuStreamBeginCapture_v2, CUstream, int)
 D(cuStreamEndCapture, CUstream, CUgraph *)
 D(cuStreamQuery, CUstream)
 D(cuStreamDestroy_v2, CUstream)
+D(cuStreamWaitEvent, CUstream, CUevent, unsigned)
+D(cuEventCreate, CUevent *, unsigned)
+D(cuEventRecord, CUevent, CUstream)
 D(cuGraphCreate, CUgraph *, unsigned)
 D(cuGraphDestroy, CUgraph)
 D(cuGraphAddMemAllocNode, CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUDA_MEM_ALLOC_NODE_PARAMS *)
@@ -220,6 +223,27 @@ static void captures(void) {
     if (has_memstow) MUST(sim_count("cuMemGetInfo_v2") == 1);
     LIVE("graph", 5 * MIB);
     LIVE("pool", 7 * MIB);
+}
+
+/* A stream that was drawn into another's capture ends, and what it was asked for is in the graph. */
+static void joined(void) {
+    CUstream origin, drawn;
+    CUevent event;
+    CUdeviceptr at;
+    CUgraph graph;
+    first_context();
+    OK(cuStreamCreate(&origin, CU_STREAM_NON_BLOCKING));
+    OK(cuStreamCreate(&drawn, CU_STREAM_NON_BLOCKING));
+    OK(cuEventCreate(&event, 0));
+    OK(cuStreamBeginCapture_v2(origin, CU_CAPTURE_RELAXED));
+    OK(cuEventRecord(event, origin));
+    OK(cuStreamWaitEvent(drawn, event, 0));
+    OK(cuMemAllocAsync(&at, 3 * MIB, drawn));
+    OK(cuEventRecord(event, drawn));
+    OK(cuStreamWaitEvent(origin, event, 0));
+    OK(cuStreamDestroy_v2(drawn));
+    OK(cuStreamEndCapture(origin, &graph));
+    LIVE("graph", 3 * MIB);
 }
 
 /* What the driver says is about the device of the thread's context, whose memory ever is made. */
@@ -482,23 +506,15 @@ int main(int count, char **arguments) {
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = {{"frees", frees},
-                 {"physical", physical},
-                 {"pinned", pinned},
-                 {"arrays", arrays},
-                 {"graphs", graphs},
-                 {"contexts", contexts},
-                 {"pools", pools},
-                 {"refused", refused},
-                 {"forks", forks},
-                 {"owners", owners},
-                 {"captures", captures},
-                 {"figures", figures},
-                 {"resets", resets},
-                 {"unknown", unknown},
-                 {"reset_of_one", reset_of_one},
-                 {"blocks", blocks},
-                 {"released_once", released_once}};
+    } cases[] = {{"frees", frees},       {"physical", physical},
+                 {"pinned", pinned},     {"arrays", arrays},
+                 {"graphs", graphs},     {"contexts", contexts},
+                 {"pools", pools},       {"refused", refused},
+                 {"forks", forks},       {"owners", owners},
+                 {"captures", captures}, {"joined", joined},
+                 {"figures", figures},   {"resets", resets},
+                 {"unknown", unknown},   {"reset_of_one", reset_of_one},
+                 {"blocks", blocks},     {"released_once", released_once}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (count < 2)
             puts(cases[i].name);
