@@ -44,6 +44,12 @@ CUresult capture_forbids_legacy(struct sim_context *ctx) {
     return ctx ? break_of(ctx, true, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) : CUDA_SUCCESS;
 }
 
+bool capture_goes_on(const struct sim_capture *self, uint64_t id) {
+    const struct sim_capture *found = captures;
+    while (found && found != self) found = found->next;
+    return found && found->id == id;
+}
+
 CUresult capture_add(struct sim_capture *self, const struct op *model) {
     if (self->broken) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     return graph_add(self->graph, model, NULL);

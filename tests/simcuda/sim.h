@@ -345,7 +345,7 @@ struct sim_event {
     struct sim_context *ctx;
     unsigned flags;
     struct mark *mark;
-    struct sim_capture *capture; /* recorded in a capture */
+    struct sim_capture *capture; /* recorded in a capture, which may be over */
     uint64_t capture_id;
 };
 
@@ -364,6 +364,7 @@ CUresult capture_forbids(void);
 /* Any stream of the context is capturing: what waits for all of them breaks them. */
 CUresult capture_forbids_sync(struct sim_context *ctx);
 CUresult capture_forbids_legacy(struct sim_context *ctx);
+bool capture_goes_on(const struct sim_capture *self, uint64_t id);
 CUresult capture_add(struct sim_capture *self, const struct op *model);
 void capture_forget(struct sim_context *ctx);
 void capture_forget_stream(struct sim_stream *stream);

@@ -249,6 +249,7 @@ static CUresult wait_event(CUstream where, CUevent handle) {
     struct sim_stream *stream = stream_get(where);
     if (!self || !stream) return CUDA_ERROR_INVALID_HANDLE;
     if (self->capture) {
+        if (!capture_goes_on(self->capture, self->capture_id)) return CUDA_ERROR_CAPTURED_EVENT;
         if (stream->capture && stream->capture != self->capture) return CUDA_ERROR_STREAM_CAPTURE_MERGE;
         if (stream->legacy) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
         stream->capture = self->capture;

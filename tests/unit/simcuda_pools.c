@@ -302,6 +302,11 @@ Test(simcuda_capture, events_draw_other_streams_in) {
     OK(cuStreamEndCapture(stream, &graph));
     OK(cuStreamIsCapturing(other, &status));
     cr_assert_eq(status, CU_CAPTURE_NONE);
+    REFUSED(cuStreamWaitEvent(other, event, 0), CUDA_ERROR_CAPTURED_EVENT);
+    OK(cuStreamIsCapturing(other, &status));
+    cr_assert_eq(status, CU_CAPTURE_NONE);
+    OK(cuEventRecord(event, stream));
+    OK(cuStreamWaitEvent(other, event, 0));
 }
 
 static void *end_it(void *stream) {
