@@ -161,13 +161,13 @@ static bool mark_kept(struct proc_table *table) {
     return more;
 }
 
-static bool mark_started(struct proc_table *table) {
+static bool mark_started(struct proc_table *table, signed char mark) {
     bool more = false;
     for (size_t i = 0; i < table->count; i++) {
         struct proc_entry *entry = &table->entries[i];
         const struct proc_entry *parent = entry->mark ? NULL : proc_table_find(table, entry->parent);
-        if (!parent || parent->mark != MARK_END) continue;
-        entry->mark = MARK_END;
+        if (!parent || parent->mark != mark) continue;
+        entry->mark = mark;
         more = true;
     }
     return more;
@@ -186,18 +186,27 @@ static bool mark_groups(struct proc_table *table) {
     return more;
 }
 
-/* What is to be kept goes first: whatever else the registry says, it stays. */
+static void spread_end(struct proc_table *table) {
+    while (mark_started(table, MARK_END) || mark_groups(table)) continue;
+}
+
+/* What is to be kept goes first: whatever else the registry says, it stays. Programs that run come after that: what
+ * they have started is theirs, but for what is registered; and who is only in a session or group of theirs, as all of a
+ * service are, is so against a mark alone. */
 static void mark(struct reap *reap) {
     struct proc_table *table = &reap->table;
     mark_ancestors(table);
     mark_claimed(reap);
-    mark_programs(reap);
     mark_registered(reap, true);
     mark_behind(reap, true);
     while (mark_kept(table)) continue;
+    mark_programs(reap);
     mark_registered(reap, false);
+    while (mark_started(table, MARK_KEEP)) continue;
+    spread_end(table);
+    while (mark_kept(table)) continue;
     mark_behind(reap, false);
-    while (mark_started(table) || mark_groups(table)) continue;
+    spread_end(table);
 }
 
 static void describe(const struct proc_entry *entry, const char *what) {

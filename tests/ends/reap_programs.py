@@ -1,0 +1,48 @@
+"""Programs that run, and keep a list where another's was left: what the other registered is ended all the same, though it is in a session
+or group that one of them began. Who is with such a program, and carries but a mark, lives on with it."""
+import json, os, pathlib, signal
+
+from support import memstow, start, wait_for
+from _ends import is_gone
+
+boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+GONE = {"pid": 4194303, "start_ticks": 1}
+
+
+def entry(pid, **more):
+    return {"pid": pid, "start_ticks": int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]), **more}
+
+
+def write(name, *processes, parent):
+    pathlib.Path(f"process_registry.{name}json").write_text(json.dumps(
+        {"format": "memstow-processes", "version": 1, "boot_id": boot, "processes": processes, "parent": parent}))
+
+
+def behind(name, number=0):
+    """A leader, and who is in its session without being its child: it carries the mark of that number."""
+    script = f"(sh -c 'echo $$ > new; mv new {name}; sleep 600; :' &); exec sleep 600"
+    environment = {**os.environ, "MEMSTOW_STARTED": "4194303.1.%d" % number}
+    leader = start("sh", "-c", script, start_new_session=True, env=environment if number else None)
+    wait_for(pathlib.Path(name).exists)
+    return leader, int(pathlib.Path(name).read_text())
+
+
+# The program began the session in which another one that is gone had a worker.
+program, worker = behind("worker")
+write("", parent=entry(program.pid))
+write("4194303.", entry(worker), parent=GONE)
+text = memstow("reap", "--end").stdout
+assert f"pid {worker}, " in text and "nothing of it is left" not in text, text
+wait_for(lambda: is_gone(worker), 10)
+assert program.poll() is None
+os.killpg(program.pid, signal.SIGKILL), program.wait()
+
+# It came by way of a launcher of the other's; who is in its session has inherited the mark, too.
+program, daemon = behind("daemon", 7)
+launcher = start("sleep", "600")
+write("", parent=entry(program.pid))
+write("4194303.", entry(launcher.pid, number=7), parent=GONE)
+text = memstow("reap", "--end").stdout
+assert f"pid {launcher.pid}, " in text and launcher.wait(10) == -15, text
+assert program.poll() is None and not is_gone(daemon)
+os.killpg(program.pid, signal.SIGKILL), program.wait()
