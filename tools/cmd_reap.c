@@ -114,9 +114,18 @@ static void mark_registered(struct reap *reap, bool keep) {
 
 /* --- what somebody started who has ended --- */
 
-static bool is_among(const char *mark, const struct registered *list, size_t count, bool all, bool keep) {
-    for (size_t i = 0; i < count; i++)
-        if ((all || list[i].keep == keep) && strcmp(list[i].mark, mark) == 0) return true;
+/* Itself by one of the lists, or with another one. */
+static bool stays(const struct reap *reap, const struct registered *registered) {
+    const struct proc_entry *entry = find(&reap->table, registered);
+    return registered->keep || (entry && entry->mark == MARK_KEEP);
+}
+
+static bool is_behind(const struct reap *reap, const char *mark, bool keep) {
+    const struct registry *registry = &reap->registry;
+    for (size_t i = 0; i < registry->count; i++)
+        if (strcmp(registry->processes[i].mark, mark) == 0 && stays(reap, &registry->processes[i]) == keep) return true;
+    for (size_t i = 0; keep && i < reap->claims; i++)
+        if (strcmp(reap->claimed[i].mark, mark) == 0) return true;
     return false;
 }
 
@@ -128,17 +137,19 @@ static bool some_have_marks(const struct registered *list, size_t count) {
 
 /* By the mark that they inherited. Whoever gets the pid before the mark is read has another start, and is not touched.
  */
-static void mark_behind(struct reap *reap, bool keep) {
+static bool mark_behind(struct reap *reap, bool keep) {
     const struct registry *registry = &reap->registry;
     char mark[STARTED_MARK];
-    if (!some_have_marks(registry->processes, registry->count) && !some_have_marks(reap->claimed, reap->claims)) return;
+    bool more = false;
+    if (!some_have_marks(registry->processes, registry->count) && !some_have_marks(reap->claimed, reap->claims))
+        return false;
     for (size_t i = 0; i < reap->table.count; i++) {
         struct proc_entry *entry = &reap->table.entries[i];
-        if (entry->mark || !started_mark_of(entry->pid, mark)) continue;
-        if (is_among(mark, registry->processes, registry->count, false, keep) ||
-            (keep && is_among(mark, reap->claimed, reap->claims, true, true)))
-            entry->mark = keep ? MARK_KEEP : MARK_END;
+        if (entry->mark || !started_mark_of(entry->pid, mark) || !is_behind(reap, mark, keep)) continue;
+        entry->mark = keep ? MARK_KEEP : MARK_END;
+        more = true;
     }
+    return more;
 }
 
 /* --- whom those brought with them --- */
@@ -198,8 +209,7 @@ static void mark(struct reap *reap) {
     mark_ancestors(table);
     mark_claimed(reap);
     mark_registered(reap, true);
-    mark_behind(reap, true);
-    while (mark_kept(table)) continue;
+    while (mark_kept(table) || mark_behind(reap, true)) continue;
     mark_programs(reap);
     mark_registered(reap, false);
     while (mark_started(table, MARK_KEEP)) continue;

@@ -1,5 +1,6 @@
 """Programs that run, and keep a list where another's was left: what the other registered is ended all the same, though it is in a session
-or group that one of them began. Who is with such a program, and carries but a mark, lives on with it."""
+or group that one of them began; what one has taken over lives on with all that its mark is found by, and so does whoever is with such
+a program and carries but a mark."""
 import json, os, pathlib, signal
 
 from support import memstow, start, wait_for
@@ -46,3 +47,15 @@ text = memstow("reap", "--end").stdout
 assert f"pid {launcher.pid}, " in text and launcher.wait(10) == -15, text
 assert program.poll() is None and not is_gone(daemon)
 os.killpg(program.pid, signal.SIGKILL), program.wait()
+
+# It has taken a server over, by its pid: what that has left in a session of its own carries the mark that the other gave.
+server, its = behind("its", 7)
+apart = start("sleep", "600", start_new_session=True, env={**os.environ, "MEMSTOW_STARTED": "4194303.1.7"})
+other = start("sleep", "600", start_new_session=True, env={**os.environ, "MEMSTOW_STARTED": "4194303.1.8"})
+write("", entry(server.pid), parent=entry(os.getpid()))
+write("4194303.", entry(server.pid, number=7), {**GONE, "pid": 4194302, "number": 8}, parent=GONE)
+text = memstow("reap", "--end").stdout
+assert f"pid {other.pid}, " in text and other.wait(10) == -15, text
+assert server.poll() is None and not is_gone(its) and apart.poll() is None, text
+for one in (server, apart):
+    os.killpg(one.pid, signal.SIGKILL), one.wait()
