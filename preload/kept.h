@@ -1,6 +1,7 @@
 /* kept.h — who lives on with a process that is to be kept: what it has started, and who is in a session or a group that
  * it began; and so on, with each of these. The one rule for all that end processes or look for those that are left: the
- * coordinator, `watch` and `lifecycle`, and `reap`; memstow_shutdown.py has it once more, for want of memstow.
+ * coordinator, which asks outwards of one process, `watch` and `lifecycle`, and `reap`; memstow_shutdown.py has it once
+ * more, for want of memstow.
  * In: numbers of /proc/PID/stat. Out: yes or no. Pure. */
 #ifndef MEMSTOW_KEPT_H
 #define MEMSTOW_KEPT_H

@@ -15,7 +15,7 @@
 #include "shutdown_log.h"
 #include "stow_work.h"
 
-enum { MOST = 256, NAME = 64, CHAIN_MOST = 64, STEP_NS = 20000000, GROUP_STEP_NS = 100000000 };
+enum { MOST = 256, NAME = 64, REACH_MOST = 64, STEP_NS = 20000000, GROUP_STEP_NS = 100000000 };
 
 struct child {
     uint64_t start_ticks, number; /* in the mark of what it started; 0: it gave none */
@@ -153,28 +153,38 @@ static bool read_kin(uint32_t pid, struct kin *kin, bool *ended) {
     return true;
 }
 
-static bool is_kept_with(const struct end *self, struct kin kin) {
+static bool is_to_be_kept(const struct end *self, uint32_t pid) {
     for (uint32_t i = 0; i < self->kept_count; i++)
-        if (kept_with(self->kept[i].pid, kin)) return true;
+        if (self->kept[i].pid == pid) return os_start_ticks(pid) == self->kept[i].start_ticks;
     return false;
 }
 
-/* Itself, or with who is to be kept. Not so all of them because one of those started this program, or is the shell that
- * began its session. */
+/* With whom a process lives on, outwards: each once. */
+struct reach {
+    uint32_t pids[REACH_MOST], count;
+};
+
+static void reach_add(struct reach *self, uint32_t pid) {
+    bool known = pid < 2 || pid == os_pid() || self->count == REACH_MOST;
+    for (uint32_t i = 0; i < self->count && !known; i++) known = self->pids[i] == pid;
+    if (!known) self->pids[self->count++] = pid;
+}
+
+/* The rule of kept.h. Not so all of them because one of those started this program, or is the shell that began its
+ * session. */
 static bool is_kept(const struct end *self, uint32_t pid) {
+    struct reach reach = {.count = 0};
     struct kin kin;
     bool ended;
     if (!self->kept_count) return false;
     uint32_t own_group = (uint32_t)os_call(SYS_getpgid, 0), own_session = (uint32_t)os_call(SYS_getsid, 0);
-    for (int depth = 0; depth < CHAIN_MOST && pid > 1 && pid != os_pid(); depth++) {
-        uint64_t start_ticks = os_start_ticks(pid);
-        for (uint32_t i = 0; i < self->kept_count; i++)
-            if (self->kept[i].pid == pid && self->kept[i].start_ticks == start_ticks) return true;
-        if (!read_kin(pid, &kin, &ended)) return false;
-        if (kin.group == own_group) kin.group = 0;
-        if (kin.session == own_session) kin.session = 0;
-        if (is_kept_with(self, kin)) return true;
-        pid = kin.parent;
+    reach_add(&reach, pid);
+    for (uint32_t i = 0; i < reach.count; i++) {
+        if (is_to_be_kept(self, reach.pids[i])) return true;
+        if (!read_kin(reach.pids[i], &kin, &ended)) continue;
+        reach_add(&reach, kin.parent);
+        if (kin.group != own_group) reach_add(&reach, kin.group);
+        if (kin.session != own_session) reach_add(&reach, kin.session);
     }
     return false;
 }

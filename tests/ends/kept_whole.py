@@ -1,6 +1,7 @@
 """What a kept process has started lives on with it, by one rule, whoever is asked: the coordinator, with and without memstow, `watch`,
 and `reap` after a crash. A worker of the server in the group of a launcher that ends, one that is itself registered as to end, and one
-behind a double fork in the server's group stay; what else is in the group of the launcher ends."""
+behind a double fork in the server's group stay, and so does one in the session of a manager that the server has started; what else is
+in the group of the launcher ends."""
 import concurrent.futures, os, pathlib, re, signal, subprocess
 
 from support import HERE, MEMSTOW, PYTHON, ROOT, memstow, start, wait_for
@@ -20,8 +21,9 @@ def pid_in(name):
 launcher = shutdown.start(["sh", "-c", "sh ../server.sh & sh ../sleeps.sh helper & wait"], "launcher", **quiet)
 shutdown.process(pid_in("server"), "server", keep=True)
 shutdown.process(pid_in("registered"), "registered")
+shutdown.process(pid_in("deep"), "deep")
 apart = shutdown.start(["sh", "-c", "(sh ../sleeps.sh behind &) & sh ../sleeps.sh apart; :"], "apart", keep=True, **quiet)
-for name in ("helper", "worker", "behind", "apart"):
+for name in ("helper", "worker", "behind", "apart", "manager"):
     pid_in(name)
 pathlib.Path("launcher").write_text(str(launcher.pid))
 if sys.argv[1] == "crash":
@@ -30,8 +32,9 @@ result = shutdown.run("the test")
 print(result.killed, result.failed, flush=True)
 """)
 pathlib.Path("sleeps.sh").write_text('echo $$ > new.$1; mv new.$1 $1; exec sleep 600\n')
-pathlib.Path("server.sh").write_text('sh ../sleeps.sh worker & sh ../sleeps.sh registered & echo $$ > new.server; mv new.server server; wait\n')
-STAY, END = {"server", "worker", "registered", "behind", "apart"}, {"launcher", "helper"}
+pathlib.Path("manager.sh").write_text('(sh ../sleeps.sh deep &); exec sh ../sleeps.sh manager\n')
+pathlib.Path("server.sh").write_text('sh ../sleeps.sh worker & sh ../sleeps.sh registered & setsid sh ../manager.sh & echo $$ > new.server; mv new.server server; wait\n')
+STAY, END = {"server", "worker", "registered", "manager", "deep", "behind", "apart"}, {"launcher", "helper"}
 
 
 def life(name, *before, then="end", status=0):
