@@ -42,11 +42,8 @@ int __pipe(int fds[2]);
 int __dup2(int fd, int to);
 int __fcntl(int fd, int command, ...);
 mqd_t __mq_open_2(const char *name, int flags);
-/* Since glibc 2.36, which may be newer than the one that this is built with. */
-int open_tree(int folder, const char *path, unsigned flags);
-int fsopen(const char *type, unsigned flags);
-int fsmount(int fd, unsigned flags, unsigned attributes);
-int fspick(int folder, const char *path, unsigned flags);
+/* Since glibc 2.36, which may be newer than the one that this is built with. Names of such functions that are plain
+ * words (fsopen, open_tree) have no hook: where libc has none, a library that is opened later may have its own. */
 int pidfd_open(pid_t pid, unsigned flags);
 int pidfd_getfd(int process, int fd, unsigned flags);
 
@@ -63,10 +60,6 @@ HOOK_ENTRY(__openat64_2)
 HOOK_ENTRY(__open)
 HOOK_ENTRY(__open64)
 HOOK_ENTRY(open_by_handle_at)
-HOOK_ENTRY(open_tree)
-HOOK_ENTRY(fsopen)
-HOOK_ENTRY(fsmount)
-HOOK_ENTRY(fspick)
 HOOK_ENTRY(creat)
 HOOK_ENTRY(creat64)
 HOOK_ENTRY(fopen)
@@ -177,10 +170,6 @@ OPENS(FILE, mkstemps64, (char *path, int suffix), (path, suffix))
 OPENS(FILE, mkostemps, (char *path, int suffix, int flags), (path, suffix, flags))
 OPENS(FILE, mkostemps64, (char *path, int suffix, int flags), (path, suffix, flags))
 OPENS(FILE, open_by_handle_at, (int mount, struct file_handle *handle, int flags), (mount, handle, flags))
-OPENS_SINCE_2_36(FILE, open_tree, (int folder, const char *path, unsigned flags), folder, path, flags)
-OPENS_SINCE_2_36(OTHER, fsopen, (const char *type, unsigned flags), type, flags)
-OPENS_SINCE_2_36(FILE, fsmount, (int fd, unsigned flags, unsigned attributes), fd, flags, attributes)
-OPENS_SINCE_2_36(OTHER, fspick, (int folder, const char *path, unsigned flags), folder, path, flags)
 OPENS(FILE, posix_openpt, (int flags), (flags))
 OPENS(FILE, getpt, (void), ())
 OPENS(FILE, __mq_open_2, (const char *name, int flags), (name, flags))

@@ -12,8 +12,10 @@ STANDS_IN_FOR = re.compile(
     r"(__)?open(at)?(64)?(_2)?|creat(64)?|f?open(64)?|tmpfile(64)?|popen|opendir|shm_open|memfd_create|mko?stemps?(64)?|"
     r"socket(pair)?|accept4?|(__)?pipe|pipe2|(__)?dup2|dup3?|(__)?fcntl|fcntl64|eventfd|epoll_create1?|timerfd_create|signalfd|"
     r"inotify_init1?|fanotify_init|thrd_create|pidfd_(open|getfd)|(posix_)?(openpt|getpt)|openpty|forkpty|freopen(64)?|setmntent|"
-    r"open_by_handle_at|open_tree|fs(open|mount|pick)|mq_open|__mq_open_2|"
+    r"open_by_handle_at|mq_open|__mq_open_2|"
     r"(pkey_)?mprotect|prctl|syscall|_Zn[aw]\w+|_Zd[al]\w+")
+OLDEST = 35 # glibc 2.35
+NEWER = {"pidfd_open", "pidfd_getfd"} # system calls, which nobody calls so otherwise
 TABLE = re.findall(r"^(?:ENTRY|RESOLVER)\(\w+, (\w+),", (support.ROOT / "preload/cuda_table.h").read_text(), re.M)
 
 
@@ -36,6 +38,17 @@ def segments_of(library):
     return text, int(thread_local[1], 16) if thread_local else 0
 
 
+def newer():
+    """Exported, and not in the oldest glibc that the library runs on: there a library that is opened later, and has a function by
+    that name for something else, would find ours."""
+    libc = support.run("sh", "-c", "nm -D --defined-only $(ldd /bin/sh | sed -n 's/.*libc.so.6 => \\([^ ]*\\).*/\\1/p')").stdout
+    found = re.findall(r" (\w+)@@GLIBC_2\.(\d+)", libc)
+    assert len(found) > 1000, "libc's symbols were not found"
+    return {name for name, minor in found if int(minor) > OLDEST} & set(exported())
+
+
+
+assert newer() <= NEWER, f"exported, and not in glibc 2.{OLDEST}: {newer() - NEWER}"
 strange = [name for name in exported() if not STANDS_IN_FOR.fullmatch(name) and name not in TABLE]
 assert not strange, f"exported, and should not be: {strange}"
 for name in ("malloc", "free", "calloc", "realloc", "mmap", "munmap"):
