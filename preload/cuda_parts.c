@@ -124,11 +124,20 @@ static int assign_part(struct snap_cuda_block *block, uint64_t start, uint64_t e
     return 0;
 }
 
-static int assign_in(struct snap_cuda_block *block, uint64_t start, uint64_t end, uint32_t model) {
+static int assign_cleared(struct snap_cuda_block *block, uint64_t start, uint64_t end, uint32_t model) {
     clear(block, start, end);
     if (start == block->address && end == start + block->size) return assign_whole(block, model);
     if (model == cuda_counts_model(block->count)) return 0;
     return assign_part(block, start, end, model);
+}
+
+/* Where there is no room to count it, nothing has changed. */
+static int assign_in(struct snap_cuda_block *block, uint64_t start, uint64_t end, uint32_t model) {
+    uint32_t room = cuda_counts_shift(block->count, model, 0, 0);
+    if (!room) return -ENOMEM;
+    int result = assign_cleared(block, start, end, model);
+    cuda_counts_let_go(room);
+    return result;
 }
 
 /* Whose the parts of a block are. */
