@@ -94,6 +94,7 @@ static int64_t end(struct session *self, struct stow_piece *pieces) {
     int64_t moved = 0;
     table_lock();
     work_current.work = NULL, work_current.count = 0;
+    work_current.tell = NULL;
     __atomic_store_n(&work_current.held, 0, __ATOMIC_RELEASE);
     work_update_watch();
     table_unlock();

@@ -158,7 +158,7 @@ void work_end(struct work *work, uint64_t bytes) {
     work_update_watch();
     table_unlock();
     work->piece.moved += bytes;
-    work_note_progress(work_current.moved + bytes, work_current.wanted);
+    if (!work->asked_by_hook) work_note_progress(work_current.moved + bytes, work_current.wanted);
 }
 
 /* Chunks end where huge pages do. */
@@ -217,6 +217,7 @@ void work_apart(void (*work)(void *context), void *context, bool *own_files) {
 void work_abandon(void) {
     work_current.held = 0;
     work_current.work = NULL, work_current.count = 0;
+    work_current.tell = NULL;
     stow_passing[0] = stow_passing[1] = 0;
     registered.count = 0;
     work_update_watch();

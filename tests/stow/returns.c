@@ -173,6 +173,27 @@ static void mlockall_brings_back(void) {
     MUST_BE(munlockall(), 0);
 }
 
+static int told;
+static void note_told(uint64_t moved, uint64_t wanted, void *context) {
+    (void)moved, (void)wanted;
+    MUST(context == &told);
+    __atomic_add_fetch(&told, 1, __ATOMIC_RELAXED);
+}
+
+/* Who asked to be told how far its move is may be gone by then, with what it is told by. */
+static void mlock_tells_nobody(void) {
+    struct stow_options options = *usual();
+    options.tell = note_told, options.context = &told;
+    char *p = map_memory(LENGTH);
+    fill(p, LENGTH, 1);
+    MUST_BE(out(p, LENGTH, &options, NULL), LENGTH);
+    int before = told;
+    MUST(before > 1);
+    if (mlock(p, MIB)) skip("RLIMIT_MEMLOCK is too low");
+    MUST(!is_file_backed(p) && holds(p, LENGTH, 1));
+    MUST_BE(told, before);
+}
+
 /* What the program then asks for must hold afterwards, too: for memory that is there. */
 static void memory_policy_brings_back(void) {
     unsigned long nodes = 1;
@@ -243,6 +264,7 @@ static const struct test_case CASES[] = {
     {"mremap_grows_beside_a_thread", mremap_grows_beside_a_thread},
     {"protect_while_stowed", protect_while_stowed},
     {"mlock_brings_back", mlock_brings_back},
+    {"mlock_tells_nobody", mlock_tells_nobody},
     {"mlockall_brings_back", mlockall_brings_back},
     {"memory_policy_brings_back", memory_policy_brings_back},
     {"back_after_what_began_before", back_after_what_began_before},
