@@ -357,6 +357,10 @@ static void apply_advise(const struct event *event) {
     }
 }
 
+static bool is_counted(const struct snap_mapping *record) {
+    return record->kind != SNAP_MAP_FILE && record->kind != SNAP_MAP_RESERVED;
+}
+
 /* What was counted stays counted once. `site` is a model here; whoever applies this is pinned until the new sites are
  * known as those of mappings. */
 static void apply_assign(const struct event *event) {
@@ -366,8 +370,7 @@ static void apply_assign(const struct event *event) {
         struct snap_mapping record = *piece(position);
         uint32_t to;
         if (!site_of_model(record.site, event->site, &to)) continue;
-        bool counted = record.kind != SNAP_MAP_FILE && record.kind != SNAP_MAP_RESERVED;
-        if (counted && !account_shift_mapped(record.site, to, record.length, 1)) continue;
+        if (is_counted(&record) && !account_shift_mapped(record.site, to, record.length, 1)) continue;
         record.site = to;
         write_record(ordered[position], &record);
     }
@@ -439,19 +442,39 @@ void mappings_protect(uintptr_t address, uint64_t length, bool accessible) {
 
 /* Records are looked at as they are: whoever assigns has mapped it before, and does not unmap it meanwhile. No two of
  * them overlap. */
+static uint64_t overlap(const struct snap_mapping *record, uint64_t address, uint64_t end) {
+    if (!record || !record->length || address >= end_of(record) || end <= record->address) return 0;
+    return (end < end_of(record) ? end : end_of(record)) - (address > record->address ? address : record->address);
+}
+
 static bool is_mapped(uint64_t address, uint64_t end) {
     uint64_t found = 0;
-    for (uint64_t id = 0, n = os_load(&records.next); id < n && found < end - address; id++) {
-        const struct snap_mapping *record = record_at((uint32_t)id);
-        if (!record || !record->length || address >= end_of(record) || end <= record->address) continue;
-        found +=
-            (end < end_of(record) ? end : end_of(record)) - (address > record->address ? address : record->address);
-    }
+    for (uint64_t id = 0, n = os_load(&records.next); id < n && found < end - address; id++)
+        found += overlap(record_at((uint32_t)id), address, end);
     return found >= end - address;
+}
+
+/* Whoever applies it answers nobody: what may be refused is looked at before. */
+static bool has_room(uint64_t address, uint64_t end, uint32_t model) {
+    enum pin pin = pin_begin((uintptr_t)__builtin_frame_address(0));
+    uint64_t found = 0;
+    bool has = true;
+    for (uint64_t id = 0, n = os_load(&records.next); id < n && has && found < end - address; id++) {
+        const struct snap_mapping *record = record_at((uint32_t)id);
+        uint64_t bytes = overlap(record, address, end);
+        uint32_t to;
+        if (!bytes) continue;
+        found += bytes;
+        has = site_of_model(record->site, model, &to) &&
+              (!is_counted(record) || account_shift_mapped(record->site, to, 0, 0));
+    }
+    pin_end(pin);
+    return has;
 }
 
 int mappings_assign(uintptr_t address, uint64_t length, uint32_t model) {
     if (!is_mapped(address, address + length)) return -ENXIO;
+    if (!has_room(address, address + length, model)) return -ENOMEM;
     return queue((struct event){.operation = ASSIGN, .address = address, .length = length, .site = model}) ? 0
                                                                                                            : -ENOMEM;
 }

@@ -14,13 +14,14 @@
 #include "ids.h"
 #include "ledger.h"
 #include "lock.h"
+#include "mappings.h"
 #include "os.h"
 #include "owners.h"
 #include "site.h"
 #include "tags.h"
 
 enum { SIZE = 100000, PART = 1000, MODELS = 300, MUCH = 1 << 20 };
-static const uintptr_t BLOCK = 0x7f0000000000;
+static const uintptr_t BLOCK = 0x7f0000000000, MAPPING = 0x7e0000000000;
 
 /* --- one block, in place of the hooks' --- */
 
@@ -145,17 +146,22 @@ static void refused(uint32_t model, uint64_t start, uint64_t length) {
     cr_expect_eq(live_of(models[0]), firsts);
 }
 
-/* Counters are used up first: what is refused has its sites, which counts would move to. */
-Test(assign, without_room, .init = begin_in_memory) {
-    cr_assert_eq(assign_range(BLOCK, PART, models[0]), 0);
-    for (uint32_t i = 1; i < MODELS; i++) cr_assert(tags_number((struct snap_tag){.model = models[i]}));
-    uint32_t sites[MODELS];
-    for (uint32_t i = 1; i < MODELS; i++) cr_assert(site_of_model(block.site, models[i], &sites[i]));
+/* Counters are used up first: what is refused has its sites, which counts would move to. The first model that there is
+ * no room for. */
+static uint32_t use_up(uint32_t site, uint32_t slot) {
+    uint32_t sites[MODELS], i = 1;
+    for (uint32_t k = 1; k < MODELS; k++) cr_assert(tags_number((struct snap_tag){.model = models[k]}));
+    for (uint32_t k = 1; k < MODELS; k++) cr_assert(site_of_model(site, models[k], &sites[k]));
     for (size_t length = 64 << 20; length >= 64; length /= 2)
         while (ledger_section(0, 1, length, 0)) continue;
-    uint32_t i = 1;
-    while (i < MODELS && counters_wide(account_at(account_thread_slot()), sites[i])) i++;
+    while (i < MODELS && counters_wide(account_at(slot), sites[i])) i++;
     cr_assert_lt(i, MODELS, "there is room for all of them");
+    return i;
+}
+
+Test(assign, without_room, .init = begin_in_memory) {
+    cr_assert_eq(assign_range(BLOCK, PART, models[0]), 0);
+    uint32_t i = use_up(block.site, account_thread_slot());
     refused(models[i], 0, SIZE);
     refused(models[i], PART / 2, PART);
     cr_expect_eq(live_of(models[0]), PART);
@@ -163,4 +169,18 @@ Test(assign, without_room, .init = begin_in_memory) {
     cr_expect_eq(assign_range(BLOCK, SIZE, models[1]), 0, "for that there was room");
     cr_expect_eq(live_of(models[0]) + live_of(0), 0);
     cr_expect_eq(live_of(models[1]), SIZE);
+}
+
+/* A mapping's counts are moved by whoever comes to it, which answers nobody. */
+Test(assign, of_a_mapping_without_room, .init = begin_in_memory) {
+    mappings_add(MAPPING, SIZE, SNAP_MAP_ANONYMOUS, false, block.site);
+    cr_assert_eq(assign_range(MAPPING, SIZE, models[0]), 0);
+    uint64_t whole = live_of(models[0]);
+    cr_assert_geq(whole, SIZE);
+    uint32_t i = use_up(block.site, SNAP_THREAD_MAPPINGS);
+    cr_assert_eq(assign_range(MAPPING, SIZE, models[i]), -ENOMEM);
+    cr_expect_eq(live_of(models[i]), 0);
+    cr_expect_eq(live_of(models[0]), whole);
+    cr_expect_eq(assign_range(MAPPING, SIZE, 0), 0, "for that there was room");
+    cr_expect_eq(live_of(models[0]), 0);
 }
