@@ -103,6 +103,7 @@ int cuda_image_load(struct reader *reader) {
     if (take_back(reader) < 0 || load_head(reader) < 0) return -1;
     if (reader_table(reader, SNAP_CUDA_DEVICE, sizeof *cuda->devices, (void **)&cuda->devices, &cuda->device_count) < 0)
         return -1;
+    if (cuda->device_count > SNAP_CUDA_DEVICES) cuda->device_count = SNAP_CUDA_DEVICES;
     for (size_t i = 0; i < cuda->device_count; i++) cuda->devices[i].name[sizeof cuda->devices[i].name - 1] = 0;
     add_up(cuda);
     return 0;

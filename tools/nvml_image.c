@@ -9,12 +9,19 @@
 
 enum { PROCESSES_KEPT = 64 }; /* of each device */
 
+static void keep_at_most(size_t *count, size_t most) {
+    if (*count > most) *count = most;
+}
+
+/* Both are looked through for each device: no file makes that long. */
 int nvml_image_load(struct reader *reader) {
     struct nvml_image *nvml = &reader->image->nvml;
     if (reader_table(reader, SNAP_NVML, sizeof *nvml->devices, (void **)&nvml->devices, &nvml->device_count) < 0 ||
         reader_table(reader, SNAP_NVML_PROCESS, sizeof *nvml->processes, (void **)&nvml->processes,
                      &nvml->process_count) < 0)
         return -1;
+    keep_at_most(&nvml->device_count, SNAP_CUDA_DEVICES);
+    keep_at_most(&nvml->process_count, (size_t)SNAP_CUDA_DEVICES * PROCESSES_KEPT);
     for (size_t i = 0; i < nvml->process_count; i++) nvml->processes[i].name[sizeof nvml->processes->name - 1] = 0;
     return 0;
 }

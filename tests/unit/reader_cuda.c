@@ -102,6 +102,28 @@ Test(reader_cuda, sums_and_back_through_a_snapshot) {
     builder_end(&builder);
 }
 
+/* A line for each device, and what NVML said is looked through for each: a file cannot make that long. */
+Test(reader_cuda, no_more_devices_than_there_can_be) {
+    enum { MANY = 100000, KEPT = 64 * SNAP_CUDA_DEVICES };
+    static struct snap_cuda_device devices[MANY];
+    static struct snap_nvml nvml[MANY];
+    static struct snap_nvml_process processes[MANY];
+    struct snap_cuda head = {.live = 1};
+    struct builder builder;
+    struct image image;
+    builder_begin(&builder, SNAP_SNAPSHOT);
+    builder_section(&builder, SNAP_CUDA, sizeof head, &head, 1, 0);
+    builder_section(&builder, SNAP_CUDA_DEVICE, sizeof *devices, devices, MANY, 0);
+    builder_section(&builder, SNAP_NVML, sizeof *nvml, nvml, MANY, 0);
+    builder_section(&builder, SNAP_NVML_PROCESS, sizeof *processes, processes, MANY, 0);
+    load(&image, builder.bytes, builder.size);
+    cr_expect_eq(image.cuda.device_count, SNAP_CUDA_DEVICES);
+    cr_expect_eq(image.nvml.device_count, SNAP_CUDA_DEVICES);
+    cr_expect_eq(image.nvml.process_count, KEPT);
+    image_clear(&image);
+    builder_end(&builder);
+}
+
 /* A counter of a process that was killed may lack what its free has: never less than nothing. */
 Test(reader_cuda, more_freed_than_allocated) {
     struct snap_cuda_site sites[SITES] = {[1] = site(SNAP_CUDA_DEVICE_MEMORY, UINT32_MAX, UINT32_MAX, 10, UINT64_MAX)};
