@@ -288,11 +288,11 @@ static uint64_t served_in_streams(uint32_t device, int which) {
     }
 }
 
-/* The device whose default pool it is. */
-static bool device_of_default(cuda_handle pool, uint32_t *device) {
+/* The device, of so many, whose default pool it is. */
+static bool device_of_default(int (*ask)(cuda_handle *, int), int count, cuda_handle pool, uint32_t *device) {
     cuda_handle first;
-    for (int i = 0; i < devices; i++)
-        if (!default_pool(&first, i) && first == pool) {
+    for (int i = 0; i < count; i++)
+        if (!ask(&first, i) && first == pool) {
             *device = (uint32_t)i;
             return true;
         }
@@ -301,7 +301,7 @@ static bool device_of_default(cuda_handle pool, uint32_t *device) {
 
 static bool is_figure_of_default(cuda_handle pool, int which, uint32_t *device) {
     if (which < CUDA_POOL_RESERVED || which > USED_HIGH || !stow_cuda_is_on()) return false;
-    return device_of_default(pool, device);
+    return device_of_default(default_pool, devices, pool, device);
 }
 
 static int serve_pool(cuda_handle pool, int which, void *value) {
@@ -384,11 +384,11 @@ static int serve_set_attribute(const void *value, int which, cuda_address at) {
 
 /* --- other devices --- */
 
-/* What the driver gives them of its own memory, they get of ours; where they cannot, the program is told, as by the
- * driver, and nothing has changed. */
+/* What the driver gives them of its own memory, they get of ours, also of what was served before nothing more is; where
+ * they cannot, the program is told, as by the driver, and nothing has changed. */
 static int serve_peer(cuda_handle peer, unsigned flags) {
     int result = ((int (*)(cuda_handle, unsigned))call.real)(peer, flags);
-    if (result || !is_possible()) return result;
+    if (result) return result;
     struct cuda_place place = cuda_device_now();
     note_place(&place);
     result = stow_cuda_reach();
@@ -396,11 +396,15 @@ static int serve_peer(cuda_handle peer, unsigned flags) {
     return result;
 }
 
+/* It is said once, and need not be said again when something is served: so the driver is asked here, whatever was found
+ * when it was looked at. */
 static int serve_pool_access(cuda_handle pool, const struct vram_access *access, size_t count) {
     typedef int function(cuda_handle, const struct vram_access *, size_t);
+    int result = ((function *)call.real)(pool, access, count), there = 0;
+    int (*how_many)(int *) = (int (*)(int *))found("cuDeviceGetCount");
+    int (*ask)(cuda_handle *, int) = (int (*)(cuda_handle *, int))found("cuDeviceGetDefaultMemPool");
     uint32_t device;
-    int result = ((function *)call.real)(pool, access, count);
-    if (result || !is_possible() || !device_of_default(pool, &device)) return result;
+    if (result || !how_many || !ask || how_many(&there) || !device_of_default(ask, there, pool, &device)) return result;
     for (size_t i = 0; i < count; i++)
         if (access[i].location_type == CUDA_LOCATION_DEVICE)
             vram_reach_pool(device, (uint32_t)access[i].location_id, access[i].flags != 0);

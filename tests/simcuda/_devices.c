@@ -264,6 +264,19 @@ static void pool_access(void) {
     MUST(access_of(1, next) == 0 && touch(next, 2 * MIB) == 0);
 }
 
+/* The same when nothing more is served, as from when comfy-aimdo is loaded: what was served stays. */
+static void access_beside_aimdo(void) {
+    void *at = pooled_on(0, 4 * MIB), *plain = plain_on(0, 2 * MIB);
+    CUmemoryPool pool;
+    CUmemAccessDesc access = {{CU_MEM_LOCATION_DEVICE, 1}, CU_MEM_ACCESS_READWRITE};
+    uint64_t served = sim_count_ok("cuMemCreate");
+    MUST(dlopen("./aimdo.so", RTLD_NOW | RTLD_GLOBAL));
+    pooled_on(0, 4 * MIB);
+    MUST(sim_count_ok("cuMemCreate") == served);
+    MUST(!cuDeviceGetDefaultMemPool(&pool, 0) && !cuMemPoolSetAccess(pool, &access, 1));
+    MUST(!cudaSetDevice(1) && !cudaDeviceEnablePeerAccess(0, 0) && !touch(plain, 2 * MIB) && !touch(at, 4 * MIB));
+}
+
 /* The driver does not give access to what is served: the program is told, and can ask again. */
 static void access_fails(void) {
     void *at = plain_on(0, 4 * MIB);
@@ -299,6 +312,7 @@ int main(int argc, char **argv) {
                  {"peer_while_out", peer_while_out},
                  {"copied_without_asking", copied_without_asking},
                  {"pool_access", pool_access},
+                 {"access_beside_aimdo", access_beside_aimdo},
                  {"access_fails", access_fails},
                  {"no_peers", no_peers}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
