@@ -534,9 +534,10 @@ enum snap_nvml_state {
     SNAP_NVML_NO_DEVICE = 4, /* it knows none by this uuid, or the ledger has none */
 };
 enum snap_nvml_flag {
-    SNAP_NVML_HAS_OWN = 1,   /* the process is among those that it lists */
-    SNAP_NVML_UNTOLD = 2,    /* of some process it does not say how much it has */
-    SNAP_NVML_PROCESSES = 4, /* it lists processes at all */
+    SNAP_NVML_HAS_OWN = 1,    /* the process is among those that it lists, with how much it has */
+    SNAP_NVML_UNTOLD = 2,     /* of some process it does not say how much it has */
+    SNAP_NVML_PROCESSES = 4,  /* it lists processes at all */
+    SNAP_NVML_OWN_UNTOLD = 8, /* the process is among them, without */
 };
 struct snap_nvml {
     uint32_t device, state;

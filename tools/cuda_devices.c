@@ -124,7 +124,9 @@ static void text_others(const struct image *image, const struct snap_nvml *nvml)
 static void text_own(const struct cuda_line *line) {
     int64_t own;
     if (!(line->nvml.flags & SNAP_NVML_HAS_OWN)) {
-        puts("    this process is not among those that NVML lists (a container has pids of its own)");
+        puts(line->nvml.flags & SNAP_NVML_OWN_UNTOLD
+                 ? "    this process is among those that NVML lists, without how much it has"
+                 : "    this process is not among those that NVML lists (a container has pids of its own)");
         return;
     }
     printf("    %12s this process", text_size(line->nvml.own).s);
@@ -144,7 +146,7 @@ static void text_known(const struct image *image, const struct cuda_line *line) 
     printf("    %12s %s other process%s", text_size(nvml->others).s, text_count(nvml->other_count).s,
            nvml->other_count == 1 ? "" : "es");
     text_others(image, nvml);
-    if (nvml->flags & SNAP_NVML_UNTOLD) puts("    of some of them it does not say how much");
+    if (nvml->flags & SNAP_NVML_UNTOLD) puts("    of some processes it does not say how much they have");
     printf("    %12s nobody's: the driver's own, and what was not told\n", signed_size(unattributed(nvml)).s);
 }
 

@@ -17,8 +17,8 @@ struct cuda_line {
 };
 /* Of the device at this index of the image's; false: the process does not use it. */
 bool cuda_line_of(const struct image *image, size_t index, struct cuda_line *out);
-/* What is not this process's as far as NVML tells, and what of this process is contexts, modules and fragments; false:
- * it does not tell. */
+/* What NVML has of this process beyond what is live, kept by the pool and the graphs': contexts, modules, fragments;
+ * false: it does not tell. */
 bool cuda_line_own_rest(const struct cuda_line *line, int64_t *bytes);
 
 void cuda_line_head(const char *label);

@@ -70,7 +70,7 @@ static void add(struct nvml_device *out, uint32_t pid, uint64_t bytes) {
     if (out->process_count < NVML_PROCESSES) out->processes[out->process_count++] = (struct nvml_process){pid, bytes};
 }
 
-/* Of the newest generation that there is; more than there is room for are left out. */
+/* Of the newest generation that there is. False: none, or there are more than there is room for. */
 static bool add_list(handle device, struct nvml_device *out, const char *const names[3]) {
     typedef int ask(handle, unsigned *, void *);
     static struct process list[NVML_PROCESSES];

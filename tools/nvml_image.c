@@ -79,7 +79,7 @@ static void keep(struct nvml_image *nvml, const struct nvml_device *found, uint3
     for (size_t i = 0; i < found->process_count; i++) {
         const struct nvml_process *process = &found->processes[i];
         if (process->pid == own) {
-            if (process->bytes != NVML_NOT_TOLD) record->flags |= SNAP_NVML_HAS_OWN;
+            record->flags |= process->bytes == NVML_NOT_TOLD ? SNAP_NVML_OWN_UNTOLD : SNAP_NVML_HAS_OWN;
             record->own = told(process->bytes);
             continue;
         }

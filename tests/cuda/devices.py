@@ -73,7 +73,7 @@ text = command("report", pid, env=with_nvml(**says)).stdout
 assert "NVML, asked now, has 95.0 MiB of 1.0 GiB in use" in text, text
 assert "60.0 MiB this process, of which 8.0 MiB are contexts, modules and fragments" in text, text
 assert f"31.0 MiB 4 other processes: {init} (pid 1) 20.0 MiB, " in text and " and 1 more" in text, text
-assert "it does not say how much" in text and "4.0 MiB nobody's" in text, text
+assert "of some processes it does not say how much they have" in text and "4.0 MiB nobody's" in text, text
 
 # The same in owners and diff, a line for each device.
 lines = document("owners", pid, env=with_nvml(**says))["cuda_devices"]
@@ -101,6 +101,10 @@ assert "it lists no processes of this device" in command("report", pid, env=with
 elsewhere = {**says, "SIMNVML_PROCESSES": f"1:{60 * MIB}"}
 nvml = document("report", pid, env=with_nvml(**elsewhere))["cuda"]["devices"][0]["nvml"]
 assert nvml["process_bytes"] is None and nvml["process_rest_bytes"] is None and nvml["others_bytes"] == 62 * MIB, nvml
+untold = {**says, "SIMNVML_PROCESSES": f"{pid}:-,1:{20 * MIB}"} # listed, with nothing said of it
+nvml = document("report", pid, env=with_nvml(**untold))["cuda"]["devices"][0]["nvml"]
+assert nvml["process_bytes"] is None and nvml["some_not_told"] is True and nvml["other_count"] == 2, nvml
+assert "this process is among those that NVML lists, without how much it has" in command("report", pid, env=with_nvml(**untold)).stdout
 shared = {**elsewhere, "SIMNVML_MPS": f"{pid}:{60 * MIB}"} # through MPS
 assert document("report", pid, env=with_nvml(**shared))["cuda"]["devices"][0]["nvml"]["process_bytes"] == 60 * MIB
 assert "is not among those that NVML lists" in command("report", pid, env=with_nvml(**elsewhere)).stdout
