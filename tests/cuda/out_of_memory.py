@@ -20,3 +20,9 @@ for how, requests in (("pool", 2), ("plain", 3), ("probe", None)):
 text = support.memstow("report", "plain.mst").stdout
 assert "no memory for 3 requests: the last was 100.0 GiB on device 0, with 5.0 MiB live" in text, text
 assert "plain.mst.oom1.mst" in text or "FILE.oom1.mst" in text, text
+
+# It has what NVML, here a simulated one, said then: its variables are not handed on, so that is 1 GiB, none of it in use.
+beside = {**environment, "LD_LIBRARY_PATH": f"{_simulated.LIBRARIES / 'nvml'}:{environment['LD_LIBRARY_PATH']}"}
+support.track(program, "plain", env=beside, file="asked.mst")
+nvml = support.report("asked.mst.oom1.mst")["cuda"]["devices"][0]["nvml"]
+assert (nvml["known"], nvml["asked"], nvml["total_bytes"], nvml["used_bytes"]) == (True, "snapshot", 1 << 30, 0), nvml
