@@ -65,11 +65,6 @@ const struct image *diff_stacks(struct diff *diff, const struct row *row) {
     return diff->symbols[side] ? &subject->image : NULL;
 }
 
-static uint64_t cuda_peak(const struct image *image) {
-    uint64_t live = image->cuda.device.live_bytes;
-    return image->cuda.head.peak > live ? image->cuda.head.peak : live;
-}
-
 static void take_total(struct diff *diff, int side, const struct image *image) {
     struct side_total *total = &diff->total[side];
     *total = (struct side_total){.pid = image->header.pid,

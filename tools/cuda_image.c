@@ -186,3 +186,8 @@ struct cuda_gap cuda_gap(const struct snap_cuda_device *device) {
     gap.rest = (int64_t)(gap.used - gap.live - gap.pool_idle - gap.graphs);
     return gap;
 }
+
+uint64_t cuda_peak(const struct image *image) {
+    uint64_t live = image->cuda.device.live_bytes;
+    return image->cuda.head.peak > live ? image->cuda.head.peak : live;
+}

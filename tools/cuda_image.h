@@ -45,4 +45,7 @@ struct cuda_gap {
 };
 struct cuda_gap cuda_gap(const struct snap_cuda_device *device);
 
+/* The most that was live on all devices together; of a process that was killed, no less than what is. */
+uint64_t cuda_peak(const struct image *image);
+
 #endif

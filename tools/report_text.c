@@ -1,4 +1,5 @@
 /* report_text.c — a report for people, in 80 columns or those of a wider terminal; see report.h. */
+#include "cuda_image.h"
 #include "estimate.h"
 #include "lost.h"
 #include "report.h"
@@ -63,8 +64,7 @@ static void text_totals(const struct report *report) {
               image_peak(image), host->alloc_bytes + mapped->alloc_bytes);
     const struct sum *device = &image->cuda.device;
     if (image->cuda.used)
-        total_row("CUDA devices", device->live_bytes, device->live_blocks,
-                  most(image->cuda.head.peak, device->live_bytes), device->alloc_bytes);
+        total_row("CUDA devices", device->live_bytes, device->live_blocks, cuda_peak(image), device->alloc_bytes);
     if (image->header.file_mapped_live || image->header.reserved_live)
         printf("  besides: %s of files mapped, %s of addresses reserved\n", text_size(image->header.file_mapped_live).s,
                text_size(image->header.reserved_live).s);

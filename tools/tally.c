@@ -185,8 +185,7 @@ static int add_sites(struct figures *figures, const struct side *side, struct sy
 
 static int add_cuda_total(struct figures *figures, const struct image *image) {
     const struct sum *sum = &image->cuda.device;
-    uint64_t peak = image->cuda.head.peak > sum->live_bytes ? image->cuda.head.peak : sum->live_bytes;
-    uint64_t bytes = figures->peak ? peak : sum->live_bytes, blocks = figures->peak ? 0 : sum->live_blocks;
+    uint64_t bytes = figures->peak ? cuda_peak(image) : sum->live_bytes, blocks = figures->peak ? 0 : sum->live_blocks;
     return figures_add_cuda(figures, FIGURE_TOTAL, "", bytes, blocks) ? 0 : -1;
 }
 
