@@ -308,15 +308,17 @@ static bool find_ledger(void) {
     ledger_blocks = (compare_blocks *)dlsym(RTLD_DEFAULT, "memstow_cupti_blocks");
     if (begin_in_ledger && ledger_blocks) return begin_in_ledger(CUPTI_SEAM, &place) == 0;
     is_source = source_begin(&place);
-    if (!is_source) return false;
-    atexit(end_at_exit);
-    at_quick_exit(end_at_quick_exit);
-    return true;
+    return is_source;
 }
 
+/* The end is to come before CUPTI's own handlers: what is registered last is called first. */
 static void begin(void) {
     process = getpid();
-    if (find_ledger() && find_cupti()) listen();
+    if (!find_ledger()) return;
+    if (find_cupti()) listen();
+    if (!is_source) return;
+    atexit(end_at_exit);
+    at_quick_exit(end_at_quick_exit);
 }
 
 /* The driver calls it within cuInit. 1: the library may stay. */

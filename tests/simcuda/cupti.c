@@ -384,7 +384,13 @@ int cuptiActivityGetNumDroppedRecords(cupti_context context, uint32_t stream, si
     return several ? INVALID_PARAMETER : take_dropped(context, stream, out);
 }
 
+/* What the library has of its own is taken down at exit, before handlers that were registered earlier run. */
+static bool gone;
+static void take_down(void) { gone = true; }
+__attribute__((constructor)) static void load(void) { atexit(take_down); }
+
 int cuptiActivityFlushAll(uint32_t flag) {
+    if (gone) abort();
     pthread_mutex_lock(&lock);
     for (int i = LANES - 1; i >= 0; i--)
         if (lanes[i].buffer && (flag == CUPTI_FLUSH_FORCED || now_ns() >= lanes[i].complete_ns)) {
