@@ -57,22 +57,31 @@ static void take_back(const uint8_t *buffer) {
     if (i < BUFFERS) __atomic_store_n(&lent[i], false, __ATOMIC_RELEASE);
 }
 
-/* An older CUPTI says only from where the call came. */
+/* An older CUPTI says only from where the call came; in a ledger of its own that is all that is wanted. dladdr waits
+ * for whoever opens or closes a library, which may call CUDA meanwhile, and so wait for our lock: not with that held.
+ */
 static const char *source_of(const struct cupti_memory *record) {
     Dl_info info;
+    if (is_source) return NULL;
     if (session.has_source && record->source) return record->source;
     return record->pc && dladdr((void *)(uintptr_t)record->pc, &info) ? info.dli_fname : NULL;
 }
 
 static void read_memory(const struct cupti_memory *record) {
+    const char *source = source_of(record);
     count(&place.head->records, 1);
-    bool read = pools_memory(record);
-    if (!seen_record(record, source_of(record)) || !read) count_lost(&place.head->unread, 1);
+    pthread_mutex_lock(&lock);
+    bool pool_read = pools_memory(record), read = seen_record(record, source);
+    pthread_mutex_unlock(&lock);
+    if (!pool_read || !read) count_lost(&place.head->unread, 1);
 }
 
 static void read_pool(const struct cupti_pool *record) {
     count(&place.head->records, 1);
-    if (!pools_record(record)) count_lost(&place.head->unread, 1);
+    pthread_mutex_lock(&lock);
+    bool read = pools_record(record);
+    pthread_mutex_unlock(&lock);
+    if (!read) count_lost(&place.head->unread, 1);
 }
 
 static void note_use(void) { count(&place.head->pool_records, 1); }
@@ -92,9 +101,7 @@ static void read_buffer(cupti_context context, uint32_t stream, uint8_t *buffer,
     static const struct records_readers readers = {read_memory, read_pool, note_use, note_unknown};
     int error = errno;
     (void)size;
-    pthread_mutex_lock(&lock);
     records_read(buffer, valid, session_next, &readers);
-    pthread_mutex_unlock(&lock);
     count_dropped(context, stream);
     take_back(buffer);
     errno = error;

@@ -220,6 +220,14 @@ static void late(void) {
     device(2 << 20);
 }
 
+/* While a library's constructor runs nobody else is let at the loader's list; meanwhile records of it are read. */
+static void loads(void) {
+    alarm(20);
+    device(1 << 20);
+    if (!dlopen("./libresets.so", RTLD_NOW)) fputs(dlerror(), stderr), abort();
+    device(3 << 20);
+}
+
 /* Only the child uses CUDA. */
 static void in_child(void) {
     if (fork() == 0) {
@@ -246,6 +254,7 @@ int main(int count, char **words) {
     if (strcmp(what, "waits") == 0) waits();
     if (strcmp(what, "late") == 0) late();
     if (strcmp(what, "in_child") == 0) in_child();
+    if (strcmp(what, "loads") == 0) loads();
     if (strcmp(what, "quick") == 0) device(1 << 20), quick_exit(3);
     if (strcmp(what, "killed") == 0) device(1 << 20), _exit(3);
     if (strcmp(what, "none") != 0) puts("done");

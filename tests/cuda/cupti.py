@@ -39,6 +39,11 @@ def sums(cupti):
     return {name: (cupti[name]["blocks"], cupti[name]["bytes"]) for name in ("same", "only_cupti", "only_ledger", "other_size")}
 
 
+# Records are read while another thread is in a library's constructor, which the loader lets nobody else in beside.
+_simulated.program(pathlib.Path(__file__).with_name("_resets.c"), name="libresets.so", flags=("-shared", "-fPIC"))
+cupti, line = verify("loads", 12, SIMCUPTI_ROOM="512")
+assert sums(cupti)["same"] == (1, 3 * MB) and not cupti["differences"], cupti
+
 for generation in (12, 13):
     cupti, line = verify("equal", generation)
     assert cupti["state"] == "compared" and not cupti["differences"], cupti

@@ -62,6 +62,10 @@ for environment in ({"SIMCUPTI_LATE_MS": "2"}, {"SIMCUPTI_ROOM": "60000"}, {"SIM
 report, line = listed(PROGRAM, "equal", SIMCUPTI_UNKNOWN="100", SIMCUPTI_OTHER="several")
 assert kinds(report) == KINDS and report["lost"]["cuda"] == 48 and report["cuda"]["cupti"]["shared"], report["lost"]
 
+# They are read while another thread is in a library's constructor, which the loader lets nobody else in beside.
+_simulated.program(pathlib.Path(__file__).with_name("_resets.c"), name="libresets.so", flags=("-shared", "-fPIC"))
+assert kinds(listed(OLDER, "loads", generation=12, SIMCUPTI_ROOM="512")[0]) == {"device": (3 * MB, 1)}
+
 # CUDA 11: each release's CUPTI has a name of its own, and shorter records.
 eleven = support.HERE / "eleven"
 eleven.mkdir()
