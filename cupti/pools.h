@@ -19,7 +19,8 @@ struct pool {
     uint16_t device;
 };
 
-/* Each NULL, or called while a record is taken in: a pool of the program's; or its figures. */
+/* Each NULL, or called while a record is taken in: a pool of the program's; or figures of one that it has not made, as
+ * far as is known by then. */
 struct pools_told {
     void (*came)(const struct pool *pool);
     void (*went)(const struct pool *pool);

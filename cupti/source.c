@@ -63,7 +63,7 @@ static void take_pool(const struct pool *pool) {
 
 /* What the program has not made is the one that its device has from the start. */
 static void note_pool(const struct pool *pool) {
-    struct snap_cuda_device *device = pool->born ? NULL : cuda_counts_device(pool->device);
+    struct snap_cuda_device *device = cuda_counts_device(pool->device);
     if (!device) return;
     os_store(&device->pool_reserved, pool->reserved);
     os_store(&device->pool_used, pool->used);

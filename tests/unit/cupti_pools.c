@@ -17,8 +17,13 @@ static void went(const struct pool *pool) {
     there--;
 }
 
+/* As the ledger has it: what the program has not made is the one of the device. */
+static uint64_t of_device;
+
+static void figures(const struct pool *pool) { of_device = pool->used; }
+
 static void begin(void) {
-    static const struct pools_told told = {came, went, NULL};
+    static const struct pools_told told = {came, went, figures};
     pools_clear();
     pools_tell(&told);
     there = known = in_all = 0;
@@ -70,6 +75,16 @@ Test(cupti_pools, memory_out_of_a_pool_says_how_it_is) {
     cr_assert(pools_memory(&memory));
     used_now();
     cr_assert_eq(known, 1);
+}
+
+Test(cupti_pools, what_the_program_makes_is_never_taken_for_the_one_of_its_device) {
+    struct cupti_memory memory = {.timestamp = 5, .is_async = 1, .pool = {CUPTI_POOL_LOCAL, 0, 0x10, 0, 64, 7}};
+    begin();
+    cr_assert(pools_memory(&memory) && of_device == 7);
+    say(CUPTI_POOL_CREATED, 0x20, 6, 0);
+    cr_assert_eq(of_device, 7, "%llu", (unsigned long long)of_device);
+    say(CUPTI_POOL_DESTROYED, 0x30, 7, 1); /* its beginning is still to come */
+    cr_assert_eq(of_device, 7, "%llu", (unsigned long long)of_device);
 }
 
 Test(cupti_pools, those_that_are_gone_and_empty_make_room) {
