@@ -103,7 +103,7 @@ static uint8_t kind_of(const struct cupti_memory *record) {
 static bool is_of_context(uint8_t kind) { return kind != SNAP_CUDA_POOL_MEMORY; }
 
 static bool has_ended(uint32_t context) {
-    for (size_t i = 0; i < ended_count; i++)
+    for (size_t i = 0; i < ended_count && i < CONTEXTS; i++)
         if (ended[i] == context) return true;
     return false;
 }
@@ -199,9 +199,10 @@ bool seen_record(const struct cupti_memory *record, const char *source) {
     return true;
 }
 
-/* Contexts' numbers are not used again. Records of it may still be on their way. Pools are no context's. */
+/* Contexts' numbers are not used again. Records of it may still be on their way: of the latest, that is remembered.
+ * Pools are no context's. */
 void seen_context_ended(uint32_t context) {
-    if (ended_count < CONTEXTS) ended[ended_count++] = context;
+    ended[ended_count++ % CONTEXTS] = context;
     for (size_t i = 0; i < SLOTS; i++)
         if (table[i].lives && table[i].context == context && is_of_context(table[i].kind)) go(&table[i]);
 }

@@ -129,3 +129,20 @@ Test(cupti_seen, a_context_takes_its_memory_with_it_but_not_its_pools) {
     cr_assert_eq(ledger.live, 7);
     cr_assert(ledger.allocated == 3 && ledger.freed == 2);
 }
+
+/* A program may make and end one after the other for days; what is still to come is of the latest. */
+Test(cupti_seen, records_of_any_context_may_come_after_its_end) {
+    begin();
+    for (uint32_t context = 1; context <= 1000; context++) {
+        struct cupti_memory record = {.kind = CUPTI_KIND_MEMORY2,
+                                      .operation = CUPTI_ALLOCATION,
+                                      .memory_kind = CUPTI_MEMORY_DEVICE,
+                                      .address = AT + context,
+                                      .bytes = 5,
+                                      .timestamp = context,
+                                      .context = context};
+        seen_context_ended(context);
+        seen_record(&record, NULL);
+        cr_assert_eq(ledger.live, 0, "context %u", context);
+    }
+}
