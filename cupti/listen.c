@@ -97,10 +97,12 @@ static void count_dropped(cupti_context context, uint32_t stream) {
     if (dropped) count_lost(&place.head->dropped, dropped);
 }
 
+/* What a forked child has of these is its parent's, who will read it. */
 static void read_buffer(cupti_context context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid) {
     static const struct records_readers readers = {read_memory, read_pool, note_use, note_unknown};
     int error = errno;
     (void)size;
+    if (getpid() != process) return;
     records_read(buffer, valid, session_next, &readers);
     count_dropped(context, stream);
     take_back(buffer);
