@@ -131,6 +131,18 @@ done = support.memstow("run", "--verify-with-cupti", "-o", "family.mst", "--", "
 report, = (r for r in map(support.report, support.HERE.glob("family.mst*")) if r["cuda"])
 assert report["process"]["source"] == "cupti" and kinds(report) == KINDS, "without LD_PRELOAD it is a source"
 
+# A program with a bit that the loader preloads nothing for, nor finds libraries by the environment. It needs root to make.
+if os.getuid() == 0:
+    folders = [f"-Wl,-rpath,{_simulated.LIBRARIES}{more}" for more in ("", "/13")]
+    privileged = _simulated.program(pathlib.Path(__file__).with_name("_cupti.c"), _simulated.LIBRARIES / "libcuda.so.1",
+                                    _simulated.LIBRARIES / "13/libcudart.so.13", *folders, name="privileged")
+    os.chown(privileged, 0, 65534)
+    privileged.chmod(0o2755)
+    done = support.memstow("run", "-o", "bits.mst", "--", privileged, "equal", env=os.environ)
+    assert "ignores preloading and runs untracked" in done.stderr and not (support.HERE / "bits.mst").exists(), done.stderr
+    done = support.memstow("run", "--cupti", "-o", "bits.mst", "--", privileged, "equal", env=os.environ)
+    assert kinds(support.report("bits.mst")) == KINDS and "untracked" not in done.stderr, done.stderr
+
 # Nothing to read from: the ledger says so. Nothing to begin: the summary does.
 for environment, said in (({"SIMCUPTI_SUBSCRIBE": "39"}, "no source: cuptiSubscribe_v2 returned 39: another profiler has CUPTI"),
                           ({"SIMCUPTI_VERSION": "9"}, "no source: CUPTI's version is 9")):
