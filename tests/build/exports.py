@@ -47,7 +47,6 @@ def newer():
     return {name for name, minor in found if int(minor) > OLDEST} & set(exported())
 
 
-
 assert newer() <= NEWER, f"exported, and not in glibc 2.{OLDEST}: {newer() - NEWER}"
 strange = [name for name in exported() if not STANDS_IN_FOR.fullmatch(name) and name not in TABLE]
 assert not strange, f"exported, and should not be: {strange}"
