@@ -23,6 +23,7 @@ static bool mover;
 static uint64_t streams_most[VRAM_DEVICES], streams_taken_most[VRAM_DEVICES];
 static uint64_t reaches; /* how often access has changed */
 static uint64_t ids;     /* how many were given out */
+static uint64_t left;    /* blocks, so far */
 static uint32_t moves;   /* the number of the one at work, or of the last */
 static cuda_handle contexts[VRAM_CONTEXTS];
 static uint32_t context_count;
@@ -608,6 +609,7 @@ static void move_out(struct move *self) {
         if (moved) self->moved += block->size;
         if (!moved) drop_backup(block);
         vram_end_give_back(block, moved ? VRAM_STOWED : VRAM_LIVE);
+        if (moved) __atomic_fetch_add(&left, 1, __ATOMIC_RELEASE);
     }
 }
 
@@ -665,6 +667,8 @@ static bool is_at_work(void) {
     vram_table_let_go();
     return is;
 }
+
+uint64_t stow_cuda_left(void) { return __atomic_load_n(&left, __ATOMIC_ACQUIRE); }
 
 bool stow_cuda_wait_move(uint32_t milliseconds) {
     const struct timespec while_ = {.tv_nsec = 1000000};

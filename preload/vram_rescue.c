@@ -25,7 +25,7 @@ static const uint64_t PAUSE_NS = 1000000000, PAUSE_MOST_NS = 60000000000, OVER_N
 
 static bool off;
 static struct lock rescuing;
-static uint64_t not_before_ns, pause_ns; /* of who holds the lock, but for a look */
+static uint64_t not_before_ns, pause_ns; /* anybody's: the last one counts */
 static __thread bool within __attribute__((tls_model("initial-exec")));
 static __thread uint64_t last_bytes __attribute__((tls_model("initial-exec")));
 
@@ -61,17 +61,23 @@ static bool wait_for_rescue(void) {
     return !lock_is_held(&rescuing);
 }
 
+/* One that began after the request was made may be over before anybody looks. */
 static bool others_gave(struct vram_rescue *self) {
-    return self->waits < WAITS_MOST && (wait_for_rescue() || stow_cuda_wait_move(WAIT_MS)) && ++self->waits;
+    if (self->waits == WAITS_MOST) return false;
+    bool gave = stow_cuda_left() != self->left || wait_for_rescue() || stow_cuda_wait_move(WAIT_MS);
+    self->waits += gave;
+    self->left = stow_cuda_left();
+    return gave;
 }
 
 /* --- one of our own --- */
 
 static void was_in_vain(uint64_t took_ns) {
-    uint64_t pause = pause_ns ? 2 * pause_ns : PAUSE_NS;
+    uint64_t last = os_load(&pause_ns), pause = last ? 2 * last : PAUSE_NS;
     if (pause < 2 * took_ns) pause = 2 * took_ns;
-    os_store(&pause_ns, pause < PAUSE_MOST_NS ? pause : PAUSE_MOST_NS);
-    os_store(&not_before_ns, os_now() + pause_ns);
+    if (pause > PAUSE_MOST_NS) pause = PAUSE_MOST_NS;
+    os_store(&pause_ns, pause);
+    os_store(&not_before_ns, os_now() + pause);
 }
 
 /* As much as was asked for, though some of that may be free: it did not do. */
@@ -109,13 +115,17 @@ void vram_rescue_worked(void) {
     last_bytes = 0;
 }
 
+struct vram_rescue vram_rescue_begin(uint64_t bytes, bool in_pool) {
+    return (struct vram_rescue){.bytes = bytes, .in_pool = in_pool, .left = stow_cuda_left()};
+}
+
 bool vram_rescue(struct vram_rescue *self) {
     if (!may_be() || !is_error(self)) return false;
     if (self->tried) {
         was_in_vain(0); /* what was given back was not what it takes */
         return false;
     }
-    return others_gave(self) || rescue(self);
+    return others_gave(self) || rescue(self) || others_gave(self); /* another thread was faster */
 }
 
 void vram_rescue_abandon(void) {

@@ -16,14 +16,16 @@
 /* NULL, or, of a text that cannot be read and counts as not set, a sentence. */
 const char *vram_rescue_wish(const char *text);
 
-/* A request, from its first refusal on: zero but for the first two. */
+/* A request, from before it is made for the first time. */
 struct vram_rescue {
     uint64_t bytes;
     bool in_pool;
     bool judged, is_error;
     uint32_t waits;
-    bool tried; /* a rescue was made for it */
+    uint64_t left; /* blocks that had left their device when it was made */
+    bool tried;    /* a rescue was made for it */
 };
+struct vram_rescue vram_rescue_begin(uint64_t bytes, bool in_pool);
 /* It was refused: true, ask again. errno may change. */
 bool vram_rescue(struct vram_rescue *self);
 /* It was granted after one was tried. */

@@ -188,7 +188,7 @@ static bool is_worth_asking_again(int result, struct vram_rescue *rescue) {
 static int serve_alloc(cuda_address *at, size_t bytes) {
     int (*real)(cuda_address *, size_t) = (int (*)(cuda_address *, size_t))call.real;
     struct stow_cuda_request request;
-    struct vram_rescue rescue = {.bytes = bytes};
+    struct vram_rescue rescue = vram_rescue_begin(bytes, false);
     bool wanted = at && wants(bytes, NULL, false, &request);
     int result;
     do result = wanted && !stow_cuda_serve(&request, at) ? 0 : real(at, bytes);
@@ -200,7 +200,7 @@ static int serve_alloc_async(cuda_address *at, size_t bytes, cuda_handle stream)
     typedef int function(cuda_address *, size_t, cuda_handle);
     function *real = (function *)call.real;
     struct stow_cuda_request request;
-    struct vram_rescue rescue = {.bytes = bytes, .in_pool = true};
+    struct vram_rescue rescue = vram_rescue_begin(bytes, true);
     bool wanted = at && wants(bytes, stream, true, &request) && is_default_pool(request.device);
     int result;
     do result = wanted && !stow_cuda_serve(&request, at) ? 0 : real(at, bytes, stream);
@@ -213,7 +213,7 @@ static int serve_alloc_async(cuda_address *at, size_t bytes, cuda_handle stream)
 static int serve_from_pool(cuda_address *at, size_t bytes, cuda_handle pool, cuda_handle stream) {
     typedef int function(cuda_address *, size_t, cuda_handle, cuda_handle);
     function *real = (function *)call.real;
-    struct vram_rescue rescue = {.bytes = bytes, .in_pool = true};
+    struct vram_rescue rescue = vram_rescue_begin(bytes, true);
     int result;
     do result = real(at, bytes, pool, stream);
     while (is_worth_asking_again(result, &rescue));
@@ -223,7 +223,7 @@ static int serve_from_pool(cuda_address *at, size_t bytes, cuda_handle pool, cud
 static int serve_pitch(cuda_address *at, size_t *pitch, size_t width, size_t height, unsigned element) {
     typedef int function(cuda_address *, size_t *, size_t, size_t, unsigned);
     function *real = (function *)call.real;
-    struct vram_rescue rescue = {.bytes = width * height};
+    struct vram_rescue rescue = vram_rescue_begin(width * height, false);
     int result;
     do result = real(at, pitch, width, height, element);
     while (is_worth_asking_again(result, &rescue));
@@ -233,7 +233,7 @@ static int serve_pitch(cuda_address *at, size_t *pitch, size_t width, size_t hei
 static int serve_create(cuda_memory *memory, size_t bytes, const struct cuda_properties *is, unsigned long long flags) {
     typedef int function(cuda_memory *, size_t, const struct cuda_properties *, unsigned long long);
     function *real = (function *)call.real;
-    struct vram_rescue rescue = {.bytes = bytes};
+    struct vram_rescue rescue = vram_rescue_begin(bytes, false);
     int result;
     do result = real(memory, bytes, is, flags);
     while (is_worth_asking_again(result, &rescue));
