@@ -222,6 +222,11 @@ void cuda_device_sample(const struct cuda_place *place, bool urgent) {
     note_graphs(place->device, record);
 }
 
+uint64_t cuda_device_total(void) {
+    size_t available, total;
+    return cuMemGetInfo_v2() && !cuMemGetInfo_v2()(&available, &total) ? total : 0;
+}
+
 void cuda_device_abandon(void) {
     memset(primaries, 0, sizeof primaries);
     memset(sampled, 0, sizeof sampled);

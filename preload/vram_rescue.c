@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "cuda_captures.h"
+#include "cuda_device.h"
 #include "cuda_route.h"
 #include "ledger.h"
 #include "lock.h"
@@ -80,10 +81,16 @@ static void was_in_vain(uint64_t took_ns) {
     os_store(&not_before_ns, os_now() + pause);
 }
 
+/* Nobody is put away for what the device could not have if it were empty. */
+static bool can_ever_be(uint64_t bytes) {
+    uint64_t total = cuda_device_total();
+    return bytes <= (total ? total : UINT64_MAX - VRAM_GRANULE);
+}
+
 /* As much as was asked for, though some of that may be free: it did not do. */
 static bool give(uint64_t bytes) {
     uint64_t needed = os_round_up(bytes, VRAM_GRANULE);
-    if (!stow_cuda_sums(0, UINT32_MAX).live) return false;
+    if (!stow_cuda_sums(0, UINT32_MAX).live || !can_ever_be(bytes)) return false;
     uint64_t begun = os_now();
     within = true;
     int64_t given = trigger_run(POLICY_RESCUE, "no device memory was left", needed);

@@ -223,7 +223,9 @@ static int serve_from_pool(cuda_address *at, size_t bytes, cuda_handle pool, cud
 static int serve_pitch(cuda_address *at, size_t *pitch, size_t width, size_t height, unsigned element) {
     typedef int function(cuda_address *, size_t *, size_t, size_t, unsigned);
     function *real = (function *)call.real;
-    struct vram_rescue rescue = vram_rescue_begin(width * height, false);
+    uint64_t bytes;
+    if (__builtin_mul_overflow((uint64_t)width, height, &bytes)) bytes = UINT64_MAX;
+    struct vram_rescue rescue = vram_rescue_begin(bytes, false);
     int result;
     do result = real(at, pitch, width, height, element);
     while (is_worth_asking_again(result, &rescue));

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "cuda_captures.h"
+#include "cuda_device.h"
 #include "cuda_route.h"
 #include "stow_cuda.h"
 #include "trigger.h"
@@ -12,7 +13,7 @@ enum { MIB = 1 << 20 };
 
 /* --- what there is --- */
 
-static uint64_t left, live, moving;
+static uint64_t left, live, moving, total;
 static uint64_t needed; /* of the last rescue */
 static int rescues;
 static int64_t rescue_gives;
@@ -20,6 +21,7 @@ static int64_t rescue_gives;
 bool trigger_rescue_takes_kept;
 bool cuda_captures_any(void) { return false; }
 bool cuda_route_has_exempt(void) { return false; }
+uint64_t cuda_device_total(void) { return total; }
 bool stow_cuda_is_on(void) { return true; }
 uint64_t stow_cuda_left(void) { return left; }
 struct stow_cuda_sums stow_cuda_sums(uint32_t owner, uint32_t device) {
@@ -78,6 +80,18 @@ Test(vram_rescue, not_for_ever, .init = begin) {
     while (vram_rescue(&self) && asked < 100) asked++, left++;
     cr_assert_leq(asked, 4);
     cr_assert_eq(rescues, 1);
+}
+
+/* What the device never had: a wrong size, or one that is read as a number without a sign. */
+Test(vram_rescue, not_for_what_no_device_has, .init = begin) {
+    total = 48 * MIB;
+    struct vram_rescue all = vram_rescue_begin(48 * MIB, true), more = vram_rescue_begin(48 * MIB + 1, true);
+    cr_assert(!vram_rescue(&more) && !rescues && live);
+    cr_assert(vram_rescue(&all) && needed == 48 * MIB);
+    total = 0; /* it cannot be told */
+    live = 1;
+    struct vram_rescue negative = vram_rescue_begin((uint64_t)-4096, true);
+    cr_assert(!vram_rescue(&negative) && rescues == 1 && live, "rounded up that would be 0: all that there is");
 }
 
 Test(vram_rescue, plain_memory_is_asked_for_twice, .init = begin) {
