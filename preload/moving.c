@@ -206,7 +206,7 @@ void moving_abandon(void) {
 
 /* What of it lies in a device's memory that memstow served. */
 static int64_t move_device(uint32_t owner, bool out, const bool *cancelled) {
-    return out ? vram_serve_out(owner, owners_is_idle(owner), cancelled) : vram_serve_in(owner);
+    return out ? vram_serve_out(owner, owners_is_idle(owner), false, cancelled) : vram_serve_in(owner);
 }
 
 /* An error counts only where nothing moved. But who uses what is still out of a device breaks it: that counts. */
@@ -271,9 +271,8 @@ int64_t owners_stow(uint32_t owner) { return move(owner, OWNED_MEMORY | OWNED_FI
 int64_t owners_stow_host(uint32_t owner) { return move(owner, OWNED_MEMORY | OWNED_FILES, true); }
 
 int64_t owners_stow_device(uint32_t owner) {
-    static const bool never;
     owner = owners_final(owner);
-    int64_t moved = move_device(owner, true, &never);
+    int64_t moved = vram_serve_out(owner, owners_is_idle(owner), true, NULL);
     owners_note_stowed(owner, stow_bytes(owner, NULL), vram_serve_stowed(owner));
     return moved;
 }

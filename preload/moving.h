@@ -11,8 +11,8 @@
 
 /* Owner 0: -ENOENT. What another owner adopted is moved with that one. */
 int64_t owners_stow(uint32_t owner);
-int64_t owners_stow_host(uint32_t owner); /* what it has in devices stays there */
-int64_t owners_stow_device(uint32_t owner); /* and nothing else; also in a hook of CUDA's */
+int64_t owners_stow_host(uint32_t owner);   /* what it has in devices stays there */
+int64_t owners_stow_device(uint32_t owner); /* and nothing else; in a hook of CUDA's: no move is waited for */
 int64_t owners_restore(uint32_t owner);
 int64_t owners_release(uint32_t owner);
 

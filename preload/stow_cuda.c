@@ -421,6 +421,7 @@ const char *stow_cuda_refusal_text(uint32_t refusal) {
         [STOW_CUDA_EMPTY] = "it has no device memory that can move",
         [STOW_CUDA_CAPTURE] = "a stream is being captured",
         [STOW_CUDA_BUSY] = "a kernel did not end in time",
+        [STOW_CUDA_AT_WORK] = "another move is on",
         [STOW_CUDA_NOT_IDLE] = "the owner is not declared idle",
         [STOW_CUDA_HANDLE] = "its handle was handed out (cuMemRetainAllocationHandle): others may map or export it",
         [STOW_CUDA_MULTICAST] = "it is bound to a multicast object",
@@ -645,13 +646,14 @@ static void move_in(struct move *self) {
     }
 }
 
-/* One move at a time; who comes second waits. */
-static void begin_move(void) {
+/* One move at a time; who comes second waits, or has come in vain. */
+static bool begin_move(struct move *self) {
     vram_table_lock();
-    while (mover) vram_table_wait();
-    mover = true;
-    moves++;
+    while (mover && !self->options->at_once) vram_table_wait();
+    if (mover) refuse(self, STOW_CUDA_AT_WORK, 0);
+    if (!self->refusal) mover = true, moves++;
     vram_table_let_go();
+    return !self->refusal;
 }
 
 static void end_move(void) {
@@ -701,8 +703,7 @@ static uint64_t move(const struct stow_cuda_options *options, bool out, enum sto
         refuse(&self, STOW_CUDA_EMPTY, 0);
     } else if (cuda_captures_any()) {
         refuse(&self, STOW_CUDA_CAPTURE, 0);
-    } else {
-        begin_move();
+    } else if (begin_move(&self)) {
         stow_cuda_reap();
         if (!out)
             move_in(&self);

@@ -58,6 +58,7 @@ enum stow_cuda_refusal {
     STOW_CUDA_EMPTY,    /* the owner has nothing that could move this way */
     STOW_CUDA_CAPTURE,  /* somebody captures a stream */
     STOW_CUDA_BUSY,     /* a kernel did not end in time */
+    STOW_CUDA_AT_WORK,  /* another move is on, and is not to be waited for */
     STOW_CUDA_NOT_IDLE, /* nobody said that the owner is not in use */
     STOW_CUDA_CONTEXTS, /* there are more contexts than can be waited for */
     STOW_CUDA_CANCELLED,
@@ -135,6 +136,7 @@ struct stow_cuda_options {
     uint32_t milliseconds;     /* to wait for what runs */
     bool verify;               /* what was copied out is compared with what is there */
     struct vram_limits limits; /* of what is out */
+    bool at_once;              /* another move is not waited for */
     const bool *cancelled;     /* NULL: moving out ends with the last block */
 };
 /* Bytes that moved; what stayed, and why first, is in *refusal and *error (the driver's). All that is out comes back,

@@ -2,8 +2,8 @@
  *
  * Who asks may hold locks of the program's (PyTorch's allocator asks with its own held), or Python's. So nobody is
  * waited for who might wait for them: what runs on the device is waited for by a thread of memstow's, for a limited
- * time; another thread's rescue, or its move, for as long; locks of memstow's are held for short, and never while the
- * program is called. */
+ * time; another thread's rescue, or its move, for as long, and where that goes on there is no rescue; locks of
+ * memstow's are held for short, and never while the program is called. */
 #include "vram_rescue.h"
 
 #include <string.h>
@@ -100,7 +100,8 @@ static bool give(uint64_t bytes) {
 }
 
 static bool rescue(struct vram_rescue *self) {
-    if (self->tried || os_now() < os_load(&not_before_ns) || !lock_try(&rescuing)) return false;
+    if (self->tried || os_now() < os_load(&not_before_ns)) return false;
+    if (!lock_try(&rescuing)) return others_gave(self); /* another thread was faster */
     self->tried = true;
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     bool gave = give(self->bytes);
@@ -132,7 +133,7 @@ bool vram_rescue(struct vram_rescue *self) {
         was_in_vain(0); /* what was given back was not what it takes */
         return false;
     }
-    return others_gave(self) || rescue(self) || others_gave(self); /* another thread was faster */
+    return others_gave(self) || rescue(self);
 }
 
 void vram_rescue_abandon(void) {

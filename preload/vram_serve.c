@@ -537,6 +537,7 @@ static int64_t error_of(enum stow_cuda_refusal refusal) {
         return 0;
     case STOW_CUDA_CAPTURE:
     case STOW_CUDA_BUSY:
+    case STOW_CUDA_AT_WORK:
     case STOW_CUDA_NOT_IDLE:
     case STOW_CUDA_CHANGED:
     case STOW_CUDA_CONTEXTS:
@@ -661,9 +662,13 @@ static void note_not_served(uint32_t owner) {
 }
 
 /* Kernels of the owner's that begin while it moves would find nothing: only who says that none will is moved. */
-int64_t vram_serve_out(uint32_t owner, bool idle, const bool *cancelled) {
-    struct stow_cuda_options options = {
-        .owner = owner, .milliseconds = WAIT_MS, .verify = verifies, .limits = limits, .cancelled = cancelled};
+int64_t vram_serve_out(uint32_t owner, bool idle, bool at_once, const bool *cancelled) {
+    struct stow_cuda_options options = {.owner = owner,
+                                        .milliseconds = WAIT_MS,
+                                        .verify = verifies,
+                                        .limits = limits,
+                                        .at_once = at_once,
+                                        .cancelled = cancelled};
     enum stow_cuda_refusal refusal;
     int error = 0;
     note_not_served(owner);

@@ -29,8 +29,8 @@ void vram_serve_context_ended(cuda_handle context, bool goes_on);
 /* Why the calling thread's last move of something in a device had this result; NULL: it had another. */
 const char *vram_serve_why(int64_t result);
 /* Moves what an owner has: bytes, or -errno when nothing moved and something should have; 0 when there is nothing. What
- * stays is said in the trace. */
-int64_t vram_serve_out(uint32_t owner, bool idle, const bool *cancelled);
+ * stays is said in the trace. `at_once`: where another move is on, nothing moves. */
+int64_t vram_serve_out(uint32_t owner, bool idle, bool at_once, const bool *cancelled);
 int64_t vram_serve_in(uint32_t owner);
 /* Bytes that are out: of an owner; of a device, and as many of them as were asked for. */
 uint64_t vram_serve_stowed(uint32_t owner);

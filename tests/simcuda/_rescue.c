@@ -180,6 +180,20 @@ static void beside_a_move(void) {
     MUST(!pthread_join(thread, NULL) && model_out(&moving) == 20 * MIB);
 }
 
+/* The same, and it does not end: the answer comes all the same. */
+static void behind_a_long_move(void) {
+    pthread_t thread;
+    void *at;
+    moving = held(MEMSTOW_STOW, 1);
+    uint64_t copies = sim_count("cuMemcpyDtoHAsync_v2");
+    sim_hold(1);
+    MUST(!pthread_create(&thread, NULL, stow_it, NULL));
+    while (sim_count("cuMemcpyDtoHAsync_v2") == copies) usleep(100);
+    for (int i = 0; i < 2; i++) MUST(cudaMalloc(&at, 24 * MIB) == OUT_OF_MEMORY && !model_out(&moving));
+    sim_hold(-1);
+    MUST(!pthread_join(thread, NULL) && model_out(&moving) == 20 * MIB);
+}
+
 /* A kernel does not end, for which the program may be waiting with its locks held: the answer comes all the same. */
 static void a_kernel_does_not_end(void) {
     struct model self = held(MEMSTOW_STOW, 1);
@@ -271,6 +285,7 @@ int main(int argc, char **argv) {
                                               {"in_order", in_order},
                                               {"threads", threads},
                                               {"beside_a_move", beside_a_move},
+                                              {"behind_a_long_move", behind_a_long_move},
                                               {"a_kernel_does_not_end", a_kernel_does_not_end},
                                               {"not_again_at_once", not_again_at_once},
                                               {"used_again", used_again},

@@ -7,7 +7,7 @@ from _simcuda import BUILD, environment
 
 program = BUILD / "rescue"
 names = support.run(program, env=environment()).stdout.split()
-assert len(names) == 22, names
+assert len(names) == 23, names
 
 WISH = {"turned_off": "0", "kept_is_taken": "kept"}
 # The rescues of each case: what was decided of which owner, and why. All others have none.
@@ -16,7 +16,7 @@ DECIDED = {"makes_room": [[STOWED]], "asked_twice": [[STOWED]], "other_entries":
            "in_use": [[CANNOT]], "is_kept": [[("keep", "policy")]], "nothing_said": [[("keep", "nothing_said")]],
            "kept_is_taken": [[("stow", "rescue")]], "to_be_freed": [[("stow", "rescue")]], "own_scope": [[("keep", "in_use")]],
            "captured": [[STOWED]], "in_order": [[STOWED, ("keep", "not_needed")], [STOWED, STOWED]], "threads": [[STOWED]],
-           "a_kernel_does_not_end": [[STOWED]], "used_again": [[STOWED]], "too_much": [[STOWED]]}
+           "behind_a_long_move": [[STOWED]], "a_kernel_does_not_end": [[STOWED]], "used_again": [[STOWED]], "too_much": [[STOWED]]}
 
 
 def rescues(lines):
