@@ -236,9 +236,10 @@ static int serve_create(cuda_memory *memory, size_t bytes, const struct cuda_pro
     typedef int function(cuda_memory *, size_t, const struct cuda_properties *, unsigned long long);
     function *real = (function *)call.real;
     struct vram_rescue rescue = vram_rescue_begin(bytes, false);
+    bool of_device = is && is->location.type == CUDA_LOCATION_DEVICE; /* else more of the host's would be taken */
     int result;
     do result = real(memory, bytes, is, flags);
-    while (is_worth_asking_again(result, &rescue));
+    while (of_device && is_worth_asking_again(result, &rescue));
     return result;
 }
 

@@ -65,6 +65,16 @@ static void other_entries(void) {
     is_whole_again(&self);
 }
 
+/* Memory of the host's, of which there would be less for what leaves the device. */
+static void of_the_host(void) {
+    struct model self = held(MEMSTOW_STOW, 1);
+    CUmemAllocationProp physical = {.type = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_HOST, 0}};
+    CUmemGenericAllocationHandle memory;
+    sim_fail("cuMemCreate", 1, OUT_OF_MEMORY, 10);
+    for (int i = 0; i < 2; i++) MUST(cuMemCreate(&memory, 24 * MIB, &physical, 0) == OUT_OF_MEMORY);
+    MUST(!model_out(&self));
+}
+
 static void refused_for(struct model self) {
     void *at;
     MUST(ask_in_pool(24 * MIB, &at) == OUT_OF_MEMORY && !model_out(&self) && model_holds(&self));

@@ -7,7 +7,7 @@ from _simcuda import BUILD, environment
 
 program = BUILD / "rescue"
 names = support.run(program, env=environment()).stdout.split()
-assert len(names) == 23, names
+assert len(names) == 24, names
 
 WISH = {"turned_off": "0", "kept_is_taken": "kept"}
 # The rescues of each case: what was decided of which owner, and why. All others have none.
