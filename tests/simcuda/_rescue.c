@@ -241,17 +241,23 @@ static void *ask_slowly(void *unused) {
     return unused;
 }
 
+static void *let_go_later(void *unused) {
+    usleep(200000);
+    sim_hold(-1);
+    return unused;
+}
+
 static void used_again(void) {
-    pthread_t thread;
+    pthread_t thread, later;
     wanted = held(MEMSTOW_STOW, 1);
     uint64_t copies = sim_count("cuMemcpyDtoHAsync_v2"), unmapped = sim_count("cuMemUnmap");
-    sim_set_latency_us(200000);
+    sim_hold(1);
     MUST(!pthread_create(&thread, NULL, ask_slowly, NULL));
     while (sim_count("cuMemcpyDtoHAsync_v2") == copies) usleep(100);
-    MUST(sim_count("cuMemUnmap") == unmapped && !memstow_owner_idle_(wanted.owner, 0));
+    MUST(sim_count("cuMemUnmap") == unmapped && !pthread_create(&later, NULL, let_go_later, NULL));
+    MUST(!memstow_owner_idle_(wanted.owner, 0));
     MUST(sim_count("cuMemUnmap") == unmapped + 1 && model_out(&wanted) == 20 * MIB);
-    sim_set_latency_us(0);
-    MUST(!pthread_join(thread, NULL) && !cudaDeviceSynchronize());
+    MUST(!pthread_join(thread, NULL) && !pthread_join(later, NULL) && !cudaDeviceSynchronize());
     is_whole_again(&wanted);
 }
 
@@ -283,6 +289,7 @@ int main(int argc, char **argv) {
                                               {"asked_twice", asked_twice},
                                               {"probe", probe},
                                               {"other_entries", other_entries},
+                                              {"of_the_host", of_the_host},
                                               {"in_use", in_use},
                                               {"is_kept", is_kept},
                                               {"nothing_said", nothing_said},
