@@ -248,6 +248,7 @@ static int64_t move_host(struct mover *self, struct list *list) {
 static int64_t move(uint32_t owner, uint32_t which, bool out) {
     struct list list;
     uint32_t kind = owners_kind(owner = owners_final(owner));
+    vram_serve_forget_why();
     if (!kind) return -ENOENT;
     if (kind != MEMSTOW_MODEL && kind != MEMSTOW_CUSTOM) return -EINVAL;
     if (ledger_is_sealed()) return -ENOTSUP; /* the kernel is asked for nothing */

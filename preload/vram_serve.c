@@ -616,6 +616,8 @@ static void note_kept(uint32_t owner) {
 static __thread const char *why_last __attribute__((tls_model("initial-exec")));
 static __thread int64_t result_last __attribute__((tls_model("initial-exec")));
 
+void vram_serve_forget_why(void) { result_last = 0; }
+
 const char *vram_serve_why(int64_t result) { return result < 0 && result == result_last ? why_last : NULL; }
 
 static int64_t moved(uint32_t owner, const char *kind, enum stow_cuda_refusal refusal, int error, uint64_t bytes) {

@@ -26,8 +26,9 @@ void *vram_serve_instead(enum cuda_entry_id entry, void *real);
 void vram_serve_context_made(cuda_handle context, uint32_t device);
 void vram_serve_context_ended(cuda_handle context, bool goes_on);
 
-/* Why the calling thread's last move of something in a device had this result; NULL: it had another. */
+/* Why a move of the calling thread's had this result in a device, since it forgot the ones before; NULL: none had. */
 const char *vram_serve_why(int64_t result);
+void vram_serve_forget_why(void);
 /* Moves what an owner has: bytes, or -errno when nothing moved and something should have; 0 when there is nothing. What
  * stays is said in the trace. `at_once`: where another move is on, nothing moves. */
 int64_t vram_serve_out(uint32_t owner, bool idle, bool at_once, const bool *cancelled);

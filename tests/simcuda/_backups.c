@@ -103,6 +103,16 @@ static void refused(void) {
     back(&second);
 }
 
+/* What a device answered is no reason of a later move that has nothing there. */
+static void whose_reason(void) {
+    struct model host = model_open("host");
+    load();
+    MUST(memstow_stow_(first.owner) == -ENOTSUP && strstr(memstow_error_(), "no directory"));
+    MUST(!memstow_scope_enter_(host.owner) && (host.at = malloc(8 * MIB)) && !memstow_scope_leave_(host.owner));
+    memset(host.at, 1, 8 * MIB);
+    MUST(memstow_stow_(host.owner) == -ENOTSUP && strstr(memstow_error_(), "the trace has the reasons"));
+}
+
 /* The simulated device is a file itself, so it is for the move alone. */
 static void file_limit(void) {
     struct rlimit before, small;
@@ -247,11 +257,18 @@ static void others_know(void) {
 }
 
 int main(int argc, char **argv) {
-    static const struct model_case cases[] = {
-        {"pinned", pinned},         {"not_pinned", not_pinned},  {"cannot_be_pinned", cannot_be_pinned},
-        {"to_disk", to_disk},       {"stays_out", stays_out},    {"refused", refused},
-        {"file_limit", file_limit}, {"unreadable", unreadable},  {"killed", killed},
-        {"forked", forked},         {"others_know", others_know}};
+    static const struct model_case cases[] = {{"pinned", pinned},
+                                              {"not_pinned", not_pinned},
+                                              {"cannot_be_pinned", cannot_be_pinned},
+                                              {"whose_reason", whose_reason},
+                                              {"to_disk", to_disk},
+                                              {"stays_out", stays_out},
+                                              {"refused", refused},
+                                              {"file_limit", file_limit},
+                                              {"unreadable", unreadable},
+                                              {"killed", killed},
+                                              {"forked", forked},
+                                              {"others_know", others_know}};
     if (argc > 2) expected = atoi(argv[2]);
     return model_main(argc, argv, cases, sizeof cases / sizeof *cases);
 }

@@ -10,7 +10,7 @@ import _moving
 
 program = BUILD / "backups"
 names = support.run(program, env=environment()).stdout.split()
-assert len(names) == 11, names
+assert len(names) == 12, names
 folder = _moving.real_disk()
 DISK = {"MEMSTOW_CUDA_HOST": "12M", "MEMSTOW_CUDA_DISK": "40M", "MEMSTOW_STOW_DIR": str(folder)}
 
@@ -55,6 +55,8 @@ for file, why, answer, wish in (("nowhere", "no host memory to move it to", -err
                                  {**DISK, "MEMSTOW_STOW_DIR": "/dev/shm"})):
     case("refused", answer, file=f"{file}.mst", **wish)
     assert because(file) == {why}, (file, because(file))
+
+case("whose_reason", **{**DISK, "MEMSTOW_STOW_DIR": str(support.HERE / "not there")})
 
 # Where each is, in the report: nothing of it is unexplained, and of what is on a disk next to nothing is in memory.
 case("stays_out", MEMSTOW_CUDA_VERIFY="0")
