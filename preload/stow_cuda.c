@@ -409,8 +409,12 @@ struct move {
     uint64_t moved;
 };
 
+bool stow_cuda_is_of_blocks(uint32_t refusal) { return refusal >= STOW_CUDA_HANDLE && refusal <= STOW_CUDA_MIXED; }
+
+/* Blocks that never move must not hide what kept one that could have. */
 static void refuse(struct move *self, enum stow_cuda_refusal why, int error) {
-    if (self->refusal) return;
+    bool says_more = stow_cuda_is_of_blocks(self->refusal) && !stow_cuda_is_of_blocks(why) && why != STOW_CUDA_EMPTY;
+    if (self->refusal && !says_more) return;
     self->refusal = why;
     self->error = error;
 }

@@ -130,6 +130,8 @@ bool stow_cuda_device_of(cuda_handle context, uint32_t *device);
 void stow_cuda_context_ended(cuda_handle context, cuda_handle heir);
 
 const char *stow_cuda_refusal_text(uint32_t refusal);
+/* Of single blocks, which stay whenever the rest moves. */
+bool stow_cuda_is_of_blocks(uint32_t refusal);
 
 struct stow_cuda_options {
     uint32_t owner;            /* 0: all */
@@ -139,7 +141,8 @@ struct stow_cuda_options {
     bool at_once;              /* another move is not waited for */
     const bool *cancelled;     /* NULL: moving out ends with the last block */
 };
-/* Bytes that moved; what stayed, and why first, is in *refusal and *error (the driver's). All that is out comes back,
+/* Bytes that moved; why others stayed is in *refusal and *error (the driver's): the first reason, but that of single
+ * blocks gives way to any other. All that is out comes back,
  * or none of it. */
 uint64_t stow_cuda_out(const struct stow_cuda_options *options, enum stow_cuda_refusal *refusal, int *error);
 uint64_t stow_cuda_in(const struct stow_cuda_options *options, enum stow_cuda_refusal *refusal, int *error);

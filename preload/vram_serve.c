@@ -581,8 +581,6 @@ static void add_kept(enum stow_cuda_refusal why, uint64_t at, uint64_t bytes, vo
     if (why == STOW_CUDA_MIXED && kept->mixed_count < SHARERS_MOST) kept->mixed[kept->mixed_count++] = at;
 }
 
-static bool is_of_blocks(enum stow_cuda_refusal why) { return why >= STOW_CUDA_HANDLE && why <= STOW_CUDA_MIXED; }
-
 static uint32_t add_sharers(uint64_t block, uint32_t but, uint32_t *owners, uint32_t count) {
     uint32_t found[SHARERS_MOST], n = cuda_parts_owners(block, found, SHARERS_MOST);
     for (uint32_t i = 0, at; i < n; i++) {
@@ -605,12 +603,17 @@ static void note_mixed(uint32_t owner, const struct kept *kept) {
     line_end(&line);
 }
 
-static void note_kept(uint32_t owner) {
+/* How much it is. */
+static uint64_t note_kept(uint32_t owner) {
     struct kept kept = {.mixed_count = 0};
     stow_cuda_visit_kept(owner, add_kept, &kept);
-    for (int why = STOW_CUDA_HANDLE; why < STOW_CUDA_MIXED; why++)
+    uint64_t sum = kept.bytes[STOW_CUDA_MIXED];
+    for (int why = STOW_CUDA_HANDLE; why < STOW_CUDA_MIXED; why++) {
         if (kept.bytes[why]) note_refusal(owner, "out", (enum stow_cuda_refusal)why, 0, kept.bytes[why]);
+        sum += kept.bytes[why];
+    }
     if (kept.bytes[STOW_CUDA_MIXED]) note_mixed(owner, &kept);
+    return sum;
 }
 
 static __thread const char *why_last __attribute__((tls_model("initial-exec")));
@@ -620,10 +623,15 @@ void vram_serve_forget_why(void) { result_last = 0; }
 
 const char *vram_serve_why(int64_t result) { return result < 0 && result == result_last ? why_last : NULL; }
 
-static int64_t moved(uint32_t owner, const char *kind, enum stow_cuda_refusal refusal, int error, uint64_t bytes) {
+/* Of what is still there, `kept` has been said. */
+static void note_stays(uint32_t owner, bool out, enum stow_cuda_refusal refusal, int error, uint64_t kept) {
     struct stow_cuda_sums sums = stow_cuda_sums(owner, UINT32_MAX);
-    if (refusal && refusal != STOW_CUDA_EMPTY && !is_of_blocks(refusal))
-        note_refusal(owner, kind, refusal, error, sums.live + sums.stowed);
+    uint64_t there = out ? sums.live : sums.stowed;
+    if (refusal && refusal != STOW_CUDA_EMPTY && !stow_cuda_is_of_blocks(refusal) && there > kept)
+        note_refusal(owner, out ? "out" : "back", refusal, error, there - kept);
+}
+
+static int64_t result_of(enum stow_cuda_refusal refusal, uint64_t bytes) {
     result_last = bytes ? (int64_t)bytes : error_of(refusal);
     why_last = stow_cuda_refusal_text(refusal);
     return result_last;
@@ -676,13 +684,16 @@ int64_t vram_serve_out(uint32_t owner, bool idle, bool at_once, const bool *canc
     int error = 0;
     note_not_served(owner);
     if (!stow_cuda_is_on() || !stow_cuda_sums(owner, UINT32_MAX).live) return 0;
-    if (!idle) return moved(owner, "out", STOW_CUDA_NOT_IDLE, 0, 0);
-    if (cuda_route_has_exempt()) return moved(owner, "out", STOW_CUDA_AIMDO, 0, 0);
+    if (!idle || cuda_route_has_exempt()) {
+        refusal = idle ? STOW_CUDA_AIMDO : STOW_CUDA_NOT_IDLE;
+        note_stays(owner, true, refusal, 0, 0);
+        return result_of(refusal, 0);
+    }
     for (int i = 0; i < devices; i++) /* the runtime makes them where nobody sees it */
         vram_serve_context_made(cuda_device_ask_primary((uint32_t)i), (uint32_t)i);
     uint64_t bytes = stow_cuda_out(&options, &refusal, &error);
-    note_kept(owner);
-    return moved(owner, "out", refusal, error, bytes);
+    note_stays(owner, true, refusal, error, note_kept(owner));
+    return result_of(refusal, bytes);
 }
 
 int64_t vram_serve_in(uint32_t owner) {
@@ -691,7 +702,8 @@ int64_t vram_serve_in(uint32_t owner) {
     int error = 0;
     if (!stow_cuda_is_on() || !stow_cuda_sums(owner, UINT32_MAX).stowed) return 0;
     uint64_t bytes = stow_cuda_in(&options, &refusal, &error);
-    return moved(owner, "back", refusal, error, bytes);
+    note_stays(owner, false, refusal, error, 0);
+    return result_of(refusal, bytes);
 }
 
 uint64_t vram_serve_stowed(uint32_t owner) { return stow_cuda_is_on() ? stow_cuda_sums(owner, UINT32_MAX).stowed : 0; }

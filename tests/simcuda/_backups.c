@@ -256,11 +256,24 @@ static void others_know(void) {
     MUST(!memstow_owner_idle_(all.owner, 1) && memstow_stow_(all.owner) == BLOCK && model_out(&all) == BLOCK);
 }
 
+/* MEMSTOW_CUDA_HOST=12M: one block never moves, one does, and one has no room: each reason is said, with its bytes. */
+static void two_reasons(void) {
+    struct model all = model_open("all");
+    CUmemGenericAllocationHandle handle;
+    void *at;
+    MUST(!memstow_scope_enter_(all.owner) && !cudaMalloc(&at, 20 * MIB));
+    MUST(!cudaMalloc(&all.at, 8 * MIB) && !memstow_scope_leave_(all.owner));
+    MUST(!cuMemRetainAllocationHandle(&handle, block_of(all.owner)) && !memstow_owner_idle_(all.owner, 1));
+    MUST(memstow_stow_(all.owner) == 8 * (int64_t)MIB && model_out(&all) == 8 * MIB);
+    MUST(memstow_stow_(all.owner) == -ENOMEM && strstr(memstow_error_(), "no host memory"));
+}
+
 int main(int argc, char **argv) {
     static const struct model_case cases[] = {{"pinned", pinned},
                                               {"not_pinned", not_pinned},
                                               {"cannot_be_pinned", cannot_be_pinned},
                                               {"whose_reason", whose_reason},
+                                              {"two_reasons", two_reasons},
                                               {"to_disk", to_disk},
                                               {"stays_out", stays_out},
                                               {"refused", refused},

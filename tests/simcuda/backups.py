@@ -10,7 +10,7 @@ import _moving
 
 program = BUILD / "backups"
 names = support.run(program, env=environment()).stdout.split()
-assert len(names) == 12, names
+assert len(names) == 13, names
 folder = _moving.real_disk()
 DISK = {"MEMSTOW_CUDA_HOST": "12M", "MEMSTOW_CUDA_DISK": "40M", "MEMSTOW_STOW_DIR": str(folder)}
 
@@ -74,7 +74,14 @@ assert abs(there["rest_bytes"] - residency["rest_bytes"]) < 4 << 20, (there, res
 case("others_know")
 trace = json.loads(support.memstow("decisions", "others_know.mst", "--check", "--json").stdout)
 owner = {o["name"]: o["id"] for o in trace["owners"]}
-refused = [(line["owner"], line["because"].split(" (")[0], line["bytes"], sorted(line.get("with", []))) for line in trace["lines"] if line["kind"] == "REFUSED"]
+
+
+def refusals(trace):
+    return [(line["owner"], line["because"].split(" (")[0], line["bytes"], sorted(line.get("with", []))) for line in trace["lines"]
+            if line["kind"] == "REFUSED"]
+
+
+refused = refusals(trace)
 HANDLE, EXPORTED, RDMA, MIXED = ("its handle was handed out", "it was exported to another process or device",
                                  "it was set up for other devices' direct access", "parts of a block are other owners'")
 block = 2 << 20
@@ -84,6 +91,11 @@ assert sorted(refused, key=str) == sorted([
     (owner["all"], HANDLE, block, []), (owner["all"], MIXED, block, [owner["vae"]])], key=str), refused
 text = support.memstow("decisions", "others_know.mst").stdout
 assert re.search(r"parts of a block are other owners' \((all, vae|vae, all)\)", " ".join(text.split())), text
+
+case("two_reasons", MEMSTOW_CUDA_HOST="12M")
+trace = json.loads(support.memstow("decisions", "two_reasons.mst", "--check", "--json").stdout)
+who = trace["owners"][0]["id"]
+assert refusals(trace) == 2 * [(who, HANDLE, block, []), (who, "no host memory to move it to", 20 << 20, [])], refusals(trace)
 
 # Words that are no amounts count as not set, and the report says so.
 for key in ("MEMSTOW_CUDA_PINNED", "MEMSTOW_CUDA_DISK"):
