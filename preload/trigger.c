@@ -35,6 +35,7 @@ static struct {
 enum stage { STAGE_NONE, STAGE_DECIDING, STAGE_DECIDED };
 
 bool trigger_can_stow, trigger_can_in_use, trigger_rescue_takes_kept;
+bool (*trigger_rescue_helps)(uint32_t owner);
 
 static bool move_on(enum stage from, enum stage to) {
     uint32_t expected = from;
@@ -185,6 +186,12 @@ bool trigger_list_owners(struct owner_state **owners, uint32_t *room, uint32_t *
     return true;
 }
 
+/* Who does not help stays, as if in use. */
+static void leave_out_others(struct owner_state *owners, uint32_t count) {
+    for (uint32_t i = 0; trigger_rescue_helps && i < count; i++)
+        if (owners[i].idle) owners[i].idle = trigger_rescue_helps(owners[i].id);
+}
+
 static bool decide(uint32_t reason, uint64_t needed, bool drops) {
     uint32_t owners;
     trigger.began_ns = os_now();
@@ -200,6 +207,7 @@ static bool decide(uint32_t reason, uint64_t needed, bool drops) {
     if (!trigger_list_owners(&trigger.owners, &trigger.owner_room, &owners) ||
         !ROOM_FOR(&trigger, decisions, decision_room, owners) || !ROOM_FOR(&trigger, results, result_room, owners))
         return false;
+    if (reason == POLICY_RESCUE) leave_out_others(trigger.owners, owners);
     trigger.count = policy_decide(trigger.owners, owners, &question, trigger.decisions);
     return true;
 }

@@ -37,6 +37,8 @@ void trigger_note_policy(uint32_t owner, uint32_t kind, const char *name, const 
 extern bool trigger_can_stow, trigger_can_in_use;
 /* Whether a rescue of a device may stow owners that are to be kept, after all others. */
 extern bool trigger_rescue_takes_kept;
+/* And whether what an owner has would help: with several devices it may lie in another one. NULL: it would. */
+extern bool (*trigger_rescue_helps)(uint32_t owner);
 
 /* Is memory short, or has an owner become idle? Called about once a second by a thread of memstow's own, which may
  * wait. `ask` passes the trigger on to a program that answers requests: false when there is none, and then it is done

@@ -26,6 +26,7 @@ static const uint64_t PAUSE_NS = 1000000000, PAUSE_MOST_NS = 60000000000, OVER_N
 
 static bool off;
 static struct lock rescuing;
+static uint32_t short_of;                /* the device, of who holds the lock */
 static uint64_t not_before_ns, pause_ns; /* anybody's: the last one counts */
 static __thread bool within __attribute__((tls_model("initial-exec")));
 static __thread uint64_t last_bytes __attribute__((tls_model("initial-exec")));
@@ -87,12 +88,20 @@ static bool can_ever_be(uint64_t bytes) {
     return bytes <= (total ? total : UINT64_MAX - VRAM_GRANULE);
 }
 
+/* Or was: that it is out is what the trace says. */
+static bool is_in_short_one(uint32_t owner) {
+    struct stow_cuda_sums sums = stow_cuda_sums(owner, short_of);
+    return sums.live || sums.stowed;
+}
+
 /* As much as was asked for, though some of that may be free: it did not do. */
-static bool give(uint64_t bytes) {
-    uint64_t needed = os_round_up(bytes, VRAM_GRANULE);
-    if (!stow_cuda_sums(0, UINT32_MAX).live || !can_ever_be(bytes)) return false;
+static bool give(const struct vram_rescue *self) {
+    uint64_t needed = os_round_up(self->bytes, VRAM_GRANULE);
+    short_of = cuda_device_of_stream(self->stream, cuda_device_now().device);
+    if (!stow_cuda_sums(0, short_of).live || !can_ever_be(self->bytes)) return false;
     uint64_t begun = os_now();
     within = true;
+    trigger_rescue_helps = is_in_short_one;
     int64_t given = trigger_run(POLICY_RESCUE, "no device memory was left", needed);
     within = false;
     if (given <= 0) was_in_vain(os_now() - begun);
@@ -104,7 +113,7 @@ static bool rescue(struct vram_rescue *self) {
     if (!lock_try(&rescuing)) return others_gave(self); /* another thread was faster */
     self->tried = true;
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    bool gave = give(self->bytes);
+    bool gave = give(self);
     lock_let_go(&rescuing);
     return gave;
 }

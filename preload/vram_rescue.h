@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cuda_abi.h"
+
 #pragma GCC visibility push(hidden)
 
 /* NULL, or, of a text that cannot be read and counts as not set, a sentence. */
@@ -20,6 +22,7 @@ const char *vram_rescue_wish(const char *text);
 struct vram_rescue {
     uint64_t bytes;
     bool in_pool;
+    cuda_handle stream; /* in whose order, and of whose device's memory; NULL: of the thread's device */
     bool judged, is_error;
     uint32_t waits;
     uint64_t left; /* blocks that had left their device when it was made */

@@ -201,6 +201,7 @@ static int serve_alloc_async(cuda_address *at, size_t bytes, cuda_handle stream)
     function *real = (function *)call.real;
     struct stow_cuda_request request;
     struct vram_rescue rescue = vram_rescue_begin(bytes, true);
+    rescue.stream = stream_of(call.per_thread, stream);
     bool wanted = at && wants(bytes, stream, true, &request) && is_default_pool(request.device);
     int result;
     do result = wanted && !stow_cuda_serve(&request, at) ? 0 : real(at, bytes, stream);
@@ -214,6 +215,7 @@ static int serve_from_pool(cuda_address *at, size_t bytes, cuda_handle pool, cud
     typedef int function(cuda_address *, size_t, cuda_handle, cuda_handle);
     function *real = (function *)call.real;
     struct vram_rescue rescue = vram_rescue_begin(bytes, true);
+    rescue.stream = stream_of(call.per_thread, stream);
     int result;
     do result = real(at, bytes, pool, stream);
     while (is_worth_asking_again(result, &rescue));

@@ -23,6 +23,7 @@ int cudaFreeAsync(void *, CUstream);
 int cudaMemcpy(void *, const void *, size_t, int);
 int cudaMemGetInfo(size_t *, size_t *);
 int cudaDeviceSynchronize(void);
+int cudaSetDevice(int);
 
 #define MIB ((size_t)1 << 20)
 #define OUT_OF_MEMORY 2

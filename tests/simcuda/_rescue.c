@@ -284,6 +284,15 @@ static void too_much(void) {
     is_whole_again(&self);
 }
 
+/* What lies in another device is of no help. */
+static void other_device(void) {
+    struct model self = held(MEMSTOW_STOW, 1), other;
+    void *at;
+    MUST(!cudaSetDevice(1));
+    other = model_load("other", 20 * MIB, MEMSTOW_STOW, 1);
+    MUST(!ask_in_pool(24 * MIB, &at) && !model_out(&self) && model_out(&other) == 20 * MIB);
+}
+
 int main(int argc, char **argv) {
     static const struct model_case cases[] = {{"makes_room", makes_room},
                                               {"asked_twice", asked_twice},
@@ -308,6 +317,7 @@ int main(int argc, char **argv) {
                                               {"used_again", used_again},
                                               {"in_a_trigger", in_a_trigger},
                                               {"not_by_the_program", not_by_the_program},
-                                              {"too_much", too_much}};
+                                              {"too_much", too_much},
+                                              {"other_device", other_device}};
     return model_main(argc, argv, cases, sizeof cases / sizeof *cases);
 }

@@ -7,7 +7,7 @@ from _simcuda import BUILD, environment
 
 program = BUILD / "rescue"
 names = support.run(program, env=environment()).stdout.split()
-assert len(names) == 24, names
+assert len(names) == 25, names
 
 WISH = {"turned_off": "0", "kept_is_taken": "kept"}
 # The rescues of each case: what was decided of which owner, and why. All others have none.
@@ -16,7 +16,7 @@ DECIDED = {"makes_room": [[STOWED]], "asked_twice": [[STOWED]], "other_entries":
            "in_use": [[CANNOT]], "is_kept": [[("keep", "policy")]], "nothing_said": [[("keep", "nothing_said")]],
            "kept_is_taken": [[("stow", "rescue")]], "to_be_freed": [[("stow", "rescue")]], "own_scope": [[("keep", "in_use")]],
            "captured": [[STOWED]], "in_order": [[STOWED, ("keep", "not_needed")], [STOWED, STOWED]], "threads": [[STOWED]],
-           "behind_a_long_move": [[STOWED]], "a_kernel_does_not_end": [[STOWED]], "used_again": [[STOWED]], "too_much": [[STOWED]]}
+           "behind_a_long_move": [[STOWED]], "a_kernel_does_not_end": [[STOWED]], "used_again": [[STOWED]], "too_much": [[STOWED]], "other_device": [[STOWED, CANNOT]]}
 
 
 def rescues(lines):
@@ -34,7 +34,8 @@ def rescues(lines):
 for name in names:
     wish = {"MEMSTOW_CUDA_RESCUE": WISH[name]} if name in WISH else {}
     done = support.track(program, name, file=f"{name}.mst", status=None,
-                         env=environment(SIMCUDA_CAPACITY="48M", MEMSTOW_CUDA_MOVES="2M", **wish))
+                         env=environment(SIMCUDA_CAPACITY="48M", SIMCUDA_DEVICES="2" if name == "other_device" else "1",
+                                         MEMSTOW_CUDA_MOVES="2M", **wish))
     assert done.returncode == 0 and done.stdout == "ok\n", f"{name}: {done.returncode}\n{done.stdout}{done.stderr}"
     trace = support.memstow("decisions", f"{name}.mst", "--check", "--json", status=None)
     assert trace.returncode == 0, f"{name}: {trace.stdout}{trace.stderr}"

@@ -19,6 +19,11 @@ static int rescues;
 static int64_t rescue_gives;
 
 bool trigger_rescue_takes_kept;
+bool (*trigger_rescue_helps)(uint32_t owner);
+struct cuda_place cuda_device_now(void) {
+    return (struct cuda_place){0};
+}
+uint32_t cuda_device_of_stream(cuda_handle stream, uint32_t now) { return stream ? 1 : now; }
 bool cuda_captures_any(void) { return false; }
 bool cuda_route_has_exempt(void) { return false; }
 uint64_t cuda_device_total(void) { return total; }
