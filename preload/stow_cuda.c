@@ -602,6 +602,11 @@ static void drop_backup(struct vram_block *block) {
     vram_backup_drop(&driver, block);
 }
 
+/* Those of moves before: what was on its way has arrived. */
+static void collect_backups(void) {
+    if (!ring.unsettled) vram_backup_collect(&driver);
+}
+
 /* One after the other: who frees another one does not wait. */
 static void move_out(struct move *self) {
     for (bool any = false;; any = true) {
@@ -713,6 +718,7 @@ static uint64_t move(const struct stow_cuda_options *options, bool out, enum sto
             move_in(&self);
         else if (is_quiet(&self))
             move_out(&self);
+        collect_backups();
         end_move();
     }
     *refusal = self.refusal;

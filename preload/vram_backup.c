@@ -7,13 +7,25 @@
 
 #include "cuda_blocks.h"
 #include "ledger.h"
+#include "lock.h"
 #include "os.h"
 #include "pressure.h"
 #include "stow.h"
 
-enum { PORTABLE = 1, ATTEMPTS = 3 };
+enum { PORTABLE = 1, ATTEMPTS = 3, HELD_MOST = 64 };
+enum { DRIVER_ENDED = 4, NO_CONTEXT = 201, CONTEXT_ENDED = 709, NOT_REGISTERED = 713 };
 
 static uint64_t bytes_of[VRAM_KEPT_KINDS];
+
+/* Pinned memory, and the context that it was pinned in. */
+struct pinned {
+    void *at;
+    uint64_t bytes;
+    cuda_handle context;
+};
+static struct pinned held[HELD_MOST]; /* those that the device may still write to, or the driver did not let go of */
+static uint32_t held_count;
+static struct lock busy;
 
 uint64_t vram_backup_bytes(enum vram_kept kept) {
     uint64_t sum = 0;
@@ -106,26 +118,74 @@ uint32_t vram_backup_make_file(struct vram_block *self, const struct vram_limits
 
 /* --- ends --- */
 
-/* It may be that its context has ended, and with that what the driver knew. */
-static void unpin(const struct vram_driver *driver, const struct vram_block *self) {
+static bool is_gone(int error) {
+    return !error || error == NOT_REGISTERED || error == NO_CONTEXT || error == CONTEXT_ENDED || error == DRIVER_ENDED;
+}
+
+/* It may be that its context has ended, and with that what the driver knew. False: the driver still has it. */
+static bool unpin(const struct vram_driver *driver, const struct pinned *self) {
     struct vram_visit visit;
     int error = vram_driver_enter(driver, self->context, &visit);
-    bool entered = !error;
-    for (int i = 0; i < ATTEMPTS && (error = driver->cuMemHostUnregister(self->backup)); i++) continue;
-    if (entered) vram_driver_leave(driver, &visit);
+    if (error) return is_gone(error);
+    for (int i = 0; i < ATTEMPTS && (error = driver->cuMemHostUnregister(self->at)); i++) continue;
+    vram_driver_leave(driver, &visit);
+    return is_gone(error);
+}
+
+static struct pinned pinned_of(const struct vram_block *self) {
+    return (struct pinned){self->backup, self->size, self->context};
+}
+
+static void give_back(void *at, uint64_t bytes, enum vram_kept kept) {
+    forget(at);
+    os_unmap(at, bytes);
+    take_off(kept, bytes);
+}
+
+/* Where there are more than that, the memory is lost. */
+static void hold(const struct pinned *pinned) {
+    if (!lock_wait(&busy)) return;
+    if (held_count < HELD_MOST) held[held_count++] = *pinned;
+    lock_let_go(&busy);
 }
 
 void vram_backup_drop(const struct vram_driver *driver, struct vram_block *self) {
     if (!self->backup) return;
-    if (self->kept == VRAM_PINNED) unpin(driver, self);
-    forget(self->backup);
-    os_unmap(self->backup, self->size);
+    struct pinned pinned = pinned_of(self);
+    if (self->kept == VRAM_PINNED && !unpin(driver, &pinned))
+        hold(&pinned);
+    else
+        give_back(self->backup, self->size, self->kept);
     self->backup = NULL;
-    take_off(self->kept, self->size);
 }
 
-void vram_backup_leave(struct vram_block *self) { self->backup = NULL; }
+void vram_backup_leave(struct vram_block *self) {
+    struct pinned pinned = pinned_of(self);
+    hold(&pinned);
+    self->backup = NULL;
+}
+
+static bool next_held(struct pinned *out) {
+    if (!os_load32(&held_count) || !lock_wait(&busy)) return false;
+    bool any = held_count;
+    if (any) *out = held[--held_count];
+    lock_let_go(&busy);
+    return any;
+}
+
+void vram_backup_collect(const struct vram_driver *driver) {
+    struct pinned each;
+    while (next_held(&each)) {
+        if (!unpin(driver, &each)) {
+            hold(&each);
+            return;
+        }
+        give_back(each.at, each.bytes, VRAM_PINNED);
+    }
+}
 
 void vram_backup_abandon(void) {
+    held_count = 0;
+    busy = (struct lock){0};
     for (int i = 0; i < VRAM_KEPT_KINDS; i++) os_store(&bytes_of[i], 0);
 }

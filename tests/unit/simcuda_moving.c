@@ -764,6 +764,15 @@ static void look_and_free(struct walker *self) {
     }
 }
 
+/* A copy that did not end holds on to its memory until another has. */
+static void one_more_copy(void) {
+    uint64_t moved, at = served(2 * MIB, 1);
+    int result;
+    cr_assert_eq(out((struct stow_cuda_options){.milliseconds = 5000}, &moved), STOW_CUDA_DONE);
+    in((struct stow_cuda_options){.milliseconds = 5000}, &moved);
+    stow_cuda_free(at, &result);
+}
+
 /* All of it back, looked at, and freed; nothing is left in the driver but the ring. */
 static void finish(struct walker *walkers, int count, uint64_t before) {
     uint64_t moved;
@@ -772,7 +781,7 @@ static void finish(struct walker *walkers, int count, uint64_t before) {
     in((struct stow_cuda_options){.milliseconds = 5000}, &moved);
     for (int i = 0; i < count; i++) look_and_free(&walkers[i]);
     OK(cuCtxSynchronize());
-    out((struct stow_cuda_options){.milliseconds = 5000}, &moved);
+    one_more_copy();
     stow_cuda_free(served(2 * MIB, 1), &result); /* whoever comes by */
     struct sim_usage usage = proof_usage(0);
     struct stow_cuda_sums sums = stow_cuda_sums(0, UINT32_MAX);
