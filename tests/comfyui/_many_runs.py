@@ -30,10 +30,10 @@ def held(comfy):
 
 
 def measure(first, count, with_retained):
-    """`first` runs until caches of libraries are full, Python has the last of its arenas (1 MiB at once), and memstow's tables have the sites that runs make until those of earlier
-    runs are given to later ones; then `count` that are measured, all of RSS together. Of what memstow has, the trace of decisions is a
-    ring of 1 MiB that fills once, by 4 KB a run. What glibc keeps goes up and down by a megabyte in a few runs: whether it counts is
-    `with_retained`."""
+    """`first` runs until caches of libraries are full, Python has the last of its arenas (1 MiB at once), and memstow's tables have
+    the sites that runs make until those of earlier runs are given to later ones; then `count` that are measured, all of RSS together.
+    Of what memstow has, the trace of decisions is a ring of 1 MiB that fills once, by 4 KB a run. What glibc keeps goes up and down
+    by a megabyte in a few runs: whether it counts is `with_retained`."""
     with Comfy("memstow", ffn=4096) as comfy:
         runs(comfy, range(first))
         before, owner = held(comfy), comfy.owners()["CLIP"]["id"]
