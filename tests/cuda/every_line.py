@@ -55,7 +55,9 @@ def check(program, route, generation):
         assert len(blocks) == 1, f"{program.name} {route}: {line}: {len(blocks)} blocks have this size"
         assert blocks[0][key] == json.loads(value), f"{program.name} {route}: {line}: it is {blocks[0][key]}"
     assert expectations
-    assert cuda["foreign_frees"] == cuda["missed_frees"] == cuda["unknown_entries"] == 0, cuda
+    assert cuda["foreign_frees"] == cuda["unknown_entries"] == 0, cuda
+    # What ends with a capture is taken off after the driver has given it up: another thread may have been given its place by then.
+    assert cuda["missed_frees"] <= 2, cuda["missed_frees"]
     assert not report["lost"]["reasons"], report["lost"]
     return called
 
