@@ -1,5 +1,6 @@
 /* cuda_captures.c — see cuda_captures.h. By stream and not by a number alone: an end that fails, because the stream was
- * not being captured, must not end another's. One for which there was no room in the list never ends: then the driver
+ * not being captured, must not end another's. The default streams of threads have one name, and are told apart by the
+ * thread, which alone can name its own. One for which there was no room in the list never ends: then the driver
  * is asked for nothing any more. */
 #include "cuda_captures.h"
 
@@ -8,6 +9,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "account.h"
 #include "cuda_counts.h"
 #include "ledger.h"
 #include "lock.h"
@@ -16,6 +18,8 @@
 enum { CAPTURES_MOST = 64 };
 static struct capture {
     cuda_handle stream; /* NULL: none */
+    uint32_t thread;    /* whose default stream it is */
+    uint32_t number;    /* 0: not known, or not yet */
     struct cuda_place place;
 } captures[CAPTURES_MOST];
 static uint32_t count;
@@ -61,24 +65,51 @@ static void add_to_count(int change) {
         __atomic_store_n(in_ledger, written = now, __ATOMIC_SEQ_CST);
 }
 
+static struct capture capture_here(cuda_handle stream) {
+    bool own = stream == (cuda_handle)CUDA_STREAM_PER_THREAD;
+    return (struct capture){.stream = stream, .thread = own ? account_thread_slot() : 0};
+}
+
+static bool is_of_stream(const struct capture *capture, const struct capture *like) {
+    return capture->stream == like->stream && capture->thread == like->thread;
+}
+
 void cuda_captures_begin(cuda_handle stream, const struct cuda_place *place) {
+    struct capture capture = capture_here(stream);
+    capture.place = *place;
     add_to_count(1);
     let_waits_end();
     if (!lock_wait(&changing)) return;
     for (int i = 0; i < CAPTURES_MOST; i++)
         if (!captures[i].stream) {
-            captures[i] = (struct capture){stream, *place};
+            captures[i] = capture;
             break;
         }
     lock_let_go(&changing);
 }
 
-bool cuda_captures_began_on(cuda_handle stream) {
-    bool began = false;
-    if (!stream || !cuda_captures_any() || !lock_wait(&changing)) return false;
-    for (int i = 0; i < CAPTURES_MOST; i++) began |= captures[i].stream == stream;
+/* Locked. */
+static struct capture *find(cuda_handle stream) {
+    struct capture like = capture_here(stream);
+    for (int i = 0; i < CAPTURES_MOST; i++)
+        if (is_of_stream(&captures[i], &like)) return &captures[i];
+    return NULL;
+}
+
+void cuda_captures_began(cuda_handle stream, uint32_t number) {
+    struct capture *capture;
+    if (!stream || !lock_wait(&changing)) return;
+    if ((capture = find(stream))) capture->number = number;
     lock_let_go(&changing);
-    return began;
+}
+
+uint32_t cuda_captures_find(cuda_handle stream) {
+    const struct capture *capture;
+    uint32_t number = 0;
+    if (!stream || !cuda_captures_any() || !lock_wait(&changing)) return 0;
+    if ((capture = find(stream))) number = capture->number;
+    lock_let_go(&changing);
+    return number;
 }
 
 typedef bool is_over(const struct capture *capture, const struct capture *like);
@@ -94,23 +125,16 @@ static void end_those(is_over *over, struct capture like, int most) {
     lock_let_go(&changing);
 }
 
-static bool is_of_stream(const struct capture *capture, const struct capture *like) {
-    return capture->stream == like->stream;
-}
-
 static bool is_of_context(const struct capture *capture, const struct capture *like) {
-    if (like->place.context) return capture->place.context == like->place.context;
-    return capture->place.device == like->place.device;
+    return capture->place.context == like->place.context;
 }
 
-void cuda_captures_end(cuda_handle stream) { end_those(is_of_stream, (struct capture){.stream = stream}, 1); }
+void cuda_captures_end(cuda_handle stream) { end_those(is_of_stream, capture_here(stream), 1); }
 
-void cuda_captures_end_stream(cuda_handle stream) {
-    end_those(is_of_stream, (struct capture){.stream = stream}, CAPTURES_MOST);
-}
+void cuda_captures_end_stream(cuda_handle stream) { end_those(is_of_stream, capture_here(stream), CAPTURES_MOST); }
 
-void cuda_captures_end_context(cuda_handle context, uint32_t device) {
-    end_those(is_of_context, (struct capture){.place = {context, device}}, CAPTURES_MOST);
+void cuda_captures_end_context(cuda_handle context) {
+    end_those(is_of_context, (struct capture){.place = {.context = context}}, CAPTURES_MOST);
 }
 
 void cuda_captures_abandon(void) {

@@ -20,12 +20,14 @@ void cuda_captures_go_on(void);
  * lasted a second: then the driver's wait (a kernel does not end) was begun long before the capture, and does not break
  * it. */
 void cuda_captures_begin(cuda_handle stream, const struct cuda_place *place);
-/* Not: it was only drawn into the capture of another. */
-bool cuda_captures_began_on(cuda_handle stream);
-/* One capture of the stream is over; the stream itself is; the context (NULL: all of the device). */
+/* It has begun, and this is its number (cuda_device_capture). */
+void cuda_captures_began(cuda_handle stream, uint32_t capture);
+/* That of the capture that began on the stream; not where it was only drawn into another's. 0: none. */
+uint32_t cuda_captures_find(cuda_handle stream);
+/* One capture of the stream is over; the stream itself is; the context. */
 void cuda_captures_end(cuda_handle stream);
 void cuda_captures_end_stream(cuda_handle stream);
-void cuda_captures_end_context(cuda_handle context, uint32_t device);
+void cuda_captures_end_context(cuda_handle context);
 
 /* In a forked child. */
 void cuda_captures_abandon(void);

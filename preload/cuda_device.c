@@ -10,7 +10,7 @@
 #include "site.h"
 #include "vram_serve.h"
 
-enum { SAMPLE_NS = 1000000000, SAMPLE_SOON_NS = 50000000, SAMPLE_BYTES = 64 << 20, LEGACY_STREAMS = 2 };
+enum { SAMPLE_NS = 1000000000, SAMPLE_SOON_NS = 50000000, SAMPLE_BYTES = 64 << 20 };
 
 /* A function, looked for anew when something was unloaded; one that is not there is not looked for each time. */
 struct function {
@@ -39,6 +39,7 @@ FUNCTION(cuCtxGetDevice, (int *))
 FUNCTION(cuDeviceGetCount, (int *))
 FUNCTION(cuStreamGetDevice, (cuda_handle, int *))
 FUNCTION(cuStreamIsCapturing, (cuda_handle, int *))
+FUNCTION(cuStreamGetCaptureInfo, (cuda_handle, int *, uint64_t *))
 FUNCTION(cuDevicePrimaryCtxGetState, (int, unsigned *, int *))
 FUNCTION(cuDevicePrimaryCtxRetain, (cuda_handle *, int))
 FUNCTION(cuDevicePrimaryCtxRelease_v2, (int))
@@ -94,7 +95,7 @@ static bool has_several(void) {
 
 uint32_t cuda_device_of_stream(cuda_handle stream, uint32_t now) {
     int device = (int)now;
-    if ((uintptr_t)stream <= LEGACY_STREAMS || !has_several() || !cuStreamGetDevice()) return now;
+    if ((uintptr_t)stream <= CUDA_STREAM_PER_THREAD || !has_several() || !cuStreamGetDevice()) return now;
     return cuStreamGetDevice()(stream, &device) || device < 0 ? now : (uint32_t)device;
 }
 
@@ -103,6 +104,15 @@ bool cuda_device_captures(cuda_handle stream, bool otherwise) {
     if (likely(!cuda_captures_any())) return false;
     if (!cuStreamIsCapturing() || cuStreamIsCapturing()(stream, &status)) return otherwise;
     return status != 0;
+}
+
+/* One that has become invalid has no number any more (cuda.h), but the stream that it began on is known. */
+uint32_t cuda_device_capture(cuda_handle stream) {
+    enum { ACTIVE = 1 };
+    uint64_t number = 0;
+    int status = 0;
+    if (!cuStreamGetCaptureInfo() || cuStreamGetCaptureInfo()(stream, &status, &number)) status = 0;
+    return status == ACTIVE ? (uint32_t)number : cuda_captures_find(stream);
 }
 
 /* --- contexts --- */

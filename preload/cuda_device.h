@@ -24,12 +24,20 @@ struct cuda_place cuda_device_in(cuda_handle context);
 /* That whose pool a stream allocates from. */
 uint32_t cuda_device_of_stream(cuda_handle stream, uint32_t now);
 
+/* The stream that a call means: the default stream of entries that end in _ptsz or _ptds is the thread's own. */
+static inline cuda_handle cuda_device_stream(cuda_handle stream, bool per_thread) {
+    return !stream && per_thread ? (cuda_handle)CUDA_STREAM_PER_THREAD : stream;
+}
+
 /* That which the thread has chosen, also where it has no context; for a call of a runtime from `caller`. */
 uint32_t cuda_device_of_thread(uintptr_t caller);
 
 /* Whether the stream is being captured: what is allocated in it is a node of a graph. `otherwise`: where the driver
  * does not say. */
 bool cuda_device_captures(cuda_handle stream, bool otherwise);
+/* The number of the capture that the stream takes part in, of as many bits of the driver's as there is room for: its
+ * own, or one that an event drew it into. 0: none, or the driver does not say. */
+uint32_t cuda_device_capture(cuda_handle stream);
 
 /* The device's primary context is this one; what a device has left, or whether it has a context, after a release. */
 void cuda_device_primary(uint32_t device, cuda_handle context);

@@ -18,12 +18,6 @@
 
 static uint64_t last_physical;
 
-/* The default stream may be the thread's own. */
-static cuda_handle stream_of(const struct cuda_call *call, cuda_handle stream) {
-    enum { PER_THREAD = 2 };
-    return !stream && call->per_thread ? (cuda_handle)PER_THREAD : stream;
-}
-
 static void add_one(uint64_t *word) { __atomic_fetch_add(word, 1, __ATOMIC_RELAXED); }
 
 static enum cuda_space space_of(enum snap_cuda_kind kind) {
@@ -58,7 +52,7 @@ static bool is_held(enum cuda_space space, const struct snap_cuda_block *block) 
     return space == CUDA_ADDRESS && (block->kind == SNAP_CUDA_REGISTERED || block->kind == SNAP_CUDA_PINNED);
 }
 
-static void forget(enum cuda_space space, const struct snap_cuda_block *block) {
+void cuda_events_forget(enum cuda_space space, const struct snap_cuda_block *block) {
     count_out(block);
     if (is_held(space, block)) stow_unlock_range(block->address, block->size);
 }
@@ -68,8 +62,8 @@ static void forget(enum cuda_space space, const struct snap_cuda_block *block) {
 static void drop_earlier(enum cuda_space space, uint64_t number) {
     struct snap_cuda_block earlier;
     if (likely(!cuda_blocks_take(space, number, &earlier))) return;
-    add_one(&cuda_counts_head()->missed_frees);
-    forget(space, &earlier);
+    if (!(earlier.flags & SNAP_CUDA_ENDING)) add_one(&cuda_counts_head()->missed_frees);
+    cuda_events_forget(space, &earlier);
 }
 
 static void add(const struct cuda_call *call, enum cuda_space space, struct snap_cuda_block *block) {
@@ -126,7 +120,7 @@ static uint32_t device_of_pool(cuda_handle pool, uint32_t otherwise) {
 
 void cuda_events_made_in_pool(const struct cuda_call *call, uint64_t at, uint64_t bytes, cuda_handle stream,
                               cuda_handle pool) {
-    cuda_handle meant = stream_of(call, stream);
+    cuda_handle meant = cuda_device_stream(stream, call->per_thread);
     bool captured = cuda_device_captures(meant, false);
     struct snap_cuda_block block = block_here(captured ? SNAP_CUDA_GRAPH : SNAP_CUDA_POOL_MEMORY, at, bytes);
     uint32_t here = block.device, device = cuda_device_of_stream(stream, here);
@@ -134,6 +128,7 @@ void cuda_events_made_in_pool(const struct cuda_call *call, uint64_t at, uint64_
     block.device = (uint16_t)(pool ? device_of_pool(pool, device) : device);
     block.stream = (uintptr_t)meant;
     block.pool = captured ? 0 : (uintptr_t)pool;
+    block.users = captured ? cuda_device_capture(meant) : 0;
     add(call, CUDA_ADDRESS, &block);
     if (!captured) sample(&block, here);
 }
@@ -303,7 +298,7 @@ void cuda_events_take_one(struct cuda_call *call, enum cuda_space space, uint64_
 
 void cuda_events_gone(struct cuda_call *call) {
     if (call->found && !call->kept)
-        forget(call->space, &call->taken);
+        cuda_events_forget(call->space, &call->taken);
     else if (call->removes && !call->found)
         add_one(&cuda_counts_head()->foreign_frees);
 }
@@ -318,17 +313,18 @@ static void put_back(struct cuda_call *call) {
 void cuda_events_stays(struct cuda_call *call) {
     if (call->found) put_back(call);
     if (call->locked) stow_unlock_range(call->number, call->locked);
+    if (call->ending) cuda_events_goes_on(call);
     if (call->removes && !call->found) add_one(&cuda_counts_head()->foreign_frees);
 }
 
 void cuda_events_gone_in(struct cuda_call *call, cuda_handle stream) {
-    if (call->found && cuda_device_captures(stream_of(call, stream), false))
+    if (call->found && cuda_device_captures(cuda_device_stream(stream, call->per_thread), false))
         cuda_events_stays(call);
     else
         cuda_events_gone(call);
 }
 
-/* --- marks, graphs, contexts --- */
+/* --- marks --- */
 
 static bool mark(enum cuda_space space, uint64_t number, enum snap_cuda_flag flag) {
     struct cuda_hold hold;
@@ -349,122 +345,6 @@ void cuda_events_mark(enum cuda_space space, uint64_t number, enum snap_cuda_fla
 void cuda_events_mark_memory(cuda_memory memory, enum snap_cuda_flag flag) {
     struct snap_cuda_block handle;
     if (cuda_blocks_find(CUDA_HANDLE, memory, &handle)) mark(CUDA_PHYSICAL, handle.pool, flag);
-}
-
-struct captured {
-    uint64_t stream, graph;
-};
-
-/* A node's memory of a capture of the stream that has become no graph yet. */
-static bool is_captured(const struct snap_cuda_block *block, const struct captured *captured) {
-    return block->kind == SNAP_CUDA_GRAPH && !block->pool && block->stream == captured->stream;
-}
-
-static bool is_abandoned(const struct snap_cuda_block *block, const void *context) {
-    return is_captured(block, context);
-}
-
-static void end_abandoned(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
-    struct snap_cuda_block gone;
-    if (space == CUDA_ADDRESS && is_abandoned(block, context) &&
-        cuda_blocks_take_if(space, block->address, is_abandoned, context, &gone))
-        forget(space, &gone);
-}
-
-/* The capture becomes no graph. Before its stream ends: what was asked for may be somebody else's after. */
-static void abandon_capture(cuda_handle stream) {
-    struct captured captured = {.stream = (uintptr_t)stream};
-    if (cuda_counts_begun()) cuda_blocks_all(end_abandoned, &captured);
-}
-
-void cuda_events_capture(struct cuda_call *call, enum cuda_capture what, cuda_handle stream) {
-    struct cuda_place place = cuda_device_now();
-    call->captured = what;
-    call->stream = stream_of(call, stream);
-    if (what == CUDA_STREAM_ENDS && cuda_captures_began_on(call->stream)) abandon_capture(call->stream);
-    if (what == CUDA_CAPTURE_BEGINS) cuda_captures_begin(call->stream, &place);
-}
-
-/* An end that fails may have ended it, if it had become invalid. */
-void cuda_events_capture_went(const struct cuda_call *call, int result) {
-    bool over = call->captured == CUDA_CAPTURE_BEGINS ? result != 0 : !result, failed = false;
-    if (call->captured == CUDA_STREAM_ENDS) {
-        if (over) cuda_captures_end_stream(call->stream);
-        return;
-    }
-    if (call->captured == CUDA_CAPTURE_ENDS && result) failed = over = !cuda_device_captures(call->stream, true);
-    if (failed) abandon_capture(call->stream);
-    if (over) cuda_captures_end(call->stream);
-}
-
-static void give_to_graph(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
-    const struct captured *captured = context;
-    struct cuda_hold hold;
-    if (space != CUDA_ADDRESS || !is_captured(block, captured)) return;
-    struct snap_cuda_block *record = cuda_blocks_hold(space, block->address, &hold);
-    if (!record) return;
-    if (is_captured(record, captured)) os_store(&record->pool, captured->graph);
-    cuda_blocks_let_go(&hold);
-}
-
-void cuda_events_captured(const struct cuda_call *call, cuda_handle graph) {
-    struct captured captured = {(uintptr_t)call->stream, (uintptr_t)graph};
-    if (cuda_counts_begun()) cuda_blocks_all(give_to_graph, &captured);
-}
-
-/* What ends with a graph, or a context. */
-struct end {
-    uint64_t graph, context;
-    uint32_t device;
-};
-
-static bool is_of_context(uint32_t kind) {
-    return kind == SNAP_CUDA_DEVICE_MEMORY || kind == SNAP_CUDA_MANAGED || kind == SNAP_CUDA_ARRAY ||
-           kind == SNAP_CUDA_PINNED || kind == SNAP_CUDA_REGISTERED;
-}
-
-static bool ends(const struct snap_cuda_block *block, const void *context) {
-    const struct end *end = context;
-    if (end->graph) return block->kind == SNAP_CUDA_GRAPH && block->pool == end->graph;
-    return block->context == end->context && is_of_context(block->kind);
-}
-
-static void end_block(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
-    struct snap_cuda_block gone;
-    if (space == CUDA_PART || !ends(block, context)) return;
-    if (cuda_blocks_take_if(space, block->address, ends, context, &gone)) forget(space, &gone);
-}
-
-static void end_all(struct end end) {
-    if (cuda_counts_begun()) cuda_blocks_all(end_block, &end);
-    if (end.graph) return;
-    cuda_captures_end_context((cuda_handle)end.context, end.device);
-    cuda_device_context_ended();
-}
-
-void cuda_events_graph_ended(cuda_handle graph) { end_all((struct end){.graph = (uintptr_t)graph}); }
-
-void cuda_events_context_ended(cuda_handle context) {
-    end_all((struct end){.context = (uintptr_t)context});
-    vram_serve_context_ended(context, false);
-}
-
-void cuda_events_reset(struct cuda_call *call, uint32_t device) {
-    call->device = device;
-    call->primary = cuda_device_ask_primary(device);
-}
-
-/* Pools, physical memory and addresses are no context's (cuda_runtime_api.h says so), and contexts that the program has
- * made stay. */
-void cuda_events_device_ended(const struct cuda_call *call) {
-    if (!call->primary) return;
-    end_all((struct end){.context = (uintptr_t)call->primary, .device = call->device});
-    vram_serve_context_ended(call->primary, true);
-}
-
-void cuda_events_primary_released(uint32_t device) {
-    cuda_handle context = cuda_device_primary_of(device);
-    if (context && !cuda_device_is_active(device)) cuda_events_context_ended(context);
 }
 
 /* --- refused --- */

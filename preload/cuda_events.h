@@ -14,6 +14,7 @@
 
 #pragma GCC visibility push(hidden)
 
+enum cuda_ending { CUDA_NOTHING_ENDS, CUDA_GRAPH_ENDS, CUDA_CONTEXT_ENDS, CUDA_DEVICE_ENDS };
 enum cuda_capture { CUDA_NO_CAPTURE, CUDA_CAPTURE_BEGINS, CUDA_CAPTURE_ENDS, CUDA_STREAM_ENDS };
 
 /* A call of an entry, on the stack of its hook. */
@@ -24,13 +25,15 @@ struct cuda_call {
     bool per_thread; /* its default stream is the thread's own */
     bool removes;    /* `taken` is what it frees; its number was `number`, and is not 0 */
     bool found;
-    bool kept; /* others use it still */
+    bool kept;       /* others use it still */
     bool impossible; /* it may not be made: the driver is not asked */
     enum cuda_capture captured;
     cuda_handle stream; /* whose capture begins or ends */
+    uint32_t capture;   /* the one that ends; 0: none that is known */
+    enum cuda_ending ending;
+    uint64_t ends;   /* graph or context */
+    uint32_t device; /* that is reset, or whose primary context is released */
     enum cuda_space space;
-    uint32_t device;     /* that is reset, */
-    cuda_handle primary; /* and its primary context; NULL: it has none */
     enum snap_cuda_kind asked_kind;
     uint64_t asked; /* bytes, where the driver may have none; else 0 */
     uint64_t number;
@@ -74,15 +77,21 @@ void cuda_events_mark_memory(cuda_memory memory, enum snap_cuda_flag flag);
 void cuda_events_capture(struct cuda_call *call, enum cuda_capture what, cuda_handle stream);
 void cuda_events_capture_went(const struct cuda_call *call, int result);
 void cuda_events_captured(const struct cuda_call *call, cuda_handle graph);
-void cuda_events_graph_ended(cuda_handle graph);
-void cuda_events_context_ended(cuda_handle context);
-/* Before a reset, and after: what was the device's primary context's is gone. */
+/* Before: all that is a graph's or a context's is about to end; of a device, what is its primary context's is. After:
+ * it has ended, or goes on because the call failed. */
+void cuda_events_ends(struct cuda_call *call, enum cuda_ending what, cuda_handle handle);
 void cuda_events_reset(struct cuda_call *call, uint32_t device);
-void cuda_events_device_ended(const struct cuda_call *call);
-void cuda_events_primary_released(uint32_t device);
+void cuda_events_ended(struct cuda_call *call);
+void cuda_events_goes_on(struct cuda_call *call);
+/* Before a release of the primary context, which may be the last; after. */
+void cuda_events_release(struct cuda_call *call, uint32_t device);
+void cuda_events_primary_released(struct cuda_call *call);
 
 /* The driver had no memory for what the call asked for. */
 void cuda_events_refused(const struct cuda_call *call);
+
+/* It is no longer there, and was taken out. */
+void cuda_events_forget(enum cuda_space space, const struct snap_cuda_block *block);
 
 /* Somebody asked for an entry, and got it, that has to do with memory and is not in the table. */
 void cuda_events_unknown(const char *name);

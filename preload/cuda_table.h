@@ -87,11 +87,11 @@ ENTRY(RUNTIME, cudaIpcCloseMemHandle, "", 0, 0, (void *at), (at), TAKEN_ONE(ADDR
 ENTRY(RUNTIME, cudaGraphAddMemAllocNode, "", 0, 0,
       (cuda_handle * node, cuda_handle graph, const cuda_handle *after, size_t count, struct cuda_alloc_node *alloc),
       (node, graph, after, count, alloc), NOTHING, MADE_IN_GRAPH(alloc, graph))
-ENTRY(RUNTIME, cudaGraphDestroy, "", 0, 0, (cuda_handle graph), (graph), NOTHING, GRAPH_ENDED(graph))
+ENTRY(RUNTIME, cudaGraphDestroy, "", 0, 0, (cuda_handle graph), (graph), GRAPH_ENDS(graph), ENDED)
 
 /* --- the runtime: the life of a device, captures, figures --- */
-ENTRY(RUNTIME, cudaDeviceReset, "", 0, 0, (void), (), RESETS(DEVICE_NOW), DEVICE_ENDED)
-ENTRY(RUNTIME, cudaThreadExit, "", 0, 0, (void), (), RESETS(DEVICE_NOW), DEVICE_ENDED)
+ENTRY(RUNTIME, cudaDeviceReset, "", 0, 0, (void), (), RESETS(DEVICE_NOW), ENDED)
+ENTRY(RUNTIME, cudaThreadExit, "", 0, 0, (void), (), RESETS(DEVICE_NOW), ENDED)
 ENTRY(RUNTIME, cudaStreamBeginCapture, "", 0, 0, (cuda_handle stream, int mode), (stream, mode), CAPTURE(stream),
       NOTHING)
 ENTRY(RUNTIME, cudaStreamBeginCapture_ptsz, "", 0, 1, (cuda_handle stream, int mode), (stream, mode), CAPTURE(stream),
@@ -243,7 +243,7 @@ ENTRY(DRIVER, cuGraphAddNode_v2, "cuGraphAddNode", 12030, 0,
       (cuda_handle * node, cuda_handle graph, const cuda_handle *after, const void *edges, size_t count,
        struct cuda_node *is),
       (node, graph, after, edges, count, is), NOTHING, MADE_NODE(is, graph))
-ENTRY(DRIVER, cuGraphDestroy, "cuGraphDestroy", 10000, 0, (cuda_handle graph), (graph), NOTHING, GRAPH_ENDED(graph))
+ENTRY(DRIVER, cuGraphDestroy, "cuGraphDestroy", 10000, 0, (cuda_handle graph), (graph), GRAPH_ENDS(graph), ENDED)
 
 /* --- the driver: the life of contexts, captures, figures --- */
 ENTRY(DRIVER, cuCtxCreate_v2, "cuCtxCreate", 3020, 0, (cuda_handle * context, unsigned flags, int device),
@@ -254,21 +254,20 @@ ENTRY(DRIVER, cuCtxCreate_v3, "cuCtxCreate", 11040, 0,
 ENTRY(DRIVER, cuCtxCreate_v4, "cuCtxCreate", 12050, 0,
       (cuda_handle * context, void *parameters, unsigned flags, int device), (context, parameters, flags, device),
       NOTHING, CONTEXT_MADE(*context, device))
-ENTRY(DRIVER, cuCtxDestroy, "cuCtxDestroy", 2000, 0, (cuda_handle context), (context), NOTHING, CONTEXT_ENDED(context))
-ENTRY(DRIVER, cuCtxDestroy_v2, "cuCtxDestroy", 4000, 0, (cuda_handle context), (context), NOTHING,
-      CONTEXT_ENDED(context))
+ENTRY(DRIVER, cuCtxDestroy, "cuCtxDestroy", 2000, 0, (cuda_handle context), (context), CONTEXT_ENDS(context), ENDED)
+ENTRY(DRIVER, cuCtxDestroy_v2, "cuCtxDestroy", 4000, 0, (cuda_handle context), (context), CONTEXT_ENDS(context), ENDED)
 ENTRY(DRIVER, cuCtxEnablePeerAccess, "cuCtxEnablePeerAccess", 4000, 0, (cuda_handle peer, unsigned flags),
       (peer, flags), NOTHING, NOTHING)
 ENTRY(DRIVER, cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", 7000, 0, (cuda_handle * context, int device),
       (context, device), NOTHING, PRIMARY_IS(device, *context))
 ENTRY(DRIVER, cuDevicePrimaryCtxReset, "cuDevicePrimaryCtxReset", 7000, 0, (int device), (device), RESETS(device),
-      DEVICE_ENDED)
-ENTRY(DRIVER, cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease", 7000, 0, (int device), (device), NOTHING,
-      PRIMARY_RELEASED(device))
+      ENDED)
+ENTRY(DRIVER, cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease", 7000, 0, (int device), (device), RELEASES(device),
+      PRIMARY_RELEASED)
 ENTRY(DRIVER, cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", 11000, 0, (int device), (device), RESETS(device),
-      DEVICE_ENDED)
-ENTRY(DRIVER, cuDevicePrimaryCtxRelease_v2, "cuDevicePrimaryCtxRelease", 11000, 0, (int device), (device), NOTHING,
-      PRIMARY_RELEASED(device))
+      ENDED)
+ENTRY(DRIVER, cuDevicePrimaryCtxRelease_v2, "cuDevicePrimaryCtxRelease", 11000, 0, (int device), (device),
+      RELEASES(device), PRIMARY_RELEASED)
 ENTRY(DRIVER, cuStreamBeginCapture, "cuStreamBeginCapture", 10000, 0, (cuda_handle stream), (stream), CAPTURE(stream),
       NOTHING)
 ENTRY(DRIVER, cuStreamBeginCapture_ptsz, "cuStreamBeginCapture", 10000, 1, (cuda_handle stream), (stream),

@@ -35,6 +35,7 @@ static void *begin(struct cuda_call *call, enum cuda_entry_id entry, uint32_t sl
     call->removes = call->found = call->kept = call->impossible = false;
     call->asked = call->locked = 0;
     call->captured = CUDA_NO_CAPTURE;
+    call->ending = CUDA_NOTHING_ENDS;
     if (call->outermost) outermost = caller;
     errno = error;
     return real;
@@ -117,15 +118,16 @@ static int runtime_version(void) {
 #define GONE_IN_STREAM(stream) cuda_events_gone_in(&call, stream)
 #define MARKED(space, number, flag) cuda_events_mark(CUDA_##space, (uint64_t)(number), flag)
 #define MARKED_MEMORY(memory, flag) cuda_events_mark_memory(memory, flag)
-#define GRAPH_ENDED(graph) cuda_events_graph_ended(graph)
-#define CONTEXT_ENDED(context) cuda_events_context_ended(context)
+#define GRAPH_ENDS(graph) cuda_events_ends(&call, CUDA_GRAPH_ENDS, graph)
+#define CONTEXT_ENDS(context) cuda_events_ends(&call, CUDA_CONTEXT_ENDS, context)
+#define ENDED cuda_events_ended(&call)
 #define CONTEXT_MADE(context, device) vram_serve_context_made(context, (uint32_t)(device))
 #define DEVICE_NOW cuda_device_of_thread(call.caller.address)
 #define RESETS(device) cuda_events_reset(&call, (uint32_t)(device))
-#define DEVICE_ENDED cuda_events_device_ended(&call)
 #define PRIMARY_IS(device, context)                                                                                    \
     (cuda_device_primary((uint32_t)(device), context), vram_serve_context_made(context, (uint32_t)(device)))
-#define PRIMARY_RELEASED(device) cuda_events_primary_released((uint32_t)(device))
+#define RELEASES(device) cuda_events_release(&call, (uint32_t)(device))
+#define PRIMARY_RELEASED cuda_events_primary_released(&call)
 #define CAPTURE(stream) cuda_events_capture(&call, CUDA_CAPTURE_BEGINS, stream)
 #define CAPTURE_ENDS(stream) cuda_events_capture(&call, CUDA_CAPTURE_ENDS, stream)
 #define STREAM_ENDS(stream) cuda_events_capture(&call, CUDA_STREAM_ENDS, stream)

@@ -9,7 +9,7 @@
 #include "vram_backup.h"
 #include "vram_table.h"
 
-enum { NO_TIMING = 2, PER_THREAD_STREAM = 2 };
+enum { NO_TIMING = 2 };
 
 static uint32_t pending; /* blocks that are freed or wrecks */
 static uint64_t searches;
@@ -65,7 +65,7 @@ void vram_end_now(const struct vram_driver *driver, struct vram_block *self) {
 static int record(const struct vram_driver *driver, struct vram_block *self, cuda_handle stream) {
     struct vram_visit visit;
     cuda_handle context = NULL;
-    if ((uintptr_t)stream > PER_THREAD_STREAM && driver->cuStreamGetCtx(stream, &context)) context = NULL;
+    if ((uintptr_t)stream > CUDA_STREAM_PER_THREAD && driver->cuStreamGetCtx(stream, &context)) context = NULL;
     int error = vram_driver_enter(driver, context, &visit);
     if (error) return error;
     self->event_context = context ? context : visit.before;

@@ -175,11 +175,6 @@ static __thread struct {
     bool per_thread;
 } call __attribute__((tls_model("initial-exec")));
 
-static cuda_handle stream_of(bool per_thread, cuda_handle stream) {
-    enum { PER_THREAD = 2 };
-    return !stream && per_thread ? (cuda_handle)PER_THREAD : stream;
-}
-
 static bool is_worth_asking_again(int result, struct vram_rescue *rescue) {
     if (unlikely(!result && rescue->tried)) vram_rescue_worked();
     return unlikely(result == CUDA_OUT_OF_MEMORY) && (stow_cuda_wait_freed() || vram_rescue(rescue));
@@ -201,7 +196,7 @@ static int serve_alloc_async(cuda_address *at, size_t bytes, cuda_handle stream)
     function *real = (function *)call.real;
     struct stow_cuda_request request;
     struct vram_rescue rescue = vram_rescue_begin(bytes, true);
-    rescue.stream = stream_of(call.per_thread, stream);
+    rescue.stream = cuda_device_stream(stream, call.per_thread);
     bool wanted = at && wants(bytes, stream, true, &request) && is_default_pool(request.device);
     int result;
     do result = wanted && !stow_cuda_serve(&request, at) ? 0 : real(at, bytes, stream);
@@ -215,7 +210,7 @@ static int serve_from_pool(cuda_address *at, size_t bytes, cuda_handle pool, cud
     typedef int function(cuda_address *, size_t, cuda_handle, cuda_handle);
     function *real = (function *)call.real;
     struct vram_rescue rescue = vram_rescue_begin(bytes, true);
-    rescue.stream = stream_of(call.per_thread, stream);
+    rescue.stream = cuda_device_stream(stream, call.per_thread);
     int result;
     do result = real(at, bytes, pool, stream);
     while (is_worth_asking_again(result, &rescue));
@@ -255,7 +250,7 @@ static int serve_free(cuda_address at) {
 
 static int serve_free_async(cuda_address at, cuda_handle stream) {
     int (*real)(cuda_address, cuda_handle) = (int (*)(cuda_address, cuda_handle))call.real;
-    cuda_handle meant = stream_of(call.per_thread, stream);
+    cuda_handle meant = cuda_device_stream(stream, call.per_thread);
     struct stow_cuda_found block;
     int result;
     if (!at || !stow_cuda_find(at, &block) || !block.in_stream || cuda_device_captures(meant, true))

@@ -46,6 +46,9 @@ D(cuMemUnmap, CUdeviceptr, size_t)
 D(cuStreamCreate, CUstream *, unsigned)
 D(cuStreamBeginCapture_v2, CUstream, int)
 D(cuStreamEndCapture, CUstream, CUgraph *)
+D(cuStreamBeginCapture_v2_ptsz, CUstream, int)
+D(cuMemAllocAsync_ptsz, CUdeviceptr *, size_t, CUstream)
+D(cuStreamEndCapture_ptsz, CUstream, CUgraph *)
 D(cuStreamQuery, CUstream)
 D(cuStreamDestroy_v2, CUstream)
 D(cuStreamWaitEvent, CUstream, CUevent, unsigned)
@@ -225,7 +228,7 @@ static void captures(void) {
     LIVE("pool", 7 * MIB);
 }
 
-/* A stream that was drawn into another's capture ends, and what it was asked for is in the graph. */
+/* A stream that was drawn into another's capture ends, and what it was asked for is in the graph, and ends with it. */
 static void joined(void) {
     CUstream origin, drawn;
     CUevent event;
@@ -244,6 +247,41 @@ static void joined(void) {
     OK(cuStreamDestroy_v2(drawn));
     OK(cuStreamEndCapture(origin, &graph));
     LIVE("graph", 3 * MIB);
+    OK(cuStreamCreate(&drawn, CU_STREAM_NON_BLOCKING));
+    OK(cuStreamBeginCapture_v2(origin, CU_CAPTURE_RELAXED));
+    OK(cuEventRecord(event, origin));
+    OK(cuStreamWaitEvent(drawn, event, 0));
+    OK(cuMemAllocAsync(&at, 5 * MIB, drawn));
+    OK(cuEventRecord(event, drawn));
+    OK(cuStreamWaitEvent(origin, event, 0));
+    OK(cuStreamEndCapture(origin, &graph));
+    OK(cuGraphDestroy(graph));
+    EXPECT("cuda.kinds.graph.allocated_bytes", 8 * MIB);
+}
+
+/* The default streams of two threads have one name; what each was asked for is its own graph's. */
+static void *capture_own(void *context) {
+    CUdeviceptr at;
+    CUgraph graph;
+    OK(cuCtxSetCurrent(context));
+    OK(cuStreamBeginCapture_v2_ptsz(NULL, CU_CAPTURE_RELAXED));
+    OK(cuMemAllocAsync_ptsz(&at, 7 * MIB, NULL));
+    OK(cuStreamEndCapture_ptsz(NULL, &graph));
+    OK(cuGraphDestroy(graph));
+    return NULL;
+}
+
+static void own_streams(void) {
+    CUdeviceptr at;
+    CUgraph graph;
+    pthread_t thread;
+    CUcontext context = first_context();
+    OK(cuStreamBeginCapture_v2_ptsz(NULL, CU_CAPTURE_RELAXED));
+    OK(cuMemAllocAsync_ptsz(&at, 5 * MIB, NULL));
+    MUST(!pthread_create(&thread, NULL, capture_own, context) && !pthread_join(thread, NULL));
+    OK(cuStreamEndCapture_ptsz(NULL, &graph));
+    LIVE("graph", 5 * MIB);
+    EXPECT("cuda.missed_frees", 0);
 }
 
 /* What the driver says is about the device of the thread's context, whose memory ever is made. */
@@ -506,15 +544,25 @@ int main(int count, char **arguments) {
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = {{"frees", frees},       {"physical", physical},
-                 {"pinned", pinned},     {"arrays", arrays},
-                 {"graphs", graphs},     {"contexts", contexts},
-                 {"pools", pools},       {"refused", refused},
-                 {"forks", forks},       {"owners", owners},
-                 {"captures", captures}, {"joined", joined},
-                 {"figures", figures},   {"resets", resets},
-                 {"unknown", unknown},   {"reset_of_one", reset_of_one},
-                 {"blocks", blocks},     {"released_once", released_once}};
+    } cases[] = {{"frees", frees},
+                 {"physical", physical},
+                 {"pinned", pinned},
+                 {"arrays", arrays},
+                 {"graphs", graphs},
+                 {"contexts", contexts},
+                 {"pools", pools},
+                 {"refused", refused},
+                 {"forks", forks},
+                 {"owners", owners},
+                 {"captures", captures},
+                 {"joined", joined},
+                 {"figures", figures},
+                 {"resets", resets},
+                 {"unknown", unknown},
+                 {"reset_of_one", reset_of_one},
+                 {"blocks", blocks},
+                 {"released_once", released_once},
+                 {"own_streams", own_streams}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (count < 2)
             puts(cases[i].name);

@@ -55,9 +55,8 @@ def check(program, route, generation):
         assert len(blocks) == 1, f"{program.name} {route}: {line}: {len(blocks)} blocks have this size"
         assert blocks[0][key] == json.loads(value), f"{program.name} {route}: {line}: it is {blocks[0][key]}"
     assert expectations
-    assert cuda["foreign_frees"] == cuda["unknown_entries"] == 0, cuda
-    # What ends with a capture is taken off after the driver has given it up: another thread may have been given its place by then.
-    assert cuda["missed_frees"] <= 2, cuda["missed_frees"]
+    oddities = {key: cuda[key] for key in ("foreign_frees", "missed_frees", "unknown_entries")}
+    assert not any(oddities.values()), f"{program.name} {route}: {oddities}"
     assert not report["lost"]["reasons"], report["lost"]
     return called
 

@@ -141,7 +141,7 @@ static CUresult info(CUstream handle, int *status, uint64_t *id, CUgraph *graph,
     CUresult result = capture_forbids_legacy(stream->legacy ? stream->ctx : NULL);
     if (result) return result;
     *status = status_of(stream);
-    if (id && stream->capture) *id = stream->capture->id;
+    if (id && *status == CU_CAPTURE_ACTIVE) *id = stream->capture->id;
     if (graph && stream->capture) *graph = stream->capture->graph;
     if (count) *count = 0;
     return CUDA_SUCCESS;

@@ -1,0 +1,159 @@
+/* cuda_ends.c — see cuda_events.h: what ends much at once, captures, graphs and contexts. Blocks are marked before the
+ * driver is called, and only those go: once it has ended them, another thread may have been given the same numbers. */
+#include "cuda_captures.h"
+#include "cuda_counts.h"
+#include "cuda_events.h"
+#include "os.h"
+#include "vram_serve.h"
+
+/* --- captures --- */
+
+struct captured {
+    uint64_t graph;
+    uint32_t capture;
+};
+
+/* A node's memory of a capture that has become no graph yet. */
+static bool is_captured(const struct snap_cuda_block *block, const void *context) {
+    const struct captured *captured = context;
+    return block->kind == SNAP_CUDA_GRAPH && !block->pool && block->users == captured->capture;
+}
+
+static void end_abandoned(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
+    struct snap_cuda_block gone;
+    if (space == CUDA_ADDRESS && is_captured(block, context) &&
+        cuda_blocks_take_if(space, block->address, is_captured, context, &gone))
+        cuda_events_forget(space, &gone);
+}
+
+/* The capture becomes no graph. */
+static void abandon_capture(uint32_t capture) {
+    struct captured captured = {.capture = capture};
+    if (capture && cuda_counts_begun()) cuda_blocks_all(end_abandoned, &captured);
+}
+
+/* A capture ends with its stream, whatever that answers; what it was asked for may be somebody else's after. */
+void cuda_events_capture(struct cuda_call *call, enum cuda_capture what, cuda_handle stream) {
+    struct cuda_place place = cuda_device_now();
+    call->captured = what;
+    call->stream = cuda_device_stream(stream, call->per_thread);
+    call->capture = cuda_captures_find(call->stream);
+    if (what == CUDA_STREAM_ENDS) abandon_capture(call->capture);
+    if (what == CUDA_CAPTURE_BEGINS) cuda_captures_begin(call->stream, &place);
+}
+
+/* An end that fails may have ended it, if it had become invalid. */
+void cuda_events_capture_went(const struct cuda_call *call, int result) {
+    switch (call->captured) {
+    case CUDA_CAPTURE_BEGINS:
+        if (result)
+            cuda_captures_end(call->stream);
+        else
+            cuda_captures_began(call->stream, cuda_device_capture(call->stream));
+        return;
+    case CUDA_CAPTURE_ENDS:
+        if (result && cuda_device_captures(call->stream, true)) return;
+        if (result) abandon_capture(call->capture);
+        cuda_captures_end(call->stream);
+        return;
+    default:
+        if (!result) cuda_captures_end_stream(call->stream);
+    }
+}
+
+static void give_to_graph(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
+    const struct captured *captured = context;
+    struct cuda_hold hold;
+    if (space != CUDA_ADDRESS || !is_captured(block, captured)) return;
+    struct snap_cuda_block *record = cuda_blocks_hold(space, block->address, &hold);
+    if (!record) return;
+    if (is_captured(record, captured)) os_store(&record->pool, captured->graph);
+    cuda_blocks_let_go(&hold);
+}
+
+void cuda_events_captured(const struct cuda_call *call, cuda_handle graph) {
+    struct captured captured = {(uintptr_t)graph, call->capture};
+    if (call->capture && cuda_counts_begun()) cuda_blocks_all(give_to_graph, &captured);
+}
+
+/* --- graphs, contexts --- */
+
+static bool is_of_context(uint32_t kind) {
+    return kind == SNAP_CUDA_DEVICE_MEMORY || kind == SNAP_CUDA_MANAGED || kind == SNAP_CUDA_ARRAY ||
+           kind == SNAP_CUDA_PINNED || kind == SNAP_CUDA_REGISTERED;
+}
+
+static bool ends_with(const struct snap_cuda_block *block, const struct cuda_call *call) {
+    if (call->ending == CUDA_GRAPH_ENDS) return block->kind == SNAP_CUDA_GRAPH && block->pool == call->ends;
+    return block->context == call->ends && is_of_context(block->kind);
+}
+
+static bool is_marked(const struct snap_cuda_block *block, const void *call) {
+    return block->flags & SNAP_CUDA_ENDING && ends_with(block, call);
+}
+
+static void change_mark(enum cuda_space space, const struct snap_cuda_block *block, const struct cuda_call *call,
+                        bool marked) {
+    struct cuda_hold hold;
+    if (space == CUDA_PART || !ends_with(block, call)) return;
+    struct snap_cuda_block *record = cuda_blocks_hold(space, block->address, &hold);
+    if (!record) return;
+    if (ends_with(record, call) && marked) __atomic_fetch_or(&record->flags, SNAP_CUDA_ENDING, __ATOMIC_RELAXED);
+    if (ends_with(record, call) && !marked) __atomic_fetch_and(&record->flags, ~SNAP_CUDA_ENDING, __ATOMIC_RELAXED);
+    cuda_blocks_let_go(&hold);
+}
+
+static void mark(enum cuda_space space, const struct snap_cuda_block *block, void *call) {
+    change_mark(space, block, call, true);
+}
+
+static void unmark(enum cuda_space space, const struct snap_cuda_block *block, void *call) {
+    change_mark(space, block, call, false);
+}
+
+static void end_marked(enum cuda_space space, const struct snap_cuda_block *block, void *call) {
+    struct snap_cuda_block gone;
+    if (space == CUDA_PART || !is_marked(block, call)) return;
+    if (cuda_blocks_take_if(space, block->address, is_marked, call, &gone)) cuda_events_forget(space, &gone);
+}
+
+void cuda_events_ends(struct cuda_call *call, enum cuda_ending what, cuda_handle handle) {
+    if (!handle) return;
+    call->ending = what;
+    call->ends = (uintptr_t)handle;
+    if (cuda_counts_begun()) cuda_blocks_all(mark, call);
+}
+
+void cuda_events_goes_on(struct cuda_call *call) {
+    if (cuda_counts_begun()) cuda_blocks_all(unmark, call);
+}
+
+void cuda_events_ended(struct cuda_call *call) {
+    cuda_handle context = (cuda_handle)call->ends;
+    if (!call->ending) return;
+    if (cuda_counts_begun()) cuda_blocks_all(end_marked, call);
+    if (call->ending == CUDA_GRAPH_ENDS) return;
+    cuda_captures_end_context(context);
+    cuda_device_context_ended();
+    vram_serve_context_ended(context, call->ending == CUDA_DEVICE_ENDS);
+}
+
+/* Pools, physical memory and addresses are no context's (cuda_runtime_api.h says so), and contexts that the program has
+ * made stay. */
+void cuda_events_reset(struct cuda_call *call, uint32_t device) {
+    call->device = device;
+    cuda_events_ends(call, CUDA_DEVICE_ENDS, cuda_device_ask_primary(device));
+}
+
+void cuda_events_release(struct cuda_call *call, uint32_t device) {
+    call->device = device;
+    cuda_events_ends(call, CUDA_CONTEXT_ENDS, cuda_device_primary_of(device));
+}
+
+void cuda_events_primary_released(struct cuda_call *call) {
+    if (!call->ending) return;
+    if (cuda_device_is_active(call->device))
+        cuda_events_goes_on(call);
+    else
+        cuda_events_ended(call);
+}
