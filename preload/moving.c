@@ -95,7 +95,8 @@ struct mover {
     struct present present;
     bool out;
     const bool *cancelled; /* where it learns that it is to end */
-    bool *own;             /* the same, when that is the thread's or the worker's; NULL: a request's */
+    bool *own;             /* the same, when that is the thread's or the worker's; NULL: a request's, */
+    uint64_t ticket;       /* which is this one */
     uint64_t number;       /* 0: it is not at hand, and nobody was told of it */
 };
 
@@ -126,7 +127,7 @@ void owners_begin_call(void) { __atomic_store_n(&ended_here, false, __ATOMIC_REL
 
 static void find_ends(struct mover *self) {
     bool is_worker = __atomic_load_n(&worker.thread, __ATOMIC_RELAXED) == os_tid();
-    const bool *of_request = is_worker ? NULL : requests_cancelled(self->present.owner, self->out);
+    const bool *of_request = is_worker ? NULL : requests_cancelled(self->present.owner, self->out, &self->ticket);
     self->own = is_worker ? &worker.cancelled : of_request ? NULL : &ended_here;
     self->cancelled = of_request ? of_request : self->own;
 }
@@ -185,7 +186,7 @@ int64_t owners_end_move(uint32_t owner, bool out) {
         if (mover->own)
             __atomic_store_n(mover->own, true, __ATOMIC_SEQ_CST);
         else
-            requests_cancel_at(mover->cancelled);
+            requests_cancel(mover->ticket);
     }
     lock_let_go(&hand.lock);
     return number;

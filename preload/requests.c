@@ -236,20 +236,13 @@ static bool may_be_for(const struct request *request, const void *context) {
     return (request->kind != MEMSTOW_ASK_RESTORE) == move->out && owners_final(request->owner) == move->owner;
 }
 
-const bool *requests_cancelled(uint32_t owner, bool out) {
+const bool *requests_cancelled(uint32_t owner, bool out, uint64_t *ticket) {
     struct moving move = {owners_final(owner), out};
     if (!begin()) return NULL;
     const struct request *request = oldest(may_be_for, &move);
+    *ticket = request ? request->ticket : 0;
     end();
     return request ? &request->cancelled : NULL;
-}
-
-void requests_cancel_at(const bool *cancelled) {
-    if (!begin()) return;
-    for (int i = 0; i < REQUESTS_MOST; i++)
-        if (&page.list[i].cancelled == cancelled && is_programs(&page.list[i]))
-            __atomic_store_n(&page.list[i].cancelled, true, __ATOMIC_SEQ_CST);
-    end();
 }
 
 /* --- waiting --- */

@@ -47,9 +47,7 @@ void requests_cancel(uint64_t ticket);
 /* Where a move of an owner's, out or back, that begins now learns that it is to end: at the oldest request that the
  * program has taken, that such a move may be for, and whose answer somebody waits for. NULL: it is for none. It may be
  * read for ever, and is another request's once that one has been answered. */
-const bool *requests_cancelled(uint32_t owner, bool out);
-/* As requests_cancel, for the request at which a move learns. */
-void requests_cancel_at(const bool *cancelled);
+const bool *requests_cancelled(uint32_t owner, bool out, uint64_t *ticket);
 
 /* Until there may be a new request, or requests_wake; at most so long. 0, or -EINTR. */
 uint32_t requests_seen(void);

@@ -82,7 +82,8 @@ Test(requests, memory_that_is_short_is_told_once) {
 }
 
 static bool ends(uint32_t owner, bool out) {
-    const bool *cancelled = requests_cancelled(owner, out);
+    uint64_t ticket;
+    const bool *cancelled = requests_cancelled(owner, out, &ticket);
     return cancelled && *cancelled;
 }
 
@@ -97,8 +98,10 @@ Test(requests, taken_back_end_what_is_moved_for_them) {
     struct memstow_request got;
     uint64_t back = taken(MEMSTOW_ASK_RESTORE, 1), out = taken(MEMSTOW_ASK_STOW, 2), other = taken(MEMSTOW_ASK_STOW, 3);
     cr_assert(!ends(1, false) && !ends(2, true));
-    const bool *at_work = requests_cancelled(1, false);
-    requests_cancel(back);
+    uint64_t ticket = 0;
+    const bool *at_work = requests_cancelled(1, false, &ticket);
+    cr_assert_eq(ticket, back);
+    requests_cancel(ticket);
     cr_assert(*at_work && ends(1, false));
     cr_assert(!ends(1, true) && !ends(2, false) && !ends(2, true), "another direction, another owner");
     requests_cancel(out);
@@ -119,16 +122,21 @@ Test(requests, taken_back_end_what_is_moved_for_them) {
     cr_assert(!ends(3, true) && ends(4, true));
 }
 
-/* Where a move learns is all that its end from outside needs; of the worker's, and of none, there is no such place. */
-Test(requests, end_by_where_a_move_learns) {
-    taken(MEMSTOW_ASK_STOW, 1);
+/* An end from outside is for the request that a move began for, not for what came into its place since. */
+Test(requests, end_by_the_ticket_that_a_move_began_for) {
+    uint64_t first = taken(MEMSTOW_ASK_STOW, 1), ticket = 0;
+    const bool *at = requests_cancelled(1, true, &ticket);
+    cr_assert_eq(requests_done(first, 0, ""), 0);
+    requests_leave(first);
     taken(MEMSTOW_ASK_STOW, 2);
-    requests_cancel_at(requests_cancelled(2, true));
-    cr_assert(ends(2, true) && !ends(1, true));
-    cr_assert_null(requests_cancelled(2, false));
-    const bool elsewhere = false;
-    requests_cancel_at(&elsewhere);
-    cr_assert_not(elsewhere || ends(1, true));
+    uint64_t next = 0;
+    cr_assert_eq(requests_cancelled(2, true, &next), at, "the same place");
+    requests_cancel(ticket);
+    cr_assert_not(ends(2, true));
+    requests_cancel(next);
+    cr_assert(ends(2, true));
+    cr_assert_null(requests_cancelled(2, false, &ticket));
+    cr_assert_eq(ticket, 0);
 }
 
 Test(requests, of_the_worker_are_not_ended_here) {
