@@ -15,8 +15,6 @@ if not support.features()["sanitize"]:
     support.skip("this build has no sanitizers: --preset asan-ubsan, --preset tsan")
 
 FOLDER = _simulated.BUILT / "checked"
-OF_THE_HOST = {"registered", "registered_until_the_end", "registered_what_is_lost", "many_registered", "read_by_the_device",
-               "read_in_own_context"}
 
 
 def run(program, *arguments, status=0, **more):
@@ -41,13 +39,13 @@ for case in set(run("entries").split()) - {"unknown"}: # which asks dlsym
 meets(run("random_use", "1", "1000", SIMCUDA_FILL="0", SIMCUDA_CAPACITY="2G"), "random_use")
 
 folder = _moving.real_disk()
-cases = [case for case in run("moves").split() if case not in OF_THE_HOST and case != "asked"]
+cases = [(program, case) for program in ("moves", "contexts") for case in run(program).split() if case != "asked"]
 assert len(cases) > 20
-for case in cases:
+for program, case in cases:
     wish = {} if case == "off" else {"MEMSTOW_CUDA_MOVES": "2M", "MEMSTOW_CUDA_VERIFY": "1"}
     if case == "no_host":
         wish["MEMSTOW_CUDA_HOST"] = "8M"
     status = -9 if case.startswith("killed") else 0
-    run("moves", case, status=status, SIMCUDA_CAPACITY="128M", MEMSTOW_STOW_DIR=str(folder), **wish)
+    run(program, case, status=status, SIMCUDA_CAPACITY="128M", MEMSTOW_STOW_DIR=str(folder), **wish)
 assert not list(folder.iterdir())
 folder.rmdir()

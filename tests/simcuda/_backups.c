@@ -283,5 +283,5 @@ int main(int argc, char **argv) {
                                               {"forked", forked},
                                               {"others_know", others_know}};
     if (argc > 2) expected = atoi(argv[2]);
-    return model_main(argc, argv, cases, sizeof cases / sizeof *cases);
+    return model_main(argc, argv, cases, sizeof cases / sizeof *cases, NULL);
 }

@@ -1,52 +1,12 @@
 /* _devices.c — a program whose models are on several devices, over the simulated driver (a test double). The first
  * argument is the case; what is not as it must be ends it with a message. devices.py runs it. */
-#include <dlfcn.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "_model.h"
 
-#include "cuda_calls.h"
-#include "memstow.h"
-#include "simcuda.h"
-
-int cudaSetDevice(int);
-int cudaMalloc(void **, size_t);
-int cudaFree(void *);
-int cudaMallocAsync(void **, size_t, CUstream);
-int cudaFreeAsync(void *, CUstream);
-int cudaMemcpy(void *, const void *, size_t, int);
-int cudaMemGetInfo(size_t *, size_t *);
-int cudaDeviceReset(void);
-int cudaDeviceSynchronize(void);
 int cudaDeviceEnablePeerAccess(int, unsigned);
-int cudaStreamCreateWithFlags(CUstream *, unsigned);
 
-#define MIB ((size_t)1 << 20)
-#define MUST(holds) must(!!(holds), #holds, __LINE__)
-static void must(int holds, const char *what, int line) {
-    if (holds) return;
-    fprintf(stderr, "line %d: not so: %s\n", line, what);
-    exit(1);
-}
-
-#define FIND(name) static __typeof__(name) *name##_
-FIND(memstow_owner_open);
-FIND(memstow_owner_idle);
-FIND(memstow_scope_enter);
-FIND(memstow_scope_leave);
-FIND(memstow_stow);
-FIND(memstow_restore);
 static uint32_t model;
 
 static void begin(void) {
-#define GET(name) MUST(name##_ = (__typeof__(name) *)dlsym(RTLD_DEFAULT, #name))
-    GET(memstow_owner_open);
-    GET(memstow_owner_idle);
-    GET(memstow_scope_enter);
-    GET(memstow_scope_leave);
-    GET(memstow_stow);
-    GET(memstow_restore);
     model = (uint32_t)memstow_owner_open_(MEMSTOW_MODEL, "unet", "unet.safetensors", 1, 0);
     MUST(!memstow_owner_idle_(model, 1));
 }
@@ -67,28 +27,14 @@ static void *pooled_on(int device, size_t bytes) {
 }
 
 /* By the memory's own device: the thread is on that from then on. */
-static void fill(int device, void *at, size_t bytes, int seed) {
-    char *data = malloc(bytes);
+static void fill_on(int device, void *at, size_t bytes, uint32_t seed) {
     MUST(!cudaSetDevice(device));
-    for (size_t i = 0; i < bytes; i++) data[i] = (char)(i * 13 + (size_t)seed + i / 4096);
-    MUST(!cudaMemcpy(at, data, bytes, 1));
-    free(data);
+    fill(at, bytes, seed);
 }
 
-static int holds(int device, void *at, size_t bytes, int seed) {
-    char *data = malloc(bytes);
-    int same = 1;
+static int holds_on(int device, void *at, size_t bytes, uint32_t seed) {
     MUST(!cudaSetDevice(device));
-    MUST(!cudaMemcpy(data, at, bytes, 2));
-    for (size_t i = 0; i < bytes && same; i++) same = data[i] == (char)(i * 13 + (size_t)seed + i / 4096);
-    free(data);
-    return same;
-}
-
-static struct sim_usage usage(int device) {
-    struct sim_usage found;
-    sim_usage(device, &found);
-    return found;
+    return holds(at, bytes, seed);
 }
 
 /* A kernel on the thread's device reads all of it: 0, or the error that breaks the context. */
@@ -123,29 +69,30 @@ static void each_to_its_own(void) {
          !cuMemAlloc_v2((CUdeviceptr *)&third, 10 * MIB));
     MUST(!memstow_scope_leave_(model));
     more = plain_on(0, 2 * MIB);
-    fill(0, first, 8 * MIB, 1);
-    fill(1, second, 6 * MIB, 2);
-    fill(1, pooled, 4 * MIB, 3);
-    fill(1, third, 10 * MIB, 4);
-    fill(0, more, 2 * MIB, 5);
-    uint64_t used[2] = {usage(0).used, usage(1).used};
+    fill_on(0, first, 8 * MIB, 1);
+    fill_on(1, second, 6 * MIB, 2);
+    fill_on(1, pooled, 4 * MIB, 3);
+    fill_on(1, third, 10 * MIB, 4);
+    fill_on(0, more, 2 * MIB, 5);
+    uint64_t used[2] = {usage_of(0).used, usage_of(1).used};
     MUST(!cudaSetDevice(0) && !cuCtxGetCurrent(&now));
     sim_count_reset();
     out(30 * MIB);
-    MUST(usage(0).used == used[0] - 10 * MIB && usage(1).used == used[1] - 20 * MIB);
+    MUST(usage_of(0).used == used[0] - 10 * MIB && usage_of(1).used == used[1] - 20 * MIB);
     MUST(sim_count("cuMemHostAlloc") == 3 * 2);
     CUcontext after;
     MUST(!cuCtxGetCurrent(&after) && after == now);
     sim_count_reset();
     back(30 * MIB);
-    MUST(usage(0).used == used[0] && usage(1).used == used[1]);
+    MUST(usage_of(0).used == used[0] && usage_of(1).used == used[1]);
     MUST(sim_count("cuMemHostAlloc") == 2 * 2); /* the last context is the first */
     MUST(!cuCtxGetCurrent(&after) && after == now);
-    MUST(holds(0, first, 8 * MIB, 1) && holds(1, second, 6 * MIB, 2) && holds(1, pooled, 4 * MIB, 3));
-    MUST(holds(1, third, 10 * MIB, 4) && holds(0, more, 2 * MIB, 5));
-    MUST(!cuCtxDestroy_v2(made) && usage(1).used == used[1] - 10 * MIB - usage(0).contexts); /* its own goes with it */
-    MUST(holds(1, second, 6 * MIB, 2) && !cudaFree(second) && !cudaFree(first) && !cudaFree(more));
-    MUST(!cudaFreeAsync(pooled, NULL) && !usage(0).faults);
+    MUST(holds_on(0, first, 8 * MIB, 1) && holds_on(1, second, 6 * MIB, 2) && holds_on(1, pooled, 4 * MIB, 3));
+    MUST(holds_on(1, third, 10 * MIB, 4) && holds_on(0, more, 2 * MIB, 5));
+    MUST(!cuCtxDestroy_v2(made) &&
+         usage_of(1).used == used[1] - 10 * MIB - usage_of(0).contexts); /* its own goes with it */
+    MUST(holds_on(1, second, 6 * MIB, 2) && !cudaFree(second) && !cudaFree(first) && !cudaFree(more));
+    MUST(!cudaFreeAsync(pooled, NULL) && !usage_of(0).faults);
 }
 
 /* Memory is the stream's device's, whichever the thread is on. */
@@ -154,13 +101,13 @@ static void stream_of_another(void) {
     void *at;
     MUST(!cudaSetDevice(1) && !cudaStreamCreateWithFlags(&stream, CU_STREAM_NON_BLOCKING));
     plain_on(0, 2 * MIB);
-    uint64_t used[2] = {usage(0).used, usage(1).used}, served = sim_count_ok("cuMemCreate");
+    uint64_t used[2] = {usage_of(0).used, usage_of(1).used}, served = sim_count_ok("cuMemCreate");
     MUST(!memstow_scope_enter_(model) && !cudaMallocAsync(&at, 4 * MIB, stream) && !memstow_scope_leave_(model));
     MUST(sim_count_ok("cuMemCreate") == served + 1);
-    MUST(usage(0).used == used[0] && usage(1).used == used[1] + 4 * MIB);
+    MUST(usage_of(0).used == used[0] && usage_of(1).used == used[1] + 4 * MIB);
     out(6 * MIB);
     back(6 * MIB);
-    MUST(usage(0).used == used[0] && usage(1).used == used[1] + 4 * MIB);
+    MUST(usage_of(0).used == used[0] && usage_of(1).used == used[1] + 4 * MIB);
     MUST(!cudaFreeAsync(at, stream) && !cuStreamSynchronize(stream));
 }
 
@@ -185,13 +132,13 @@ static void figures(void) {
 /* One device is reset: what was there in place of cudaMalloc is gone, and nothing else. */
 static void reset_of_one(void) {
     void *first = plain_on(0, 8 * MIB), *second = plain_on(1, 6 * MIB), *pooled = pooled_on(1, 4 * MIB);
-    fill(0, first, 8 * MIB, 1);
-    fill(1, second, 6 * MIB, 2);
-    fill(1, pooled, 4 * MIB, 3);
+    fill_on(0, first, 8 * MIB, 1);
+    fill_on(1, second, 6 * MIB, 2);
+    fill_on(1, pooled, 4 * MIB, 3);
     out(18 * MIB);
     MUST(!cudaSetDevice(1) && !cudaDeviceReset());
     back(12 * MIB);
-    MUST(holds(0, first, 8 * MIB, 1) && holds(1, pooled, 4 * MIB, 3) && cudaFree(second) == 1);
+    MUST(holds_on(0, first, 8 * MIB, 1) && holds_on(1, pooled, 4 * MIB, 3) && cudaFree(second) == 1);
     MUST(!cudaFreeAsync(pooled, NULL) && !cudaDeviceSynchronize() && !cudaFree(first));
 }
 
@@ -203,24 +150,24 @@ static void heir_on_its_device(void) {
     MUST(!cudaSetDevice(1) && !cudaDeviceSynchronize() && !cuCtxCreate_v2(&made, 0, 1));
     MUST(!memstow_scope_enter_(model) && !cuMemAllocAsync((CUdeviceptr *)&pooled, 4 * MIB, NULL));
     MUST(!memstow_scope_leave_(model));
-    fill(1, pooled, 4 * MIB, 3);
+    fill_on(1, pooled, 4 * MIB, 3);
     MUST(!cuCtxDestroy_v2(made) && !cudaSetDevice(0));
     sim_count_reset();
     out(6 * MIB);
     back(6 * MIB);
-    MUST(holds(1, pooled, 4 * MIB, 3) && !cudaSetDevice(1) && !touch(pooled, 4 * MIB) && !usage(1).faults);
+    MUST(holds_on(1, pooled, 4 * MIB, 3) && !cudaSetDevice(1) && !touch(pooled, 4 * MIB) && !usage_of(1).faults);
 }
 
 /* --- other devices */
 
 static void peer_before(void) {
     void *at = plain_on(0, 4 * MIB);
-    fill(0, at, 4 * MIB, 1);
+    fill_on(0, at, 4 * MIB, 1);
     MUST(!cudaSetDevice(1) && !cudaDeviceEnablePeerAccess(0, 0));
     MUST(!touch(at, 4 * MIB));
     out(4 * MIB);
     back(4 * MIB);
-    MUST(!touch(at, 4 * MIB) && access_of(1, at) == CU_MEM_ACCESS_READWRITE && holds(0, at, 4 * MIB, 1));
+    MUST(!touch(at, 4 * MIB) && access_of(1, at) == CU_MEM_ACCESS_READWRITE && holds_on(0, at, 4 * MIB, 1));
 }
 
 /* The other device is told that it may while there is nothing to map. */
@@ -235,12 +182,12 @@ static void peer_while_out(void) {
 /* Memory of cudaMalloc is copied from any device, also one that the program begins to work on later. */
 static void copied_without_asking(void) {
     void *at = plain_on(0, 4 * MIB), *other;
-    fill(0, at, 4 * MIB, 1);
+    fill_on(0, at, 4 * MIB, 1);
     MUST(!cudaSetDevice(1) && !cudaMalloc(&other, 4 * MIB));
-    MUST(!cudaMemcpy(other, at, 4 * MIB, 3) && holds(1, other, 4 * MIB, 1));
+    MUST(!cudaMemcpy(other, at, 4 * MIB, 3) && holds_on(1, other, 4 * MIB, 1));
     out(4 * MIB);
     back(4 * MIB);
-    MUST(!cudaMemcpy(other, at, 4 * MIB, 3) && holds(1, other, 4 * MIB, 1) && !usage(0).faults);
+    MUST(!cudaMemcpy(other, at, 4 * MIB, 3) && holds_on(1, other, 4 * MIB, 1) && !usage_of(0).faults);
 }
 
 /* Memory of a pool is its own device's until the program says otherwise, and again afterwards. */
@@ -291,36 +238,26 @@ static void access_fails(void) {
 static void no_peers(void) {
     void *at = plain_on(0, 4 * MIB), *pooled = pooled_on(1, 6 * MIB), *other;
     MUST(!cudaSetDevice(1) && !cudaMalloc(&other, 4 * MIB));
-    fill(0, at, 4 * MIB, 1);
-    fill(1, pooled, 6 * MIB, 2);
-    MUST(!cudaMemcpy(other, at, 4 * MIB, 3) && holds(1, other, 4 * MIB, 1));
+    fill_on(0, at, 4 * MIB, 1);
+    fill_on(1, pooled, 6 * MIB, 2);
+    MUST(!cudaMemcpy(other, at, 4 * MIB, 3) && holds_on(1, other, 4 * MIB, 1));
     out(6 * MIB);
     back(6 * MIB);
-    MUST(holds(1, pooled, 6 * MIB, 2));
+    MUST(holds_on(1, pooled, 6 * MIB, 2));
 }
 
 int main(int argc, char **argv) {
-    static const struct {
-        const char *name;
-        void (*run)(void);
-    } cases[] = {{"each_to_its_own", each_to_its_own},
-                 {"stream_of_another", stream_of_another},
-                 {"figures", figures},
-                 {"reset_of_one", reset_of_one},
-                 {"heir_on_its_device", heir_on_its_device},
-                 {"peer_before", peer_before},
-                 {"peer_while_out", peer_while_out},
-                 {"copied_without_asking", copied_without_asking},
-                 {"pool_access", pool_access},
-                 {"access_beside_aimdo", access_beside_aimdo},
-                 {"access_fails", access_fails},
-                 {"no_peers", no_peers}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        if (argc < 2) puts(cases[i].name);
-        if (argc < 2 || strcmp(cases[i].name, argv[1])) continue;
-        begin();
-        cases[i].run();
-        puts("ok");
-    }
-    return 0;
+    static const struct model_case cases[] = {{"each_to_its_own", each_to_its_own},
+                                              {"stream_of_another", stream_of_another},
+                                              {"figures", figures},
+                                              {"reset_of_one", reset_of_one},
+                                              {"heir_on_its_device", heir_on_its_device},
+                                              {"peer_before", peer_before},
+                                              {"peer_while_out", peer_while_out},
+                                              {"copied_without_asking", copied_without_asking},
+                                              {"pool_access", pool_access},
+                                              {"access_beside_aimdo", access_beside_aimdo},
+                                              {"access_fails", access_fails},
+                                              {"no_peers", no_peers}};
+    return model_main(argc, argv, cases, sizeof cases / sizeof *cases, begin);
 }

@@ -22,8 +22,10 @@ int cudaMallocAsync(void **, size_t, CUstream);
 int cudaFreeAsync(void *, CUstream);
 int cudaMemcpy(void *, const void *, size_t, int);
 int cudaMemGetInfo(size_t *, size_t *);
+int cudaDeviceReset(void);
 int cudaDeviceSynchronize(void);
 int cudaSetDevice(int);
+int cudaStreamCreateWithFlags(CUstream *, unsigned);
 
 #define MIB ((size_t)1 << 20)
 #define OUT_OF_MEMORY 2
@@ -39,9 +41,12 @@ static inline void must(int holds, const char *what, int line) {
     F(memstow_owner_idle)                                                                                              \
     F(memstow_owner_figures)                                                                                           \
     F(memstow_owner_policy)                                                                                            \
+    F(memstow_owner_adopt)                                                                                             \
+    F(memstow_owner_retire)                                                                                            \
     F(memstow_scope_enter)                                                                                             \
     F(memstow_scope_leave)                                                                                             \
     F(memstow_assign)                                                                                                  \
+    F(memstow_release_range)                                                                                           \
     F(memstow_trigger)                                                                                                 \
     F(memstow_trigger_begin)                                                                                           \
     F(memstow_trigger_end)                                                                                             \
@@ -58,6 +63,39 @@ static inline void find_memstow(void) {
 #undef F
 }
 
+/* Content of a device's memory that is told by its seed. */
+static inline void fill(void *at, size_t bytes, uint32_t seed) {
+    char *data = malloc(bytes);
+    for (size_t i = 0; i < bytes; i++) data[i] = (char)(i * 13 + seed + i / 4096);
+    MUST(!cudaMemcpy(at, data, bytes, 1));
+    free(data);
+}
+
+static inline int holds(void *at, size_t bytes, uint32_t seed) {
+    char *data = malloc(bytes);
+    int same = 1;
+    MUST(!cudaMemcpy(data, at, bytes, 2));
+    for (size_t i = 0; i < bytes && same; i++) same = data[i] == (char)(i * 13 + seed + i / 4096);
+    free(data);
+    return same;
+}
+
+static inline struct sim_usage usage_of(int device) {
+    struct sim_usage found;
+    sim_usage(device, &found);
+    return found;
+}
+static inline struct sim_usage usage(void) { return usage_of(0); }
+
+/* Until sim_release_kernels. */
+static inline void launch_endless(CUstream stream) {
+    CUmodule module;
+    CUfunction function;
+    void *none[1] = {NULL};
+    MUST(!cuModuleLoadData(&module, "") && !cuModuleGetFunction(&function, module, "sim_wait"));
+    MUST(!cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, none, NULL));
+}
+
 /* A model with so much of a device's memory, whose content is known. */
 struct model {
     uint32_t owner;
@@ -71,21 +109,8 @@ static inline struct model model_open(const char *name) {
     return self;
 }
 
-static inline void model_fill(const struct model *self) {
-    char *data = malloc(self->bytes);
-    for (size_t i = 0; i < self->bytes; i++) data[i] = (char)(i * 13 + self->owner + i / 4096);
-    MUST(!cudaMemcpy(self->at, data, self->bytes, 1));
-    free(data);
-}
-
-static inline int model_holds(const struct model *self) {
-    char *data = malloc(self->bytes);
-    int same = 1;
-    MUST(!cudaMemcpy(data, self->at, self->bytes, 2));
-    for (size_t i = 0; i < self->bytes && same; i++) same = data[i] == (char)(i * 13 + self->owner + i / 4096);
-    free(data);
-    return same;
-}
+static inline void model_fill(const struct model *self) { fill(self->at, self->bytes, self->owner); }
+static inline int model_holds(const struct model *self) { return holds(self->at, self->bytes, self->owner); }
 
 static inline struct model model_load(const char *name, size_t bytes, uint32_t policy, int idle) {
     struct model self = model_open(name);
@@ -103,23 +128,18 @@ static inline uint64_t model_out(const struct model *self) {
     return figures.device_stowed_bytes;
 }
 
-static inline struct sim_usage usage(void) {
-    struct sim_usage found;
-    sim_usage(0, &found);
-    return found;
-}
-
 struct model_case {
     const char *name;
     void (*run)(void);
 };
 
-/* Without an argument it prints the names of its cases. */
-static inline int model_main(int argc, char **argv, const struct model_case *cases, size_t count) {
+/* Without an argument it prints the names of its cases. `begin` comes before each of them; NULL: nothing does. */
+static inline int model_main(int argc, char **argv, const struct model_case *cases, size_t count, void (*begin)(void)) {
     for (size_t i = 0; i < count; i++) {
         if (argc < 2) puts(cases[i].name);
         if (argc < 2 || strcmp(cases[i].name, argv[1])) continue;
         find_memstow();
+        if (begin) begin();
         cases[i].run();
         puts("ok");
     }

@@ -1,124 +1,8 @@
-/* _moves.c — a program whose models move, over the simulated driver (a test double). The first argument is the case. It
- * prints lines that moves.py looks at; what is not as it must be ends it with a message. */
-#include <dlfcn.h>
-#include <errno.h>
-#include <pthread.h>
+/* _moves.c — a program whose model's device memory moves, over the simulated driver (a test double). The first argument
+ * is the case. It prints lines that moves.py looks at; what is not as it must be ends it with a message. */
+#include "_unet.h"
+
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include "cuda_calls.h"
-#include "memstow.h"
-#include "simcuda.h"
-
-int cudaMalloc(void **, size_t);
-int cudaFree(void *);
-int cudaMallocAsync(void **, size_t, CUstream);
-int cudaFreeAsync(void *, CUstream);
-int cudaMemcpy(void *, const void *, size_t, int);
-int cudaMemGetInfo(size_t *, size_t *);
-int cudaHostRegister(void *, size_t, unsigned);
-int cudaHostUnregister(void *);
-int cudaDeviceReset(void);
-int cudaDeviceSynchronize(void);
-int cudaStreamCreateWithFlags(CUstream *, unsigned);
-
-#define MIB ((size_t)1 << 20)
-#define MUST(holds) must(!!(holds), #holds, __LINE__)
-static void must(int holds, const char *what, int line) {
-    if (holds) return;
-    fprintf(stderr, "line %d: not so: %s\n", line, what);
-    exit(1);
-}
-
-#define FIND(name) __typeof__(name) *name##_
-static FIND(memstow_owner_open);
-static FIND(memstow_owner_idle);
-static FIND(memstow_owner_figures);
-static FIND(memstow_owner_adopt);
-static FIND(memstow_scope_enter);
-static FIND(memstow_scope_leave);
-static FIND(memstow_owner_policy);
-static FIND(memstow_owner_retire);
-static FIND(memstow_assign);
-static FIND(memstow_release_range);
-static FIND(memstow_trigger);
-static FIND(memstow_stow);
-static FIND(memstow_restore);
-
-static void find_memstow(void) {
-#define GET(name) MUST(name##_ = (__typeof__(name) *)dlsym(RTLD_DEFAULT, #name))
-    GET(memstow_owner_open);
-    GET(memstow_owner_idle);
-    GET(memstow_owner_figures);
-    GET(memstow_owner_adopt);
-    GET(memstow_scope_enter);
-    GET(memstow_scope_leave);
-    GET(memstow_owner_policy);
-    GET(memstow_owner_retire);
-    GET(memstow_assign);
-    GET(memstow_release_range);
-    GET(memstow_trigger);
-    GET(memstow_stow);
-    GET(memstow_restore);
-}
-
-static uint32_t model;
-static void *plain, *pooled, *small, *outside;
-
-static void fill(void *at, size_t bytes, int seed) {
-    char *data = malloc(bytes);
-    for (size_t i = 0; i < bytes; i++) data[i] = (char)(i * 13 + (size_t)seed + i / 4096);
-    MUST(!cudaMemcpy(at, data, bytes, 1));
-    free(data);
-}
-
-static int holds(void *at, size_t bytes, int seed) {
-    char *data = malloc(bytes);
-    int same = 1;
-    MUST(!cudaMemcpy(data, at, bytes, 2));
-    for (size_t i = 0; i < bytes && same; i++) same = data[i] == (char)(i * 13 + (size_t)seed + i / 4096);
-    free(data);
-    return same;
-}
-
-static struct sim_usage usage(void) {
-    struct sim_usage found;
-    sim_usage(0, &found);
-    return found;
-}
-
-static uint64_t stowed_bytes(void) {
-    struct memstow_figures figures = {.size = sizeof figures};
-    MUST(!memstow_owner_figures_(model, &figures));
-    MUST(figures.device_stowed_bytes <= figures.stowed_bytes);
-    return figures.device_stowed_bytes;
-}
-
-/* A model with 8 MiB of plain memory, 6 MiB in the order of streams, and 1 MiB, which is too small to be served. */
-static void load(void) {
-    model = (uint32_t)memstow_owner_open_(MEMSTOW_MODEL, "unet", "unet.safetensors", 1, 0);
-    MUST(!cudaMalloc(&outside, 8 * MIB));
-    MUST(!memstow_scope_enter_(model));
-    MUST(!cudaMalloc(&plain, 8 * MIB));
-    MUST(!cudaMallocAsync(&pooled, 6 * MIB, NULL));
-    MUST(!cudaMalloc(&small, MIB));
-    MUST(!memstow_scope_leave_(model));
-    fill(plain, 8 * MIB, 1);
-    fill(pooled, 6 * MIB, 2);
-    fill(small, MIB, 3);
-    fill(outside, 8 * MIB, 4);
-}
-
-static void look(void) {
-    MUST(holds(plain, 8 * MIB, 1));
-    MUST(holds(pooled, 6 * MIB, 2));
-    MUST(holds(small, MIB, 3));
-    MUST(holds(outside, 8 * MIB, 4));
-}
 
 /* The ledger is looked at while something is out. */
 static void stays_out(void) {
@@ -203,14 +87,6 @@ static void other_stream(void) {
     MUST(!cudaDeviceSynchronize());
     load(); /* whoever comes by gives it back */
     MUST(!usage().faults);
-}
-
-static void launch_endless(CUstream stream) {
-    CUmodule module;
-    CUfunction function;
-    void *none[1] = {NULL};
-    MUST(!cuModuleLoadData(&module, "") && !cuModuleGetFunction(&function, module, "sim_wait"));
-    MUST(!cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, none, NULL));
 }
 
 static void no_vram(void) {
@@ -436,21 +312,6 @@ static void asked(void) {
     look();
 }
 
-/* Out when the device is reset: what is the context's is gone with it, what is in place of a pool is not. */
-static void reset(void) {
-    size_t available, total;
-    load();
-    MUST(!memstow_owner_idle_(model, 1));
-    MUST(memstow_stow_(model) == 14 * (int64_t)MIB);
-    MUST(!cudaDeviceReset());
-    MUST(usage().used == usage().contexts && stowed_bytes() == 6 * MIB);
-    MUST(!cudaMemGetInfo(&available, &total)); /* the runtime has a context again */
-    MUST(memstow_restore_(model) == 6 * (int64_t)MIB && holds(pooled, 6 * MIB, 2));
-    MUST(!cudaFreeAsync(pooled, NULL) && !cudaDeviceSynchronize());
-    load();
-    look();
-}
-
 /* What somebody outside has a hold of stays; the other block moves. */
 static void known(void) {
     CUmemGenericAllocationHandle handle;
@@ -516,74 +377,6 @@ static void pool_figures(void) {
     MUST(figure(CU_POOL_RESERVED_HIGH) >= figure(CU_POOL_USED_HIGH));
     MUST(!cuDeviceGetDefaultMemPool(&pool, 0) && !cuMemPoolSetAttribute(pool, CU_POOL_USED_HIGH, &none));
     MUST(figure(CU_POOL_USED_HIGH) == 6 * MIB && figure(CU_POOL_RESERVED_HIGH) >= 10 * MIB);
-}
-
-/* A context that was reset has the same handle; what runs in it is waited for as before. */
-static void context_again(void) {
-    CUcontext first, second;
-    void *at;
-    MUST(!cudaMalloc(&at, MIB) && !cuCtxGetCurrent(&first));
-    MUST(!cuCtxCreate_v2(&second, 0, 0));
-    load();
-    MUST(!cuCtxSetCurrent(first) && !cudaMalloc(&at, MIB));
-    MUST(!cudaDeviceReset() && !cudaMalloc(&at, MIB));
-    MUST(!memstow_owner_idle_(model, 1));
-    uint64_t waits = sim_count("cuCtxSynchronize");
-    MUST(memstow_stow_(model) == 14 * (int64_t)MIB);
-    MUST(sim_count("cuCtxSynchronize") == waits + 2);
-}
-
-/* A context that never allocates anything: what runs in it is waited for, too. */
-static void other_context(void) {
-    CUcontext first, idle;
-    CUstream stream;
-    MUST(!cudaMalloc(&outside, MIB) && !cuCtxGetCurrent(&first));
-    MUST(!cuCtxCreate_v2(&idle, 0, 0) && !cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    MUST(!cuCtxSetCurrent(first));
-    load();
-    MUST(!cuCtxSetCurrent(idle));
-    sim_set_latency_us(100000);
-    MUST(!cuMemsetD32Async((CUdeviceptr)plain, 0, 2 * MIB, stream));
-    MUST(!cuCtxSetCurrent(first));
-    MUST(!memstow_owner_idle_(model, 1));
-    uint64_t waits = sim_count("cuCtxSynchronize");
-    MUST(memstow_stow_(model) == 14 * (int64_t)MIB);
-    MUST(sim_count("cuCtxSynchronize") == waits + 2);
-    sim_set_latency_us(0);
-    MUST(memstow_restore_(model) == 14 * (int64_t)MIB);
-    MUST(!usage().faults && !cudaDeviceSynchronize());
-    char back[8];
-    MUST(!cudaMemcpy(back, plain, 8, 2) && !back[0] && !back[7]);
-}
-
-/* A reset ends the primary context, and what a model had in it; what it had in another stays, and can be put away. */
-static void reset_beside_another(void) {
-    CUcontext first, second;
-    void *at;
-    MUST(!cudaMalloc(&at, MIB) && !cuCtxGetCurrent(&first));
-    MUST(!cuCtxCreate_v2(&second, 0, 0));
-    load();
-    MUST(!cuCtxSetCurrent(first) && !memstow_scope_enter_(model) && !cudaMalloc(&at, 4 * MIB));
-    MUST(!memstow_scope_leave_(model) && !memstow_owner_idle_(model, 1));
-    MUST(memstow_stow_(model) == 18 * (int64_t)MIB);
-    MUST(!cudaDeviceReset());
-    MUST(stowed_bytes() == 14 * MIB); /* 4 were the primary context's */
-    MUST(!cuCtxSetCurrent(second) && memstow_restore_(model) == 14 * (int64_t)MIB);
-    look();
-    MUST(!cudaFree(plain) && !cudaFree(pooled) && !cudaFree(small) && !cudaFree(outside));
-}
-
-/* With a context that is destroyed what is its own goes; what came in place of a pool does not, as cuda.h says. */
-static void destroyed(void) {
-    CUcontext first, second;
-    void *at;
-    MUST(!cudaMalloc(&at, MIB) && !cuCtxGetCurrent(&first) && !cuCtxCreate_v2(&second, 0, 0));
-    load();
-    MUST(!cuCtxDestroy_v2(second) && !cuCtxSetCurrent(first));
-    MUST(holds(pooled, 6 * MIB, 2) && !memstow_owner_idle_(model, 1));
-    MUST(memstow_stow_(model) == 6 * (int64_t)MIB && memstow_restore_(model) == 6 * (int64_t)MIB);
-    MUST(holds(pooled, 6 * MIB, 2));
-    MUST(!cudaFreeAsync(pooled, NULL) && !cudaDeviceSynchronize() && cudaFree(plain) == 1);
 }
 
 /* kill -9 as soon as the driver has this call: the move has begun, and takes a while. */
@@ -707,204 +500,34 @@ static void off(void) {
     look();
 }
 
-/* --- the host's memory --- */
-
-static char *host;
-
-/* 4 MiB of a model's, the driver's context being there. */
-static void load_host(void) {
-    void *at;
-    MUST(!cudaMalloc(&at, MIB));
-    model = (uint32_t)memstow_owner_open_(MEMSTOW_MODEL, "unet", "unet.safetensors", 1, 0);
-    MUST(!memstow_owner_idle_(model, 1));
-    MUST(!memstow_scope_enter_(model) && (host = malloc(4 * MIB)) && !memstow_scope_leave_(model));
-    for (size_t i = 0; i < 4 * MIB; i++) host[i] = (char)(i * 7 + i / 4096);
-}
-
-static void look_at_host(void) {
-    for (size_t i = 0; i < 4 * MIB; i++) MUST(host[i] == (char)(i * 7 + i / 4096));
-}
-
-static uint64_t host_stowed(void) {
-    struct memstow_figures figures = {.size = sizeof figures};
-    MUST(!memstow_owner_figures_(model, &figures));
-    return figures.stowed_bytes;
-}
-
-static void does_not_move(void) {
-    MUST(memstow_stow_(model) == -ENOTSUP && !host_stowed());
-    look_at_host();
-}
-
-static void moves_now(void) {
-    MUST(memstow_stow_(model) == 4 * (int64_t)MIB && host_stowed() == 4 * MIB);
-    look_at_host();
-}
-
-/* What a device was told of stays where it is, all of it and a part; from then on until the device has forgotten it. */
-static void registered(void) {
-    load_host();
-    MUST(!cudaHostRegister(host, 4 * MIB, 0));
-    does_not_move();
-    MUST(cudaHostRegister(host, 4 * MIB, 0) == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
-    does_not_move();
-    MUST(!cudaHostUnregister(host) && cudaHostUnregister(host));
-    moves_now();
-    MUST(!cuMemHostRegister_v2(host + MIB, MIB, 0)); /* is back whole first */
-    MUST(host_stowed() == 3 * MIB);
-    look_at_host();
-    MUST(memstow_restore_(model) == 3 * (int64_t)MIB);
-    does_not_move();
-    MUST(!cuMemHostUnregister(host + MIB));
-    moves_now();
-}
-
-/* Who never said that a device may forget it has a context, or a device, that ends. */
-static void registered_until_the_end(void) {
-    CUcontext context;
-    load_host();
-    MUST(!cudaHostRegister(host, 4 * MIB, 0));
-    does_not_move();
-    MUST(!cudaDeviceReset());
-    moves_now();
-    MUST(!cuCtxCreate_v2(&context, 0, 0) && !cuMemHostRegister_v2(host, 4 * MIB, 0));
-    does_not_move();
-    MUST(!cuCtxDestroy_v2(context));
-    moves_now();
-}
-
-/* Cuts the file behind it, of which there is no name. */
-static void lose_file_of_host(void) {
-    char line[512], path[64];
-    FILE *maps = fopen("/proc/self/maps", "r");
-    MUST(maps);
-    while (fgets(line, sizeof line, maps)) {
-        unsigned long start, end;
-        if (sscanf(line, "%lx-%lx", &start, &end) != 2 || (uintptr_t)host < start || (uintptr_t)host >= end) continue;
-        snprintf(path, sizeof path, "/proc/self/map_files/%lx-%lx", start, end);
-        MUST(!truncate(path, 0));
-    }
-    fclose(maps);
-}
-
-/* What does not come back is not registered: the driver is not asked. */
-static void registered_what_is_lost(void) {
-    load_host();
-    if (geteuid()) return; /* may not reach the file */
-    moves_now();
-    lose_file_of_host();
-    uint64_t asked = sim_count("cuMemHostRegister_v2") + sim_count("cuMemHostRegister");
-    MUST(cudaHostRegister(host, 4 * MIB, 0) == CUDA_ERROR_OUT_OF_MEMORY);
-    MUST(sim_count("cuMemHostRegister_v2") + sim_count("cuMemHostRegister") == asked);
-    MUST(cudaHostUnregister(host));
-}
-
-static void many_registered(void) {
-    enum { MANY = 6000, PAGE = 4096 };
-    load_host();
-    char *others = mmap(NULL, MANY * 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    MUST(others != MAP_FAILED);
-    for (size_t i = 0; i < MANY; i++) MUST(!cuMemHostRegister_v2(others + i * 2 * PAGE, PAGE, 0));
-    MUST(!cuMemHostRegister_v2(host, 4 * MIB, 0));
-    does_not_move();
-    for (size_t i = 0; i < MANY; i++) MUST(!cuMemHostUnregister(others + i * 2 * PAGE));
-    does_not_move();
-    MUST(!cuMemHostUnregister(host));
-    moves_now();
-}
-
-/* SIMCUDA_PAGEABLE: a device that reads all of the host's memory is waited for, and it moves for idle owners only. */
-static void read_by_the_device(void) {
-    load_host();
-    MUST(!memstow_owner_idle_(model, 0));
-    does_not_move();
-    MUST(memstow_restore_(model) == 0); /* nothing is out */
-    MUST(!memstow_owner_idle_(model, 1));
-    launch_endless(NULL);
-    does_not_move(); /* after 5 seconds */
-    sim_release_kernels(1);
-    MUST(!cudaDeviceSynchronize());
-    for (int i = 0; i < 500 && memstow_stow_(model) == -ENOTSUP; i++)
-        usleep(10000); /* who was left waiting comes back */
-    MUST(host_stowed() == 4 * MIB && memstow_restore_(model) == 4 * (int64_t)MIB);
-    uint64_t waits = sim_count("cuCtxSynchronize");
-    moves_now();
-    MUST(sim_count("cuCtxSynchronize") > waits);
-    waits = sim_count("cuCtxSynchronize");
-    MUST(!memstow_owner_idle_(model, 0));
-    MUST(memstow_restore_(model) == -ENOTSUP && host_stowed() == 4 * MIB); /* nor back, while it is in use */
-    look_at_host();
-    MUST(!memstow_owner_idle_(model, 1));
-    MUST(memstow_restore_(model) == 4 * (int64_t)MIB && sim_count("cuCtxSynchronize") > waits);
-    look_at_host();
-}
-
-/* SIMCUDA_PAGEABLE, and nothing is served: a program that works in a context of its own, without a primary one. */
-static void read_in_own_context(void) {
-    CUcontext own;
-    MUST(!cuInit(0) && !cuCtxCreate_v2(&own, 0, 0));
-    model = (uint32_t)memstow_owner_open_(MEMSTOW_MODEL, "unet", "unet.safetensors", 1, 0);
-    MUST(!memstow_scope_enter_(model) && (host = malloc(4 * MIB)) && !memstow_scope_leave_(model));
-    for (size_t i = 0; i < 4 * MIB; i++) host[i] = (char)(i * 7 + i / 4096);
-    does_not_move(); /* the owner is not idle */
-    MUST(!memstow_owner_idle_(model, 1));
-    uint64_t waits = sim_count("cuCtxSynchronize");
-    moves_now();
-    MUST(sim_count("cuCtxSynchronize") == waits + 1);
-    MUST(memstow_restore_(model) == 4 * (int64_t)MIB && !cuCtxDestroy_v2(own));
-    moves_now(); /* it is known that there is none any more */
-    MUST(sim_count("cuCtxSynchronize") == waits + 2);
-}
-
 int main(int argc, char **argv) {
-    static const struct {
-        const char *name;
-        void (*run)(void);
-    } cases[] = {{"stays_out", stays_out},
-                 {"out_and_back", out_and_back},
-                 {"frees", frees},
-                 {"other_stream", other_stream},
-                 {"no_vram", no_vram},
-                 {"no_host", no_host},
-                 {"freed_memory_comes_back", freed_memory_comes_back},
-                 {"freed_memory_is_shown", freed_memory_is_shown},
-                 {"own_stream", own_stream},
-                 {"captures", captures},
-                 {"captures_meanwhile", captures_meanwhile},
-                 {"replays", replays},
-                 {"adopted", adopted},
-                 {"assigned", assigned},
-                 {"by_policy", by_policy},
-                 {"room_is_used", room_is_used},
-                 {"asked", asked},
-                 {"reset", reset},
-                 {"known", known},
-                 {"registered", registered},
-                 {"registered_until_the_end", registered_until_the_end},
-                 {"registered_what_is_lost", registered_what_is_lost},
-                 {"many_registered", many_registered},
-                 {"read_by_the_device", read_by_the_device},
-                 {"read_in_own_context", read_in_own_context},
-                 {"pointers", pointers},
-                 {"pool_figures", pool_figures},
-                 {"context_again", context_again},
-                 {"other_context", other_context},
-                 {"reset_beside_another", reset_beside_another},
-                 {"destroyed", destroyed},
-                 {"killed_on_the_way_out", killed_on_the_way_out},
-                 {"killed_on_the_way_back", killed_on_the_way_back},
-                 {"half_way", half_way},
-                 {"foreign_pointers", foreign_pointers},
-                 {"unknown_and_retired", unknown_and_retired},
-                 {"another_pool", another_pool},
-                 {"not_served", not_served},
-                 {"off", off}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        if (argc < 2) puts(cases[i].name);
-        if (argc < 2 || strcmp(cases[i].name, argv[1])) continue;
-        find_memstow();
-        cases[i].run();
-        puts("ok");
-    }
-    return 0;
+    static const struct model_case cases[] = {{"stays_out", stays_out},
+                                              {"out_and_back", out_and_back},
+                                              {"frees", frees},
+                                              {"other_stream", other_stream},
+                                              {"no_vram", no_vram},
+                                              {"no_host", no_host},
+                                              {"freed_memory_comes_back", freed_memory_comes_back},
+                                              {"freed_memory_is_shown", freed_memory_is_shown},
+                                              {"own_stream", own_stream},
+                                              {"captures", captures},
+                                              {"captures_meanwhile", captures_meanwhile},
+                                              {"replays", replays},
+                                              {"adopted", adopted},
+                                              {"assigned", assigned},
+                                              {"by_policy", by_policy},
+                                              {"room_is_used", room_is_used},
+                                              {"asked", asked},
+                                              {"known", known},
+                                              {"pointers", pointers},
+                                              {"pool_figures", pool_figures},
+                                              {"killed_on_the_way_out", killed_on_the_way_out},
+                                              {"killed_on_the_way_back", killed_on_the_way_back},
+                                              {"half_way", half_way},
+                                              {"foreign_pointers", foreign_pointers},
+                                              {"unknown_and_retired", unknown_and_retired},
+                                              {"another_pool", another_pool},
+                                              {"not_served", not_served},
+                                              {"off", off}};
+    return model_main(argc, argv, cases, sizeof cases / sizeof *cases, NULL);
 }

@@ -1,19 +1,8 @@
 /* _pointers.c — what the simulated driver (a test double) and memstow say of the same kinds of pointers: memory that
  * the driver serves beside memory that memstow serves, while that is there, out, and back. Each attribute by itself and
  * all at once, with the bytes that were written. What is not as it must be ends it with a message. */
-#include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "_model.h"
 
-#include "cuda_calls.h"
-#include "memstow.h"
-#include "simcuda.h"
-
-int cudaMalloc(void **, size_t);
-int cudaMallocAsync(void **, size_t, CUstream);
-int cudaFree(void *);
-int cudaFreeAsync(void *, CUstream);
 struct attributes { /* cudaPointerAttributes of CUDA 13 */
     int type, device;
     void *device_pointer, *host_pointer;
@@ -21,34 +10,7 @@ struct attributes { /* cudaPointerAttributes of CUDA 13 */
 };
 int cudaPointerGetAttributes(struct attributes *, const void *);
 
-#define MIB ((size_t)1 << 20)
-#define MUST(holds) must(!!(holds), #holds, __LINE__)
-static void must(int holds, const char *what, int line) {
-    if (holds) return;
-    fprintf(stderr, "line %d: not so: %s\n", line, what);
-    exit(1);
-}
-
-#define FIND(name) static __typeof__(name) *name##_
-FIND(memstow_owner_open);
-FIND(memstow_owner_idle);
-FIND(memstow_scope_enter);
-FIND(memstow_scope_leave);
-FIND(memstow_stow);
-FIND(memstow_restore);
 static uint32_t model;
-
-static void begin(void) {
-#define GET(name) MUST(name##_ = (__typeof__(name) *)dlsym(RTLD_DEFAULT, #name))
-    GET(memstow_owner_open);
-    GET(memstow_owner_idle);
-    GET(memstow_scope_enter);
-    GET(memstow_scope_leave);
-    GET(memstow_stow);
-    GET(memstow_restore);
-    model = (uint32_t)memstow_owner_open_(MEMSTOW_MODEL, "unet", "", 1, 0);
-    MUST(!memstow_owner_idle_(model, 1));
-}
 
 enum { P2P_TOKENS = 5, ATTRIBUTES = 22, WIDEST = 16, LAST = CU_POINTER_DECOMPRESS_CAPABLE };
 enum { LARGE = 150 /* MiB: three pieces */, INSIDE = 140 };
@@ -60,10 +22,10 @@ struct answer {
     unsigned char bytes[WIDEST];
 };
 
-static struct answer once(int which, CUdeviceptr at, int all, int fill) {
+static struct answer once(int which, CUdeviceptr at, int all, int before) {
     struct answer found = {0};
     void *to = found.bytes;
-    memset(found.bytes, fill, sizeof found.bytes);
+    memset(found.bytes, before, sizeof found.bytes);
     found.result = all ? cuPointerGetAttributes(1, &which, &to, at) : cuPointerGetAttribute(to, which, at);
     return found;
 }
@@ -193,7 +155,9 @@ static void registered(void) {
 }
 
 int main(void) {
-    begin();
+    find_memstow();
+    model = model_open("unet").owner;
+    MUST(!memstow_owner_idle_(model, 1));
     MUST(plain(MIB));
     one_kind(0, plain, "cudaMalloc");
     one_kind(0, pooled, "cudaMallocAsync");

@@ -1,7 +1,10 @@
-"""What the tests of the simulated CUDA driver share: where its libraries and clients are, and how to run one."""
+"""What the tests of the simulated CUDA driver share: where its libraries, clients and programs are, and how to run one."""
+import json
 import os
 import pathlib
 import subprocess
+
+import support
 
 BUILD = pathlib.Path(os.environ["MEMSTOW_BUILD"]) / "tests/simcuda"
 ROUTES = sorted(p.name for p in (BUILD / "clients").iterdir())
@@ -32,3 +35,23 @@ def run_client(route, *before, **more):
 
 def expected(route):
     return DRIVER if route.startswith("driver_") else RUNTIME
+
+
+def run_cases(name, count, wish, killed=(), without=()):
+    """Runs each of so many cases of a program by itself, with the settings that `wish` has for it, and its ledger in CASE.mst."""
+    program = BUILD / name
+    cases = support.run(program, env=environment()).stdout.split()
+    assert len(cases) == count, cases
+    for case in cases:
+        if case in without:
+            continue
+        done = support.track(program, case, env=environment(**wish(case)), file=f"{case}.mst", status=None)
+        as_wanted = done.returncode == 137 if case in killed else done.returncode == 0 and done.stdout == "ok\n"
+        assert as_wanted, f"{case}: {done.returncode}\n{done.stdout}{done.stderr}"
+    assert set(killed) | set(without) <= set(cases), cases
+
+
+def refusals(file):
+    """What the trace says that stayed: {reason: bytes}."""
+    lines = json.loads(support.memstow("decisions", file, "--json").stdout)["lines"]
+    return {line["because"]: line["bytes"] for line in lines if line["kind"] == "REFUSED"}

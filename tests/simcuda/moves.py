@@ -1,43 +1,29 @@
 # Models whose device memory memstow serves move out of the device and back, over the simulated driver (a test double): each
-# case of _moves.c by itself, and what the report of it says. The host's memory that a device was told of does not move.
+# case of _moves.c by itself, and what the report of it says.
 import json, pathlib, subprocess, sys
 
 import support
-from _simcuda import BUILD, environment
+from _simcuda import BUILD, environment, refusals, run_cases
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "stow"))
 import _moving
 
 program = BUILD / "moves"
-names = support.run(program, env=environment()).stdout.split()
-assert len(names) == 39, names
 folder = _moving.real_disk()
-for name in names:
-    if name == "asked":
-        continue
-    wish = {"MEMSTOW_STOW_DIR": str(folder)}
-    if name not in ("off", "read_in_own_context"):
-        wish.update(MEMSTOW_CUDA_MOVES="2M", MEMSTOW_CUDA_VERIFY="1")
-    if name.startswith("read_"):
-        wish["SIMCUDA_PAGEABLE"] = "1"
-    if name == "no_host":
-        wish["MEMSTOW_CUDA_HOST"] = "8M"
-    done = support.track(program, name, env=environment(SIMCUDA_CAPACITY="128M", **wish), file=f"{name}.mst", status=None)
-    if name.startswith("killed"):
-        assert done.returncode == 137, f"{name}: {done.returncode}\n{done.stdout}{done.stderr}"
-        continue
-    assert done.returncode == 0 and done.stdout == "ok\n", f"{name}: {done.returncode}\n{done.stdout}{done.stderr}"
+KILLED = ("killed_on_the_way_out", "killed_on_the_way_back")
 
 
-def refusals(file):
-    """What the trace says that stayed: {reason: bytes}."""
-    lines = json.loads(support.memstow("decisions", file, "--json").stdout)["lines"]
-    return {line["because"]: line["bytes"] for line in lines if line["kind"] == "REFUSED"}
+def wish(case):
+    host = {"MEMSTOW_CUDA_HOST": "8M"} if case == "no_host" else {}
+    moves = {} if case == "off" else {"MEMSTOW_CUDA_MOVES": "2M", "MEMSTOW_CUDA_VERIFY": "1"}
+    return {"SIMCUDA_CAPACITY": "128M", "MEMSTOW_STOW_DIR": str(folder), **moves, **host}
 
+
+run_cases("moves", 28, wish, killed=KILLED, without=("asked",))
 
 # From outside.
-process = support.start(support.MEMSTOW, "run", "--quiet", "-o", "asked.mst", "--", program, "asked", stdout=subprocess.PIPE, text=True,
-                        env=environment(MEMSTOW_CUDA_MOVES="2M"))
+process = support.start(support.MEMSTOW, "run", "--quiet", "-o", "asked.mst", "--", program, "asked", stdout=subprocess.PIPE,
+                        text=True, env=environment(MEMSTOW_CUDA_MOVES="2M"))
 assert process.stdout.readline() == "loaded\n"
 pid = next(p["pid"] for p in json.loads(support.memstow("ps", "--json").stdout)["processes"] if (p["file"] or "").endswith("/asked.mst"))
 assert "14.0 MiB" in support.memstow("stow", pid, "unet").stdout
@@ -79,19 +65,13 @@ for name in ("out_and_back", "off", "killed_on_the_way_out", "killed_on_the_way_
     assert found == {"device": (17 << 20, 3), "pool": (6 << 20, 1)}, f"{name}: {found}"
 
 for name, because in (("out_and_back", "the owner is not declared idle"), ("no_vram", "no device memory to bring it back to"),
-                      ("no_host", "no host memory to move it to"), ("captures", "a stream is being captured"),
-                      ("registered", "a device was told where it is"),
-                      ("read_by_the_device", "a device can use it where it is (HMM, ATS), and is busy, or the owner is not idle")):
+                      ("no_host", "no host memory to move it to"), ("captures", "a stream is being captured")):
     lines = support.memstow("decisions", f"{name}.mst", "--json").stdout
     assert f'"{because}"' in lines, f"{name}: {lines}"
 
 # What nobody knew was passed on, and is counted.
 cuda = support.report("foreign_pointers.mst")["cuda"]
 assert cuda["foreign_frees"] == 5 and not cuda["missed_frees"], cuda
-
-# What is freed after a reset of another context was known.
-cuda = support.report("reset_beside_another.mst")["cuda"]
-assert not cuda["foreign_frees"] and not cuda["kinds"]["device"]["live_blocks"] and not cuda["kinds"]["pool"]["live_blocks"], cuda
 
 # What is out is in the ledger, and not in use by the driver: the rest is the context's 8 MiB, and 1 MiB that `small` is rounded up by.
 report = support.report("stays_out.mst")

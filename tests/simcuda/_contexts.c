@@ -1,0 +1,96 @@
+/* _contexts.c — a program whose model's device memory moves while there are several contexts, and while some end; over
+ * the simulated driver (a test double). The first argument is the case. What is not as it must be ends it with a
+ * message. */
+#include "_unet.h"
+
+/* A context that was reset has the same handle; what runs in it is waited for as before. */
+static void context_again(void) {
+    CUcontext first, second;
+    void *at;
+    MUST(!cudaMalloc(&at, MIB) && !cuCtxGetCurrent(&first));
+    MUST(!cuCtxCreate_v2(&second, 0, 0));
+    load();
+    MUST(!cuCtxSetCurrent(first) && !cudaMalloc(&at, MIB));
+    MUST(!cudaDeviceReset() && !cudaMalloc(&at, MIB));
+    MUST(!memstow_owner_idle_(model, 1));
+    uint64_t waits = sim_count("cuCtxSynchronize");
+    MUST(memstow_stow_(model) == 14 * (int64_t)MIB);
+    MUST(sim_count("cuCtxSynchronize") == waits + 2);
+}
+
+/* A context that never allocates anything: what runs in it is waited for, too. */
+static void other_context(void) {
+    CUcontext first, idle;
+    CUstream stream;
+    MUST(!cudaMalloc(&outside, MIB) && !cuCtxGetCurrent(&first));
+    MUST(!cuCtxCreate_v2(&idle, 0, 0) && !cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    MUST(!cuCtxSetCurrent(first));
+    load();
+    MUST(!cuCtxSetCurrent(idle));
+    sim_set_latency_us(100000);
+    MUST(!cuMemsetD32Async((CUdeviceptr)plain, 0, 2 * MIB, stream));
+    MUST(!cuCtxSetCurrent(first));
+    MUST(!memstow_owner_idle_(model, 1));
+    uint64_t waits = sim_count("cuCtxSynchronize");
+    MUST(memstow_stow_(model) == 14 * (int64_t)MIB);
+    MUST(sim_count("cuCtxSynchronize") == waits + 2);
+    sim_set_latency_us(0);
+    MUST(memstow_restore_(model) == 14 * (int64_t)MIB);
+    MUST(!usage().faults && !cudaDeviceSynchronize());
+    char back[8];
+    MUST(!cudaMemcpy(back, plain, 8, 2) && !back[0] && !back[7]);
+}
+
+/* Out when the device is reset: what is the context's is gone with it, what is in place of a pool is not. */
+static void reset(void) {
+    size_t available, total;
+    load();
+    MUST(!memstow_owner_idle_(model, 1));
+    MUST(memstow_stow_(model) == 14 * (int64_t)MIB);
+    MUST(!cudaDeviceReset());
+    MUST(usage().used == usage().contexts && stowed_bytes() == 6 * MIB);
+    MUST(!cudaMemGetInfo(&available, &total)); /* the runtime has a context again */
+    MUST(memstow_restore_(model) == 6 * (int64_t)MIB && holds(pooled, 6 * MIB, 2));
+    MUST(!cudaFreeAsync(pooled, NULL) && !cudaDeviceSynchronize());
+    load();
+    look();
+}
+
+/* A reset ends the primary context, and what a model had in it; what it had in another stays, and can be put away. */
+static void reset_beside_another(void) {
+    CUcontext first, second;
+    void *at;
+    MUST(!cudaMalloc(&at, MIB) && !cuCtxGetCurrent(&first));
+    MUST(!cuCtxCreate_v2(&second, 0, 0));
+    load();
+    MUST(!cuCtxSetCurrent(first) && !memstow_scope_enter_(model) && !cudaMalloc(&at, 4 * MIB));
+    MUST(!memstow_scope_leave_(model) && !memstow_owner_idle_(model, 1));
+    MUST(memstow_stow_(model) == 18 * (int64_t)MIB);
+    MUST(!cudaDeviceReset());
+    MUST(stowed_bytes() == 14 * MIB); /* 4 were the primary context's */
+    MUST(!cuCtxSetCurrent(second) && memstow_restore_(model) == 14 * (int64_t)MIB);
+    look();
+    MUST(!cudaFree(plain) && !cudaFree(pooled) && !cudaFree(small) && !cudaFree(outside));
+}
+
+/* With a context that is destroyed what is its own goes; what came in place of a pool does not, as cuda.h says. */
+static void destroyed(void) {
+    CUcontext first, second;
+    void *at;
+    MUST(!cudaMalloc(&at, MIB) && !cuCtxGetCurrent(&first) && !cuCtxCreate_v2(&second, 0, 0));
+    load();
+    MUST(!cuCtxDestroy_v2(second) && !cuCtxSetCurrent(first));
+    MUST(holds(pooled, 6 * MIB, 2) && !memstow_owner_idle_(model, 1));
+    MUST(memstow_stow_(model) == 6 * (int64_t)MIB && memstow_restore_(model) == 6 * (int64_t)MIB);
+    MUST(holds(pooled, 6 * MIB, 2));
+    MUST(!cudaFreeAsync(pooled, NULL) && !cudaDeviceSynchronize() && cudaFree(plain) == 1);
+}
+
+int main(int argc, char **argv) {
+    static const struct model_case cases[] = {{"context_again", context_again},
+                                              {"other_context", other_context},
+                                              {"reset", reset},
+                                              {"reset_beside_another", reset_beside_another},
+                                              {"destroyed", destroyed}};
+    return model_main(argc, argv, cases, sizeof cases / sizeof *cases, NULL);
+}
