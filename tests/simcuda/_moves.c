@@ -310,6 +310,7 @@ static void asked(void) {
     while (stowed_bytes() != 14 * MIB) usleep(1000);
     while (stowed_bytes()) usleep(1000);
     look();
+    while (getchar() != EOF) continue; /* whoever asked has had an answer */
 }
 
 /* What somebody outside has a hold of stays; the other block moves. */

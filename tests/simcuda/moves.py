@@ -22,15 +22,15 @@ def wish(case):
 run_cases("moves", 28, wish, killed=KILLED, without=("asked",))
 
 # From outside.
-process = support.start(support.MEMSTOW, "run", "--quiet", "-o", "asked.mst", "--", program, "asked", stdout=subprocess.PIPE,
-                        text=True, env=environment(MEMSTOW_CUDA_MOVES="2M"))
+process = support.start(support.MEMSTOW, "run", "--quiet", "-o", "asked.mst", "--", program, "asked", stdin=subprocess.PIPE,
+                        stdout=subprocess.PIPE, text=True, env=environment(MEMSTOW_CUDA_MOVES="2M"))
 assert process.stdout.readline() == "loaded\n"
 pid = next(p["pid"] for p in json.loads(support.memstow("ps", "--json").stdout)["processes"] if (p["file"] or "").endswith("/asked.mst"))
 assert "14.0 MiB" in support.memstow("stow", pid, "unet").stdout
 unet = json.loads(support.memstow("owners", pid, "--json").stdout)["owners"][0]
 assert unet["device_stowed_bytes"] == 14 << 20 and unet["cuda_bytes"] == 15 << 20, unet
 assert "14.0 MiB" in support.memstow("restore", pid, "unet").stdout
-assert process.stdout.read() == "ok\n" and process.wait(60) == 0
+assert process.communicate(timeout=60)[0] == "ok\n" and process.returncode == 0
 
 # Each reason why memory is not served, with as much as stayed for it.
 below = "below MEMSTOW_CUDA_MOVES, of an explicit pool, or part of another owner's block"
