@@ -8,5 +8,5 @@ import support
 
 ROUNDS = 1_000_000 // 60 + 1 # of 60 steps each
 for steps in ("random_steps_with_errors", "random_steps_of_threads_with_errors"):
-    support.run(support.BUILD / "tests/unit/simcuda_moving", "--filter", f"simcuda_moving/{steps}", timeout=7000,
+    support.run(support.BUILD / "tests/unit/simcuda_random", "--filter", f"simcuda_random/{steps}", timeout=7000,
                 env={**os.environ, "SIMCUDA_ROUNDS": str(ROUNDS)})

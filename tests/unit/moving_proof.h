@@ -1,0 +1,81 @@
+/* moving_proof.h — what the unit tests of device memory that moves share (simcuda_moving.c, simcuda_waits.c,
+ * simcuda_random.c): the simulated CUDA driver (a test double) given to stow_cuda.h, and blocks with known content. */
+#ifndef UNIT_MOVING_PROOF_H
+#define UNIT_MOVING_PROOF_H
+
+#include <pthread.h>
+#include <string.h>
+
+#include "proof.h"
+#include "stow_cuda.h"
+
+/* The driver's function of that name. */
+static inline void *moving_function(const char *name) {
+#define F(function_name, parameters)                                                                                   \
+    if (!strcmp(name, #function_name)) return (void *)function_name;
+    VRAM_FUNCTIONS(F)
+#undef F
+    return NULL;
+}
+
+/* `function`: moving_function, or what stands before it. */
+static inline void moving_begin(void *(*function)(const char *)) {
+    proof_begin();
+    cr_assert(stow_cuda_begin(function));
+}
+
+static const struct stow_cuda_options ANY = {.milliseconds = 2000, .verify = true};
+
+static inline int serve(uint64_t bytes, uint32_t owner, uint64_t *at) {
+    struct stow_cuda_request request = {.bytes = bytes, .owner = owner, .context = (cuda_handle)proof_context};
+    return stow_cuda_serve(&request, at);
+}
+
+static inline uint64_t served(uint64_t bytes, uint32_t owner) {
+    uint64_t at;
+    OK(serve(bytes, owner, &at));
+    return at;
+}
+
+static inline enum stow_cuda_refusal out(struct stow_cuda_options options, uint64_t *moved) {
+    enum stow_cuda_refusal refusal;
+    int error;
+    *moved = stow_cuda_out(&options, &refusal, &error);
+    return refusal;
+}
+
+static inline enum stow_cuda_refusal in(struct stow_cuda_options options, uint64_t *moved) {
+    enum stow_cuda_refusal refusal;
+    int error;
+    *moved = stow_cuda_in(&options, &refusal, &error);
+    return refusal;
+}
+
+/* What a block holds is told by its seed: where in the noise it begins. */
+enum { MOST = 40 << 20, SEEDS = 1 << 18, NOISE = MOST / 4 + SEEDS };
+static uint32_t noise[NOISE];
+static __thread uint32_t *words; /* as much as the largest */
+
+static inline void make_noise(void) {
+    for (uint32_t i = 0; i < NOISE; i++) noise[i] = i * 2654435761u ^ i >> 3;
+}
+
+static inline const uint32_t *wanted(uint32_t seed) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_noise);
+    if (!words) words = malloc(MOST);
+    return noise + seed % SEEDS;
+}
+
+static inline void fill(uint64_t at, uint64_t bytes, uint32_t seed) {
+    const uint32_t *from = wanted(seed);
+    while (cuMemcpyHtoD_v2(at, from, bytes)) continue;
+}
+
+static inline bool holds(uint64_t at, uint64_t bytes, uint32_t seed) {
+    const uint32_t *like = wanted(seed);
+    while (cuMemcpyDtoH_v2(words, at, bytes)) continue;
+    return !memcmp(words, like, bytes);
+}
+
+#endif

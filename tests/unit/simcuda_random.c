@@ -1,0 +1,258 @@
+// Device memory that memstow serves, over the simulated CUDA driver (a test double): an error at each call in turn,
+// random steps of one thread and of several with errors, and threads that come in each other's way.
+#include "moving_proof.h"
+
+static void begin(void) { moving_begin(moving_function); }
+TestSuite(simcuda_random, .init = begin);
+
+/* ---- an error at each call in turn */
+
+static uint32_t random_below(uint32_t *state, uint32_t n) {
+    *state = *state * 1103515245u + 12345u;
+    return (*state >> 8) % n;
+}
+
+enum { SLOTS = 6, OWNERS = 3 };
+struct slot {
+    uint64_t at, bytes;
+    uint32_t owner, seed;
+};
+
+/* Who takes steps: one thread for all owners, or a thread for each, with its own blocks. */
+struct walker {
+    struct slot slots[SLOTS];
+    uint32_t random, owner; /* 0: any */
+};
+
+/* Whose memory is used does not move meanwhile, as an owner that is not idle does not. Moves of all take all of them,
+ * in this order. Frees ask nobody. */
+static pthread_mutex_t using[OWNERS + 1] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER,
+                                            PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
+
+static void stop_use(uint32_t owner) {
+    for (uint32_t i = 1; i <= OWNERS; i++)
+        if (!owner || i == owner) pthread_mutex_lock(&using[i]);
+}
+
+static void let_use(uint32_t owner) {
+    for (uint32_t i = 1; i <= OWNERS; i++)
+        if (!owner || i == owner) pthread_mutex_unlock(&using[i]);
+}
+
+static bool is_stowed(uint64_t at) {
+    struct stow_cuda_found block;
+    cr_assert(stow_cuda_find(at, &block));
+    return block.state == VRAM_STOWED;
+}
+
+static void allocate(struct walker *self, struct slot *slot) {
+    slot->bytes = (random_below(&self->random, 3) + 1) * MIB;
+    slot->owner = self->owner ? self->owner : random_below(&self->random, OWNERS) + 1;
+    slot->seed = random_below(&self->random, 1000000);
+    if (serve(slot->bytes, slot->owner, &slot->at))
+        slot->at = 0;
+    else
+        fill(slot->at, slot->bytes, slot->seed);
+}
+
+/* What fails stays, and can be tried again. */
+static void free_surely(uint64_t at) {
+    for (int result = 1; result;) cr_assert(stow_cuda_free(at, &result));
+}
+
+static void release(struct walker *self, struct slot *slot) {
+    int result = 1;
+    while (result)
+        cr_assert(random_below(&self->random, 2) ? stow_cuda_free(slot->at, &result)
+                                                 : stow_cuda_free_in(slot->at, NULL, &result));
+    slot->at = 0;
+}
+
+static void use(struct walker *self, struct slot *slot) {
+    uint32_t owner = slot->at ? slot->owner : self->owner;
+    stop_use(owner);
+    if (!slot->at)
+        allocate(self, slot);
+    else if (!is_stowed(slot->at))
+        cr_assert(holds(slot->at, slot->bytes, slot->seed), "a block of owner %u has changed", slot->owner);
+    let_use(owner);
+}
+
+static void step(struct walker *self) {
+    struct slot *slot = &self->slots[random_below(&self->random, SLOTS)];
+    struct stow_cuda_options options = {.owner = random_below(&self->random, OWNERS + 1),
+                                        .milliseconds = 5000,
+                                        .verify = random_below(&self->random, 2)};
+    options.limits.pinned = random_below(&self->random, 2) * 4 * MIB;
+    uint64_t moved;
+    switch (random_below(&self->random, 5)) {
+    case 0:
+        stop_use(options.owner);
+        out(options, &moved);
+        let_use(options.owner);
+        break;
+    case 1:
+        stop_use(options.owner);
+        in(options, &moved);
+        let_use(options.owner);
+        break;
+    case 2:
+        if (slot->at) release(self, slot);
+        break;
+    default:
+        use(self, slot);
+    }
+}
+
+static void look_and_free(struct walker *self) {
+    int result;
+    for (int i = 0; i < SLOTS; i++) {
+        struct slot *slot = &self->slots[i];
+        if (!slot->at) continue;
+        cr_assert(!is_stowed(slot->at), "all of it has come back");
+        cr_assert(holds(slot->at, slot->bytes, slot->seed), "block %d has changed", i);
+        cr_assert(stow_cuda_free(slot->at, &result) && !result);
+        slot->at = 0;
+    }
+}
+
+/* A copy that did not end holds on to its memory until another has. */
+static void one_more_copy(void) {
+    uint64_t moved, at = served(2 * MIB, 1);
+    int result;
+    cr_assert_eq(out((struct stow_cuda_options){.milliseconds = 5000}, &moved), STOW_CUDA_DONE);
+    in((struct stow_cuda_options){.milliseconds = 5000}, &moved);
+    stow_cuda_free(at, &result);
+}
+
+/* All of it back, looked at, and freed; nothing is left in the driver but the ring. */
+static void finish(struct walker *walkers, int count, uint64_t before) {
+    uint64_t moved;
+    int result;
+    sim_fail(NULL, 0, 0, 0);
+    in((struct stow_cuda_options){.milliseconds = 5000}, &moved);
+    for (int i = 0; i < count; i++) look_and_free(&walkers[i]);
+    OK(cuCtxSynchronize());
+    one_more_copy();
+    stow_cuda_free(served(2 * MIB, 1), &result); /* whoever comes by */
+    struct sim_usage usage = proof_usage(0);
+    struct stow_cuda_sums sums = stow_cuda_sums(0, UINT32_MAX);
+    cr_assert_eq(usage.used, before);
+    cr_assert(!usage.blocks && !usage.reserved_va && !usage.faults && !usage.pending && !usage.registered);
+    cr_assert(!sums.live && !sums.stowed && !sums.asked && !sums.backup && !sums.blocks && !sums.wrecks);
+    cr_assert(!sums.in_streams && !sums.streams_taken);
+}
+
+static void fail_at_each_call(uint64_t pinned) {
+    uint64_t before = proof_usage(0).used, moved, calls, nth = 0, served_late;
+    do {
+        struct walker self = {.random = (uint32_t)nth};
+        self.slots[0] = (struct slot){served(3 * MIB, 1), 3 * MIB, 1, (uint32_t)nth};
+        self.slots[1] = (struct slot){served(MIB, 2), MIB, 2, (uint32_t)nth + 1};
+        for (int i = 0; i < 2; i++) fill(self.slots[i].at, self.slots[i].bytes, self.slots[i].seed);
+        sim_count_reset();
+        sim_fail("*", ++nth, nth % 2 ? 719 : CUDA_ERROR_OUT_OF_MEMORY, 1);
+        struct stow_cuda_options options = ANY;
+        options.limits.pinned = pinned;
+        out(options, &moved);
+        in(ANY, &moved);
+        release(&self, &self.slots[1]);
+        if (!serve(2 * MIB, 1, &served_late)) free_surely(served_late);
+        calls = sim_count("*");
+        finish(&self, 1, before);
+    } while (calls >= nth); /* until the error comes too late */
+    cr_assert_gt(nth, 50);
+}
+
+Test(simcuda_random, an_error_at_each_call_in_turn) { fail_at_each_call(0); }
+
+Test(simcuda_random, the_same_with_pinned_backups) { fail_at_each_call(64 * MIB); }
+
+/* simcuda/moving_long.py asks for many. */
+enum { STEPS = 60 };
+static uint32_t rounds(uint32_t few) {
+    const char *asked = getenv("SIMCUDA_ROUNDS");
+    return asked ? (uint32_t)atoi(asked) : few;
+}
+
+/* An error at one call of each round: at the first in the first round, at the second in the second, and so on until
+ * a round has fewer calls; then again from the first. Every other round has a few more, anywhere. */
+static void inject(uint32_t round, uint32_t *random) {
+    static uint64_t nth;
+    if (sim_count("*") < nth) nth = 0;
+    sim_count_reset();
+    sim_fail("*", ++nth, round % 3 ? 719 : CUDA_ERROR_OUT_OF_MEMORY, 1 + round % 2);
+    for (uint32_t i = 0; round % 2 && i < 6; i++)
+        sim_fail("*", random_below(random, 900) + 1, 719, 1 + random_below(random, 2));
+}
+
+Test(simcuda_random, random_steps_with_errors, .timeout = 36000) {
+    uint64_t before = proof_usage(0).used;
+    struct walker self = {.random = 1};
+    for (uint32_t round = 0, all = rounds(60); round < all; round++) {
+        inject(round, &self.random);
+        for (int i = 0; i < STEPS; i++) step(&self);
+        finish(&self, 1, before);
+    }
+}
+
+static void *walk(void *walker) {
+    struct walker *self = walker;
+    while (cuCtxSetCurrent(proof_context)) continue;
+    for (int i = 0; i < STEPS / OWNERS; i++) step(self);
+    free(words);
+    words = NULL;
+    return NULL;
+}
+
+Test(simcuda_random, random_steps_of_threads_with_errors, .timeout = 36000) {
+    uint64_t before = proof_usage(0).used;
+    struct walker walkers[OWNERS] = {0};
+    uint32_t random = 1;
+    for (uint32_t round = 0, all = rounds(60); round < all; round++) {
+        pthread_t threads[OWNERS];
+        inject(round, &random);
+        for (uint32_t i = 0; i < OWNERS; i++) {
+            walkers[i].owner = i + 1;
+            walkers[i].random = random_below(&random, UINT16_MAX);
+            cr_assert_eq(pthread_create(&threads[i], NULL, walk, &walkers[i]), 0);
+        }
+        for (int i = 0; i < OWNERS; i++) pthread_join(threads[i], NULL);
+        finish(walkers, OWNERS, before);
+    }
+}
+
+/* ---- threads */
+
+static void *churn(void *argument) {
+    uint32_t owner = (uint32_t)(uintptr_t)argument;
+    uint64_t at;
+    int result;
+    cuCtxSetCurrent(proof_context);
+    for (int i = 0; i < 40; i++) {
+        if (serve(2 * MIB, owner, &at)) continue;
+        cr_assert(i % 2 ? stow_cuda_free(at, &result) : stow_cuda_free_in(at, NULL, &result));
+    }
+    return NULL;
+}
+
+static void *move_to_and_fro(void *unused) {
+    uint64_t moved;
+    cuCtxSetCurrent(proof_context);
+    for (int i = 0; i < 15; i++) {
+        out((struct stow_cuda_options){.owner = 9, .milliseconds = 5000}, &moved);
+        in((struct stow_cuda_options){.owner = 9, .milliseconds = 5000}, &moved);
+    }
+    return unused;
+}
+
+Test(simcuda_random, threads) {
+    pthread_t threads[4];
+    uint64_t at = served(4 * MIB, 9), moved;
+    fill(at, 4 * MIB, 11);
+    for (uintptr_t i = 0; i < 2; i++) pthread_create(&threads[i], NULL, churn, (void *)(i + 1));
+    for (int i = 2; i < 4; i++) pthread_create(&threads[i], NULL, move_to_and_fro, NULL);
+    for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+    in(ANY, &moved);
+    cr_assert(holds(at, 4 * MIB, 11));
+}

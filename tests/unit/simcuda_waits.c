@@ -1,0 +1,274 @@
+// What moves and frees of device memory wait for, over the simulated CUDA driver (a test double): what runs, streams,
+// and captures, which are not broken.
+#include "moving_proof.h"
+
+#include "cuda_captures.h"
+
+/* Somebody begins to capture a stream, as a hook would, when memstow has just found that nobody does. */
+static bool capture_at_wait;
+static pthread_t capturer;
+static CUresult capture_went;
+static uint64_t capture_began_ns; /* atomic; 0: not yet */
+static pthread_barrier_t capture_may_end;
+
+static uint64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void *begin_and_end_capture(void *unused) {
+    CUstream stream;
+    CUgraph graph;
+    cuCtxSetCurrent(proof_context);
+    cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+    cuda_captures_begin((cuda_handle)stream, &(struct cuda_place){0});
+    cuStreamBeginCapture_v2(stream, CU_CAPTURE_GLOBAL);
+    __atomic_store_n(&capture_began_ns, now_ns(), __ATOMIC_SEQ_CST);
+    pthread_barrier_wait(&capture_may_end);
+    capture_went = cuStreamEndCapture(stream, &graph);
+    cuda_captures_end((cuda_handle)stream);
+    return unused;
+}
+
+static CUresult synchronise_late(void) {
+    if (capture_at_wait) {
+        capture_at_wait = false;
+        pthread_create(&capturer, NULL, begin_and_end_capture, NULL);
+        nanosleep(&(struct timespec){0, 50000000}, NULL);
+    }
+    return cuCtxSynchronize();
+}
+
+static void *function(const char *name) {
+    return strcmp(name, "cuCtxSynchronize") ? moving_function(name) : (void *)synchronise_late;
+}
+
+static void begin(void) { moving_begin(function); }
+TestSuite(simcuda_waits, .init = begin);
+
+Test(simcuda_waits, what_is_running_is_waited_for) {
+    uint64_t moved, at = served(4 * MIB, 1);
+    CUstream stream;
+    CUcontext other;
+    OK(cuCtxCreate_v2(&other, 0, 0));
+    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    stow_cuda_context((cuda_handle)other);
+    sim_set_latency_us(20000);
+    OK(cuMemsetD32Async(at, 77, MIB, stream)); /* of another context */
+    OK(cuCtxSetCurrent(proof_context));
+    cr_assert_eq(out(ANY, &moved), STOW_CUDA_DONE);
+    sim_set_latency_us(0);
+    cr_assert_eq(in(ANY, &moved), STOW_CUDA_DONE);
+    uint32_t word;
+    OK(cuMemcpyDtoH_v2(&word, at + 4 * MIB - 4, 4));
+    cr_assert_eq(word, 77);
+    cr_assert_eq(proof_usage(0).faults, 0);
+}
+
+Test(simcuda_waits, a_kernel_that_does_not_end) {
+    uint64_t moved, at = served(4 * MIB, 1);
+    struct stow_cuda_options options = ANY;
+    fill(at, 4 * MIB, 3);
+    options.milliseconds = 30;
+    OK(proof_launch("sim_wait", NULL, 0, 0, 0));
+    cr_assert_eq(out(options, &moved), STOW_CUDA_BUSY);
+    cr_assert_eq(out(options, &moved), STOW_CUDA_BUSY);
+    sim_release_kernels(1);
+    OK(cuCtxSynchronize());
+    options.milliseconds = 5000;
+    for (int i = 0; i < 100 && out(options, &moved) == STOW_CUDA_BUSY; i++)
+        nanosleep(&(struct timespec){0, 10000000}, NULL); /* until the waiting thread has come back */
+    cr_assert_eq(moved, 4 * MIB);
+    cr_assert_eq(in(options, &moved), STOW_CUDA_DONE);
+    cr_assert(holds(at, 4 * MIB, 3));
+}
+
+static uint64_t served_in_stream(uint64_t bytes, uint32_t owner) {
+    struct stow_cuda_request request = {
+        .bytes = bytes, .owner = owner, .context = (cuda_handle)proof_context, .in_stream = true};
+    uint64_t at;
+    OK(stow_cuda_serve(&request, &at));
+    return at;
+}
+
+/* ---- captures */
+
+/* Another thread's capture in global mode forbids what a free takes; it must go on as if nothing had been. */
+static CUstream capturing;
+static CUresult captured;
+
+static void *capture(void *unused) {
+    CUgraph graph;
+    cuCtxSetCurrent(proof_context);
+    cuStreamCreate(&capturing, CU_STREAM_NON_BLOCKING);
+    cuStreamBeginCapture_v2(capturing, CU_CAPTURE_GLOBAL);
+    pthread_barrier_wait(unused);
+    pthread_barrier_wait(unused);
+    captured = cuStreamEndCapture(capturing, &graph);
+    return NULL;
+}
+
+Test(simcuda_waits, a_free_breaks_no_capture) {
+    uint64_t before = proof_usage(0).used, plain = served(4 * MIB, 1), pooled = served_in_stream(4 * MIB, 1);
+    uint64_t at_once = served_in_stream(4 * MIB, 1);
+    pthread_barrier_t barrier;
+    pthread_t thread;
+    CUstream stream;
+    int result;
+    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    pthread_barrier_init(&barrier, NULL, 2);
+    pthread_create(&thread, NULL, capture, &barrier);
+    pthread_barrier_wait(&barrier);
+    cuda_captures_begin((cuda_handle)capturing, &(struct cuda_place){0});
+    cr_assert(stow_cuda_free(plain, &result) && !result);
+    cr_assert(stow_cuda_free(at_once, &result) && !result);
+    cr_assert(stow_cuda_free_in(pooled, (cuda_handle)stream, &result) && !result);
+    cr_assert(proof_settled());
+    stow_cuda_reap();
+    cr_assert_eq(proof_usage(0).used, before + 4 * MIB, "cuMemFree's wait would break it");
+    pthread_barrier_wait(&barrier);
+    pthread_join(thread, NULL);
+    OK(captured);
+    cuda_captures_end((cuda_handle)capturing);
+    stow_cuda_reap();
+    cr_assert_eq(proof_usage(0).used, before);
+}
+
+/* Ends the capture that began at a wait; it must not have been broken. */
+static void capture_is_whole(void) {
+    pthread_barrier_wait(&capture_may_end);
+    pthread_join(capturer, NULL);
+    OK(capture_went);
+}
+
+Test(simcuda_waits, a_capture_that_begins_at_a_wait_is_not_broken) {
+    uint64_t moved, at = served(4 * MIB, 1), plain = served(4 * MIB, 2), late;
+    struct stow_cuda_options options = ANY;
+    int result;
+    options.owner = 1;
+    fill(at, 4 * MIB, 3);
+    pthread_barrier_init(&capture_may_end, NULL, 2);
+    capture_at_wait = true;
+    out(options, &moved); /* done, or refused: the capture may have begun before the first copy */
+    capture_is_whole();
+    capture_at_wait = true;
+    cr_assert(stow_cuda_free(plain, &result) && !result);
+    capture_is_whole();
+    OK(serve(4 * MIB, 1, &late));
+    cuda_captures_begin((cuda_handle)1, &(struct cuda_place){0});
+    cr_assert(stow_cuda_free(late, &result) && !result);
+    cuda_captures_end((cuda_handle)1);
+    capture_at_wait = true;
+    stow_cuda_reap(); /* what was freed meanwhile is waited for now */
+    cr_assert_not(capture_at_wait);
+    capture_is_whole();
+    in(options, &moved);
+    cr_assert(holds(at, 4 * MIB, 3));
+}
+
+/* A kernel that does not end must not keep anybody from capturing: the first waits, and none that comes later. */
+Test(simcuda_waits, a_capture_does_not_wait_for_long) {
+    uint64_t moved, before = now_ns();
+    struct stow_cuda_options options = ANY;
+    served(4 * MIB, 1);
+    OK(proof_launch("sim_wait", NULL, 0, 0, 0));
+    options.milliseconds = 30;
+    pthread_barrier_init(&capture_may_end, NULL, 2);
+    capture_at_wait = true;
+    cr_assert_eq(out(options, &moved), STOW_CUDA_BUSY);
+    while (!__atomic_load_n(&capture_began_ns, __ATOMIC_SEQ_CST)) nanosleep(&(struct timespec){0, 1000000}, NULL);
+    cr_assert_gt(capture_began_ns, before + 900000000u, "it waits for a while");
+    capture_is_whole();
+    before = now_ns();
+    cuda_captures_begin((cuda_handle)1, &(struct cuda_place){0});
+    cuda_captures_end((cuda_handle)1);
+    cr_assert_lt(now_ns(), before + 900000000u, "not for what the one before it has waited for");
+    sim_release_kernels(1);
+    OK(cuCtxSynchronize());
+}
+
+/* ---- frees */
+
+Test(simcuda_waits, freed_in_the_order_of_a_stream) {
+    uint64_t before = proof_usage(0).used, at = served(4 * MIB, 1), moved;
+    CUstream stream;
+    int result;
+    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(proof_launch("sim_wait", stream, 0, 0, 0));
+    OK(cuMemsetD32Async(at, 1, 1, stream));
+    cr_assert(stow_cuda_free_in(at, stream, &result) && !result);
+    cr_assert_eq(proof_usage(0).used, before + 4 * MIB, "work that was begun still finds it");
+    cr_assert_not(stow_cuda_free_in(at, stream, &result), "only once");
+    cr_assert_eq(out(ANY, &moved), STOW_CUDA_EMPTY);
+    sim_release_kernels(1);
+    OK(cuCtxSynchronize());
+    served(2 * MIB, 1); /* whoever comes by */
+    cr_assert_eq(proof_usage(0).used, before + 2 * MIB);
+    cr_assert_eq(proof_usage(0).faults, 0);
+}
+
+Test(simcuda_waits, freed_while_stowed) {
+    uint64_t before = proof_usage(0).used, at = served(4 * MIB, 1), other = served(4 * MIB, 1), moved;
+    int result;
+    cr_assert_eq(out(ANY, &moved), STOW_CUDA_DONE);
+    cr_assert(stow_cuda_free(at, &result) && stow_cuda_free_in(other, NULL, &result));
+    cr_assert_eq(stow_cuda_sums(0, UINT32_MAX).backup, 0);
+    cr_assert_eq(in(ANY, &moved), STOW_CUDA_EMPTY);
+    cr_assert_eq(proof_usage(0).used, before);
+    cr_assert_eq(proof_usage(0).reserved_va, 0);
+}
+
+/* cuMemFree of plain memory waits for what uses it, whichever context the thread is in; of a pool's it does not. */
+Test(simcuda_waits, plain_memory_is_freed_when_nothing_uses_it) {
+    CUcontext other;
+    uint64_t at = served(4 * MIB, 1), pooled = served_in_stream(4 * MIB, 1);
+    int result;
+    OK(cuCtxCreate_v2(&other, 0, 0));
+    OK(cuCtxSetCurrent(proof_context));
+    sim_set_latency_us(20000);
+    OK(cuMemsetD32Async(at, 77, MIB, NULL));
+    cr_assert(stow_cuda_free(pooled, &result) && !result);
+    cr_assert_eq(proof_usage(0).pending, 1);
+    OK(cuCtxSetCurrent(other));
+    cr_assert(stow_cuda_free(at, &result) && !result);
+    cr_assert_eq(proof_usage(0).pending, 0);
+    cr_assert_eq(proof_usage(0).faults, 0);
+}
+
+/* Its stream is of another context than the thread's, which may end before what is on the stream has been looked at. */
+Test(simcuda_waits, freed_in_a_stream_of_another_context) {
+    uint64_t before = proof_usage(0).used, context, at = served_in_stream(4 * MIB, 1);
+    uint64_t later = served_in_stream(4 * MIB, 1);
+    CUcontext other;
+    CUstream stream;
+    int result;
+    OK(cuCtxCreate_v2(&other, 0, 0));
+    context = proof_usage(0).contexts;
+    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cuCtxSetCurrent(proof_context));
+    cr_assert(stow_cuda_free_in(at, (cuda_handle)stream, &result));
+    cr_assert_eq(result, 0);
+    cr_assert(proof_settled());
+    stow_cuda_reap();
+    cr_assert_eq(proof_usage(0).used, before + context / 2 + 4 * MIB);
+    cr_assert(stow_cuda_free_in(later, (cuda_handle)stream, &result) && !result);
+    OK(cuCtxDestroy_v2(other));
+    OK(cuCtxSetCurrent(proof_context));
+    stow_cuda_context_ended((cuda_handle)other, NULL);
+    stow_cuda_reap();
+    cr_assert_eq(proof_usage(0).used, before);
+    cr_assert(!stow_cuda_sums(0, UINT32_MAX).wrecks);
+}
+
+Test(simcuda_waits, memory_that_was_freed_is_waited_for) {
+    uint64_t at = served_in_stream(4 * MIB, 1);
+    int result;
+    cr_assert_not(stow_cuda_wait_freed(), "nothing is to come");
+    sim_set_latency_us(20000);
+    OK(cuMemsetD32Async(at, 1, 1, NULL));
+    cr_assert(stow_cuda_free_in(at, NULL, &result) && !result);
+    cr_assert_eq(stow_cuda_sums(0, UINT32_MAX).wrecks, 0);
+    cr_assert(stow_cuda_wait_freed());
+    cr_assert(!proof_usage(0).blocks && !proof_usage(0).faults);
+}
