@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # Every line of preload/cuda_table.h, by every route that has it, from four threads with streams of their own: what the
 # ledger has of each kind of memory, live and allocated, is what the program knows, to the byte. Over the simulated driver, a
-# test double. A line that no program calls fails here; one without a case does not compile.
+# test double. A line that no program calls fails here; one without a case does not link.
 import json, pathlib, re
 
 import support, _simulated
 
-SOURCE = pathlib.Path(__file__).with_name("_every_line.c")
+SOURCE, *PARTS = sorted(pathlib.Path(__file__).parent.glob("_every_line*.c"))
 TABLE = (support.ROOT / "preload/cuda_table.h").read_text()
 LINE = re.compile(r'^(?:ENTRY|RESOLVER)\((RUNTIME|DRIVER), (\w+), "(\w*)", (\d+), ([01])', re.M)
 lines = {name: (side, base, int(since), int(own)) for side, name, base, since, own in LINE.findall(TABLE)}
@@ -65,13 +65,13 @@ SETTINGS = {"SIMCUDA_FILL": "0", "SIMCUDA_CAPACITY": "32G", "SIMCUDA_DEVICES": "
 FLAGS = ("-O1", "-g", "-pthread")
 driver, reached = _simulated.LIBRARIES / "libcuda.so.1", set()
 for generation in (13, 12):
-    dynamic = _simulated.program(SOURCE, name=f"every_line_{generation}", flags=(*FLAGS, f"-DGENERATION={generation}"))
+    dynamic = _simulated.program(SOURCE, *PARTS, name=f"every_line_{generation}", flags=(*FLAGS, f"-DGENERATION={generation}"))
     for route in support.run(dynamic).stdout.split():
         reached |= check(dynamic, route, generation)
 # Linked: with the versions of either generation, and without any; run with the one that was linked, or has the versions.
 for name, folder, generation in (("12", "12", 12), ("13", "13", 13), ("unversioned", "unversioned", 13)):
     runtime = _simulated.LIBRARIES / folder / f"libcudart.so.{generation}"
-    linked = _simulated.program(SOURCE, driver, runtime, name=f"every_line_linked_{name}",
+    linked = _simulated.program(SOURCE, *PARTS, driver, runtime, name=f"every_line_linked_{name}",
                                 flags=(*FLAGS, "-fPIE", "-pie", "-DLINKED", f"-DGENERATION={generation}"))
     reached |= check(linked, "linked", generation)
 assert reached == set(lines), f"called by no program: {set(lines) - reached}"
