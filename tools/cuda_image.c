@@ -133,6 +133,10 @@ struct image cuda_view(const struct image *image) {
     return view;
 }
 
+uint32_t cuda_block_tag(const struct cuda_image *cuda, const struct snap_cuda_block *block) {
+    return block->count < cuda->site_count ? cuda->totals[block->count].tag : 0;
+}
+
 size_t cuda_every_count(const struct image *image) { return image->total_count + image->cuda.site_count; }
 
 bool cuda_every_total(const struct image *image, size_t index, struct total *out) {

@@ -20,6 +20,9 @@ const char *cuda_kind_name(uint32_t kind);
 /* Kinds have a line or a member in the order of their numbers; those that only keep books have none. */
 bool cuda_kind_is_shown(uint32_t kind);
 
+/* The tag that a block is counted under; the untagged one where its site is not there. */
+uint32_t cuda_block_tag(const struct cuda_image *cuda, const struct snap_cuda_block *block);
+
 /* An image whose totals are those of device memory, for all that shows sites and stacks: to be let go by
  * cuda_view_end, and not to be cleared. totals NULL: no memory. */
 struct image cuda_view(const struct image *image);

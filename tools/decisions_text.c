@@ -101,11 +101,9 @@ static void add_sharers(const struct page *page, const struct event *refused, ch
     bool any = false;
     if (!jsontext_member(refused->line, "with", &with) || *with.at != '[') return;
     for (size_t next = 0; used < room && jsontext_next(with, &next, NULL, &value);) {
-        bool known = jsontext_number(value, &id) && id <= UINT32_MAX;
-        const struct snap_owner *owner = known ? image_owner(page->image, (uint32_t)id) : NULL;
-        if (!owner) continue;
-        used += (size_t)snprintf(to + used, room - used, "%s%s", any ? ", " : " (",
-                                 text_fit(image_string(page->image, owner->name), NAME_COLUMNS).s);
+        const char *name = jsontext_number(value, &id) ? image_owner_name(page->image, id) : NULL;
+        if (!name) continue;
+        used += (size_t)snprintf(to + used, room - used, "%s%s", any ? ", " : " (", text_fit(name, NAME_COLUMNS).s);
         any = true;
     }
     if (any && used < room) snprintf(to + used, room - used, ")");

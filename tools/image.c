@@ -152,14 +152,23 @@ const struct snap_owner *image_owner(const struct image *image, uint32_t id) {
     return bsearch(&key, image->owners, image->owner_count, sizeof key, by_id);
 }
 
+const char *image_owner_name(const struct image *image, uint64_t id) {
+    const struct snap_owner *owner = id <= UINT32_MAX ? image_owner(image, (uint32_t)id) : NULL;
+    return owner ? image_string(image, owner->name) : NULL;
+}
+
 /* At most as many steps as there are owners: a damaged file may have a circle. */
+const struct snap_owner *image_heir(const struct image *image, uint32_t id) {
+    const struct snap_owner *owner = image_owner(image, id), *next;
+    for (size_t steps = 0; owner && owner->adopted_by && steps < image->owner_count; steps++, owner = next)
+        if (!(next = image_owner(image, owner->adopted_by))) break;
+    return owner;
+}
+
 uint32_t image_final_owner(const struct image *image, uint32_t id) {
-    for (size_t steps = 0; steps <= image->owner_count; steps++) {
-        const struct snap_owner *owner = image_owner(image, id);
-        if (!owner || !owner->adopted_by) break;
-        id = owner->adopted_by;
-    }
-    return id;
+    const struct snap_owner *last = image_heir(image, id);
+    if (!last) return id;
+    return last->adopted_by ? last->adopted_by : last->id;
 }
 
 void image_adopt(struct image *image) {

@@ -146,10 +146,14 @@ const struct snap_tag *image_tag(const struct image *image, uint32_t tag);
 void image_sort_owners(struct image *image);
 /* What an adopted owner has is from now on that of who adopted it. */
 void image_adopt(struct image *image);
-/* Who has now what this owner had: itself, where nobody adopted it. */
+/* Who has now what this owner had: itself, where nobody adopted it. A damaged file may not have who it is. */
 uint32_t image_final_owner(const struct image *image, uint32_t id);
+/* The last of them that the image has. NULL: not even the first. */
+const struct snap_owner *image_heir(const struct image *image, uint32_t id);
 /* NULL for untagged. */
 const struct snap_owner *image_owner(const struct image *image, uint32_t id);
+/* NULL where no owner has that id, which may be of a trace. */
+const char *image_owner_name(const struct image *image, uint64_t id);
 bool image_has_tags(const struct image *image);
 /* Some total has a call stack. */
 bool image_has_stacks(const struct image *image);

@@ -45,6 +45,8 @@ int report_json_mixed(struct json *json, const struct report *report);
 /* Of the text: the table of owners, where there are any. 0, or -1: no memory. */
 int report_text_owners(const struct report *report);
 void report_json_tag(struct json *json, const struct image *image, uint32_t tag);
+/* Its id and its name; null where it is nobody's, or nobody has that id. */
+void report_json_owner(struct json *json, const struct image *image, uint64_t id);
 
 /* What the text shows unless a view is asked for: the call stacks where there are any, and who owns where there are
  * owners; else the modules. */

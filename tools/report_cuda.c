@@ -24,11 +24,6 @@ static struct snap_cuda_block *blocks_by_size(const struct cuda_image *cuda, siz
     return blocks;
 }
 
-/* The tag that it is counted under. */
-static uint32_t tag_of(const struct cuda_image *cuda, const struct snap_cuda_block *block) {
-    return block->count < cuda->site_count ? cuda->totals[block->count].tag : 0;
-}
-
 /* --- text --- */
 
 static void text_kinds(const struct cuda_image *cuda) {
@@ -116,7 +111,7 @@ static void json_block(struct json *json, const struct image *image, const struc
     json_bool(json, "exported", block->flags & SNAP_CUDA_EXPORTED);
     json_bool(json, "bound", block->flags & SNAP_CUDA_BOUND);
     json_real(json, "age_seconds", (double)age_ns(image, block->birth_ns) / 1e9);
-    report_json_tag(json, image, tag_of(&image->cuda, block));
+    report_json_tag(json, image, cuda_block_tag(&image->cuda, block));
     json_end_object(json);
 }
 

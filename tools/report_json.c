@@ -266,11 +266,17 @@ static int json_owners(struct json *json, const struct image *image) {
 
 void report_json_tag(struct json *json, const struct image *image, uint32_t id) {
     const struct snap_tag *tag = image_tag(image, id);
-    const struct snap_owner *model = image_owner(image, tag->model), *node = image_owner(image, tag->node);
-    const struct snap_owner *run = image_owner(image, tag->run);
-    json_string(json, "model", model ? image_string(image, model->name) : NULL);
-    json_string(json, "node", node ? image_string(image, node->name) : NULL);
-    json_string(json, "run", run ? image_string(image, run->name) : NULL);
+    json_string(json, "model", image_owner_name(image, tag->model));
+    json_string(json, "node", image_owner_name(image, tag->node));
+    json_string(json, "run", image_owner_name(image, tag->run));
+}
+
+void report_json_owner(struct json *json, const struct image *image, uint64_t id) {
+    if (id)
+        json_number(json, "owner", id);
+    else
+        json_null(json, "owner");
+    json_string(json, "name", image_owner_name(image, id));
 }
 
 static void json_errors(struct json *json, const struct image *image, const struct listed_site *site) {

@@ -23,8 +23,7 @@ struct part {
 };
 
 static uint32_t model_of(const struct image *image, const struct snap_cuda_block *block) {
-    const struct cuda_image *cuda = &image->cuda;
-    return block->count < cuda->site_count ? image_tag(image, cuda->totals[block->count].tag)->model : 0;
+    return image_tag(image, cuda_block_tag(&image->cuda, block))->model;
 }
 
 static int by_bytes(const void *left, const void *right) {
@@ -146,11 +145,6 @@ static struct mixed *find_mixed(const struct image *image, size_t *count) {
     return mixed;
 }
 
-static const char *name_of(const struct image *image, uint32_t model) {
-    const struct snap_owner *owner = image_owner(image, model);
-    return owner ? image_string(image, owner->name) : NULL;
-}
-
 int report_text_mixed(const struct report *report) {
     enum { LINES = 10 };
     size_t count, most = report->top < LINES ? report->top : LINES;
@@ -162,7 +156,7 @@ int report_text_mixed(const struct report *report) {
     for (size_t i = 0; i < count && i < most; i++) {
         printf("  %12s:", text_size(mixed[i].block->size).s);
         for (size_t j = 0; j < mixed[i].count; j++) {
-            const char *name = name_of(report->image, mixed[i].shares[j].model);
+            const char *name = image_owner_name(report->image, mixed[i].shares[j].model);
             printf("%s %s %s", j ? "," : "", text_size(mixed[i].shares[j].bytes).s,
                    name ? TEXT_SAFE(name) : "nobody's");
         }
@@ -180,13 +174,8 @@ static void json_mixed(struct json *json, const struct image *image, const struc
     json_number(json, "device", mixed->block->device);
     json_array(json, "shares");
     for (size_t i = 0; i < mixed->count; i++) {
-        uint32_t model = mixed->shares[i].model;
         json_object(json, NULL);
-        if (model)
-            json_number(json, "owner", model);
-        else
-            json_null(json, "owner");
-        json_string(json, "name", name_of(image, model));
+        report_json_owner(json, image, mixed->shares[i].model);
         json_number(json, "bytes", mixed->shares[i].bytes);
         json_end_object(json);
     }

@@ -212,11 +212,11 @@ static size_t locate(struct pprof *pprof, const struct total *total) {
 /* ---- samples */
 
 static size_t add_label(struct pprof *pprof, Pprof__Label *label, const char *key, uint32_t owner_id) {
-    const struct snap_owner *owner = image_owner(pprof->report->image, owner_id);
-    if (!owner) return 0;
+    const char *name = image_owner_name(pprof->report->image, owner_id);
+    if (!name) return 0;
     pprof__label__init(label);
     label->key = string(pprof, key);
-    label->str = string(pprof, image_string(pprof->report->image, owner->name));
+    label->str = string(pprof, name);
     return 1;
 }
 

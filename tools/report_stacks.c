@@ -12,11 +12,6 @@
 
 enum { SITE_INDENT = 26, SITE_BYTES = 12 };
 
-static const char *owner_name(const struct image *image, uint32_t id) {
-    const struct snap_owner *owner = image_owner(image, id);
-    return owner ? image_string(image, owner->name) : NULL;
-}
-
 static uint64_t site_error(const struct report *report, const struct listed_site *site) {
     return estimate_error(report_site_variance(report->image, site, report->measure));
 }
@@ -31,8 +26,8 @@ static void print_site(const struct report *report, const struct listed_site *si
                text_count(total_measure_blocks(&sum, report->measure)).s);
     if (site_error(report, site)) margin_add(&margin, "%*s± %s", SITE_BYTES - 2 - (int)strlen(error.s), "", error.s);
     const struct snap_tag *tag = image_tag(report->image, sum.tag);
-    site_owners(&margin, owner_name(report->image, tag->model), owner_name(report->image, tag->node),
-                owner_name(report->image, tag->run));
+    site_owners(&margin, image_owner_name(report->image, tag->model), image_owner_name(report->image, tag->node),
+                image_owner_name(report->image, tag->run));
     const char *module = image_module(report->image, sum.module);
     site_lines(&margin, &stack, module ? module : "(call stack unknown)");
 }

@@ -3,11 +3,6 @@
 #include "report.h"
 #include "vbars.h"
 
-static const char *name_of(const struct image *image, uint64_t owner) {
-    const struct snap_owner *found = owner <= UINT32_MAX ? image_owner(image, (uint32_t)owner) : NULL;
-    return found ? image_string(image, found->name) : NULL;
-}
-
 void report_text_vbars(const struct report *report) {
     static struct vbars vbars;
     vbars_find(report->image, &vbars);
@@ -15,7 +10,7 @@ void report_text_vbars(const struct report *report) {
     printf("\n  comfy-aimdo manages, beside the ledger, as it said when it was asked last:\n");
     for (size_t i = 0; i < vbars.count; i++) {
         const struct vbar *vbar = &vbars.at[i];
-        const char *name = name_of(report->image, vbar->owner);
+        const char *name = image_owner_name(report->image, vbar->owner);
         printf("  %12s resident of %s on device %llu, %s pinned: %s\n", text_size(vbar->resident_bytes).s,
                text_size(vbar->bytes).s, (unsigned long long)vbar->device, text_size(vbar->pinned_bytes).s,
                name ? TEXT_SAFE(name) : "nobody's");
@@ -40,11 +35,7 @@ void report_json_vbars(struct json *json, const struct report *report) {
     for (size_t i = 0; i < vbars.count; i++) {
         const struct vbar *vbar = &vbars.at[i];
         json_object(json, NULL);
-        if (vbar->owner)
-            json_number(json, "owner", vbar->owner);
-        else
-            json_null(json, "owner");
-        json_string(json, "name", name_of(report->image, vbar->owner));
+        report_json_owner(json, report->image, vbar->owner);
         json_number(json, "device", vbar->device);
         json_number(json, "address", vbar->address);
         json_number(json, "size_bytes", vbar->bytes);

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ADOPTIONS_MOST = 64 };
-
 const char *roster_kind(const struct snap_owner *owner) {
     static const char *const kinds[] = {"custom", "model", "node", "run", "custom"};
     return owner->kind < sizeof kinds / sizeof *kinds ? kinds[owner->kind] : "custom";
@@ -27,14 +25,6 @@ const char *roster_outcome(const struct snap_owner *owner) {
 }
 
 bool roster_is_retired(const struct snap_owner *owner) { return owner->state == SNAP_OWNER_RETIRED; }
-
-/* Who has now what this owner had: an adoption may be followed by another. A damaged file may have them in a ring. */
-static const struct snap_owner *heir(const struct image *image, uint32_t id) {
-    const struct snap_owner *owner = image_owner(image, id), *next;
-    for (int i = 0; owner && owner->adopted_by && i < ADOPTIONS_MOST; i++, owner = next)
-        if (!(next = image_owner(image, owner->adopted_by))) break;
-    return owner;
-}
 
 static void add(struct roster *roster, const struct image *image, uint32_t id, const struct total *total) {
     const struct snap_owner *owner = image_owner(image, id);
@@ -97,7 +87,7 @@ struct roster_stowed roster_stowed(const struct snap_owner *owner, uint64_t live
 /* Who adopted it meanwhile has it now. */
 struct roster_moving roster_moving(const struct image *image, const struct snap_owner *owner) {
     const struct snap_header *header = &image->header;
-    if (!image->running || !header->moving_owner || heir(image, header->moving_owner) != owner)
+    if (!image->running || !header->moving_owner || image_heir(image, header->moving_owner) != owner)
         return (struct roster_moving){0};
     return (struct roster_moving){true, header->moving == SNAP_MOVING_OUT, header->moved_bytes, header->wanted_bytes};
 }
@@ -114,7 +104,7 @@ static bool has_memory_to_move(const struct snap_owner *owner) {
 }
 
 static const struct snap_owner *find_id(const struct image *image, const char *meant, char *error, size_t size) {
-    const struct snap_owner *owner = heir(image, (uint32_t)process_parse(meant));
+    const struct snap_owner *owner = image_heir(image, (uint32_t)process_parse(meant));
     if (!owner) snprintf(error, size, "no owner has the id %s", TEXT_SAFE(meant));
     if (!owner || has_memory_to_move(owner)) return owner;
     snprintf(error, size, "owner %u is a %s: only models and customs have memory of their own", owner->id,

@@ -136,6 +136,23 @@ Test(reader_hostile, references_lead_nowhere) {
     builder_end(&builder);
 }
 
+/* A ring, somebody who is not there, and a chain. */
+Test(reader_hostile, adoptions_lead_nowhere) {
+    struct snap_owner owners[] = {{.id = 1, .adopted_by = 2}, {.id = 2, .adopted_by = 1}, {.id = 3, .adopted_by = 99},
+                                  {.id = 4, .adopted_by = 5}, {.id = 5, .adopted_by = 6}, {.id = 6}};
+    struct image image = {.owners = owners, .owner_count = 6};
+    uint32_t ring = image_final_owner(&image, 1);
+    cr_expect(ring == 1 || ring == 2);
+    cr_expect_leq(image_heir(&image, 1)->id, 2);
+    cr_expect_eq(image_heir(&image, 3)->id, 3);
+    cr_expect_eq(image_final_owner(&image, 3), 99);
+    cr_expect_eq(image_heir(&image, 4)->id, 6);
+    cr_expect_eq(image_final_owner(&image, 4), 6);
+    cr_expect_null(image_heir(&image, 77));
+    cr_expect_eq(image_final_owner(&image, 77), 77);
+    cr_expect_null(image_owner_name(&image, 1ull << 32 | 6), "no owner has so large an id");
+}
+
 Test(reader_hostile, strings_without_an_end) {
     struct builder builder;
     struct image image;
