@@ -79,7 +79,8 @@ struct cuda_multicast { /* CUmulticastObjectProp */
     unsigned long long handle_types, flags;
 };
 
-enum { CUDA_STREAM_PER_THREAD = 2 }; /* the highest handle that is a default stream's; it means each thread's own */
+/* Handles of default streams, as is 0; the second means each thread's own, and there is none above it. */
+enum { CUDA_STREAM_LEGACY = 1, CUDA_STREAM_PER_THREAD = 2 };
 enum { CUDA_FLAG_LEGACY_STREAM = 1, CUDA_FLAG_PER_THREAD_STREAM = 2 }; /* of resolvers */
 enum { CUDA_POOL_RESERVED = 5, CUDA_POOL_USED = 7 };                   /* CUmemPool_attribute */
 enum { CUDA_GRAPH_USED = 0, CUDA_GRAPH_RESERVED = 2 };                 /* CUgraphMem_attribute */

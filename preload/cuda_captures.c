@@ -1,7 +1,8 @@
-/* cuda_captures.c — see cuda_captures.h. By stream and not by a number alone: an end that fails, because the stream was
- * not being captured, must not end another's. The default streams of threads have one name, and are told apart by the
- * thread, which alone can name its own. One for which there was no room in the list never ends: then the driver
- * is asked for nothing any more. */
+/* cuda_captures.c — see cuda_captures.h. By their places in the list, and not by a number alone: an end that fails,
+ * because the stream was not being captured, must not end another's. When a stream is destroyed, its captures answer to
+ * its name no more: once the driver has done it, that may be another's. The default streams of threads have one name,
+ * and are told apart by the thread, which alone can name its own. One for which there was no room in the list never
+ * ends: then the driver is asked for nothing any more. */
 #include "cuda_captures.h"
 
 #include <linux/futex.h>
@@ -19,9 +20,11 @@ enum { CAPTURES_MOST = 64 };
 static struct capture {
     cuda_handle stream; /* NULL: none */
     uint32_t thread;    /* whose default stream it is */
-    uint32_t number;    /* 0: not known, or not yet */
+    uint32_t number;    /* 0: it has not begun yet */
+    bool left;          /* its stream is being destroyed */
     struct cuda_place place;
 } captures[CAPTURES_MOST];
+static uint32_t numbers; /* that were given to captures of which the driver does not say its own */
 static uint32_t count;
 static struct lock changing;
 
@@ -67,78 +70,106 @@ static void add_to_count(int change) {
 
 static struct capture capture_here(cuda_handle stream) {
     bool own = stream == (cuda_handle)CUDA_STREAM_PER_THREAD;
-    return (struct capture){.stream = stream, .thread = own ? account_thread_slot() : 0};
+    return (struct capture){.stream = stream ? stream : (cuda_handle)CUDA_STREAM_LEGACY,
+                            .thread = own ? account_thread_slot() : 0};
 }
 
-static bool is_of_stream(const struct capture *capture, const struct capture *like) {
-    return capture->stream == like->stream && capture->thread == like->thread;
-}
-
-void cuda_captures_begin(cuda_handle stream, const struct cuda_place *place) {
+uint64_t cuda_captures_begin(cuda_handle stream, const struct cuda_place *place) {
     struct capture capture = capture_here(stream);
+    uint64_t where = 0;
     capture.place = *place;
     add_to_count(1);
     let_waits_end();
-    if (!lock_wait(&changing)) return;
-    for (int i = 0; i < CAPTURES_MOST; i++)
+    if (!lock_wait(&changing)) return 0;
+    for (int i = 0; i < CAPTURES_MOST && !where; i++)
         if (!captures[i].stream) {
             captures[i] = capture;
-            break;
+            where = (uint64_t)1 << i;
         }
     lock_let_go(&changing);
+    return where;
 }
 
-/* Locked. */
-static struct capture *find(cuda_handle stream) {
-    struct capture like = capture_here(stream);
-    for (int i = 0; i < CAPTURES_MOST; i++)
-        if (is_of_stream(&captures[i], &like)) return &captures[i];
-    return NULL;
+static uint32_t own_number(void) {
+    enum { NO_DRIVERS = 0x40000000 }; /* which count from 1 */
+    return NO_DRIVERS | ++numbers;
 }
 
-void cuda_captures_began(cuda_handle stream, uint32_t number) {
-    struct capture *capture;
-    if (!stream || !lock_wait(&changing)) return;
-    if ((capture = find(stream))) capture->number = number;
+void cuda_captures_began(uint64_t where, uint32_t number) {
+    if (!where || !lock_wait(&changing)) return;
+    captures[__builtin_ctzll(where)].number = number ? number : own_number();
     lock_let_go(&changing);
 }
 
-uint32_t cuda_captures_find(cuda_handle stream) {
-    const struct capture *capture;
-    uint32_t number = 0;
-    if (!stream || !cuda_captures_any() || !lock_wait(&changing)) return 0;
-    if ((capture = find(stream))) number = capture->number;
-    lock_let_go(&changing);
-    return number;
+void cuda_captures_never_began(uint64_t where) {
+    if (where)
+        cuda_captures_ended(where);
+    else
+        add_to_count(-1);
 }
 
-typedef bool is_over(const struct capture *capture, const struct capture *like);
+typedef bool is_meant(const struct capture *capture, const struct capture *like);
 
-static void end_those(is_over *over, struct capture like, int most) {
-    if (!cuda_captures_any() || !lock_wait(&changing)) return;
-    for (int i = 0; i < CAPTURES_MOST && most; i++)
-        if (captures[i].stream && over(&captures[i], &like)) {
-            captures[i].stream = NULL;
-            add_to_count(-1);
-            most--;
-        }
-    lock_let_go(&changing);
+static bool is_of_stream(const struct capture *capture, const struct capture *like) {
+    return capture->stream == like->stream && capture->thread == like->thread;
 }
 
 static bool is_of_context(const struct capture *capture, const struct capture *like) {
     return capture->place.context == like->place.context;
 }
 
-void cuda_captures_end(cuda_handle stream) { end_those(is_of_stream, capture_here(stream), 1); }
+/* Locked. Those that go on. */
+static uint64_t find(is_meant *is, struct capture like) {
+    uint64_t found = 0;
+    for (int i = 0; i < CAPTURES_MOST; i++) {
+        const struct capture *capture = &captures[i];
+        bool goes_on = capture->stream && capture->number && !capture->left;
+        if (goes_on && is(capture, &like)) found |= (uint64_t)1 << i;
+    }
+    return found;
+}
 
-void cuda_captures_end_stream(cuda_handle stream) { end_those(is_of_stream, capture_here(stream), CAPTURES_MOST); }
+uint32_t cuda_captures_find(cuda_handle stream) {
+    uint32_t number = 0;
+    if (!cuda_captures_any() || !lock_wait(&changing)) return 0;
+    uint64_t found = find(is_of_stream, capture_here(stream));
+    if (found) number = captures[__builtin_ctzll(found)].number;
+    lock_let_go(&changing);
+    return number;
+}
 
-void cuda_captures_end_context(cuda_handle context) {
-    end_those(is_of_context, (struct capture){.place = {.context = context}}, CAPTURES_MOST);
+static uint64_t find_locked(is_meant *is, struct capture like) {
+    if (!cuda_captures_any() || !lock_wait(&changing)) return 0;
+    uint64_t found = find(is, like);
+    lock_let_go(&changing);
+    return found;
+}
+
+uint64_t cuda_captures_of_stream(cuda_handle stream) { return find_locked(is_of_stream, capture_here(stream)); }
+
+uint64_t cuda_captures_of_context(cuda_handle context) {
+    return find_locked(is_of_context, (struct capture){.place = {.context = context}});
+}
+
+void cuda_captures_leave(uint64_t places, bool leave) {
+    if (!places || !lock_wait(&changing)) return;
+    for (int i = 0; i < CAPTURES_MOST; i++)
+        if (places >> i & 1) captures[i].left = leave;
+    lock_let_go(&changing);
+}
+
+void cuda_captures_ended(uint64_t places) {
+    if (!places || !lock_wait(&changing)) return;
+    for (int i = 0; i < CAPTURES_MOST; i++)
+        if (places >> i & 1 && captures[i].stream) {
+            captures[i] = (struct capture){0};
+            add_to_count(-1);
+        }
+    lock_let_go(&changing);
 }
 
 void cuda_captures_abandon(void) {
     memset(captures, 0, sizeof captures);
-    count = waits = 0;
+    count = waits = numbers = 0;
     changing = (struct lock){0};
 }

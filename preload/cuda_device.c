@@ -106,11 +106,13 @@ bool cuda_device_captures(cuda_handle stream, bool otherwise) {
     return status != 0;
 }
 
-/* One that has become invalid has no number any more (cuda.h), but the stream that it began on is known. */
+/* One that has become invalid has no number any more (cuda.h), but the stream that it began on is known. The legacy
+ * stream is never captured. */
 uint32_t cuda_device_capture(cuda_handle stream) {
     enum { ACTIVE = 1 };
     uint64_t number = 0;
     int status = 0;
+    if ((uintptr_t)stream < CUDA_STREAM_PER_THREAD || !cuda_captures_any()) return 0;
     if (!cuStreamGetCaptureInfo() || cuStreamGetCaptureInfo()(stream, &status, &number)) status = 0;
     return status == ACTIVE ? (uint32_t)number : cuda_captures_find(stream);
 }

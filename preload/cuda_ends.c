@@ -32,32 +32,37 @@ static void abandon_capture(uint32_t capture) {
     if (capture && cuda_counts_begun()) cuda_blocks_all(end_abandoned, &captured);
 }
 
-/* A capture ends with its stream, whatever that answers; what it was asked for may be somebody else's after. */
 void cuda_events_capture(struct cuda_call *call, enum cuda_capture what, cuda_handle stream) {
     struct cuda_place place = cuda_device_now();
     call->captured = what;
     call->stream = cuda_device_stream(stream, call->per_thread);
-    call->capture = cuda_captures_find(call->stream);
-    if (what == CUDA_STREAM_ENDS) abandon_capture(call->capture);
-    if (what == CUDA_CAPTURE_BEGINS) cuda_captures_begin(call->stream, &place);
+    if (what == CUDA_CAPTURE_BEGINS) {
+        call->captures = cuda_captures_begin(call->stream, &place);
+        return;
+    }
+    call->capture = what == CUDA_CAPTURE_ENDS ? cuda_device_capture(call->stream) : cuda_captures_find(call->stream);
+    call->captures = cuda_captures_of_stream(call->stream);
+    if (what == CUDA_STREAM_ENDS) cuda_captures_leave(call->captures, true);
 }
 
-/* An end that fails may have ended it, if it had become invalid. */
+static void begin_went(const struct cuda_call *call, int result) {
+    if (result)
+        cuda_captures_never_began(call->captures);
+    else
+        cuda_captures_began(call->captures, cuda_device_capture(call->stream));
+}
+
+/* An end that fails may have ended it, if it had become invalid. A capture ends with its stream, and becomes no graph.
+ */
 void cuda_events_capture_went(const struct cuda_call *call, int result) {
-    switch (call->captured) {
-    case CUDA_CAPTURE_BEGINS:
-        if (result)
-            cuda_captures_end(call->stream);
-        else
-            cuda_captures_began(call->stream, cuda_device_capture(call->stream));
-        return;
-    case CUDA_CAPTURE_ENDS:
-        if (result && cuda_device_captures(call->stream, true)) return;
-        if (result) abandon_capture(call->capture);
-        cuda_captures_end(call->stream);
-        return;
-    default:
-        if (!result) cuda_captures_end_stream(call->stream);
+    bool of_stream = call->captured == CUDA_STREAM_ENDS;
+    if (call->captured == CUDA_CAPTURE_BEGINS) {
+        begin_went(call, result);
+    } else if (result && (of_stream || cuda_device_captures(call->stream, true))) {
+        if (of_stream) cuda_captures_leave(call->captures, false);
+    } else {
+        if (result || of_stream) abandon_capture(call->capture);
+        cuda_captures_ended(call->captures);
     }
 }
 
@@ -121,6 +126,7 @@ void cuda_events_ends(struct cuda_call *call, enum cuda_ending what, cuda_handle
     if (!handle) return;
     call->ending = what;
     call->ends = (uintptr_t)handle;
+    if (what != CUDA_GRAPH_ENDS) call->captures = cuda_captures_of_context(handle);
     if (cuda_counts_begun()) cuda_blocks_all(mark, call);
 }
 
@@ -133,7 +139,7 @@ void cuda_events_ended(struct cuda_call *call) {
     if (!call->ending) return;
     if (cuda_counts_begun()) cuda_blocks_all(end_marked, call);
     if (call->ending == CUDA_GRAPH_ENDS) return;
-    cuda_captures_end_context(context);
+    cuda_captures_ended(call->captures);
     cuda_device_context_ended();
     vram_serve_context_ended(context, call->ending == CUDA_DEVICE_ENDS);
 }

@@ -30,6 +30,7 @@ struct cuda_call {
     enum cuda_capture captured;
     cuda_handle stream; /* whose capture begins or ends */
     uint32_t capture;   /* the one that ends; 0: none that is known */
+    uint64_t captures;  /* that begin or end with it: their places (cuda_captures.h) */
     enum cuda_ending ending;
     uint64_t ends;   /* graph or context */
     uint32_t device; /* that is reset, or whose primary context is released */

@@ -33,7 +33,7 @@ static void *begin(struct cuda_call *call, enum cuda_entry_id entry, uint32_t sl
     call->outer = real && call->outermost && process_tracked();
     call->per_thread = cuda_entries[entry].per_thread;
     call->removes = call->found = call->kept = call->impossible = false;
-    call->asked = call->locked = 0;
+    call->asked = call->locked = call->captures = 0;
     call->captured = CUDA_NO_CAPTURE;
     call->ending = CUDA_NOTHING_ENDS;
     if (call->outermost) outermost = caller;

@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "abi.h"
 #include "cuda_abi.h"
@@ -282,6 +283,67 @@ static void own_streams(void) {
     OK(cuStreamEndCapture_ptsz(NULL, &graph));
     LIVE("graph", 5 * MIB);
     EXPECT("cuda.missed_frees", 0);
+}
+
+/* A capture that cannot begin, and a stream that cannot be destroyed, leave the capture what it was asked for. */
+static void captured_once(void) {
+    CUstream stream;
+    CUdeviceptr at;
+    CUgraph graph;
+    first_context();
+    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cuStreamBeginCapture_v2(stream, CU_CAPTURE_RELAXED));
+    MUST(cuStreamBeginCapture_v2(stream, CU_CAPTURE_RELAXED) != 0);
+    OK(cuMemAllocAsync(&at, 3 * MIB, stream));
+    OK(cuStreamEndCapture(stream, &graph));
+    OK(cuGraphDestroy(graph));
+    LIVE("graph", 0);
+}
+
+static void kept_stream(void) {
+    CUstream stream;
+    CUdeviceptr at;
+    CUgraph graph;
+    first_context();
+    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cuStreamBeginCapture_v2(stream, CU_CAPTURE_RELAXED));
+    OK(cuMemAllocAsync(&at, 5 * MIB, stream));
+    sim_fail("cuStreamDestroy_v2", 1, 719, 1);
+    MUST(cuStreamDestroy_v2(stream) == 719);
+    OK(cuMemAllocAsync(&at, 7 * MIB, stream));
+    OK(cuStreamEndCapture(stream, &graph));
+    LIVE("graph", 12 * MIB);
+}
+
+/* The legacy stream cannot be captured: who tries has begun none. */
+static void legacy_stream(void) {
+    CUdeviceptr at;
+    first_context();
+    abi_find();
+    MUST(cuStreamBeginCapture_v2(NULL, CU_CAPTURE_RELAXED) != 0);
+    sim_count_reset();
+    OK(cuMemAlloc_v2(&at, 100 * MIB));
+    if (has_memstow) MUST(sim_count("cuMemGetInfo_v2") == 1);
+    LIVE("device", 100 * MIB);
+}
+
+/* More captures at once than memstow has room for. */
+static void many_captures(void) {
+    enum { STREAMS = 70 };
+    CUstream streams[STREAMS];
+    CUdeviceptr at;
+    CUgraph graph;
+    first_context();
+    for (int i = 0; i < STREAMS; i++) {
+        OK(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+        OK(cuStreamBeginCapture_v2(streams[i], CU_CAPTURE_RELAXED));
+        OK(cuMemAllocAsync(&at, MIB, streams[i]));
+    }
+    for (int i = 0; i < STREAMS; i++) {
+        OK(cuStreamEndCapture(streams[i], &graph));
+        OK(cuGraphDestroy(graph));
+    }
+    LIVE("graph", 0);
 }
 
 /* What the driver says is about the device of the thread's context, whose memory ever is made. */
@@ -562,7 +624,11 @@ int main(int count, char **arguments) {
                  {"reset_of_one", reset_of_one},
                  {"blocks", blocks},
                  {"released_once", released_once},
-                 {"own_streams", own_streams}};
+                 {"own_streams", own_streams},
+                 {"captured_once", captured_once},
+                 {"kept_stream", kept_stream},
+                 {"legacy_stream", legacy_stream},
+                 {"many_captures", many_captures}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (count < 2)
             puts(cases[i].name);

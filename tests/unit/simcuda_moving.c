@@ -101,9 +101,9 @@ Test(simcuda_moving, refusals) {
     options.owner = 2;
     cr_assert_eq(out(options, &moved), STOW_CUDA_EMPTY);
     options.owner = 1;
-    cuda_captures_begin((cuda_handle)1, &(struct cuda_place){0});
+    uint64_t listed = cuda_captures_begin((cuda_handle)1, &(struct cuda_place){0});
     cr_assert_eq(out(options, &moved), STOW_CUDA_CAPTURE);
-    cuda_captures_end((cuda_handle)1);
+    cuda_captures_ended(listed);
     bool told_to_end = true;
     options.cancelled = &told_to_end;
     cr_assert_eq(out(options, &moved), STOW_CUDA_CANCELLED);

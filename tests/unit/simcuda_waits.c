@@ -22,12 +22,12 @@ static void *begin_and_end_capture(void *unused) {
     CUgraph graph;
     cuCtxSetCurrent(proof_context);
     cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
-    cuda_captures_begin((cuda_handle)stream, &(struct cuda_place){0});
+    uint64_t listed = cuda_captures_begin((cuda_handle)stream, &(struct cuda_place){0});
     cuStreamBeginCapture_v2(stream, CU_CAPTURE_GLOBAL);
     __atomic_store_n(&capture_began_ns, now_ns(), __ATOMIC_SEQ_CST);
     pthread_barrier_wait(&capture_may_end);
     capture_went = cuStreamEndCapture(stream, &graph);
-    cuda_captures_end((cuda_handle)stream);
+    cuda_captures_ended(listed);
     return unused;
 }
 
@@ -120,7 +120,7 @@ Test(simcuda_waits, a_free_breaks_no_capture) {
     pthread_barrier_init(&barrier, NULL, 2);
     pthread_create(&thread, NULL, capture, &barrier);
     pthread_barrier_wait(&barrier);
-    cuda_captures_begin((cuda_handle)capturing, &(struct cuda_place){0});
+    uint64_t listed = cuda_captures_begin((cuda_handle)capturing, &(struct cuda_place){0});
     cr_assert(stow_cuda_free(plain, &result) && !result);
     cr_assert(stow_cuda_free(at_once, &result) && !result);
     cr_assert(stow_cuda_free_in(pooled, (cuda_handle)stream, &result) && !result);
@@ -130,7 +130,7 @@ Test(simcuda_waits, a_free_breaks_no_capture) {
     pthread_barrier_wait(&barrier);
     pthread_join(thread, NULL);
     OK(captured);
-    cuda_captures_end((cuda_handle)capturing);
+    cuda_captures_ended(listed);
     stow_cuda_reap();
     cr_assert_eq(proof_usage(0).used, before);
 }
@@ -156,15 +156,39 @@ Test(simcuda_waits, a_capture_that_begins_at_a_wait_is_not_broken) {
     cr_assert(stow_cuda_free(plain, &result) && !result);
     capture_is_whole();
     OK(serve(4 * MIB, 1, &late));
-    cuda_captures_begin((cuda_handle)1, &(struct cuda_place){0});
+    uint64_t listed = cuda_captures_begin((cuda_handle)1, &(struct cuda_place){0});
     cr_assert(stow_cuda_free(late, &result) && !result);
-    cuda_captures_end((cuda_handle)1);
+    cuda_captures_ended(listed);
     capture_at_wait = true;
     stow_cuda_reap(); /* what was freed meanwhile is waited for now */
     cr_assert_not(capture_at_wait);
     capture_is_whole();
     in(options, &moved);
     cr_assert(holds(at, 4 * MIB, 3));
+}
+
+/* Once the driver has destroyed a stream, another may have its name before the list knows of the end. */
+Test(simcuda_waits, what_ends_is_not_the_next_of_its_name) {
+    struct cuda_place place = {.context = (cuda_handle)5};
+    cuda_handle stream = (cuda_handle)7;
+    uint64_t first = cuda_captures_begin(stream, &place);
+    cuda_captures_began(first, 100);
+    cr_assert(cuda_captures_of_stream(stream) == first && cuda_captures_of_context(place.context) == first);
+    cuda_captures_leave(first, true);
+    cr_assert_eq(cuda_captures_find(stream), 0);
+    cuda_captures_leave(first, false);
+    cr_assert_eq(cuda_captures_find(stream), 100);
+    cuda_captures_leave(first, true);
+    uint64_t second = cuda_captures_begin(stream, &place);
+    cr_assert_eq(cuda_captures_of_context(place.context), 0, "it has not begun");
+    cuda_captures_began(second, 0);
+    uint32_t number = cuda_captures_find(stream);
+    cr_assert(number && number != 100, "the driver did not say");
+    cuda_captures_ended(first);
+    cr_assert(cuda_captures_any() && cuda_captures_find(stream) == number);
+    cr_assert_eq(cuda_captures_of_context(place.context), second);
+    cuda_captures_ended(second);
+    cr_assert_not(cuda_captures_any());
 }
 
 /* A kernel that does not end must not keep anybody from capturing: the first waits, and none that comes later. */
@@ -181,8 +205,8 @@ Test(simcuda_waits, a_capture_does_not_wait_for_long) {
     cr_assert_gt(capture_began_ns, before + 900000000u, "it waits for a while");
     capture_is_whole();
     before = now_ns();
-    cuda_captures_begin((cuda_handle)1, &(struct cuda_place){0});
-    cuda_captures_end((cuda_handle)1);
+    uint64_t listed = cuda_captures_begin((cuda_handle)1, &(struct cuda_place){0});
+    cuda_captures_ended(listed);
     cr_assert_lt(now_ns(), before + 900000000u, "not for what the one before it has waited for");
     sim_release_kernels(1);
     OK(cuCtxSynchronize());
