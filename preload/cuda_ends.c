@@ -1,10 +1,26 @@
-/* cuda_ends.c — see cuda_events.h: what ends much at once, captures, graphs and contexts. Blocks are marked before the
- * driver is called, and only those go: once it has ended them, another thread may have been given the same numbers. */
+/* cuda_ends.c — see cuda_events.h: what ends much at once, captures, graphs and contexts. Ends are numbered before the
+ * driver is called, and take with them what was there by then: once the driver has ended it, another thread may have
+ * been given the same numbers, of blocks and of the graph or context itself. */
 #include "cuda_captures.h"
 #include "cuda_counts.h"
 #include "cuda_events.h"
 #include "os.h"
 #include "vram_serve.h"
+
+static uint32_t begun, under_way; /* ends */
+
+uint32_t cuda_events_ends_begun(void) { return __atomic_load_n(&begun, __ATOMIC_SEQ_CST); }
+
+bool cuda_events_any_ends(void) { return __atomic_load_n(&under_way, __ATOMIC_SEQ_CST) != 0; }
+
+static void begin_end(struct cuda_call *call) {
+    __atomic_fetch_add(&under_way, 1, __ATOMIC_SEQ_CST);
+    call->end = __atomic_add_fetch(&begun, 1, __ATOMIC_SEQ_CST);
+    call->ends_much = true;
+}
+
+/* A call that is left by longjmp never comes here: then no free counts as missed any more. */
+void cuda_events_end_is_over(void) { __atomic_fetch_sub(&under_way, 1, __ATOMIC_SEQ_CST); }
 
 /* --- captures --- */
 
@@ -40,6 +56,7 @@ void cuda_events_capture(struct cuda_call *call, enum cuda_capture what, cuda_ha
         call->captures = cuda_captures_begin(call->stream, &place);
         return;
     }
+    begin_end(call);
     call->capture = what == CUDA_CAPTURE_ENDS ? cuda_device_capture(call->stream) : cuda_captures_find(call->stream);
     call->captures = cuda_captures_of_stream(call->stream);
     if (what == CUDA_STREAM_ENDS) cuda_captures_leave(call->captures, true);
@@ -72,7 +89,10 @@ static void give_to_graph(enum cuda_space space, const struct snap_cuda_block *b
     if (space != CUDA_ADDRESS || !is_captured(block, captured)) return;
     struct snap_cuda_block *record = cuda_blocks_hold(space, block->address, &hold);
     if (!record) return;
-    if (is_captured(record, captured)) os_store(&record->pool, captured->graph);
+    if (is_captured(record, captured)) {
+        __atomic_store_n(&record->ends, cuda_events_ends_begun(), __ATOMIC_RELAXED);
+        os_store(&record->pool, captured->graph);
+    }
     cuda_blocks_let_go(&hold);
 }
 
@@ -88,38 +108,17 @@ static bool is_of_context(uint32_t kind) {
            kind == SNAP_CUDA_PINNED || kind == SNAP_CUDA_REGISTERED;
 }
 
-static bool ends_with(const struct snap_cuda_block *block, const struct cuda_call *call) {
+static bool ends_with(const struct snap_cuda_block *block, const void *context) {
+    const struct cuda_call *call = context;
+    if ((int32_t)(block->ends - call->end) >= 0) return false; /* it came later */
     if (call->ending == CUDA_GRAPH_ENDS) return block->kind == SNAP_CUDA_GRAPH && block->pool == call->ends;
     return block->context == call->ends && is_of_context(block->kind);
 }
 
-static bool is_marked(const struct snap_cuda_block *block, const void *call) {
-    return block->flags & SNAP_CUDA_ENDING && ends_with(block, call);
-}
-
-static void change_mark(enum cuda_space space, const struct snap_cuda_block *block, const struct cuda_call *call,
-                        bool marked) {
-    struct cuda_hold hold;
-    if (space == CUDA_PART || !ends_with(block, call)) return;
-    struct snap_cuda_block *record = cuda_blocks_hold(space, block->address, &hold);
-    if (!record) return;
-    if (ends_with(record, call) && marked) __atomic_fetch_or(&record->flags, SNAP_CUDA_ENDING, __ATOMIC_RELAXED);
-    if (ends_with(record, call) && !marked) __atomic_fetch_and(&record->flags, ~SNAP_CUDA_ENDING, __ATOMIC_RELAXED);
-    cuda_blocks_let_go(&hold);
-}
-
-static void mark(enum cuda_space space, const struct snap_cuda_block *block, void *call) {
-    change_mark(space, block, call, true);
-}
-
-static void unmark(enum cuda_space space, const struct snap_cuda_block *block, void *call) {
-    change_mark(space, block, call, false);
-}
-
-static void end_marked(enum cuda_space space, const struct snap_cuda_block *block, void *call) {
+static void end_block(enum cuda_space space, const struct snap_cuda_block *block, void *call) {
     struct snap_cuda_block gone;
-    if (space == CUDA_PART || !is_marked(block, call)) return;
-    if (cuda_blocks_take_if(space, block->address, is_marked, call, &gone)) cuda_events_forget(space, &gone);
+    if (space == CUDA_PART || !ends_with(block, call)) return;
+    if (cuda_blocks_take_if(space, block->address, ends_with, call, &gone)) cuda_events_forget(space, &gone);
 }
 
 void cuda_events_ends(struct cuda_call *call, enum cuda_ending what, cuda_handle handle) {
@@ -127,17 +126,13 @@ void cuda_events_ends(struct cuda_call *call, enum cuda_ending what, cuda_handle
     call->ending = what;
     call->ends = (uintptr_t)handle;
     if (what != CUDA_GRAPH_ENDS) call->captures = cuda_captures_of_context(handle);
-    if (cuda_counts_begun()) cuda_blocks_all(mark, call);
-}
-
-void cuda_events_goes_on(struct cuda_call *call) {
-    if (cuda_counts_begun()) cuda_blocks_all(unmark, call);
+    begin_end(call);
 }
 
 void cuda_events_ended(struct cuda_call *call) {
     cuda_handle context = (cuda_handle)call->ends;
     if (!call->ending) return;
-    if (cuda_counts_begun()) cuda_blocks_all(end_marked, call);
+    if (cuda_counts_begun()) cuda_blocks_all(end_block, call);
     if (call->ending == CUDA_GRAPH_ENDS) return;
     cuda_captures_ended(call->captures);
     cuda_device_context_ended();
@@ -157,9 +152,7 @@ void cuda_events_release(struct cuda_call *call, uint32_t device) {
 }
 
 void cuda_events_primary_released(struct cuda_call *call) {
-    if (!call->ending) return;
-    if (cuda_device_is_active(call->device))
-        cuda_events_goes_on(call);
-    else
-        cuda_events_ended(call);
+    if (call->ending && !cuda_device_is_active(call->device)) cuda_events_ended(call);
 }
+
+void cuda_events_abandon_ends(void) { under_way = 0; }

@@ -62,7 +62,7 @@ void cuda_events_forget(enum cuda_space space, const struct snap_cuda_block *blo
 static void drop_earlier(enum cuda_space space, uint64_t number) {
     struct snap_cuda_block earlier;
     if (likely(!cuda_blocks_take(space, number, &earlier))) return;
-    if (!(earlier.flags & SNAP_CUDA_ENDING)) add_one(&cuda_counts_head()->missed_frees);
+    if (!cuda_events_any_ends()) add_one(&cuda_counts_head()->missed_frees);
     cuda_events_forget(space, &earlier);
 }
 
@@ -73,6 +73,7 @@ static void add(const struct cuda_call *call, enum cuda_space space, struct snap
                                        block->device, block->size);
     block->birth_ns = os_now();
     block->thread = account_thread_slot();
+    block->ends = cuda_events_ends_begun();
     if (!cuda_blocks_add(space, block) && is_counted(block))
         cuda_counts_remove(block->count, block->size, 1); /* its end will not be seen */
 }
@@ -313,7 +314,6 @@ static void put_back(struct cuda_call *call) {
 void cuda_events_stays(struct cuda_call *call) {
     if (call->found) put_back(call);
     if (call->locked) stow_unlock_range(call->number, call->locked);
-    if (call->ending) cuda_events_goes_on(call);
     if (call->removes && !call->found) add_one(&cuda_counts_head()->foreign_frees);
 }
 
@@ -366,6 +366,7 @@ void cuda_events_unknown(const char *name) {
 
 void cuda_events_abandon(void) {
     using = (struct lock){0};
+    cuda_events_abandon_ends();
     cuda_blocks_abandon();
     cuda_captures_abandon();
     cuda_counts_abandon();

@@ -32,6 +32,8 @@ struct cuda_call {
     uint32_t capture;   /* the one that ends; 0: none that is known */
     uint64_t captures;  /* that begin or end with it: their places (cuda_captures.h) */
     enum cuda_ending ending;
+    bool ends_much;  /* a capture, a graph or a context: such ends are numbered */
+    uint32_t end;    /* its number */
     uint64_t ends;   /* graph or context */
     uint32_t device; /* that is reset, or whose primary context is released */
     enum cuda_space space;
@@ -79,14 +81,20 @@ void cuda_events_capture(struct cuda_call *call, enum cuda_capture what, cuda_ha
 void cuda_events_capture_went(const struct cuda_call *call, int result);
 void cuda_events_captured(const struct cuda_call *call, cuda_handle graph);
 /* Before: all that is a graph's or a context's is about to end; of a device, what is its primary context's is. After:
- * it has ended, or goes on because the call failed. */
+ * what was there by then has ended. */
 void cuda_events_ends(struct cuda_call *call, enum cuda_ending what, cuda_handle handle);
 void cuda_events_reset(struct cuda_call *call, uint32_t device);
 void cuda_events_ended(struct cuda_call *call);
-void cuda_events_goes_on(struct cuda_call *call);
 /* Before a release of the primary context, which may be the last; after. */
 void cuda_events_release(struct cuda_call *call, uint32_t device);
 void cuda_events_primary_released(struct cuda_call *call);
+
+/* How many ends have begun so far. Whether any is under way: what it ends may be somebody else's already. One is over,
+ * however it went; in a forked child, all are. */
+uint32_t cuda_events_ends_begun(void);
+bool cuda_events_any_ends(void);
+void cuda_events_end_is_over(void);
+void cuda_events_abandon_ends(void);
 
 /* The driver had no memory for what the call asked for. */
 void cuda_events_refused(const struct cuda_call *call);

@@ -36,6 +36,7 @@ static void *begin(struct cuda_call *call, enum cuda_entry_id entry, uint32_t sl
     call->asked = call->locked = call->captures = 0;
     call->captured = CUDA_NO_CAPTURE;
     call->ending = CUDA_NOTHING_ENDS;
+    call->ends_much = false;
     if (call->outermost) outermost = caller;
     errno = error;
     return real;
@@ -46,6 +47,7 @@ static int end(struct cuda_call *call, int result) {
         if (result) cuda_events_stays(call);
         if (result == CUDA_OUT_OF_MEMORY && call->asked) cuda_events_refused(call);
         if (call->captured) cuda_events_capture_went(call, result);
+        if (call->ends_much) cuda_events_end_is_over();
     }
     if (call->outermost) outermost.slot = 0;
     return result;

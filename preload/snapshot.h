@@ -508,18 +508,11 @@ struct snap_cuda_site {
 #define SNAP_CUDA_SITE_CLOSED 0x80000000u
 
 enum snap_cuda_state { SNAP_CUDA_EMPTY = 0, SNAP_CUDA_WRITING = 1, SNAP_CUDA_LIVE = 2 };
-enum snap_cuda_flag {
-    SNAP_CUDA_EXPORTED = 1,
-    SNAP_CUDA_BOUND = 2,
-    SNAP_CUDA_PARTS = 4,
-    SNAP_CUDA_PART = 8,
-    SNAP_CUDA_ENDING = 16
-};
+enum snap_cuda_flag { SNAP_CUDA_EXPORTED = 1, SNAP_CUDA_BOUND = 2, SNAP_CUDA_PARTS = 4, SNAP_CUDA_PART = 8 };
 struct snap_cuda_block {
     uint32_t state; /* [live] enum snap_cuda_state */
     uint8_t kind;   /* enum snap_cuda_kind */
-    uint8_t flags;  /* [live] enum snap_cuda_flag: shared with other processes; has parts; is part of another block;
-                       is about to end with its graph or context */
+    uint8_t flags;  /* [live] enum snap_cuda_flag: shared with other processes; has parts; is part of another block */
     uint16_t device;
     uint64_t address; /* or the handle of an array, a pool, physical memory */
     uint64_t size;    /* as the program asked, or as it was rounded up where the program learns that */
@@ -529,7 +522,7 @@ struct snap_cuda_block {
     uint32_t count;                 /* [live] id of its snap_cuda_site */
     uint32_t thread;                /* slot */
     uint32_t users;                 /* [live] of physical memory: handles and mappings; of graph memory the capture */
-    uint32_t pad;
+    uint32_t ends;                  /* [live] of graphs and contexts, that had begun when it came to its own */
 };
 
 /* --- what NVML says of a device's memory, and of who uses it: the command asks it --- */

@@ -14,6 +14,7 @@
 #define D(name, ...) int name(__VA_ARGS__);
 D(cuInit, unsigned)
 D(cuDevicePrimaryCtxRetain, CUcontext *, CUdevice)
+D(cuDevicePrimaryCtxRelease, CUdevice)
 D(cuDevicePrimaryCtxRelease_v2, CUdevice)
 D(cuDevicePrimaryCtxReset_v2, CUdevice)
 D(cuCtxCreate_v2, CUcontext *, unsigned, CUdevice)
@@ -447,6 +448,27 @@ static void released_once(void) {
     LIVE("device", 2 * MIB);
 }
 
+/* Two threads release the primary context at once: it is the last of them that ends it. */
+static void *release_slowly(void *unused) {
+    OK(cuDevicePrimaryCtxRelease_v2(0));
+    return unused;
+}
+
+static void two_releases(void) {
+    CUcontext again;
+    CUdeviceptr at;
+    pthread_t last;
+    first_context();
+    OK(cuDevicePrimaryCtxRetain(&again, 0));
+    OK(cuMemAlloc_v2(&at, 3 * MIB));
+    sim_slow("cuDevicePrimaryCtxRelease_v2", 500000);
+    MUST(!pthread_create(&last, NULL, release_slowly, NULL));
+    usleep(200000);
+    OK(cuDevicePrimaryCtxRelease(0));
+    MUST(!pthread_join(last, NULL));
+    LIVE("device", 0);
+}
+
 /* A reset ends the primary context: not one that the program made, no pool, no physical memory. */
 static void reset_of_one(void) {
     CUcontext own;
@@ -628,7 +650,8 @@ int main(int count, char **arguments) {
                  {"captured_once", captured_once},
                  {"kept_stream", kept_stream},
                  {"legacy_stream", legacy_stream},
-                 {"many_captures", many_captures}};
+                 {"many_captures", many_captures},
+                 {"two_releases", two_releases}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (count < 2)
             puts(cases[i].name);
