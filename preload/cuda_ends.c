@@ -5,6 +5,7 @@
 #include "cuda_counts.h"
 #include "cuda_events.h"
 #include "os.h"
+#include "stow_cuda.h"
 #include "vram_serve.h"
 
 static uint32_t begun, under_way; /* ends */
@@ -125,7 +126,10 @@ void cuda_events_ends(struct cuda_call *call, enum cuda_ending what, cuda_handle
     if (!handle) return;
     call->ending = what;
     call->ends = (uintptr_t)handle;
-    if (what != CUDA_GRAPH_ENDS) call->captures = cuda_captures_of_context(handle);
+    if (what != CUDA_GRAPH_ENDS) {
+        call->captures = cuda_captures_of_context(handle);
+        call->served_end = stow_cuda_end_begins();
+    }
     begin_end(call);
 }
 
@@ -136,7 +140,7 @@ void cuda_events_ended(struct cuda_call *call) {
     if (call->ending == CUDA_GRAPH_ENDS) return;
     cuda_captures_ended(call->captures);
     cuda_device_context_ended();
-    vram_serve_context_ended(context, call->ending == CUDA_DEVICE_ENDS);
+    vram_serve_context_ended(context, call->ending == CUDA_DEVICE_ENDS, call->served_end);
 }
 
 /* Pools, physical memory and addresses are no context's (cuda_runtime_api.h says so), and contexts that the program has

@@ -32,8 +32,9 @@ struct cuda_call {
     uint32_t capture;   /* the one that ends; 0: none that is known */
     uint64_t captures;  /* that begin or end with it: their places (cuda_captures.h) */
     enum cuda_ending ending;
-    bool ends_much;  /* a capture, a graph or a context: such ends are numbered */
-    uint32_t end;    /* its number */
+    bool ends_much; /* a capture, a graph or a context: such ends are numbered */
+    uint32_t end;   /* its number; of contexts, also that of stow_cuda_end_begins: */
+    uint64_t served_end;
     uint64_t ends;   /* graph or context */
     uint32_t device; /* that is reset, or whose primary context is released */
     enum cuda_space space;

@@ -22,10 +22,10 @@ static bool on;
 static bool mover;
 static uint64_t streams_most[VRAM_DEVICES], streams_taken_most[VRAM_DEVICES];
 static uint64_t reaches; /* how often access has changed */
-static uint64_t ids;     /* how many were given out */
 static uint64_t left;    /* blocks, so far */
 static uint32_t moves;   /* the number of the one at work, or of the last */
 static cuda_handle contexts[VRAM_CONTEXTS];
+static uint64_t contexts_seen[VRAM_CONTEXTS]; /* the last number of the table when somebody said so */
 static uint32_t context_count;
 static bool context_missing;          /* there were more than VRAM_CONTEXTS */
 static const char *noted[VRAM_SLOTS]; /* the ring's buffers that the ledger knows */
@@ -69,6 +69,7 @@ void stow_cuda_context(cuda_handle context) {
     while (i < context_count && contexts[i] != context) i++;
     if (i == VRAM_CONTEXTS) context_missing = true;
     if (i == context_count && i < VRAM_CONTEXTS && context) contexts[context_count++] = context;
+    if (i < context_count) contexts_seen[i] = vram_table_last_number();
     vram_table_let_go();
 }
 
@@ -81,11 +82,14 @@ uint32_t stow_cuda_contexts(cuda_handle to[VRAM_CONTEXTS], bool *missing) {
     return count;
 }
 
-static void forget_context(cuda_handle context) {
+static void forget_context(cuda_handle context, uint64_t end) {
     for (uint32_t i = 0; i < context_count; i++)
-        if (contexts[i] == context) contexts[i] = contexts[--context_count];
+        if (contexts[i] == context && contexts_seen[i] < end) {
+            contexts[i] = contexts[--context_count];
+            contexts_seen[i] = contexts_seen[context_count];
+        }
     if (ring.context == context) forget_ring();
-    vram_end_context(context);
+    vram_end_context(context, end);
 }
 
 bool stow_cuda_device_of(cuda_handle context, uint32_t *device) {
@@ -97,27 +101,30 @@ bool stow_cuda_device_of(cuda_handle context, uint32_t *device) {
     return block != NULL;
 }
 
-static bool ends_with(const struct vram_block *block, cuda_handle context, cuda_handle heir) {
-    return block->context == context && block->state != VRAM_WRECK && !(heir && block->in_stream);
+static bool ends_with(const struct vram_block *block, cuda_handle context, cuda_handle heir, uint64_t end) {
+    return block->context == context && block->number < end && block->state != VRAM_WRECK &&
+           !(heir && block->in_stream);
 }
 
-static struct vram_block *of_context(cuda_handle context, cuda_handle heir) {
+static struct vram_block *of_context(cuda_handle context, cuda_handle heir, uint64_t end) {
     struct vram_block *block = vram_table_first();
-    while (block && !ends_with(block, context, heir)) block = block->next;
+    while (block && !ends_with(block, context, heir, end)) block = block->next;
     return block;
 }
 
-static void inherit(cuda_handle context, cuda_handle heir) {
+static void inherit(cuda_handle context, cuda_handle heir, uint64_t end) {
     for (struct vram_block *block = vram_table_first(); block; block = block->next)
-        if (block->context == context && block->in_stream && heir) block->context = heir;
+        if (block->context == context && block->number < end && block->in_stream && heir) block->context = heir;
 }
 
+uint64_t stow_cuda_end_begins(void) { return vram_table_number(); }
+
 /* Memory of this kind is no context's to the driver: it is given back here. */
-void stow_cuda_context_ended(cuda_handle context, cuda_handle heir) {
+void stow_cuda_context_ended(cuda_handle context, cuda_handle heir, uint64_t end) {
     struct vram_block *block;
     vram_table_lock();
-    forget_context(context);
-    while ((block = of_context(context, heir))) {
+    forget_context(context, end);
+    while ((block = of_context(context, heir, end))) {
         if (block->moving) {
             vram_table_wait();
             continue;
@@ -127,14 +134,14 @@ void stow_cuda_context_ended(cuda_handle context, cuda_handle heir) {
         vram_end_now(&driver, block);
         vram_table_lock();
     }
-    inherit(context, heir);
+    inherit(context, heir, end);
     vram_table_let_go();
 }
 
 /* --- serving --- */
 
 /* No id of the driver's, which counts from below. */
-static uint64_t new_id(void) { return (uint64_t)1 << 62 | __atomic_add_fetch(&ids, 1, __ATOMIC_RELAXED); }
+static uint64_t new_id(void) { return (uint64_t)1 << 62 | vram_table_number(); }
 
 static struct vram_block *block_for(const struct stow_cuda_request *request) {
     vram_table_lock();
@@ -147,6 +154,7 @@ static struct vram_block *block_for(const struct stow_cuda_request *request) {
     self->context = request->context;
     self->in_stream = request->in_stream;
     self->id = new_id();
+    self->number = vram_table_number();
     self->devices = vram_reach_of(request->device, request->in_stream);
     self->moving = true;
     return self;

@@ -125,9 +125,12 @@ void stow_cuda_context(cuda_handle context);
 uint32_t stow_cuda_contexts(cuda_handle to[VRAM_CONTEXTS], bool *missing);
 /* Which device it is on, as far as something was served in it; false: nothing was. */
 bool stow_cuda_device_of(cuda_handle context, uint32_t *device);
-/* It is gone, and what was served in it too. What was in place of a pool is no context's: it goes on in `heir`, which
- * may be the same, begun anew; NULL: there is none, and it is gone as well. */
-void stow_cuda_context_ended(cuda_handle context, cuda_handle heir);
+/* Before the driver is asked to end a context: a number, that of this end. */
+uint64_t stow_cuda_end_begins(void);
+/* It is gone, and what was served in it too, as far as that was before the end began: what came later is of the next
+ * context of that name. What was in place of a pool is no context's: it goes on in `heir`, which may be the same, begun
+ * anew; NULL: there is none, and it is gone as well. */
+void stow_cuda_context_ended(cuda_handle context, cuda_handle heir, uint64_t end);
 
 const char *stow_cuda_refusal_text(uint32_t refusal);
 /* Of single blocks, which stay whenever the rest moves. */

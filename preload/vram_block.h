@@ -46,9 +46,11 @@ struct vram_block {
     bool open;                     /* and its devices may use them */
     bool rdma;                     /* made so that network cards can have it */
     uint64_t id;                   /* what it is known by to who asks the driver */
+    uint64_t number;               /* higher than those of all that were served before it */
     char *backup;
     enum vram_kept kept;
     cuda_handle event, event_context; /* where it was recorded */
+    uint64_t event_number;            /* as `number`: of when it was */
     cuda_memory memory[VRAM_PIECES];
 };
 

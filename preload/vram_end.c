@@ -69,6 +69,7 @@ static int record(const struct vram_driver *driver, struct vram_block *self, cud
     int error = vram_driver_enter(driver, context, &visit);
     if (error) return error;
     self->event_context = context ? context : visit.before;
+    self->event_number = vram_table_number();
     error = driver->cuEventCreate(&self->event, NO_TIMING);
     if (!error) error = driver->cuEventRecord(self->event, stream);
     if (error) drop_event(driver, self);
@@ -145,10 +146,10 @@ bool vram_end_wait(const struct vram_driver *driver, uint32_t milliseconds) {
     return ended;
 }
 
-void vram_end_context(cuda_handle context) {
+void vram_end_context(cuda_handle context, uint64_t number) {
     struct vram_block *block = vram_table_first();
     while (block) {
-        bool its = block->event && block->event_context == context;
+        bool its = block->event && block->event_context == context && block->event_number < number;
         if (its && block->moving) {
             vram_table_wait();
             block = vram_table_first();

@@ -22,8 +22,9 @@ uint32_t vram_end_ripe(const struct vram_driver *driver);
 /* Waits, for so long, until something that is freed has been executed. False: nothing has ended. */
 bool vram_end_wait(const struct vram_driver *driver, uint32_t milliseconds);
 
-/* With the lock of the table: events of this context are gone with it. */
-void vram_end_context(cuda_handle context);
+/* With the lock of the table: events of this context that were recorded before this number of the table's are gone
+ * with it. */
+void vram_end_context(cuda_handle context, uint64_t number);
 
 /* In a forked child. */
 void vram_end_abandon(void);

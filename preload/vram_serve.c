@@ -507,12 +507,13 @@ void vram_serve_context_made(cuda_handle context, uint32_t device) {
     note_place(&(struct cuda_place){context, device});
 }
 
-void vram_serve_context_ended(cuda_handle context, bool goes_on) {
+/* Threads that have noted a context do so again once it is out of the list; any earlier, they would find it there. */
+void vram_serve_context_ended(cuda_handle context, bool goes_on, uint64_t end) {
     uint32_t device;
     cuda_handle heir = goes_on || !vram_serves ? context : NULL;
-    __atomic_fetch_add(&contexts_ended, 1, __ATOMIC_RELEASE);
     if (!heir && stow_cuda_device_of(context, &device)) heir = cuda_device_ask_primary(device);
-    stow_cuda_context_ended(context, heir);
+    stow_cuda_context_ended(context, heir, end);
+    __atomic_fetch_add(&contexts_ended, 1, __ATOMIC_RELEASE);
 }
 
 /* --- moving --- */

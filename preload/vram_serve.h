@@ -24,7 +24,7 @@ void *vram_serve_instead(enum cuda_entry_id entry, void *real);
 /* Work may run in a context, whoever allocates in it; what was served in one that has ended is gone with it, but for
  * what is in place of a pool. One that was reset goes on. */
 void vram_serve_context_made(cuda_handle context, uint32_t device);
-void vram_serve_context_ended(cuda_handle context, bool goes_on);
+void vram_serve_context_ended(cuda_handle context, bool goes_on, uint64_t end); /* of stow_cuda_end_begins */
 
 /* Why a move of the calling thread's had this result in a device, since it forgot the ones before; NULL: none had. */
 const char *vram_serve_why(int64_t result);

@@ -13,6 +13,7 @@ enum { BUCKET_BITS = 10 };
 static struct vram_block *blocks, *unused, *buckets[1 << BUCKET_BITS];
 static uint32_t lock, turn; /* futexes: held (2: waited for); counts blocks that have become nobody's */
 static uint32_t count;
+static uint64_t numbers;
 
 void vram_table_lock(void) {
     uint32_t was = 0;
@@ -97,6 +98,10 @@ void vram_table_drop(struct vram_block *self) {
     unused = self;
     __atomic_fetch_sub(&count, 1, __ATOMIC_RELEASE);
 }
+
+uint64_t vram_table_number(void) { return __atomic_add_fetch(&numbers, 1, __ATOMIC_SEQ_CST); }
+
+uint64_t vram_table_last_number(void) { return __atomic_load_n(&numbers, __ATOMIC_SEQ_CST); }
 
 uint32_t vram_table_count(void) { return __atomic_load_n(&count, __ATOMIC_ACQUIRE); }
 

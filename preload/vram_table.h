@@ -25,6 +25,10 @@ struct vram_block *vram_table_new(void); /* in no table yet; NULL: no memory */
 void vram_table_add(struct vram_block *block);
 void vram_table_drop(struct vram_block *block);
 
+/* Without the lock: a number higher than all before, of a block, or of a moment that others are earlier or later than.
+ */
+uint64_t vram_table_number(void);
+uint64_t vram_table_last_number(void);
 /* Without the lock: how many blocks there are. */
 uint32_t vram_table_count(void);
 

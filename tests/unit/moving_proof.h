@@ -37,6 +37,14 @@ static inline uint64_t served(uint64_t bytes, uint32_t owner) {
     return at;
 }
 
+static inline uint64_t served_in_stream(uint64_t bytes, uint32_t owner) {
+    struct stow_cuda_request request = {
+        .bytes = bytes, .owner = owner, .context = (cuda_handle)proof_context, .in_stream = true};
+    uint64_t at;
+    OK(stow_cuda_serve(&request, &at));
+    return at;
+}
+
 static inline enum stow_cuda_refusal out(struct stow_cuda_options options, uint64_t *moved) {
     enum stow_cuda_refusal refusal;
     int error;

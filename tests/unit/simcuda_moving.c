@@ -156,12 +156,38 @@ Test(simcuda_moving, a_context_that_ends_takes_its_blocks) {
     struct stow_cuda_request request = {.bytes = 4 * MIB, .owner = 1, .context = (cuda_handle)other};
     OK(stow_cuda_serve(&request, &at));
     cr_assert_eq(out(ANY, &moved), STOW_CUDA_DONE); /* its ring is in that context, too */
+    uint64_t end = stow_cuda_end_begins();
     OK(cuCtxDestroy_v2(other));
     OK(cuCtxSetCurrent(proof_context));
-    stow_cuda_context_ended((cuda_handle)other, NULL);
+    stow_cuda_context_ended((cuda_handle)other, NULL, end);
     cr_assert_eq(stow_cuda_sums(0, UINT32_MAX).blocks, 0);
     cr_assert_eq(proof_usage(0).used, before);
     at = served(4 * MIB, 1);
+    cr_assert_eq(out(ANY, &moved), STOW_CUDA_DONE);
+}
+
+/* Another thread may be at work in the next context of that name before anybody here knows that the first has ended. */
+Test(simcuda_moving, what_was_served_in_the_next_context_stays) {
+    cuda_handle contexts[VRAM_CONTEXTS], context = (cuda_handle)proof_context;
+    uint64_t moved;
+    bool missing;
+    int result;
+    stow_cuda_context(context);
+    served(4 * MIB, 1);
+    uint64_t end = stow_cuda_end_begins(), next = served(4 * MIB, 1), freed = served_in_stream(4 * MIB, 1);
+    stow_cuda_context(context);
+    OK(proof_launch("sim_wait", NULL, 0, 0, 0));
+    cr_assert(stow_cuda_free_in(freed, NULL, &result) && !result);
+    stow_cuda_context_ended(context, context, end);
+    uint64_t used = proof_usage(0).used;
+    stow_cuda_reap();
+    cr_assert_eq(proof_usage(0).used, used, "what was freed in the next one is still in use");
+    sim_release_kernels(1);
+    OK(cuCtxSynchronize());
+    cr_assert_eq(stow_cuda_sums(1, UINT32_MAX).live, 4 * MIB);
+    fill(next, 4 * MIB, 7);
+    cr_assert(holds(next, 4 * MIB, 7));
+    cr_assert_eq(stow_cuda_contexts(contexts, &missing), 1);
     cr_assert_eq(out(ANY, &moved), STOW_CUDA_DONE);
 }
 

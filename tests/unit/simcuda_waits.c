@@ -84,14 +84,6 @@ Test(simcuda_waits, a_kernel_that_does_not_end) {
     cr_assert(holds(at, 4 * MIB, 3));
 }
 
-static uint64_t served_in_stream(uint64_t bytes, uint32_t owner) {
-    struct stow_cuda_request request = {
-        .bytes = bytes, .owner = owner, .context = (cuda_handle)proof_context, .in_stream = true};
-    uint64_t at;
-    OK(stow_cuda_serve(&request, &at));
-    return at;
-}
-
 /* ---- captures */
 
 /* Another thread's capture in global mode forbids what a free takes; it must go on as if nothing had been. */
@@ -277,9 +269,10 @@ Test(simcuda_waits, freed_in_a_stream_of_another_context) {
     stow_cuda_reap();
     cr_assert_eq(proof_usage(0).used, before + context / 2 + 4 * MIB);
     cr_assert(stow_cuda_free_in(later, (cuda_handle)stream, &result) && !result);
+    uint64_t end = stow_cuda_end_begins();
     OK(cuCtxDestroy_v2(other));
     OK(cuCtxSetCurrent(proof_context));
-    stow_cuda_context_ended((cuda_handle)other, NULL);
+    stow_cuda_context_ended((cuda_handle)other, NULL, end);
     stow_cuda_reap();
     cr_assert_eq(proof_usage(0).used, before);
     cr_assert(!stow_cuda_sums(0, UINT32_MAX).wrecks);
