@@ -335,11 +335,13 @@ static bool mark(enum cuda_space space, uint64_t number, enum snap_cuda_flag fla
     return true;
 }
 
-/* What is mapped at an address is physical memory, which is what others are told of. */
+/* What is mapped at an address is physical memory, which is what others are told of. It goes first: a block that is
+ * about to leave the table may have had the same address. */
 void cuda_events_mark(enum cuda_space space, uint64_t number, enum snap_cuda_flag flag) {
     struct snap_cuda_block mapping;
-    if (mark(space, number, flag) || space != CUDA_ADDRESS) return;
-    if (find_mapping(number, &mapping)) mark(CUDA_PHYSICAL, mapping.pool, flag);
+    bool is_address = space == CUDA_ADDRESS, mapped = is_address && cuda_blocks_find(CUDA_MAPPING, number, &mapping);
+    if (!mapped && (mark(space, number, flag) || !is_address)) return;
+    if (mapped || find_mapping(number, &mapping)) mark(CUDA_PHYSICAL, mapping.pool, flag);
 }
 
 void cuda_events_mark_memory(cuda_memory memory, enum snap_cuda_flag flag) {

@@ -45,6 +45,7 @@ D(cuMemRelease, CUmemGenericAllocationHandle)
 D(cuMemRetainAllocationHandle, CUmemGenericAllocationHandle *, void *)
 D(cuMemMap, CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long)
 D(cuMemUnmap, CUdeviceptr, size_t)
+D(cuMemGetHandleForAddressRange, void *, CUdeviceptr, size_t, int, unsigned long long)
 D(cuStreamCreate, CUstream *, unsigned)
 D(cuStreamBeginCapture_v2, CUstream, int)
 D(cuStreamEndCapture, CUstream, CUgraph *)
@@ -314,6 +315,40 @@ static void kept_stream(void) {
     OK(cuMemAllocAsync(&at, 7 * MIB, stream));
     OK(cuStreamEndCapture(stream, &graph));
     LIVE("graph", 12 * MIB);
+}
+
+/* Physical memory is mapped where a capture's memory was, before the hook knows that the capture has ended. */
+static void *end_broken(void *stream) {
+    CUgraph graph;
+    first_context();
+    MUST(cuStreamEndCapture(stream, &graph) != 0);
+    return NULL;
+}
+
+static void mapped_again(void) {
+    CUstream stream;
+    CUdeviceptr was, at;
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 0}};
+    CUmemGenericAllocationHandle memory;
+    pthread_t thread;
+    int shared;
+    first_context();
+    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cuStreamBeginCapture_v2(stream, CU_CAPTURE_RELAXED));
+    OK(cuMemAllocAsync(&was, 4 * MIB, stream));
+    MUST(cuStreamQuery(stream) != 0);
+    sim_slow("cuStreamIsCapturing", 500000); /* by which a hook learns whether the end that failed has ended it */
+    MUST(!pthread_create(&thread, NULL, end_broken, stream));
+    usleep(200000);
+    OK(cuMemAddressReserve(&at, 4 * MIB, 0, was, 0));
+    MUST(at == was);
+    prop.allocFlags.gpuDirectRDMACapable = 1;
+    OK(cuMemCreate(&memory, 4 * MIB, &prop, 0));
+    OK(cuMemMap(at, 4 * MIB, 0, memory, 0));
+    OK(cuMemGetHandleForAddressRange(&shared, at, 4 * MIB, 1, 0));
+    MUST(!pthread_join(thread, NULL));
+    LIVE("graph", 0);
+    say("expect cuda.blocks[kind=vmm].exported == 1");
 }
 
 /* The legacy stream cannot be captured: who tries has begun none. */
@@ -649,6 +684,7 @@ int main(int count, char **arguments) {
                  {"own_streams", own_streams},
                  {"captured_once", captured_once},
                  {"kept_stream", kept_stream},
+                 {"mapped_again", mapped_again},
                  {"legacy_stream", legacy_stream},
                  {"many_captures", many_captures},
                  {"two_releases", two_releases}};
