@@ -68,6 +68,14 @@ static uint64_t birth_ns(const char *path) {
     return (uint64_t)time.tv_sec * SECOND_NS + time.tv_nsec;
 }
 
+/* Where memstow's own output, and so the program's, was sent by who started it. */
+static bool is_output(const struct stat *st) {
+    struct stat own;
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fstat(fd, &own) == 0 && own.st_dev == st->st_dev && own.st_ino == st->st_ino) return true;
+    return false;
+}
+
 /* --- the list --- */
 
 /* By path, too: the number of a file that is gone is soon another's. */
@@ -121,7 +129,7 @@ static void consider(struct traces *traces, const struct member *member, const c
     if (strlen(path) >= sizeof traces->list->path || (!shared && !named_socket && !is_temporary(path))) return;
     if (lstat(path, &st) < 0 || st.st_uid != geteuid() || S_ISDIR(st.st_mode)) return;
     if (birth_ns(path) < traces->started_wall_ns) return;
-    if (!shared && !named_socket && is_asked_for(traces, path)) return;
+    if (!shared && !named_socket && (is_output(&st) || is_asked_for(traces, path))) return;
     if (S_ISREG(st.st_mode) && holdings_is_ledger(path)) return;
     struct trace trace = {.kind = shared         ? TRACE_SHARED
                                   : named_socket ? TRACE_SOCKET

@@ -1,6 +1,8 @@
 """Shared memory, temporary files, named sockets and System V segments that outlive a program are named; files that it was
-asked to write, its own folder, and those of others are not."""
+asked to write, that its output was sent to, its own folder, and those of others are not."""
 import os, pathlib, re, subprocess
+
+import support
 
 from _ends import faults, watch
 
@@ -19,9 +21,15 @@ try:
     asked = pathlib.Path(f"/tmp/memstow-ends-asked-{os.getpid()}")
     text, _ = watch("sh", "-c", f"exec 3>{asked}; sleep 2", options=("--strict",))
     assert text == "", text
+    written = pathlib.Path(f"/tmp/memstow-ends-written-{os.getpid()}")
+    with open(written, "w") as log: # as `memstow watch -- CMD > /tmp/log` does
+        done = subprocess.run([support.MEMSTOW, "watch", "--quiet", "--strict", "--grace=3s", "--", "sleep", "2"], stdout=log,
+                              stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (0, ""), done
 finally:
     other.unlink(missing_ok=True)
-    for path in re.findall(r"(/(?:tmp|dev/shm)/memstow-ends-[\w.]+)", left) + [f"/tmp/memstow-ends-asked-{os.getpid()}"]:
+    made = [f"/tmp/memstow-ends-{what}-{os.getpid()}" for what in ("asked", "written")]
+    for path in re.findall(r"(/(?:tmp|dev/shm)/memstow-ends-[\w.]+)", left) + made:
         pathlib.Path(path).unlink(missing_ok=True)
     for line in pathlib.Path("/proc/sysvipc/shm").read_text().splitlines()[1:]:
         if line.split()[1] in re.findall(r"System V shared memory (\d+)", left):
