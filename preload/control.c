@@ -130,6 +130,16 @@ static int64_t act(const struct memstow_request *request) {
     return -EINVAL;
 }
 
+/* What the answer says beside its number. */
+static void tell_of(struct memstow_request *request, int64_t result) {
+    bool moves = request->kind == MEMSTOW_ASK_STOW || request->kind == MEMSTOW_ASK_RESTORE;
+    if (request->kind == MEMSTOW_ASK_TRIGGER && result >= 0)
+        trigger_words(request->text, sizeof request->text);
+    else
+        os_copy(request->text, sizeof request->text,
+                moves && result >= 0 && owners_cut_short() ? "the move was cancelled" : "");
+}
+
 static void *work(void *nothing) {
     struct memstow_request request;
     uint64_t next_poll = 0;
@@ -142,9 +152,8 @@ static void *work(void *nothing) {
         uint64_t now = os_now();
         if (requests_take(&request)) {
             int64_t result = act(&request);
-            bool says = request.kind == MEMSTOW_ASK_TRIGGER && result >= 0;
-            if (says) trigger_words(request.text, sizeof request.text);
-            requests_done(request.ticket, result, says ? request.text : "");
+            tell_of(&request, result);
+            requests_done(request.ticket, result, request.text);
         } else if (trigger_polls() && now >= next_poll) {
             next_poll = now + SECOND;
             trigger_poll(now, requests_pass_on);

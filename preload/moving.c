@@ -52,20 +52,27 @@ static bool list_begin(struct list *list, uint32_t owner, uint32_t which) {
 
 static void list_end(struct list *list) { os_unmap(list->pieces, bytes_of(list)); }
 
+/* What of a piece is not where it was to go: an earlier move may have taken some of it there. */
+static uint64_t kept_of(const struct stow_piece *piece, bool out) {
+    uint64_t away = stow_bytes_within(piece->start, piece->length);
+    if (!out) return away;
+    return piece->length - (away > piece->moved ? away : piece->moved);
+}
+
 /* A line for each reason, with all that it kept where it is. */
-static void note_refusals(const struct list *list, const char *kind) {
+static void note_refusals(const struct list *list, bool out) {
     for (uint32_t refusal = STOW_DONE + 1; refusal < STOW_REFUSALS; refusal++) {
         uint64_t bytes = 0, pieces = 0;
         for (uint32_t i = 0; i < list->count; i++) {
             if (list->pieces[i].refusal != refusal) continue;
-            bytes += list->pieces[i].length - list->pieces[i].moved;
+            bytes += kept_of(&list->pieces[i], out);
             pieces++;
         }
         if (!pieces || refusal == STOW_EMPTY) continue;
         struct line line;
         line_begin(&line, "REFUSED");
         line_number(&line, "owner", list->owner);
-        line_string(&line, "move", kind);
+        line_string(&line, "move", out ? "out" : "back");
         line_string(&line, "because", stow_refusal_text(refusal));
         line_number(&line, "bytes", bytes);
         line_number(&line, "pieces", pieces);
@@ -136,10 +143,15 @@ static bool is_cancelled(const struct mover *self) { return __atomic_load_n(self
 
 /* --- the move at hand, for who looks on --- */
 
+enum { OVER = 8 }; /* more than can end between two looks of who asked for an end */
+
 static struct {
     struct lock lock;
     const struct mover *mover;      /* NULL: none */
     uint64_t number, moved, wanted; /* of it, or of the last */
+    struct {
+        uint64_t number, moved, wanted;
+    } over[OVER]; /* the last that ended, by number */
 } hand;
 
 static void note_in_ledger(const struct mover *self) {
@@ -168,6 +180,9 @@ static void leave_hand(const struct mover *self, int64_t moved) {
     bool locked = lock_wait(&hand.lock);
     if (__atomic_compare_exchange_n(&hand.mover, &seen, NULL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
         hand.moved = moved > 0 ? (uint64_t)moved : 0;
+        hand.over[hand.number % OVER].number = hand.number;
+        hand.over[hand.number % OVER].moved = hand.moved;
+        hand.over[hand.number % OVER].wanted = hand.wanted;
         __atomic_store_n(&ledger_head->moving_owner, 0, __ATOMIC_RELEASE);
     }
     if (locked) lock_let_go(&hand.lock);
@@ -196,6 +211,8 @@ bool owners_is_moving(uint64_t number, uint64_t *moved, uint64_t *wanted) {
     if (!lock_wait(&hand.lock)) return true;
     bool is = hand.mover && hand.number == number;
     if (hand.number == number) *moved = hand.moved, *wanted = hand.wanted;
+    if (hand.over[number % OVER].number == number)
+        *moved = hand.over[number % OVER].moved, *wanted = hand.over[number % OVER].wanted;
     lock_let_go(&hand.lock);
     return is;
 }
@@ -242,8 +259,19 @@ static int64_t move_host(struct mover *self, struct list *list) {
     int64_t moved = self->present.which & OWNED_MEMORY && devices_use_it(owner, list, self->out)
                         ? refuse_all(list, STOW_DEVICE_READS)
                         : (self->out ? stow_out : stow_in)(list->pieces, list->count, &options);
-    note_refusals(list, self->out ? "out" : "back");
+    note_refusals(list, self->out);
     return moved;
+}
+
+/* Of this thread's last move: it had an end put to it, and some is not where it was to go. */
+static __thread bool cut_short __attribute__((tls_model("initial-exec")));
+
+bool owners_cut_short(void) { return cut_short; }
+
+static bool is_cut_short(const struct list *list) {
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->pieces[i].refusal == STOW_CANCELLED) return true;
+    return false;
 }
 
 static int64_t move(uint32_t owner, uint32_t which, bool out) {
@@ -261,10 +289,11 @@ static int64_t move(uint32_t owner, uint32_t which, bool out) {
     owner = owners_final(owner); /* it may have been adopted meanwhile */
     int64_t of_device = which & OWNED_DEVICE ? move_device(owner, out, mover.cancelled) : 0;
     owners_note_stowed(owner, stow_bytes(owner, NULL), vram_serve_stowed(owner));
-    list_end(&list);
     if (mover.present.list.pieces) list_end(&mover.present.list);
     int64_t result = both(moved, of_device, out);
     leave_hand(&mover, result);
+    cut_short = result >= 0 && is_cut_short(&list);
+    list_end(&list);
     return result;
 }
 

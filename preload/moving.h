@@ -19,6 +19,9 @@ int64_t owners_release(uint32_t owner);
 /* What in a device did not move when this thread's last move had this result; NULL: it was not for that. */
 const char *owners_why_not_moved(int64_t result);
 
+/* This thread's last move had an end put to it when some had moved, and not all. */
+bool owners_cut_short(void);
+
 /* Any thread: the bytes that the move at hand has moved so far, whoever makes it, and how many it is to move; 0 when
  * there is none. The ledger's header says the same, and of which owner. */
 uint64_t owners_moved(uint64_t *wanted);

@@ -542,6 +542,15 @@ uint64_t stow_bytes(uint32_t owner, uint64_t *back_by_use) {
     return sum;
 }
 
+uint64_t stow_bytes_within(uint64_t start, uint64_t length) {
+    uint64_t sum = 0, end = start + length;
+    struct stow_region region;
+    table_lock();
+    for (; start < end && table_first(start, end, &region); start = region.end) sum += region.end - region.start;
+    table_unlock();
+    return sum;
+}
+
 void stow_change_owner(uint32_t from, uint32_t to) {
     table_lock();
     for (uint32_t i = 0; i < table_count(); i++)

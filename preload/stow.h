@@ -92,6 +92,9 @@ struct stow_progress stow_progress(void);
  * receives how much of that is in memory again. It reads the page map: not for a hook. */
 uint64_t stow_bytes(uint32_t owner, uint64_t *back_by_use);
 
+/* The same of a range of addresses, whoever's it is. */
+uint64_t stow_bytes_within(uint64_t start, uint64_t length);
+
 /* What is `from`'s is `to`'s. */
 void stow_change_owner(uint32_t from, uint32_t to);
 

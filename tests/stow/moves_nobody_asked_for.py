@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # timeout: 200
 """Moves that a program makes for itself, out, back and for a trigger: `memstow owners` shows how far they are, and `--cancel` ends
-them from outside after the chunk that they are at, with the rest of the trigger. What is moved later is moved whole."""
-import pathlib, sys
+them from outside after the chunk that they are at, with the rest of the trigger. What is moved later is moved whole. A move that
+somebody else asked for ends so, too, and who asked is told."""
+import pathlib, subprocess, sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "harm"))
 import _moving
@@ -104,6 +105,37 @@ left = [owners()[f"model{i}"]["stowed_bytes"] for i in range(MODELS)]
 assert sum(left) < SIZE * MODELS and left == sorted(left, reverse=True), left
 assert program.tell("abi.memstow_trigger(1, None)") >= SIZE * MODELS - sum(left)
 assert [owners()[f"model{i}"]["stowed_bytes"] for i in range(MODELS)] == [SIZE] * MODELS
+assert program.tell("sums()") == before
+
+# Where the next move begins at once, what is told of the one that was ended is its own.
+assert all(program.tell(f"abi.memstow_restore(models[{i}])") == SIZE for i in range(MODELS))
+for _ in range(3):
+    program.begin(f"until_cut_short(('both', lambda: (abi.memstow_stow(models[0]), abi.memstow_restore(models[0]))[0], {SIZE}))")
+    seen_moving("out")
+    said, (name, moved) = cancel("stow"), program.after()
+    assert said == text_of(moved), (moved, said)
+
+# Who asked from outside hears that somebody else has ended it.
+for verb, way in (("stow", "out"), ("restore", "back")):
+    program.tell(f"abi.memstow_{'restore' if verb == 'stow' else 'stow'}(models[0])")
+    asked = start(MEMSTOW, verb, program.pid, "model0", stdout=subprocess.PIPE, text=True)
+    try:
+        seen_moving(way)
+        cancel(verb)
+    finally:
+        told = asked.communicate(timeout=60)[0]
+    assert re.fullmatch(rf"model {models[0]} 'model0': {PAST[verb]} \d+\.\d MiB: the move was cancelled\n", told), told
+    assert asked.returncode == 0
+
+# What the trace has as not moved is what is not there: an earlier move took the rest.
+program.tell("abi.memstow_stow(models[0])")
+LOCKED = 4 << 20
+program.tell("abi.mlock(ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(blocks[0])) + (100 << 20)), "
+             f"ctypes.c_size_t({LOCKED}))")
+program.tell("abi.memstow_stow(models[0])")
+lines = json.loads(memstow("decisions", program.pid, "--json").stdout)["lines"]
+refused = [line for line in lines if line["kind"] == "REFUSED"][-1]
+assert "mlock" in refused["because"] and LOCKED <= refused["bytes"] <= LOCKED + 8192, refused
 assert program.tell("sums()") == before
 program.end()
 assert not list(folder.iterdir())
