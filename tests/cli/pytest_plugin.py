@@ -89,3 +89,4 @@ for options, memstow in (((), True), ((), False), (("--memstow",), False)):
 assert "memstow: not in this process, nothing is measured; start:" in run("--memstow", "-v", "test_memory.py", memstow=False).stdout
 done = run("--memstow", "test_wrong.py")
 assert "'much' is not a size like '24 MB'" in done.stdout and "memstow counts all threads" in done.stdout, done.stdout
+assert "Traceback" not in done.stdout and "def parse_size" not in done.stdout, done.stdout

@@ -147,7 +147,10 @@ class Plugin:
 
     @pytest.hookimpl(hookwrapper=True, trylast=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Any:
-        limits = Limits(item)
+        try:
+            limits = Limits(item)
+        except pytest.UsageError as error: # a word to who wrote the marker: our own lines are none of his
+            pytest.fail(str(error), pytrace=False)
         if limits.leaks is not None:
             for _ in range(limits.warmups):
                 item.runtest()
