@@ -337,6 +337,8 @@ static void print_trigger(const struct page *page, size_t index) {
         if (event->kind == EVENT_DECISION && event->trigger == span.trigger) print_owner(page, &span, event);
     if (page->decisions->triggers[index].act)
         print_act(page, &span, &page->decisions->events[page->decisions->triggers[index].act]);
+    else if (page->image->running && index + 1 == page->decisions->trigger_count)
+        fputs("  It is not finished yet.\n", page->to);
     else
         fputs("  It was not finished.\n", page->to);
 }

@@ -47,6 +47,9 @@ int main(void) {
     int64_t count = trigger_begin(MEMSTOW_RUN_ENDED, "ok", 0, decisions, 10, sizeof *decisions);
     for (int i = 0; i < count; i++)
         if (decisions[i].owner == ids[0] && decisions[i].action == MEMSTOW_FREE) free(weights[0]);
+    puts("in the trigger");
+    fflush(stdout);
+    getchar();
     printf("%d %lld\n", (int)count, (long long)trigger_end());
     if (trigger(MEMSTOW_REQUEST, "again") < 0) abort();
     fflush(stdout);
@@ -64,16 +67,20 @@ def categories(what, trigger):
 
 program = compile(PROGRAM, "models", flags=("-O1", "-g", f"-I{ROOT}/preload"))
 run = start(MEMSTOW, "run", "--quiet", "-o", "out.mst", "--", program, stdin=-1, stdout=-1, text=True)
+assert run.stdout.readline() == "in the trigger\n"
+pid = json.loads(memstow("report", "out.mst", "--json").stdout)["process"]["pid"]
+assert memstow("decisions", pid).stdout.endswith("\n  It is not finished yet.\n")
+run.stdin.write("\n")
+run.stdin.flush()
 count, given = map(int, run.stdout.readline().split())
 assert count == 6 and 4 << 20 <= given < 5 << 20, (count, given)
-pid = json.loads(memstow("report", "out.mst", "--json").stdout)["process"]["pid"]
 live, first = categories(pid, 1)
 assert first == {"unet": "freed", "clip": "kept", "vae": "kept", "held": "blocked", "busy": "blocked", "left": "blocked"}, first
 assert sum(line["kind"] == "SET" for line in live) == 5, live
 _, second = categories(pid, 2)
 assert second == {name: category for name, category in first.items() if name != "unet"}, second # which is empty now
 memstow("snapshot", pid, "-o", "snapshot.mst")
-run.communicate("\n")
+run.communicate("\n", timeout=60)
 assert categories("snapshot.mst", 1) == categories("out.mst", 1) == (live, first)
 text = memstow("decisions", "out.mst", "--check").stdout
 for part in ("Set  unet (model 1): policy free\n", "\n  unet (model 1)\n    freed, 4.0 MiB before, 0 B left\n    policy free\n",
