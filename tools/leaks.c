@@ -369,6 +369,8 @@ void leaks_clear(struct leaks *self) {
 
 size_t leaks_total(const struct leaks *self) { return self->count + self->retired_leaks; }
 
+bool leaks_ended_in_order(const struct leaks *self) { return self->image->header.state == SNAP_EXITED; }
+
 bool leaks_by_runs(const struct leaks *self) {
     if (!self->sites->point_count) return true;
     for (uint32_t i = 0; i < self->sites->point_count; i++)

@@ -82,6 +82,9 @@ struct jsontext leaks_holders(const struct leaks *self, uint32_t name);
 /* The name of the run with that index, made printable. */
 const char *leaks_run(const struct leaks *self, uint32_t index);
 
+/* Destructors and exit handlers have run: what leaked may be freed by now. */
+bool leaks_ended_in_order(const struct leaks *self);
+
 /* What the readings are called: runs, or snapshots where no run ended between them. */
 bool leaks_by_runs(const struct leaks *self);
 

@@ -58,6 +58,7 @@ static void json_head(struct json *json, const struct leaks *self) {
     json_string(json, "name", image->header.name);
     json_bool(json, "running", image->running);
     json_end_object(json);
+    json_bool(json, "ended_in_order", leaks_ended_in_order(self));
     json_number(json, "live_bytes", image->host.live_bytes + image->mapped.live_bytes);
     json_runs(json, self);
     json_number(json, "floor_bytes", self->floor);

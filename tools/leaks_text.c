@@ -55,7 +55,11 @@ static void print_verdict(const struct leaks *self) {
     if (count)
         printf("\n%s %s found\n", text_count(count).s, plural(count, "leak", "leaks"));
     else if (enough)
-        puts("\nNo leak found");
+        puts(leaks_ended_in_order(self)
+                 ? "\nNo leak found\n"
+                   "The program has ended in order, which frees most of what leaks: look at it\n"
+                   "while it runs, or at a snapshot of that time."
+                 : "\nNo leak found");
     else if (!sites->run_count && sites->point_count < 2)
         puts("\nNo leak found, but no run has ended in this process: only retired owners could be\n"
              "looked at. Give several snapshots, or record a series (--series).");

@@ -103,6 +103,13 @@ assert leaks("x.mst", "--min=5K", status=1)["leaks"] == [] and leaks("x.mst", "-
 assert "1 more (--top=N shows N)" not in text and memstow("leaks", "x.mst", "--top=0", status=1).stdout.count("… and 1 more") == 2
 Runs(20).save("nothing.mst")
 assert leaks("nothing.mst", status=0)["found"] == 0 and "No leak found\n" in memstow("leaks", "nothing.mst").stdout
+text = memstow("leaks", "nothing.mst").stdout
+assert leaks("nothing.mst", status=0)["ended_in_order"] and "The program has ended in order" in text, text
+assert max(map(len, text.split("\n"))) <= 80, text
+abrupt = Runs(20)
+abrupt.header["state"] = _ledger.ABRUPT
+abrupt.save("abrupt.mst")
+assert not leaks("abrupt.mst", status=0)["ended_in_order"] and "in order" not in memstow("leaks", "abrupt.mst").stdout
 program(8).save("few.mst")
 few = leaks("few.mst", status=1)
 assert few["leaks"] == [] and few["not_leaks"]["undecided"]["sites"] >= 2, few # the retired owner is found all the same
