@@ -222,7 +222,11 @@ static int save_baseline(struct check *check) {
     size_t parts = check->now.count - (total ? 1 : 0) - (cuda ? 1 : 0);
     fprintf(stderr, "memstow: %s written: %s", TEXT_SAFE(check->baseline), text_size(total ? total->bytes.high : 0).s);
     if (cuda) fprintf(stderr, " and %s on CUDA devices", text_size(cuda->bytes.high).s);
-    fprintf(stderr, ", %zu owner%s and call sites, of %u runs\n", parts, parts == 1 ? "" : "s", check->now.runs);
+    if (parts == 1)
+        fputs(", one owner or call site", stderr);
+    else
+        fprintf(stderr, ", %zu owners and call sites", parts);
+    fprintf(stderr, ", of %u run%s\n", check->now.runs, check->now.runs == 1 ? "" : "s");
     return EXIT_FINE;
 }
 

@@ -242,10 +242,9 @@ void summary_print(const struct summary *summary) {
     if (tree.found)
         print_main(summary, &tree);
     else if (summary->from_cupti)
-        fputs(
-            "  no ledger of it was found: CUDA did not begin, its driver loads no library by CUDA_INJECTION64_PATH, or "
-            "the file could not be written\n",
-            stderr);
+        fputs("  no ledger of it was found: CUDA did not begin, its driver loads no library by\n"
+              "  CUDA_INJECTION64_PATH, or the file could not be written\n",
+              stderr);
     else if (!summary->expected_none)
         fputs("  no ledger of it was found: it could not be preloaded, or the file not written\n", stderr);
     image_clear(&tree.main);
