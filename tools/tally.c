@@ -113,6 +113,11 @@ static bool name_frame(char *name, size_t room, const struct named_frame *frame,
     return frame->python || strcmp(function, "main") != 0;
 }
 
+/* A hook of memstow's, between the program and libc: it has a name only where the library was not stripped. */
+static bool is_own(const struct named_frame *frame) {
+    return !frame->python && frame->module && strcmp(text_base_name(frame->module), "libmemstow.so") == 0;
+}
+
 /* Frames from `from` on, `most` at most; only Python's own if so wanted. */
 static bool name_frames(char *name, size_t room, const struct stack *stack, size_t from, size_t most, bool python) {
     bool libc = false;
@@ -121,7 +126,9 @@ static bool name_frames(char *name, size_t room, const struct stack *stack, size
             if (!python) return true;
             continue;
         }
-        if (!name_frame(name, room, symbols_frame(stack->symbols, stack->frames[i]), &libc)) return false;
+        const struct named_frame *frame = symbols_frame(stack->symbols, stack->frames[i]);
+        if (is_own(frame)) continue;
+        if (!name_frame(name, room, frame, &libc)) return false;
         named++;
     }
     return true;

@@ -44,6 +44,21 @@ check(options=("--baseline=base.txt", "--update-baseline", "--runs=2"))
 assert pathlib.Path("base.txt").read_text() == text
 assert not list(support.HERE.glob("memstow*")) and not list(support.HERE.glob("base.txt.*"))
 
+# Nothing of memstow's own stands between: how its functions are called is no matter of the program's.
+THREAD = """
+#include <pthread.h>
+#include <unistd.h>
+static void *wait(void *nothing) { pause(); return nothing; }
+int main(void) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, wait, NULL)) return 1;
+    _exit(0);
+}
+"""
+memstow("check", "--baseline=thread.txt", "--update-baseline", "--runs=1", "--", support.compile(THREAD, "thread", ("-pthread",)))
+text = pathlib.Path("thread.txt").read_text()
+assert re.search(r'^site \d+ 1 at "\(libc\)@libc\.so\.6" "main@thread"$', text, re.M) and "libmemstow" not in text, text
+
 # Fine: one run is enough. Over: all of them are made.
 done = check(options=("--baseline=base.txt",))
 assert done.stderr.count("the program says") == 2 and done.stdout.split("\n")[0].endswith("prog 0: fine"), done.stdout
