@@ -308,6 +308,7 @@ static void move_host(struct thread *self, uint64_t bytes) {
 uint32_t account_alloc(uint32_t site, uint64_t bytes) {
     struct thread *self = account_self == &account_nobody ? acquire() : account_self;
     site = counters_add(self, site, bytes, false);
+    if (unlikely(bytes >= PEAK_FALL_LEAST)) peak_note_alloc(site, bytes);
     move_host(self, bytes);
     return site;
 }

@@ -475,6 +475,8 @@ static void *resize_whole(void *p, const struct known *block, size_t size, struc
         bool readable = error != -EIO; /* else reading it would be a SIGBUS */
         return readable && (mapped || error) ? resize_by_copy(p, block, size, caller) : no_memory();
     }
+    if (block->size >= PEAK_FALL_LEAST && is_counted(block) && !is_inherited(block))
+        peak_note_resized(block->site, block->size);
     count_out(p, block);
     char *moved = raw + distance;
     uint32_t site = site_counted(caller, size);

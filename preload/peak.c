@@ -1,6 +1,7 @@
 /* peak.c — see peak.h. The copy is taken a little after the peak and while threads run: what it sums to is stored
  * beside the peak, so that a reader knows how far it is from the truth. Large blocks that were freed in between are
- * remembered, one by one, and added. There are two pictures, one whole, one in the making, which change places. */
+ * remembered, one by one, and added; those that came in between are left out. There are two pictures, one whole, one in
+ * the making, which change places. */
 #include "peak.h"
 
 #include <string.h>
@@ -25,11 +26,11 @@ static struct {
     uint32_t buffer;
     uint32_t next_chunk, last_site; /* last_site: the last that is in it */
     uint32_t begun[2], length[2];   /* of each buffer: how many pictures were begun there; bytes of the last */
-    struct {
+    struct large {
         uint32_t site;
         uint64_t bytes, blocks;
-    } freed[FREED]; /* since the peak, at sites that were not copied yet */
-    uint32_t freed_count;
+    } freed[FREED], came[FREED]; /* since the peak, at sites that were not copied yet */
+    uint32_t freed_count, came_count;
     uint64_t freed_bytes;
 } picture;
 
@@ -41,7 +42,7 @@ static void begin_copy(uint64_t peak) {
     picture.buffer = ledger_head->picture_buffer == 0;
     picture.bytes = 0;
     picture.next_chunk = picture.last_site = 0;
-    picture.freed_count = 0;
+    picture.freed_count = picture.came_count = 0;
     picture.freed_bytes = 0;
     picture.length[picture.buffer] = 0;
     picture.begun[picture.buffer]++;
@@ -110,6 +111,14 @@ static void add_freed(uint32_t site, struct live *live) {
         }
 }
 
+static void leave_out_came(uint32_t site, struct live *live) {
+    for (uint32_t i = 0; i < picture.came_count; i++)
+        if (picture.came[i].site == site) {
+            live->bytes -= picture.came[i].bytes < live->bytes ? picture.came[i].bytes : live->bytes;
+            live->blocks -= picture.came[i].blocks < live->blocks ? picture.came[i].blocks : live->blocks;
+        }
+}
+
 static void copy_chunk(uint32_t chunk, uint32_t sites) {
     struct snap_counter sums[SNAP_CHUNK_SITES], again[SNAP_CHUNK_SITES];
     counters_sum(chunk, sums);
@@ -118,6 +127,7 @@ static void copy_chunk(uint32_t chunk, uint32_t sites) {
         uint32_t site = chunk * SNAP_CHUNK_SITES + i;
         struct live live = live_of(site, &sums[i], &again[i]);
         add_freed(site, &live);
+        leave_out_came(site, &live);
         if (live.bytes | live.blocks) copy_site(site, live);
     }
 }
@@ -145,29 +155,60 @@ static uint64_t total_noted(void) {
     return total > 0 ? (uint64_t)total : 0;
 }
 
+static bool is_copied(uint32_t site) { return site / SNAP_CHUNK_SITES < picture.next_chunk; }
+
+/* False: there are too many. */
+static bool note(struct large *list, uint32_t *count, uint32_t site, uint64_t bytes) {
+    uint32_t i = 0;
+    while (i < *count && list[i].site != site) i++;
+    if (i == FREED) return false;
+    if (i == *count) list[(*count)++] = (struct large){.site = site};
+    list[i].bytes += bytes;
+    list[i].blocks++;
+    return true;
+}
+
+/* Whether it may be one that came since the peak: of those of one site it does not matter which. */
+static bool take_from_came(uint32_t site, uint64_t bytes) {
+    for (uint32_t i = 0; i < picture.came_count; i++) {
+        struct large *came = &picture.came[i];
+        if (came->site != site || came->bytes < bytes || !came->blocks) continue;
+        came->bytes -= bytes;
+        came->blocks--;
+        return true;
+    }
+    return false;
+}
+
 /* No more than what there is less than at the peak, but for what threads hold back: later blocks are not in its
  * picture. */
 static void remember(uint32_t site, uint64_t bytes, uint64_t left) {
     uint64_t most = picture.peak + fall_of(picture.peak);
-    if (site / SNAP_CHUNK_SITES < picture.next_chunk || left + picture.freed_bytes + bytes > most) return;
-    uint32_t i = 0;
-    while (i < picture.freed_count && picture.freed[i].site != site) i++;
-    if (i == FREED) return;
-    if (i == picture.freed_count) {
-        picture.freed[i].site = site;
-        picture.freed[i].bytes = picture.freed[i].blocks = 0;
-        picture.freed_count++;
-    }
-    picture.freed[i].bytes += bytes;
-    picture.freed[i].blocks++;
-    picture.freed_bytes += bytes;
+    if (is_copied(site) || take_from_came(site, bytes) || left + picture.freed_bytes + bytes > most) return;
+    if (note(picture.freed, &picture.freed_count, site, bytes)) picture.freed_bytes += bytes;
 }
 
 void peak_note_free(uint32_t site, uint64_t bytes) {
     uint64_t peak = os_load(&ledger_head->total_peak), total = total_noted(), left = total > bytes ? total - bytes : 0;
-    if (ledger_head->picture_peak == peak || left + fall_of(peak) > peak || !lock_try(&picture.busy)) return;
-    if (picture.peak != peak && ledger_head->picture_peak != peak) begin_copy(peak);
-    if (picture.peak) remember(site, bytes, left);
+    bool near = left + fall_of(peak) > peak, making = __atomic_load_n(&picture.peak, __ATOMIC_RELAXED) == peak;
+    if (ledger_head->picture_peak == peak || (near && !making) || !lock_try(&picture.busy)) return;
+    if (!near && picture.peak != peak && ledger_head->picture_peak != peak) begin_copy(peak);
+    if (picture.peak && near && !is_copied(site))
+        take_from_came(site, bytes);
+    else if (picture.peak)
+        remember(site, bytes, left);
+    lock_let_go(&picture.busy);
+}
+
+void peak_note_alloc(uint32_t site, uint64_t bytes) {
+    if (!__atomic_load_n(&picture.peak, __ATOMIC_RELAXED) || !lock_try(&picture.busy)) return;
+    if (picture.peak && !is_copied(site)) note(picture.came, &picture.came_count, site, bytes);
+    lock_let_go(&picture.busy);
+}
+
+void peak_note_resized(uint32_t site, uint64_t bytes) {
+    if (!__atomic_load_n(&picture.peak, __ATOMIC_RELAXED) || !lock_try(&picture.busy)) return;
+    if (picture.peak && !is_copied(site)) take_from_came(site, bytes);
     lock_let_go(&picture.busy);
 }
 
@@ -190,8 +231,10 @@ static bool list(void (*each)(uint32_t site), struct peak_walk *walk) {
     if (!is_shown(walk->buffer)) return true;
     if (walk->begun != picture.begun[walk->buffer]) /* another picture is there */
         *walk = (struct peak_walk){.buffer = walk->buffer, .begun = picture.begun[walk->buffer]};
-    if (picture.peak && picture.buffer == walk->buffer)
+    if (picture.peak && picture.buffer == walk->buffer) {
         for (uint32_t i = 0; i < picture.freed_count; i++) each(picture.freed[i].site);
+        for (uint32_t i = 0; i < picture.came_count; i++) each(picture.came[i].site);
+    }
     for (int i = 0; i < SITES_AT_A_TIME && walk->at < picture.length[walk->buffer]; i++) {
         walk->site += (uint32_t)number_at(buffer, &walk->at);
         number_at(buffer, &walk->at);
