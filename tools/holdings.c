@@ -99,7 +99,7 @@ static void take_descriptor(struct holdings *holdings, const struct sockets *soc
 
 static void load_descriptors(struct holdings *holdings, const struct sockets *sockets) {
     char path[64];
-    snprintf(path, sizeof path, "/proc/%d/fd", (int)holdings->pid);
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)process_living(holdings->pid));
     DIR *directory = opendir(path);
     if (!directory) return;
     for (struct dirent *entry; (entry = readdir(directory));)
@@ -168,7 +168,7 @@ static void take_file(struct holdings *holdings, const struct mapping *mapping) 
     mapped->bytes += mapping->end - mapping->start;
     mapped->code |= mapping->permissions[2] == 'x';
     if (mapping->permissions[3] == 's' && !mapping->offset)
-        mapped->ledger |= begins_ledger(holdings->pid, mapping->start);
+        mapped->ledger |= begins_ledger(process_living(holdings->pid), mapping->start);
 }
 
 static void drop_ledgers(struct holdings *holdings) {
@@ -214,7 +214,7 @@ static void take_mapping(struct holdings *holdings, char *line) {
 static void load_maps(struct holdings *holdings) {
     char path[64], *line = NULL;
     size_t size = 0;
-    snprintf(path, sizeof path, "/proc/%d/maps", (int)holdings->pid);
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)process_living(holdings->pid));
     FILE *maps = fopen(path, "re");
     if (!maps) return;
     while (getline(&line, &size, maps) > 0) take_mapping(holdings, line);

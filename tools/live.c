@@ -186,9 +186,9 @@ static void explain(const struct search *search, char *error, size_t size) {
 }
 
 int live_open(struct live *live, pid_t pid, char *error, size_t error_size) {
-    struct search search = {.pid = pid, .live = live};
+    struct search search = {.pid = process_living(pid), .live = live};
     int result = process_look(&search.process, pid);
-    if (result < 0 || search.process.state == 'Z' || search.process.state == 'X') {
+    if (result < 0 || (search.pid == pid && !process_is_alive(search.process.state, 1))) {
         snprintf(error, error_size,
                  result < 0 && result != -ENOENT && result != -ESRCH ? "process %d: permission denied"
                  : result < 0                                        ? "no such process: %d"

@@ -3,6 +3,7 @@
 #include "proc.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -44,6 +45,25 @@ int process_look(struct process *process, pid_t pid) {
 }
 
 bool process_is_alive(char state, uint32_t threads) { return (state != 'Z' && state != 'X') || threads > 1; }
+
+static bool has_ended(pid_t thread) {
+    struct process process;
+    return process_look(&process, thread) < 0 || process.state == 'Z' || process.state == 'X';
+}
+
+pid_t process_living(pid_t pid) {
+    char path[64];
+    pid_t living = 0;
+    if (!has_ended(pid)) return pid;
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *tasks = opendir(path);
+    for (struct dirent *entry; tasks && !living && (entry = readdir(tasks));) {
+        pid_t thread = process_parse(entry->d_name);
+        if (thread && !has_ended(thread)) living = thread;
+    }
+    if (tasks) closedir(tasks);
+    return living ? living : pid;
+}
 
 bool process_is_over(pid_t pid) {
     struct process process;

@@ -23,6 +23,9 @@ int process_look(struct process *process, pid_t pid);
 pid_t process_inner_pid(pid_t pid);
 /* Not ended. A zombie has, unless it is only the first thread that has, by pthread_exit: the others run on. */
 bool process_is_alive(char state, uint32_t threads);
+/* The thread through which /proc shows the memory and the descriptors of a process, as /proc/THREAD: the first, and
+ * another that lives where that has ended. The pid where there is none. */
+pid_t process_living(pid_t pid);
 /* It is not there any more, a zombie, or on its way to be one. */
 bool process_is_over(pid_t pid);
 /* True when the process that wrote this header, on this machine and since this boot, still runs. */

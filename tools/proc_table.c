@@ -37,6 +37,17 @@ static bool read_entry(int proc, const char *pid, struct proc_entry *entry) {
     return true;
 }
 
+/* The first thread has none any more when it has ended; the process has. */
+static bool read_process(int proc, const char *pid, struct proc_entry *entry) {
+    struct proc_entry other;
+    char thread[16];
+    if (!read_entry(proc, pid, entry)) return false;
+    if (entry->state != 'Z' || entry->threads < 2) return true;
+    snprintf(thread, sizeof thread, "%d", (int)process_living(entry->pid));
+    if (read_entry(proc, thread, &other)) entry->rss = other.rss;
+    return true;
+}
+
 static bool add(struct proc_table *table, const struct proc_entry *entry) {
     if (table->count == table->capacity) {
         size_t capacity = table->capacity ? 2 * table->capacity : 512;
@@ -70,7 +81,7 @@ int proc_table_read(struct proc_table *table) {
     bool fine = proc != NULL;
     for (struct dirent *name; fine && (name = readdir(proc));) {
         struct proc_entry entry;
-        if (process_parse(name->d_name) && read_entry(dirfd(proc), name->d_name, &entry)) fine = add(table, &entry);
+        if (process_parse(name->d_name) && read_process(dirfd(proc), name->d_name, &entry)) fine = add(table, &entry);
     }
     if (proc) closedir(proc);
     if (table->count) qsort(table->entries, table->count, sizeof *table->entries, by_pid);

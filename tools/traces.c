@@ -2,6 +2,7 @@
 #include "traces.h"
 #include "duration.h"
 #include "holdings.h"
+#include "proc.h"
 #include "sockets.h"
 
 #include <dirent.h>
@@ -155,7 +156,7 @@ static void note_descriptors(struct traces *traces, const struct member *member)
     char path[64], target[4096];
     struct sockets sockets = {0};
     bool loaded = false;
-    snprintf(path, sizeof path, "/proc/%d/fd", (int)member->pid);
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)process_living(member->pid));
     DIR *directory = opendir(path);
     if (!directory) return;
     for (struct dirent *entry; (entry = readdir(directory));) {
@@ -177,7 +178,7 @@ static void note_descriptors(struct traces *traces, const struct member *member)
 static void note_maps(struct traces *traces, const struct member *member) {
     char path[64], *line = NULL;
     size_t size = 0;
-    snprintf(path, sizeof path, "/proc/%d/maps", (int)member->pid);
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)process_living(member->pid));
     FILE *maps = fopen(path, "re");
     if (!maps) return;
     while (getline(&line, &size, maps) > 0) {
