@@ -219,10 +219,21 @@ static void mark(struct reap *reap) {
     spread_end(table);
 }
 
-static void describe(const struct proc_entry *entry, const char *what) {
+/* What the program called it; "" where that says no more. */
+static const char *registered_name(const struct reap *reap, const struct proc_entry *entry) {
+    for (size_t i = 0; i < reap->registry.count; i++) {
+        const struct registered *registered = &reap->registry.processes[i];
+        if (registered->pid == entry->pid && registered->start_ticks == entry->start_ticks)
+            return strcmp(registered->name, entry->name) == 0 ? "" : registered->name;
+    }
+    return "";
+}
+
+static void describe(const struct reap *reap, const struct proc_entry *entry, const char *what) {
     struct process process = {.start_ticks = entry->start_ticks};
-    printf("  %s, pid %d, %s, %s old: %s\n", text_fit(entry->name, 31).s, (int)entry->pid, text_size(entry->rss).s,
-           text_duration(process_age(&process)).s, what);
+    const char *name = registered_name(reap, entry);
+    printf("  %s%s%s%s, pid %d, %s, %s old: %s\n", text_fit(entry->name, 31).s, *name ? " (" : "", text_fit(name, 63).s,
+           *name ? ")" : "", (int)entry->pid, text_size(entry->rss).s, text_duration(process_age(&process)).s, what);
 }
 
 static size_t list(struct reap *reap, struct ending *endings) {
@@ -234,7 +245,7 @@ static size_t list(struct reap *reap, struct ending *endings) {
         if (is_own(entry->pid)) {
             endings[count++] = (struct ending){.pid = entry->pid, .start_ticks = entry->start_ticks};
         } else {
-            describe(entry, "of another user, and left alone");
+            describe(reap, entry, "of another user, and left alone");
             reap->stayed++;
         }
     }
@@ -245,9 +256,9 @@ static void tell(struct reap *reap, const struct ending *endings, size_t count) 
     for (size_t i = 0; i < count; i++) {
         const struct proc_entry *entry = proc_table_find(&reap->table, endings[i].pid);
         if (!reap->end)
-            describe(entry, "left");
+            describe(reap, entry, "left");
         else
-            describe(entry, ending_words(endings[i].result));
+            describe(reap, entry, ending_words(endings[i].result));
         if (!reap->end || endings[i].result >= ENDING_REFUSED) reap->stayed++;
     }
 }

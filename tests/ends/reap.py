@@ -35,7 +35,7 @@ everybody = [entry(stubborn.pid), entry(group.pid), entry(kept.pid, keep=True),
 
 write(*everybody)
 done = memstow("reap", status=1)
-assert f"faults, pid {stubborn.pid}, " in done.stdout and f"pid {group.pid}, " in done.stdout, done.stdout
+assert f"faults (x), pid {stubborn.pid}, " in done.stdout and f"pid {group.pid}, " in done.stdout, done.stdout
 assert all(f"pid {child}, " in done.stdout for child in children), done.stdout
 assert f"pid {kept.pid}," not in done.stdout and f"pid {recycled.pid}," not in done.stdout, done.stdout
 assert "nothing was ended" in done.stdout
