@@ -32,7 +32,12 @@ struct symbols {
     } answer;
 };
 
-static struct named_frame nameless = {.count = 1};
+/* With room for its one symbol, of which nothing is known. */
+static union {
+    struct named_frame frame;
+    char room[sizeof(struct named_frame) + sizeof(struct symbol)];
+} nothing = {{.count = 1}};
+static struct named_frame *const nameless = &nothing.frame;
 
 struct symbols *symbols_begin(const struct image *image, pid_t pid) {
     struct symbols *symbols = calloc(1, sizeof *symbols);
@@ -56,7 +61,7 @@ void symbols_end(struct symbols *symbols) {
         free(string);
     }
     for (size_t i = 0; symbols->frames && i < symbols->image->frame_count; i++)
-        if (symbols->frames[i] != &nameless) free(symbols->frames[i]);
+        if (symbols->frames[i] != nameless) free(symbols->frames[i]);
     free(symbols->frames);
     free(symbols->bad);
     free(symbols->names_only);
@@ -181,11 +186,11 @@ static struct named_frame *name_native(struct symbols *symbols, const struct sna
 
 const struct named_frame *symbols_frame(struct symbols *symbols, uint32_t id) {
     const struct snap_frame *frame = stack_frame(symbols->image, id);
-    if (!frame) return &nameless;
+    if (!frame) return nameless;
     if (!symbols->frames[id]) {
         const struct snap_code *code = frame_code(symbols->image, frame);
         struct named_frame *named = code ? name_python(symbols, frame, code) : name_native(symbols, frame);
-        symbols->frames[id] = named ? named : &nameless;
+        symbols->frames[id] = named ? named : nameless;
     }
     return symbols->frames[id];
 }
