@@ -3,6 +3,7 @@
 #include "proc.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -11,15 +12,23 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool read_entry(int proc, const char *pid, struct proc_entry *entry) {
-    char path[64], line[1024];
+/* -errno: it is gone, or may not be seen, but for what is_fault says. */
+static int read_line(int proc, const char *pid, char *line, size_t size) {
+    char path[64];
     snprintf(path, sizeof path, "%.20s/stat", pid);
     int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return false;
-    ssize_t got = read(fd, line, sizeof line - 1);
+    if (fd < 0) return -errno;
+    ssize_t got = read(fd, line, size - 1);
+    int error = got < 0 ? -errno : 0;
     close(fd);
-    if (got <= 0) return false;
-    line[got] = 0;
+    line[got > 0 ? got : 0] = 0;
+    return error;
+}
+
+/* Who cannot be read for want of something of ours may well be there. */
+static bool is_fault(int error) { return error == -EMFILE || error == -ENFILE || error == -ENOMEM; }
+
+static bool parse_entry(const char *pid, char *line, struct proc_entry *entry) {
     char *name = strchr(line, '('), *end = strrchr(line, ')');
     if (!name || !end || end < name) return false;
     *end = 0;
@@ -37,15 +46,21 @@ static bool read_entry(int proc, const char *pid, struct proc_entry *entry) {
     return true;
 }
 
-/* The first thread has none any more when it has ended; the process has. */
-static bool read_process(int proc, const char *pid, struct proc_entry *entry) {
+static int read_entry(int proc, const char *pid, struct proc_entry *entry) {
+    char line[1024];
+    int error = read_line(proc, pid, line, sizeof line);
+    return error || parse_entry(pid, line, entry) ? error : -ESRCH;
+}
+
+/* The first thread has no memory any more when it has ended; the process has. */
+static int read_process(int proc, const char *pid, struct proc_entry *entry) {
     struct proc_entry other;
     char thread[16];
-    if (!read_entry(proc, pid, entry)) return false;
-    if (entry->state != 'Z' || entry->threads < 2) return true;
+    int error = read_entry(proc, pid, entry);
+    if (error || entry->state != 'Z' || entry->threads < 2) return error;
     snprintf(thread, sizeof thread, "%d", (int)process_living(entry->pid));
-    if (read_entry(proc, thread, &other)) entry->rss = other.rss;
-    return true;
+    if (!read_entry(proc, thread, &other)) entry->rss = other.rss;
+    return 0;
 }
 
 static bool add(struct proc_table *table, const struct proc_entry *entry) {
@@ -81,7 +96,9 @@ int proc_table_read(struct proc_table *table) {
     bool fine = proc != NULL;
     for (struct dirent *name; fine && (name = readdir(proc));) {
         struct proc_entry entry;
-        if (process_parse(name->d_name) && read_process(dirfd(proc), name->d_name, &entry)) fine = add(table, &entry);
+        if (!process_parse(name->d_name)) continue;
+        int error = read_process(dirfd(proc), name->d_name, &entry);
+        fine = error ? !is_fault(error) : add(table, &entry);
     }
     if (proc) closedir(proc);
     if (table->count) qsort(table->entries, table->count, sizeof *table->entries, by_pid);

@@ -1,5 +1,5 @@
 """A registry that is damaged, or means harm, gives a message with line and column, and ends nobody."""
-import os, pathlib
+import os, pathlib, resource, subprocess
 
 from support import memstow
 
@@ -30,6 +30,17 @@ for text, place, message in (
     assert done.stderr.startswith(f"memstow: bad.json:{place}: {message}"), (text, done.stderr)
     assert done.stderr.endswith("\nmemstow: nobody was ended: this list may name who is to be left alone\n"), done.stderr
     assert done.stderr.count("\n") == 2 and not done.stdout
+# who cannot be looked at for want of descriptors of our own is not gone
+sleeper = subprocess.Popen(["sleep", "100"])
+ticks = pathlib.Path(f"/proc/{sleeper.pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
+boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+pathlib.Path("process_registry.9.json").write_text(
+    good.replace("01234567-89ab-cdef-0123-456789abcdef", boot).replace('"pid": 9', '"pid": 2147483647')
+    .replace('"pid": 12, "start_ticks": 3', f'"pid": {sleeper.pid}, "start_ticks": {ticks}'))
+few = memstow("reap", "--end", status=3, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (4, 4)))
+assert "/proc cannot be read" in few.stderr and not few.stdout, few
+assert sleeper.poll() is None and os.path.exists("process_registry.9.json")
+assert "ended on SIGTERM" in memstow("reap", "--end").stdout and sleeper.wait(10) == -15
 os.chmod("good.json", 0o666)
 assert "others may write to it" in memstow("reap", "good.json", status=3).stderr
 assert "No such file" in memstow("reap", status=3).stderr
