@@ -31,9 +31,15 @@ static void read(const void *at, size_t length, const struct records_readers *to
         to->unknown(kind);
 }
 
+/* Behind the one before, and in the buffer: else there would be no end, or what is read is nobody's. */
+static bool comes_next(const uint8_t *record, const uint8_t *before, const uint8_t *buffer, size_t valid) {
+    uintptr_t at = (uintptr_t)record, least = before ? (uintptr_t)before + 1 : (uintptr_t)buffer;
+    return at >= least && at - (uintptr_t)buffer < valid;
+}
+
 void records_read(uint8_t *buffer, size_t valid, records_next *next, const struct records_readers *to) {
     void *record = NULL, *before = NULL;
-    while (valid && next(buffer, valid, &record) == CUPTI_OK) {
+    while (valid && next(buffer, valid, &record) == CUPTI_OK && comes_next(record, before, buffer, valid)) {
         if (before) read(before, (size_t)((uint8_t *)record - (uint8_t *)before), to);
         before = record;
     }

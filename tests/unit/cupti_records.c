@@ -82,3 +82,37 @@ Test(cupti_records, an_empty_buffer) {
     read_all();
     cr_assert(!read_count && !unknown_count);
 }
+
+static uint8_t *answers[8];
+static size_t answered, answer_count;
+
+/* What it says is where a record is, wherever that is. */
+static int say(uint8_t *at, size_t valid, void **record) {
+    (void)at, (void)valid;
+    cr_assert_lt(answered, answer_count, "asked without end");
+    *record = answers[answered++];
+    return CUPTI_OK;
+}
+
+static void read_said(size_t count) {
+    static const struct records_readers readers = {memory, pool, in_use, other};
+    read_count = unknown_count = answered = 0;
+    answer_count = count;
+    records_read(buffer, used, say, &readers);
+}
+
+Test(cupti_records, a_place_that_is_no_next_one_ends_it) {
+    put(CUPTI_KIND_MEMORY2, 160), put(CUPTI_KIND_MEMORY2, 160);
+    answers[0] = answers[1] = buffer;
+    read_said(2);
+    cr_expect_eq(read_count, 1, "the same again: %zu", read_count);
+    answers[0] = buffer + 160, answers[1] = buffer;
+    read_said(2);
+    cr_expect_eq(read_count, 1, "one before: %zu", read_count);
+    answers[0] = buffer, answers[1] = buffer + used;
+    read_said(2);
+    cr_expect_eq(read_count, 1, "behind the buffer: %zu", read_count);
+    answers[0] = buffer - 1;
+    read_said(1);
+    cr_expect_eq(read_count, 0, "in front of it: %zu", read_count);
+}
