@@ -4,6 +4,7 @@
 #include "cuda_captures.h"
 #include "cuda_device.h"
 #include "cuda_scope.h"
+#include "snapshot.h"
 #include "stow_cuda.h"
 
 enum { PAGEABLE = 88 /* CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS */, WAIT_MS = 5000 };
@@ -32,7 +33,7 @@ static void find_contexts(struct contexts *self) {
     bool any = false;
     *self = (struct contexts){0};
     if (!count || !attribute || count(&devices)) return;
-    for (int i = 0; i < devices; i++) {
+    for (int i = 0; i < devices && i < SNAP_CUDA_DEVICES; i++) {
         if (attribute(&reads, PAGEABLE, i) || !reads) continue;
         if (!any) self->count = stow_cuda_contexts(self->list, &self->missing);
         any = true;

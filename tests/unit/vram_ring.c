@@ -76,3 +76,19 @@ Test(vram_ring, no_handler_runs_on_a_thread_that_copies) {
     free(to);
     for (int i = 0; i < VRAM_SLOTS; i++) free(ring.slot[i]);
 }
+
+static int allocate_nothing(void **at, size_t bytes, unsigned flags) {
+    (void)bytes, (void)flags;
+    *at = NULL;
+    return 0;
+}
+
+Test(vram_ring, a_buffer_that_the_driver_says_it_gave_and_did_not_is_none) {
+    struct vram_driver driver = driver_without_device();
+    struct vram_ring ring = {.slot_bytes = VRAM_SLOT, .copiers = 1};
+    driver.cuMemHostAlloc = (void *)allocate_nothing;
+    cr_assert_neq(vram_ring_begin(&driver, &ring), 0);
+    driver.cuMemHostAlloc = (void *)allocate;
+    cr_assert_eq(vram_ring_begin(&driver, &ring), 0);
+    for (int i = 0; i < VRAM_SLOTS; i++) free(ring.slot[i]);
+}
