@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LOOK_MS = 200, SILENCE_SECONDS = 30, ATTEMPTS = 5 };
+enum { LOOK_MS = 200, SILENCE_SECONDS = 30, LATE_SILENCE_SECONDS = 2, ATTEMPTS = 5 };
 /* A terminal and who watches over a process may both send a signal for one Ctrl-C. */
 #define AT_ONCE_SECONDS 0.5
 
@@ -181,6 +181,13 @@ static void cancel(struct order *order, int fd) {
     order->cancelled = now();
 }
 
+/* Who is not to be waited for any longer has a moment to say that it is taken back. */
+static bool is_silent(const struct order *order) {
+    double since = now() - order->heard;
+    return since > SILENCE_SECONDS ||
+           (order->late && since > LATE_SILENCE_SECONDS && now() - order->cancelled > LATE_SILENCE_SECONDS);
+}
+
 /* -1: go on waiting. */
 static int look_at_time(struct order *order, int fd) {
     bool begun = order->last.type == WIRE_WORKING;
@@ -198,7 +205,7 @@ static int look_at_time(struct order *order, int fd) {
         order->late = true;
         cancel(order, fd);
     }
-    return now() - order->heard > SILENCE_SECONDS ? no_answer(order, "is it stopped?") : -1;
+    return is_silent(order) ? no_answer(order, "is it stopped?") : -1;
 }
 
 static int follow(struct order *order, int fd) {
