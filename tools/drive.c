@@ -209,6 +209,7 @@ static _Noreturn void run_shell(const struct drive *drive, const char *text) {
     char port[8], pid[16];
     sigset_t none;
     sigemptyset(&none);
+    sigaction(SIGPIPE, &drive->observe->launch->outer_pipe_action, NULL);
     sigprocmask(SIG_SETMASK, &none, NULL);
     snprintf(port, sizeof port, "%u", drive->port);
     snprintf(pid, sizeof pid, "%d", (int)drive->observe->launch->pid);

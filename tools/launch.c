@@ -22,8 +22,7 @@ static void waited_signals(sigset_t *set) {
 
 static void run_child(const struct launch *launch, char **argv, void (*prepare)(void *), void *context, int report) {
     prepare(context);
-    sigaction(SIGCHLD, &launch->outer_child_action, NULL);
-    sigprocmask(SIG_SETMASK, &launch->outer_mask, NULL);
+    launch_forget(launch);
     execvp(argv[0], argv);
     int error = errno;
     ssize_t written = write(report, &error, sizeof error);
@@ -44,10 +43,12 @@ int launch_start(struct launch *launch, char **argv, void (*prepare)(void *conte
     int report[2];
     sigset_t set;
     /* With SIGCHLD ignored, which a parent may leave us, the kernel would throw the exit status away. */
-    struct sigaction usual = {.sa_handler = SIG_DFL};
+    struct sigaction usual = {.sa_handler = SIG_DFL}, ignored = {.sa_handler = SIG_IGN};
     if (pipe2(report, O_CLOEXEC) < 0) return errno;
     waited_signals(&set);
     sigaction(SIGCHLD, &usual, &launch->outer_child_action);
+    /* Nobody reading what is said of the program is no reason to leave it, or to change its exit code. */
+    sigaction(SIGPIPE, &ignored, &launch->outer_pipe_action);
     sigprocmask(SIG_BLOCK, &set, &launch->outer_mask);
     launch->elapsed_ns = duration_now(); /* the start, until it has ended */
     launch->pid = fork();
@@ -110,6 +111,7 @@ void launch_wait(struct launch *launch, void (*tick)(void *context), void *conte
 
 void launch_forget(const struct launch *launch) {
     sigaction(SIGCHLD, &launch->outer_child_action, NULL);
+    sigaction(SIGPIPE, &launch->outer_pipe_action, NULL);
     sigprocmask(SIG_SETMASK, &launch->outer_mask, NULL);
 }
 

@@ -12,7 +12,7 @@
 struct launch {
     pid_t pid;
     sigset_t outer_mask; /* as it was before */
-    struct sigaction outer_child_action;
+    struct sigaction outer_child_action, outer_pipe_action;
     bool adopts; /* all children are waited for, also those that were left to us */
     bool ended;
     int status; /* as of waitpid, once it has ended */
