@@ -77,11 +77,14 @@ static int let_go(const struct held *held, CUstream stream) {
     }
 }
 
+static pthread_barrier_t begun;
+
 static void *churn(void *argument) {
     struct held held[SLOTS] = {0};
     unsigned seed = (unsigned)(uintptr_t)argument;
     CUstream stream;
     MUST(!cuCtxSetCurrent(context) && !cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    pthread_barrier_wait(&begun); /* errors of the driver's are for whoever calls it */
     for (int i = 0; i < steps; i++) {
         struct held *slot = &held[rand_r(&seed) % SLOTS];
         if (rand_r(&seed) % INJECT_EVERY == 0) sim_fail("*", 1 + rand_r(&seed) % 3, rand_r(&seed) % 2 ? 999 : 2, 1);
@@ -110,6 +113,7 @@ int main(int count, char **arguments) {
     unsigned seed = count > 1 ? (unsigned)atoi(arguments[1]) : 1;
     if (count > 2) steps = atoi(arguments[2]);
     MUST(!cuInit(0) && !cuDevicePrimaryCtxRetain(&context, 0));
+    pthread_barrier_init(&begun, NULL, THREADS);
     for (uintptr_t i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, churn, (void *)(seed * 100 + i));
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
     expect("device", bytes_of[DEVICE] + bytes_of[RUNTIME], blocks_of[DEVICE] + blocks_of[RUNTIME]);
