@@ -31,7 +31,7 @@ static struct {
         uint64_t bytes, blocks;
     } freed[FREED], came[FREED]; /* since the peak, at sites that were not copied yet */
     uint32_t freed_count, came_count;
-    uint64_t freed_bytes;
+    uint64_t freed_bytes, came_bytes;
 } picture;
 
 static uint64_t fall_of(uint64_t peak) { return peak / 100 > PEAK_FALL_LEAST ? peak / 100 : PEAK_FALL_LEAST; }
@@ -43,7 +43,7 @@ static void begin_copy(uint64_t peak) {
     picture.bytes = 0;
     picture.next_chunk = picture.last_site = 0;
     picture.freed_count = picture.came_count = 0;
-    picture.freed_bytes = 0;
+    picture.freed_bytes = picture.came_bytes = 0;
     picture.length[picture.buffer] = 0;
     picture.begun[picture.buffer]++;
 }
@@ -175,15 +175,16 @@ static bool take_from_came(uint32_t site, uint64_t bytes) {
         if (came->site != site || came->bytes < bytes || !came->blocks) continue;
         came->bytes -= bytes;
         came->blocks--;
+        picture.came_bytes -= bytes;
         return true;
     }
     return false;
 }
 
 /* No more than what there is less than at the peak, but for what threads hold back: later blocks are not in its
- * picture. */
+ * picture. Those that are known to be later are not of what there is. */
 static void remember(uint32_t site, uint64_t bytes, uint64_t left) {
-    uint64_t most = picture.peak + fall_of(picture.peak);
+    uint64_t most = picture.peak + fall_of(picture.peak) + picture.came_bytes;
     if (is_copied(site) || take_from_came(site, bytes) || left + picture.freed_bytes + bytes > most) return;
     if (note(picture.freed, &picture.freed_count, site, bytes)) picture.freed_bytes += bytes;
 }
@@ -193,22 +194,21 @@ void peak_note_free(uint32_t site, uint64_t bytes) {
     bool near = left + fall_of(peak) > peak, making = __atomic_load_n(&picture.peak, __ATOMIC_RELAXED) == peak;
     if (ledger_head->picture_peak == peak || (near && !making) || !lock_try(&picture.busy)) return;
     if (!near && picture.peak != peak && ledger_head->picture_peak != peak) begin_copy(peak);
-    if (picture.peak && near && !is_copied(site))
-        take_from_came(site, bytes);
-    else if (picture.peak)
-        remember(site, bytes, left);
+    if (picture.peak) remember(site, bytes, left);
     lock_let_go(&picture.busy);
 }
 
 void peak_note_alloc(uint32_t site, uint64_t bytes) {
     if (!__atomic_load_n(&picture.peak, __ATOMIC_RELAXED) || !lock_try(&picture.busy)) return;
-    if (picture.peak && !is_copied(site)) note(picture.came, &picture.came_count, site, bytes);
+    if (picture.peak && !is_copied(site) && note(picture.came, &picture.came_count, site, bytes))
+        picture.came_bytes += bytes;
     lock_let_go(&picture.busy);
 }
 
 void peak_note_resized(uint32_t site, uint64_t bytes) {
     if (!__atomic_load_n(&picture.peak, __ATOMIC_RELAXED) || !lock_try(&picture.busy)) return;
-    if (picture.peak && !is_copied(site)) take_from_came(site, bytes);
+    uint64_t total = total_noted();
+    if (picture.peak) remember(site, bytes, total > bytes ? total - bytes : 0);
     lock_let_go(&picture.busy);
 }
 

@@ -17,7 +17,7 @@ enum { PEAK_FALL_LEAST = 1 << 20 };
 void peak_note_free(uint32_t site, uint64_t bytes);
 /* One has come, and is counted, but not yet noted in the total. A picture in the making leaves it out. */
 void peak_note_alloc(uint32_t site, uint64_t bytes);
-/* One is about to be resized, which counts as gone and come again. */
+/* One is about to be resized, which counts as gone and come again. No picture is begun for that. */
 void peak_note_resized(uint32_t site, uint64_t bytes);
 /* Completes a copy that has begun: at the end of the process. */
 void peak_finish(void);
