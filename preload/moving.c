@@ -63,12 +63,13 @@ static uint64_t kept_of(const struct stow_piece *piece, bool out) {
 static void note_refusals(const struct list *list, bool out) {
     for (uint32_t refusal = STOW_DONE + 1; refusal < STOW_REFUSALS; refusal++) {
         uint64_t bytes = 0, pieces = 0;
+        if (refusal == STOW_EMPTY) continue;
         for (uint32_t i = 0; i < list->count; i++) {
             if (list->pieces[i].refusal != refusal) continue;
             bytes += kept_of(&list->pieces[i], out);
             pieces++;
         }
-        if (!pieces || refusal == STOW_EMPTY) continue;
+        if (!pieces) continue;
         struct line line;
         line_begin(&line, "REFUSED");
         line_number(&line, "owner", list->owner);
@@ -105,6 +106,7 @@ struct mover {
     bool *own;             /* the same, when that is the thread's or the worker's; NULL: a request's, */
     uint64_t ticket;       /* which is this one */
     uint64_t number;       /* 0: it is not at hand, and nobody was told of it */
+    uint64_t wanted;       /* as was told last */
 };
 
 static bool is_still_there(const struct stow_piece *piece, void *context) {
@@ -149,7 +151,7 @@ static struct {
     struct lock lock;
     const struct mover *mover;      /* NULL: none */
     uint64_t number, moved, wanted; /* of it, or of the last */
-    struct {
+    struct figures {
         uint64_t number, moved, wanted;
     } over[OVER]; /* the last that ended, by number */
 } hand;
@@ -168,23 +170,20 @@ static void tell(uint64_t moved, uint64_t wanted, void *context) {
     if (!self->number) self->number = ++hand.number;
     hand.mover = self;
     hand.moved = moved;
-    hand.wanted = wanted;
+    hand.wanted = self->wanted = wanted;
     note_in_ledger(self);
     lock_let_go(&hand.lock);
 }
 
-/* Where another move is at hand by now, that one is told of. */
+/* Where another move is at hand by now, the ledger goes on telling of that one. */
 static void leave_hand(const struct mover *self, int64_t moved) {
     const struct mover *seen = self;
     if (!self->number) return;
     bool locked = lock_wait(&hand.lock);
-    if (__atomic_compare_exchange_n(&hand.mover, &seen, NULL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-        hand.moved = moved > 0 ? (uint64_t)moved : 0;
-        hand.over[hand.number % OVER].number = hand.number;
-        hand.over[hand.number % OVER].moved = hand.moved;
-        hand.over[hand.number % OVER].wanted = hand.wanted;
+    struct figures *over = &hand.over[self->number % OVER];
+    *over = (struct figures){self->number, moved > 0 ? (uint64_t)moved : 0, self->wanted};
+    if (__atomic_compare_exchange_n(&hand.mover, &seen, NULL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         __atomic_store_n(&ledger_head->moving_owner, 0, __ATOMIC_RELEASE);
-    }
     if (locked) lock_let_go(&hand.lock);
 }
 
@@ -209,10 +208,12 @@ int64_t owners_end_move(uint32_t owner, bool out) {
 
 bool owners_is_moving(uint64_t number, uint64_t *moved, uint64_t *wanted) {
     if (!lock_wait(&hand.lock)) return true;
-    bool is = hand.mover && hand.number == number;
-    if (hand.number == number) *moved = hand.moved, *wanted = hand.wanted;
-    if (hand.over[number % OVER].number == number)
-        *moved = hand.over[number % OVER].moved, *wanted = hand.over[number % OVER].wanted;
+    const struct figures *over = &hand.over[number % OVER];
+    bool is = over->number < number; /* else it has left, or one after it */
+    if (over->number == number)
+        *moved = over->moved, *wanted = over->wanted;
+    else if (hand.number == number)
+        *moved = hand.moved, *wanted = hand.wanted;
     lock_let_go(&hand.lock);
     return is;
 }

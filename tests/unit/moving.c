@@ -1,0 +1,82 @@
+/* What is told of moves whose ends overlap: each is told of by its own figures. The engine and the owners are not here.
+ */
+#include <criterion/criterion.h>
+#include <stdbool.h>
+
+#include "cuda_pageable.h"
+#include "cuda_route.h"
+#include "heaps.h"
+#include "ledger.h"
+#include "moving.h"
+#include "os.h"
+#include "owned.h"
+#include "owners.h"
+#include "stow.h"
+#include "trigger.h"
+#include "vram_serve.h"
+
+enum { FIRST = 1, NEXT = 2, WANTED = 1000, MOVED = 600 };
+
+static struct snap_header head;
+static uint64_t moved, wanted;
+static bool first_is_on;
+
+uint32_t owners_kind(uint32_t owner) { return (void)owner, MEMSTOW_MODEL; }
+uint32_t owners_final(uint32_t owner) { return owner; }
+bool owners_is_idle(uint32_t owner) { return (void)owner, true; }
+void owned_visit_pieces(uint32_t owner, uint32_t which, owned_visit *visit, void *context) {
+    (void)which;
+    visit(owner * OS_PAGE, OS_PAGE, context);
+}
+uint64_t stow_bytes(uint32_t owner, uint64_t *back) { return (void)owner, (void)back, 0; }
+bool stow_forked_beside_threads(void) { return true; }
+uint64_t vram_serve_stowed(uint32_t owner) { return (void)owner, 0; }
+int64_t vram_serve_out(uint32_t owner, bool idle, bool at_once, const bool *cancelled) {
+    return (void)owner, (void)idle, (void)at_once, (void)cancelled, 0;
+}
+void vram_serve_forget_why(void) {}
+
+/* What is not called. */
+bool trigger_can_stow, trigger_can_in_use;
+int64_t vram_serve_in(uint32_t owner) { return (void)owner, 0; }
+const char *vram_serve_why(int64_t result) { return (void)result, NULL; }
+int64_t stow_in(struct stow_piece *pieces, uint32_t count, const struct stow_options *options) {
+    return (void)pieces, (void)count, (void)options, 0;
+}
+uint64_t stow_bytes_within(uint64_t start, uint64_t length) { return (void)start, (void)length, 0; }
+struct stow_progress stow_progress(void) {
+    return (struct stow_progress){0};
+}
+const char *stow_refusal_text(uint32_t refusal) { return (void)refusal, ""; }
+void heaps_collect(uint32_t owner) { (void)owner; }
+bool cuda_route_has_exempt(void) { return false; }
+bool cuda_pageable_any(void) { return false; }
+bool cuda_pageable_quiet(void) { return true; }
+
+/* The last that it is heard of before its end is less than it has moved by then. */
+int64_t stow_out(struct stow_piece *pieces, uint32_t count, const struct stow_options *options) {
+    (void)count;
+    options->tell(0, WANTED * pieces->owner, options->context);
+    cr_assert_eq(owners_end_move(pieces->owner, true), pieces->owner);
+    return MOVED * pieces->owner;
+}
+
+/* By now the engine is free for another. */
+void owners_note_stowed(uint32_t owner, uint64_t in_files, uint64_t of_devices) {
+    (void)in_files, (void)of_devices;
+    if (owner != FIRST) return;
+    owners_begin_call();
+    cr_assert_eq(owners_stow(NEXT), MOVED * NEXT);
+    first_is_on = owners_is_moving(FIRST, &moved, &wanted);
+}
+
+Test(moving, what_another_move_came_after_is_told_of_by_its_own_figures) {
+    ledger_head = &head;
+    cr_assert_eq(owners_stow(FIRST), MOVED * FIRST);
+    cr_expect(first_is_on, "before it had left");
+    for (uint32_t number = FIRST; number <= NEXT; number++) {
+        cr_expect(!owners_is_moving(number, &moved, &wanted));
+        cr_expect(moved == MOVED * number && wanted == WANTED * number, "%u: %lu of %lu", number, moved, wanted);
+    }
+    cr_expect_eq(head.moving_owner, 0);
+}
