@@ -48,7 +48,7 @@ bool process_is_alive(char state, uint32_t threads) { return (state != 'Z' && st
 
 static bool has_ended(pid_t thread) {
     struct process process;
-    return process_look(&process, thread) < 0 || process.state == 'Z' || process.state == 'X';
+    return process_look(&process, thread) < 0 || !process_is_alive(process.state, 1);
 }
 
 pid_t process_living(pid_t pid) {
