@@ -66,7 +66,7 @@ assert "the node pack is not in this ComfyUI" in done.stderr
 
 # 1 MiB of each run: 3 from the second to the fifth. 512 KiB: a warning.
 done = check(f"--comfy={workflow('leaky.json', kilobytes=1024)}", "--runs=6", "--warm-up=1", "--fail-over=2M", status=1)
-assert re.search(r"memstow: all memory grew by 3\.0 MiB and \d+ blocks: over the limit of 2M; most of it \(\+3\.0 MiB\) at .*Double.do_POST@double.py",
+assert re.search(r"memstow: all memory grew by 3\.0 MiB and \d+ blocks?: over the limit of 2M; most of it \(\+3\.0 MiB\) at .*Double.do_POST@double.py",
                  done.stderr), done.stderr
 done = check(f"--comfy={workflow('some.json', kilobytes=512)}", "--runs=6", "--warm-up=1", "--fail-over=3M", "--pass-under=1M")
 assert "warning: all memory grew by 1.5 MiB" in done.stderr, done.stderr
@@ -93,11 +93,14 @@ for name, message in (("ui.json", "ui.json: not a workflow in ComfyUI's API form
 assert "--peak and --comfy exclude each other" in check("--comfy=clean.json", "--peak", status=2).stderr
 
 pathlib.Path("prompts").write_text("")
-# Interrupted, and again while the server takes its time to end: it is waited for.
+# Interrupted, several times at once, and again while the server takes its time to end: it is waited for.
 process = support.start(support.MEMSTOW, "check", f"--comfy={workflow('clean.json')}", "--runs=1000", "--", sys.executable, "-I", "double.py",
                         "--slow", start_new_session=True, stderr=subprocess.PIPE, text=True)
 support.wait_for(lambda: pathlib.Path("prompts").read_text().count("\n") > 1, what="a run")
-os.killpg(process.pid, signal.SIGTERM)
+helper = int(pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text())
+for _ in range(100): # whoever ends a group may be passed on what the group had already
+    os.kill(helper, signal.SIGTERM)
+    time.sleep(0.0005)
 support.wait_for(pathlib.Path("asked").exists, what="the server to be asked to end")
 time.sleep(0.3)
 os.killpg(process.pid, signal.SIGINT)

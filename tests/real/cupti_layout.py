@@ -47,10 +47,15 @@ CUPTI_CALLS(X)
 #ifdef CUpti_SubscriberParams_STRUCT_SIZE
 #define WISH(theirs, ours) \\
     _Static_assert(offsetof(CUpti_SubscriberParams, theirs) == offsetof(struct cupti_subscriber_wish, ours), #ours);
-WISH(subscriberName, name) WISH(oldSubscriberName, other) WISH(oldSubscriberSize, other_room) WISH(allowMultipleSubscribers, several)
-LENGTH(CUpti_SubscriberParams, sizeof(struct cupti_subscriber_wish))
-_Static_assert(CUpti_SubscriberParams_STRUCT_SIZE == sizeof(CUpti_SubscriberParams), "size");
+WISH(subscriberName, name) WISH(oldSubscriberName, other) WISH(oldSubscriberSize, other_room)
+#ifdef SEVERAL
+WISH(allowMultipleSubscribers, several)
 _Static_assert(CUPTI_ACTIVITY_ATTR_ENABLE_ALLOCATION_SOURCE_TRACKING == 14, "session.c");
+LENGTH(CUpti_SubscriberParams, sizeof(struct cupti_subscriber_wish))
+#else
+LENGTH(CUpti_SubscriberParams, offsetof(struct cupti_subscriber_wish, several))
+#endif
+_Static_assert(CUpti_SubscriberParams_STRUCT_SIZE == sizeof(CUpti_SubscriberParams), "size");
 #endif
 MEMORY(CUpti_ActivityMemory4)
 SAME(CUpti_ActivityMemory4, source, source)
@@ -100,7 +105,9 @@ checked = 0
 for includes in generations:
     if not (includes[0] / "cupti.h").exists() or not (includes[-1] / "cuda.h").exists():
         continue
-    support.run("cc", "-std=gnu11", "-fsyntax-only", f"-I{support.ROOT / 'cupti'}", *(f"-I{i}" for i in includes), "-I.", "layout.c")
+    # in CUDA 13.0 nobody can ask to be one of several subscribers, or for the source of an allocation
+    several = ["-DSEVERAL"] if "allowMultipleSubscribers" in (includes[0] / "cupti_callbacks.h").read_text() else []
+    support.run("cc", "-std=gnu11", "-fsyntax-only", *several, f"-I{support.ROOT / 'cupti'}", *(f"-I{i}" for i in includes), "-I.", "layout.c")
     checked += 1
 if not checked:
     support.skip("no headers of CUPTI are installed")

@@ -92,8 +92,10 @@ class Server:
         self.options = options
         self.port, command = port_of(options.command)
         ledger = options.folder / "comfyui.mst"
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS) # who ends us meanwhile does not leave it behind
         self.process = subprocess.Popen([options.memstow, "run", "--quiet", f"--stacks={options.stacks}", f"--follow={options.follow}",
-                                         "-o", str(ledger), "--", *command], stdin=subprocess.DEVNULL, start_new_session=True)
+                                         "-o", str(ledger), "--", *command], stdin=subprocess.DEVNULL, start_new_session=True,
+                                        preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS))
 
     def ask(self, path, document=None):
         """The JSON answer to a GET, or to a POST of a document; None while nobody answers, or there is no such thing."""
@@ -112,6 +114,8 @@ class Server:
     def wait_for(self, condition, seconds, what):
         end = time.monotonic() + seconds
         while not (value := condition()):
+            if told_to_end:
+                raise told_to_end[0]
             if self.process.poll() is not None:
                 raise Failure(4, f"ComfyUI ended with {self.process.returncode} before {what}")
             if time.monotonic() > end:
@@ -167,8 +171,7 @@ class Server:
 
     def stop(self):
         """Asks it to end, then ends it; what it started ends with it. Whoever is impatient meanwhile does not keep it alive."""
-        for number in SIGNALS:
-            signal.signal(number, signal.SIG_IGN)
+        ignore_signals()
         for sent in (signal.SIGTERM, signal.SIGKILL):
             try:
                 os.killpg(self.process.pid, sent)
@@ -188,6 +191,7 @@ def check(options):
         print(f"memstow: {options.workflow} has no input {' or '.join(SEEDS)}: ComfyUI may answer from its cache", file=sys.stderr)
     server = Server(options)
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         server.start()
         if not server.has_pack:
             print("memstow: the node pack is not in this ComfyUI: models have no names (docs/comfyui.md)", file=sys.stderr)
@@ -199,8 +203,19 @@ def check(options):
         server.stop()
 
 
+told_to_end = [] # the failure, which is lost where Python can let none through: in the end of an object
+
+
+def ignore_signals():
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
 def interrupted(number, _frame):
-    raise Failure(128 + number, f"ended by signal {number}")
+    """Once: another one must not end what ends the server."""
+    ignore_signals()
+    told_to_end.append(Failure(128 + number, f"ended by signal {number}"))
+    raise told_to_end[0]
 
 
 def main():
