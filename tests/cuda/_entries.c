@@ -231,32 +231,33 @@ static void captures(void) {
     LIVE("pool", 7 * MIB);
 }
 
+static void waits_for(CUstream stream, CUstream other) {
+    CUevent event;
+    OK(cuEventCreate(&event, 0));
+    OK(cuEventRecord(event, other));
+    OK(cuStreamWaitEvent(stream, event, 0));
+}
+
 /* A stream that was drawn into another's capture ends, and what it was asked for is in the graph, and ends with it. */
 static void joined(void) {
     CUstream origin, drawn;
-    CUevent event;
     CUdeviceptr at;
     CUgraph graph;
     first_context();
     OK(cuStreamCreate(&origin, CU_STREAM_NON_BLOCKING));
     OK(cuStreamCreate(&drawn, CU_STREAM_NON_BLOCKING));
-    OK(cuEventCreate(&event, 0));
     OK(cuStreamBeginCapture_v2(origin, CU_CAPTURE_RELAXED));
-    OK(cuEventRecord(event, origin));
-    OK(cuStreamWaitEvent(drawn, event, 0));
+    waits_for(drawn, origin);
     OK(cuMemAllocAsync(&at, 3 * MIB, drawn));
-    OK(cuEventRecord(event, drawn));
-    OK(cuStreamWaitEvent(origin, event, 0));
+    waits_for(origin, drawn);
     OK(cuStreamDestroy_v2(drawn));
     OK(cuStreamEndCapture(origin, &graph));
     LIVE("graph", 3 * MIB);
     OK(cuStreamCreate(&drawn, CU_STREAM_NON_BLOCKING));
     OK(cuStreamBeginCapture_v2(origin, CU_CAPTURE_RELAXED));
-    OK(cuEventRecord(event, origin));
-    OK(cuStreamWaitEvent(drawn, event, 0));
+    waits_for(drawn, origin);
     OK(cuMemAllocAsync(&at, 5 * MIB, drawn));
-    OK(cuEventRecord(event, drawn));
-    OK(cuStreamWaitEvent(origin, event, 0));
+    waits_for(origin, drawn);
     OK(cuStreamEndCapture(origin, &graph));
     OK(cuGraphDestroy(graph));
     EXPECT("cuda.kinds.graph.allocated_bytes", 8 * MIB);
@@ -339,9 +340,10 @@ static void mapped_again(void) {
     MUST(cuStreamQuery(stream) != 0);
     sim_slow("cuStreamIsCapturing", 500000); /* by which a hook learns whether the end that failed has ended it */
     MUST(!pthread_create(&thread, NULL, end_broken, stream));
-    usleep(200000);
-    OK(cuMemAddressReserve(&at, 4 * MIB, 0, was, 0));
-    MUST(at == was);
+    for (at = 0; at != was; usleep(1000)) { /* until the driver has ended it */
+        if (at) OK(cuMemAddressFree(at, 4 * MIB));
+        OK(cuMemAddressReserve(&at, 4 * MIB, 0, was, 0));
+    }
     prop.allocFlags.gpuDirectRDMACapable = 1;
     OK(cuMemCreate(&memory, 4 * MIB, &prop, 0));
     OK(cuMemMap(at, 4 * MIB, 0, memory, 0));

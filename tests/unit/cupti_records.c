@@ -5,11 +5,11 @@
 
 #include "records.h"
 
-static struct cupti_memory read[8];
+static struct cupti_memory records[8];
 static uint32_t unknown[8];
-static size_t read_count, unknown_count, step[8], steps;
+static size_t record_count, unknown_count, step[8], steps;
 
-static void memory(const struct cupti_memory *record) { read[read_count++] = *record; }
+static void memory(const struct cupti_memory *record) { records[record_count++] = *record; }
 static struct cupti_pool pools[8];
 static size_t pool_count, with_use;
 static void pool(const struct cupti_pool *record) { pools[pool_count++] = *record; }
@@ -47,11 +47,11 @@ Test(cupti_records, each_version_as_far_as_it_goes) {
     put(CUPTI_KIND_MEMORY2, 112), put(CUPTI_KIND_MEMORY2, 120), put(CUPTI_KIND_MEMORY2, 128);
     put(CUPTI_KIND_MEMORY2, 160), put(CUPTI_KIND_MEMORY2, 112);
     read_all();
-    cr_assert(read_count == 5 && unknown_count == 0);
+    cr_assert(record_count == 5 && unknown_count == 0);
     for (uint64_t i = 0; i < 5; i++) {
-        cr_assert(read[i].address == 0x1000 + i && read[i].bytes == 5 && read[i].pool.size == 6);
-        cr_assert_eq(read[i].pool.used, i == 0 || i == 4 ? 0 : 7, "%lu", (unsigned long)i);
-        cr_assert_eq(read[i].source != NULL, i == 2 || i == 3, "%lu", (unsigned long)i);
+        cr_assert(records[i].address == 0x1000 + i && records[i].bytes == 5 && records[i].pool.size == 6);
+        cr_assert_eq(records[i].pool.used, i == 0 || i == 4 ? 0 : 7, "%lu", (unsigned long)i);
+        cr_assert_eq(records[i].source != NULL, i == 2 || i == 3, "%lu", (unsigned long)i);
     }
 }
 
@@ -66,21 +66,21 @@ static void put_pool(size_t bytes) {
 Test(cupti_records, pools_of_each_version) {
     put_pool(64), put_pool(72), put_pool(80), put_pool(56), put(CUPTI_KIND_MEMORY2, 112);
     read_all();
-    cr_assert(pool_count == 3 && with_use == 2 && unknown_count == 1 && read_count == 1);
+    cr_assert(pool_count == 3 && with_use == 2 && unknown_count == 1 && record_count == 1);
     for (int i = 0; i < 3; i++) cr_assert(pools[i].size == 8 && pools[i].used == (i ? 3 : 0));
 }
 
 Test(cupti_records, what_is_not_known_is_told_of) {
     put(777, 40), put(CUPTI_KIND_MEMORY2, 128), put(CUPTI_KIND_MEMORY2, 80), put(778, 4), put(9, 2);
     read_all();
-    cr_assert(read_count == 1 && read[0].address == 0x1001);
+    cr_assert(record_count == 1 && records[0].address == 0x1001);
     cr_assert(unknown_count == 4 && unknown[0] == 777 && unknown[1] == CUPTI_KIND_MEMORY2 && unknown[2] == 778);
     cr_assert_eq(unknown[3], 0, "too short even for its kind");
 }
 
 Test(cupti_records, an_empty_buffer) {
     read_all();
-    cr_assert(!read_count && !unknown_count);
+    cr_assert(!record_count && !unknown_count);
 }
 
 static uint8_t *answers[8];
@@ -96,7 +96,7 @@ static int say(uint8_t *at, size_t valid, void **record) {
 
 static void read_said(size_t count) {
     static const struct records_readers readers = {memory, pool, in_use, other};
-    read_count = unknown_count = answered = 0;
+    record_count = unknown_count = answered = 0;
     answer_count = count;
     records_read(buffer, used, say, &readers);
 }
@@ -105,14 +105,14 @@ Test(cupti_records, a_place_that_is_no_next_one_ends_it) {
     put(CUPTI_KIND_MEMORY2, 160), put(CUPTI_KIND_MEMORY2, 160);
     answers[0] = answers[1] = buffer;
     read_said(2);
-    cr_expect_eq(read_count, 1, "the same again: %zu", read_count);
+    cr_expect_eq(record_count, 1, "the same again: %zu", record_count);
     answers[0] = buffer + 160, answers[1] = buffer;
     read_said(2);
-    cr_expect_eq(read_count, 1, "one before: %zu", read_count);
+    cr_expect_eq(record_count, 1, "one before: %zu", record_count);
     answers[0] = buffer, answers[1] = buffer + used;
     read_said(2);
-    cr_expect_eq(read_count, 1, "behind the buffer: %zu", read_count);
+    cr_expect_eq(record_count, 1, "behind the buffer: %zu", record_count);
     answers[0] = buffer - 1;
     read_said(1);
-    cr_expect_eq(read_count, 0, "in front of it: %zu", read_count);
+    cr_expect_eq(record_count, 0, "in front of it: %zu", record_count);
 }
