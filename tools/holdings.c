@@ -114,6 +114,7 @@ struct mapping {
     uint64_t start, end, offset;
     char permissions[8];
     const char *path;
+    pid_t thread; /* process_living */
 };
 
 /* Our own ledger is no holding of the program's. */
@@ -168,7 +169,7 @@ static void take_file(struct holdings *holdings, const struct mapping *mapping) 
     mapped->bytes += mapping->end - mapping->start;
     mapped->code |= mapping->permissions[2] == 'x';
     if (mapping->permissions[3] == 's' && !mapping->offset)
-        mapped->ledger |= begins_ledger(process_living(holdings->pid), mapping->start);
+        mapped->ledger |= begins_ledger(mapping->thread, mapping->start);
 }
 
 static void drop_ledgers(struct holdings *holdings) {
@@ -189,8 +190,8 @@ static void sort_mapped(struct holdings *holdings) {
     for (size_t i = 0; i < holdings->mapped_count; i++) holdings->code_count += holdings->mapped[i].code;
 }
 
-static void take_mapping(struct holdings *holdings, char *line) {
-    struct mapping it;
+static void take_mapping(struct holdings *holdings, pid_t thread, char *line) {
+    struct mapping it = {.thread = thread};
     int at = 0;
     line[strcspn(line, "\n")] = 0;
     if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %n", &it.start, &it.end, it.permissions,
@@ -214,10 +215,11 @@ static void take_mapping(struct holdings *holdings, char *line) {
 static void load_maps(struct holdings *holdings) {
     char path[64], *line = NULL;
     size_t size = 0;
-    snprintf(path, sizeof path, "/proc/%d/maps", (int)process_living(holdings->pid));
+    pid_t thread = process_living(holdings->pid);
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)thread);
     FILE *maps = fopen(path, "re");
     if (!maps) return;
-    while (getline(&line, &size, maps) > 0) take_mapping(holdings, line);
+    while (getline(&line, &size, maps) > 0) take_mapping(holdings, thread, line);
     free(line);
     fclose(maps);
     drop_ledgers(holdings);
