@@ -50,10 +50,10 @@ static void abandon_capture(uint32_t capture) {
 }
 
 void cuda_events_capture(struct cuda_call *call, enum cuda_capture what, cuda_handle stream) {
-    struct cuda_place place = cuda_device_now();
     call->captured = what;
     call->stream = cuda_device_stream(stream, call->per_thread);
     if (what == CUDA_CAPTURE_BEGINS) {
+        struct cuda_place place = cuda_device_now();
         call->captures = cuda_captures_begin(call->stream, &place);
         return;
     }
