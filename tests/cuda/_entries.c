@@ -289,14 +289,19 @@ static void own_streams(void) {
     EXPECT("cuda.missed_frees", 0);
 }
 
-/* A capture that cannot begin, and a stream that cannot be destroyed, leave the capture what it was asked for. */
-static void captured_once(void) {
+static CUstream captured_stream(void) {
     CUstream stream;
-    CUdeviceptr at;
-    CUgraph graph;
     first_context();
     OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     OK(cuStreamBeginCapture_v2(stream, CU_CAPTURE_RELAXED));
+    return stream;
+}
+
+/* A capture that cannot begin, and a stream that cannot be destroyed, leave the capture what it was asked for. */
+static void captured_once(void) {
+    CUstream stream = captured_stream();
+    CUdeviceptr at;
+    CUgraph graph;
     MUST(cuStreamBeginCapture_v2(stream, CU_CAPTURE_RELAXED) != 0);
     OK(cuMemAllocAsync(&at, 3 * MIB, stream));
     OK(cuStreamEndCapture(stream, &graph));
@@ -305,12 +310,9 @@ static void captured_once(void) {
 }
 
 static void kept_stream(void) {
-    CUstream stream;
+    CUstream stream = captured_stream();
     CUdeviceptr at;
     CUgraph graph;
-    first_context();
-    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK(cuStreamBeginCapture_v2(stream, CU_CAPTURE_RELAXED));
     OK(cuMemAllocAsync(&at, 5 * MIB, stream));
     sim_fail("cuStreamDestroy_v2", 1, 719, 1);
     MUST(cuStreamDestroy_v2(stream) == 719);
@@ -328,15 +330,12 @@ static void *end_broken(void *stream) {
 }
 
 static void mapped_again(void) {
-    CUstream stream;
+    CUstream stream = captured_stream();
     CUdeviceptr was, at;
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 0}};
     CUmemGenericAllocationHandle memory;
     pthread_t thread;
     int shared;
-    first_context();
-    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    OK(cuStreamBeginCapture_v2(stream, CU_CAPTURE_RELAXED));
     OK(cuMemAllocAsync(&was, 4 * MIB, stream));
     MUST(cuStreamQuery(stream) != 0);
     sim_slow("cuStreamIsCapturing", 500000); /* by which a hook learns whether the end that failed has ended it */

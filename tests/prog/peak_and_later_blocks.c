@@ -1,19 +1,10 @@
 // A picture of the peak that takes several steps, because there are many call stacks: what is allocated between them is
 // not in it, whether it stays, goes or is resized; what was there at the same call stack is.
 #include "expect.h"
+#include "many_stacks.h"
 
-enum { MIB = 1 << 20, LEVELS = 13, STACKS = 1 << LEVELS, LARGE = 24 * MIB };
-static void *small[STACKS], *large[8];
-
-__attribute__((noinline)) static void allocate(int level, unsigned path, void **to) {
-    if (level == LEVELS)
-        *to = malloc(32);
-    else if (path >> level & 1)
-        allocate(level + 1, path, to);
-    else
-        allocate(level + 1, path, to);
-    __asm__ volatile("" ::: "memory"); /* no tail call */
-}
+enum { MIB = 1 << 20, LARGE = 24 * MIB };
+static void **large[8];
 
 static void *first, *later;
 static const struct {
@@ -22,7 +13,7 @@ static const struct {
 } resized[] = {{&first, 8 * MIB}, {&later, 2 * MIB}, {&later, 3 * MIB}, {&later, 4 * MIB}};
 
 int main(void) {
-    for (unsigned i = 0; i < STACKS; i++) allocate(0, i, &small[i]);
+    allocate_small();
     for (int i = 0; i < 4; i++) {
         if (i == 1) {
             large[0] = malloc(LARGE);
@@ -37,7 +28,7 @@ int main(void) {
     large[4] = malloc(6 * MIB);
     free(large[4]);
     large[5] = malloc(3 * MIB);
-    const long peak = 32L * STACKS + 2L * LARGE + 8L * MIB;
+    const long peak = (long)SMALL * STACKS + 2L * LARGE + 8L * MIB;
     say("expect totals.peak_bytes >= %ld", peak - MIB);
     say("expect totals.peak_bytes <= %ld", peak + MIB);
     say("expect peak.picture_bytes >= %ld", peak - MIB);
