@@ -14,11 +14,15 @@
 #ifdef MEMSTOW_MIMALLOC
 #include <mimalloc.h>
 
+enum { ARENA_KIB = 64 * 1024 }; /* address space that mimalloc asks for at a time, at first; more later */
+
 /* `state`: how many blocks it has, and two bits. */
 enum { RETIRED = 1, DESTROYED = 2, BLOCK = 4 };
 struct heap {
     mi_heap_t *heap;
     uint64_t state;
+    uint64_t tidied; /* `state` when it was tidied last */
+    uint32_t maker;  /* the thread that made it */
 };
 
 /* In a forked child: mimalloc may have been left in the middle of something by another thread of the parent, with a
@@ -47,9 +51,10 @@ static struct heap *make(uint32_t owner) {
     if (!slabs[count / SLAB]) slabs[count / SLAB] = arena_take(SLAB * sizeof *heap);
     mi_heap_t *made = slabs[count / SLAB] ? mi_heap_new() : NULL;
     if (!made) return NULL;
-    uint32_t number = count++;
+    uint32_t number = count;
     heap = heap_at(number);
-    *heap = (struct heap){.heap = made};
+    *heap = (struct heap){.heap = made, .maker = os_tid()};
+    __atomic_store_n(&count, number + 1, __ATOMIC_RELEASE);
     return words_put(&by_heap, (uintptr_t)made, number) && words_put(&by_owner, owner + 2, number) ? heap : NULL;
 }
 
@@ -59,6 +64,7 @@ struct heap *heaps_of(uint32_t owner) {
     if (heap || !base.malloc || ledger_is_sealed() || !lock_wait(&making)) return heap;
     heap = make(owner);
     lock_let_go(&making);
+    heaps_tidy();
     __atomic_thread_fence(__ATOMIC_SEQ_CST); /* who retired it meanwhile has seen the heap, or is seen here */
     if (heap && owners_is_retired(owner)) heaps_retire(owner);
     return heap;
@@ -91,6 +97,30 @@ static bool take(struct heap *self) {
 
 static void let_go(struct heap *self) {
     if (unlikely(__atomic_sub_fetch(&self->state, BLOCK, __ATOMIC_ACQ_REL) == RETIRED)) destroy_if_over(self);
+}
+
+/* Of each size mimalloc keeps a page that is free, up to 64 KiB of it: in a retired owner's heap, into which nothing
+ * comes any more, a block that lives on held up to 1.3 MB. These pages go. Only their own thread can reach them: the
+ * one that made the heap, as a rule. */
+static void tidy(struct heap *self, uint32_t thread) {
+    if (self->maker != thread) return;
+    uint64_t before = __atomic_fetch_add(&self->state, BLOCK, __ATOMIC_ACQ_REL); /* nobody destroys it meanwhile */
+    if ((before & (RETIRED | DESTROYED)) == RETIRED && before >= BLOCK && before != self->tidied) {
+        self->tidied = before;
+        mi_heap_collect(self->heap, true);
+    }
+    let_go(self);
+}
+
+/* The thread that tidies; 0: nobody does, in a forked child, or where the kernel is asked for nothing. */
+static uint32_t tidying_thread(void) { return left_behind || ledger_is_sealed() ? 0 : os_tid(); }
+
+void heaps_tidy(void) {
+    uint32_t thread = tidying_thread();
+    for (uint32_t i = 0, end = __atomic_load_n(&count, __ATOMIC_ACQUIRE); i < end; i++) {
+        struct heap *heap = heap_at(i);
+        if (__atomic_load_n(&heap->state, __ATOMIC_RELAXED) & RETIRED) tidy(heap, thread);
+    }
 }
 
 /* The heap of the owner in whose scope the thread is; NULL: in none, or of one that is retired. Blocks of a process
@@ -157,8 +187,9 @@ static void *heap_realloc(void *p, size_t size) {
 /* --- */
 
 /* Mimalloc keeps freed pages for a while, and what is scheduled is not all given back even when it is asked to: a heap
- * of 200 MB that two threads had freed kept 80 of them. Large pages make each heap several MB larger. In a sandbox it
- * would ask the kernel for what may kill.
+ * of 200 MB that two threads had freed kept 80 of them. Large pages make each heap several MB larger. Of each arena a
+ * heap has some 75 bit maps, one bit for 64 KiB: 150 KB for one of 1 GiB, as mimalloc makes them. In a sandbox it would
+ * ask the kernel for what may kill.
  *
  * `malloc` last: who gets a block of a heap finds the `free` for it. */
 void heaps_begin(void) {
@@ -166,6 +197,7 @@ void heaps_begin(void) {
     next_begin_mimalloc();
     mi_option_set(mi_option_purge_delay, 0);
     mi_option_set(mi_option_allow_thp, 0);
+    mi_option_set(mi_option_arena_reserve, ARENA_KIB);
     base = next;
     __atomic_store_n(&next.free, heap_free, __ATOMIC_RELEASE);
     __atomic_store_n(&next.usable, heap_usable, __ATOMIC_RELEASE);
@@ -182,6 +214,7 @@ void heaps_retire(uint32_t owner) {
     words_take_out(&by_owner, owner + 2);
     __atomic_fetch_or(&heap->state, RETIRED, __ATOMIC_ACQ_REL);
     destroy_if_over(heap);
+    tidy(heap, tidying_thread());
 }
 
 void heaps_collect(uint32_t owner) {
@@ -204,4 +237,5 @@ void heaps_begin(void) {}
 void heaps_abandon(void) {}
 void heaps_retire(uint32_t owner) { (void)owner; }
 void heaps_collect(uint32_t owner) { (void)owner; }
+void heaps_tidy(void) {}
 #endif

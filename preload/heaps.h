@@ -23,6 +23,9 @@ struct heap *heaps_of(uint32_t owner);
 void heaps_retire(uint32_t owner);
 /* Gives back what the heap has free; mimalloc does not say how much that was. */
 void heaps_collect(uint32_t owner);
+/* Of heaps that this thread made, and whose owners are retired: what they have free goes back, although some of their
+ * blocks live on. It is done where a heap is retired or made, and is to be done when a trigger has ended. */
+void heaps_tidy(void);
 
 /* Puts itself in front of `next`, the first time. One thread at a time. */
 void heaps_begin(void);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "heaps.h"
 #include "ledger.h"
 #include "line.h"
 #include "moving.h"
@@ -355,6 +356,7 @@ int64_t trigger_end(void) {
     owners_begin_call();
     for (uint32_t i = 0; i < trigger.count; i++) trigger.results[i] = act(&trigger.decisions[i]);
     see_what_came_of_it();
+    heaps_tidy();
     uint64_t given = trace_end();
     finish(STAGE_NONE);
     return given > INT64_MAX ? INT64_MAX : (int64_t)given;
