@@ -166,6 +166,11 @@ class Comfy:
     def rss(self):
         return int(pathlib.Path(f"/proc/{self.pid()}/statm").read_text().split()[1]) * 4096
 
+    def tidy_rss(self):
+        """RSS, once garbage is collected and the C library has given back the free pages that it held."""
+        assert self.get("/test/tidy")
+        return self.rss()
+
     def pid(self):
         children = pathlib.Path(f"/proc/{self.server.pid}/task/{self.server.pid}/children").read_text().split()
         is_memstow = "memstow" in os.path.basename(os.readlink(f"/proc/{self.server.pid}/exe"))

@@ -1,11 +1,15 @@
 """A node pack for the ComfyUI under test: what workflows need beside ComfyUI's own nodes, and nodes that misbehave."""
 import asyncio
+import ctypes
+import gc
 import hashlib
 import sys
 import threading
 import time
 
+import aiohttp.web
 import comfy.model_management
+import server
 import torch
 
 held = []
@@ -124,6 +128,12 @@ def LoadThree(self, name):
         return folder_paths.get_full_path_or_raise(folder, name)
     return (comfy.sd.load_diffusion_model(path("diffusion_models")), comfy.sd.load_clip([path("text_encoders")]),
             comfy.sd.VAE(sd=comfy.utils.load_torch_file(path("vae"))))
+
+
+@server.PromptServer.instance.routes.get("/test/tidy")
+async def tidy(_request):
+    gc.collect()
+    return aiohttp.web.json_response({"trimmed": ctypes.CDLL(None).malloc_trim(0)})
 
 
 class AsyncPlant:
