@@ -1,6 +1,6 @@
 # Models whose device memory memstow serves move out of the device and back, over the simulated driver (a test double): each
 # case of _moves.c by itself, and what the report of it says.
-import json, pathlib, subprocess, sys
+import json, os, pathlib, subprocess, sys
 
 import support
 from _simcuda import BUILD, environment, refusals, run_cases
@@ -25,7 +25,7 @@ run_cases("moves", 28, wish, killed=KILLED, without=("asked",))
 process = support.start(support.MEMSTOW, "run", "--quiet", "-o", "asked.mst", "--", program, "asked", stdin=subprocess.PIPE,
                         stdout=subprocess.PIPE, text=True, env=environment(MEMSTOW_CUDA_MOVES="2M"))
 assert process.stdout.readline() == "loaded\n"
-pid = next(p["pid"] for p in json.loads(support.memstow("ps", "--json").stdout)["processes"] if (p["file"] or "").endswith("/asked.mst"))
+pid = next(p["pid"] for p in json.loads(support.memstow("ps", "--json").stdout)["processes"] if p["file"] == os.path.abspath("asked.mst"))
 assert "14.0 MiB" in support.memstow("stow", pid, "unet").stdout
 unet = json.loads(support.memstow("owners", pid, "--json").stdout)["owners"][0]
 assert unet["device_stowed_bytes"] == 14 << 20 and unet["cuda_bytes"] == 15 << 20, unet
