@@ -47,7 +47,7 @@ static struct heap *find(const struct words *by, uint64_t word) {
 
 static struct heap *make(uint32_t owner) {
     struct heap *heap = find(&by_owner, owner + 2);
-    if (heap) return heap;
+    if (heap || count == OWNERS_LIMIT) return heap;
     if (!slabs[count / SLAB]) slabs[count / SLAB] = arena_take(SLAB * sizeof *heap);
     mi_heap_t *made = slabs[count / SLAB] ? mi_heap_new() : NULL;
     if (!made) return NULL;
@@ -100,8 +100,8 @@ static void let_go(struct heap *self) {
 }
 
 /* Of each size mimalloc keeps a page that is free, up to 64 KiB of it: in a retired owner's heap, into which nothing
- * comes any more, a block that lives on held up to 1.3 MB. These pages go. Only their own thread can reach them: the
- * one that made the heap, as a rule. */
+ * comes any more, a block that lives on held up to 1.3 MB. These pages go. Only the thread that allocated there can
+ * reach them: the one that made the heap, as a rule. Those of another one stay until that thread ends. */
 static void tidy(struct heap *self, uint32_t thread) {
     if (self->maker != thread) return;
     uint64_t before = __atomic_fetch_add(&self->state, BLOCK, __ATOMIC_ACQ_REL); /* nobody destroys it meanwhile */

@@ -19,12 +19,13 @@ enum { HEAPS_MAPPED = 256 * 1024 }; /* blocks of as much are mappings of their o
 /* The owner's heap, made if need be; NULL: no memory, or it is retired. For tags.c. */
 struct heap;
 struct heap *heaps_of(uint32_t owner);
-/* The owner is gone: what is left of its heap is freed, if at all, by who has it. */
+/* The owner is gone: what is left of its heap is freed, if at all, by who has it. What the heap has free goes back, if
+ * this thread made it. */
 void heaps_retire(uint32_t owner);
 /* Gives back what the heap has free; mimalloc does not say how much that was. */
 void heaps_collect(uint32_t owner);
 /* Of heaps that this thread made, and whose owners are retired: what they have free goes back, although some of their
- * blocks live on. It is done where a heap is retired or made, and is to be done when a trigger has ended. */
+ * blocks live on. It is done where a heap is made, and is to be done when a trigger has ended. */
 void heaps_tidy(void);
 
 /* Puts itself in front of `next`, the first time. One thread at a time. */

@@ -1,6 +1,8 @@
-// Of a retired owner's heap little stays when a few of its blocks live on, as a log line does that was made while a model was
-// loaded: the free page that mimalloc keeps of each size goes, whoever frees what was in it, at once or one by one.
+// Of a retired owner's heap little stays when a few of its blocks live on, as a log line does that was made while a
+// model was loaded: the free page that mimalloc keeps of each size goes, whoever frees what was in it, before or after
+// the owner is retired; and what lives on is as it was.
 // run:
+// run: --stacks=none
 // needs: mimalloc
 #include "abi.h"
 #include "expect.h"
@@ -8,8 +10,15 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-enum { OWNERS = 100, SIZES = 48, EACH = 8, SURVIVORS = 2, LIMIT_KB = OWNERS * 64 };
-static void *blocks[SIZES][EACH];
+enum { OWNERS = 100, WAYS = 4, SIZES = 48, EACH = 8, SURVIVING_SIZE = 3, SURVIVORS = 2, LIMIT_KB = 64 };
+enum { TOGETHER = 20, TOGETHER_KB = 200 };
+struct blocks {
+    unsigned char *at[SIZES][EACH];
+};
+static struct blocks made[1 + WAYS * (OWNERS + 1) + TOGETHER];
+
+static size_t length(int size) { return ((size_t)size + 1) * 200; }
+static bool survives(int size, int i) { return size == SURVIVING_SIZE && i >= EACH - SURVIVORS; }
 
 static long resident_kb(void) {
     long pages = 0;
@@ -19,49 +28,74 @@ static long resident_kb(void) {
     return pages * 4;
 }
 
-/* All but the last two of some small size. */
-static void *drop(void *unused) {
-    for (int size = 0; size < SIZES; size++)
-        for (int i = 0; i < EACH; i++)
-            if (size != 3 || i < EACH - SURVIVORS) free(blocks[size][i]);
-    return unused;
-}
-
-static void live_and_go(uint64_t key, bool retired_first, bool by_another_thread) {
-    uint32_t owner = (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_MODEL, "model", "test", key, 0);
+/* An owner of which these are the blocks, filled with a number of its own. */
+static uint32_t live(uint32_t number) {
+    uint32_t owner = (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_MODEL, "model", "test", number, 0);
     CALL(0, memstow_scope_enter, owner);
     for (int i = 0; i < EACH; i++)
         for (int size = 0; size < SIZES; size++) {
-            size_t length = ((size_t)size + 1) * 200;
-            MUST(blocks[size][i] = malloc(length));
-            memset(blocks[size][i], 1, length);
+            unsigned char *p = made[number].at[size][i] = malloc(length(size));
+            MUST(p);
+            memset(p, (int)(number & 255), length(size));
         }
     CALL(0, memstow_scope_leave, owner);
-    if (retired_first) CALL(0, memstow_owner_retire, owner);
+    return owner;
+}
+
+static void *drop(void *blocks) {
+    for (int size = 0; size < SIZES; size++)
+        for (int i = 0; i < EACH; i++)
+            if (!survives(size, i)) free(((struct blocks *)blocks)->at[size][i]);
+    return NULL;
+}
+
+static void drop_in_another_thread(uint32_t number) {
     pthread_t thread;
-    if (by_another_thread) {
-        MUST(!pthread_create(&thread, NULL, drop, NULL));
-        MUST(!pthread_join(thread, NULL));
-    } else
-        drop(NULL);
+    MUST(!pthread_create(&thread, NULL, drop, &made[number]) && !pthread_join(thread, NULL));
+}
+
+static void live_and_go(uint32_t number, bool retired_first, bool in_another_thread) {
+    uint32_t owner = live(number);
+    if (retired_first) CALL(0, memstow_owner_retire, owner);
+    if (in_another_thread)
+        drop_in_another_thread(number);
+    else
+        drop(&made[number]);
     if (!retired_first) CALL(0, memstow_owner_retire, owner);
 }
 
-int main(void) {
-    uint64_t key = 1;
-    bool over = false;
-    abi_find();
-    for (int way = 0; way < 4; way++) {
-        live_and_go(key++, way & 1, way & 2);
-        long before = resident_kb();
-        for (int i = 0; i < OWNERS; i++)
-            live_and_go(key++, way & 1, way & 2);
-        long grown = resident_kb() - before;
-        if (grown <= LIMIT_KB) continue;
-        say("way %d: %ld KiB stay of each owner", way, grown / OWNERS);
-        over = true;
+/* What is freed after owners were retired, by another thread, and when no heap is made any more: a trigger does it. */
+static long given_back_by_a_trigger(uint32_t first) {
+    for (uint32_t i = first; i < first + TOGETHER; i++) {
+        uint32_t owner = live(i);
+        CALL(0, memstow_owner_retire, owner);
     }
-    MUST(!over);
+    for (uint32_t i = first; i < first + TOGETHER; i++) drop_in_another_thread(i);
+    long before = resident_kb();
+    if (has_memstow) {
+        __typeof__(memstow_trigger) *trigger = (__typeof__(trigger))dlsym(RTLD_DEFAULT, "memstow_trigger");
+        MUST(trigger(MEMSTOW_REQUEST, "") >= 0);
+    }
+    return before - resident_kb();
+}
+
+int main(void) {
+    uint32_t number = 1;
+    abi_find();
+    for (int way = 0; way < WAYS; way++) {
+        live_and_go(number++, way & 1, way & 2);
+        long before = resident_kb();
+        for (int i = 0; i < OWNERS; i++) live_and_go(number++, way & 1, way & 2);
+        long grown = resident_kb() - before;
+        if (grown > OWNERS * LIMIT_KB) say("way %d: %ld KiB stay of each owner", way, grown / OWNERS);
+        MUST(grown <= OWNERS * LIMIT_KB);
+    }
+    long given = given_back_by_a_trigger(number);
+    if (has_memstow && given < TOGETHER * TOGETHER_KB) say("a trigger gives back %ld KiB of each", given / TOGETHER);
+    MUST(!has_memstow || given >= TOGETHER * TOGETHER_KB);
+    for (uint32_t n = 1; n < number + TOGETHER; n++)
+        for (int i = EACH - SURVIVORS; i < EACH; i++)
+            for (size_t k = 0; k < length(SURVIVING_SIZE); k++) MUST(made[n].at[SURVIVING_SIZE][i][k] == (n & 255));
     say("ok");
     return 0;
 }
