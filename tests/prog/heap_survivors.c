@@ -6,6 +6,7 @@
 // needs: mimalloc
 #include "abi.h"
 #include "expect.h"
+#include "resident.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -19,14 +20,6 @@ static struct blocks made[1 + WAYS * (OWNERS + 1) + TOGETHER];
 
 static size_t length(int size) { return ((size_t)size + 1) * 200; }
 static bool survives(int size, int i) { return size == SURVIVING_SIZE && i >= EACH - SURVIVORS; }
-
-static long resident_kb(void) {
-    long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    MUST(file && fscanf(file, "%*d %ld", &pages) == 1);
-    fclose(file);
-    return pages * 4;
-}
 
 /* An owner of which these are the blocks, filled with a number of its own. */
 static uint32_t live(uint32_t number) {
@@ -71,12 +64,12 @@ static long given_back_by_a_trigger(uint32_t first) {
         CALL(0, memstow_owner_retire, owner);
     }
     for (uint32_t i = first; i < first + TOGETHER; i++) drop_in_another_thread(i);
-    long before = resident_kb();
+    long before = (long)(resident() / 1024);
     if (has_memstow) {
         __typeof__(memstow_trigger) *trigger = (__typeof__(trigger))dlsym(RTLD_DEFAULT, "memstow_trigger");
         MUST(trigger(MEMSTOW_REQUEST, "") >= 0);
     }
-    return before - resident_kb();
+    return before - (long)(resident() / 1024);
 }
 
 int main(void) {
@@ -84,9 +77,9 @@ int main(void) {
     abi_find();
     for (int way = 0; way < WAYS; way++) {
         live_and_go(number++, way & 1, way & 2);
-        long before = resident_kb();
+        long before = (long)(resident() / 1024);
         for (int i = 0; i < OWNERS; i++) live_and_go(number++, way & 1, way & 2);
-        long grown = resident_kb() - before;
+        long grown = (long)(resident() / 1024) - before;
         if (grown > OWNERS * LIMIT_KB) say("way %d: %ld KiB stay of each owner", way, grown / OWNERS);
         MUST(grown <= OWNERS * LIMIT_KB);
     }

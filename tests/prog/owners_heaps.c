@@ -6,8 +6,8 @@
 // needs: mimalloc
 #include "abi.h"
 #include "expect.h"
+#include "resident.h"
 
-#include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -22,15 +22,6 @@ static void leave(uint32_t owner) { MUST(CALL(0, memstow_scope_leave, owner) == 
 
 static uint32_t open_model(const char *name, uint64_t key) {
     return (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_MODEL, name, "", key, 0);
-}
-
-static uint64_t resident(void) {
-    char text[128] = "";
-    unsigned long pages = 0;
-    int fd = open("/proc/self/statm", O_RDONLY);
-    MUST(read(fd, text, sizeof text - 1) > 0 && sscanf(text, "%*u %lu", &pages) == 1);
-    close(fd);
-    return pages * 4096;
 }
 
 static void *allocate_on(void *random) {
