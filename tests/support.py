@@ -143,6 +143,14 @@ def wait_for(condition, seconds=60, what="it"):
     return value
 
 
+def is_gone(pid):
+    """Whether the process is over; that somebody may still have to take note of it does not count."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -4,7 +4,7 @@
 """The GPU suite before a GPU is seen: without one every part is skipped, with that reason; each part's Python is understood; its
 programs are right over the simulated driver, a test double, where no figure is shown; what fails is said; and the folder that is
 carried to another machine is complete."""
-import importlib.machinery, importlib.util, os, pathlib, re, sys
+import importlib.machinery, importlib.util, os, re, sys
 
 import support, _simulated
 
@@ -18,14 +18,6 @@ def suite(*names, folder=SUITE, build=support.BUILD, status=0, env=WITHOUT, pyth
     """What it said, line by line."""
     return support.run(folder / "run", "--build", build, "--python", python, *names, status=status, env=env,
                        timeout=500).stdout.splitlines()
-
-
-def is_over(pid):
-    """Whether the process is gone, or waits for nobody but its parent."""
-    try:
-        return pathlib.Path("/proc", pid, "stat").read_text().rpartition(") ")[2][0] in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
 
 
 def outcomes(lines):
@@ -105,5 +97,5 @@ child.wait()
 """.replace("PLACE", str(support.HERE / "child")))
 lines = suite("hangs", folder=carried / "tests/gpu", build=carried / "build/dev", env=double, status=1)
 assert [line.strip() for line in lines[-3:]] == ["waits", "no end after 10 s", "0 passed, 1 failed, 0 skipped"], lines
-support.wait_for(lambda: is_over((support.HERE / "child").read_text()), 30, "the end of what the part had started")
+support.wait_for(lambda: support.is_gone((support.HERE / "child").read_text()), 30, "the end of what the part had started")
 print(f"{len(PARTS)} parts; programs over the simulated driver, a test double")

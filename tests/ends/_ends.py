@@ -15,12 +15,5 @@ def watch(*words, grace="3s", options=(), status=0, **more):
     return done.stderr, time.monotonic() - begun
 
 
-def is_gone(pid):
-    try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
-    except OSError:
-        return True
-
-
 def pids(text):
     return [int(pid) for pid in re.findall(r"pid (\d+)", text)]

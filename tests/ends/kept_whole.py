@@ -4,8 +4,8 @@ behind a double fork in the server's group stay, and so does one in the session 
 in the group of the launcher ends."""
 import concurrent.futures, os, pathlib, re, signal, subprocess
 
-from support import HERE, MEMSTOW, PYTHON, ROOT, memstow, start, wait_for
-from _ends import is_gone, pids
+from support import HERE, MEMSTOW, PYTHON, ROOT, is_gone, memstow, wait_for
+from _ends import pids
 
 pathlib.Path("app.py").write_text(r"""
 import os, pathlib, subprocess, sys, time

@@ -3,8 +3,8 @@ in the system, and a crash fail; what a scenario has no steps for is skipped."""
 import json, pathlib, signal, subprocess
 
 
-from _ends import faults, is_gone, pids
-from support import MEMSTOW, PYTHON, memstow, start, wait_for
+from _ends import faults, pids
+from support import MEMSTOW, PYTHON, is_gone, memstow, start, wait_for
 
 faults()
 pathlib.Path("server.py").write_text("""

@@ -2,8 +2,8 @@
 group, SIGKILL for who ignores SIGTERM; what is to be kept, a recycled pid, and all while the program runs, stay."""
 import json, os, pathlib, signal, subprocess, time
 
-from _ends import faults, is_gone
-from support import memstow, start, wait_for
+from _ends import faults
+from support import is_gone, memstow, start, wait_for
 
 boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 

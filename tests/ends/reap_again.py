@@ -3,8 +3,7 @@ many that begin at once. None writes over the list of another, and reap finds wh
 is left is replaced, and piles up nothing."""
 import json, os, pathlib, signal, subprocess
 
-from support import MEMSTOW, ROOT, compile, memstow, start, wait_for
-from _ends import is_gone
+from support import MEMSTOW, ROOT, compile, is_gone, memstow, start, wait_for
 
 program = compile(r"""
 #define _GNU_SOURCE

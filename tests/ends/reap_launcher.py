@@ -3,8 +3,7 @@ session of their own, by what they have inherited. Not so what is to be kept, wh
 what is in another PID namespace, and a program that came by way of such a launcher and keeps a list of its own."""
 import json, os, pathlib, signal, subprocess
 
-from support import HERE, MEMSTOW, PYTHON, ROOT, memstow, start, wait_for
-from _ends import is_gone
+from support import HERE, MEMSTOW, PYTHON, ROOT, is_gone, memstow, start, wait_for
 
 pathlib.Path("parent.py").write_text(r"""
 import json, os, pathlib, subprocess, sys, time

@@ -3,8 +3,7 @@ or group that one of them began; what one has taken over lives on with all that 
 a program and carries but a mark."""
 import json, os, pathlib, signal
 
-from support import memstow, start, wait_for
-from _ends import is_gone
+from support import is_gone, memstow, start, wait_for
 
 boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 GONE = {"pid": 4194303, "start_ticks": 1}

@@ -3,8 +3,7 @@ next ones end, nor reap when one of them crashes, also when a later life is in n
 pid ends it. MEMSTOW_SERVER_MODE is not handed on by start(): a server that lives on ends its own children when it is ended."""
 import json, os, pathlib, signal, subprocess
 
-from support import HERE, MEMSTOW, PYTHON, ROOT, memstow, start, wait_for
-from _ends import is_gone
+from support import HERE, MEMSTOW, PYTHON, ROOT, is_gone, memstow, start, wait_for
 
 pathlib.Path("app.py").write_text(r"""
 import os, pathlib, subprocess, sys, time

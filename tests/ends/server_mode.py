@@ -2,8 +2,8 @@
 registered as to be kept: it is not ended, not counted as left, and one line says so. The others are ended as ever."""
 import atexit, concurrent.futures, json, os, pathlib, re, signal
 
-from _ends import is_gone, pids, watch
-from support import HERE, PYTHON, ROOT, memstow
+from _ends import pids, watch
+from support import HERE, PYTHON, ROOT, is_gone, memstow
 
 pathlib.Path("server.py").write_text("""
 import os, subprocess, time

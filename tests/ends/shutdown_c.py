@@ -2,10 +2,9 @@
 drain that failed brings the cancel, processes end with SIGTERM or SIGKILL and with their groups, threads that said so are waited
 for; every step is in the log, and has the time that the documents say. What holds the process up for ever ends at the limit, with
 the status asked for."""
-import json, os, pathlib, subprocess, time
+import json, os, pathlib, time
 
-from support import compile, memstow, run, wait_for
-from _ends import is_gone
+from support import compile, is_gone, memstow, wait_for
 
 program = compile(r"""
 #define _GNU_SOURCE

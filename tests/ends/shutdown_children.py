@@ -4,8 +4,7 @@ MEMSTOW_SERVER_MODE, those live on that have a name, or the names that are said;
 cannot be written; where there are too many to register one more it ends at once, with what it has started."""
 import os, pathlib, signal, subprocess
 
-from support import HERE, MEMSTOW, PYTHON, ROOT, start, wait_for
-from _ends import is_gone
+from support import HERE, MEMSTOW, PYTHON, ROOT, is_gone, start, wait_for
 
 pathlib.Path("children.py").write_text(r"""
 import os, pathlib, signal, subprocess, sys, time

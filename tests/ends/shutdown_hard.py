@@ -2,8 +2,7 @@
 that run the same stage, a group whose leader ends before its members, or that one is in who is to be kept."""
 import json, os, pathlib
 
-from support import ROOT, compile, memstow, wait_for
-from _ends import is_gone
+from support import ROOT, compile, is_gone, memstow, wait_for
 
 program = compile(r"""
 #define _GNU_SOURCE

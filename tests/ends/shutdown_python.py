@@ -4,7 +4,7 @@ cancelled, processes and threads end or are named; the limit holds though Python
 handlers run all the same."""
 import json, os, pathlib, signal, sqlite3, subprocess, time
 
-from support import MEMSTOW, PYTHON, ROOT, compile, memstow, run, start, wait_for
+from support import MEMSTOW, PYTHON, ROOT, compile, is_gone, memstow, run, start, wait_for
 
 compile("void run(void) { for (volatile int i = 0;; i++); }\n", "endless", ("-shared", "-fPIC", "-O1"))
 environment = {**os.environ, "PYTHONPATH": str(ROOT / "tools/python")}
@@ -111,17 +111,10 @@ def life(fault, status=0, tracked=True):
     return [int(pid) for pid in lines[0].split()], "\n".join(lines[1:]), steps
 
 
-def is_alive(pid):
-    try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
-
-
 for tracked in (True, False):
     pids, text, steps = life("none", tracked=tracked)
     assert text == "[] 0 () ['fine'] True", text
-    assert not any(map(is_alive, pids))
+    assert all(map(is_gone, pids))
     assert pathlib.Path("app.txt").read_text() == "flushed"
     assert sqlite3.connect("app.db").execute("select word from done").fetchall() == [("kept",)]
     assert not pathlib.Path("process_registry.json").exists()
@@ -139,7 +132,7 @@ assert ("cancel", "queue: cancel") in [(line["step"], line.get("name")) for line
 pids, text, steps = life("handler")
 assert "('slow', 'not within 0.5 s')" in text and "('wrong', 'ZeroDivisionError: division by zero')" in text, text
 pids, text, steps = life("kept")
-assert not is_alive(pids[0]) and is_alive(pids[1]) and text.startswith("[] 0"), text
+assert is_gone(pids[0]) and not is_gone(pids[1]) and text.startswith("[] 0"), text
 os.kill(pids[1], signal.SIGKILL)
 pids, text, steps = life("thread", status=72) # Python waits for its thread for ever; the limit does not
 assert "('stuck', 'stuck too')" in text, text
@@ -148,12 +141,12 @@ before, *_, after = [line["ms"] for line in steps if line["step"] in ("process",
 assert 2900 < after - before < 4900, steps # three seconds, for both
 assert steps[-1]["step"] in ("forced", "left thread"), steps[-1]
 pids, text, steps = life("exit")
-assert steps[0]["step"] == "begin" and steps[-1]["step"] == "end" and not any(map(is_alive, pids)), steps
+assert steps[0]["step"] == "begin" and steps[-1]["step"] == "end" and all(map(is_gone, pids)), steps
 
 pids, text, steps = life("gone")
 assert text == "[] 0 () ['fine'] True" and steps[-1]["step"] == "end", (text, steps)
 pids, text, steps = life("recycled", tracked=False)
-assert not is_alive(pids[0]) and is_alive(pids[1]) and text == "[] 0 () ['fine'] True", text
+assert is_gone(pids[0]) and not is_gone(pids[1]) and text == "[] 0 () ['fine'] True", text
 os.kill(pids[1], signal.SIGKILL)
 pids, text, steps = life("drain")
 assert "('1 handlers in C', 'drain')" in text and "'cancelled'" in text, text
@@ -170,5 +163,5 @@ for fault, status in (("lock", 71), ("signal", 128 + signal.SIGTERM), ("closed",
     assert process.wait(60) == status, (fault, process.returncode)
     steps = [json.loads(line) for line in pathlib.Path("shutdown.log").read_text().splitlines()]
     assert (fault == "lock") == any(line["step"] == "forced" for line in steps), steps
-    wait_for(lambda: not any(map(is_alive, pids)), 10)
+    wait_for(lambda: all(map(is_gone, pids)), 10)
 assert pathlib.Path("slow.txt").read_text() == "all of it"

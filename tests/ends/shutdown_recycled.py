@@ -3,8 +3,7 @@
 coordinator touches neither that one nor its group, nor does the forced end."""
 import json, os, pathlib, signal
 
-from support import ROOT, compile, memstow, skip
-from _ends import is_gone
+from support import ROOT, compile, is_gone, memstow, skip
 
 program = compile(r"""
 #define _GNU_SOURCE

@@ -2,8 +2,8 @@
 SIGTERM gets it passed on."""
 import re, signal, subprocess, time
 
-from _ends import faults, is_gone, pids
-from support import MEMSTOW, start
+from _ends import faults, pids
+from support import MEMSTOW, is_gone, start
 
 program = faults()
 process = start(MEMSTOW, "watch", "--quiet", "--grace=2s", "--end", "--strict", "--", program, "here", "ignore", "stuck",

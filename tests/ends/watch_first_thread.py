@@ -1,7 +1,8 @@
 """A process whose first thread has ended runs on in its others: it is there, and is ended; also when it is the program."""
-import re, signal
+import re
 
-from _ends import faults, is_gone, pids, watch
+from _ends import faults, pids, watch
+from support import is_gone
 
 text, _ = watch(faults(), "first-ends", grace="1s", options=("--end", "--strict"), status=1)
 assert re.search(r"ended, 1 process is still there\n  faults, pid \d+ ", text), text

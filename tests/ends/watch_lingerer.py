@@ -2,7 +2,8 @@
 threads wait in, its socket, file, shared memory; and is ended by --end. The exit code is the program's own."""
 import re
 
-from _ends import faults, is_gone, pids, watch
+from _ends import faults, pids, watch
+from support import is_gone
 
 text, _ = watch(faults(), "exit=7", "leak", "stuck", "endless", "socket", "handle", "shared", grace="11s",
                 options=("--end", "--strict"), status=7)

@@ -2,8 +2,8 @@
 started by memstow."""
 import pathlib, re
 
-from _ends import faults, is_gone, pids
-from support import MEMSTOW, start
+from _ends import faults, pids
+from support import MEMSTOW, is_gone, start
 import subprocess
 
 pathlib.Path("many").write_text("i=0; while [ $i -lt 60 ]; do sleep 600 & i=$((i+1)); done; sleep 0.5\n")
