@@ -139,3 +139,12 @@ assert "unknown cache class" in runs.last["notes"][0] and "ClockworkCache" in ru
 read = [line for line in memstow.decisions()[0] if line["kind"] == "READ" and line["owner"] == owner["owner"]][-1]
 assert read["instead"] == "stow" and read["policy"] == "free" and "ClockworkCache" in read["because"], read
 assert len(queue.executor.caches.outputs.cache) == 9
+
+# a model behind the words of a tokenizer is found, and the search for it takes no memory for them
+import tracemalloc
+from memstow_pack import caches
+target, words = object(), {f"word {number}": number * 1000 for number in range(250_000)}
+tracemalloc.start()
+assert caches.reaches([words, [[[target]]]], {id(target)}) and not caches.reaches([words], {id(target)})
+assert tracemalloc.get_traced_memory()[1] < 5 << 20, tracemalloc.get_traced_memory() # the list of their numbers is 2 MB
+tracemalloc.stop()

@@ -61,8 +61,8 @@ def reaches(root: Any, targets: set) -> bool:
         thing = queue.popleft()
         if id(thing) in targets:
             return True
-        for other in _below(thing):
-            if id(other) not in seen:
+        for other in _below(thing): # a tokenizer has words by the hundred thousand: megabytes of `seen`
+            if not isinstance(other, PLAIN) and id(other) not in seen:
                 seen.add(id(other))
                 queue.append(other)
     return False
