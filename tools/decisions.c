@@ -37,14 +37,15 @@ static const char *const numbers[] = {[NUMBER_OWNER] = "owner",
                                       [NUMBER_MODELS_AFTER] = "models_after",
                                       [NUMBER_GIVEN] = "given_bytes",
                                       [NUMBER_TOOK] = "took_ns",
-                                      [NUMBER_BEGAN] = "began_ns"};
+                                      [NUMBER_BEGAN] = "began_ns",
+                                      [NUMBER_FROM] = "from"};
 
 /* In the order of what they stand for: enum memstow_policy, memstow_why, policy_category, rule. */
 static const char *const policies[] = {"none", "keep", "stow", "free", NULL};
 static const char *const whys[] = {"",        "nothing_said", "policy", "in_use", "pressure", "empty",
                                    "retired", "not_needed",   "cannot", "recent", "rescue",   NULL};
 static const char *const categories[] = {"kept", "stowed", "freed", "blocked", NULL};
-static const char *const rules[] = {"patcher", "parent", "inner", "default", NULL};
+static const char *const rules[] = {"patcher", "parent", "inner", "default", "flag", NULL};
 static const struct {
     const char *key;
     const char *const *words;
@@ -83,6 +84,7 @@ static void take_member(struct event *event, const char *key, struct jsontext va
     if (strcmp(key, "kind") == 0) event->kind = find_kind(value);
     if (strcmp(key, "t") == 0) jsontext_number(value, &event->t);
     if (strcmp(key, "by") == 0) event->foreign = true;
+    if (strcmp(key, "flag") == 0) event->flag = true;
 }
 
 static struct event read_event(const struct trace_line *line) {

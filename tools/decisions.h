@@ -48,17 +48,19 @@ enum event_number {
     NUMBER_GIVEN,
     NUMBER_TOOK,
     NUMBER_BEGAN,
+    NUMBER_FROM, /* of a READ: the object whose flag counts */
     NUMBERS,
 };
 
 /* Members that are one of a few words. */
 enum event_word { WORD_POLICY, WORD_ACTION, WORD_INSTEAD, WORD_WHY, WORD_CATEGORY, WORD_RULE, WORDS };
-enum rule { RULE_PATCHER, RULE_PARENT, RULE_INNER, RULE_DEFAULT };
+enum rule { RULE_PATCHER, RULE_PARENT, RULE_INNER, RULE_DEFAULT, RULE_FLAG };
 enum { WORD_NONE = 255 /* it is not there, or another word */ };
 
 struct event {
     enum event_kind kind;
     bool foreign; /* a program's: it says "by" */
+    bool flag;    /* it names a flag that another program set */
     uint8_t words[WORDS];
     uint32_t given; /* bit n: number n is there */
     uint64_t n, t;

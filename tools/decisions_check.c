@@ -125,10 +125,12 @@ static int by_ids_and_line(const void *left, const void *right) {
     static const enum event_number keys[] = {NUMBER_OWNER, NUMBER_PATCHER, NUMBER_INNER};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (a->numbers[keys[i]] != b->numbers[keys[i]]) return a->numbers[keys[i]] < b->numbers[keys[i]] ? -1 : 1;
+    if (a->flag != b->flag) return a->flag ? 1 : -1;
     return a < b ? -1 : a > b; /* of one array */
 }
 
-/* Each SET with ids learns which later one of its owner says another thing of the same ids. */
+/* Each SET with ids learns which later one of its owner says another thing of the same ids. A flag and a policy do not
+ * replace each other. */
 static int link_sets(struct decisions *self) {
     struct event **sets = calloc(self->event_count + 1, sizeof *sets);
     size_t count = 0;
@@ -137,7 +139,8 @@ static int link_sets(struct decisions *self) {
         if (self->events[i].kind == EVENT_SET && has_ids(&self->events[i])) sets[count++] = &self->events[i];
     qsort(sets, count, sizeof *sets, by_ids_and_line);
     for (size_t i = 0; i + 1 < count; i++)
-        if (sets[i]->numbers[NUMBER_OWNER] == sets[i + 1]->numbers[NUMBER_OWNER] && same_ids(sets[i], sets[i + 1]))
+        if (sets[i]->numbers[NUMBER_OWNER] == sets[i + 1]->numbers[NUMBER_OWNER] && same_ids(sets[i], sets[i + 1]) &&
+            sets[i]->flag == sets[i + 1]->flag)
             sets[i]->replaced = sets[i + 1];
     free(sets);
     return 0;
@@ -149,46 +152,61 @@ static bool holds(const struct event *set, const struct event *until) {
            !(set->replaced && set->replaced < until);
 }
 
-/* The latest SET that holds at `read` and has that patcher, or, for 0, that inner model. */
-static const struct event *set_with(struct range sets, const struct event *read, uint64_t patcher, uint64_t inner) {
-    for (size_t i = sets.count; i-- > 0;) {
-        const uint64_t *numbers = sets.first[i]->numbers;
-        bool match = patcher ? numbers[NUMBER_PATCHER] == patcher : inner && numbers[NUMBER_INNER] == inner;
-        if (match && holds(sets.first[i], read)) return sets.first[i];
-    }
+/* What a SET has to match: the patcher that it was set on, or, for 0, the inner model. */
+struct wanted {
+    uint64_t patcher, inner;
+    bool flag; /* flags only; else policies only */
+};
+
+/* A policy holds for the inner model whichever patcher it was set on, a flag only where it was set. */
+static bool matches(const struct event *set, const struct wanted *wanted) {
+    const uint64_t *numbers = set->numbers;
+    if (set->flag != wanted->flag) return false;
+    if (wanted->patcher) return numbers[NUMBER_PATCHER] == wanted->patcher;
+    if (wanted->flag && numbers[NUMBER_PATCHER]) return false;
+    return wanted->inner && numbers[NUMBER_INNER] == wanted->inner;
+}
+
+/* The latest SET that holds at `read` and matches. */
+static const struct event *set_with(struct range sets, const struct event *read, struct wanted wanted) {
+    for (size_t i = sets.count; i-- > 0;)
+        if (matches(sets.first[i], &wanted) && holds(sets.first[i], read)) return sets.first[i];
     return NULL;
 }
 
-static const struct event *set_of_parent(struct range sets, const struct event *read) {
+static const struct event *set_of_parent(struct range sets, const struct event *read, bool flag) {
     struct jsontext parents, value;
     uint64_t patcher;
     if (!jsontext_member(read->line, "parents", &parents) || *parents.at != '[') return NULL;
     for (size_t next = 0; jsontext_next(parents, &next, NULL, &value);) {
-        const struct event *set = jsontext_number(value, &patcher) && patcher ? set_with(sets, read, patcher, 0) : NULL;
+        bool known = jsontext_number(value, &patcher) && patcher;
+        const struct event *set = known ? set_with(sets, read, (struct wanted){patcher, 0, flag}) : NULL;
         if (set) return set;
     }
     return NULL;
 }
 
-static const struct event *set_by(struct range sets, const struct event *read, uint8_t rule) {
-    uint64_t patcher = read->numbers[NUMBER_PATCHER];
-    if (rule == RULE_PATCHER) return patcher ? set_with(sets, read, patcher, 0) : NULL;
-    if (rule == RULE_PARENT) return set_of_parent(sets, read);
-    return rule == RULE_INNER ? set_with(sets, read, 0, read->numbers[NUMBER_INNER]) : NULL;
+static const struct event *set_by(struct range sets, const struct event *read, uint8_t rule, bool flag) {
+    struct wanted wanted = {read->numbers[NUMBER_PATCHER], 0, flag};
+    if (rule == RULE_PATCHER) return wanted.patcher ? set_with(sets, read, wanted) : NULL;
+    if (rule == RULE_PARENT) return set_of_parent(sets, read, flag);
+    wanted = (struct wanted){0, read->numbers[NUMBER_INNER], flag};
+    return rule == RULE_INNER ? set_with(sets, read, wanted) : NULL;
 }
 
 /* The SET that the ids of a READ lead to, by the rules in their order; NULL: none. */
-static const struct event *set_for(struct range sets, const struct event *read, uint8_t *rule) {
+static const struct event *set_for(struct range sets, const struct event *read, uint8_t *rule, bool flag) {
     const struct event *set = NULL;
     for (*rule = RULE_PATCHER; *rule < RULE_DEFAULT; ++*rule)
-        if ((set = set_by(sets, read, *rule))) break;
+        if ((set = set_by(sets, read, *rule, flag))) break;
     return set;
 }
 
-static bool any_holds(struct range sets, const struct event *read) {
+/* One that holds, on whichever ids; NULL: none. */
+static const struct event *any_that_holds(struct range sets, const struct event *read, bool flag) {
     for (size_t i = 0; i < sets.count; i++)
-        if (holds(sets.first[i], read)) return true;
-    return false;
+        if (sets.first[i]->flag == flag && holds(sets.first[i], read)) return sets.first[i];
+    return NULL;
 }
 
 /* A SET that is not in the trace may have been in the part that is gone. */
@@ -197,21 +215,38 @@ static bool begins_at_first(const struct decisions *self) { return self->event_c
 static const char *const rule_names[] = {"its patcher", "a parent", "its inner model"};
 
 /* It found none. */
-static void check_not_found(struct order *order, struct range sets, const struct event *read) {
+static void check_no_policy(struct order *order, struct range sets, const struct event *read) {
     uint8_t rule;
-    const struct event *set = set_for(sets, read, &rule);
+    const struct event *set = set_for(sets, read, &rule, false);
     if (set)
         fault(order, FAULT_POLICY, read, "no policy was found, but line %" PRIu64 " set %s on %s", set->n,
               decisions_policy(set->words[WORD_POLICY]), rule_names[rule]);
-    else if (any_holds(sets, read))
+    else if (any_that_holds(sets, read, false))
         fault(order, FAULT_IDS, read, "no policy was found: one was set for this owner, on other ids");
 }
 
+static uint64_t id_of(const struct event *set) {
+    return set->numbers[NUMBER_PATCHER] ? set->numbers[NUMBER_PATCHER] : set->numbers[NUMBER_INNER];
+}
+
+static void check_no_flag(struct order *order, struct range sets, const struct event *read) {
+    uint8_t rule;
+    const struct event *set = set_for(sets, read, &rule, true);
+    if (set)
+        fault(order, FAULT_POLICY, read, "no policy was found, but line %" PRIu64 " saw a flag for %s on %s", set->n,
+              decisions_policy(set->words[WORD_POLICY]), rule_names[rule]);
+    else if ((set = any_that_holds(sets, read, true)))
+        fault(order, FAULT_IDS, read,
+              "flag set on one object, read on another: line %" PRIu64 " saw it on %" PRIu64 ", not on patcher %" PRIu64
+              ", its parents or its inner model",
+              set->n, id_of(set), read->numbers[NUMBER_PATCHER]);
+}
+
 /* Ids are used again: where two rules lead to one policy, either may be what it was found by. */
-static void check_found(struct order *order, struct range sets, const struct event *read) {
+static void check_policy_found(struct order *order, struct range sets, const struct event *read) {
     uint8_t said = read->words[WORD_RULE], rule;
-    const struct event *set = set_by(sets, read, said), *right = set_for(sets, read, &rule);
-    if (!set && (any_holds(sets, read) || begins_at_first(order->decisions)))
+    const struct event *set = set_by(sets, read, said, false), *right = set_for(sets, read, &rule, false);
+    if (!set && (any_that_holds(sets, read, false) || begins_at_first(order->decisions)))
         fault(order, FAULT_IDS, read, "a policy was found by %s, but none was set on that", rule_names[said]);
     else if (set && read->words[WORD_POLICY] != right->words[WORD_POLICY])
         fault(order, FAULT_POLICY, read, "%s was found, but line %" PRIu64 " set %s on %s",
@@ -219,13 +254,39 @@ static void check_found(struct order *order, struct range sets, const struct eve
               rule_names[rule]);
 }
 
-/* A flag, or the options of a run, leave no SET. */
+/* Whether a flag was seen on the object that a READ has its policy from. */
+static bool was_seen(struct range sets, const struct event *read) {
+    uint64_t from = read->numbers[NUMBER_FROM];
+    return set_with(sets, read, (struct wanted){from, 0, true}) || set_with(sets, read, (struct wanted){0, from, true});
+}
+
+static void check_flag_found(struct order *order, struct range sets, const struct event *read) {
+    uint8_t rule;
+    const struct event *right = set_for(sets, read, &rule, true);
+    if (!was_seen(sets, read)) {
+        if (any_that_holds(sets, read, true) || begins_at_first(order->decisions))
+            fault(order, FAULT_IDS, read, "a flag was found on %" PRIu64 ", but none was seen on that",
+                  read->numbers[NUMBER_FROM]);
+    } else if (right && read->words[WORD_POLICY] != right->words[WORD_POLICY]) {
+        fault(order, FAULT_POLICY, read, "%s was found, but line %" PRIu64 " saw a flag for %s on %s",
+              decisions_policy(read->words[WORD_POLICY]), right->n, decisions_policy(right->words[WORD_POLICY]),
+              rule_names[rule]);
+    }
+}
+
+/* The options of a run leave no SET, nor does a flag whose object is not said. */
 static void check_read(struct order *order, const struct event *read) {
     struct range sets = find(order, EVENT_SET, 0, read->numbers[NUMBER_OWNER]);
-    if (read->words[WORD_RULE] == RULE_DEFAULT)
-        check_not_found(order, sets, read);
-    else if (read->words[WORD_RULE] < RULE_DEFAULT)
-        check_found(order, sets, read);
+    uint8_t rule = read->words[WORD_RULE];
+    if (rule < RULE_DEFAULT) {
+        check_policy_found(order, sets, read);
+    } else if (rule == RULE_DEFAULT) {
+        check_no_policy(order, sets, read);
+        check_no_flag(order, sets, read);
+    } else if (rule == RULE_FLAG && read->numbers[NUMBER_FROM]) {
+        check_no_policy(order, sets, read);
+        check_flag_found(order, sets, read);
+    }
 }
 
 /* --- DECISION --- */

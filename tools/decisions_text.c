@@ -59,11 +59,15 @@ static void print_rest(const struct page *page, const char *text, int first) {
 /* --- lines outside of triggers --- */
 
 static void print_set(const struct page *page, const struct event *set) {
-    char by[64], line[LINE_ROOM];
+    char by[64], flag[64], line[LINE_ROOM];
     decisions_text(set, "by", by, sizeof by);
+    decisions_text(set, "flag", flag, sizeof flag);
     int used = snprintf(line, sizeof line, "%s: policy %s", owner_name(page, set).s,
                         decisions_policy(set->words[WORD_POLICY]));
-    if (set->foreign) used += snprintf(line + used, sizeof line - (size_t)used, ", set by %s", *by ? by : "a program");
+    if (*flag) used += snprintf(line + used, sizeof line - (size_t)used, ", by the flag %s", flag);
+    if (set->foreign)
+        used += snprintf(line + used, sizeof line - (size_t)used, ", %s by %s", *flag ? "seen" : "set",
+                         *by ? by : "a program");
     if (set->numbers[NUMBER_PATCHER])
         used += snprintf(line + used, sizeof line - (size_t)used, " on patcher %" PRIu64, set->numbers[NUMBER_PATCHER]);
     if (set->numbers[NUMBER_INNER])
@@ -208,6 +212,8 @@ static void print_reason(const struct page *page, const struct event *decision, 
         used = (size_t)snprintf(line, sizeof line, "policy %s",
                                 decisions_policy(read ? read->words[WORD_POLICY] : decision->words[WORD_POLICY]));
     if (*rule) used += (size_t)snprintf(line + used, sizeof line - used, ", found by %s", rule);
+    if (read && read->words[WORD_RULE] == RULE_FLAG && read->numbers[NUMBER_FROM])
+        used += (size_t)snprintf(line + used, sizeof line - used, " on object %" PRIu64, read->numbers[NUMBER_FROM]);
     if (read && read->words[WORD_INSTEAD] != WORD_NONE)
         used += (size_t)snprintf(line + used, sizeof line - used, ", %s instead",
                                  decisions_policy(read->words[WORD_INSTEAD]));

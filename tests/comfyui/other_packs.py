@@ -2,9 +2,10 @@
 # needs: comfyui cc
 # timeout: 300
 """Packs that wrap the same functions of ComfyUI, one installed before ours and one after: everybody is called, policies hold,
-and failures are still told. A third sets MultiGPU's flag, on patchers or on inner models. Ours can be taken away again."""
+and failures are still told. A third sets MultiGPU's flag: on patchers or on inner models, before a LoRA, and in classes of its own
+that load a CLIP or a VAE as ComfyUI's do. beside_multigpu has the real one."""
 import support
-from _comfy import Comfy, mixed, sample, unet
+from _comfy import Comfy, link, mixed, sample, unet
 
 WRAPS = '''
 import logging
@@ -40,7 +41,23 @@ class Flag:
     def run(self, model, inner, value):
         setattr(model.model if inner else model, "_mgpu_unload_distorch_model", value)
         return (model,)
-NODE_CLASS_MAPPINGS = {"Flag": Flag}
+import copy, nodes
+def override(loader):
+    class Override(loader):
+        FUNCTION, CATEGORY = "override", "test"
+        @classmethod
+        def INPUT_TYPES(cls):
+            inputs = copy.deepcopy(loader.INPUT_TYPES())
+            inputs["optional"] = {**inputs.get("optional", {}), "keep_loaded": ("BOOLEAN", {"default": True})}
+            return inputs
+        def override(self, *arguments, keep_loaded=True, **options):
+            found = getattr(super(), loader.FUNCTION)(*arguments, **options)
+            for holder in (found[0].patcher, found[0].patcher.model):
+                holder._mgpu_unload_distorch_model = not keep_loaded
+            return found
+    return Override
+Flags = {"Flag": Flag, "CLIPLoaderFlag": override(nodes.CLIPLoader), "VAELoaderFlag": override(nodes.VAELoader)}
+NODE_CLASS_MAPPINGS = {}
 '''
 # ComfyUI loads packs in the order of the folder, which nobody can choose: this one loads ours in the middle.
 OURS = """
@@ -48,7 +65,7 @@ import importlib.util, sys
 spec = importlib.util.spec_from_file_location("memstow_pack", "PACK/__init__.py")
 module = sys.modules["memstow_pack"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
-NODE_CLASS_MAPPINGS = {"Flag": Flag, **module.NODE_CLASS_MAPPINGS}
+NODE_CLASS_MAPPINGS = {**Flags, **module.NODE_CLASS_MAPPINGS}
 """.replace("PACK", str(support.ROOT / "tools/comfyui"))
 comfy = Comfy(pack=False, before=(FLAGS + WRAPS.replace("NAME", "the one before") + WRAPS.replace("NAME", "the one after")
                                   .replace("wrap(mm", OURS + "wrap(mm", 1).replace("NODE_CLASS_MAPPINGS = {}", ""),))
@@ -80,3 +97,35 @@ with comfy:
         assert [(o["type"], o["policy"]) for o in freed] == [("MODEL", "free")] and "_mgpu" in freed[0]["rule"], freed
     comfy.run(flagged(False, False, 6))
     assert comfy.owners()["MODEL"]["policy"] == "keep"
+
+    # set before a LoRA, which makes a clone: the one that is loaded has no flag
+    lora = {"class_type": "LoraLoaderModelOnly", "inputs": {"model": link("flag"), "lora_name": "tiny.safetensors", "strength_model": 0.5}}
+    comfy.run({**flagged(False, True, 7), "lora": lora, **sample("lora", 7)})
+    freed = comfy.report()["freed"]
+    assert [(o["type"], o["policy"]) for o in freed] == [("MODEL", "free")] and "cloned from" in freed[0]["rule"], freed
+    read = [line for line in comfy.lines("READ") if line["owner"] == freed[0]["owner"]][-1]
+    seen = [line for line in comfy.lines("SET") if line["owner"] == freed[0]["owner"] and "flag" in line and line["patcher"]]
+    assert read["rule"] == "flag" and read["from"] in read["parents"] and read["on_patcher"] is True, read
+    assert [(line["patcher"], line["policy"], line["node"]) for line in seen][-1] == (read["from"], "free", "flag"), seen
+
+    # loaders of another pack's, which set it on what they return
+    def loaded_by(seed, keep_clip, keep_vae):
+        workflow = mixed(seed, "keep", None)
+        for name, keeps in (("clip", keep_clip), ("vae", keep_vae)):
+            workflow[name]["class_type"] += "Flag"
+            workflow[name]["inputs"]["keep_loaded"] = keeps
+        return workflow
+    def of_type(owners):
+        return {(o["type"], o["policy"]) for o in owners if "_mgpu" in o["rule"]}
+
+    comfy.run(loaded_by(8, True, False))
+    clip = comfy.owners()["CLIP"]
+    assert of_type([clip]) == {("CLIP", "keep")} and of_type(comfy.report()["freed"]) == {("VAE", "free")}, comfy.report()["freed"]
+    workflow = loaded_by(9, False, True)
+    workflow["lora"] = {"class_type": "LoraLoader", "inputs": {"model": link("unet"), "clip": link("clip"), "strength_model": 0.5,
+                                                               "lora_name": "tiny.safetensors", "strength_clip": 0.5}}
+    workflow["text"]["inputs"]["clip"] = link("lora", 1)
+    comfy.run(workflow)
+    assert of_type(comfy.report()["freed"]) == {("CLIP", "free")} and of_type([comfy.owners()["VAE"]]) == {("VAE", "keep")}
+    assert comfy.owners()["CLIP"]["id"] == clip["id"], "what was to be kept is gone"
+    assert not comfy.lines("LOST")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""The registry, with ComfyUI's own patchers, in this process: the one look-up of policies and its order, the flag of
-MultiGPU, ids that are used again by force, no leak over a thousand models, what is lost and what is not."""
+"""The registry, with ComfyUI's own patchers, in this process: the one look-up of policies and its order, ids that are used again
+by force, no leak over a thousand models, what is lost and what is not. flags is about those that other packs set."""
 import _inprocess
 
 _inprocess.under_double(__file__)

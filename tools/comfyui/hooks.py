@@ -206,6 +206,7 @@ class Watch:
             self.assign(identity)
         for identity in (i for i in node.new if i.checkpoint is None): # a checkpoint's have theirs
             identity.siblings = [weakref.ref(other) for other in node.new if other is not identity]
+        self.registry.note_flags(node.id)
         if node.provisional is None:
             return
         heirs = node.new or node.touched

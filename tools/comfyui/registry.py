@@ -1,20 +1,19 @@
 """Which models there are, whose memory theirs is, and which policy applies to each. Patchers and their inner models go in,
 as hooks.py sees them; identities with an owner come out. Only weak references are held here, but for models that somebody
 asked to keep. Bytes belong to the inner model; a policy is found by `Registry.ruling`, and nowhere else."""
+import dataclasses
 import os
 import traceback
 import weakref
-from dataclasses import dataclass
 from typing import Any, Iterator, Optional
 
-from . import log, memstow
+from . import flags, log, memstow
 
 POLICIES = ("keep", "stow", "free")
 TYPES = ("MODEL", "CLIP", "VAE", "CONTROLNET")
-FLAG = "_mgpu_unload_distorch_model"  # set by ComfyUI-MultiGPU on a patcher, by its older versions on the inner model
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Setting:
     """A policy that somebody set on a model, and who: the id of a MemstowPolicy node, or None."""
     policy: str
@@ -22,13 +21,14 @@ class Setting:
     source: Optional[str] = None
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Ruling:
     """The policy that applies to a model, and the rule it was found by: a word of docs/decisions.md, and for people."""
     policy: Optional[str]
     priority: int
     rule: str
     detail: str = ""
+    flag: Optional[flags.Reading] = None # also where another rule counts
 
     @property
     def effective(self) -> str:
@@ -73,7 +73,8 @@ class Identity:
         self.owner, self.kind, self.origin = owner, kind, origin
         self.model = weakref.ref(model)
         self.key = id(model)
-        self.patchers: "weakref.WeakSet" = weakref.WeakSet()
+        self.patchers: "weakref.WeakKeyDictionary" = weakref.WeakKeyDictionary() # an ordered set: the oldest first
+        self.flags: dict = {}           # those that were seen last: id of the object → value
         self.setting: Optional[Setting] = None
         self.held: Any = None           # a strong reference, to a model that somebody asked to keep
         self.outputs: dict = {}         # with it, the cached outputs of nodes that lead to it: without them it is of no use
@@ -108,7 +109,7 @@ class Identity:
 class Registry:
     def __init__(self) -> None:
         self.identities: dict[int, Identity] = {}
-        self.settings: "weakref.WeakKeyDictionary" = weakref.WeakKeyDictionary() # patcher → Setting
+        self.settings: "weakref.WeakKeyDictionary" = weakref.WeakKeyDictionary() # patcher → Setting, the latest last
         self.defaults = defaults()
         self.this_run: dict = {}
         self.phase = "starting"
@@ -132,7 +133,7 @@ class Registry:
             self.identities[id(model)] = identity
             weakref.finalize(model, self._gone, identity).atexit = False
         if patcher is not None:
-            identity.patchers.add(patcher)
+            identity.patchers.setdefault(patcher)
         return identity, is_new
 
     def _gone(self, identity: Identity) -> None:
@@ -159,14 +160,15 @@ class Registry:
 
     def set(self, model, patcher, setting: Setting) -> Optional[Identity]:
         """Sets a policy on the model: on this patcher exactly, and on the inner model for those that do not descend from
-        it. Says so in the trace when it is news."""
+        it. Says so in the trace when it is news: what is said again is not."""
         identity = self.find(model)
         if identity is None:
             identity, _ = self.add(model, patcher)
         exact = self.settings.get(patcher) if patcher is not None else identity.setting
-        if exact == setting and identity.setting == setting:
+        if exact == setting and identity.setting is not None:
             return identity
         if patcher is not None:
+            self.settings.pop(patcher, None)
             self.settings[patcher] = setting
         identity.setting = setting
         self._trace_set(identity, patcher, setting.policy, setting.source)
@@ -183,42 +185,54 @@ class Registry:
                 del self.settings[patcher]
                 self._trace_set(identity, patcher, "none", source)
         if identity.setting and identity.setting.source == source:
-            others = [self.settings[patcher] for patcher in list(identity.patchers) if patcher in self.settings]
-            identity.setting = others[-1] if others else None
+            others = self._set_on(identity)
+            identity.setting = self.settings[others[-1]] if others else None
             self._trace_set(identity, None, "none", source)
+
+    def _set_on(self, identity: Identity) -> list:
+        """The patchers of a model that a policy was set on, the latest last."""
+        return [patcher for patcher in list(self.settings) if patcher in identity.patchers]
+
+    def note_flags(self, node: Optional[str] = None) -> None:
+        """What other packs have set by now, in the trace."""
+        for identity in self.all():
+            flags.note(identity, self.trace, node)
 
     def ruling(self, identity: Identity, patcher=None) -> Ruling:
         """The policy of a model, looked up from the patcher that was found: this run → the exact patcher → those it was
-        cloned from → the inner model → MultiGPU's flag → the default of the type → the default → nothing said."""
+        cloned from → the inner model → a flag, on the same in that order → the default of the type → the default →
+        nothing said."""
+        flag = flags.read(patcher, identity.model())
+        return dataclasses.replace(self._ruling(identity, patcher, flag), flag=flag)
+
+    def _ruling(self, identity: Identity, patcher, flag: Optional[flags.Reading]) -> Ruling:
         for kind in (identity.kind, ""):
             if kind in self.this_run:
                 return Ruling(self.this_run[kind], 0, "run", "extra_data of this run")
-        step, ancestor, seen = "patcher", patcher, set()
-        while ancestor is not None and id(ancestor) not in seen:
-            seen.add(id(ancestor))
+        for ancestor in flags.lineage(patcher):
             if setting := self.settings.get(ancestor):
-                return Ruling(setting.policy, setting.priority, step)
-            step, ancestor = "parent", getattr(ancestor, "parent", None)
+                return Ruling(setting.policy, setting.priority, "patcher" if ancestor is patcher else "parent")
         if setting := identity.setting:
             return Ruling(setting.policy, setting.priority, "inner")
-        for holder, name in ((patcher, "patcher"), (identity.model(), "inner model")):
-            flag = vars(holder).get(FLAG) if holder is not None else None
-            if flag is not None:
-                return Ruling("free" if flag else "keep", 0, "flag", f"{FLAG} on the {name}")
+        if flag is not None:
+            return Ruling(flag.policy, 0, "flag", f"{flags.FLAG} on the {flag.where}")
         for kind in (identity.kind, ""):
             if kind in self.defaults:
                 return Ruling(self.defaults[kind], 0, "default", f"MEMSTOW_POLICY{'_' if kind else ''}{kind}")
         return Ruling(None, 0, "default", "nothing said")
 
     def found(self, identity: Identity, loaded: list) -> Any:
-        """The patcher that a trigger looks a model up by: the one in ComfyUI's list of loaded models, else one with a
-        policy, else any."""
+        """The patcher that a trigger looks a model up by: the one in ComfyUI's list of loaded models, else the one that a
+        policy was set on last, else the youngest that has a flag, else the oldest."""
         model = identity.model()
         for patcher in loaded:
             if patcher.model is model:
                 return patcher
+        if set_on := self._set_on(identity):
+            return set_on[-1]
         patchers = list(identity.patchers)
-        return next((p for p in patchers if p in self.settings), patchers[0] if patchers else None)
+        flagged = [patcher for patcher in patchers if flags.value_on(patcher) is not None]
+        return flagged[-1] if flagged else patchers[0] if patchers else None
 
 
 def patchers_in(value: Any) -> Iterator[tuple[Any, Any]]:

@@ -13,6 +13,7 @@ from typing import Any, Callable, Optional
 
 from . import caches, log, memstow, report, unload
 from .checkpoints import siblings
+from .flags import lineage
 from .hooks import Watch, quietly, resident, wrap
 from .leftovers import Leftovers
 from .policy_node import NODE
@@ -166,6 +167,7 @@ class Runs:
             self.watch.meter.begin()
         run = run or {"number": self.number, "prompt_id": None, "outcome": None, "reason": reason, "rss": resident()}
         self._let_go()
+        self.registry.note_flags()
         rulings = self._read(executor, notes)
         befores = {number: report.figures_of(identity.owner)
                    for number, (identity, _ruling, _policy) in rulings.items()}
@@ -239,7 +241,7 @@ class Runs:
                 identity.set_idle(True) # between two runs nobody uses it
             self.registry.trace("READ", owner=identity.owner.id, patcher=id(patcher) if patcher is not None else 0,
                                 parents=parents_of(patcher), inner=identity.key, rule=ruling.rule,
-                                policy=ruling.effective, **instead)
+                                policy=ruling.effective, **(ruling.flag.members() if ruling.flag else {}), **instead)
             found[identity.owner.id] = (identity, ruling, policy)
         return found
 
@@ -446,11 +448,7 @@ def tell(request: memstow.Request, result: int, words: str) -> None:
 
 
 def parents_of(patcher: Any) -> list[int]:
-    found, ancestor = [], getattr(patcher, "parent", None)
-    while ancestor is not None and id(ancestor) not in found and len(found) < 50:
-        found.append(id(ancestor))
-        ancestor = getattr(ancestor, "parent", None)
-    return found
+    return [id(ancestor) for ancestor in lineage(patcher)][1:51] # a line of the trace has room for so many
 
 
 def outcome_of(executor: Any) -> str:
