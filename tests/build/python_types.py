@@ -11,7 +11,7 @@ def mypy(*files, status=0):
                        env={"MYPYPATH": str(MODULE.parent), "PATH": "/usr/bin:/bin"}).stdout
 
 
-mypy(MODULE, MODULE.with_name("memstow_pools.py"), MODULE.with_name("memstow_vbars.py"))
+mypy(MODULE, *(MODULE.with_name(f"memstow_{part}.py") for part in ("packs", "pools", "vbars")))
 wrong = support.HERE / "wrong.py"
 wrong.write_text("""import memstow
 owner: memstow.Owner = memstow.owner("unet", keys=(1, 2), policy="stow")
@@ -20,6 +20,7 @@ with memstow.scope(owner), memstow.run("prompt"):
     shares: list[memstow.Share] = memstow.shares()
 text: str = memstow.peak()
 memstow.owner(7)
+kept: str = memstow.comfy.keep(owner)
 """)
 found = mypy(wrong, status=1)
-assert "wrong.py:6: error" in found and "wrong.py:7: error" in found and found.count("error:") == 2, found
+assert all(f"wrong.py:{line}: error" in found for line in (6, 7, 8)) and found.count("error:") == 3, found

@@ -189,6 +189,7 @@ class Comfy:
             print(self.log()[-6000:])
         self.stop()
         assert error or "tools/comfyui/" not in self.log(), f"a hook failed:\n{self.log()[-6000:]}"
+        assert error or "memstow.comfy.run_ended()" not in self.log(), "ComfyUI's own worker was not seen"
 
     def stop(self):
         self.server.terminate()

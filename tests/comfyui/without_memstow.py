@@ -4,7 +4,7 @@
 """Without memstow in the process the pack hooks nothing: ComfyUI's functions are its own, outputs are the same, the policy
 node is a wire, the routes are not there, and one line in the log says how to start it. The module does nothing, and says so
 once."""
-import subprocess, sys
+import shutil, subprocess, sys
 
 import support
 from _comfy import Comfy, mixed
@@ -65,6 +65,8 @@ async def five():
     memstow.follow_tasks()
     return await memstow.follow(asyncio.sleep(0, 5), owner)
 assert asyncio.run(five()) == 5 and memstow.carry(len)("abc") == 3
+import memstow.comfy
+assert memstow.comfy.keep(1) is memstow.comfy.stow(2) is memstow.comfy.free_after_run(3) is memstow.comfy.run_ended("ok") is False
 '''
 used = subprocess.run([sys.executable, "-c", USES], env={"PYTHONPATH": str(support.ROOT / "tools/python")}, text=True,
                       capture_output=True)
@@ -72,3 +74,11 @@ assert used.returncode == 0 and used.stderr.count("not started under memstow") =
 imported = subprocess.run([sys.executable, "-c", "import memstow, sys; assert 'torch' not in sys.modules"], text=True,
                           env={"PYTHONPATH": str(support.ROOT / "tools/python")}, capture_output=True)
 assert imported.returncode == 0 and not imported.stderr, imported
+# the file alone, and the calls of other packs as the first ones
+(support.HERE / "alone").mkdir()
+shutil.copy(support.ROOT / "tools/python/memstow.py", support.HERE / "alone")
+alone = "import memstow; assert not hasattr(memstow, 'comfy') and memstow.trigger() == 0"
+support.run(sys.executable, "-c", alone, env={"PYTHONPATH": str(support.HERE / "alone")})
+first = support.run(sys.executable, "-c", "from memstow.comfy import keep; keep(1), keep(2)",
+                    env={"PYTHONPATH": str(support.ROOT / "tools/python")})
+assert first.stderr.count("not started under memstow") == 1, first

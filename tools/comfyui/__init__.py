@@ -41,7 +41,7 @@ def _module():
 
 def _is_current(module):
     """Whether it has what this pack needs: a module of before may be beside the library."""
-    return all(hasattr(module, name) for name in ("referrers", "shares", "outside_pools", "note_vbars"))
+    return all(hasattr(module, name) for name in ("referrers", "shares", "outside_pools", "note_vbars", "comfy"))
 
 
 def _is_preloaded():
@@ -52,8 +52,8 @@ def _is_preloaded():
 
 
 def _start():
-    from . import checkpoints, closing, hooks, points as restoring, policy_node, routes, runs as running, unload
-    from .registry import Registry, Setting, patchers_in
+    from . import calls, checkpoints, closing, hooks, points as restoring, policy_node, routes, runs as running, unload
+    from .registry import Registry, Setting
 
     registry = Registry()
     registry.trace = hooks.quietly(lambda kind, **values: memstow.trace({"kind": kind, "by": "comfyui", **values}))
@@ -66,8 +66,7 @@ def _start():
     @hooks.quietly
     def apply(value, policy, priority):
         node = hooks.here()
-        for patcher, model in patchers_in(value):
-            registry.set(model, patcher, Setting(policy, priority, node.id if node is not None else None))
+        registry.say(value, Setting(policy, priority, node.id if node is not None else None))
 
     hooks.install(watch)
     points.install()
@@ -78,6 +77,7 @@ def _start():
     runs.start()
     hooks.quietly(closing.install)(runs)
     policy_node.MemstowPolicy.on_apply = apply
+    memstow.comfy.serve(calls.Calls(runs))
     return runs
 
 

@@ -174,6 +174,13 @@ class Registry:
         self._trace_set(identity, patcher, setting.policy, setting.source)
         return identity
 
+    def say(self, value: Any, setting: Setting) -> bool:
+        """Sets a policy on all models in what nodes pass as one; whether there is any."""
+        found = list(patchers_in(value))
+        for patcher, model in found:
+            self.set(model, patcher, setting)
+        return bool(found)
+
     def _trace_set(self, identity: Identity, patcher, policy: str, source: Optional[str]) -> None:
         self.trace("SET", owner=identity.owner.id, patcher=id(patcher) if patcher is not None else 0, inner=identity.key,
                    policy=policy, node=source)

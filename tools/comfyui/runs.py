@@ -22,6 +22,9 @@ from .registry import Identity, Registry, Setting, for_one_run, patchers_in
 
 PATIENCE = 60 # seconds that a client may wait for its ticket
 TICKETS = 64  # the last ones, whose result can still be asked for
+FOLLOW_UP_SECONDS = 10
+NOT_FOLLOWED_UP = ("memstow: a run has ended and no policy was applied: this program runs workflows without ComfyUI's "
+                   "worker. Call memstow.comfy.run_ended() after each run (docs/comfyui.md)")
 
 
 class Ticket:
@@ -55,6 +58,8 @@ class Runs:
         self.last: Optional[dict] = None      # the last report
         self.cleanup: Optional[str] = None
         self.at_work: Optional[threading.Thread] = None # the worker, while it is not in the queue
+        self.draining = threading.RLock()
+        self.has_complained = False
         self.leftovers = Leftovers(registry.trace)
         registry.on_gone = self.leftovers.add
 
@@ -65,6 +70,8 @@ class Runs:
         self.executor, self.worker = weakref.ref(executor), threading.get_ident()
         if self.run is not None and not self.run["ended"]:
             return # a prompt inside a prompt: its memory is the outer run's
+        if self.run is not None:
+            self.complain()
         self.number += 1
         self.registry.phase = "a run"
         self.registry.this_run = for_one_run((extra or {}).get("memstow"))
@@ -88,7 +95,8 @@ class Runs:
         run = self.run
         if run is None or run["ended"] or run["prompt_id"] != str(prompt_id):
             return
-        run["ended"], run["outcome"] = True, outcome or outcome_of(executor)
+        run["outcome"], run["ended_at"] = outcome or outcome_of(executor), time.monotonic()
+        run["ended"] = True
         self.watch.running = False
         self.registry.phase = "after the run"
         if run["handle"].id:
@@ -104,12 +112,37 @@ class Runs:
 
     def drain(self) -> None:
         """What has to be done between two runs."""
+        with self.draining: # a program without ComfyUI's worker may have threads of its own
+            run = self.run
+            if run is not None and run["ended"]:
+                self.run = None
+                self.after_run(run)
+            while not self.tickets.empty():
+                self.serve(self.tickets.get())
+
+    def follow_up(self, outcome: Optional[str]) -> bool:
+        """memstow.comfy.run_ended(): a run has ended that ComfyUI's worker does not follow up, or one of another executor,
+        of which nothing is known. False inside of a run."""
+        with self.draining:
+            if self.run is not None and not self.run["ended"]:
+                return False
+            if self.run is None:
+                self.trigger("run_ended", f"another executor's run {outcome or 'ok'}")
+                self.leftovers.look()
+            self.drain()
+        return True
+
+    def complain(self) -> None:
+        """Once: a run has ended, and nobody asks for what follows it."""
+        if not self.has_complained:
+            self.has_complained = True
+            log.warning(NOT_FOLLOWED_UP)
+
+    def look_for_worker(self) -> None:
         run = self.run
-        if run is not None and run["ended"]:
-            self.run = None
-            self.after_run(run)
-        while not self.tickets.empty():
-            self.serve(self.tickets.get())
+        if run is not None and run["ended"] and not self.is_busy():
+            if time.monotonic() - run["ended_at"] > FOLLOW_UP_SECONDS:
+                self.complain()
 
     @quietly
     def after_run(self, run: dict) -> None:
@@ -345,6 +378,7 @@ class Runs:
                 return
             if request is not None:
                 self.ask(Ticket(request, functools.partial(tell, request)))
+            self.look_for_worker()
 
     def full_cleanup(self, reason: str) -> None:
         """memstow.full_cleanup(): what the button "Free model and node cache" does, when the run that is on has ended."""

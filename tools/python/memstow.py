@@ -164,14 +164,19 @@ def active() -> bool:
     return _library.present and _library.is_tracking() == 1
 
 
-def _ready() -> bool:
-    """active(), and the advice for those who did not expect that it is not."""
+def advise() -> None:
+    """Says, once, that memstow keeps no ledger of this process."""
     global _advised
-    if active():
-        return True
     if not _advised:
         _advised = True
         log.warning(ADVICE)
+
+
+def _ready() -> bool:
+    """active(), and the advice for those who did not expect that it is not."""
+    if active():
+        return True
+    advise()
     return False
 
 
@@ -972,3 +977,14 @@ def full_cleanup(reason: str) -> bool:
         return False
     handler(reason)
     return True
+
+
+# ---- memstow.comfy, for other node packs in ComfyUI: a file of its own beside this one
+
+if TYPE_CHECKING:
+    import memstow_packs as comfy
+else:
+    try: # in sys.modules as well: then `import memstow.comfy` finds it, although this is no package
+        comfy = sys.modules[f"{__name__}.comfy"] = _beside("memstow_packs")
+    except FileNotFoundError: # this file was copied alone
+        pass
