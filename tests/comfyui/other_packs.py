@@ -4,8 +4,7 @@
 """Packs that wrap the same functions of ComfyUI, one installed before ours and one after: everybody is called, policies hold,
 and failures are still told. A third sets MultiGPU's flag: on patchers or on inner models, before a LoRA, and in classes of its own
 that load a CLIP or a VAE as ComfyUI's do. beside_multigpu has the real one."""
-import support
-from _comfy import Comfy, link, mixed, sample, unet
+from _comfy import Comfy, around_pack, link, mixed, sample, unet
 
 WRAPS = '''
 import logging
@@ -30,7 +29,6 @@ def wrap_execution(before):
             mm.soft_empty_cache()
     return execute_async
 execution.PromptExecutor.execute_async = wrap_execution(execution.PromptExecutor.execute_async)
-NODE_CLASS_MAPPINGS = {}
 '''
 FLAGS = '''
 class Flag:
@@ -56,19 +54,9 @@ def override(loader):
                 holder._mgpu_unload_distorch_model = not keep_loaded
             return found
     return Override
-Flags = {"Flag": Flag, "CLIPLoaderFlag": override(nodes.CLIPLoader), "VAELoaderFlag": override(nodes.VAELoader)}
-NODE_CLASS_MAPPINGS = {}
+NODE_CLASS_MAPPINGS = {"Flag": Flag, "CLIPLoaderFlag": override(nodes.CLIPLoader), "VAELoaderFlag": override(nodes.VAELoader)}
 '''
-# ComfyUI loads packs in the order of the folder, which nobody can choose: this one loads ours in the middle.
-OURS = """
-import importlib.util, sys
-spec = importlib.util.spec_from_file_location("memstow_pack", "PACK/__init__.py")
-module = sys.modules["memstow_pack"] = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(module)
-NODE_CLASS_MAPPINGS = {**Flags, **module.NODE_CLASS_MAPPINGS}
-""".replace("PACK", str(support.ROOT / "tools/comfyui"))
-comfy = Comfy(pack=False, before=(FLAGS + WRAPS.replace("NAME", "the one before") + WRAPS.replace("NAME", "the one after")
-                                  .replace("wrap(mm", OURS + "wrap(mm", 1).replace("NODE_CLASS_MAPPINGS = {}", ""),))
+comfy = Comfy(pack=False, before=(around_pack(FLAGS + WRAPS.replace("NAME", "the one before"), WRAPS.replace("NAME", "the one after")),))
 
 
 def flagged(inner, value, seed):

@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# needs: comfyui comfyui-manager
+# timeout: 300
+"""The real ComfyUI-Manager beside the pack, under memstow: both run, and what its two buttons send, by its own page, frees what is to be
+freed and leaves what is to be kept. Newer versions of ComfyUI start Manager in main.py; here a pack does the same."""
+import re, urllib.request
+
+import support
+from _comfy import Comfy, mixed, need_real
+
+MANAGER = support.ROOT / "build/deps/comfyui-manager"
+if not MANAGER.is_dir():
+    support.skip("ComfyUI-Manager is not to be had here: pip could not install comfyui-manager")
+need_real("trigger_begin", "trigger_end", "trace", "decisions")
+
+BEFORE = f'''
+import os, sys
+import folder_paths
+from comfy.cli_args import args
+folder = folder_paths.get_system_user_directory("manager")
+os.makedirs(folder)
+with open(os.path.join(folder, "config.ini"), "w") as file:
+    file.write("[default]\\nnetwork_mode = offline\\nfile_logging = false\\n")
+args.enable_manager = args.enable_manager_legacy_ui = True
+sys.path.insert(0, "{MANAGER}")
+import comfyui_manager
+comfyui_manager.prestartup()
+'''
+START = '''
+import comfyui_manager
+comfyui_manager.start()
+NODE_CLASS_MAPPINGS = {}
+'''
+
+
+def text_of(comfy, path):
+    with urllib.request.urlopen(f"http://127.0.0.1:{comfy.port}{path}", timeout=30) as answer:
+        return answer.read().decode()
+
+
+def buttons(comfy):
+    """What the page posts to /free: for "Unload Models", and for "Free model and node cache"."""
+    function = re.search(r"function free_models\(.*?\n}", text_of(comfy, "/extensions/comfyui-manager-legacy/common.js"), re.S)[0]
+    assert "fetchApi(`/free`" in function, function
+    everything, models = re.findall(r"mode = '({.*?})';", function)
+    assert "free_memory" in everything and "free_memory" not in models, function
+    return models.encode(), everything.encode()
+
+
+def cached(done):
+    return set(dict(done["status"]["messages"])["execution_cached"]["nodes"])
+
+
+def ids(comfy):
+    return {kind: owner["id"] for kind, owner in comfy.owners().items()}
+
+
+def press(comfy, body):
+    assert comfy.status_of("/free", body) == 200
+    comfy.settled()
+
+
+with Comfy("memstow", packs={"manager": {"prestartup_script.py": BEFORE, "__init__.py": START}}) as comfy:
+    assert text_of(comfy, "/v2/manager/version").startswith("V"), comfy.log()
+    models, everything = buttons(comfy)
+    done = comfy.run(mixed(1, "free", "keep", "stow"))
+    assert [o["type"] for o in comfy.report()["freed"]] == ["MODEL"] and set(comfy.owners()) == {"CLIP", "VAE"}
+    there, digest = ids(comfy), comfy.digest(done)
+    press(comfy, models)
+    assert {kind for kind, owner in comfy.owners().items() if owner["is_loaded"]} == {"CLIP"}, comfy.owners()
+    press(comfy, everything)
+    assert ids(comfy) == there, comfy.owners()
+    done = comfy.run(mixed(1, "free", "keep", "stow"))
+    assert {"clip", "vae"} <= cached(done) and not cached(done) & {"unet", "words"} and comfy.digest(done) == digest, cached(done)
+    assert ids(comfy) == there and not comfy.lines("LOST"), comfy.lines("LOST")
+
+    # nothing was said: the buttons do what they always did
+    comfy.run(mixed(2, None, None))
+    comfy.run(mixed(2, None, None), extra={"memstow": "free"})
+    comfy.run(mixed(3, None, None))
+    press(comfy, everything)
+    support.wait_for(lambda: not comfy.owners(), 30, "all models gone") # a collection comes every ten seconds
+    comfy.check_trace()
