@@ -8,10 +8,16 @@ set(MEMSTOW_HAVE_MIMALLOC OFF)
 if(mimalloc_archive AND mimalloc_include)
     set(MEMSTOW_HAVE_MIMALLOC ON)
     set(mimalloc_object ${CMAKE_BINARY_DIR}/mimalloc.o)
+    set(mimalloc_calls "")
+    foreach(name abort clock clock_gettime fputs getenv getrusage madvise mmap mprotect munmap pathconf prctl
+            pthread_key_create pthread_key_delete pthread_mutex_destroy pthread_mutex_lock pthread_mutex_unlock
+            pthread_setspecific realpath sleep strtol syscall sysconf sysinfo)
+        list(APPEND mimalloc_calls --redefine-sym ${name}=mimalloc_${name})
+    endforeach()
     add_custom_command(OUTPUT ${mimalloc_object}
         COMMAND ${CMAKE_LINKER} -r --whole-archive ${mimalloc_archive} -o ${mimalloc_object}
         COMMAND ${CMAKE_OBJCOPY} --wildcard --keep-global-symbol=mi_* --keep-global-symbol=_mi_auto_process_init
-            --remove-section=.init_array --remove-section=.fini_array ${mimalloc_object}
+            --remove-section=.init_array --remove-section=.fini_array ${mimalloc_calls} ${mimalloc_object}
         DEPENDS ${mimalloc_archive} VERBATIM COMMENT "One object of mimalloc, only mi_* global")
     message(STATUS "mimalloc: ${mimalloc_archive}")
 else()

@@ -17,6 +17,7 @@
 #include "sample.h"
 #include "site.h"
 #include "stack.h"
+#include "symbol.h"
 #include "tags.h"
 
 enum { SLABS = 16, FIRST_SLAB = 4, SCAN_FROM = 64 };
@@ -49,6 +50,7 @@ static struct series records = {
 
 static pthread_key_t end_key;
 static bool end_key_made;
+enum { KEYS_AT_HAND = 32 }; /* for others glibc allocates when a thread sets one */
 
 /* --- slots --- */
 
@@ -231,7 +233,7 @@ static struct thread *acquire(void) {
             ledger_lost(SNAP_LOST_THREADS);
         stage = self ? RUNNING : ENDED;
     }
-    if (stage == RUNNING && end_key_made) pthread_setspecific(end_key, account_self); /* may allocate: by now it can */
+    if (stage == RUNNING && end_key_made) LIBC(pthread_setspecific)(end_key, account_self);
     if (blocked) lock_let_signals(signals);
     return account_self;
 }
@@ -383,8 +385,16 @@ void account_unmap(uint32_t site, uint64_t bytes, uint64_t blocks) {
     note_totals();
 }
 
+/* What allocates for a key may be the program's own malloc, in the middle of which we are called: then no key is used,
+ * and threads that have ended are found later. */
+static void make_end_key(void) {
+    if (end_key_made || LIBC(pthread_key_create)(&end_key, thread_end) != 0) return;
+    end_key_made = end_key < KEYS_AT_HAND || !symbol_before("calloc");
+    if (!end_key_made) LIBC(pthread_key_delete)(end_key);
+}
+
 void account_begin(void) {
-    if (!end_key_made) end_key_made = pthread_key_create(&end_key, thread_end) == 0;
+    make_end_key();
     shared.slot = SNAP_THREAD_SHARED;
     mapped.slot = SNAP_THREAD_MAPPINGS;
     for (uint32_t slot = 0; slot < SNAP_THREAD_FIRST; slot++) series_take(&records);

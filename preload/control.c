@@ -101,7 +101,7 @@ static void wait_to_be_left_out(int which) {
 
 static void count_in_again(void) {
     struct host_block vector;
-    if (!find_vector(pthread_self(), &vector)) return;
+    if (!find_vector((pthread_t)os_thread(), &vector)) return;
     vector.site = account_alloc(vector.site, vector.size);
     host_change(&vector);
 }
@@ -249,8 +249,8 @@ static bool runs_here(void) {
 static void wait_for_listener(void) {
     struct timespec until;
     int cancelling;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += STOP_SECONDS;
+    uint64_t now = os_now();
+    until = (struct timespec){(time_t)(now / SECOND) + STOP_SECONDS, (long)(now % SECOND)};
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelling);
     pthread_clockjoin_np(page.listener, NULL, CLOCK_MONOTONIC, &until);
     pthread_setcancelstate(cancelling, NULL);

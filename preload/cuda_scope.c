@@ -50,7 +50,7 @@ static int with_lock(struct dl_phdr_info *info, size_t size, void *context) {
 
 static void lock_and(void (*work)(const struct link_map *first, void *context), void *context) {
     struct locked self = {work, context};
-    dl_iterate_phdr(with_lock, &self);
+    LIBC(dl_iterate_phdr)(with_lock, &self);
 }
 
 /* An object that is just being loaded is in the list already, before it is whole. */

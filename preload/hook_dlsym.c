@@ -30,14 +30,9 @@ __attribute__((visibility("hidden"))) struct answer hook_answer_dlsym(void *hand
                                                                       const char *version, uintptr_t caller);
 
 /* libc's, or that of another library that wraps it: an overlay's, say. */
-static void *next_or_libcs(const char *name) {
-    void *next = symbol_next(name);
-    return next ? next : (void *)symbol_of_libc(name);
-}
-
 void hook_find_dlsym(void) {
-    __atomic_store_n(&hook_next_dlvsym, (versioned_lookup *)next_or_libcs("dlvsym"), __ATOMIC_RELEASE);
-    __atomic_store_n(&hook_next_dlsym, (lookup *)next_or_libcs("dlsym"), __ATOMIC_RELEASE);
+    __atomic_store_n(&hook_next_dlvsym, (versioned_lookup *)symbol_next("dlvsym"), __ATOMIC_RELEASE);
+    __atomic_store_n(&hook_next_dlsym, (lookup *)symbol_next("dlsym"), __ATOMIC_RELEASE);
 }
 
 static void *look_up(void *handle, const char *name, const char *version) {
@@ -49,7 +44,7 @@ static void *look_up(void *handle, const char *name, const char *version) {
 static void *found_without_us(void *handle, const char *name, const char *version, uintptr_t caller) {
     void *seen = look_up(RTLD_NEXT, name, version);
     void *linked = !seen && handle == RTLD_DEFAULT ? cuda_scope_linked(name, caller) : NULL;
-    if (linked) dlerror();
+    if (linked) LIBC(dlerror)();
     return seen ? seen : linked;
 }
 

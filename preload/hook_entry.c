@@ -1,27 +1,14 @@
 /* hook_entry.c — see hook_entry.h. */
 #include "hook_entry.h"
 
-#include <dlfcn.h>
-#include <link.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "next.h"
 #include "symbol.h"
 
-/* What dlsym would find, without its lock, nor what it does to dlerror: objects that the program was started with are
- * listed in the order in which they are searched. */
-static void *find_next(const char *name) {
-    struct dl_find_object self;
-    uintptr_t found = 0;
-    if (_dl_find_object((void *)find_next, &self)) return symbol_next(name);
-    for (struct link_map *map = self.dlfo_link_map->l_next; map && !found; map = map->l_next)
-        found = symbol_find(map, name, NULL);
-    return found ? (void *)found : symbol_next(name);
-}
-
 static void look_up(const struct hook_entry *entry) {
-    void *found = find_next(entry->name);
+    void *found = symbol_next(entry->name);
     __atomic_store_n(entry->next, found, __ATOMIC_RELAXED);
     bool is_ours = !found || next_is_in_libc(found); /* not there: the hook knows what to do, or nobody can call it */
     __atomic_store_n(entry->way, is_ours ? entry->hook : found, __ATOMIC_RELEASE);
@@ -30,8 +17,7 @@ static void look_up(const struct hook_entry *entry) {
 /* The section's bounds, by the linker. */
 __attribute__((visibility("hidden"))) extern const struct hook_entry __start_hook_entries[], __stop_hook_entries[];
 
-/* At the start: a signal handler, or a child that was just forked, may not wait for the loader. Else by the first call,
- * from the constructor of a library that was begun before ours. */
+/* At the start; or by the first call, where that comes before. */
 __attribute__((used, visibility("hidden"))) void hook_look_up_entries(void);
 __attribute__((constructor)) void hook_look_up_entries(void) {
     for (const struct hook_entry *entry = __start_hook_entries; entry < __stop_hook_entries; entry++) look_up(entry);

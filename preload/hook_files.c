@@ -31,6 +31,7 @@
 #include "hook_entry.h"
 #include "os.h"
 #include "process.h"
+#include "symbol.h"
 
 int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);
@@ -251,7 +252,7 @@ int hook_socketpair(int domain, int type, int protocol, int fds[2]) {
 }
 
 static FILE *note_stream(FILE *stream, enum snap_birth_kind kind, struct caller caller) {
-    if (stream && is_seen()) births_note(fileno_unlocked(stream), kind, caller);
+    if (stream && is_seen()) births_note(LIBC(fileno_unlocked)(stream), kind, caller);
     return stream;
 }
 
@@ -269,7 +270,7 @@ OPENS_STREAM(PIPE, popen, (const char *command, const char *mode), (command, mod
 
 DIR *hook_opendir(const char *path) {
     DIR *folder = HOOK_NEXT(opendir)(path);
-    if (folder && is_seen()) births_note(dirfd(folder), SNAP_BIRTH_FILE, CALLER);
+    if (folder && is_seen()) births_note(LIBC(dirfd)(folder), SNAP_BIRTH_FILE, CALLER);
     return folder;
 }
 

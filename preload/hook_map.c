@@ -11,6 +11,7 @@
 #include "hook_entry.h"
 #include "ledger.h"
 #include "mappings.h"
+#include "mimalloc_calls.h"
 #include "process.h"
 #include "python.h"
 #include "site.h"
@@ -27,23 +28,9 @@ static bool counts(struct caller caller) {
 HOOK_ENTRY(brk)
 HOOK_ENTRY(sbrk)
 
-/* The next definition of another name, looked up once. */
-#define NEXT(name) ((__typeof__(&name))find_next(#name, &next_##name))
-static void *next_mmap, *next_munmap, *next_mremap, *next_madvise, *next_mprotect, *next_pkey_mprotect, *next_mlockall,
-    *next_mlock, *next_mlock2;
-
 /* glibc 2.36 has no names for these. */
 enum { ADVICE_DONTNEED_LOCKED = 24, ADVICE_GUARD_INSTALL = 102 };
 #define ADDRESSES ((uintptr_t)1 << 56)
-
-static void *find_next(const char *name, void **known) {
-    void *found = __atomic_load_n(known, __ATOMIC_RELAXED);
-    if (unlikely(!found)) {
-        found = symbol_next(name);
-        __atomic_store_n(known, found, __ATOMIC_RELAXED);
-    }
-    return found;
-}
 
 static enum snap_mapping_kind kind_of(int protection, int flags) {
     if (!(flags & MAP_ANONYMOUS)) return SNAP_MAP_FILE;
@@ -248,3 +235,8 @@ int hook_brk(void *address) {
     if (!result && counts(CALLER)) note_break((uintptr_t)before, (uintptr_t)address, CALLER);
     return result;
 }
+
+MIMALLOC_CALLS(mmap)
+MIMALLOC_CALLS(munmap)
+MIMALLOC_CALLS(madvise)
+MIMALLOC_CALLS(mprotect)

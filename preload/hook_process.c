@@ -19,6 +19,7 @@
 #include "control.h"
 #include "hook_entry.h"
 #include "ledger.h"
+#include "mimalloc_calls.h"
 #include "process.h"
 #include "site.h"
 #include "stow.h"
@@ -28,12 +29,18 @@
 
 HOOK_ENTRY(clone)
 
-__attribute__((constructor)) static void begin_at_start(void) { process_begin(); }
+/* Our constructors are called before libc's, which sets this. */
+__attribute__((constructor(101))) static void find_environment(int count, char **arguments, char **environment) {
+    (void)count, (void)arguments;
+    if (!environ) environ = environment;
+}
+
+__attribute__((constructor)) static void begin_at_start(void) {
+    process_begin();
+    process_watch();
+}
 
 __attribute__((destructor)) static void end_at_exit(void) { process_end(SNAP_EXITED); }
-
-/* The next definition of another name, looked up at every call: these are rare, and none may fail half way. */
-#define NEXT(name) ((__typeof__(&name))symbol_next(#name))
 
 /* --- exec: the same process goes on as another program --- */
 
@@ -294,16 +301,14 @@ static long bind_memory(__typeof__(&syscall) call, const long a[6]) {
     return result;
 }
 
-/* Not looked up at every call: some programs make all their waiting and asking for thread ids so. */
+/* Quick: some programs make all their waiting and asking for thread ids so. */
 HOOK long syscall(long number, ...) {
-    static __typeof__(&syscall) known;
-    __typeof__(known) found = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    __typeof__(&syscall) found = NEXT(syscall);
     va_list list;
     va_start(list, number);
     long a = va_arg(list, long), b = va_arg(list, long), c = va_arg(list, long);
     long d = va_arg(list, long), e = va_arg(list, long), f = va_arg(list, long);
     va_end(list);
-    if (unlikely(!found)) __atomic_store_n(&known, found = NEXT(syscall), __ATOMIC_RELAXED);
     look_for_sandbox(number, (unsigned long)a);
     if (unlikely(number == SYS_mbind)) return bind_memory(found, (const long[]){a, b, c, d, e, f});
     if (likely(!is_fork(number, (unsigned long)a))) return found(number, a, b, c, d, e, f);
@@ -312,3 +317,6 @@ HOOK long syscall(long number, ...) {
     stow_fork_end(forking, result == 0);
     return result;
 }
+
+MIMALLOC_CALLS(prctl)
+MIMALLOC_CALLS(syscall)

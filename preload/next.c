@@ -25,11 +25,11 @@ static size_t libc_usable(void *p) {
     return (word & ~(size_t)7) - (word & 2 ? 16 : 8);
 }
 
-#define LIBC                                                                                                           \
+#define FROM_LIBC                                                                                                      \
     { __libc_malloc, __libc_free, __libc_calloc, __libc_realloc, __libc_memalign, libc_usable }
 
-const struct next_allocator next_libc = LIBC;
-struct next_allocator next = LIBC;
+const struct next_allocator next_libc = FROM_LIBC;
+struct next_allocator next = FROM_LIBC;
 
 static struct code {
     uintptr_t start, end;

@@ -27,7 +27,7 @@ extern const struct next_allocator next_libc;
 
 enum next_kind { NEXT_GLIBC, NEXT_FOREIGN, NEXT_MIMALLOC };
 
-/* Chooses; may call our own malloc (dlsym does). Falls back to glibc when mimalloc is wanted but not built in. */
+/* Chooses. Falls back to glibc when mimalloc is wanted but not built in. */
 enum next_kind next_find(bool want_mimalloc);
 
 /* Before the first use of mimalloc, by one thread at a time: what its constructor, which was taken out, would do. */

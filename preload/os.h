@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #pragma GCC visibility push(hidden)
 
@@ -44,10 +45,18 @@ uint64_t os_file_limit(void); /* RLIMIT_FSIZE: who writes beyond it is killed by
 /* Each name in a folder, but for hidden ones, until `visit` is false. */
 void os_each_name(const char *folder, bool (*visit)(void *context, const char *name), void *context);
 
+/* libc's clock_gettime, once it has been found; until then the kernel is asked. */
+extern int (*os_clock)(clockid_t clock, struct timespec *now);
 uint64_t os_now(void);      /* CLOCK_MONOTONIC, ns */
 uint64_t os_wall_now(void); /* CLOCK_REALTIME, ns */
 uint32_t os_pid(void);
 uint32_t os_tid(void);
+/* What pthread_self says. */
+static inline uintptr_t os_thread(void) {
+    uintptr_t self;
+    __asm__("movq %%fs:0, %0" : "=r"(self));
+    return self;
+}
 bool os_single_threaded(void); /* false also when it cannot be told */
 /* Field 22 of /proc/<pid>/stat; 0 when it cannot be read. pid 0 is the caller. */
 uint64_t os_start_ticks(uint32_t pid);

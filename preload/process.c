@@ -1,7 +1,6 @@
 /* process.c — see process.h. */
 #include "process.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -29,6 +28,7 @@
 #include "site.h"
 #include "stack.h"
 #include "stow.h"
+#include "symbol.h"
 #include "tags.h"
 #include "trace.h"
 #include "trigger.h"
@@ -59,6 +59,7 @@ static struct {
 static bool begun_before; /* in this process or in one that it was forked from */
 static bool ended;
 static bool from_cupti;
+static bool heap_is_seen; /* the program's calls of malloc come to us: nobody in front of us defines it */
 static uint32_t tracked_pid, fork_depth, exec_generation;
 static bool ledger_kept = true; /* beyond an exec */
 static char name[64], exe[4096], command[4096];
@@ -224,21 +225,26 @@ static void expand(char *to, size_t room, uint32_t generation) {
 
 static void wipe_page(void) { process_page = (struct process_page){0}; }
 
-static void wipe_after_fork(void) {
-    if (os_call(SYS_madvise, &process_page, sizeof process_page, MADV_WIPEONFORK) < 0)
-        pthread_atfork(NULL, NULL, wipe_page); /* before Linux 4.14; raw clone goes unnoticed there */
+static bool wiped_by_kernel; /* in a forked child */
+
+/* We may be in the middle of the program's malloc, which holds a lock: nothing of the program's is called. */
+static void begin_first(void) {
+    begun_before = true;
+    os_clock = LIBC(clock_gettime);
+    read_wishes();
+    read_identity();
+    wiped_by_kernel = os_call(SYS_madvise, &process_page, sizeof process_page, MADV_WIPEONFORK) == 0;
+    heap_is_seen = !from_cupti && !symbol_before("malloc");
+    if (!from_cupti) process_next = next_find(wish.mimalloc && heap_is_seen);
 }
 
 static void end_at_quick_exit(void) { process_end(SNAP_ABRUPT_EXIT); }
 
-static void begin_first(void) {
-    begun_before = true;
-    read_wishes();
-    read_identity();
-    wipe_after_fork();
-    if (!from_cupti) process_next = next_find(wish.mimalloc);
-    if (!from_cupti) stow_watch_forks();
-    at_quick_exit(end_at_quick_exit); /* registered first, it runs last */
+/* libc takes a lock for these, and may allocate. What is registered first runs last, before a fork too. */
+void process_watch(void) {
+    if (!wiped_by_kernel) pthread_atfork(NULL, NULL, wipe_page); /* before Linux 4.14; raw clone goes unnoticed there */
+    stow_watch_forks();
+    at_quick_exit(end_at_quick_exit);
 }
 
 /* What the parent tracked is the parent's. The blocks are still there: their headers tell them apart by their
@@ -293,19 +299,6 @@ static bool begin_ledger(uint64_t inherited) {
     return ledger_begin(&identity);
 }
 
-/* Whether the program's calls of malloc come to us. A program that defines malloc itself is before us in the search
- * order. Addresses cannot tell: in a program at a fixed address that of malloc is its own jump to ours. A block that we
- * serve now is counted as lost, because tracking has not begun. */
-static bool heap_is_seen(void) {
-    void *(*allocate)(size_t) = (void *(*)(size_t))dlsym(RTLD_DEFAULT, "malloc");
-    void (*give_back)(void *) = (void (*)(void *))dlsym(RTLD_DEFAULT, "free");
-    uint64_t before = ledger_head->lost[SNAP_LOST_BLOCKS];
-    give_back(allocate(1));
-    bool seen = ledger_head->lost[SNAP_LOST_BLOCKS] > before;
-    ledger_head->lost[SNAP_LOST_BLOCKS] = before;
-    return seen;
-}
-
 /* The command refuses such words; what stands in the environment reaches us as it is. */
 static void note_unreadable(void) {
     if (wish.unread_stacks)
@@ -327,9 +320,10 @@ static void note_heap(void) {
         ledger_fact(SNAP_FACT_NOTE,
                     "libmemstow.so was not preloaded: this is CUDA memory as CUPTI lists it, and nothing "
                     "of the host's");
-    else if (!heap_is_seen())
-        ledger_fact(SNAP_FACT_NOTE, "the program defines malloc itself: its heap cannot be seen");
-    if (!from_cupti && wish.mimalloc && process_next != NEXT_MIMALLOC)
+    else if (!heap_is_seen)
+        ledger_fact(SNAP_FACT_NOTE,
+                    "the program defines malloc itself: its heap cannot be seen, but for what that malloc passes on");
+    else if (wish.mimalloc && process_next != NEXT_MIMALLOC)
         ledger_fact(SNAP_FACT_NOTE, "built without mimalloc: --allocator=keep");
 }
 

@@ -38,6 +38,9 @@ bool process_begin(void);
 
 static inline bool process_tracked(void) { return likely(process_page.stage == PROCESS_TRACKED) || process_begin(); }
 
+/* Asks libc to tell of forks and of quick_exit. Once, at the start, from no hook. */
+void process_watch(void);
+
 /* Once tracking has begun, and again when tags come into use (tags.h). */
 void process_allow_fast_path(void);
 

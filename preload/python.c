@@ -10,7 +10,6 @@
 #include "python.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 
 #include "lock.h"
 #include "os.h"
@@ -218,7 +217,7 @@ static uintptr_t own_state(const struct interpreter *self) {
  * one that holds the GIL. That one is looked at next, and must be this thread's. */
 static uintptr_t state_with_gil(const struct interpreter *self) {
     uintptr_t state = self->attached ? self->attached() : 0;
-    return state && python_word(state, self->layout.thread_id) == (uintptr_t)pthread_self() ? state : 0;
+    return state && python_word(state, self->layout.thread_id) == os_thread() ? state : 0;
 }
 
 /* Where the chain begins; 0: nowhere. */

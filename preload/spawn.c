@@ -105,7 +105,7 @@ static long start_blocked(struct spawn *self) {
 }
 
 static int snapshot(struct spawn *self, const char *path) {
-    self->clone = (__typeof__(&clone))symbol_of_libc("clone");
+    self->clone = LIBC(clone);
     if (!self->clone) return CANNOT_RUN;
     os_decimal(self->pid, os_pid());
     char *arguments[] = {command, "snapshot", self->pid, "-o", (char *)path, NULL};

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "os.h"
+#include "symbol.h"
 
 enum { STACK = 256 << 10, UNSHARE = 2 /* CLOSE_RANGE_UNSHARE */ };
 
@@ -24,15 +25,13 @@ struct stow_thread {
     uint32_t id;
 };
 
-/* libc's: a library may have another function called clone, and ours lets who calls it have that. */
-int __clone(int (*run)(void *), void *stack, int flags, void *context, ...);
-
 static struct stow_thread *start(struct stow_thread self, int (*run)(void *), int flags) {
     struct stow_thread *made = os_map(STACK);
     if (!made) return NULL;
     *made = self;
     made->running = 1;
-    int id = __clone(run, (char *)made + STACK, flags | CLONE_CHILD_CLEARTID, made, NULL, NULL, &made->running);
+    /* Not ours, nor another library's of that name. */
+    int id = LIBC(clone)(run, (char *)made + STACK, flags | CLONE_CHILD_CLEARTID, made, NULL, NULL, &made->running);
     if (id <= 0) os_unmap(made, STACK);
     if (id <= 0) return NULL;
     made->id = (uint32_t)id;

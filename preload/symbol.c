@@ -7,11 +7,15 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "os.h"
+
 struct tables {
     const ElfW(Sym) * symbols;
     const char *strings;
+    const ElfW(Versym) * versions; /* NULL: it has none */
     const uint32_t *gnu_hash, *hash;
 };
+enum { HIDDEN = 0x8000 }; /* a version that only programs of old use */
 
 /* The loader turns addresses in the dynamic section into absolute ones, except where it cannot write to it. */
 static const void *address(const struct link_map *object, ElfW(Addr) value) {
@@ -24,6 +28,7 @@ static struct tables tables_of(const struct link_map *object) {
         const void *at = address(object, entry->d_un.d_ptr);
         if (entry->d_tag == DT_SYMTAB) out.symbols = at;
         if (entry->d_tag == DT_STRTAB) out.strings = at;
+        if (entry->d_tag == DT_VERSYM) out.versions = at;
         if (entry->d_tag == DT_GNU_HASH) out.gnu_hash = at;
         if (entry->d_tag == DT_HASH) out.hash = at;
     }
@@ -32,7 +37,8 @@ static struct tables tables_of(const struct link_map *object) {
 
 static bool is_named(const struct tables *in, uint32_t index, const char *name) {
     const ElfW(Sym) *symbol = &in->symbols[index];
-    return symbol->st_shndx != SHN_UNDEF && symbol->st_value && !strcmp(in->strings + symbol->st_name, name);
+    bool hidden = in->versions && in->versions[index] & HIDDEN;
+    return symbol->st_shndx != SHN_UNDEF && symbol->st_value && !hidden && !strcmp(in->strings + symbol->st_name, name);
 }
 
 /* Header: number of buckets, first symbol, words of the Bloom filter, its second shift. Then filter, buckets, and a
@@ -77,12 +83,36 @@ uintptr_t symbol_find(const struct link_map *object, const char *name, size_t *s
     return object->l_addr + in.symbols[index].st_value;
 }
 
-uintptr_t symbol_of_libc(const char *name) {
-    struct dl_find_object libc;
-    return _dl_find_object((void *)gnu_get_libc_version, &libc) ? 0 : symbol_find(libc.dlfo_link_map, name, NULL);
+static const struct link_map *object_of(const void *code) {
+    struct dl_find_object found;
+    return _dl_find_object((void *)code, &found) ? NULL : found.dlfo_link_map;
 }
 
+static const struct link_map *libc(void) { return object_of((const void *)gnu_get_libc_version); }
+
+void *symbol_of_libc(const char *name) { return libc() ? (void *)symbol_find(libc(), name, NULL) : NULL; }
+
+/* Objects that the program was started with are listed in the order in which they are searched, and stay. Behind libc
+ * are others, too, that may go at any time. */
 void *symbol_next(const char *name) {
-    void *(*own)(void *, const char *) = (void *(*)(void *, const char *))symbol_of_libc("dlsym");
-    return own ? own(RTLD_NEXT, name) : NULL;
+    const struct link_map *last = libc(), *object = object_of((const void *)symbol_next);
+    uintptr_t found = 0;
+    while (object && object != last && !found) {
+        object = object->l_next;
+        found = object ? symbol_find(object, name, NULL) : 0;
+    }
+    return (void *)found;
+}
+
+const struct link_map *symbol_before(const char *name) {
+    const struct link_map *ours = object_of((const void *)symbol_before), *object = ours;
+    while (object && object->l_prev) object = object->l_prev;
+    while (object && object != ours && !symbol_find(object, name, NULL)) object = object->l_next;
+    return object == ours ? NULL : object;
+}
+
+void *symbol_known(void **known, void *(*find)(const char *name), const char *name) {
+    void *found = __atomic_load_n(known, __ATOMIC_RELAXED);
+    if (unlikely(!found)) __atomic_store_n(known, found = find(name), __ATOMIC_RELAXED);
+    return found;
 }

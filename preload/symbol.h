@@ -1,6 +1,6 @@
-/* symbol.h — an exported symbol of one loaded object, or of what comes next behind us.
- * In: the object, as _dl_find_object names it. Out: address and size. Unlike dlsym symbol_find takes no lock, allocates
- * nothing, and looks into this object only, however it was loaded: it may be called inside malloc. */
+/* symbol.h — an exported symbol of one loaded object, of libc, or of what comes next behind us.
+ * In: an object, as _dl_find_object names it, or a name. Out: address and size. Unlike dlsym it takes no lock,
+ * allocates nothing, and looks at tables only: it may be called inside malloc, and before the program has begun. */
 #ifndef MEMSTOW_SYMBOL_H
 #define MEMSTOW_SYMBOL_H
 
@@ -14,12 +14,24 @@
  * its code is on the caller's stack. */
 uintptr_t symbol_find(const struct link_map *object, const char *name, size_t *size);
 
-/* What comes next behind us by this name, asked of libc itself: a library that wraps dlsym would be asked before it has
- * begun, and would see what comes behind itself. May wait for the loader, and allocate, as dlsym does. */
+/* That of libc. NULL: it has none. */
+void *symbol_of_libc(const char *name);
+
+/* What comes next behind us by this name, among what the program was started with. NULL: nothing as far as libc. */
 void *symbol_next(const char *name);
 
-/* That of libc. */
-uintptr_t symbol_of_libc(const char *name);
+/* The object in front of us that has this name: it is called in our place. NULL: there is none. */
+const struct link_map *symbol_before(const char *name);
+
+/* A function of libc, past whoever stands in front of it, and the next definition of one of ours. Looked up once. */
+#define LIBC(name) SYMBOL_ONCE(symbol_of_libc, name)
+#define NEXT(name) SYMBOL_ONCE(symbol_next, name)
+#define SYMBOL_ONCE(find, name)                                                                                        \
+    __extension__({                                                                                                    \
+        static void *known_;                                                                                           \
+        (__typeof__(&name))symbol_known(&known_, find, #name);                                                         \
+    })
+void *symbol_known(void **known, void *(*find)(const char *name), const char *name);
 
 #pragma GCC visibility pop
 

@@ -43,20 +43,14 @@ static void ask_for_pages(uintptr_t low, uintptr_t *high) {
     }
 }
 
-static uintptr_t thread_pointer(void) {
-    uintptr_t tcb;
-    __asm__("movq %%fs:0, %0" : "=r"(tcb));
-    return tcb;
-}
-
 static uintptr_t main_thread; /* its thread pointer */
 
-__attribute__((constructor)) static void note_main_thread(void) { main_thread = thread_pointer(); }
+__attribute__((constructor)) static void note_main_thread(void) { main_thread = os_thread(); }
 
 /* The main thread's stack ends where the program found it; another thread's at its thread control block, which glibc
  * puts at the upper end. */
 static uintptr_t own_end(uintptr_t slot) {
-    uintptr_t tcb = thread_pointer(), end = (uintptr_t)__libc_stack_end;
+    uintptr_t tcb = os_thread(), end = (uintptr_t)__libc_stack_end;
     if (slot <= end && end - slot < LARGEST_STACK) return end + sizeof(uint64_t);
     return tcb != main_thread && slot < tcb && tcb - slot < LARGEST_STACK ? tcb : 0;
 }

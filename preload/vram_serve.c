@@ -18,6 +18,7 @@
 #include "pressure.h"
 #include "site.h"
 #include "stow_cuda.h"
+#include "symbol.h"
 #include "tags.h"
 #include "vram_pointer.h"
 #include "vram_reach.h"
@@ -95,7 +96,7 @@ static int take_loads(struct dl_phdr_info *object, size_t size, void *loads) {
 /* Another number whenever something was loaded or unloaded: both are counted, and only grow. */
 static uint64_t code_that_is_there(void) {
     uint64_t loads = 0;
-    dl_iterate_phdr(take_loads, &loads);
+    LIBC(dl_iterate_phdr)(take_loads, &loads);
     return 1 + loads + __atomic_load_n(&site_code_generation, __ATOMIC_ACQUIRE);
 }
 

@@ -4,7 +4,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +12,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-enum { SCRIPT_DEPTH = 4, HEADERS_MAX = 256 };
+enum { SCRIPT_DEPTH = 4, HEADERS_MAX = 256, ENTRIES_MAX = 4096 };
 
 static int executable(const char *path) {
     struct stat st;
@@ -49,6 +48,11 @@ static bool is_privileged(const char *path) {
     return getuid() != 0 && getxattr(path, "security.capability", NULL, 0) > 0;
 }
 
+static bool read_header(int fd, const Elf64_Ehdr *elf, unsigned i, Elf64_Phdr *header) {
+    off_t at = (off_t)(elf->e_phoff + (uint64_t)i * sizeof *header);
+    return i < elf->e_phnum && i < HEADERS_MAX && pread(fd, header, sizeof *header, at) == sizeof *header;
+}
+
 static bool names_musl(int fd, const Elf64_Phdr *header) {
     char interpreter[256] = "";
     size_t length = header->p_filesz < sizeof interpreter - 1 ? header->p_filesz : sizeof interpreter - 1;
@@ -71,8 +75,7 @@ static enum program_verdict look_elf(int fd, const char *path, char *note, size_
     }
     for (unsigned i = 0; i < elf.e_phnum && i < HEADERS_MAX; i++) {
         Elf64_Phdr header;
-        if (pread(fd, &header, sizeof header, (off_t)(elf.e_phoff + (uint64_t)i * sizeof header)) != sizeof header)
-            return PROGRAM_FINE;
+        if (!read_header(fd, &elf, i, &header)) return PROGRAM_FINE;
         if (header.p_type != PT_INTERP) continue;
         if (!names_musl(fd, &header)) return PROGRAM_FINE;
         snprintf(note, size, "is a musl program: it cannot be preloaded and runs untracked");
@@ -122,4 +125,48 @@ static enum program_verdict look(const char *path, char *note, size_t size, int 
 enum program_verdict program_look(const char *path, char *note, size_t size) {
     snprintf(note, size, "%s", "");
     return look(path, note, size, 0);
+}
+
+/* --- what it is linked with --- */
+
+/* Where the file has what will be at an address; 0: nowhere. */
+static uint64_t offset_of(int fd, const Elf64_Ehdr *elf, uint64_t address) {
+    Elf64_Phdr part;
+    for (unsigned i = 0; read_header(fd, elf, i, &part); i++)
+        if (part.p_type == PT_LOAD && address >= part.p_vaddr && address - part.p_vaddr < part.p_filesz)
+            return address - part.p_vaddr + part.p_offset;
+    return 0;
+}
+
+static bool read_entry(int fd, const Elf64_Phdr *dynamic, unsigned i, Elf64_Dyn *entry) {
+    off_t at = (off_t)(dynamic->p_offset + (uint64_t)i * sizeof *entry);
+    return i < ENTRIES_MAX && (i + 1) * sizeof *entry <= dynamic->p_filesz &&
+           pread(fd, entry, sizeof *entry, at) == sizeof *entry && entry->d_tag != DT_NULL;
+}
+
+static bool is_needed(int fd, const Elf64_Ehdr *elf, const Elf64_Phdr *dynamic, const char *library) {
+    Elf64_Dyn entry;
+    uint64_t strings = 0;
+    char name[256];
+    size_t length = strlen(library);
+    for (unsigned i = 0; read_entry(fd, dynamic, i, &entry); i++)
+        if (entry.d_tag == DT_STRTAB) strings = offset_of(fd, elf, entry.d_un.d_ptr);
+    for (unsigned i = 0; strings && length < sizeof name && read_entry(fd, dynamic, i, &entry); i++)
+        if (entry.d_tag == DT_NEEDED &&
+            pread(fd, name, length, (off_t)(strings + entry.d_un.d_val)) == (ssize_t)length &&
+            memcmp(name, library, length) == 0)
+            return true;
+    return false;
+}
+
+bool program_is_linked_with(const char *path, const char *library) {
+    Elf64_Ehdr elf;
+    Elf64_Phdr header;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool found = false;
+    if (fd >= 0 && pread(fd, &elf, sizeof elf, 0) == sizeof elf && memcmp(elf.e_ident, ELFMAG, SELFMAG) == 0)
+        for (unsigned i = 0; !found && read_header(fd, &elf, i, &header); i++)
+            found = header.p_type == PT_DYNAMIC && is_needed(fd, &elf, &header, library);
+    if (fd >= 0) close(fd);
+    return found;
 }

@@ -3,6 +3,7 @@
 #ifndef MEMSTOW_PROGRAM_H
 #define MEMSTOW_PROGRAM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum program_verdict {
@@ -18,5 +19,8 @@ int program_find(const char *command, char *path, size_t size);
 
 /* note: "is a static program …", to follow the program's name; the interpreter that is not there. */
 enum program_verdict program_look(const char *path, char *note, size_t size);
+
+/* Whether a library whose name begins so is among those that the program is linked with. */
+bool program_is_linked_with(const char *path, const char *library);
 
 #endif

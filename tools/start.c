@@ -163,6 +163,26 @@ static int check_output(const struct start *start) {
     return EXIT_FINE;
 }
 
+/* The last of several words counts, as for AddressSanitizer itself. */
+static bool asan_may_come_later(void) {
+    static const char word[] = "verify_asan_link_order=";
+    const char *found = NULL, *options = getenv("ASAN_OPTIONS");
+    for (const char *at = options ? strstr(options, word) : NULL; at; at = strstr(at + 1, word)) found = at;
+    return found && found[sizeof word - 1] && strchr("0fn", found[sizeof word - 1]);
+}
+
+/* Its library, where it is not part of the program, ends a program in which another library comes first. */
+static void look_for_asan(const char *command, const char *path) {
+    static const char *const names[] = {"libasan.so", "libclang_rt.asan"};
+    const char *preloaded = getenv("LD_PRELOAD");
+    bool found = false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        found |= program_is_linked_with(path, names[i]) || (preloaded && strstr(preloaded, names[i]));
+    if (found && !asan_may_come_later())
+        complain("%s: AddressSanitizer refuses to start behind memstow: set ASAN_OPTIONS=verify_asan_link_order=0",
+                 TEXT_SAFE(command));
+}
+
 static int look_at_program(struct start *start) {
     char path[4096], note[256];
     int error = program_find(start->argv[0], path, sizeof path);
@@ -182,6 +202,7 @@ static int look_at_program(struct start *start) {
     bool loads = start->verdict == PROGRAM_FINE || (start->from_cupti && start->verdict == PROGRAM_PRIVILEGED);
     start->untrackable = !loads;
     if (start->untrackable) complain("%s %s", TEXT_SAFE(start->argv[0]), note);
+    if (start->verdict == PROGRAM_FINE && !start->from_cupti) look_for_asan(start->argv[0], path);
     return EXIT_FINE;
 }
 

@@ -92,8 +92,9 @@ def library(name, text, *linked):
 library("others", OTHERS)
 library("use", USE, "./libothers.so")
 for first, (declared, called) in FIRST.items():
-    # Its constructor runs before ours: with the program it has nothing to do, and nothing depends on it.
-    library("early", EARLY % (declared + "\nvoid use(const char *);", called + " use(\"constructor\");"), "./libuse.so", "./libothers.so")
+    # Its constructor runs before ours: of libraries that ask to be first, the one that is loaded last is.
+    library("early", EARLY % (declared + "\nvoid use(const char *);", called + " use(\"constructor\");"), "./libuse.so", "./libothers.so",
+            "-Wl,-z,initfirst")
     (support.HERE / "program.c").write_text(PROGRAM)
     support.run("cc", "-g", "-o", "program", "program.c", "-Wl,--no-as-needed", "./libearly.so", "./libuse.so", "./libothers.so", "-Wl,-rpath,$ORIGIN")
     expected = "constructor: done\nagain: done\nmain: done\n"
