@@ -12,25 +12,25 @@
 
 enum { SAMPLE_NS = 1000000000, SAMPLE_SOON_NS = 50000000, SAMPLE_BYTES = 64 << 20 };
 
-/* A function, looked for anew when something was unloaded; one that is not there is not looked for each time. */
-struct function {
-    void *at;
-    uint32_t generation; /* of the code that is loaded, plus 1; 0: it was never looked for */
-};
+/* A function, looked for anew when something was unloaded; one that is not there is not looked for each time. Address
+ * and generation of the code that is loaded share a word: thread A looks, thread B unloads and looks, A writes after B,
+ * and the next one looks again. */
+enum { GENERATION_BITS = 16, LOOKED = 1 << (GENERATION_BITS - 1) };
 
-static void *find(struct function *self, const char *name) {
-    uint32_t now = __atomic_load_n(&site_code_generation, __ATOMIC_ACQUIRE) + 1;
-    if (unlikely(__atomic_load_n(&self->generation, __ATOMIC_ACQUIRE) != now)) {
-        __atomic_store_n(&self->at, cuda_scope_any(name, NULL), __ATOMIC_RELAXED);
-        __atomic_store_n(&self->generation, now, __ATOMIC_RELEASE);
+static void *find(uint64_t *known, const char *name) {
+    uint64_t now = LOOKED | (__atomic_load_n(&site_code_generation, __ATOMIC_ACQUIRE) & (LOOKED - 1));
+    uint64_t seen = os_load(known);
+    if (unlikely((seen & (LOOKED | (LOOKED - 1))) != now)) {
+        seen = (uint64_t)(uintptr_t)cuda_scope_any(name, NULL) << GENERATION_BITS | now;
+        os_store(known, seen);
     }
-    return __atomic_load_n(&self->at, __ATOMIC_RELAXED);
+    return (void *)(uintptr_t)(seen >> GENERATION_BITS);
 }
 
 /* A function of the driver by its name, or NULL. */
 #define FUNCTION(name, parameters)                                                                                     \
     static int(*name(void)) parameters {                                                                               \
-        static struct function known;                                                                                  \
+        static uint64_t known;                                                                                         \
         return (int(*) parameters)find(&known, #name);                                                                 \
     }
 FUNCTION(cuCtxGetCurrent, (cuda_handle *))

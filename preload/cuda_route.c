@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "arena.h"
 #include "cuda_scope.h"
 #include "ledger.h"
 #include "os.h"
@@ -26,9 +27,8 @@ void cuda_route_begin(const cuda_hooks *hooks) { all_hooks = hooks; }
 enum { NAME_SLOTS = 512 }; /* a power of two, well above the number of entries */
 _Static_assert(CUDA_ENTRIES < NAME_SLOTS / 3, "names are found at once");
 
-/* Filled once; threads that do it at the same time write the same. */
-static uint16_t by_name[NAME_SLOTS]; /* 1 + entry */
-static bool names_ready;
+/* 1 + entry. NULL until the first look-up has made it: never seen but whole, and never changed. */
+static const uint16_t *by_name;
 
 static uint32_t hash_of(const char *name) {
     uint32_t hash = 2166136261u;
@@ -36,22 +36,31 @@ static uint32_t hash_of(const char *name) {
     return hash;
 }
 
-static void make_names_ready(void) {
-    static uint16_t made[NAME_SLOTS]; /* whoever looks meanwhile finds whole tables only */
-    memset(made, 0, sizeof made);
+/* Threads, and a signal handler, may be here at the same time: each makes a table of its own, and the first one that is
+ * done is everybody's. */
+static const uint16_t *make_names(void) {
+    const uint16_t *none = NULL;
+    uint16_t *made = arena_take(NAME_SLOTS * sizeof *made);
+    if (!made) return NULL;
     for (uint16_t entry = 0; entry < CUDA_ENTRIES; entry++) {
         uint32_t slot = hash_of(cuda_entries[entry].name) % NAME_SLOTS;
         while (made[slot]) slot = (slot + 1) % NAME_SLOTS;
         made[slot] = (uint16_t)(entry + 1);
     }
-    memcpy(by_name, made, sizeof by_name);
-    __atomic_store_n(&names_ready, true, __ATOMIC_RELEASE);
+    return __atomic_compare_exchange_n(&by_name, &none, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ? made : none;
+}
+
+static int named_without_table(const char *name) {
+    for (int entry = 0; entry < CUDA_ENTRIES; entry++)
+        if (!strcmp(cuda_entries[entry].name, name)) return entry;
+    return -1;
 }
 
 int cuda_route_named(const char *name) {
-    if (unlikely(!__atomic_load_n(&names_ready, __ATOMIC_ACQUIRE))) make_names_ready();
-    for (uint32_t slot = hash_of(name) % NAME_SLOTS; by_name[slot]; slot = (slot + 1) % NAME_SLOTS)
-        if (!strcmp(cuda_entries[by_name[slot] - 1].name, name)) return by_name[slot] - 1;
+    const uint16_t *names = __atomic_load_n(&by_name, __ATOMIC_ACQUIRE);
+    if (unlikely(!names) && !(names = make_names())) return named_without_table(name);
+    for (uint32_t slot = hash_of(name) % NAME_SLOTS; names[slot]; slot = (slot + 1) % NAME_SLOTS)
+        if (!strcmp(cuda_entries[names[slot] - 1].name, name)) return names[slot] - 1;
     return -1;
 }
 

@@ -1,6 +1,9 @@
 // Which entry point of CUDA a name means: by itself, and as cuGetProcAddress is asked for it, with a version and flags.
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "cuda_route.h"
 
@@ -9,6 +12,37 @@ Test(cuda_route, each_name_leads_to_its_entry) {
     cr_assert_eq(cuda_route_named("cuInit"), -1);
     cr_assert_eq(cuda_route_named("cuda"), -1);
     cr_assert_eq(cuda_route_named(""), -1);
+}
+
+static pthread_barrier_t together;
+
+static void *look_up_all(void *wrong) {
+    pthread_barrier_wait(&together);
+    for (int i = CUDA_ENTRIES; i-- > 0;)
+        if (cuda_route_named(cuda_entries[i].name) != i) __atomic_fetch_add((int *)wrong, 1, __ATOMIC_RELAXED);
+    return NULL;
+}
+
+/* In a process of its own, of which these look-ups are the first. */
+static void be_first(void) {
+    enum { THREADS = 4 };
+    pthread_t threads[THREADS];
+    int wrong = 0;
+    pthread_barrier_init(&together, NULL, THREADS);
+    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, look_up_all, &wrong);
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    _exit(wrong != 0);
+}
+
+/* A name that is not found once is a function of the driver without a hook for as long as the program lives. */
+Test(cuda_route, each_name_is_found_by_all_who_ask_first) {
+    for (int i = 0; i < 1500; i++) {
+        int status = 0;
+        pid_t child = fork();
+        if (!child) be_first();
+        cr_assert_eq(waitpid(child, &status, 0), child);
+        cr_assert_eq(status, 0, "process %d did not find all names", i);
+    }
 }
 
 static void means(const char *base, int version, uint64_t flags, const char *name) {
