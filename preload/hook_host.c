@@ -520,10 +520,15 @@ static inline void *any_realloc(void *p, size_t size, struct caller caller) {
 
 HOOK void *realloc(void *p, size_t size) { return any_realloc(p, size, CALLER); }
 
+/* Ours, or that of a program which defines malloc itself, or of Valgrind in place of either: not all of them have the
+ * functions that are made of these here, as they are in libc. */
+extern __typeof__(realloc) program_realloc __asm__("realloc");
+extern __typeof__(free) program_free __asm__("free");
+
 HOOK void *reallocarray(void *p, size_t count, size_t each) {
     size_t size;
     if (unlikely(__builtin_mul_overflow(count, each, &size))) return no_memory();
-    return any_realloc(p, size, CALLER);
+    return program_realloc(p, size); /* a jump: the caller is still the program */
 }
 
 /* --- aligned --- */
@@ -566,17 +571,17 @@ void cfree(void *p);
 void free_sized(void *p, size_t size);
 void free_aligned_sized(void *p, size_t alignment, size_t size);
 
-HOOK void cfree(void *p) { free(p); }
+HOOK void cfree(void *p) { program_free(p); }
 
 HOOK void free_sized(void *p, size_t size) {
     (void)size;
-    free(p);
+    program_free(p);
 }
 
 HOOK void free_aligned_sized(void *p, size_t alignment, size_t size) {
     (void)alignment;
     (void)size;
-    free(p);
+    program_free(p);
 }
 
 /* All that the allocator gave, as without us: some programs (redis) use every byte of it. */

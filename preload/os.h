@@ -28,6 +28,12 @@ long os_call6(long number, long a, long b, long c, long d, long e, long f);
 #define OS_CALL_PADDED(number, a, b, c, d, e, f, ...)                                                                  \
     os_call6(number, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
+/* Whether Valgrind runs the program. */
+bool os_is_under_valgrind(void);
+/* Valgrind's Helgrind and DRD do not understand what is atomic here without a lock: they look away from this memory, as
+ * they do from what the functions below map. Elsewhere nothing happens. */
+void os_hide_from_valgrind(const void *start, size_t length);
+
 void *os_map(size_t length);                                        /* private zeroed memory, or NULL */
 void *os_reserve(size_t length);                                    /* address space without access, or NULL */
 long os_map_file(void *at, size_t length, int fd, uint64_t offset); /* shared read-write at exactly `at` */

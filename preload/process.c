@@ -1,6 +1,7 @@
 /* process.c — see process.h. */
 #include "process.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -59,7 +60,7 @@ static struct {
 static bool begun_before; /* in this process or in one that it was forked from */
 static bool ended;
 static bool from_cupti;
-static bool heap_is_seen; /* the program's calls of malloc come to us: nobody in front of us defines it */
+static const char *heap_unseen; /* why the program's calls of malloc do not come to us; NULL: they do */
 static uint32_t tracked_pid, fork_depth, exec_generation;
 static bool ledger_kept = true; /* beyond an exec */
 static char name[64], exe[4096], command[4096];
@@ -227,15 +228,31 @@ static void wipe_page(void) { process_page = (struct process_page){0}; }
 
 static bool wiped_by_kernel; /* in a forked child */
 
+static void hide_from_valgrind(void) {
+    struct dl_find_object us;
+    if (_dl_find_object((void *)hide_from_valgrind, &us) == 0)
+        os_hide_from_valgrind(us.dlfo_map_start, (size_t)((char *)us.dlfo_map_end - (char *)us.dlfo_map_start));
+}
+
+/* Who is in front of us is called in our place, or, by Valgrind's tools that look at the heap, in everybody's. */
+static const char *look_for_heap(void) {
+    if (symbol_before("malloc"))
+        return "the program defines malloc itself: its heap cannot be seen, but for what that malloc passes on";
+    if (symbol_before("_vgr10010ZU_VgSoSynsomalloc_malloc"))
+        return "Valgrind serves the heap in place of the program's allocator: it cannot be seen";
+    return NULL;
+}
+
 /* We may be in the middle of the program's malloc, which holds a lock: nothing of the program's is called. */
 static void begin_first(void) {
     begun_before = true;
+    hide_from_valgrind();
     os_clock = LIBC(clock_gettime);
     read_wishes();
     read_identity();
     wiped_by_kernel = os_call(SYS_madvise, &process_page, sizeof process_page, MADV_WIPEONFORK) == 0;
-    heap_is_seen = !from_cupti && !symbol_before("malloc");
-    if (!from_cupti) process_next = next_find(wish.mimalloc && heap_is_seen);
+    heap_unseen = look_for_heap();
+    if (!from_cupti) process_next = next_find(wish.mimalloc && !heap_unseen);
 }
 
 static void end_at_quick_exit(void) { process_end(SNAP_ABRUPT_EXIT); }
@@ -320,9 +337,8 @@ static void note_heap(void) {
         ledger_fact(SNAP_FACT_NOTE,
                     "libmemstow.so was not preloaded: this is CUDA memory as CUPTI lists it, and nothing "
                     "of the host's");
-    else if (!heap_is_seen)
-        ledger_fact(SNAP_FACT_NOTE,
-                    "the program defines malloc itself: its heap cannot be seen, but for what that malloc passes on");
+    else if (heap_unseen)
+        ledger_fact(SNAP_FACT_NOTE, heap_unseen);
     else if (wish.mimalloc && process_next != NEXT_MIMALLOC)
         ledger_fact(SNAP_FACT_NOTE, "built without mimalloc: --allocator=keep");
 }

@@ -18,11 +18,11 @@ extern void *__libc_stack_end;
 
 /* How many of the first pages can be read: asks the kernel to copy a byte of each. A few, and where it refuses to do
  * that for anybody (an old container's rules), one by one: for a signal set that it reads before it finds the request
- * invalid. */
+ * invalid. Valgrind would take that for an error of the program's. */
 static unsigned long readable(uintptr_t page, unsigned long count) {
     char bytes[PAGES_AT_ONCE];
     struct iovec local = {bytes, sizeof bytes}, remote[PAGES_AT_ONCE];
-    if (count > FEW_PAGES) {
+    if (count > FEW_PAGES || os_is_under_valgrind()) {
         for (unsigned long i = 0; i < count; i++) remote[i] = (struct iovec){(void *)(page + i * OS_PAGE), 1};
         long copied = os_call(SYS_process_vm_readv, os_pid(), &local, 1, remote, count, 0);
         if (copied != -EPERM && copied != -ENOSYS) return copied > 0 ? (unsigned long)copied : 0;

@@ -16,6 +16,8 @@ WHY = {
     # The allocator behind us, where no other one is.
     "__libc_malloc": "serves blocks", "__libc_calloc": "serves blocks", "__libc_realloc": "serves blocks",
     "__libc_memalign": "serves blocks", "__libc_free": "serves blocks",
+    # What reallocarray and free_sized are made of, in libc too: a program's allocator may not have them.
+    "realloc": "the program's", "free": "the program's",
     # In our constructor alone (process_watch).
     "__register_atfork": "in the constructor", "__cxa_at_quick_exit": "in the constructor",
     # Threads and signal handlers are the program's view of them: a sanitizer must know of each. They come when the program asks,

@@ -7,6 +7,7 @@ import support
 PROGRAM = r"""
 #define _GNU_SOURCE
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -37,14 +38,17 @@ void *realloc(void *p, size_t size) {
 int main(void) {
     char *p = strdup("from its own heap"), *q = realloc(p, 100);
     void *mapped = mmap(NULL, 3 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *several = reallocarray(strdup("several"), 10, 10); /* which calls realloc in libc, too */
     printf("%s %d %d\n", q, q > heap && q < heap + sizeof heap, mapped != MAP_FAILED);
+    printf("%s %d\n", several, several > heap && several < heap + sizeof heap);
+    free(several);
     return 0;
 }
 """
 program = support.compile(PROGRAM, "own", ["-O1", "-fno-builtin", "-rdynamic"])
 plain = support.run(program)
 tracked = support.track(program)
-assert (tracked.stdout, tracked.stderr) == (plain.stdout, plain.stderr) == ("from its own heap 1 1\n", ""), tracked
+assert (tracked.stdout, tracked.stderr) == (plain.stdout, plain.stderr) == ("from its own heap 1 1\nseveral 1\n", ""), tracked
 report = support.report()
 assert any("defines malloc itself" in note for note in report["process"]["notes"]), report["process"]
 assert "defines malloc itself" in support.memstow("report", "out.mst").stdout
