@@ -194,6 +194,14 @@ static void say_why_not(const char *what, int error) {
     ledger_fact(SNAP_FACT_NOTE, note);
 }
 
+/* Once, however often it begins. */
+static void tell_place(void) {
+    static char told[PLACE_ROOM];
+    if (!strcmp(told, page.place.path)) return;
+    strcpy(told, page.place.path);
+    ledger_fact(SNAP_FACT_CONTROL, told);
+}
+
 static void listen_until_stopped(void) {
     const char *what = "close_range";
     int fd = leave_descriptors();
@@ -202,7 +210,7 @@ static void listen_until_stopped(void) {
         say_why_not(what, fd);
         return;
     }
-    ledger_fact(SNAP_FACT_CONTROL, page.place.path);
+    tell_place();
     clients_begin(fd);
     while (!is_stopping()) {
         clients_serve();
@@ -246,27 +254,40 @@ static bool runs_here(void) {
     return __atomic_load_n(&page.stage, __ATOMIC_ACQUIRE) == STAGE_RUNS && page.pid == os_pid();
 }
 
-static void wait_for_listener(void) {
+static bool wait_for_listener(void) {
     struct timespec until;
     int cancelling;
     uint64_t now = os_now();
     until = (struct timespec){(time_t)(now / SECOND) + STOP_SECONDS, (long)(now % SECOND)};
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelling);
-    pthread_clockjoin_np(page.listener, NULL, CLOCK_MONOTONIC, &until);
+    bool ended = pthread_clockjoin_np(page.listener, NULL, CLOCK_MONOTONIC, &until) == 0;
     pthread_setcancelstate(cancelling, NULL);
+    return ended;
 }
 
-void control_stop(void) {
+bool control_stop(void) {
     uint32_t runs = STAGE_RUNS;
     int error = errno;
     if (!runs_here() ||
         !__atomic_compare_exchange_n(&page.stage, &runs, STAGE_OVER, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-        return;
+        return false;
     __atomic_store_n(&page.stopping, true, __ATOMIC_SEQ_CST);
     owners_cancel();
     requests_wake();
-    wait_for_listener();
+    place_knock(&page.place);
+    bool ended = wait_for_listener();
     place_leave(&page.place);
+    errno = error;
+    return ended;
+}
+
+void control_resume(void) {
+    int error = errno;
+    page.stopping = page.working = page.left_out[0] = page.left_out[1] = false;
+    if (stack_is_interrupted()) /* as in control_begin */
+        __atomic_store_n(&page.stage, STAGE_NONE, __ATOMIC_RELEASE);
+    else
+        begin();
     errno = error;
 }
 

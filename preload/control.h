@@ -9,14 +9,18 @@
 #ifndef MEMSTOW_CONTROL_H
 #define MEMSTOW_CONTROL_H
 
+#include <stdbool.h>
+
 #pragma GCC visibility push(hidden)
 
 /* Starts it, the first time. Where that cannot be done, the ledger has a note that says why. To be called without a
  * lock, from any thread; keeps errno. */
 void control_begin(void);
 
-/* Ends both threads, for good, and waits until they have: a second, or as long as a move takes to stop. */
-void control_stop(void);
+/* Ends both threads, and waits until they have: as long as a move takes to stop. True: they were there, and
+ * control_resume, by the same thread, has them back. */
+bool control_stop(void);
+void control_resume(void);
 
 /* The process is about to end: removes the socket. Threads may still be at work. */
 void control_end(void);

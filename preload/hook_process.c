@@ -5,7 +5,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <linux/sched.h>
-#include <linux/seccomp.h>
 #include <sched.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -21,6 +20,7 @@
 #include "ledger.h"
 #include "mimalloc_calls.h"
 #include "process.h"
+#include "sandbox.h"
 #include "site.h"
 #include "stow.h"
 #include "symbol.h"
@@ -265,19 +265,7 @@ HOOK int dlclose(void *handle) {
     return result;
 }
 
-/* --- sandboxes: opening a file may kill the program from now on --- */
-
-/* A thread of ours would be in it, too, and is gone before. */
-static void seal(void) {
-    control_stop();
-    ledger_seal();
-}
-
-static void look_for_sandbox(long number, unsigned long first) {
-    bool by_prctl = number == SYS_prctl && first == PR_SET_SECCOMP;
-    if (by_prctl || (number == SYS_seccomp && first != SECCOMP_GET_ACTION_AVAIL && first != SECCOMP_GET_NOTIF_SIZES))
-        seal();
-}
+/* --- system calls, and sandboxes: opening a file may kill the program from then on --- */
 
 HOOK int prctl(int option, ...) {
     va_list list;
@@ -285,8 +273,19 @@ HOOK int prctl(int option, ...) {
     unsigned long a = va_arg(list, unsigned long), b = va_arg(list, unsigned long);
     unsigned long c = va_arg(list, unsigned long), d = va_arg(list, unsigned long);
     va_end(list);
-    look_for_sandbox(SYS_prctl, (unsigned long)option);
-    return NEXT(prctl)(option, a, b, c, d);
+    bool enters = unlikely(option == PR_SET_SECCOMP) && sandbox_enter(SYS_prctl, option, (long)a, (const void *)b);
+    int result = NEXT(prctl)(option, a, b, c, d);
+    if (enters) sandbox_entered(SYS_prctl, 0, result);
+    return result;
+}
+
+static bool is_way_in(long number) { return number == SYS_seccomp || number == SYS_prctl; }
+
+static long enter(__typeof__(&syscall) call, long number, const long a[6]) {
+    bool enters = sandbox_enter(number, a[0], a[1], (const void *)a[2]);
+    long result = call(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    if (enters) sandbox_entered(number, a[1], result);
+    return result;
 }
 
 /* A memory policy would be lost with the mapping that it was given to; libnuma sets it so. */
@@ -309,7 +308,7 @@ HOOK long syscall(long number, ...) {
     long a = va_arg(list, long), b = va_arg(list, long), c = va_arg(list, long);
     long d = va_arg(list, long), e = va_arg(list, long), f = va_arg(list, long);
     va_end(list);
-    look_for_sandbox(number, (unsigned long)a);
+    if (unlikely(is_way_in(number))) return enter(found, number, (const long[]){a, b, c, d, e, f});
     if (unlikely(number == SYS_mbind)) return bind_memory(found, (const long[]){a, b, c, d, e, f});
     if (likely(!is_fork(number, (unsigned long)a))) return found(number, a, b, c, d, e, f);
     struct stow_forking forking = stow_fork_begin();

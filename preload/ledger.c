@@ -642,6 +642,8 @@ void ledger_unlink(void) {
     os_close(fd);
 }
 
-void ledger_seal(void) { ledger.sealed = true; }
+void ledger_seal(void) { __atomic_store_n(&ledger.sealed, true, __ATOMIC_SEQ_CST); }
 
-bool ledger_is_sealed(void) { return ledger.sealed; }
+void ledger_unseal(void) { __atomic_store_n(&ledger.sealed, false, __ATOMIC_SEQ_CST); }
+
+bool ledger_is_sealed(void) { return __atomic_load_n(&ledger.sealed, __ATOMIC_RELAXED); }

@@ -55,8 +55,9 @@ bool ledger_made_by_us(const char *path);
 void ledger_unlink(void);
 
 /* No files from now on: the program goes into a sandbox where opening one may kill it. Nobody else in the library
- * asks anything of the kernel either, then. */
+ * asks anything of the kernel either, then. Until it has not gone there after all. */
 void ledger_seal(void);
+void ledger_unseal(void);
 bool ledger_is_sealed(void);
 
 /* Waits a little for another thread, the longer the higher the turn. False: it has been long enough (100 ms). */

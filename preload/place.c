@@ -145,6 +145,16 @@ int place_listen(struct place *self, const char **what) {
     return fd;
 }
 
+void place_knock(const struct place *self) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (!__atomic_load_n(&self->inode, __ATOMIC_ACQUIRE)) return;
+    os_copy(address.sun_path, sizeof address.sun_path, self->path);
+    int fd = (int)os_call(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) return;
+    os_call(SYS_connect, fd, &address, sizeof address);
+    os_close(fd);
+}
+
 void place_leave(const struct place *self) {
     struct stat status;
     if (!__atomic_load_n(&self->inode, __ATOMIC_ACQUIRE) ||

@@ -1,6 +1,6 @@
 /* place.h — where the control socket of a process is: in a folder of its user's, PID.STARTED.
  * In: XDG_RUNTIME_DIR as it was at the start, the user, the process. Out: a socket that listens there, and nothing of
- * processes that are gone. On the control thread only, but for place_leave. */
+ * processes that are gone. On the control thread only, but for place_leave and place_knock. */
 #ifndef MEMSTOW_PLACE_H
 #define MEMSTOW_PLACE_H
 
@@ -19,6 +19,8 @@ struct place {
 int place_listen(struct place *self, const char **what);
 /* Removes the socket, if it is still the one that was made. */
 void place_leave(const struct place *self);
+/* Wakes who listens there. */
+void place_knock(const struct place *self);
 
 #pragma GCC visibility pop
 

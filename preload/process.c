@@ -61,8 +61,8 @@ static bool begun_before; /* in this process or in one that it was forked from *
 static bool ended;
 static bool from_cupti;
 static const char *heap_unseen; /* why the program's calls of malloc do not come to us; NULL: they do */
-static uint32_t tracked_pid, fork_depth, exec_generation;
-static bool ledger_kept = true; /* beyond an exec */
+static uint32_t home_pid, fork_depth, exec_generation; /* home_pid: who began last, tracked or not */
+static bool ledger_kept = true;                        /* beyond an exec */
 static char name[64], exe[4096], command[4096];
 
 /* --- the environment --- */
@@ -345,6 +345,7 @@ static void note_heap(void) {
 
 static enum process_stage begin(void) {
     uint64_t inherited = 0;
+    home_pid = os_pid();
     if (begun_before)
         inherited = leave_parent();
     else
@@ -353,7 +354,6 @@ static enum process_stage begin(void) {
         return PROCESS_UNTRACKED;
     process_mark = header_mark(fork_depth < 255 ? fork_depth : 255, sizeof(struct header));
     if (!wanted() || !begin_ledger(inherited)) return PROCESS_UNTRACKED;
-    tracked_pid = os_pid();
     account_begin();
     sample_bytes = wish.sample_bytes;
     site_begin(wish.stacks, wish.stack_memory, exe);
@@ -394,8 +394,11 @@ bool process_begin(void) {
 
 /* --- end --- */
 
-/* Not in a vfork child, which runs in our memory under another pid, nor in a forked child that never allocated. */
-static bool is_ours_to_end(void) { return process_page.stage == PROCESS_TRACKED && os_pid() == tracked_pid; }
+/* In a forked child that has not begun the page is wiped. */
+bool process_is_vfork_child(void) { return process_page.stage != PROCESS_UNSET && os_pid() != home_pid; }
+
+/* Nor in a forked child that never allocated. */
+static bool is_ours_to_end(void) { return process_page.stage == PROCESS_TRACKED && !process_is_vfork_child(); }
 
 void process_end(enum snap_state state) {
     if (!is_ours_to_end() || __atomic_exchange_n(&ended, true, __ATOMIC_ACQ_REL)) return;
@@ -425,7 +428,7 @@ void process_exec(bool before) {
 bool process_exec_variable(char to[PROCESS_EXEC_ROOM]) {
     if (!is_ours_to_end() || !ledger_kept) return false;
     strcpy(to, EXEC_VARIABLE "=");
-    append_decimal(to, PROCESS_EXEC_ROOM, tracked_pid);
+    append_decimal(to, PROCESS_EXEC_ROOM, home_pid);
     append(to, PROCESS_EXEC_ROOM, ".");
     append_decimal(to, PROCESS_EXEC_ROOM, ledger_head->start_ticks);
     append(to, PROCESS_EXEC_ROOM, ".");

@@ -21,7 +21,8 @@ struct process_page {
     uint32_t mark_here; /* the same when events count at account_self->here; 0 when each is looked up */
     uint32_t small;     /* below this size the fast path may be taken: 0 or SNAP_LARGE_BYTES */
     uint32_t stage;
-    char pad[OS_PAGE - 4 * sizeof(uint32_t)];
+    uint32_t entering; /* a thread is on its way into a sandbox (sandbox.c) */
+    char pad[OS_PAGE - 5 * sizeof(uint32_t)];
 };
 extern struct process_page process_page;
 
@@ -37,6 +38,9 @@ void process_is_from_cupti(void);
 bool process_begin(void);
 
 static inline bool process_tracked(void) { return likely(process_page.stage == PROCESS_TRACKED) || process_begin(); }
+
+/* Whether this is a child that runs in its parent's memory until it execs: what it does to itself is not ours. */
+bool process_is_vfork_child(void);
 
 /* Asks libc to tell of forks and of quick_exit. Once, at the start, from no hook. */
 void process_watch(void);
