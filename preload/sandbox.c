@@ -19,11 +19,15 @@ static bool may_succeed(long number, long a, long b, const void *c) {
     return a == SECCOMP_SET_MODE_STRICT ? !b && !c : c != NULL;
 }
 
+enum { PAUSES = 1 << 28 }; /* some seconds */
+
 /* One thread at a time. Who waits asks nothing of the kernel, either: it may find itself in the sandbox that the other
- * one entered for all (TSYNC). */
+ * one entered for all (TSYNC), and died in. */
 static bool take_turn(void) {
     uint32_t *entering = &process_page.entering, nobody = 0;
-    while (!__atomic_compare_exchange_n(entering, &nobody, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+    for (int i = 0; !__atomic_compare_exchange_n(entering, &nobody, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+         i++) {
+        if (i == PAUSES) return false;
         __builtin_ia32_pause();
         nobody = 0;
     }
