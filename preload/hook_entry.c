@@ -4,13 +4,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "next.h"
 #include "symbol.h"
 
 static void look_up(const struct hook_entry *entry) {
     void *found = symbol_next(entry->name);
     __atomic_store_n(entry->next, found, __ATOMIC_RELAXED);
-    bool is_ours = !found || next_is_in_libc(found); /* not there: the hook knows what to do, or nobody can call it */
+    bool is_ours = !found || symbol_is_in_libc(found); /* not there: the hook knows what to do, or nobody can call it */
     __atomic_store_n(entry->way, is_ours ? entry->hook : found, __ATOMIC_RELEASE);
 }
 

@@ -4,7 +4,6 @@
 #include "symbol.h"
 
 #include <dlfcn.h>
-#include <gnu/libc-version.h>
 #include <stdlib.h>
 
 void *__libc_malloc(size_t);
@@ -40,8 +39,6 @@ static struct code code_at(void *address) {
     if (_dl_find_object(address, &object)) return (struct code){0};
     return (struct code){(uintptr_t)object.dlfo_map_start, (uintptr_t)object.dlfo_map_end};
 }
-
-bool next_is_in_libc(void *address) { return code_at(address).start == code_at((void *)gnu_get_libc_version).start; }
 
 #ifdef MEMSTOW_MIMALLOC
 void *mi_malloc(size_t);
@@ -82,7 +79,7 @@ static bool use_foreign(void) {
         .memalign = (void *(*)(size_t, size_t))symbol_next("memalign"),
         .usable = (size_t(*)(void *))symbol_next("malloc_usable_size"),
     };
-    if (!found.malloc || next_is_in_libc((void *)found.malloc) || !found.free || !found.calloc || !found.realloc ||
+    if (!found.malloc || symbol_is_in_libc((void *)found.malloc) || !found.free || !found.calloc || !found.realloc ||
         !found.memalign || !found.usable)
         return false;
     foreign = code_at((void *)found.malloc);
@@ -91,7 +88,7 @@ static bool use_foreign(void) {
 }
 
 enum next_kind next_find(bool want_mimalloc) {
-    if (!next_is_in_libc((void *)__libc_malloc)) replaced_usable = (size_t(*)(void *))symbol_next("malloc_usable_size");
+    if (!symbol_is_in_libc((void *)__libc_malloc)) replaced_usable = (size_t(*)(void *))symbol_next("malloc_usable_size");
     library = code_at((void *)next_find);
     if (want_mimalloc && use_mimalloc()) return NEXT_MIMALLOC;
     return use_foreign() ? NEXT_FOREIGN : NEXT_GLIBC;

@@ -36,9 +36,6 @@ void next_begin_mimalloc(void);
 /* For alignments that are no powers of two: what the program's own aligned_alloc does. */
 void *next_aligned_alloc(size_t alignment, size_t size);
 
-/* By where the code lies: the name proves nothing. */
-bool next_is_in_libc(void *address);
-
 /* Whether the code at `address` belongs to an allocator other than glibc's, which calls mmap from within: its own
  * mappings are not the program's. */
 bool next_is_allocator_code(uintptr_t address);

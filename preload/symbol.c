@@ -3,7 +3,6 @@
 
 #include <dlfcn.h>
 #include <elf.h>
-#include <gnu/libc-version.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -88,12 +87,29 @@ static const struct link_map *object_of(const void *code) {
     return _dl_find_object((void *)code, &found) ? NULL : found.dlfo_link_map;
 }
 
-static const struct link_map *libc(void) { return object_of((const void *)gnu_get_libc_version); }
+/* Objects that the program was started with are listed in the order in which they are searched, and stay. Behind libc
+ * are others, too, that may go at any time. */
+static const struct link_map *first_object(void) {
+    const struct link_map *object = object_of((const void *)first_object);
+    while (object && object->l_prev) object = object->l_prev;
+    return object;
+}
+
+/* Not by the address of one of its functions: in a program at a fixed address that may be a jump of the program's. */
+static const struct link_map *libc(void) {
+    static const struct link_map *known;
+    const struct link_map *object = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (likely(object)) return object;
+    object = first_object();
+    while (object && !symbol_find(object, "gnu_get_libc_version", NULL)) object = object->l_next;
+    __atomic_store_n(&known, object, __ATOMIC_RELAXED);
+    return object;
+}
+
+bool symbol_is_in_libc(const void *address) { return libc() && object_of(address) == libc(); }
 
 void *symbol_of_libc(const char *name) { return libc() ? (void *)symbol_find(libc(), name, NULL) : NULL; }
 
-/* Objects that the program was started with are listed in the order in which they are searched, and stay. Behind libc
- * are others, too, that may go at any time. */
 void *symbol_next(const char *name) {
     const struct link_map *last = libc(), *object = object_of((const void *)symbol_next);
     uintptr_t found = 0;
@@ -105,8 +121,7 @@ void *symbol_next(const char *name) {
 }
 
 const struct link_map *symbol_before(const char *name) {
-    const struct link_map *ours = object_of((const void *)symbol_before), *object = ours;
-    while (object && object->l_prev) object = object->l_prev;
+    const struct link_map *ours = object_of((const void *)symbol_before), *object = first_object();
     while (object && object != ours && !symbol_find(object, name, NULL)) object = object->l_next;
     return object == ours ? NULL : object;
 }

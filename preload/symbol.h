@@ -5,6 +5,7 @@
 #define MEMSTOW_SYMBOL_H
 
 #include <link.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +17,7 @@ uintptr_t symbol_find(const struct link_map *object, const char *name, size_t *s
 
 /* That of libc. NULL: it has none. */
 void *symbol_of_libc(const char *name);
+bool symbol_is_in_libc(const void *address); /* by where the code lies: the name proves nothing */
 
 /* What comes next behind us by this name, among what the program was started with. NULL: nothing as far as libc. */
 void *symbol_next(const char *name);

@@ -12,7 +12,6 @@ WHY = {
     "environ": "data", "stderr": "data", "stdout": "data", "__libc_stack_end": "data",
     "__errno_location": "gives the address of errno",
     "_dl_find_object": "the loader's: no lock, no memory",
-    "gnu_get_libc_version": "only its address is taken: where libc is",
     # The allocator behind us, where no other one is.
     "__libc_malloc": "serves blocks", "__libc_calloc": "serves blocks", "__libc_realloc": "serves blocks",
     "__libc_memalign": "serves blocks", "__libc_free": "serves blocks",
