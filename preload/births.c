@@ -166,6 +166,28 @@ void births_arrive(struct births_thread *thread) {
 
 /* --- */
 
+/* False: there is none, or somebody writes to it just now. */
+static bool read_record(const struct snap_birth *record, struct snap_birth *out) {
+    uint32_t sequence = __atomic_load_n(&record->sequence, __ATOMIC_ACQUIRE);
+    *out = *record;
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return out->kind && !(sequence & 1) && os_load32(&record->sequence) == sequence;
+}
+
+bool births_of_descriptor(uint32_t fd, struct snap_birth *out) {
+    const struct snap_birth *record = fd < descriptors.limit ? series_at(&descriptors, fd) : NULL;
+    return record && read_record(record, out);
+}
+
+bool births_of_thread(uint32_t tid, struct snap_birth *out) {
+    for (uint32_t slot = 0; slot < threads.limit; slot++) {
+        const struct snap_birth *record = series_at(&threads, slot);
+        if (!record) return false;
+        if (os_load32(&record->key) == tid && read_record(record, out)) return true;
+    }
+    return false;
+}
+
 static void visit_series(const struct series *self, void (*visit)(uint32_t site)) {
     for (uint32_t id = 0; id < self->limit; id++) {
         const struct snap_birth *record = series_at(self, id);

@@ -6,6 +6,7 @@
 #ifndef MEMSTOW_BIRTHS_H
 #define MEMSTOW_BIRTHS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "snapshot.h"
@@ -30,6 +31,10 @@ struct births_thread *births_expect(struct caller caller);
 /* By the parent, when no thread came of it; by the thread itself, first of all. */
 void births_forget(struct births_thread *thread);
 void births_arrive(struct births_thread *thread);
+
+/* What was noted last of a descriptor, or of a thread of this process, by its id. False: nothing. */
+bool births_of_descriptor(uint32_t fd, struct snap_birth *out);
+bool births_of_thread(uint32_t tid, struct snap_birth *out);
 
 /* The sites that are in use here. The caller sees to it that nobody is about to use another one (fold.h). */
 void births_sites(void (*visit)(uint32_t site));

@@ -66,10 +66,13 @@ static struct {
     char pad[OS_PAGE - 1];
 } wiped __attribute__((aligned(OS_PAGE))); /* by the kernel, in a forked child */
 
+enum { STRING_SECTIONS_KNOWN = 1024 };
 static struct {
     struct snap_section *section;
     char *bytes;
     uint64_t capacity;
+    uint32_t known_count;
+    struct snap_section *known[STRING_SECTIONS_KNOWN]; /* for ledger_text, in their order */
 } strings;
 
 /* --- the file --- */
@@ -463,6 +466,10 @@ uint32_t ledger_string(const char *text) {
             strings.bytes = (char *)(section + 1);
             strings.capacity = STRING_SECTION;
             section->count = first ? 0 : 1; /* offset 0 is "" */
+            if (strings.known_count < STRING_SECTIONS_KNOWN) {
+                strings.known[strings.known_count] = section;
+                __atomic_store_n(&strings.known_count, strings.known_count + 1, __ATOMIC_RELEASE);
+            }
         }
     }
     uint32_t at = 0;
@@ -473,6 +480,16 @@ uint32_t ledger_string(const char *text) {
     }
     lock_let_go(&ledger.growing);
     return at;
+}
+
+const char *ledger_text(uint32_t at) {
+    for (uint32_t i = 0, count = __atomic_load_n(&strings.known_count, __ATOMIC_ACQUIRE); at && i < count; i++) {
+        const struct snap_section *section = strings.known[i];
+        uint64_t used = __atomic_load_n(&section->count, __ATOMIC_ACQUIRE);
+        if (at >= section->first && at - section->first < used)
+            return (const char *)(section + 1) + (at - section->first);
+    }
+    return "";
 }
 
 static struct series facts = {

@@ -120,6 +120,8 @@ void *ledger_section(uint32_t type, uint32_t record_size, uint64_t capacity, uin
 
 /* Appends to the string pool; "" and whatever does not fit give 0. */
 uint32_t ledger_string(const char *text);
+/* The string there; "" of one that is not, or comes after the first 16 MiB of them. */
+const char *ledger_text(uint32_t at);
 
 void ledger_fact(enum snap_fact_key key, const char *text);
 

@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 /* Version of this interface: major << 16 | minor. Functions are added with a new minor, never changed. */
-#define MEMSTOW_ABI_VERSION 0x00010005u
+#define MEMSTOW_ABI_VERSION 0x00010006u
 
 /* The version that the library in the process implements. */
 uint32_t memstow_abi_version(void);
@@ -60,9 +60,9 @@ int32_t memstow_owner_policy(uint32_t owner, uint32_t policy, int32_t priority);
 
 /* 1: nobody reads or writes what the owner has until this is called with 0, on the host or on a device. Where the
  * kernel cannot move pages atomically only idle owners are stowed; what is in a device's memory moves of idle owners
- * only, because a device cannot bring back what is used. Where memstow moves that (MEMSTOW_CUDA_MOVES) it may take it out
- * of the device at any time while the owner is idle, when there is no memory for somebody else: after 0, which waits for
- * that, what is out (device_stowed_bytes) is to be restored before it is used. */
+ * only, because a device cannot bring back what is used. Where memstow moves that (MEMSTOW_CUDA_MOVES) it may take it
+ * out of the device at any time while the owner is idle, when there is no memory for somebody else: after 0, which
+ * waits for that, what is out (device_stowed_bytes) is to be restored before it is used. */
 int32_t memstow_owner_idle(uint32_t owner, uint32_t idle);
 
 struct memstow_figures {
@@ -273,6 +273,8 @@ enum memstow_stage {
     MEMSTOW_DRAIN = 2,  /* side by side, for 10 s together; or as long as one of them asks for */
     MEMSTOW_CANCEL = 3, /* run only when a handler of DRAIN failed, or took longer than it may */
     MEMSTOW_CLEAN = 4,
+    MEMSTOW_END_PROCESSES = 5, /* since 1.6, as the next; of these two memstow_shutdown_run knows nothing */
+    MEMSTOW_END_THREADS = 6,
 };
 
 struct memstow_handler {
@@ -309,6 +311,11 @@ int32_t memstow_shutdown_begin(const char *reason, uint32_t milliseconds, int32_
 /* From now on the signal begins a shutdown so, before the handler that the program has for it is called: the limit
  * holds though nothing of the program's ever gets to run. Not in forked children. -EINVAL: it has no handler. */
 int32_t memstow_shutdown_on_signal(int32_t number, uint32_t milliseconds, int32_t status);
+/* Since 1.6: a stage of a shutdown that has begun begins. The log has a line with the memory and the descriptors that
+ * the process has by then, once for each stage; and whoever this process has started by then is known, also when its
+ * parent ends. The functions that run a stage call it first: it is for a program that has something of its own to do in
+ * it before. -EINVAL: no such stage. */
+int32_t memstow_shutdown_stage(uint32_t stage);
 /* Runs the handlers of a stage: how many failed or took too long. -EALREADY: another thread is at it. */
 int64_t memstow_shutdown_run(uint32_t stage);
 /* A line in the log, of what the program itself does: a step, the name of what it is about, and 0 or -errno. */
@@ -324,9 +331,17 @@ int32_t memstow_shutdown_thread(const char *name);
 /* Since 1.4: waits for these threads, but for the caller, at most `milliseconds` each (0: 3,000), side by side. How
  * many are there still; each is a line of the log. */
 int64_t memstow_shutdown_threads(uint32_t milliseconds);
-/* Notes in the log what is left, threads and processes: how many. 1: the process does not end, after all, and is not
- * ended; 0: it has what is left of its time to end. */
+/* Notes in the log what is left: threads, processes and, since 1.6, descriptors. How many threads and processes. Since
+ * 1.6 these are not only the registered ones, but all that come of this process, except for what is to live on: its
+ * children, and what they have started; who was one of these when a stage began, though its parent has ended; who is in
+ * a group or session that one of them began, or this process; and who has MEMSTOW_STARTED=PID.START.… or
+ * MEMSTOW_PROGRAM=PID.START in its environment, with this process's pid and start; a program that puts the latter into
+ * its own finds with it all that inherits it. 1: the process does not end, after all, and is not ended; 0: it has what
+ * is left of its time to end. */
 int64_t memstow_shutdown_end(uint32_t goes_on);
+/* Since 1.6: the processes among these, of the last time: how many, and the pids of the first `count` of them (256 at
+ * most). */
+int64_t memstow_shutdown_left(int32_t *pids, uint32_t count);
 
 /* All of it, for a program whose handlers are C: begin, the four stages, processes, threads (since 1.4), end, each with
  * the time that it has by itself. The sum of what they return: a thread that does not end counts twice. */

@@ -178,6 +178,8 @@ uint32_t python_record(const struct python_layout *layout, uintptr_t code_key, u
     return likely(frame != WORDS_NONE) ? frame : record_new(layout, code_key, offset);
 }
 
+const struct snap_code *python_record_code(uint32_t id) { return series_at(&codes, id); }
+
 void python_record_dies(uintptr_t code_key) {
     if (words_take_out(&codes_by_object, code_key) || __atomic_load_n(&unlisted, __ATOMIC_RELAXED))
         site_forget_stacks();

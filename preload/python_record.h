@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "python_layout.h"
+#include "snapshot.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -18,6 +19,9 @@ static inline uintptr_t python_plain(uintptr_t key) { return key & ~(uintptr_t)P
 
 /* The record of an instruction of a live code object; UINT32_MAX when there can be none. */
 uint32_t python_record(const struct python_layout *layout, uintptr_t code_key, uintptr_t instruction);
+
+/* The record of a code; NULL: there is none. */
+const struct snap_code *python_record_code(uint32_t id);
 
 /* The code object is about to be freed. */
 void python_record_dies(uintptr_t code_key);

@@ -8,7 +8,9 @@
 
 #include "entry.h"
 #include "ledger.h"
+#include "origin.h"
 #include "shutdown.h"
+#include "shutdown_audit.h"
 #include "shutdown_list.h"
 #include "shutdown_log.h"
 #include "shutdown_processes.h"
@@ -19,6 +21,7 @@ enum { NAME_ROOM = 64, AFTER_ROOM = 512, MS = 1000000, HANDLER_LEAST = sizeof(st
 /* In a sandbox no file is opened. */
 static bool is_refused(void) {
     shutdown_check_process();
+    shutdown_audit_ask(&origin_ledger);
     return ledger_is_sealed();
 }
 
@@ -102,6 +105,14 @@ ENTRY int32_t memstow_shutdown_on_signal(int32_t number, uint32_t milliseconds, 
     return result < 0 ? (int32_t)entry_fails(result, "no such signal, or the program has no handler for it") : 0;
 }
 
+ENTRY int32_t memstow_shutdown_stage(uint32_t stage) {
+    if (is_refused()) return (int32_t)sealed();
+    if (stage < MEMSTOW_STOP_ACCEPTING || stage > MEMSTOW_END_THREADS)
+        return (int32_t)entry_fails(-EINVAL, "no such stage");
+    shutdown_stage(stage);
+    return 0;
+}
+
 ENTRY int64_t memstow_shutdown_run(uint32_t stage) {
     if (is_refused()) return sealed();
     if (stage < MEMSTOW_STOP_ACCEPTING || stage > MEMSTOW_CLEAN) return entry_fails(-EINVAL, "no such stage");
@@ -123,6 +134,7 @@ ENTRY int32_t memstow_shutdown_step(const char *step, const char *name, int64_t 
 ENTRY int64_t memstow_shutdown_processes(uint32_t milliseconds) {
     if (is_refused()) return sealed();
     uint64_t ms = milliseconds ? milliseconds : SHUTDOWN_PROCESS_S * 1000;
+    shutdown_stage(MEMSTOW_END_PROCESSES);
     return shutdown_processes_end(ms * MS);
 }
 
@@ -139,6 +151,7 @@ ENTRY int32_t memstow_shutdown_thread(const char *name) {
 ENTRY int64_t memstow_shutdown_threads(uint32_t milliseconds) {
     if (is_refused()) return sealed();
     uint64_t ms = milliseconds ? milliseconds : SHUTDOWN_THREAD_S * 1000;
+    shutdown_stage(MEMSTOW_END_THREADS);
     return shutdown_threads_wait(ms * MS);
 }
 
@@ -146,6 +159,17 @@ ENTRY int64_t memstow_shutdown_end(uint32_t goes_on) {
     if (is_refused()) return sealed();
     int64_t result = shutdown_end(goes_on == 1);
     return result == -ENOENT ? entry_fails(result, "no shutdown has begun") : result;
+}
+
+ENTRY int64_t memstow_shutdown_left(int32_t *pids, uint32_t count) {
+    if (is_refused()) return sealed();
+    enum { ROOM = 256 };
+    int32_t copy[ROOM];
+    uint32_t room = count < ROOM ? count : ROOM;
+    int64_t left = shutdown_processes_were_left(copy, room);
+    size_t length = (left < room ? (size_t)left : room) * sizeof *pids;
+    if (length && !entry_out(pids, copy, length)) return entry_fails(-EFAULT, "the list cannot be written");
+    return left;
 }
 
 ENTRY int64_t memstow_shutdown(const char *reason, uint32_t milliseconds, int32_t status) {

@@ -12,6 +12,8 @@
 
 #include "lock.h"
 #include "os.h"
+#include "shutdown_audit.h"
+#include "shutdown_kin.h"
 #include "shutdown_log.h"
 #include "shutdown_processes.h"
 #include "shutdown_threads.h"
@@ -39,6 +41,7 @@ static struct handler handlers[MEMSTOW_HANDLERS];
 static uint32_t count;
 static struct lock lock;
 static uint32_t owner_pid, runners;
+static uint32_t noted_stage;                    /* whose beginning is in the log */
 static uint64_t stage_begun_ns, stage_limit_ns; /* what drains have together */
 
 /* The limit. */
@@ -59,7 +62,7 @@ void shutdown_check_process(void) {
     if (!before) return;
     count = 0;
     late_drains = 0;
-    runners = 0;
+    runners = noted_stage = 0;
     memset(&lock, 0, sizeof lock);
     memset(&limit, 0, sizeof limit);
     shutdown_processes_reset();
@@ -142,7 +145,7 @@ static void begin_handler(struct handler *self) {
     __atomic_store_n(&self->state, DONE, __ATOMIC_RELEASE);
 }
 
-static const char *const stages[] = {"", "stop accepting", "drain", "cancel", "clean"};
+static const char *const stages[] = {"", "stop accepting", "drain", "cancel", "clean", "processes", "threads"};
 
 /* The time of a drain is that of its stage, also where it waits for its turn. */
 static bool is_late(const struct handler *self) {
@@ -180,7 +183,7 @@ static struct handler *pick(uint32_t stage, bool *some_run) {
     return *some_run ? NULL : first;
 }
 
-static void begin_stage(uint32_t stage) {
+static void begin_handlers(uint32_t stage) {
     stage_begun_ns = os_now();
     stage_limit_ns = HANDLER_NS;
     for (uint32_t i = 0; i < count; i++) {
@@ -193,7 +196,7 @@ static void begin_stage(uint32_t stage) {
 static int64_t run_stage(uint32_t stage) {
     const struct timespec step = {.tv_nsec = STEP_NS};
     int64_t wrong = 0;
-    begin_stage(stage);
+    begin_handlers(stage);
     for (;;) {
         bool some_run;
         struct handler *next = pick(stage, &some_run);
@@ -208,10 +211,32 @@ static int64_t run_stage(uint32_t stage) {
     return wrong;
 }
 
+/* --- what the program has as a stage begins --- */
+
+struct beginning {
+    uint32_t asks, stage;
+};
+
+/* Whom those have started that end in this stage is known then. */
+static void look_around(void *context) {
+    const struct beginning *self = context;
+    shutdown_kin_look(NULL, 0, NULL, NULL);
+    shutdown_audit_stage(stages[self->stage], self->asks);
+}
+
+void shutdown_stage(uint32_t stage) {
+    struct beginning self = {os_tid(), stage};
+    bool own_files;
+    if (!__atomic_load_n(&limit.armed, __ATOMIC_ACQUIRE)) return;
+    if (__atomic_exchange_n(&noted_stage, stage, __ATOMIC_ACQ_REL) != stage) work_apart(look_around, &self, &own_files);
+}
+
 /* One thread at a time: two would both begin the same handler. */
 int64_t shutdown_run(uint32_t stage) {
     if (__atomic_exchange_n(&runners, 1, __ATOMIC_ACQUIRE)) return -EALREADY;
-    int64_t wrong = stage == MEMSTOW_CANCEL && !late_drains ? 0 : run_stage(stage);
+    bool is_needed = stage != MEMSTOW_CANCEL || late_drains;
+    if (is_needed) shutdown_stage(stage);
+    int64_t wrong = is_needed ? run_stage(stage) : 0;
     __atomic_store_n(&runners, 0, __ATOMIC_RELEASE);
     return wrong;
 }
@@ -220,13 +245,14 @@ int64_t shutdown_run(uint32_t stage) {
 
 struct left {
     uint32_t asks; /* the thread that wants to know */
-    int64_t threads, processes;
+    int64_t threads, processes, descriptors;
 };
 
 static void find_left(void *context) {
     struct left *self = context;
     self->threads = shutdown_threads_left(self->asks, limit.thread ? thread_id(limit.thread) : 0);
     self->processes = shutdown_processes_left();
+    self->descriptors = shutdown_audit_descriptors(self->asks);
 }
 
 /* --- the limit --- */
@@ -236,9 +262,12 @@ static void force_end(void) {
     struct line line;
     shutdown_log_line(&line, "forced");
     line_signed(&line, "status", limit.status);
+    shutdown_audit_memory(&line);
     shutdown_log_write(&line);
+    shutdown_audit_descriptors(0);
     shutdown_threads_left(0, 0);
     shutdown_processes_end(0);
+    shutdown_processes_left();
     os_call(SYS_exit_group, limit.status);
 }
 
@@ -259,10 +288,12 @@ int shutdown_begin(const char *reason, uint64_t limit_ns, int status) {
     if (__atomic_exchange_n(&limit.armed, 1, __ATOMIC_ACQ_REL)) return -EALREADY;
     limit.end_ns = os_now() + limit_ns;
     limit.status = status;
+    noted_stage = 0;
     shutdown_log_begin();
     shutdown_log_line(&line, "begin");
     line_string(&line, "reason", reason);
     line_number(&line, "limit_ms", limit_ns / MS);
+    shutdown_audit_memory(&line);
     shutdown_log_write(&line);
     bool blocked = lock_out_signals(&signals); /* no handler of the program's runs on its thread */
     /* With descriptors of its own: the program may have used up, or close, what it has. */
@@ -290,6 +321,8 @@ int64_t shutdown_end(bool goes_on) {
     shutdown_log_line(&line, "end");
     line_signed(&line, "threads_left", left.threads);
     line_signed(&line, "processes_left", left.processes);
+    line_signed(&line, "descriptors_left", left.descriptors);
+    shutdown_audit_memory(&line);
     shutdown_log_write(&line);
     if (goes_on) disarm();
     return left.threads + left.processes;

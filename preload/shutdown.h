@@ -15,6 +15,8 @@
 int shutdown_handler(const struct memstow_handler *handler, const char *name, const char *after);
 int shutdown_begin(const char *reason, uint64_t limit_ns, int status);
 int shutdown_on_signal(int number, uint64_t limit_ns, int status);
+/* A stage begins, of those of memstow.h or the two after them. */
+void shutdown_stage(uint32_t stage);
 int64_t shutdown_run(uint32_t stage);
 int64_t shutdown_end(bool goes_on);
 /* In a forked child nothing has begun. Before each call. */

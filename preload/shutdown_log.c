@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "os.h"
 #include "stow_work.h"
@@ -87,4 +88,12 @@ void shutdown_log_step(const char *step, const char *name, int64_t result, uint6
     line_signed(&line, "result", result);
     if (took_ns) line_number(&line, "took_ms", took_ns / 1000000);
     shutdown_log_write(&line);
+}
+
+uint64_t shutdown_age_ms(uint64_t start_ticks) {
+    enum { TICK_MS = 10 }; /* USER_HZ is 100 */
+    struct timespec now = {0};
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    uint64_t since_boot = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    return start_ticks && since_boot > start_ticks * TICK_MS ? since_boot - start_ticks * TICK_MS : 0;
 }

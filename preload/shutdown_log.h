@@ -24,6 +24,9 @@ void shutdown_log_write(struct line *line);
 /* All in one. `name` NULL: none. */
 void shutdown_log_step(const char *step, const char *name, int64_t result, uint64_t took_ns);
 
+/* How long ago a process or thread began that began then (/proc/PID/stat); 0: it cannot be told. */
+uint64_t shutdown_age_ms(uint64_t start_ticks);
+
 /* For both files of a shutdown. A path that is not absolute begins in the present folder; `to` has SHUTDOWN_PATH.
  * False: it is too long. */
 bool shutdown_path(char *to, const char *name);

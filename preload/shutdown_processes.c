@@ -11,11 +11,20 @@
 #include "kept.h"
 #include "lock.h"
 #include "os.h"
+#include "shutdown_kin.h"
 #include "shutdown_list.h"
 #include "shutdown_log.h"
 #include "stow_work.h"
 
-enum { MOST = 256, NAME = 64, REACH_MOST = 64, STEP_NS = 20000000, GROUP_STEP_NS = 100000000 };
+enum {
+    MOST = 256,
+    NAME = 64,
+    REACH_MOST = 64,
+    STEP_NS = 20000000,
+    GROUP_STEP_NS = 100000000,
+    KILL_NS = 200000000,
+    LEFT_MOST = 256
+};
 
 struct child {
     uint64_t start_ticks, number; /* in the mark of what it started; 0: it gave none */
@@ -24,13 +33,20 @@ struct child {
     char name[NAME];
 };
 
+static struct {
+    int64_t count;
+    int32_t pids[LEFT_MOST];
+} left; /* at the last look */
+
 static struct child children[MOST];
 static uint32_t count;
 static struct lock lock;
 
 void shutdown_processes_reset(void) {
     count = 0;
+    left.count = 0;
     shutdown_list_reset();
+    shutdown_kin_reset();
     memset(&lock, 0, sizeof lock);
 }
 
@@ -132,27 +148,6 @@ struct search {
     bool found, some_kept;
 };
 
-/* "PID (NAME) STATE PARENT GROUP SESSION …": false: there is none. */
-static bool read_kin(uint32_t pid, struct kin *kin, bool *ended) {
-    char path[40] = "/proc/", text[512];
-    strcpy(os_decimal(path + strlen(path), pid), "/stat");
-    int fd = os_open(path, O_RDONLY | O_CLOEXEC, 0);
-    long got = fd < 0 ? 0 : os_read(fd, text, sizeof text - 1);
-    if (fd >= 0) os_close(fd);
-    text[got > 0 ? got : 0] = 0;
-    const char *at = strrchr(text, ')');
-    if (!at || strlen(at) < 4) return false;
-    *ended = at[2] == 'Z' || at[2] == 'X';
-    uint32_t numbers[3] = {0};
-    at += 3;
-    for (int i = 0; i < 3; i++) {
-        if (*at != ' ') return false;
-        while (*++at >= '0' && *at <= '9') numbers[i] = numbers[i] * 10 + (uint32_t)(*at - '0');
-    }
-    *kin = (struct kin){numbers[0], numbers[1], numbers[2]};
-    return true;
-}
-
 static bool is_to_be_kept(const struct end *self, uint32_t pid) {
     for (uint32_t i = 0; i < self->kept_count; i++)
         if (self->kept[i].pid == pid) return os_start_ticks(pid) == self->kept[i].start_ticks;
@@ -181,7 +176,7 @@ static bool is_kept(const struct end *self, uint32_t pid) {
     reach_add(&reach, pid);
     for (uint32_t i = 0; i < reach.count; i++) {
         if (is_to_be_kept(self, reach.pids[i])) return true;
-        if (!read_kin(reach.pids[i], &kin, &ended)) continue;
+        if (!shutdown_kin_of(reach.pids[i], &kin, &ended)) continue;
         reach_add(&reach, kin.parent);
         if (kin.group != own_group) reach_add(&reach, kin.group);
         if (kin.session != own_session) reach_add(&reach, kin.session);
@@ -197,7 +192,6 @@ static void signal_member(uint32_t pid, uint64_t start_ticks, int number) {
     os_close(fd);
 }
 
-/* Of one whose first thread alone has ended it is not told whether it has: the signal is for that, too. */
 static bool look_at_member(void *context, const char *name) {
     struct search *search = context;
     struct kin kin;
@@ -206,7 +200,7 @@ static bool look_at_member(void *context, const char *name) {
     if (name[0] < '1' || name[0] > '9' || strlen(name) > 10) return true;
     for (const char *at = name; *at >= '0' && *at <= '9'; at++) pid = pid * 10 + (uint32_t)(*at - '0');
     uint64_t start_ticks = search->end->kept_count ? os_start_ticks(pid) : 0;
-    if (!read_kin(pid, &kin, &ended) || kin.group != search->group) return true;
+    if (!shutdown_kin_of(pid, &kin, &ended) || kin.group != search->group) return true;
     if (is_kept(search->end, pid)) {
         search->some_kept |= !ended;
         return true;
@@ -306,9 +300,9 @@ static bool some_groups_live(const struct end *self) {
     return false;
 }
 
-static void wait_for_all(struct end *self) {
+static void wait_for_all(struct end *self, uint64_t patience_ns) {
     const struct timespec step = {.tv_nsec = STEP_NS}, group_step = {.tv_nsec = GROUP_STEP_NS};
-    for (uint64_t until = os_now() + self->patience_ns; os_now() < until;) {
+    for (uint64_t until = os_now() + patience_ns; os_now() < until;) {
         if (some_are_there(self))
             os_call(SYS_nanosleep, &step, NULL);
         else if (some_groups_live(self))
@@ -335,9 +329,9 @@ static void end_all(void *context) {
     copy_children(self);
     leave_kept(self);
     begin_end(self);
-    if (self->patience_ns) wait_for_all(self);
+    if (self->patience_ns) wait_for_all(self, self->patience_ns);
     kill_rest(self);
-    if (self->patience_ns && self->killed) wait_for_all(self);
+    if (self->killed) wait_for_all(self, self->patience_ns ? self->patience_ns : KILL_NS);
     for (uint32_t i = 0; i < self->count; i++)
         if (self->held[i].fd >= 0) os_close(self->held[i].fd);
 }
@@ -363,15 +357,45 @@ static bool has_ended(const struct child *child) {
     return ended;
 }
 
-static int64_t note_left(const struct end *self) {
-    int64_t left = 0;
+/* --- those that are left --- */
+
+static const char *registered_name(const struct end *self, const struct shutdown_relative *relative) {
     for (uint32_t i = 0; i < self->count; i++) {
         const struct child *child = &self->held[i].child;
-        if (has_ended(child) || is_kept(self, child->pid)) continue;
-        left++;
-        shutdown_log_step("left process", child->name, child->pid, 0);
+        if (child->pid == relative->pid && child->start_ticks == relative->start_ticks) return child->name;
     }
-    return left;
+    return relative->name;
+}
+
+static void log_left(const struct end *self, const struct shutdown_relative *relative) {
+    struct line line;
+    shutdown_log_line(&line, "left process");
+    line_string(&line, "name", registered_name(self, relative));
+    line_number(&line, "process", relative->pid);
+    line_string(&line, "program", relative->name);
+    line_number(&line, "parent", relative->parent);
+    line_string(&line, "known_by", shutdown_kin_words(relative->link));
+    line_number(&line, "age_ms", shutdown_age_ms(relative->start_ticks));
+    line_number(&line, "rss_bytes", relative->rss_bytes);
+    shutdown_log_write(&line);
+}
+
+static void note_left(void *context, const struct shutdown_relative *relative) {
+    const struct end *self = context;
+    if (is_kept(self, relative->pid)) return;
+    if (left.count < LEFT_MOST) {
+        left.pids[left.count] = (int32_t)relative->pid;
+        log_left(self, relative);
+    }
+    left.count++;
+}
+
+static void look_for_left(struct end *self) {
+    struct shutdown_seed seeds[MOST];
+    for (uint32_t i = 0; i < self->count; i++)
+        seeds[i] = (struct shutdown_seed){self->held[i].child.pid, self->held[i].child.start_ticks};
+    int result = shutdown_kin_look(seeds, self->count, note_left, self);
+    if (result < 0) shutdown_log_step("left processes", NULL, result, 0);
 }
 
 int64_t shutdown_processes_left(void) {
@@ -379,9 +403,15 @@ int64_t shutdown_processes_left(void) {
     bool some = false;
     for (uint32_t i = 0; i < count && !some; i++) some = !has_ended(&children[i]);
     if (!some) shutdown_list_remove();
+    left.count = 0;
     if (!self) return 0;
     copy_children(self);
-    int64_t left = note_left(self);
+    look_for_left(self);
     os_unmap(self, sizeof *self);
-    return left;
+    return left.count;
+}
+
+int64_t shutdown_processes_were_left(int32_t *pids, uint32_t room) {
+    for (uint32_t i = 0; i < room && i < LEFT_MOST && i < left.count; i++) pids[i] = left.pids[i];
+    return left.count;
 }

@@ -11,10 +11,14 @@
 /* 0 or -errno. */
 int shutdown_process_add(uint32_t pid, const char *name, bool keep, uint64_t number);
 int shutdown_process_forget(uint32_t pid);
-/* SIGTERM, after that time SIGKILL; 0: SIGKILL at once, without a lock. How many were killed. */
+/* SIGTERM, after that time SIGKILL; 0: SIGKILL at once, without a lock, and a moment for it to
+ * come to pass. How many were killed. */
 int64_t shutdown_processes_end(uint64_t patience_ns);
-/* How many are still there that should not be; each is a line of the log. */
+/* How many are still there that should not be, of those that are registered, that this program has started, and that
+ * these have; the first of them are lines of the log. */
 int64_t shutdown_processes_left(void);
+/* The same as of that moment: the pids of the first, as many as there is room for. */
+int64_t shutdown_processes_were_left(int32_t *pids, uint32_t room);
 /* In a forked child: they are its parent's. */
 void shutdown_processes_reset(void);
 

@@ -10,6 +10,7 @@
 
 #include "lock.h"
 #include "os.h"
+#include "shutdown_audit.h"
 #include "shutdown_log.h"
 #include "stow_work.h"
 
@@ -133,6 +134,12 @@ static void read_name(char *to, size_t room, const char *tid, const char *file) 
         if (*end == '\n') *end = 0;
 }
 
+static uint32_t number_of(const char *tid) {
+    uint32_t number = 0;
+    for (; *tid >= '0' && *tid <= '9'; tid++) number = number * 10 + (uint32_t)(*tid - '0');
+    return number;
+}
+
 static void log_thread(const char *tid) {
     char name[32], waits[64];
     struct line line;
@@ -142,6 +149,7 @@ static void log_thread(const char *tid) {
     line_string(&line, "name", name);
     line_string(&line, "thread", tid);
     line_string(&line, "waits_in", waits);
+    shutdown_audit_thread(&line, number_of(tid));
     shutdown_log_write(&line);
 }
 

@@ -172,6 +172,10 @@ struct snap_site site_record(uint32_t site) {
     return (struct snap_site){record ? os_load(&record->word) : 0};
 }
 
+const struct snap_module *site_module_record(uint32_t module) {
+    return module ? series_at(&modules, module - 1) : NULL;
+}
+
 void site_close(uint32_t site) {
     struct snap_site *record = series_at(&sites, site);
     __atomic_store_n(&record->word, SNAP_SITE_FREE, __ATOMIC_SEQ_CST);

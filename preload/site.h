@@ -56,6 +56,8 @@ bool site_hide_tagged(const struct ids *stay, struct ids *hidden, struct index_w
 
 /* 1 + id of the module that holds the code; 0 when no file is mapped there. */
 uint32_t site_module(uintptr_t address);
+/* The record of what that gave; NULL: there is none. */
+const struct snap_module *site_module_record(uint32_t module);
 
 /* Whether call stacks, sites and counters together have all the memory that they may take. First there are no new
  * stacks but in place of old ones (fold.h), an event counts at the nearest outer stack that is there, and threads get

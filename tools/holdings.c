@@ -17,28 +17,8 @@
 #include <unistd.h>
 
 enum { MOST = 1 << 16, MAPPED_MOST = 1 << 12 };
-#define DELETED " (deleted)"
 
 static bool begins(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
-
-static bool is_deleted(const char *path) {
-    size_t length = strlen(path), tail = sizeof DELETED - 1;
-    return length > tail && strcmp(path + length - tail, DELETED) == 0;
-}
-
-const char *handle_word(enum handle_kind kind, bool many) {
-    static const char *const words[HANDLE_KINDS][2] = {
-        {"open file", "open files"},
-        {"file without a name", "files without a name"},
-        {"socket", "sockets"},
-        {"pipe", "pipes"},
-        {"piece of shared memory", "pieces of shared memory"},
-        {"GPU context", "GPU contexts"},
-        {"device", "devices"},
-        {"other descriptor", "other descriptors"},
-    };
-    return words[kind][many];
-}
 
 /* --- descriptors --- */
 
@@ -54,21 +34,9 @@ static struct handle *add_handle(struct holdings *holdings) {
     return &holdings->handles[count];
 }
 
-bool holdings_is_shared(const char *path) { return begins(path, "/dev/shm/") || begins(path, "/memfd:"); }
-
-enum handle_kind handle_kind_of(const char *target) {
-    if (begins(target, "socket:")) return HANDLE_SOCKET;
-    if (begins(target, "pipe:")) return HANDLE_PIPE;
-    if (begins(target, "/dev/nvidia") || begins(target, "/dev/dri/")) return HANDLE_GPU;
-    if (holdings_is_shared(target)) return HANDLE_SHARED;
-    if (target[0] != '/') return HANDLE_OTHER;
-    if (begins(target, "/dev/")) return HANDLE_DEVICE;
-    return is_deleted(target) ? HANDLE_TEMPORARY : HANDLE_FILE;
-}
-
 static void describe_socket(struct handle *handle, const struct sockets *sockets, const char *target) {
     uint64_t inode = strtoull(target + sizeof "socket:[" - 1, NULL, 10);
-    const struct socket_entry *entry = sockets_find(sockets, inode);
+    const struct socket_line *entry = sockets_find(sockets, inode);
     snprintf(handle->what, sizeof handle->what, "%s", entry ? entry->text : "not of a kind that is listed");
 }
 
@@ -201,7 +169,7 @@ static void take_mapping(struct holdings *holdings, pid_t thread, char *line) {
     it.path = line + at;
     bool sysv = begins(it.path, "/SYSV");
     if (it.path[0] == '/') holdings->mapped_files++;
-    bool shared = it.permissions[3] == 's' && (holdings_is_shared(it.path) || sysv);
+    bool shared = it.permissions[3] == 's' && (handle_is_shared(it.path) || sysv);
     if (it.path[0] == '/' && !shared) take_file(holdings, &it);
     if (!shared || holdings_is_ledger(it.path)) return;
     holdings->shared_bytes += it.end - it.start;

@@ -9,17 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum handle_kind {
-    HANDLE_FILE,
-    HANDLE_TEMPORARY, /* a file that has no name any more */
-    HANDLE_SOCKET,
-    HANDLE_PIPE,
-    HANDLE_SHARED, /* memory that others may have, too: a memfd, or below /dev/shm */
-    HANDLE_GPU,
-    HANDLE_DEVICE,
-    HANDLE_OTHER, /* epoll, eventfd, timerfd… */
-    HANDLE_KINDS
-};
+#include "handle_kind.h"
 
 struct handle {
     int fd; /* -1: mapped only */
@@ -60,11 +50,7 @@ struct holdings {
 /* As much as may be read; 0, or -1: it is gone, or no memory. */
 int holdings_load(struct holdings *holdings, pid_t pid);
 void holdings_clear(struct holdings *holdings);
-/* Whether a path of /proc is that of memory that others may have, too; and whether the file is a ledger of ours. */
-bool holdings_is_shared(const char *path);
+/* Whether the file is a ledger of ours. */
 bool holdings_is_ledger(const char *path);
-/* By what the link of a descriptor says. */
-enum handle_kind handle_kind_of(const char *target);
-const char *handle_word(enum handle_kind kind, bool many);
 
 #endif

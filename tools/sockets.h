@@ -3,17 +3,12 @@
 #ifndef MEMSTOW_SOCKETS_H
 #define MEMSTOW_SOCKETS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "socket_line.h"
+
 #include <sys/types.h>
 
 struct sockets {
-    struct socket_entry {
-        uint64_t inode;
-        char text[200];
-        bool named, listens; /* a UNIX socket with a name in the file system */
-    } * entries;
+    struct socket_line *entries;
     size_t count, capacity;
 };
 
@@ -21,6 +16,6 @@ struct sockets {
 void sockets_load(struct sockets *sockets, pid_t pid);
 void sockets_clear(struct sockets *sockets);
 /* NULL: not there. */
-const struct socket_entry *sockets_find(const struct sockets *sockets, uint64_t inode);
+const struct socket_line *sockets_find(const struct sockets *sockets, uint64_t inode);
 
 #endif

@@ -126,7 +126,7 @@ static void add(struct traces *traces, const struct trace *trace) {
 
 static void consider(struct traces *traces, const struct member *member, const char *path, bool named_socket) {
     struct stat st;
-    bool shared = holdings_is_shared(path);
+    bool shared = handle_is_shared(path);
     if (strlen(path) >= sizeof traces->list->path || (!shared && !named_socket && !is_temporary(path))) return;
     if (lstat(path, &st) < 0 || st.st_uid != geteuid() || S_ISDIR(st.st_mode)) return;
     if (birth_ns(path) < traces->started_wall_ns) return;
@@ -147,7 +147,7 @@ static void consider(struct traces *traces, const struct member *member, const c
 
 static void note_socket(struct traces *traces, const struct member *member, const struct sockets *sockets,
                         const char *target) {
-    const struct socket_entry *entry = sockets_find(sockets, strtoull(target + sizeof "socket:[" - 1, NULL, 10));
+    const struct socket_line *entry = sockets_find(sockets, strtoull(target + sizeof "socket:[" - 1, NULL, 10));
     const char *path = entry && entry->named && entry->listens ? strchr(entry->text, '/') : NULL;
     if (path) consider(traces, member, path, true);
 }
@@ -183,7 +183,7 @@ static void note_maps(struct traces *traces, const struct member *member) {
     if (!maps) return;
     while (getline(&line, &size, maps) > 0) {
         char *shared = strchr(line, '/');
-        if (!shared || !holdings_is_shared(shared)) continue;
+        if (!shared || !handle_is_shared(shared)) continue;
         shared[strcspn(shared, "\n")] = 0;
         consider(traces, member, shared, false);
     }

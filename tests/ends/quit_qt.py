@@ -1,8 +1,10 @@
 # needs: pip:PyQt5==5.15.11 deb:libglib2.0-0
 # timeout: 200
-"""quit_qt ends the event loop of a real Qt application, from any thread: when the program runs the shutdown itself, on a signal, and at
-its exit; what comes after the loop, and slots of aboutToQuit, still run. Without an application, and without Qt, it does nothing.
-(PyQt5; no window and no screen are needed.)"""
+"""quit_qt ends the event loop of a real Qt application when all else is done: threads have ended by then, also those that need an
+answer of the loop's and a QThread; events that wait are delivered, what is to be deleted is deleted, and all that happens on the
+application's own thread, whichever runs the shutdown: one of the program's, the loop itself, a signal's, or the program's exit.
+What comes after the loop, and slots of aboutToQuit, still run. A loop that does not answer is given up. Without an application,
+and without Qt, nothing happens. (PyQt5; no window and no screen are needed.)"""
 import concurrent.futures, json, os, pathlib, signal, subprocess, sys
 
 from support import HERE, MEMSTOW, PYTHON, ROOT, run, skip, start
@@ -16,38 +18,79 @@ pathlib.Path("app.py").write_text(r"""
 import sys, threading, time
 import memstow_shutdown as shutdown
 how, package = sys.argv[1:]
-shutdown.quit_qt()
-if how == "without":
-    assert "QtCore" not in " ".join(sys.modules)
-    print(shutdown.run("the test").failed, flush=True)
+
+def say(*words):
+    print(*words, flush=True)
+
+if how in ("without", "no application"):
+    if how == "no application":
+        __import__(package + ".QtCore")
+    shutdown.quit_qt()
+    say(shutdown.run("the test").failed)
     sys.exit(0)
+
 core = __import__(package + ".QtCore").QtCore
-if how == "no application":
-    print(shutdown.run("the test").failed, flush=True)
-    sys.exit(0)
 application = core.QCoreApplication([])
-application.aboutToQuit.connect(lambda: print("about to quit", flush=True))
+gui = threading.current_thread()
+Signal = getattr(core, "pyqtSignal", None) or core.Signal
+
+class Window(core.QObject): # what happens to it happens on the application's thread
+    asked, told = Signal(), Signal()
+    def answer(self):
+        say("answered", threading.current_thread() is gui, worker.is_alive())
+    def hear(self):
+        say("heard", threading.current_thread() is gui)
+
+window, other = Window(), Window()
+window.asked.connect(window.answer, core.Qt.ConnectionType.BlockingQueuedConnection)
+other.told.connect(other.hear, core.Qt.ConnectionType.QueuedConnection)
+alive = [] # the object that is deleted lives on in Python
+
+def is_deleted():
+    say("deleted", threading.current_thread() is gui, worker.is_alive(), inner.isRunning())
+window.destroyed.connect(is_deleted)
+
+stop = threading.Event()
+def work():
+    stop.wait()
+    time.sleep(0.2)
+    window.asked.emit() # waits for the loop
+    other.told.emit() # does not
+worker = threading.Thread(target=work)
+worker.start()
+inner = core.QThread()
+inner.start()
+shutdown.quit_qt(delete=[window], seconds=1 if how == "busy" else 10)
+shutdown.stop_thread(worker, stop.set, "worker", seconds=1 if how == "busy" else 10)
+shutdown.stop_thread(inner, name="inner")
+application.aboutToQuit.connect(lambda: say("about to quit", threading.current_thread() is gui, worker.is_alive()))
 timer = core.QTimer()
 timer.timeout.connect(lambda: None) # Python gets to run: a signal is answered
 timer.start(50)
+
 def end():
-    print("result", shutdown.run("the test", limit=30).failed, flush=True)
-if how == "thread":
-    core.QTimer.singleShot(100, lambda: threading.Thread(target=end).start())
-if how == "loop":
-    core.QTimer.singleShot(100, end) # within the loop itself, which ends when this has returned
+    result = shutdown.run("the test", limit=30)
+    say("result", [name for name, _ in result.failed], result.threads)
+
+def busy():
+    threading.Thread(target=end).start()
+    time.sleep(12)
+
+starts = {"thread": lambda: threading.Thread(target=end).start(), "loop": end, "busy": busy, "exit": lambda: application.exit(0)}
+if how in starts:
+    core.QTimer.singleShot(100, starts[how])
+if how == "exit":
+    shutdown.at_exit(limit=30)
 if how == "signal":
-    ended = threading.Event()
-    shutdown.handler(ended.set, "note")
     shutdown.on_signals(limit=30)
-core.QTimer.singleShot(20000, lambda: application.exit(99))
-core.QTimer.singleShot(0, lambda: print("runs", flush=True))
-run = getattr(application, "exec", None) or application.exec_
-status = run()
-print("loop ended", status, flush=True)
+core.QTimer.singleShot(40000, lambda: application.exit(99))
+core.QTimer.singleShot(0, lambda: say("runs"))
+status = (getattr(application, "exec", None) or application.exec_)()
+say("loop ended", status)
+timer.stop()
 if how == "signal":
-    ended.wait(30)
-    time.sleep(30) # on_signals ends the process
+    time.sleep(0.3)
+    say("after the loop")
 """)
 
 
@@ -64,14 +107,28 @@ def life(how, tracked):
     return process.returncode, out.splitlines(), folder
 
 
-expected = {"thread": {"runs", "about to quit", "loop ended 0", "result ()"}, "loop": {"runs", "about to quit", "loop ended 0", "result ()"},
-            "signal": {"about to quit", "loop ended 0"}, "no application": {"()"}, "without": {"()"}}
+before_it = ["answered True True", "deleted True False False"]
+quits = ["about to quit True False", "loop ended 0"]
+heard = {"heard True"} # at any time from then on
+anywhere = {"thread": heard | {"result [] ()"}, "loop": heard | {"result [] ()"}, "signal": heard, "exit": heard}
+expected = {"thread": ["runs", *before_it, *quits], "loop": ["runs", *before_it, *quits],
+            "signal": [*before_it, *quits, "after the loop"],
+            "exit": ["runs", "about to quit True True", "loop ended 0", *before_it], "no application": ["()"], "without": ["()"]}
 with concurrent.futures.ThreadPoolExecutor(2) as pool:
-    lives = {(how, tracked): pool.submit(life, how, tracked) for tracked in (True, False) for how in expected}
+    lives = {(how, tracked): pool.submit(life, how, tracked) for tracked in (True, False) for how in (*expected, "busy")}
 for (how, tracked), one in lives.items():
     status, lines, folder = one.result()
-    assert set(lines) == expected[how], (how, tracked, status, lines)
+    if how == "busy": # what the loop has to answer, and its end, come too late
+        assert "result ['worker', 'qt'] ('Thread-1 (work)',)" in lines and status == 0, (tracked, status, lines)
+        continue
+    any_order = anywhere.get(how, set())
+    assert [line for line in lines if line not in any_order] == expected[how], (how, tracked, lines)
+    assert any_order <= set(lines), (how, tracked, lines)
     assert status == (128 + signal.SIGTERM if how == "signal" else 0), (how, tracked, status)
     if tracked:
         steps = [json.loads(line) for line in (folder / "shutdown.log").read_text().splitlines()]
-        assert [one["result"] for one in steps if one["step"] == "stop" and one.get("name") == "qt"] == [0], steps
+        order = [(line["step"], line.get("name")) for line in steps if line["step"] in ("clean", "quit", "end")]
+        some = how not in ("no application", "without")
+        assert order[-2 if some else 0:] == [("quit", "qt"), ("end", None)][0 if some else 1:], (how, order)
+        assert set(order[:-2]) == ({("clean", "inner"), ("clean", "worker")} if some else set()), (how, order)
+        assert all(line["result"] == 0 for line in steps if line["step"] in ("clean", "quit")), steps

@@ -1,6 +1,6 @@
 # needs: root
 """A registered process has ended, and its pid and group are another's by now, before the shutdown or in the middle of it: the
-coordinator touches neither that one nor its group, nor does the forced end."""
+coordinator touches neither that one nor its group, nor does the forced end; it is left, and not by the registered one's name."""
 import json, os, pathlib, signal
 
 from support import ROOT, compile, is_gone, memstow, skip
@@ -68,7 +68,7 @@ int main(int argc, char **argv) {
         CALL(shutdown_begin)("the test", 200, 76);
         for (;;) pause();
     }
-    return CALL(shutdown)("the test", 0, 76) != 0;
+    return CALL(shutdown)("the test", 0, 76) != 1; /* it is our child */
 }
 """, "recycled", ("-O1", "-g", "-pthread", "-I", ROOT / "preload"))
 
@@ -83,3 +83,5 @@ for word, status, ended in (("before", 0, []), ("forced", 76, []), ("during", 0,
     os.kill(now, signal.SIGKILL)
     lines = [json.loads(line) for line in pathlib.Path("shutdown.log").read_text().splitlines()]
     assert [line["ended"] for line in lines if line["step"] == "process"] == ended, (word, lines)
+    if word != "during":
+        assert [line["name"] for line in lines if line["step"] == "left process"] == ["recycled"], (word, lines)

@@ -116,6 +116,7 @@ _CALLS = {
     "shutdown_files": (_I32, _TEXT, _TEXT), "shutdown_process": (_I32, _I32, _TEXT, _U32),
     "shutdown_launched": (_I32, _I32, _TEXT, _U32, _U64), "shutdown_forget": (_I32, _I32),
     "shutdown_begin": (_I32, _TEXT, _U32, _I32), "shutdown_on_signal": (_I32, _I32, _U32, _I32),
+    "shutdown_stage": (_I32, _U32), "shutdown_left": (_I64, _ANY, _U32),
     "shutdown_run": (_I64, _U32), "shutdown_step": (_I32, _TEXT, _TEXT, _I64),
     "shutdown_processes": (_I64, _U32), "shutdown_threads": (_I64, _U32), "shutdown_end": (_I64, _U32), # memstow_shutdown.py calls these
 }

@@ -9,8 +9,8 @@
     shutdown.at_exit()                                    # or: shutdown.run("the window was closed")
 
 Stages: stop (accept nothing new) → drain → cancel (only when a drain failed, or took too long) → clean; then registered
-processes, then threads that keep Python from ending, 3 s each, side by side; then what is left is written down. Under memstow
-each step is a line of shutdown.log, the processes stand in process_registry.json for `memstow reap`, and the process is ended
+processes, then threads that keep Python from ending, 3 s each, side by side; then Qt's event loop, if quit_qt was called; then
+what is left is looked for: processes, threads, open files and sockets. Under memstow each step is a line of shutdown.log, the processes stand in process_registry.json for `memstow reap`, and the process is ended
 when the limit (30 s) is over, whatever its threads hold. In any other process handlers, processes and threads are dealt with in
 the same way; there is no log and no list, and Python's own faulthandler ends the process, once Python has got to run().
 docs/endings.md is the prose."""
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
 import dataclasses
 import errno
 import faulthandler
@@ -35,7 +36,8 @@ import memstow
 __all__ = ["Result", "at_exit", "close", "drain_queue", "files", "forget", "handler", "on_signals", "process", "quit_qt", "run",
            "start", "stop_thread"]
 
-STAGES = {"stop": 1, "drain": 2, "cancel": 3, "clean": 4}
+STAGES = {"stop": 1, "drain": 2, "cancel": 3, "clean": 4} # of handlers; after them come
+PROCESSES, THREADS = 5, 6
 SECONDS, LIMIT, PROCESS_SECONDS, THREAD_SECONDS = 10.0, 30.0, 5.0, 3.0
 _library = memstow._library
 
@@ -63,15 +65,19 @@ class Process:
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What became of a shutdown: how many handlers failed or took too long, which, and what is left."""
+    """What became of a shutdown: which handlers failed or took too long, how many processes were killed, and what is left."""
     failed: tuple
     killed: int
-    threads: tuple
+    threads: tuple # that Python, or C, would have waited for
     seconds: float
+    processes: tuple = () # "name (pid 12)": all that come of this program, registered or not, but for what lives on
+    other_threads: int = 0 # daemons and those of libraries, which end with the process
+    handles: tuple = () # (descriptor, what it is for), but for standard input, output and error, and /dev/null
+    memory: tuple = () # (stage, resident bytes as it began); at last ("end", …)
 
     @property
     def clean(self) -> bool:
-        return not (self.failed or self.killed or self.threads)
+        return not (self.failed or self.killed or self.threads or self.processes)
 
 
 _handlers: dict[str, Handler] = {}
@@ -104,6 +110,7 @@ def handler(function: Callable[[], Any], name: Optional[str] = None, *, stage: s
     of them asks for. It fails when it raises. Returns the function, so that it serves as a decorator."""
     if stage not in STAGES:
         raise ValueError(f"stage is one of {', '.join(STAGES)}")
+    _mark()
     name = name or getattr(function, "__qualname__", repr(function))
     with _lock:
         if name in _handlers:
@@ -124,16 +131,20 @@ def drain_queue(queue: Any, cancel: Optional[Callable[[], Any]] = None, name: st
         handler(cancel, f"{name}: cancel", stage="cancel")
 
 
-def stop_thread(thread: threading.Thread, stop: Optional[Callable[[], Any]] = None, name: str = "", *,
+def stop_thread(thread: Any, stop: Optional[Callable[[], Any]] = None, name: str = "", *,
                 seconds: float = THREAD_SECONDS, after: Iterable[str] = ()) -> None:
-    """Calls `stop`, and waits for the end of the thread."""
+    """Calls `stop`, and waits for the end of the thread, a threading.Thread or a QThread; of the latter the event loop is ended
+    where no `stop` is given."""
+    is_qt = not hasattr(thread, "join")
+    name = name or (thread.objectName() or "QThread" if is_qt else thread.name)
+
     def end() -> None:
-        if stop is not None:
-            stop()
-        thread.join(seconds)
-        if thread.is_alive():
-            raise TimeoutError(f"{thread.name} goes on")
-    handler(end, name or thread.name, after=after, seconds=seconds + 1, parallel=True)
+        if stop is not None or is_qt:
+            (stop or thread.quit)()
+        has_ended = thread.wait(int(seconds * 1000)) if is_qt else thread.join(seconds) or not thread.is_alive()
+        if not has_ended:
+            raise TimeoutError(f"{name} goes on")
+    handler(end, name, after=after, seconds=seconds + 1, parallel=True)
 
 
 def close(thing: Any, name: str = "", *, after: Iterable[str] = (), seconds: float = SECONDS) -> None:
@@ -150,15 +161,128 @@ def close(thing: Any, name: str = "", *, after: Iterable[str] = (), seconds: flo
     handler(flush_and_close, name or f"close {getattr(thing, 'name', type(thing).__name__)}", after=after, seconds=seconds)
 
 
-def quit_qt(name: str = "qt") -> None:
-    """Has the Qt application of this process, if it has one by then, end its event loop."""
-    def quit_application() -> None:
-        for package in ("PySide6", "PyQt6", "PySide2", "PyQt5"):
-            core = sys.modules.get(f"{package}.QtCore")
-            application = core and core.QCoreApplication.instance()
-            if application:
-                core.QMetaObject.invokeMethod(application, "quit", core.Qt.ConnectionType.QueuedConnection)
-    handler(quit_application, name, stage="stop")
+# ---- Qt
+
+@dataclasses.dataclass
+class _Quit:
+    delete: tuple
+    seconds: float
+
+
+_quits: dict[str, _Quit] = {}
+_errands: list = [] # whose objects Qt may still know
+_left_loop = False # another thread's
+
+
+def quit_qt(name: str = "qt", *, delete: Iterable[Any] = (), seconds: float = SECONDS) -> None:
+    """Has the Qt application of this process, if it has one by then, end its event loop when all else is done and the threads have
+    ended: on its own thread, whichever runs the shutdown, events that wait are delivered, the objects of `delete` are deleted
+    (deleteLater) with all others that were to be, and the application quits. Where run() is called on that thread itself, events go
+    on to be delivered while it waits, but for those of the user, so that a thread that needs an answer of the window's can end."""
+    if name in _quits:
+        raise ValueError(f"there is a quit_qt {name!r}")
+    _mark()
+    _quits[name] = _Quit(tuple(delete), seconds)
+
+
+def _qt() -> Optional[tuple[Any, Any]]:
+    """QtCore of the binding whose application there is, and that."""
+    for package in ("PySide6", "PyQt6", "PySide2", "PyQt5"):
+        core = sys.modules.get(f"{package}.QtCore")
+        application = core and core.QCoreApplication.instance()
+        if application:
+            return core, application
+    return None
+
+
+def _qt_is_here() -> Optional[Any]:
+    """QtCore, on the application's own thread; only once quit_qt was called."""
+    core, application = (_quits and _qt()) or (None, None)
+    with contextlib.suppress(RuntimeError): # it is gone
+        if core and core.QThread.currentThread() == application.thread():
+            return core
+    return None
+
+
+def _sleep(seconds: float) -> None:
+    """Qt delivers events meanwhile, where its thread waits here."""
+    core = _qt_is_here()
+    if core:
+        core.QCoreApplication.processEvents(core.QEventLoop.ProcessEventsFlag.ExcludeUserInputEvents)
+    time.sleep(seconds)
+
+
+def _wait(call: Callable[[], Any]) -> Any:
+    """The call's result. Qt's thread delivers events meanwhile."""
+    results: list = []
+    beside = threading.Thread(target=lambda: results.append(call()), daemon=True, name="shutdown: waits")
+    try:
+        if _qt_is_here():
+            beside.start()
+    except RuntimeError: # there can be no more threads
+        pass
+    if beside.ident is None:
+        return call()
+    while beside.is_alive():
+        _sleep(0.01)
+    return results[0]
+
+
+def _leave_loop(core: Any, application: Any, delete: tuple) -> None:
+    deferred_delete = 52 # QEvent.Type, whose members are no numbers in some bindings
+    core.QCoreApplication.processEvents()
+    for thing in delete:
+        with contextlib.suppress(RuntimeError): # it was deleted before
+            thing.deleteLater()
+    core.QCoreApplication.sendPostedEvents(None, deferred_delete)
+    application.quit()
+
+
+def _send_to_loop(core: Any, application: Any, work: Callable[[], Any], seconds: float) -> None:
+    """Has the application's thread do it."""
+    done, errors = threading.Event(), []
+
+    class Errand(core.QObject):
+        def event(self, event: Any) -> bool:
+            if event.type() != core.QEvent.Type.User:
+                return bool(super().event(event))
+            try:
+                work()
+            except BaseException as error: # noqa: BLE001 — of one that leaves an event handler some bindings make an abort
+                errors.append(error)
+            self.deleteLater()
+            done.set()
+            return True
+    errand = Errand()
+    _errands.append(errand)
+    errand.moveToThread(application.thread())
+    core.QCoreApplication.postEvent(errand, core.QEvent(core.QEvent.Type.User))
+    if not done.wait(seconds):
+        raise TimeoutError("Qt's thread does not answer")
+    if errors:
+        raise errors[0]
+
+
+def _quit_all() -> list[tuple[str, str]]:
+    """(name, error) of what failed."""
+    global _left_loop
+    failed = []
+    for name, one in list(_quits.items()):
+        qt = _qt()
+        if qt is None:
+            continue
+        try:
+            if _qt_is_here():
+                _leave_loop(*qt, one.delete)
+            else:
+                _send_to_loop(*qt, lambda: _leave_loop(*qt, one.delete), one.seconds)
+                _left_loop = True
+            result = 0
+        except BaseException as error: # noqa: BLE001 — whatever it is, the others go on
+            failed.append((name, f"{type(error).__name__}: {error}"))
+            result = -errno.ETIMEDOUT if isinstance(error, TimeoutError) else -errno.EIO
+        _step("quit", name, result)
+    return failed
 
 
 # ---- processes
@@ -198,6 +322,7 @@ def process(process: Any, name: str = "", keep: bool = False) -> Any:
 
 
 def _register(process: Any, name: str, keep: bool, number: int = 0) -> Any:
+    _mark()
     pid = int(getattr(process, "pid", process))
     text = _text(name or f"process {pid}")
     result = _library.shutdown_launched(pid, text, int(keep), number) if number else -errno.ENOSYS
@@ -235,10 +360,23 @@ def _start(pid: int, ended: str = "ZX") -> str:
     return fields[19] if fields and fields[0] not in ended else ""
 
 
+def _names(folder: str) -> list[str]:
+    """The numbers in a folder of /proc."""
+    try:
+        return [name for name in os.listdir(folder) if name.isdigit()]
+    except OSError: # another system
+        return []
+
+
+def _all() -> dict[int, list[str]]:
+    """All processes, but for this one: pid → _stat."""
+    found = ((int(pid), _stat(int(pid))) for pid in _names("/proc"))
+    return {pid: fields for pid, fields in found if fields and pid != os.getpid()}
+
+
 def _group(number: int) -> dict[int, str]:
     """Who is in that process group: pid → start."""
-    found = ((int(pid), _stat(int(pid))) for pid in os.listdir("/proc") if pid.isdigit())
-    return {pid: fields[19] for pid, fields in found if fields and fields[0] not in "ZX" and fields[2] == str(number)}
+    return {pid: fields[19] for pid, fields in _all().items() if fields[0] not in "ZX" and fields[2] == str(number)}
 
 
 def _kept() -> set[int]:
@@ -248,11 +386,7 @@ def _kept() -> set[int]:
     if not kept:
         return kept
     ours = {str(os.getpgrp()), str(os.getsid(0))} # whoever began them
-    kin = {}
-    for pid in os.listdir("/proc"):
-        if pid.isdigit() and int(pid) != os.getpid():
-            parent, *others = _stat(int(pid))[1:4] or [0]
-            kin[int(pid)] = {int(parent), *map(int, set(others) - ours)}
+    kin = {pid: {int(fields[1]), *map(int, set(fields[2:4]) - ours)} for pid, fields in _all().items()}
     while more := {pid for pid, numbers in kin.items() if pid not in kept and numbers & kept}:
         kept |= more
     return kept
@@ -332,6 +466,103 @@ def _end_processes() -> int:
     return killed
 
 
+# ---- what there is, and what is left
+
+_known: dict[int, str] = {} # pid → start of the processes that were found to come of this one
+_memory: list[tuple[str, int]] = []
+
+
+def _mark() -> None:
+    """What comes of this program inherits in its environment whose it is: so it is found though it has no parent any more."""
+    os.environ["MEMSTOW_PROGRAM"] = f"{os.getpid()}.{_start(os.getpid())}"
+
+
+def _has_mark(pid: int) -> bool:
+    own = f"{os.getpid()}.{_start(os.getpid())}".encode()
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as environment:
+            variables = environment.read().split(b"\0")
+        same = os.stat(f"/proc/{pid}/ns/pid").st_ino == os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        return False
+    return same and any(one == b"MEMSTOW_PROGRAM=" + own or one.startswith(b"MEMSTOW_STARTED=" + own + b".") for one in variables)
+
+
+def _more_kin(table: dict[int, list[str]], kin: set[int]) -> set[int]:
+    """Who was started by one of these, or is in a group or session of theirs."""
+    numbers = kin | {pid for pid in _known if pid not in table}
+    return {pid for pid, fields in table.items() if pid not in kin and
+            (int(fields[1]) in kin or not numbers.isdisjoint(map(int, fields[2:4])))}
+
+
+def _look() -> dict[int, str]:
+    """The processes that come of this one and run, by what preload/shutdown_kin.c goes by: pid → start. Who is found once is
+    known from then on."""
+    began = int(_start(os.getpid(), ended="") or 0)
+    table = _all()
+    seeds = {pid: one.start for pid, one in list(_processes.items()) if not one.keep} | _known
+    later = {pid: fields for pid, fields in table.items() if int(fields[19]) >= began or fields[19] == seeds.get(pid)}
+    kin = {os.getpid(), *(pid for pid, fields in later.items() if fields[19] == seeds.get(pid))}
+    for marked in (False, True):
+        if marked:
+            kin |= {pid for pid in later if pid not in kin and _has_mark(pid)}
+        while more := _more_kin(later, kin):
+            kin |= more
+    _known.update((pid, later[pid][19]) for pid in kin if pid in later)
+    return {pid: fields[19] for pid, fields in later.items() if pid in kin and (fields[0] not in "ZX" or int(fields[17]) > 1)}
+
+
+def _name(pid: int) -> str:
+    one = _processes.get(pid)
+    if one and one.name:
+        return one.name
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as comm:
+            return comm.read().strip()
+    except OSError: # it has ended since
+        return "?"
+
+
+def _resident() -> int:
+    try:
+        with open("/proc/self/statm", encoding="ascii") as statm:
+            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
+def _stage(name: str, number: int) -> None:
+    """It begins."""
+    _memory.append((name, _resident()))
+    if _library.shutdown_stage(number) < 0: # which else looks, too
+        _look()
+
+
+def _handles() -> tuple:
+    found = []
+    for name in sorted(map(int, _names("/proc/self/fd"))):
+        with contextlib.suppress(OSError): # that of the look itself
+            if name > 2 and (what := os.readlink(f"/proc/self/fd/{name}")) != "/dev/null":
+                found.append((name, what))
+    return tuple(found)
+
+
+def _verify(goes_on: bool) -> tuple[tuple, int]:
+    """The processes that are left, and how many threads but this one."""
+    pids = (ctypes.c_int32 * 256)()
+    left = _library.shutdown_end(int(goes_on))
+    if left < 0 and goes_on:
+        _cancel_limit()
+    count = _library.shutdown_left(pids, len(pids)) if left >= 0 else -errno.ENOSYS
+    if count < 0: # no memstow, or one before 1.6
+        kept = _kept()
+        found = [pid for pid in _look() if pid not in kept]
+        threads = len(_names("/proc/self/task")) - 1 - _watched
+    else:
+        found, threads = list(pids[:count]), left - count
+    return tuple(f"{_name(pid)} (pid {pid})" for pid in found), threads
+
+
 # ---- the sequence
 
 def _call(one: Handler) -> None:
@@ -395,7 +626,7 @@ def _run_stage(name: str) -> list[Handler]:
                 noted.add(one.name)
                 _step(name, one.name, one.result)
         if not ready:
-            time.sleep(0.01)
+            _sleep(0.01)
     return [one for one in stage if one.result]
 
 
@@ -412,10 +643,7 @@ def _run_both(name: str) -> tuple[list[Handler], int]:
     except RuntimeError: # there can be no more threads
         pass
     wrong = _run_stage(name)
-    if beside.ident is None:
-        in_c()
-    else:
-        beside.join()
+    _wait(in_c if beside.ident is None else beside.join)
     return wrong, counts[0]
 
 
@@ -425,19 +653,32 @@ def _join_threads() -> tuple:
     for thread in threading.enumerate():
         if thread.daemon or thread in (threading.main_thread(), threading.current_thread()):
             continue
-        thread.join(max(until - time.monotonic(), 0))
+        while thread.is_alive() and time.monotonic() < until:
+            _sleep(0.01)
         _step("thread", thread.name, -errno.ETIMEDOUT if thread.is_alive() else 0)
         if thread.is_alive():
             left.append(thread.name)
-    others = _library.shutdown_threads(max(int((until - time.monotonic()) * 1000), 1)) # 0 would be three seconds more
+    left_ms = max(int((until - time.monotonic()) * 1000), 1) # 0 would be three seconds more
+    others = _wait(lambda: _library.shutdown_threads(left_ms))
     return (*left, f"{others} threads in C") if others > 0 else tuple(left)
 
 
+_watched = False # by faulthandler, which has a thread for it
+
+
 def _begin_limit(reason: str, limit: float, status: int) -> None:
+    global _watched
     result = _library.shutdown_begin(_text(reason), int(limit * 1000), status)
     if result not in (0, -errno.EALREADY): # a signal has begun it, perhaps; no memstow, or it is shut out of its process
         with contextlib.suppress(Exception): # without sys.stderr
             faulthandler.dump_traceback_later(limit, exit=True)
+            _watched = True
+
+
+def _cancel_limit() -> None:
+    global _watched
+    faulthandler.cancel_dump_traceback_later()
+    _watched = False
 
 
 def run(reason: str = "", *, limit: float = LIMIT, status: int = 1, keep: Iterable[str] = (),
@@ -475,6 +716,7 @@ def _spared(keep: Iterable[str], server_mode: Optional[bool]) -> list[Process]:
 
 def _run(reason: str, limit: float, status: int, spared: list[Process], goes_on: bool) -> Result:
     begun, failed = time.monotonic(), []
+    _memory.clear()
     _begin_limit(reason, limit, status)
     for one in spared:
         with contextlib.suppress(memstow.Error): # it has ended
@@ -483,25 +725,34 @@ def _run(reason: str, limit: float, status: int, spared: list[Process], goes_on:
     for stage in STAGES:
         if stage == "cancel" and drained:
             continue
+        _stage(stage, STAGES[stage])
         wrong, others = _run_both(stage)
         failed += [(one.name, one.error) for one in wrong]
         drained = drained and not (stage == "drain" and (wrong or others > 0))
         if others > 0:
             failed.append((f"{others} handlers in C", stage))
-    killed, left = _end_processes(), _join_threads()
-    if _library.shutdown_end(int(goes_on)) == -errno.ENOSYS and goes_on:
-        faulthandler.cancel_dump_traceback_later()
-    return Result(tuple(failed), killed, left, time.monotonic() - begun)
+    _stage("processes", PROCESSES)
+    killed = _wait(_end_processes)
+    _stage("threads", THREADS)
+    left = _join_threads()
+    failed += _quit_all()
+    processes, threads = _verify(goes_on)
+    _memory.append(("end", _resident()))
+    return Result(tuple(failed), killed, left, time.monotonic() - begun, processes, max(threads - len(left), 0), _handles(),
+                  tuple(_memory))
 
 
 def at_exit(**options: Any) -> None:
     """run() when Python ends, before it waits for its threads; options are those of run(). Where another thread runs it by
     then, after a signal say, its end is waited for: Python would end in the middle of it."""
     options.setdefault("reason", "the program ends")
+    _mark()
 
     def last() -> None:
         run(**options)
-        _over.wait(options.get("limit", LIMIT))
+        until = time.monotonic() + options.get("limit", LIMIT)
+        while not _over.is_set() and time.monotonic() < until:
+            _sleep(0.01)
 
     if hasattr(threading, "_register_atexit"): # atexit itself comes after threads were waited for
         threading._register_atexit(last)
@@ -511,13 +762,18 @@ def at_exit(**options: Any) -> None:
 
 def on_signals(*numbers: int, **options: Any) -> None:
     """run() on SIGTERM and SIGINT (or those given), and then the program's end, with 128 + the number. It runs on a thread of
-    its own. Under memstow the limit holds from the signal on, also when Python never gets to run again."""
+    its own, which Python waits for if the program comes to its end meanwhile. What a program does behind Qt's event loop has three
+    seconds. Under memstow the limit holds from the signal on, also when Python never gets to run again."""
+    _mark()
+
     def answer(number: int, _frame: Any) -> None:
-        threading.Thread(target=end, args=(number,), name="shutdown", daemon=True).start()
+        threading.Thread(target=end, args=(number,), name="shutdown", daemon=False).start()
 
     def end(number: int) -> None:
         try:
             run(signal.strsignal(number) or f"signal {number}", **{"status": 128 + number, **options})
+            if _left_loop:
+                threading.main_thread().join(THREAD_SECONDS)
             sys.stdout.flush()
         finally:
             os._exit(128 + number)
