@@ -25,8 +25,8 @@ static int fail(struct drive *drive, const struct step *step, const char *format
 
 static int fail(struct drive *drive, const struct step *step, const char *format, ...) {
     va_list arguments;
-    int used = snprintf(drive->error, sizeof drive->error, "line %zu, %s: %s %.100s: ", step->line,
-                        phase_name(step->phase), verb_name(step->verb), step->text);
+    int used = snprintf(drive->error, sizeof drive->error, "line %zu, %s: %s%s%.100s: ", step->line,
+                        phase_name(step->phase), verb_name(step->verb), *step->text ? " " : "", step->text);
     va_start(arguments, format);
     vsnprintf(drive->error + used, sizeof drive->error - (size_t)used, format, arguments);
     va_end(arguments);
@@ -114,15 +114,31 @@ static bool ask_member(struct drive *drive, const struct step *step, const char 
            jsontext_member((struct jsontext){answer->body, answer->length}, name, value);
 }
 
-static int look_running(struct drive *drive, const struct step *step, const char *text) {
+/* ComfyUI's queue at one moment. False: it does not say. */
+static bool ask_queue(struct drive *drive, const struct step *step, bool *some_run, bool *some_wait) {
     struct http_answer answer;
-    struct jsontext value, first;
-    size_t next = 0;
-    (void)text;
-    bool some = ask_member(drive, step, "/queue", "queue_running", &answer, &value) && *value.at == '[' &&
-                jsontext_next(value, &next, NULL, &first);
+    struct jsontext running, pending, first;
+    size_t next = 0, next_too = 0;
+    bool known = ask_member(drive, step, "/queue", "queue_running", &answer, &running) && *running.at == '[' &&
+                 jsontext_member((struct jsontext){answer.body, answer.length}, "queue_pending", &pending) &&
+                 *pending.at == '[';
+    *some_run = known && jsontext_next(running, &next, NULL, &first);
+    *some_wait = known && jsontext_next(pending, &next_too, NULL, &first);
     free(answer.body);
-    return some;
+    return known;
+}
+
+static int look_running(struct drive *drive, const struct step *step, const char *text) {
+    bool some_run, some_wait;
+    (void)text;
+    return ask_queue(drive, step, &some_run, &some_wait) && some_run;
+}
+
+static int look_waiting(struct drive *drive, const struct step *step, const char *text) {
+    bool some_run, some_wait;
+    (void)text;
+    if (!ask_queue(drive, step, &some_run, &some_wait) || some_run || some_wait) return some_wait;
+    return fail(drive, step, "nothing runs that a workflow could wait behind");
 }
 
 static int look_finished(struct drive *drive, const struct step *step, const char *text) {
@@ -289,6 +305,8 @@ static int do_step(struct drive *drive, const struct step *step, const char *tex
         return do_prompt(drive, step, text);
     case VERB_RUNNING:
         return wait_for(drive, step, text, look_running);
+    case VERB_WAITING:
+        return wait_for(drive, step, text, look_waiting);
     case VERB_FINISHED:
         return wait_for(drive, step, text, look_finished);
     default:

@@ -17,14 +17,14 @@
 
 enum { REPEAT_MOST = 10000, STEP_PATIENCE_S = 60, READY_PATIENCE_S = 120, OBSERVE_S = 60, REPEAT = 3 };
 
-static const char *const phases[PHASES] = {"ready", "load", "queue", "finish", "cancel", "child", "close"};
+static const char *const phases[PHASES] = {"ready", "load", "queue", "behind", "finish", "cancel", "child", "close"};
 
 static const struct {
     const char *name;
     bool takes; /* something has to follow */
-} verbs[VERBS] = {{"wait", true},     {"says", true},      {"file", true},      {"http", true},
-                  {"run", true},      {"input", true},     {"signal", true},    {"prompt", true},
-                  {"running", false}, {"finished", false}, {"interrupt", false}};
+} verbs[VERBS] = {{"wait", true},     {"says", true},     {"file", true},      {"http", true},
+                  {"run", true},      {"input", true},    {"signal", true},    {"prompt", true},
+                  {"running", false}, {"waiting", false}, {"finished", false}, {"interrupt", false}};
 
 const char *phase_name(enum phase phase) { return phases[phase]; }
 

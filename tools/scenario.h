@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum phase { PHASE_READY, PHASE_LOAD, PHASE_QUEUE, PHASE_FINISH, PHASE_CANCEL, PHASE_CHILD, PHASE_CLOSE, PHASES };
+enum phase { PHASE_READY, PHASE_LOAD, PHASE_QUEUE, PHASE_BEHIND, PHASE_FINISH, PHASE_CANCEL, PHASE_CHILD, PHASE_CLOSE, PHASES };
 
 enum verb {
     VERB_WAIT,      /* TIME */
@@ -19,6 +19,7 @@ enum verb {
     VERB_SIGNAL,    /* NAME */
     VERB_PROMPT,    /* FILE: a workflow for ComfyUI */
     VERB_RUNNING,   /* until ComfyUI runs one */
+    VERB_WAITING,   /* until one waits behind it */
     VERB_FINISHED,  /* until the last one has ended well */
     VERB_INTERRUPT, /* ComfyUI's */
     VERBS

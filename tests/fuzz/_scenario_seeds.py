@@ -13,6 +13,8 @@ ready: http GET /system_stats within 90s
 load: prompt load.json
 load: finished within 2m
 queue: http POST /queue body.json
+behind: prompt load.json
+behind: waiting
 finish: says done within 500ms
 cancel: running
 cancel: interrupt
