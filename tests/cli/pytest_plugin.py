@@ -1,5 +1,6 @@
 # needs: pip:pytest==8.3.4
-"""The pytest plugin: limits per test under memstow; nothing at all without --memstow, or without memstow."""
+"""The pytest plugin: limits per test under memstow; nothing at all without --memstow; with it, an error without memstow, and where a
+limit of a test that was selected cannot be meant."""
 import os, pathlib, re, sys
 import support
 
@@ -51,8 +52,18 @@ class OfUnittest(unittest.TestCase):
     def test_over(self): bytearray(4 * 2**20)
 '''
 pathlib.Path("test_memory.py").write_text(TESTS)
-pathlib.Path("test_wrong.py").write_text("import pytest\n@pytest.mark.limit_memory('much')\ndef test(): pass\n"
-                                         "@pytest.mark.limit_leaks('1 KB', current_thread_only=True)\ndef test_thread(): pass\n")
+WRONG = {"test_size": "'much' is not a size like '24 MB'", "test_number": "24 is not a size like '24 MB'",
+         "test_negative": "'-1 MB' is not a size like '24 MB'", "test_thread": "current_thread_only is pytest-memray's: memstow counts all threads",
+         "test_none": "limit_memory: missing 1 required positional argument: 'memory_limit'",
+         "test_unknown": "limit_leaks: got an unexpected keyword argument 'peak'", "test_filter": "filter_fn='keep_it' is not a function",
+         "test_warmups": "warmups=-1 is not how often a test can be run"}
+MARKS = {"test_size": "limit_memory('much')", "test_number": "limit_memory(24)", "test_negative": "limit_leaks('-1 MB')",
+         "test_thread": "limit_leaks('1 KB', current_thread_only=True)", "test_none": "limit_memory()",
+         "test_unknown": "limit_leaks('1 KB', peak=1)", "test_filter": "limit_leaks('1 KB', filter_fn='keep_it')",
+         "test_warmups": "limit_leaks('1 KB', warmups=-1)", "test_right": "limit_memory('1 MB')"}
+pathlib.Path("test_wrong.py").write_text("import pytest\n" + "".join(f"@pytest.mark.{mark}\ndef {test}(): pass\n" for test, mark in MARKS.items()))
+pathlib.Path("test_late.py").write_text("import pytest\n@pytest.fixture(autouse=True)\ndef late(request):\n"
+                                        "    request.node.add_marker(pytest.mark.limit_memory('late'))\ndef test(): pass\n")
 PYTEST = [support.PYTHON, "-m", "pytest", "-p", "pytest_memstow", "-p", "no:cacheprovider", "--strict-markers", "-q", "-rA"]
 env = {**os.environ, "PYTHONPATH": str(support.ROOT / "tools/python")}
 
@@ -80,13 +91,23 @@ assert "AssertionError: its own failure" in done.stdout and "memstow: what tests
 assert re.search(r"^ +32\.\d MiB +\S+ \S+  test_memory.py::test_peak_over$", done.stdout, re.M), done.stdout[-3000:]
 assert 'name="memstow_peak_bytes"' in pathlib.Path("o.xml").read_text()
 
-# Harmless: without the option, and without memstow.
-only_own = {"test_fails_by_itself"}
-for options, memstow in (((), True), ((), False), (("--memstow",), False)):
-    done = run(*options, "test_memory.py", memstow=memstow)
-    assert {n for n, w in verdicts(done).items() if w == "FAILED"} == only_own, (options, memstow, done.stdout)
+# Harmless without the option.
+for memstow in (True, False):
+    done = run("test_memory.py", memstow=memstow)
+    assert {n for n, w in verdicts(done).items() if w == "FAILED"} == {"test_fails_by_itself"}, (memstow, done.stdout)
     assert "what tests had at most" not in done.stdout
-assert "memstow: not in this process, nothing is measured; start:" in run("--memstow", "-v", "test_memory.py", memstow=False).stdout
-done = run("--memstow", "test_wrong.py")
-assert "'much' is not a size like '24 MB'" in done.stdout and "memstow counts all threads" in done.stdout, done.stdout
-assert "Traceback" not in done.stdout and "def parse_size" not in done.stdout, done.stdout
+    run("test_wrong.py", memstow=memstow, status=0)
+
+# An error, before any test is run.
+done = run("--memstow", "test_memory.py", memstow=False, status=4)
+assert done.stderr.startswith("ERROR: --memstow: memstow did not start this process") and "start: memstow run" in done.stderr, done
+assert not done.stdout.strip(), done.stdout
+run("--memstow", "--help", memstow=False, status=0)
+done = run("--memstow", "test_wrong.py", "test_memory.py", status=4)
+for test, why in WRONG.items():
+    assert f"ERROR: test_wrong.py::{test}: memstow: {why}\n" in done.stderr, (test, done.stderr)
+assert "Traceback" not in done.stderr + done.stdout and "PASSED" not in done.stdout and "def parse_size" not in done.stdout, done
+done = run("--memstow", "test_wrong.py", "-k", "test_right", status=0)
+assert "1 passed" in done.stdout, done.stdout
+done = run("--memstow", "test_late.py") # a fixture adds it
+assert "'late' is not a size like '24 MB'" in done.stdout and "def parse_size" not in done.stdout, done.stdout

@@ -125,10 +125,10 @@ class Comfy:
     def get(self, path, document=None, timeout=70):
         return support.http(self.port, path, document, timeout)
 
-    def status_of(self, path, body, headers=None):
-        """The status of a POST."""
+    def status_of(self, path, body=None, headers=None, method="POST"):
+        """The status of a request."""
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", body,
-                                         {"Content-Type": "application/json", **(headers or {})})
+                                         {"Content-Type": "application/json", **(headers or {})}, method=method)
         try:
             with urllib.request.urlopen(request, timeout=30) as answer:
                 return answer.status

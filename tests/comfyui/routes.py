@@ -2,8 +2,9 @@
 # needs: comfyui cc
 # timeout: 300
 """The pack's routes: owners, decisions, report, snapshot and trigger; requests wait for the end of the run that is on and get
-their ticket; pages of other origins are refused as ComfyUI refuses them, and a client never names a file."""
-import json, pathlib, threading, time, urllib.request
+their ticket; what cannot be meant is refused, and so are pages of other origins, as ComfyUI refuses them; a client never names a
+file but one that it was told of. There are at most 20 snapshots, which are listed, and deleted one by one."""
+import concurrent.futures, json, pathlib, threading, time, urllib.request
 
 import support
 from _comfy import Comfy, mixed
@@ -21,8 +22,14 @@ with comfy:
 
     decisions = comfy.get("/memstow/decisions")
     assert decisions["lines"] and comfy.get(f"/memstow/decisions?from={decisions['next']}")["lines"] == []
-    assert comfy.status_of("/memstow/trigger", b"{") == comfy.status_of("/memstow/trigger", b"[1]") == 400
-    assert comfy.get("/memstow/decisions?from=x") is None
+    before = comfy.report()
+    for body in (b"", b" ", b"{", b"[1]", b"null", b'"x"', b'{"reason": 1}', b'{"reason": null}', b'{"reason": ["x"]}',
+                 b'{"wait": "true"}', b'{"wait": 1}', b'{"wait": null}', json.dumps({"reason": "x" * 201}).encode(), b'{"reason": "\xff"}'):
+        assert comfy.status_of("/memstow/trigger", body) == 400, body
+    assert comfy.report() == before, "a request that was refused did something"
+    for number in ("x", "-1", "1.5", "", "9" * 19, "%D9%A1", "+1", "1_0"):
+        assert comfy.status_of(f"/memstow/decisions?from={number}", method="GET") == 400, number
+    assert comfy.get(f"/memstow/decisions?from={10 ** 17}")["lines"] == []
     # more lines than one answer has: none is left out
     comfy.run({"lines": {"class_type": "WriteLines", "inputs": {"count": 12_000}}})
     found, following = [], decisions["next"]
@@ -65,7 +72,27 @@ with comfy:
     file = comfy.folder / "output" / answer["file"]
     assert file.is_file() and file.parent == comfy.folder / "output/memstow", answer
     assert not list(pathlib.Path(comfy.folder).glob("**/evil*"))
+    (file.parent / "other.mst").touch() # by hand, and a link: neither is listed, nor counted, nor deleted
+    (file.parent / "20260101-000000-1-000000.mst").symlink_to(file)
+    listed = comfy.get("/memstow/snapshot")
+    (one,) = listed["snapshots"]
+    assert one["file"] == answer["file"] and one["bytes"] == file.stat().st_size and listed["most"] == 20, listed
+    assert abs(one["taken"] - time.time()) < 300, one
+    for name in ("", "x", "memstow/other.mst", "other.mst", file.name, f"memstow/../memstow/{file.name}", str(file),
+                 "memstow/20260101-000000-1-000000.mst", f"memstow/{file.name}%00", "../evil.mst"):
+        assert comfy.status_of(f"/memstow/snapshot?file={name}", method="DELETE") == 404, name
+    assert comfy.status_of("/memstow/snapshot", method="DELETE") == 404 and file.exists()
+    for number in range(18): # as if they had been taken
+        (file.parent / f"20260101-000000-1-{number + 1:06}.mst").write_bytes(b"x")
+    with concurrent.futures.ThreadPoolExecutor(4) as pool: # there is room for one
+        statuses = sorted(pool.map(lambda _: comfy.status_of("/memstow/snapshot", b"{}"), range(4)))
+    assert statuses == [200, 409, 409, 409] and len(comfy.get("/memstow/snapshot")["snapshots"]) == 20, statuses
+    assert comfy.status_of(f"/memstow/snapshot?file={answer['file']}", method="DELETE") == 200 and not file.exists()
+    assert comfy.status_of(f"/memstow/snapshot?file={answer['file']}", method="DELETE") == 404
+    assert comfy.get("/memstow/snapshot", {})["file"] in {one["file"] for one in comfy.get("/memstow/snapshot")["snapshots"]}
+    assert (file.parent / "other.mst").exists()
     other = {"Origin": "http://evil.example", "Host": f"127.0.0.1:{comfy.port}"}
     for path in ("/memstow/trigger", "/memstow/snapshot"):
         assert comfy.status_of(path, json.dumps({}).encode(), other) == 403, path
+    assert comfy.status_of(f"/memstow/snapshot?file=memstow/20260101-000000-1-000001.mst", None, other, "DELETE") == 403
     assert "memstow: run 1 ok: kept 2" in comfy.log()

@@ -1,13 +1,12 @@
 """What the pack says over HTTP, under ComfyUI's own rules of who may ask. A client never names a file."""
 import asyncio
-import os
-import time
 from typing import Any
 
 from . import log, memstow, report
 from .runs import PATIENCE, Runs, Ticket
+from .snapshots import Snapshots, TooMany
 
-MOST_LINES = 10_000
+MOST_LINES, MOST_REASON = 10_000, 200
 WAITS = "asked for: it is done when the run that is on has ended; with \"wait\": true the answer comes then"
 
 
@@ -37,10 +36,21 @@ def owners_now(runs: Runs) -> list[dict]:
     return found
 
 
+def fault_of(body: Any) -> str:
+    """What is wrong with the body of a trigger; "": nothing."""
+    if not isinstance(body, dict):
+        return "not a JSON object"
+    reason = body.get("reason", "")
+    if not isinstance(reason, str) or len(reason) > MOST_REASON:
+        return f"reason must be a text of at most {MOST_REASON} characters"
+    return "" if isinstance(body.get("wait", False), bool) else "wait must be true or false"
+
+
 def install(runs: Runs) -> None:
     from aiohttp import web
     from server import PromptServer
     routes = PromptServer.instance.routes
+    snapshots = Snapshots()
 
     def document(kind: str, **members: Any) -> Any:
         return web.json_response({"format": f"memstow-comfyui-{kind}", "version": 1, **members})
@@ -56,11 +66,10 @@ def install(runs: Runs) -> None:
 
     @routes.get("/memstow/decisions")
     async def get_decisions(request: Any) -> Any:
-        try:
-            start = int(request.query.get("from", "0"))
-        except ValueError:
-            return web.Response(status=400, text="from must be a number")
-        lines, following = memstow.decisions(max(start, 0))
+        start = request.query.get("from", "0")
+        if not (start.isascii() and start.isdecimal()) or len(start) > 18:
+            return web.Response(status=400, text="from must be a number that is not below 0")
+        lines, following = memstow.decisions(int(start))
         if len(lines) > MOST_LINES: # the others are the next answer's
             following = lines[MOST_LINES]["n"]
         return document("decisions", lines=lines[:MOST_LINES], next=following)
@@ -73,24 +82,43 @@ def install(runs: Runs) -> None:
 
     @routes.post("/memstow/snapshot")
     async def post_snapshot(_request: Any) -> Any:
-        name = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{time.monotonic_ns() % 10**6:06}.mst"
-        path = os.path.join(report.folder(), name)
+        try:
+            path = snapshots.begin()
+        except TooMany as error:
+            return web.Response(status=409, text=str(error))
         try:
             await asyncio.get_running_loop().run_in_executor(None, memstow.snapshot, path)
         except OSError as error:
             log.warning("no snapshot: %s", error)
             return web.Response(status=500, text=str(error))
-        return document("snapshot", file=f"memstow/{name}", in_folder="output")
+        finally:
+            snapshots.end()
+        return document("snapshot", file=snapshots.file_of(path), in_folder="output")
+
+    @routes.get("/memstow/snapshot")
+    async def get_snapshots(_request: Any) -> Any:
+        return document("snapshots", snapshots=snapshots.listed(), most=snapshots.most, in_folder="output")
+
+    @routes.delete("/memstow/snapshot")
+    async def delete_snapshot(request: Any) -> Any:
+        file = request.query.get("file", "")
+        try:
+            removed = snapshots.remove(file)
+        except OSError as error:
+            return web.Response(status=500, text=str(error))
+        if not removed:
+            return web.Response(status=404, text="no such snapshot: GET /memstow/snapshot lists them")
+        return document("snapshot", file=file, in_folder="output", deleted=True)
 
     @routes.post("/memstow/trigger")
     async def post_trigger(request: Any) -> Any:
         try:
-            body = await request.json() if request.can_read_body else {}
-        except ValueError:
-            return web.Response(status=400, text="not JSON")
-        if not isinstance(body, dict):
-            return web.Response(status=400, text="not a JSON object")
-        ticket = runs.ask(Ticket(memstow.Request("trigger", 0, 0, str(body.get("reason", "HTTP"))[:200])))
+            body = await request.json()
+        except ValueError: # an empty one, too: "{}" asks for a trigger
+            return web.Response(status=400, text="the body is not JSON")
+        if fault := fault_of(body):
+            return web.Response(status=400, text=fault)
+        ticket = runs.ask(Ticket(memstow.Request("trigger", 0, 0, body.get("reason", "HTTP"))))
         if body.get("wait"):
             await asyncio.get_running_loop().run_in_executor(None, ticket.done.wait, PATIENCE)
         return answer(ticket)

@@ -2,8 +2,8 @@
 
     memstow run --python-objects -- python3 -m pytest -p pytest_memstow --memstow
 
-`--memstow` measures; without it, and in a process that memstow did not start, nothing is measured, and no test fails or
-passes for that. Markers are spelled as pytest-memray's where they mean the same:
+`--memstow` measures; in a process that memstow did not start it is an error, as is a limit that cannot be meant (exit status 4):
+else a gate would pass that looks at nothing. Without `--memstow` nothing is measured, and limits are not looked at. Markers are spelled as pytest-memray's where they mean the same:
 
     @pytest.mark.limit_memory("24 MB")   fails when the test has more than that at once, beyond what was live before
     @pytest.mark.limit_leaks("1 MB", filter_fn=None, warmups=0)
@@ -29,6 +29,7 @@ import pytest
 
 PEAK, LEFT = "memstow_peak_bytes", "memstow_left_bytes"
 SHOWN, FRAMES = 5, 8
+START = "memstow run --python-objects -- python3 -m pytest -p pytest_memstow --memstow"
 
 
 class StackFrame(NamedTuple):
@@ -90,8 +91,12 @@ class Limits:
         self.filter_fn, self.warmups = None, 0
         for name in ("limit_memory", "limit_leaks"):
             marker = item.get_closest_marker(name)
-            if marker:
+            if not marker:
+                continue
+            try:
                 getattr(self, f"take_{name}")(*marker.args, **marker.kwargs)
+            except TypeError as error: # other arguments than it has
+                raise pytest.UsageError(f"memstow: {name}: {str(error).rpartition('take_' + name + '() ')[2]}") from None
 
     def take_limit_memory(self, memory_limit: str, current_thread_only: bool = False) -> None:
         self.refuse(current_thread_only)
@@ -100,6 +105,10 @@ class Limits:
     def take_limit_leaks(self, location_limit: str, filter_fn: Any = None, warmups: int = 0,
                          current_thread_only: bool = False) -> None:
         self.refuse(current_thread_only)
+        if filter_fn is not None and not callable(filter_fn):
+            raise pytest.UsageError(f"memstow: filter_fn={filter_fn!r} is not a function")
+        if not isinstance(warmups, int) or warmups < 0:
+            raise pytest.UsageError(f"memstow: warmups={warmups!r} is not how often a test can be run")
         self.leaks, self.filter_fn, self.warmups = parse_size(location_limit), filter_fn, warmups
 
     @staticmethod
@@ -145,11 +154,23 @@ class Plugin:
         self.verdicts: dict[str, str] = {}
         self.figures: list[tuple[str, int, int]] = []
 
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list) -> None:
+        """Nothing is run where a limit of one that was selected cannot be meant."""
+        wrong = []
+        for item in items:
+            try:
+                Limits(item)
+            except pytest.UsageError as error:
+                wrong.append(f"{item.nodeid}: {error}")
+        if wrong:
+            raise pytest.UsageError(*wrong)
+
     @pytest.hookimpl(hookwrapper=True, trylast=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Any:
         try:
             limits = Limits(item)
-        except pytest.UsageError as error: # a word to who wrote the marker: our own lines are none of his
+        except pytest.UsageError as error: # of a marker that a fixture has added; our own lines are of no use to its author
             pytest.fail(str(error), pytrace=False)
         if limits.leaks is not None:
             for _ in range(limits.warmups):
@@ -223,21 +244,22 @@ class Plugin:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("memstow").addoption("--memstow", action="store_true",
-                                         help="measure the memory of each test (start pytest by: memstow run -- python3 -m pytest)")
+                                         help="measure the memory of each test; start: " + START)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "limit_memory(memory_limit): with --memstow, the most that the test may have at once")
     config.addinivalue_line("markers", "limit_leaks(location_limit, filter_fn=None, warmups=0): with --memstow, the most that one "
                                        "call stack of the test may leave behind")
-    if config.getoption("--memstow") and memstow.active():
-        config.pluginmanager.register(Plugin(), "memstow-plugin")
+    if not config.getoption("--memstow") or config.getoption("help", False):
+        return
+    if not memstow.active():
+        raise pytest.UsageError("--memstow: memstow did not start this process, so that nothing can be measured; start: " + START)
+    config.pluginmanager.register(Plugin(), "memstow-plugin")
 
 
 def pytest_report_header(config: pytest.Config) -> Optional[str]:
     if not config.getoption("--memstow"):
         return None
-    if not memstow.active():
-        return "memstow: not in this process, nothing is measured; start: memstow run --python-objects -- python3 -m pytest --memstow"
     objects = "" if os.environ.get("PYTHONMALLOC") == "malloc" else "; small Python objects are seen with memstow run --python-objects"
     return f"memstow: measures each test{objects}"
