@@ -198,9 +198,9 @@ static bool was_found(uint32_t pid) {
 }
 
 /* Whether we, or one of them, began the group or session of that number: nobody else can have it as pid as long as
- * somebody is in it. */
-static bool is_number_of_kin(struct table *table, uint32_t number) {
-    if (number == table->self.pid) return true;
+ * somebody is in it. Our own may have others, by the parent that we have: the rest of a pipeline, say. */
+static bool is_number_of_kin(struct table *table, const struct process *process, uint32_t number) {
+    if (number == table->self.pid) return process->kin.parent != table->self.kin.parent;
     const struct process *leader = find(table, number);
     return leader ? leader->link != KIN_NONE : was_found(number);
 }
@@ -219,7 +219,8 @@ static bool link_more(struct table *table) {
         if (process->link || process->start_ticks < table->self.start_ticks) continue;
         if (is_started_by_kin(table, process))
             process->link = KIN_STARTED;
-        else if (is_number_of_kin(table, process->kin.group) || is_number_of_kin(table, process->kin.session))
+        else if (is_number_of_kin(table, process, process->kin.group) ||
+                 is_number_of_kin(table, process, process->kin.session))
             process->link = KIN_GROUP;
         more |= process->link != KIN_NONE;
     }

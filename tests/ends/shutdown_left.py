@@ -1,10 +1,10 @@
 """What the coordinator says is left of a C program, registered or not: children and what they have started; whoever was one of them
 when a stage began, though the link to its parent was cut since; whoever is in the program's group or session, or has inherited
-its mark; threads of all kinds. Not so what lives on, nor strangers, however much their mark is like that of the program. Each
+its mark; threads of all kinds. Not so what lives on, the rest of a pipeline, nor strangers, however much their mark is like that of the program. Each
 is in the log, with how it is known."""
 import json, os, pathlib, subprocess, time
 
-from support import MEMSTOW, ROOT, compile, start
+from support import MEMSTOW, ROOT, compile, memstow, start
 
 program = compile(r"""
 #define _GNU_SOURCE
@@ -100,6 +100,8 @@ int main(int argc, char **argv) {
         CHECK(CALL(shutdown_begin)("the test", 300, 77) == 0);
         for (;;) pause();
     }
+    while (!strcmp(word, "pipeline") && access("there", F_OK)) usleep(1000);
+    if (!strcmp(word, "pipeline")) CHECK(getpgid(0) == getpid());
     if (!strcmp(word, "strangers")) {
         printf("%d\n", (int)getpid());
         fflush(stdout);
@@ -162,6 +164,15 @@ assert len(threads) == 3 and all(line["name"] == "left" and line["age_ms"] < 600
 out, lines, left = life("limit", 77) # what it ends itself is not what is left
 assert [(line["name"], line["known_by"]) for line in left] == [("left", BY_PARENT)], left
 os.kill(left[0]["process"], 9)
+
+# The rest of a pipeline that the program leads has the program's parent.
+pathlib.Path("shutdown.log").unlink(missing_ok=True)
+memstow("run", "--quiet", "-o", "x.mst", "--", "bash", "-c", f"""set -m
+{program} pipeline >out.txt | sh -c 'touch there; exec sleep 60' &
+until grep -q . out.txt; do sleep 0.05; done
+kill -9 %1""")
+_, left = steps()
+assert pathlib.Path("out.txt").read_text() == "0 0\n" and not left, left
 
 # Who comes later, in the same session, and with a mark that is nearly the same.
 process = begin("strangers")

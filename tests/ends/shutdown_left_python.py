@@ -6,7 +6,7 @@ import json, os, pathlib, subprocess
 from support import MEMSTOW, PYTHON, ROOT, run
 
 pathlib.Path("app.py").write_text(r"""
-import subprocess, sys, threading, time
+import os, subprocess, sys, threading, time
 import memstow_shutdown as shutdown
 
 fault = sys.argv[1]
@@ -23,6 +23,9 @@ if fault == "ends":
     shutdown.handler(lambda: (children[0].kill(), children[0].wait()), "end it")
 if fault == "daemon":
     threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+while fault == "pipeline" and not os.path.exists("there"):
+    time.sleep(0.01)
+assert fault != "pipeline" or os.getpgid(0) == os.getpid()
 result = shutdown.run("the test", goes_on=True)
 print(result.clean, [name.split()[0] for name in result.processes], result.other_threads, len(result.threads), flush=True)
 if fault == "twice":
@@ -46,3 +49,10 @@ for tracked in (True, False):
             end, = [line for line in lines if line["step"] == "end"][:1]
             assert end["processes_left"] == expected.count("sleep"), (fault, end)
             pathlib.Path("shutdown.log").unlink()
+
+# The rest of a pipeline that the program leads has the program's parent.
+run("bash", "-c", f"""set -m
+{PYTHON} app.py pipeline >out.txt | sh -c 'touch there; exec sleep 60' &
+until grep -q . out.txt; do sleep 0.05; done
+kill -9 %1""", env={**os.environ, "PYTHONPATH": str(ROOT / "tools/python")})
+assert pathlib.Path("out.txt").read_text() == "True [] 0 0\n", pathlib.Path("out.txt").read_text()

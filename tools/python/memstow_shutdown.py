@@ -489,10 +489,12 @@ def _has_mark(pid: int) -> bool:
 
 
 def _more_kin(table: dict[int, list[str]], kin: set[int]) -> set[int]:
-    """Who was started by one of these, or is in a group or session of theirs."""
+    """Who was started by one of these, or is in a group or session of theirs. In this program's own there may be others, by the
+    parent that it has: the rest of a pipeline, say."""
     numbers = kin | {pid for pid in _known if pid not in table}
+    beside = {pid for pid, fields in table.items() if int(fields[1]) == os.getppid()}
     return {pid for pid, fields in table.items() if pid not in kin and
-            (int(fields[1]) in kin or not numbers.isdisjoint(map(int, fields[2:4])))}
+            (int(fields[1]) in kin or not (numbers - {os.getpid()} if pid in beside else numbers).isdisjoint(map(int, fields[2:4])))}
 
 
 def _look() -> dict[int, str]:
