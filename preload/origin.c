@@ -12,7 +12,7 @@
 #include "site.h"
 #include "tree.h"
 
-/* Frames that are named, and looked at for it. The kernel tells when a thread began in hundredths of a second. */
+/* How many frames are named, and looked at for it. The kernel tells the start of a thread in hundredths of a second. */
 enum { NAMED_MOST = 4, LOOKED_AT_MOST = 256, TICK_NS = 20000000 };
 
 /* --- a stack in words --- */
@@ -36,7 +36,7 @@ static void put_hex(struct words *self, uint64_t number) {
     put(self, at);
 }
 
-/* The name of a file with that of its folder: of packages many have a file named __init__.py. */
+/* The last names of a path: the folder's, too, because many packages have a file named __init__.py. */
 static const char *tail(const char *path, int names) {
     const char *at = path + strlen(path);
     for (; at > path; at--)
@@ -79,7 +79,7 @@ static void put_frames(struct words *self, uint32_t place, bool python) {
     }
 }
 
-/* Innermost first; Python's functions, where there are some, for these are whose doing it is. */
+/* Innermost first. Where there are functions of Python only these are named: they say what the program did. */
 static void describe(uint32_t site, char *to, size_t room) {
     struct words words = {to, room, 0};
     uint32_t place = site ? snap_site_stack(site_record(site)) : TREE_ROOT;
@@ -97,8 +97,8 @@ static void tell(const struct snap_birth *birth, struct shutdown_birth *out) {
     describe(birth->site, out->by, sizeof out->by);
 }
 
-/* What was noted may have been closed in a way that nobody saw, and the number be another's; eventfd and the like all
- * share one inode. Where it could not be told of what device it was, its kind says. tools/origins.c has the same. */
+/* The descriptor that was noted may have been closed unseen, and another one have its number: device and inode tell.
+ * Where they could not be noted the kind has to do. tools/origins.c has the same rule. */
 static bool is_same(const struct snap_birth *birth, const struct shutdown_descriptor *what) {
     if (birth->inode || birth->device) return birth->inode == what->inode && birth->device == what->device;
     if (birth->kind == SNAP_BIRTH_COPY || birth->kind == SNAP_BIRTH_INHERITED) return true;
@@ -112,7 +112,8 @@ static bool of_descriptor(const struct shutdown_descriptor *what, struct shutdow
     return true;
 }
 
-/* An id may be another thread's by now. */
+/* The kernel gives an id to another thread when the first has ended: a birth that is older than the thread is not its.
+ */
 static bool of_thread(uint32_t tid, uint64_t age_ns, struct shutdown_birth *out) {
     struct snap_birth birth;
     if (!births_of_thread(tid, &birth)) return false;

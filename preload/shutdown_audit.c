@@ -49,7 +49,7 @@ void shutdown_audit_memory(struct line *line) {
 
 /* --- descriptors --- */
 
-/* Of that thread: the one that asks may have none, or others. */
+/* A file of that thread's folder in /proc: the thread that reads it may have other descriptors than the program. */
 static char *path_of(char path[PATH_ROOM], uint32_t thread, const char *file) {
     strcpy(path, "/proc/self/task/");
     strcpy(os_decimal(path + strlen(path), thread ? thread : os_pid()), file);
@@ -67,7 +67,7 @@ static bool read_fd(const char *name, uint32_t *fd) {
     return !*name;
 }
 
-/* The folder that is being read, where descriptors are shared. */
+/* The descriptor of the look itself, which is there only where the reading thread shares the program's. */
 static bool is_own_look(const char *target) {
     size_t length = strlen(target);
     return strncmp(target, "/proc/", 6) == 0 && length > 3 && strcmp(target + length - 3, "/fd") == 0;
@@ -111,7 +111,7 @@ static void name_socket(struct list *list, const struct socket_line *socket) {
     }
 }
 
-/* Of a line that is longer than the buffer only the beginning counts. */
+/* A line that is longer than the buffer is cut. */
 static void read_table(struct list *list, const char *table) {
     char path[PATH_ROOM], text[BUFFER];
     struct socket_line socket;
@@ -187,7 +187,7 @@ static bool count_name(void *count, const char *name) {
     return true;
 }
 
-/* One of them is the look's own, where descriptors are shared. */
+/* The number includes that of the look itself where the reading thread shares the program's descriptors. */
 void shutdown_audit_stage(const char *stage, uint32_t asks) {
     uint64_t count = 0;
     char path[PATH_ROOM];

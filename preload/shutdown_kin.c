@@ -8,7 +8,7 @@
 
 #include "os.h"
 
-/* Of a system with more processes than that the last ones are not looked at. */
+/* On a system with more processes than TABLE_MOST the others are not looked at. */
 enum { TABLE_MOST = 1 << 16, KNOWN_MOST = 1024, STAT_FIELDS = 24, CHUNK = 1 << 14, MARK_ROOM = 64 };
 
 struct process {
@@ -140,7 +140,8 @@ static bool is_there(const char *text, size_t have, const char *mark, size_t len
     return have >= length && memcmp(text, mark, length) == 0;
 }
 
-/* Whether it has one of the marks. What a chunk ends with goes before the next, and the character before that. */
+/* Whether the environment has one of the marks. A mark may cross the end of a chunk: so the last bytes of each chunk
+ * are read again with the next one. */
 static bool has_variable(int fd, const struct marks *marks) {
     size_t program = strlen(marks->program) + 1, started = strlen(marks->started), kept = 1;
     size_t most = program > started ? program : started;
@@ -173,13 +174,13 @@ static void link_one(struct table *table, uint32_t pid, uint64_t start_ticks, en
     if (process && !process->link && process->start_ticks == start_ticks) process->link = link;
 }
 
-/* By a parent that it has no more, or in the way that it was found. */
+/* Those that were found by a parent were that before it ended; for others the first way still holds. */
 static void link_known(struct table *table) {
     for (uint32_t i = 0, count = __atomic_load_n(&known_count, __ATOMIC_ACQUIRE); i < count; i++)
         link_one(table, known[i].pid, known[i].start_ticks, known[i].link == KIN_STARTED ? KIN_KNOWN : known[i].link);
 }
 
-/* Who began before us has no mark of ours. */
+/* A process that is older than this one cannot have its mark. */
 static void link_marked(struct table *table) {
     struct marks marks;
     write_mark(marks.program, "MEMSTOW_PROGRAM=", &table->self, "");
@@ -197,15 +198,16 @@ static bool was_found(uint32_t pid) {
     return false;
 }
 
-/* Whether we, or one of them, began the group or session of that number: nobody else can have it as pid as long as
- * somebody is in it. Our own may have others, by the parent that we have: the rest of a pipeline, say. */
+/* Whether this process, or one that comes of it, began the group or session of that number. As long as a group has
+ * members the kernel gives its number to no other process. In this process's own group there may be strangers that have
+ * the same parent: the rest of a pipeline. */
 static bool is_number_of_kin(struct table *table, const struct process *process, uint32_t number) {
     if (number == table->self.pid) return process->kin.parent != table->self.kin.parent;
     const struct process *leader = find(table, number);
     return leader ? leader->link != KIN_NONE : was_found(number);
 }
 
-/* Who began before a process did not come of it: its number is another's by now. */
+/* A parent that is younger is another process that got the parent's number. */
 static bool is_started_by_kin(struct table *table, const struct process *process) {
     const struct process *parent =
         process->kin.parent == table->self.pid ? &table->self : find(table, process->kin.parent);
@@ -243,7 +245,7 @@ static bool is_known(const struct process *process) {
     return false;
 }
 
-/* Where there is no more room those that are gone make some. */
+/* A full list begins anew, with the processes that are still there. */
 static void note(const struct table *table) {
     if (__atomic_exchange_n(&noting, 1, __ATOMIC_ACQUIRE)) return;
     if (known_count == KNOWN_MOST) __atomic_store_n(&known_count, 0, __ATOMIC_RELEASE);

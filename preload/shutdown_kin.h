@@ -1,7 +1,7 @@
 /* shutdown_kin.h — the processes that come of this one: its children, and what they have started.
- * In: /proc, and the environment that processes began with. Out: who of them is there. What is found once is known from
- * then on by pid and start, also when the link to its parent is cut. It signals nobody. Only system calls, and no lock:
- * the thread that ends the process when its time is over asks here, too. */
+ * In: /proc, and the environment that processes began with. Out: those that run. A process that was found once is known
+ * from then on by pid and start, also when its parent has ended. It signals nobody. Only system calls, and no lock: the
+ * thread that ends the process when its time is over asks here, too. */
 #ifndef MEMSTOW_SHUTDOWN_KIN_H
 #define MEMSTOW_SHUTDOWN_KIN_H
 

@@ -1,10 +1,10 @@
 # needs: pip:PyQt5==5.15.11 deb:libglib2.0-0
 # timeout: 200
-"""quit_qt ends the event loop of a real Qt application when all else is done: threads have ended by then, also those that need an
-answer of the loop's and a QThread; events that wait are delivered, what is to be deleted is deleted, and all that happens on the
-application's own thread, whichever runs the shutdown: one of the program's, the loop itself, a signal's, or the program's exit.
-What comes after the loop, and slots of aboutToQuit, still run. A loop that does not answer is given up. Without an application,
-and without Qt, nothing happens. (PyQt5; no window and no screen are needed.)"""
+"""quit_qt ends the event loop of a real Qt application when everything else is done. Threads have ended by then, also one that needs
+an answer of the loop's, and a QThread. Events that wait are delivered, and what is to be deleted is deleted. All that happens on
+the application's own thread, whether the shutdown runs on a thread of the program's, in the loop itself, after a signal or at the
+program's exit. Code behind the loop, and slots of aboutToQuit, still run. A loop that does not answer is given up. Without an
+application, and without Qt, nothing happens. (PyQt5; no window and no screen are needed.)"""
 import concurrent.futures, json, os, pathlib, signal, subprocess, sys
 
 from support import HERE, MEMSTOW, PYTHON, ROOT, run, skip, start

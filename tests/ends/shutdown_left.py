@@ -1,7 +1,7 @@
-"""What the coordinator says is left of a C program, registered or not: children and what they have started; whoever was one of them
-when a stage began, though the link to its parent was cut since; whoever is in the program's group or session, or has inherited
-its mark; threads of all kinds. Not so what lives on, the rest of a pipeline, nor strangers, however much their mark is like that of the program. Each
-is in the log, with how it is known."""
+"""What the coordinator says is left of a C program, registered or not: children and what they have started; a process that was one
+of these when a stage began, though its parent has ended; one in the program's group or session; one that inherited the program's
+mark; threads of all kinds. What lives on is not left, nor are the rest of a pipeline and strangers, however much their mark is like
+the program's. Each is in the log, with how it is known."""
 import json, os, pathlib, subprocess, time
 
 from support import MEMSTOW, ROOT, compile, memstow, start
@@ -159,7 +159,8 @@ for word, (said, links) in known.items():
 out, lines, left = life("threads")
 assert out == "3 0" and lines[-1]["threads_left"] == 3 and not left, (out, lines[-1])
 threads = [line for line in lines if line["step"] == "left thread"]
-assert len(threads) == 3 and all(line["name"] == "left" and line["age_ms"] < 60000 and "left+0x" in line["started_by"] for line in threads), threads
+assert len(threads) == 3, threads
+assert all(line["name"] == "left" and line["age_ms"] < 60000 and "left+0x" in line["started_by"] for line in threads), threads
 
 out, lines, left = life("limit", 77) # what it ends itself is not what is left
 assert [(line["name"], line["known_by"]) for line in left] == [("left", BY_PARENT)], left

@@ -71,7 +71,7 @@ Test(socket_line, no_lines) {
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
         for (int table = 0; table < SOCKET_TABLES; table++)
             cr_assert_not(socket_line_parse(&got, socket_tables[table], none[i]), "%s", none[i]);
-    for (size_t i = 0; i < sizeof good; i++)
+    for (size_t i = 0; i < sizeof good - 1; i++)
         for (int c = 0; c < 256; c++) {
             char *line = strdup(good);
             line[i] = (char)c;

@@ -10,10 +10,10 @@
 
 Stages: stop (accept nothing new) → drain → cancel (only when a drain failed, or took too long) → clean; then registered
 processes, then threads that keep Python from ending, 3 s each, side by side; then Qt's event loop, if quit_qt was called; then
-what is left is looked for: processes, threads, open files and sockets. Under memstow each step is a line of shutdown.log, the processes stand in process_registry.json for `memstow reap`, and the process is ended
-when the limit (30 s) is over, whatever its threads hold. In any other process handlers, processes and threads are dealt with in
-the same way; there is no log and no list, and Python's own faulthandler ends the process, once Python has got to run().
-docs/endings.md is the prose."""
+what is left is looked for: processes, threads, open files and sockets. Under memstow each step is a line of shutdown.log, the
+processes stand in process_registry.json for `memstow reap`, and the process is ended when the limit (30 s) is over, whatever
+its threads hold. In any other process handlers, processes and threads are dealt with in the same way; there is no log and no
+list, and Python's own faulthandler ends the process, once Python has got to run(). docs/endings.md is the prose."""
 from __future__ import annotations
 
 import atexit
@@ -175,10 +175,11 @@ _left_loop = False # another thread's
 
 
 def quit_qt(name: str = "qt", *, delete: Iterable[Any] = (), seconds: float = SECONDS) -> None:
-    """Has the Qt application of this process, if it has one by then, end its event loop when all else is done and the threads have
-    ended: on its own thread, whichever runs the shutdown, events that wait are delivered, the objects of `delete` are deleted
-    (deleteLater) with all others that were to be, and the application quits. Where run() is called on that thread itself, events go
-    on to be delivered while it waits, but for those of the user, so that a thread that needs an answer of the window's can end."""
+    """Ends the event loop of the Qt application that this process has by then, if any, after everything else: the threads have ended.
+    It happens on the application's own thread, whichever thread runs the shutdown. Events that wait are delivered, the objects of
+    `delete` are deleted (deleteLater) with all others that were to be, and the application quits. Where run() is called on that
+    thread itself, events are delivered while it waits, but not those of keyboard and mouse: a thread that needs an answer of the
+    window's can end."""
     if name in _quits:
         raise ValueError(f"there is a quit_qt {name!r}")
     _mark()
@@ -485,16 +486,20 @@ def _has_mark(pid: int) -> bool:
         same = os.stat(f"/proc/{pid}/ns/pid").st_ino == os.stat("/proc/self/ns/pid").st_ino
     except OSError:
         return False
-    return same and any(one == b"MEMSTOW_PROGRAM=" + own or one.startswith(b"MEMSTOW_STARTED=" + own + b".") for one in variables)
+    whole, begins = b"MEMSTOW_PROGRAM=" + own, b"MEMSTOW_STARTED=" + own + b"."
+    return same and any(one == whole or one.startswith(begins) for one in variables)
 
 
 def _more_kin(table: dict[int, list[str]], kin: set[int]) -> set[int]:
     """Who was started by one of these, or is in a group or session of theirs. In this program's own there may be others, by the
     parent that it has: the rest of a pipeline, say."""
     numbers = kin | {pid for pid in _known if pid not in table}
-    beside = {pid for pid, fields in table.items() if int(fields[1]) == os.getppid()}
-    return {pid for pid, fields in table.items() if pid not in kin and
-            (int(fields[1]) in kin or not (numbers - {os.getpid()} if pid in beside else numbers).isdisjoint(map(int, fields[2:4])))}
+    more = set()
+    for pid, fields in table.items():
+        parent, *others = map(int, fields[1:4])
+        if pid not in kin and (parent in kin or numbers.intersection(others) - ({os.getpid()} if parent == os.getppid() else set())):
+            more.add(pid)
+    return more
 
 
 def _look() -> dict[int, str]:
@@ -764,8 +769,8 @@ def at_exit(**options: Any) -> None:
 
 def on_signals(*numbers: int, **options: Any) -> None:
     """run() on SIGTERM and SIGINT (or those given), and then the program's end, with 128 + the number. It runs on a thread of
-    its own, which Python waits for if the program comes to its end meanwhile. What a program does behind Qt's event loop has three
-    seconds. Under memstow the limit holds from the signal on, also when Python never gets to run again."""
+    its own; if the program comes to its end meanwhile, Python waits for that thread. Code behind Qt's event loop has three seconds.
+    Under memstow the limit holds from the signal on, also when Python never gets to run again."""
     _mark()
 
     def answer(number: int, _frame: Any) -> None:

@@ -2,8 +2,9 @@
 
     memstow run --python-objects -- python3 -m pytest -p pytest_memstow --memstow
 
-`--memstow` measures; in a process that memstow did not start it is an error, as is a limit that cannot be meant (exit status 4):
-else a gate would pass that looks at nothing. Without `--memstow` nothing is measured, and limits are not looked at. Markers are spelled as pytest-memray's where they mean the same:
+`--memstow` measures. In a process that memstow did not start it is an error, as is a limit that cannot be meant (exit
+status 4): a gate that looks at nothing must not pass. Without `--memstow` nothing is measured, and limits are not looked at.
+Markers are spelled as pytest-memray's where they mean the same:
 
     @pytest.mark.limit_memory("24 MB")   fails when the test has more than that at once, beyond what was live before
     @pytest.mark.limit_leaks("1 MB", filter_fn=None, warmups=0)
@@ -254,7 +255,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if not config.getoption("--memstow") or config.getoption("help", False):
         return
     if not memstow.active():
-        raise pytest.UsageError("--memstow: memstow did not start this process, so that nothing can be measured; start: " + START)
+        raise pytest.UsageError(f"--memstow: memstow did not start this process, so that nothing can be measured; start: {START}")
     config.pluginmanager.register(Plugin(), "memstow-plugin")
 
 
