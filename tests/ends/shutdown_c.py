@@ -83,6 +83,7 @@ int main(int argc, char **argv) {
     CHECK(CALL(shutdown_handler)((void *)8) == -EFAULT);
     CHECK(CALL(shutdown_end)(0) == -ENOENT);
     CHECK(CALL(shutdown_run)(5) == -EINVAL);
+    CHECK(CALL(shutdown_stage)(0) == -EINVAL && CALL(shutdown_stage)(7) == -EINVAL && CALL(shutdown_stage)(6) == 0);
     CHECK(CALL(shutdown_process)(1, "init", 0) == -ESRCH);
     CHECK(CALL(shutdown_process)(getpid(), "self", 0) == -ESRCH);
     CHECK(CALL(shutdown_process)(4194303, "none", 0) == -ESRCH);
