@@ -1,7 +1,7 @@
 """Programs over the simulated CUDA driver, a test double: how they are run, and what their report must say."""
-import os, pathlib, types
+import os, pathlib
 
-import runner, support
+import expectations, support
 
 BUILT = support.BUILD / "tests/simcuda"
 LIBRARIES = BUILT / "lib"
@@ -41,7 +41,5 @@ def program(source, *more, name="program", flags=("-O1", "-g", "-pthread")):
 
 
 def wrong(lines, file):
-    """Which of the expectations that a program printed (tests/runner.py) its report does not meet."""
-    context, reports = types.SimpleNamespace(memstow=support.MEMSTOW), {}
-    found = (runner.check_expectation(line, context, support.HERE / file, dict(os.environ), reports) for line in lines)
-    return [text for text in found if text]
+    """Which of the expectations that a program printed (tests/expectations.py) its report does not meet."""
+    return expectations.unmet(lines, support.MEMSTOW, support.HERE / file)

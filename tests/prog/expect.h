@@ -1,4 +1,4 @@
-/* expect.h — how a program test says what its report must show (the protocol is in tests/runner.py).
+/* expect.h — how a program test says what its report must show (the protocol is in tests/expectations.py).
  * Nothing here allocates, so that a program can know its own live bytes to the byte. */
 #ifndef EXPECT_H
 #define EXPECT_H

@@ -1,4 +1,4 @@
-/* stacks.h — how a program test says which call stack each of its blocks has (the protocol is in tests/runner.py).
+/* stacks.h — how a program test says which call stack each of its blocks has (tests/expectations.py has the protocol).
  * Functions whose frames count are FRAME: neither inlined nor cloned nor, with STAY behind the call, left by a jump.
  * Each block has a size of its own, by which the report's site is found. */
 #ifndef STACKS_H

@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+# needs: cc
+"""What the runner says of tests that pass, fail, skip and hang, of what programs expect, and at the end; which tests names
+choose, and that a test marked "alone" runs alone."""
+import shutil
+
+import _runner, support
+
+NOTE = 'import pathlib, time\nlog = open(pathlib.Path(__file__).parent / "log", "a", buffering=1)\n'
+BUSY = NOTE + 'log.write("busy\\n"); time.sleep(0.5); log.write("busy\\n")\n'
+ALONE = "# alone\n" + NOTE + 'log.write("alone\\n"); time.sleep(0.5); log.write("end\\n")\n'
+HANG = '# timeout: 2\nimport subprocess, time\nprint("child", subprocess.Popen(["sleep", "1000"]).pid, flush=True)\ntime.sleep(1000)\n'
+PROGRAM = '#include <stdio.h>\n#include <stdlib.h>\nint main(void) {{ free(malloc(1)); puts("expect totals.live_bytes {}"); }}\n'
+
+command = _runner.make(
+    busy1=BUSY, busy2=BUSY, alone1=ALONE, alone2=ALONE, hang=HANG, fail='print("why"); raise SystemExit(3)\n',
+    skip='print("first\\nno such device"); raise SystemExit(77)\n', unmet="# needs: mimalloc\nraise SystemExit(1)\n",
+    late="# long\n# needs: torch deb:gdb\n", _part="raise SystemExit(1)\n")
+for name, expectation in (("right", ">= 0"), ("wrong", "< 0")):
+    program = support.compile(PROGRAM.format(expectation), name)
+    for folder in ("tests/prog", "build/dev/tests/prog"):
+        (support.HERE / folder).mkdir(parents=True, exist_ok=True)
+    shutil.copy(f"{name}.c", "tests/prog")
+    shutil.move(program, "build/dev/tests/prog")
+
+
+def check(*arguments, status=0):
+    return support.run(*command, *arguments, status=status)
+
+
+lines = check(status=1).stdout.split("\n")
+shown = "\n".join(lines)
+after = shown.partition("\nfailed:\n")[2]
+assert after == ("  cli/fail\n  cli/hang\n  prog/wrong\n\nskipped:\n  cli/skip: no such device\n  cli/unmet: built without mimalloc\n"
+                 "5 passed, 3 failed, 2 skipped\n"), shown
+assert "    why\n    exit status 3\n" in shown and "    expect totals.live_bytes < 0: it is" in shown, shown
+assert "no end after 2 s\n    child " in shown, shown
+child = next(line.split()[1] for line in lines if line.startswith("    child "))
+support.wait_for(lambda: support.is_gone(child), what="the end of what a test that hangs has started")
+assert (support.HERE / "tests/cli/log").read_text() == "busy\n" * 4 + "alone\nend\n" * 2
+
+assert check("--list", "cli/*1", "tests/prog/right.c").stdout == "cli/alone1\ncli/busy1\nprog/right\n"
+assert check("--list", "prog").stdout == "prog/right\nprog/wrong\n"
+assert check("--needs", "--long", "cli").stdout == "deb:gdb\ntorch\n"
+assert check("cli/nothing", status=1).stderr == "no test is named cli/nothing\n"
+assert check("cli/late", status=1).stderr == "no test is named cli/late\n"
+assert check("--long", "cli/late").stdout.endswith("1 passed, 0 failed, 0 skipped\n")
