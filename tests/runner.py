@@ -66,7 +66,8 @@ def read_marks(source):
         comment = re.match(r"\s*(?://|#)(?!include|define)!?\s*(.*)", line)
         if not comment and not (number == 0 or not line.strip()):
             break
-        if comment and (mark := re.fullmatch(r"(needs|timeout|run|env|exit|build):\s*(.*)|(alone|long)", comment[1].strip())):
+        mark = comment and re.fullmatch(r"(needs|timeout|run|env|exit|build):\s*(.*)|(alone|long)", comment[1].strip())
+        if mark:
             marks.setdefault(mark[1] or mark[3], []).append(mark[2] or "")
     return marks
 
@@ -117,17 +118,22 @@ class Context:
         return env
 
 
+running = set() # the processes of the tests
+
+
 def execute(argv, cwd, env, timeout, merge=True):
     """Runs a command in a process group of its own; returns (status as a shell gives it, output, standard error)."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen([str(a) for a in argv], cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=out,
                                    stderr=out if merge else err, start_new_session=True)
+        running.add(process)
         try:
             status = process.wait(timeout)
         except subprocess.TimeoutExpired:
             status = None
         finally:
             end_group(process)
+            running.remove(process)
         out.seek(0), err.seek(0)
         text, errors = out.read().decode(errors="replace"), err.read().decode(errors="replace")
     if status is None:
@@ -295,11 +301,26 @@ def run_and_record(test, context, results):
 def run_all(tests, context, jobs):
     results = Results()
     together = sorted((t for t in tests if not t.alone), key=lambda t: -t.timeout) # the longest first
+    futures = []
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(lambda t: run_and_record(t, context, results), together))
-    for test in (t for t in tests if t.alone):
-        run_and_record(test, context, results)
+        try:
+            for group in (together, *([t] for t in tests if t.alone)):
+                futures += [pool.submit(run_and_record, t, context, results) for t in group]
+                while concurrent.futures.wait(futures, timeout=0.5).not_done:
+                    pass # the kernel may hand a signal to another thread; Python answers it here
+        except SystemExit: # by answer_signals
+            pool.shutdown(wait=False, cancel_futures=True)
+            end_tests(futures)
+            raise
     return results
+
+
+def end_tests(futures):
+    """Kills until all have ended, because a test may start several processes, one after the other."""
+    while not all(f.done() for f in futures):
+        for process in running.copy():
+            end_group(process)
+        time.sleep(0.05)
 
 
 def summarize(results):
@@ -312,10 +333,10 @@ def summarize(results):
 
 
 def answer_signals():
-    """Started by nohup, or in the background of a script, we ignore signals, and so would every program under test."""
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
-        if signal.getsignal(number) == signal.SIG_IGN:
-            signal.signal(number, signal.SIG_DFL)
+    """A signal ends the runner and the tests that run, even a signal that the runner was started to ignore (by nohup,
+    or in the background of a script). A program under test would inherit an ignored signal, but inherits no handler."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
 
 
 def main():

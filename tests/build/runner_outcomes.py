@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # needs: cc
-"""What the runner says of tests that pass, fail, skip and hang, of what programs expect, and at the end; which tests names
-choose, and that a test marked "alone" runs alone."""
+"""What the runner says of tests that pass, fail, skip and hang, of what programs expect, and at the end; which tests
+names choose, and that a test marked "alone" runs alone."""
 import shutil
 
 import _runner, support
@@ -9,8 +9,12 @@ import _runner, support
 NOTE = 'import pathlib, time\nlog = open(pathlib.Path(__file__).parent / "log", "a", buffering=1)\n'
 BUSY = NOTE + 'log.write("busy\\n"); time.sleep(0.5); log.write("busy\\n")\n'
 ALONE = "# alone\n" + NOTE + 'log.write("alone\\n"); time.sleep(0.5); log.write("end\\n")\n'
-HANG = '# timeout: 2\nimport subprocess, time\nprint("child", subprocess.Popen(["sleep", "1000"]).pid, flush=True)\ntime.sleep(1000)\n'
-PROGRAM = '#include <stdio.h>\n#include <stdlib.h>\nint main(void) {{ free(malloc(1)); puts("expect totals.live_bytes {}"); }}\n'
+HANG = """# timeout: 5
+import subprocess, time
+print("child", subprocess.Popen(["sleep", "1000"]).pid, flush=True)
+time.sleep(1000)
+"""
+PROGRAM = '#include <stdio.h>\nint main(void) {{ puts("expect totals.live_bytes {}"); }}\n'
 
 command = _runner.make(
     busy1=BUSY, busy2=BUSY, alone1=ALONE, alone2=ALONE, hang=HANG, fail='print("why"); raise SystemExit(3)\n',
@@ -31,10 +35,11 @@ def check(*arguments, status=0):
 lines = check(status=1).stdout.split("\n")
 shown = "\n".join(lines)
 after = shown.partition("\nfailed:\n")[2]
-assert after == ("  cli/fail\n  cli/hang\n  prog/wrong\n\nskipped:\n  cli/skip: no such device\n  cli/unmet: built without mimalloc\n"
+assert after == ("  cli/fail\n  cli/hang\n  prog/wrong\n\n"
+                 "skipped:\n  cli/skip: no such device\n  cli/unmet: built without mimalloc\n"
                  "5 passed, 3 failed, 2 skipped\n"), shown
 assert "    why\n    exit status 3\n" in shown and "    expect totals.live_bytes < 0: it is" in shown, shown
-assert "no end after 2 s\n    child " in shown, shown
+assert "no end after 5 s\n    child " in shown, shown
 child = next(line.split()[1] for line in lines if line.startswith("    child "))
 support.wait_for(lambda: support.is_gone(child), what="the end of what a test that hangs has started")
 assert (support.HERE / "tests/cli/log").read_text() == "busy\n" * 4 + "alone\nend\n" * 2
