@@ -1,8 +1,6 @@
 /* cmd_decisions.c — memstow decisions: why models were kept, put away or freed, and whether that adds up. */
 #include "commands.h"
 #include "decisions.h"
-#include "json.h"
-#include "roster.h"
 #include "subject.h"
 #include "text.h"
 
@@ -34,69 +32,6 @@ static int help(void) {
     return finish_output(EXIT_FINE);
 }
 
-static uint64_t lines_before(const struct decisions *decisions) {
-    return decisions->event_count && decisions->events[0].n ? decisions->events[0].n - 1 : 0;
-}
-
-/* --- JSON --- */
-
-/* Owners that have a policy, and so may be in the lines. */
-static void json_owners(struct json *json, const struct image *image) {
-    json_array(json, "owners");
-    for (size_t i = 0; i < image->owner_count; i++) {
-        const struct snap_owner *owner = &image->owners[i];
-        if (owner->kind != SNAP_OWNER_MODEL && owner->kind != SNAP_OWNER_CUSTOM) continue;
-        json_object(json, NULL);
-        json_number(json, "id", owner->id);
-        json_string(json, "kind", roster_kind(owner));
-        json_string(json, "name", image_string(image, owner->name));
-        json_string(json, "origin", image_string(image, owner->origin));
-        json_end_object(json);
-    }
-    json_end_array(json);
-}
-
-static void json_faults(struct json *json, const struct decisions *decisions) {
-    json_array(json, "faults");
-    for (size_t i = 0; i < decisions->fault_count; i++) {
-        const struct fault *fault = &decisions->faults[i];
-        json_object(json, NULL);
-        json_string(json, "fault", decisions_fault_name(fault->kind));
-        json_number(json, "line", fault->n);
-        json_number(json, "trigger", fault->trigger);
-        json_number(json, "owner", fault->owner);
-        json_string(json, "text", fault->text);
-        json_end_object(json);
-    }
-    json_end_array(json);
-}
-
-static void json_lines(struct json *json, const struct decisions *decisions) {
-    json_array(json, "lines");
-    for (size_t i = 0; i < decisions->event_count; i++)
-        json_value(json, NULL, decisions->events[i].line.at, decisions->events[i].line.length);
-    json_end_array(json);
-}
-
-static void print_json(const struct decisions *decisions, const struct image *image) {
-    static struct json json;
-    json_begin(&json, stdout, "memstow-decisions");
-    json_object(&json, "process");
-    json_number(&json, "pid", image->header.pid);
-    json_string(&json, "name", image->header.name);
-    json_number(&json, "start_ns", image->header.start_ns);
-    json_number(&json, "start_wall_ns", image->header.start_wall_ns);
-    json_end_object(&json);
-    json_number(&json, "lines_before", lines_before(decisions));
-    json_number(&json, "lines_lost", image->header.lost[SNAP_LOST_TRACE]);
-    json_owners(&json, image);
-    json_lines(&json, decisions);
-    json_faults(&json, decisions);
-    json_finish(&json);
-}
-
-/* --- text --- */
-
 static void print_faults(const struct decisions *decisions, bool check) {
     if (decisions->fault_count) puts("\nFaults");
     for (size_t i = 0; i < decisions->fault_count; i++) {
@@ -113,8 +48,8 @@ static void print_faults(const struct decisions *decisions, bool check) {
 
 static void print_text(const struct decisions *decisions, const struct image *image, bool check) {
     if (!decisions->event_count) puts("no decisions: no policy was set, and no trigger tripped");
-    if (lines_before(decisions))
-        printf("%s earlier lines are gone: the trace keeps 1 MiB\n", text_count(lines_before(decisions)).s);
+    if (decisions_lines_before(decisions))
+        printf("%s earlier lines are gone: the trace keeps 1 MiB\n", text_count(decisions_lines_before(decisions)).s);
     if (image->header.lost[SNAP_LOST_TRACE])
         printf("%s lines could not be written\n", text_count(image->header.lost[SNAP_LOST_TRACE]).s);
     decisions_print(decisions, image, stdout);
@@ -130,7 +65,7 @@ static int show(const char *argument, const struct choice *choice) {
     if (result < 0)
         complain("not enough memory");
     else if (choice->json)
-        print_json(&decisions, &subject.image);
+        decisions_json(&decisions, &subject.image, stdout);
     else
         print_text(&decisions, &subject.image, choice->check);
     bool fault = choice->check && decisions.fault_count;

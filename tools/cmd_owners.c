@@ -2,7 +2,7 @@
 #include "commands.h"
 #include "cuda_devices.h"
 #include "nvml_image.h"
-#include "json.h"
+#include "owners_json.h"
 #include "report.h"
 #include "roster.h"
 #include "subject.h"
@@ -35,8 +35,6 @@ static double share(const struct roster *roster, const struct roster_row *row) {
     return roster->live_bytes ? 100.0 * (double)row->live_bytes / (double)roster->live_bytes : 0;
 }
 
-static const char *state(const struct snap_owner *owner) { return roster_is_retired(owner) ? "retired" : "live"; }
-
 static struct vbars vbars; /* of the file that is shown */
 
 /* --- text --- */
@@ -64,7 +62,7 @@ static void add_moving(char *more, size_t size, const struct image *image, const
 static void print_row(const struct roster *roster, const struct roster_row *row, const struct image *image, int room) {
     const struct snap_owner *owner = row->owner;
     const char *policy = roster_policy(owner), *origin = image_string(image, owner->origin);
-    printf("%7u %-6s %-7s %-6s %5d ", owner->id, roster_kind(owner), state(owner), policy ? policy : "-",
+    printf("%7u %-6s %-7s %-6s %5d ", owner->id, roster_kind(owner), roster_state(owner), policy ? policy : "-",
            owner->priority);
     print_figures(roster, row, image->cuda.used);
     const struct roster_stowed is = roster_stowed(owner, row->live_bytes, row->cuda_bytes);
@@ -122,64 +120,6 @@ static void print_text(const struct roster *roster, const struct image *image) {
         printf("\n%s that %s nothing\n", text_count(left_out).s, left_out == 1 ? "is gone holds" : "are gone hold");
 }
 
-/* --- JSON --- */
-
-static void json_row(struct json *json, const struct image *image, const struct roster_row *row) {
-    const struct snap_owner *owner = row->owner;
-    const struct roster_stowed stowed = roster_stowed(owner, row->live_bytes, row->cuda_bytes);
-    const struct vbars_share managed = vbars_of(&vbars, owner->id);
-    const struct roster_moving moving = roster_moving(image, owner);
-    json_object(json, NULL);
-    json_number(json, "id", owner->id);
-    json_string(json, "kind", roster_kind(owner));
-    json_string(json, "name", image_string(image, owner->name));
-    json_string(json, "origin", image_string(image, owner->origin));
-    json_string(json, "policy", roster_policy(owner));
-    json_signed(json, "priority", owner->priority);
-    json_string(json, "state", state(owner));
-    json_string(json, "outcome", roster_outcome(owner));
-    if (owner->adopted_by)
-        json_number(json, "adopted_by", owner->adopted_by);
-    else
-        json_null(json, "adopted_by");
-    json_number(json, "live_bytes", row->live_bytes);
-    json_number(json, "live_blocks", row->live_blocks);
-    json_number(json, "stowed_bytes", stowed.in_files + stowed.of_devices);
-    json_number(json, "device_stowed_bytes", stowed.of_devices);
-    json_string(json, "moving", !moving.now ? NULL : moving.out ? "out" : "back");
-    json_number(json, "moved_bytes", moving.moved);
-    json_number(json, "to_move_bytes", moving.wanted);
-    json_number(json, "cuda_bytes", row->cuda_bytes);
-    json_number(json, "cuda_blocks", row->cuda_blocks);
-    json_number(json, "vbar_bytes", managed.bytes);
-    json_number(json, "vbar_resident_bytes", managed.resident_bytes);
-    json_end_object(json);
-}
-
-static void print_json(const struct roster *roster, const struct image *image) {
-    static struct json json;
-    json_begin(&json, stdout, "memstow-owners");
-    json_object(&json, "process");
-    json_number(&json, "pid", image->header.pid);
-    json_string(&json, "name", image->header.name);
-    json_bool(&json, "running", image->running);
-    json_end_object(&json);
-    json_number(&json, "live_bytes", roster->live_bytes);
-    json_number(&json, "untagged_bytes", roster->untagged.live_bytes);
-    json_number(&json, "cuda_bytes", roster->cuda_bytes);
-    json_number(&json, "untagged_cuda_bytes", roster->untagged.cuda_bytes);
-    json_array(&json, "cuda_devices");
-    for (size_t i = 0; i < image->cuda.device_count; i++) {
-        struct cuda_line line;
-        if (cuda_line_of(image, i, &line)) cuda_line_json(&json, &line);
-    }
-    json_end_array(&json);
-    json_array(&json, "owners");
-    for (size_t i = 0; i < roster->count; i++) json_row(&json, image, &roster->rows[i]);
-    json_end_array(&json);
-    json_finish(&json);
-}
-
 static int show(const char *argument, bool as_json) {
     static struct subject subject;
     struct roster roster;
@@ -192,7 +132,7 @@ static int show(const char *argument, bool as_json) {
     }
     vbars_find(&subject.image, &vbars);
     if (as_json)
-        print_json(&roster, &subject.image);
+        owners_json(&roster, &subject.image, stdout);
     else
         print_text(&roster, &subject.image);
     roster_clear(&roster);

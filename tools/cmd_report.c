@@ -1,6 +1,7 @@
 /* cmd_report.c — memstow report: what a process holds, and what is left of it. */
 #include "at_peak.h"
 #include "commands.h"
+#include "html_page.h"
 #include "nvml_image.h"
 #include "estimate.h"
 #include "innermost.h"
@@ -25,11 +26,14 @@ struct choice {
     const char *match;
     const char *form; /* the option that chose it; NULL: text */
     int (*write)(const struct report *report);
+    const char *page; /* where --html goes; NULL: standard output */
 };
 
 static int help(void) {
     puts("usage: memstow report FILE|PID [--by=VIEW] [--top=N] [--match=TEXT]\n"
          "                      [--peak | --churn] [--json | --folded | --pprof]\n"
+         "       memstow report FILE|PID --html [-o FILE] [--match=TEXT]\n"
+         "                      [--peak | --churn]\n"
          "\n"
          "What a process holds: live bytes and blocks, the peak, who allocated them, and\n"
          "where its resident memory is.\n"
@@ -45,6 +49,9 @@ static int help(void) {
          "  --json        one JSON document, sizes in bytes\n"
          "  --folded      one line a stack, for flame graphs\n"
          "  --pprof       a compressed profile for pprof; not to a terminal\n"
+         "  --html        one page for a browser: flame graph, tables, owners, blocks;\n"
+         "                it needs nothing else, and asks nobody for anything\n"
+         "  -o FILE       where the page goes (default: standard output)\n"
          "\n"
          "A number is a PID; for a file of that name write ./NUMBER.\n"
          "Exit code: 0 fine, 2 wrong usage, 3 unreadable or damaged input.");
@@ -86,6 +93,7 @@ static int show(const char *argument, const struct choice *choice) {
                             .view_given = choice->view_given,
                             .measure = choice->measure,
                             .match = choice->match,
+                            .page = choice->page,
                             .top = choice->top_given ? choice->top
                                    : choice->form    ? SIZE_MAX
                                                      : TOP_DEFAULT,
@@ -101,14 +109,15 @@ static int show(const char *argument, const struct choice *choice) {
     if (result < 0) complain("not enough memory");
     resident_clear(&report.resident);
     subject_close(&subject);
-    return finish_output(result < 0 ? EXIT_UNREADABLE : EXIT_FINE);
+    return finish_output(result < 0 ? EXIT_UNREADABLE : result);
 }
 
 struct form {
     const char *option;
     int (*write)(const struct report *report);
 };
-static const struct form forms[] = {{"--json", report_json}, {"--folded", report_folded}, {"--pprof", report_pprof}};
+static const struct form forms[] = {
+    {"--json", report_json}, {"--folded", report_folded}, {"--pprof", report_pprof}, {"--html", report_html}};
 
 /* 0, or an exit code after complaining. */
 static int take_option(struct choice *choice, int option, char **argv) {
@@ -129,6 +138,9 @@ static int take_option(struct choice *choice, int option, char **argv) {
     case OPTION_CHURN:
         if (choice->measure != MEASURE_LIVE) return usage_error("report", "--peak and --churn exclude each other");
         choice->measure = option == OPTION_PEAK ? MEASURE_PEAK : MEASURE_ALLOCATED;
+        return 0;
+    case 'o':
+        choice->page = optarg;
         return 0;
     default:
         if (option < OPTION_FORM) return option_error("report", option, argv);
@@ -151,18 +163,22 @@ int cmd_report(int argc, char **argv) {
         {"json", no_argument, NULL, OPTION_FORM},
         {"folded", no_argument, NULL, OPTION_FORM + 1},
         {"pprof", no_argument, NULL, OPTION_FORM + 2},
+        {"html", no_argument, NULL, OPTION_FORM + 3},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
     struct choice choice = {.write = report_text};
     opterr = 0;
-    for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
+    for (int option; (option = getopt_long(argc, argv, ":ho:", options, NULL)) != -1;) {
         if (option == 'h') return help();
         int code = take_option(&choice, option, argv);
         if (code) return code;
     }
+    int code = EXIT_FINE;
     if (argc - optind != 1) return usage_error("report", "one FILE or PID is needed");
     if (choice.write == report_pprof && isatty(STDOUT_FILENO))
         return usage_error("report", "--pprof writes a compressed file: send it to one with > FILE");
+    if (choice.page && choice.write != report_html) return usage_error("report", "-o goes with --html");
+    if (choice.write == report_html && (code = html_page_check("report", choice.page)) != EXIT_FINE) return code;
     return show(argv[optind], &choice);
 }

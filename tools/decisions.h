@@ -108,6 +108,10 @@ const char *decisions_category(uint8_t category);
 /* A member that is text, or ""; cut to fit. It may hold anything: text.h makes it printable. */
 void decisions_text(const struct event *event, const char *key, char *to, size_t room);
 
+/* decisions_json.c: one document; and how many lines there were before those that are left. */
+void decisions_json(const struct decisions *self, const struct image *image, FILE *to);
+uint64_t decisions_lines_before(const struct decisions *self);
+
 /* decisions_text.c: for people. */
 void decisions_print(const struct decisions *self, const struct image *image, FILE *to);
 

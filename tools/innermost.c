@@ -77,8 +77,7 @@ static bool ends(const char *name, const char *with) {
     return length >= end && strcasecmp(name + length - end, with) == 0;
 }
 
-/* Functions that take memory for others: operator new, the C++ library, and whatever is called like malloc. */
-static bool is_allocator(const char *function) {
+bool innermost_is_allocator(const char *function) {
     return function && (begins(function, "operator new") || begins(function, "std::") ||
                         begins(function, "__gnu_cxx::") || ends(function, "malloc") || ends(function, "calloc") ||
                         ends(function, "realloc") || ends(function, "memalign"));
@@ -89,7 +88,7 @@ static bool find_caller(const struct stack *stack, struct innermost_line *line) 
         const struct named_frame *frame = symbols_frame(stack->symbols, stack->frames[i]);
         for (uint32_t k = 0; k < frame->count; k++) {
             *line = (struct innermost_line){frame, &frame->symbols[k], 0};
-            if (!is_allocator(frame->symbols[k].function)) return true;
+            if (!innermost_is_allocator(frame->symbols[k].function)) return true;
         }
     }
     return false;

@@ -39,6 +39,9 @@ bool innermost_is_import(const struct image *image, uint32_t frame);
 /* A Python frame of more than that. */
 bool innermost_is_python(const struct image *image, uint32_t frame);
 
+/* A function that takes memory for others: operator new, the C++ library's, and what is called like malloc. */
+bool innermost_is_allocator(const char *function);
+
 /* "py function  file:line", or three blanks in front where it is not Python; `width` columns at most. */
 struct text_line innermost_text(const struct innermost_line *line, int width);
 

@@ -23,10 +23,13 @@ struct report {
     const char *match;       /* NULL: no --match */
     const uint8_t *kept;     /* by node: whether --match keeps it. NULL: all are */
     struct symbols *symbols; /* names of frames */
+    const char *page;        /* where a page goes; NULL: standard output */
 };
 
 int report_text(const struct report *report); /* 0, or -1: no memory */
 int report_json(const struct report *report);
+int report_json_to(const struct report *report, FILE *to);
+int report_html(const struct report *report); /* 0, or an exit code after complaining */
 int report_folded(const struct report *report);
 int report_pprof(const struct report *report);
 

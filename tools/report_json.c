@@ -435,10 +435,10 @@ static void json_lost(struct json *json, const struct image *image) {
     json_end_object(json);
 }
 
-int report_json(const struct report *report) {
+int report_json_to(const struct report *report, FILE *to) {
     static struct json json;
     const struct image *image = report->image;
-    json_begin(&json, stdout, "memstow-report");
+    json_begin(&json, to, "memstow-report");
     json_process(&json, report);
     json_totals(&json, image);
     json_peak(&json, image);
@@ -453,3 +453,5 @@ int report_json(const struct report *report) {
     json_finish(&json);
     return 0;
 }
+
+int report_json(const struct report *report) { return report_json_to(report, stdout); }

@@ -26,6 +26,8 @@ const char *roster_outcome(const struct snap_owner *owner) {
 
 bool roster_is_retired(const struct snap_owner *owner) { return owner->state == SNAP_OWNER_RETIRED; }
 
+const char *roster_state(const struct snap_owner *owner) { return roster_is_retired(owner) ? "retired" : "live"; }
+
 static void add(struct roster *roster, const struct image *image, uint32_t id, const struct total *total) {
     const struct snap_owner *owner = image_owner(image, id);
     struct roster_row *row = owner ? &roster->rows[owner - image->owners] : &roster->untagged;

@@ -30,6 +30,7 @@ const char *roster_policy(const struct snap_owner *owner); /* NULL: nothing was 
 /* Of a run that has ended; NULL: of anything else. */
 const char *roster_outcome(const struct snap_owner *owner);
 bool roster_is_retired(const struct snap_owner *owner);
+const char *roster_state(const struct snap_owner *owner); /* live or retired */
 
 /* What of an owner is stowed, of its live bytes and of those in devices. */
 struct roster_stowed {

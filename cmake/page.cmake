@@ -1,0 +1,55 @@
+# Puts a page of the command together: cmake -D WEB=tools/web -D OUT=build/…/web -P page.cmake
+# In: page.html, a *.css, and modules *.js. Out: page_head.html and page_tail.html; the data of a page comes between them.
+# All modules become one script: what they import stands there anyway, so "import … from …;" and "export" in front of a
+# declaration are left out. The page's own policy allows that one script and that one style, by their hashes, and nothing
+# else.
+cmake_minimum_required(VERSION 3.24)
+
+# "sha256-…", as a content security policy names a text.
+function(policy_hash text result)
+    set(letters "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+    string(SHA256 hex "${text}")
+    string(APPEND hex "00") # 32 bytes and one more are eleven threes
+    set(base64 "")
+    foreach(at RANGE 0 60 6)
+        string(SUBSTRING "${hex}" ${at} 6 three)
+        foreach(shift 18 12 6 0)
+            math(EXPR index "(0x${three} >> ${shift}) & 63")
+            string(SUBSTRING "${letters}" ${index} 1 letter)
+            string(APPEND base64 "${letter}")
+        endforeach()
+    endforeach()
+    string(REGEX REPLACE ".$" "=" base64 "${base64}")
+    set(${result} "sha256-${base64}" PARENT_SCOPE)
+endfunction()
+
+file(GLOB styles "${WEB}/*.css")
+file(GLOB modules "${WEB}/*.js")
+list(SORT styles)
+list(SORT modules)
+set(style "\n")
+foreach(file IN LISTS styles)
+    file(READ "${file}" text)
+    string(APPEND style "${text}")
+endforeach()
+set(script "\n")
+foreach(file IN LISTS modules)
+    file(READ "${file}" text)
+    string(REGEX REPLACE "\nimport [^;]*;" "" text "\n${text}")
+    string(REGEX REPLACE "\nexport " "\n" text "${text}")
+    string(APPEND script "${text}")
+endforeach()
+
+policy_hash("${style}" style_hash)
+policy_hash("${script}" script_hash)
+file(READ "${WEB}/page.html" page)
+string(REPLACE "@STYLE@" "${style}" page "${page}")
+string(REPLACE "@STYLE_HASH@" "${style_hash}" page "${page}")
+string(REPLACE "@SCRIPT_HASH@" "${script_hash}" page "${page}")
+string(FIND "${page}" "@DATA@" data)
+string(SUBSTRING "${page}" 0 ${data} head)
+math(EXPR data "${data} + 6")
+string(SUBSTRING "${page}" ${data} -1 tail)
+string(REPLACE "@SCRIPT@" "${script}" tail "${tail}")
+file(WRITE "${OUT}/page_head.html" "${head}")
+file(WRITE "${OUT}/page_tail.html" "${tail}")

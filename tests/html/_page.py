@@ -1,0 +1,222 @@
+"""A page of the command: its data read without a browser, and the page itself in a headless Chromium.
+
+A test that opens a browser needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0"""
+import atexit, base64, collections, json, pathlib, re, sys, zlib
+
+import support
+
+sys.path.insert(0, str(support.ROOT / "tests/cli"))
+BLOCK = re.compile(rb'<script type="application/octet-stream" ([^>]*)>([^<]*)</script>')
+KINDS = ["python", "import", "allocator", "unnamed", "interpreter"] # bits of a line's kind
+
+
+def report(file, *options, to="page.html"):
+    """Writes the page of a ledger and returns its path."""
+    support.memstow("report", file, "--html", "-o", to, *options)
+    return pathlib.Path(to).resolve()
+
+
+# ---- the data, as docs/html.md has it
+
+def numbers(data):
+    value = shift = 0
+    for byte in data:
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            yield value
+            value = shift = 0
+
+
+def followers(column):
+    last, before = collections.defaultdict(int), 0
+    for number in column:
+        last[before] = before = number - 1 if number else last[before]
+        yield before
+
+
+def again(column):
+    fresh = 0
+    for number in column:
+        yield number - 1 if number else fresh
+        fresh += not number
+
+
+class Data:
+    """documents by name, columns by "group.column"."""
+
+    def __init__(self, page):
+        self.documents, self.columns = {}, {}
+        for attributes, letters in BLOCK.findall(pathlib.Path(page).read_bytes()):
+            given = dict(re.findall(r'data-(\w+)="([^"]*)"', attributes.decode()))
+            data = zlib.decompress(base64.b64decode(letters, validate=True))
+            if "document" in given:
+                self.documents[given["document"]] = json.loads(data)
+                continue
+            column = self.decode(given, list(numbers(data)))
+            assert len(column) == int(given["count"]), given
+            self.columns[f"{given['group']}.{given['column']}"] = column
+        self.texts = self.documents["texts"]["texts"]
+
+    def decode(self, given, column):
+        form = given["form"]
+        if form == "followers":
+            return list(followers(column))
+        if form == "again":
+            return list(again(column))
+        if form != "numbers":
+            column = [number >> 1 ^ -(number & 1) for number in column]
+        if form.startswith("over "):
+            column = [a + b for a, b in zip(column, self.columns[f"{given['group']}.{form[5:]}"])]
+        return column
+
+    def line(self, number):
+        """(function, file, line, module, kinds)"""
+        get = lambda name: self.columns[f"lines.{name}"][number]
+        kinds = frozenset(name for bit, name in enumerate(KINDS) if get("kind") >> bit & 1)
+        return self.texts[get("function")], self.texts[get("file")], get("line"), self.texts[get("module")], kinds
+
+    def stacks(self):
+        """For each site its lines, innermost first."""
+        ends, at = [], 0
+        for length in self.columns["segments.length"]:
+            ends.append((at, at + length))
+            at += length
+        open_nodes = [] # [children that are still to come, lines]
+        for segment, children, sites in zip(*(self.columns[f"tree.{name}"] for name in ("segment", "children", "sites"))):
+            while open_nodes and not open_nodes[-1][0]:
+                open_nodes.pop()
+            if open_nodes:
+                open_nodes[-1][0] -= 1
+            outer = open_nodes[-1][1] if open_nodes else []
+            lines = outer + self.columns["segments.lines"][slice(*ends[segment])]
+            open_nodes.append([children, lines])
+            for _ in range(sites):
+                yield [self.line(line) for line in reversed(lines)]
+
+    def figure(self, name):
+        return sum(self.columns[f"sites.{name}"])
+
+
+# ---- the browser
+
+class Browser:
+    """One headless Chromium; what it asked anybody for and what it complained of are kept."""
+
+    def __init__(self, width=1280, height=900, dark=False):
+        from selenium import webdriver
+        from selenium.webdriver.chrome.service import Service
+        options = webdriver.ChromeOptions()
+        options.binary_location = "/usr/bin/chromium"
+        for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", f"--window-size={width},{height}",
+                         "--disable-component-update", "--force-prefers-reduced-motion", "--disable-gpu"):
+            options.add_argument(argument)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        self.driver = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
+        atexit.register(self.driver.quit)
+        self.size(width, height)
+        self.theme(dark)
+
+    def size(self, width, height):
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                                    {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
+
+    def theme(self, dark):
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
+            "features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
+
+    def open(self, page, fragment=""):
+        self.driver.get("about:blank")
+        self.driver.get(pathlib.Path(page).resolve().as_uri() + fragment)
+        self.wait("document.documentElement.dataset.loaded === 'yes'")
+        self.settled()
+
+    def js(self, script, *arguments):
+        return self.driver.execute_script(script, *arguments)
+
+    def wait(self, condition):
+        support.wait_for(lambda: self.js(f"return Boolean({condition})"), what=condition)
+
+    def settled(self):
+        """The view that the address asks for is there, and all of the picture that can be seen is drawn."""
+        self.wait("document.querySelector('main').dataset.shown === location.hash")
+        self.wait("(() => { const flame = document.querySelector('.flame'); return !flame || flame.dataset.finished === 'yes' })()")
+
+    def all(self, selector):
+        return self.driver.find_elements("css selector", selector)
+
+    def one(self, selector):
+        found = self.all(selector)
+        assert found, f"{selector} is not there"
+        return found[0]
+
+    def text(self, selector):
+        return self.js("return document.querySelector(arguments[0])?.textContent", selector)
+
+    def click(self, selector):
+        self.one(selector).click()
+        self.settled()
+
+    def type(self, selector, text):
+        """In place of what is there."""
+        field = self.one(selector)
+        self.js("arguments[0].value = ''", field)
+        field.send_keys(text or " \b")
+        self.settled()
+
+    def press(self, selector, *keys):
+        from selenium.webdriver.common.keys import Keys
+        for key in keys:
+            self.one(selector).send_keys(getattr(Keys, key))
+        self.settled()
+
+    @property
+    def fragment(self):
+        return self.js("return location.hash")
+
+    def asked_for(self):
+        """Addresses that the browser asked for, besides files that the test opened; since the last time."""
+        events = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
+        urls = [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
+        return [url for url in urls if not url.startswith(("file:", "data:", "blob:", "about:", "chrome:"))]
+
+    def complaints(self):
+        return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] != "INFO"]
+
+    def is_clean(self):
+        asked, complaints = self.asked_for(), self.complaints()
+        assert not asked and not complaints, (asked, complaints)
+
+    # ---- views
+
+    def details(self):
+        """Of the chosen frame or site: {"total": "12.3 MiB, 4.5 %", …}."""
+        return self.js("return Object.fromEntries([...document.querySelectorAll('.details [data-detail]')].map("
+                       "(one) => [one.dataset.detail, one.textContent]))")
+
+    def total(self):
+        """What the flame graph holds, as a number."""
+        return int(self.js("return document.querySelector('.flame-view').dataset.total"))
+
+    def chosen(self):
+        """What the chosen frame holds."""
+        return int(self.js("return document.querySelector('.flame-view .details').dataset.weight"))
+
+    def calls(self):
+        """[(name, figure)] of what the chosen frame calls."""
+        return [tuple(pair) for pair in self.js("return [...document.querySelectorAll('.calls .row')].map((row) => "
+                "[row.querySelector('.name').textContent, row.querySelector('b').textContent])")]
+
+    def rows(self):
+        """The rows of a table that are drawn, as texts."""
+        return self.js("return [...document.querySelectorAll('.rows tbody tr[data-row]')].map((row) => "
+                       "[...row.cells].map((cell) => cell.textContent))")
+
+
+def size_text(value):
+    """As the page writes sizes."""
+    units = ["B", "KiB", "MiB", "GiB", "TiB"]
+    sign, value, unit = "−" if value < 0 else "", abs(value), 0
+    while value >= 1023.95 and unit < 4:
+        value, unit = value / 1024, unit + 1
+    return f"{sign}{value:.1f} {units[unit]}" if unit else f"{sign}{value:,} B"

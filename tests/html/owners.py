@@ -1,0 +1,62 @@
+# needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
+# timeout: 200
+"""Owners, their history and what triggers did, in a browser; and the flame graph by owner, or of one."""
+import support
+from _page import Browser, report, size_text, sys
+from _ledger import MIB
+from _decisions import CACHE, CLIP, clean
+
+ledger = clean()
+work, take = ledger.python("work", "/src/work.py", 3), ledger.python("take", "/src/work.py", 9)
+stacks = [ledger.node([work]), ledger.node([work, take])]
+node, run = ledger.owner(2, "KSampler"), ledger.owner(3, "picture 1", retired=1)
+tags = [0, ledger.tag(CLIP), ledger.tag(CLIP, node, run), ledger.tag(CACHE), ledger.tag(0, node, run)]
+for number in range(40):
+    site = ledger.site(stack=stacks[number % 2], tag=tags[number % 5])
+    ledger.count(site, alloc=(MIB + number * 1000, 1 + number % 3))
+ledger.save("made.mst")
+document = support.report("made.mst", "--top=1000")
+sites = document["sites"]
+sums = lambda **owners: sum(site["live_bytes"] for site in sites if all(site[kind] == name for kind, name in owners.items()))
+page = report("made.mst")
+browser = Browser()
+
+browser.open(page, "#owners")
+texts = [" ".join(row) for row in browser.rows()]
+clip = next(text for text in texts if "clip.safetensors" in text)
+assert size_text(sums(model="clip.safetensors")) in clip and "it is in use" in clip, texts
+assert any("an old model" in text and "node cache: node 4" in text for text in texts), texts
+browser.type("[type=search]", "clip")
+assert len(browser.rows()) == 1 and browser.text(".count") == f"1 of {len(document['owners']) - 1} owners"
+browser.all(".open")[0].click()
+browser.settled()
+history = browser.text(".details .stack")
+assert "policy free" in history and "blocked: 256.0 MiB before" in history and "trigger 2, memory was short" in history, history
+
+# Its call stacks: what the owner has, as --json says.
+next(button for button in browser.all(".actions button") if button.text == "Its call stacks").click()
+browser.settled()
+assert browser.total() == sums(model="clip.safetensors") and "owner=" in browser.fragment
+assert "Only what clip.safetensors holds" in browser.text(".crumbs")
+browser.open(page, browser.fragment)
+assert browser.total() == sums(model="clip.safetensors")
+
+# By owner: model, node, run, then the stack.
+browser.open(page, "#flame?owners=1")
+assert dict(browser.calls()) == {"model clip.safetensors": size_text(sums(model="clip.safetensors")),
+                                 "model feature cache": size_text(sums(model="feature cache")),
+                                 "model none": size_text(sums(model=None))}, browser.calls()
+next(row for row in browser.all(".calls .row") if "clip" in row.text).click()
+for name, kinds in (("node KSampler", dict(node="KSampler")), ("run picture 1", dict(node="KSampler", run="picture 1"))):
+    here = dict(browser.calls())
+    assert here[name] == size_text(sums(model="clip.safetensors", **kinds)), here
+    next(row for row in browser.all(".calls .row") if name in row.text).click()
+assert [name for name, _ in browser.calls()] == ["py work"], browser.calls()
+
+# What each trigger did.
+browser.open(page, "#decisions")
+cards = [card.text for card in browser.all(".trigger")]
+assert cards[0].startswith("Trigger 2: memory was short") and cards[1].startswith("Trigger 1: a run ended"), cards
+assert "unet.safetensors" in cards[1] and "freed" in cards[1] and "512.0 MiB" in cards[1], cards[1]
+assert "2 kept, 1 stowed, 1 freed, 1 blocked. 638.0 MiB were given back in 1.2 s: 1.2 GiB before, 689.0 MiB after." in cards[1]
+browser.is_clean()

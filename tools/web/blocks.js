@@ -1,0 +1,113 @@
+/* blocks.js — the view of the largest blocks and mappings.
+ * In: their columns. Out: a table by size, age or what is resident, and of the chosen one the call stack. */
+
+import { element } from "./dom.js";
+import { Order } from "./order.js";
+import { Rows } from "./owners.js";
+import { stackOf } from "./sites.js";
+import { countWords, Table } from "./table.js";
+import { countText, durationText, safeText, sizeText } from "./words.js";
+
+const KINDS = ["block", "anonymous", "file", "reserved", "brk"];
+const BLOCK_COLUMNS = [
+    { key: "size", title: "Size", number: true },
+    { key: "resident", title: "Resident", number: true },
+    { key: "age", title: "Age", number: true },
+    { key: "kind", title: "Kind", sortable: false },
+    { key: "owner", title: "Owner", sortable: false },
+    { key: "where", title: "Where", wide: true, sortable: false },
+    { key: "address", title: "Address", number: true },
+];
+
+export class BlocksView {
+    constructor(page) {
+        this.page = page;
+        this.key = "blocks";
+        this.name = "Blocks";
+        this.details = element("aside.details", { "aria-label": "The chosen block" });
+    }
+
+    isThere() {
+        return this.page.bundle.count("blocks.size") > 0;
+    }
+
+    async show(host) {
+        await this.page.loaded;
+        if (!this.table) await this.make();
+        if (this.page.state.now.view !== this.key) return;
+        if (this.whole.parentNode !== host) host.replaceChildren(this.whole);
+        const { sort, row } = this.page.state.now;
+        const key = this.figures[sort.replace(/^-/, "")] ? sort.replace(/^-/, "") : "size";
+        const up = sort.startsWith("-");
+        const all = this.figures.size.length;
+        const omitted = this.page.about.blocks_omitted;
+        this.table.show(new Rows(new Order(Int32Array.from(this.figures.size.keys()), this.figures[key], up)), {
+            sort: key, up, chosen: row,
+            words: countWords(all, all, "block or mapping", "blocks of 64 KiB and more, and mappings") +
+                (omitted ? `; ${countText(omitted)} smaller ones are left out` : "") });
+        this.draw(row);
+    }
+
+    async make() {
+        this.figures = Object.create(null);
+        for (const key of ["address", "size", "resident", "age", "kind", "thread", "site"]) {
+            const column = await this.page.bundle.figures(`blocks.${key}`);
+            if (column) this.figures[key] = column;
+        }
+        this.columns = BLOCK_COLUMNS.filter(({ key }) => key in this.figures || key === "where" ||
+            (key === "owner" && this.page.ledger.siteTag));
+        this.table = new Table({ label: "Largest blocks and mappings", columns: this.columns,
+            cell: (i, key) => this.cell(i, key), text: (i, key) => this.text(i, key),
+            onopen: (i) => this.open(i), onsort: (key) => this.sort(key) });
+        this.whole = element("div.list-view", {}, element("div.list-parts", {}, this.table.whole, this.details));
+    }
+
+    sort(key) {
+        const { sort } = this.page.state.now;
+        this.page.state.change({ sort: sort === key || (!sort && key === "size") ? `-${key}` : key });
+    }
+
+    siteOf(i) {
+        return this.figures.site[i] - 1;
+    }
+
+    lineOf(i) {
+        const { ledger } = this.page;
+        return this.siteOf(i) < 0 ? undefined : ledger.callerOf(ledger.nodeOfSite(this.siteOf(i)));
+    }
+
+    cell(i, key) {
+        const line = key === "where" ? this.lineOf(i) : undefined;
+        if (line === undefined) return this.text(i, key);
+        const { ledger } = this.page;
+        return element("span.where", {}, ledger.isPython(line) ? element("i.py", {}, "py") : null,
+            element("span.name", {}, ledger.functionOf(line)), element("span.place", {}, ledger.placeOf(line)));
+    }
+
+    text(i, key) {
+        const { ledger } = this.page;
+        const value = this.figures[key]?.[i];
+        if (key === "where") return this.lineOf(i) === undefined ? "(not known)" : ledger.lineText(this.lineOf(i));
+        if (key === "owner") return this.siteOf(i) < 0 ? "" : ledger.ownersOf(this.siteOf(i))
+            .map((id) => this.page.ownerName(id)).filter(Boolean).join(" · ");
+        if (key === "address") return `0x${value.toString(16)}`;
+        if (key === "age") return durationText(value / 1e6);
+        if (key === "kind") return (KINDS[value >> 1] ?? "mapping") + (value & 1 ? ", shared" : "");
+        return sizeText(value);
+    }
+
+    open(i) {
+        this.page.state.change({ row: this.page.state.now.row === i ? -1 : i }, true);
+    }
+
+    draw(i) {
+        this.details.hidden = !(i >= 0 && i < this.figures.size.length);
+        if (this.details.hidden) return;
+        const { ledger } = this.page;
+        const site = this.siteOf(i);
+        this.details.replaceChildren(element("h2", {}, `${sizeText(this.figures.size[i])} at ${this.text(i, "address")}`),
+            element("dl", {}, this.columns.filter(({ key }) => key !== "where" && key !== "address").map(({ key, title }) =>
+                [element("dt", {}, title), element("dd", {}, safeText(this.text(i, key)) || "nobody's")])),
+            ...(site < 0 ? [] : stackOf(ledger, ledger.nodeOfSite(site))));
+    }
+}

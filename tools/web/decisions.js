@@ -1,0 +1,76 @@
+/* decisions.js — the view of what each trigger did.
+ * In: the trace. Out: triggers, the last one first, each with its owners and what became of them. */
+
+import { element } from "./dom.js";
+import { reasonText, whyText } from "./trace.js";
+import { countText, durationText, safeText, sizeText } from "./words.js";
+
+const SHOWN = 50;
+
+export class DecisionsView {
+    constructor(page) {
+        this.page = page;
+        this.key = "decisions";
+        this.name = "Decisions";
+        this.shown = SHOWN;
+    }
+
+    isThere() {
+        return this.page.trace.triggers.length > 0;
+    }
+
+    show(host) {
+        const { trace } = this.page;
+        const triggers = trace.triggers.slice(-this.shown).reverse();
+        const more = trace.triggers.length > this.shown ? element("button", { type: "button",
+            onclick: () => { this.shown *= 4; this.show(host); } },
+            `Show ${countText(trace.triggers.length - this.shown)} earlier ones`) : null;
+        host.replaceChildren(element("div.decisions", {}, this.faults(trace.document.faults ?? []),
+            triggers.map((trigger) => this.trigger(trigger)), more));
+    }
+
+    faults(faults) {
+        if (!faults.length) return null;
+        return element("section.card.bad", { "aria-labelledby": "faults" },
+            element("h2", { id: "faults" }, `${countText(faults.length)} ${faults.length === 1 ? "fault" : "faults"}`),
+            element("ul.notes", {}, faults.map(({ text, line }) => element("li", {}, `Line ${line}: ${safeText(text)}`))));
+    }
+
+    trigger({ line, owners, act }) {
+        const after = this.page.trace.secondsOf(line);
+        const title = `Trigger ${line.trigger}: ${reasonText(line.reason)}`;
+        const facts = [line.text && safeText(line.text), after !== null && `${durationText(after)} after the start`];
+        return element("section.card.trigger", { "aria-label": title }, element("h2", {}, title),
+            element("p.quiet", {}, facts.filter(Boolean).join(" · ")), this.table(owners), this.summary(act));
+    }
+
+    table(owners) {
+        if (!owners.size) return null;
+        const head = ["Owner", "Policy", "What became of it", "Before", "After", "Why"].map((title, i) =>
+            element("th", { scope: "col", class: i === 3 || i === 4 ? "number" : null }, title));
+        return element("div.wrap", { tabindex: "0", role: "region", "aria-label": "Owners" }, element("table.plain", {},
+            element("thead", {}, element("tr", {}, head)),
+            element("tbody", {}, [...owners].map(([owner, lines]) => this.row(owner, lines)))));
+    }
+
+    row(owner, { DECISION: decision = {}, CATEGORY: category, REMAINING: remaining }) {
+        const before = category?.before_bytes ?? decision.bytes ?? 0;
+        const done = category?.category ?? decision.action ?? "";
+        return element("tr", {}, element("th", { scope: "row" }, this.page.ownerName(owner)),
+            element("td", {}, safeText(decision.policy ?? "")),
+            element("td", {}, element(`span.tag.tag-${/^[a-z]+$/.test(done) ? done : "none"}`, {}, safeText(done))),
+            element("td.number", {}, sizeText(before + (category?.device_before_bytes ?? decision.device_bytes ?? 0))),
+            element("td.number", {}, category ? sizeText(category.after_bytes + (category.device_after_bytes ?? 0)) : ""),
+            element("td", {}, safeText(whyText(remaining?.why ?? decision.why))));
+    }
+
+    summary(act) {
+        if (!act) return element("p.quiet", {}, "It was not finished: it is on, or the process ended in it.");
+        const parts = [["kept", act.kept], ["stowed", act.stowed], ["freed", act.freed], ["blocked", act.blocked]]
+            .filter(([, count]) => count).map(([name, count]) => `${countText(count)} ${name}`);
+        const took = act.took_ns ? ` in ${durationText(act.took_ns / 1e9)}` : "";
+        return element("p", {}, `${parts.join(", ") || "Nothing to do"}. ` +
+            `${sizeText(act.given_bytes ?? 0)} were given back${took}: ${sizeText(act.before_bytes)} before, ` +
+            `${sizeText(act.after_bytes)} after.`);
+    }
+}

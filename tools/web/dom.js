@@ -1,0 +1,67 @@
+/* dom.js — elements of the page.
+ * In: names, properties, children. Out: elements. Text is only ever set as text. */
+
+/**
+ * @param {string} name "div", or "div.class"
+ * @param {object} [properties] attributes, on… handlers; null and false are left out
+ * @param {...(Node|string|null)} children
+ */
+export function element(name, properties = {}, ...children) {
+    const [tag, ...classes] = name.split(".");
+    const made = document.createElement(tag);
+    if (classes.length) made.className = classes.join(" ");
+    for (const [key, value] of Object.entries(properties)) {
+        if (value === null || value === false || value === undefined) continue;
+        if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+        else made.setAttribute(key, value === true ? "" : String(value));
+    }
+    made.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+    return made;
+}
+
+/** A choice of a few, one of which holds. */
+export function choices(label, options, chosen, onchoose) {
+    const group = element("div.choices", { role: "group", "aria-label": label });
+    for (const { key, name, title } of options) {
+        const button = element("button", { type: "button", title, "aria-pressed": key === chosen ? "true" : "false",
+            "data-choice": key, onclick: () => onchoose(key) }, name);
+        group.append(button);
+    }
+    return group;
+}
+
+/** Something that is on or off. */
+export function toggle(name, title, on, onchange) {
+    return element("button.toggle", { type: "button", title, "aria-pressed": on ? "true" : "false",
+        "data-toggle": name.toLowerCase().replaceAll(" ", "-"), onclick: () => onchange(!on) }, name);
+}
+
+/** A part of the whole as a bar; its text says it, too. */
+export function bar(part, whole, kind = "") {
+    const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    svg.setAttribute("class", `bar ${kind}`);
+    svg.setAttribute("viewBox", "0 0 100 6");
+    svg.setAttribute("preserveAspectRatio", "none");
+    svg.setAttribute("aria-hidden", "true");
+    for (const [name, width] of [["rest", 100], ["part", whole > 0 ? Math.min(100, (100 * part) / whole) : 0]]) {
+        const box = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+        box.setAttribute("class", name);
+        box.setAttribute("width", String(width));
+        box.setAttribute("height", "6");
+        svg.append(box);
+    }
+    return svg;
+}
+
+/** Puts text on the clipboard; says so on the button. */
+export async function copyText(text, button) {
+    const area = element("textarea.off-screen", { "aria-hidden": "true" });
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    const done = await navigator.clipboard?.writeText(text).then(() => true, () => false) || document.execCommand("copy");
+    area.remove();
+    const before = button.textContent;
+    button.textContent = done ? "Copied" : "Not copied";
+    setTimeout(() => { button.textContent = before; }, 1200);
+}

@@ -1,0 +1,206 @@
+/* ledger.js — sites and their call stacks, as the page's data has them.
+ * In: columns. Out: lines, a tree of nodes in the order in which a walk from the outside meets them, and figures of
+ * sites in that same order. So all sites below a node stand together: what a node holds is a difference of two sums. */
+
+import { safeText, shortPath } from "./words.js";
+
+export const LINE_PYTHON = 1;
+export const LINE_IMPORT = 2;
+export const LINE_ALLOCATOR = 4;
+export const LINE_UNNAMED = 8;
+export const LINE_INTERPRETER = 16;
+
+/** The measures that a page may have, in their order. */
+export const MEASURES = [
+    { key: "live", name: "Live", title: "what is held now, or was at the end" },
+    { key: "peak", name: "At peak", title: "what was held at the peak, or as near to it as is known" },
+    { key: "allocated", name: "Churn", title: "all that was ever allocated" },
+    { key: "change", name: "Change", title: "what grew or shrank from A to B" },
+    { key: "before", name: "A", title: "what the first of the two holds" },
+    { key: "after", name: "B", title: "what the second of the two holds" },
+];
+
+/** Ends of nodes and their parents, from how many children each has. */
+function linkNodes(children) {
+    const count = children.length;
+    const parent = new Int32Array(count).fill(-1);
+    const end = new Int32Array(count);
+    const left = Int32Array.from(children);
+    let open = -1; // the innermost node that waits for children
+    for (let node = 0; node < count; node++) {
+        parent[node] = open;
+        if (open >= 0) left[open]--;
+        open = node;
+        while (open >= 0 && left[open] === 0) {
+            end[open] = node + 1;
+            open = parent[open];
+        }
+    }
+    return { parent, end };
+}
+
+/** Running sums: where the things of each begin, and one more for the end. */
+function starts(counts) {
+    const first = new Int32Array(counts.length + 1);
+    for (let i = 0; i < counts.length; i++) first[i + 1] = first[i] + counts[i];
+    return first;
+}
+
+export class Ledger {
+    /** @param {import("./bundle.js").Bundle} bundle */
+    static async load(bundle) {
+        const ledger = new Ledger();
+        ledger.bundle = bundle;
+        const names = ["segments.length", "segments.lines", "tree.segment", "tree.children", "tree.sites"];
+        const lines = ["function", "file", "module", "line", "kind"].map((name) => bundle.indices(`lines.${name}`));
+        const texts = bundle.document("texts");
+        const [lengths, words, segment, children, sites] = await Promise.all(names.map((name) => bundle.indices(name)));
+        [ledger.lineFunction, ledger.lineFile, ledger.lineModule, ledger.lineNumber, ledger.lineKind] =
+            await Promise.all(lines);
+        ledger.texts = (await texts).texts;
+        ledger.words = words;
+        ledger.segmentStart = starts(lengths);
+        ledger.nodeSegment = segment;
+        Object.assign(ledger, linkNodes(children));
+        ledger.siteStart = starts(sites);
+        await ledger.loadSites();
+        return ledger;
+    }
+
+    async loadSites() {
+        const { bundle } = this;
+        this.siteCount = bundle.count("sites.live_bytes") || bundle.count("sites.before_bytes");
+        this.folded = await bundle.indices("sites.folded");
+        this.device = await bundle.indices("sites.device");
+        this.inexact = await bundle.indices("sites.inexact");
+        this.siteTag = await bundle.indices("sites.tag");
+        this.tags = await Promise.all(["model", "node", "run"].map((kind) => bundle.indices(`tags.${kind}`)));
+        this.measures = MEASURES.filter(({ key }) => bundle.has(`sites.${key}_bytes`) || this.compares(key));
+    }
+
+    /** Change is what two measures differ by. */
+    compares(key) {
+        return key === "change" && this.bundle.has("sites.before_bytes");
+    }
+
+    /** Figures of all sites. @returns {Promise<Float64Array>} */
+    async figures(measure, unit) {
+        if (!this.compares(measure)) return this.bundle.figures(`sites.${measure}_${unit}`);
+        const before = await this.bundle.figures(`sites.before_${unit}`);
+        const after = await this.bundle.figures(`sites.after_${unit}`);
+        return after.map((value, i) => value - before[i]);
+    }
+
+    get nodeCount() {
+        return this.nodeSegment.length;
+    }
+
+    get lineCount() {
+        return this.lineKind.length;
+    }
+
+    /** The node at which a site ends. */
+    nodeOfSite(site) {
+        let low = 0;
+        let high = this.nodeCount;
+        while (high - low > 1) {
+            const middle = (low + high) >> 1;
+            if (this.siteStart[middle] <= site) low = middle;
+            else high = middle;
+        }
+        return low;
+    }
+
+    /** Lines of a stack, the innermost first. */
+    stackOfNode(node) {
+        const lines = [];
+        for (; node > 0; node = this.parent[node]) {
+            const segment = this.nodeSegment[node];
+            for (let at = this.segmentStart[segment + 1]; at-- > this.segmentStart[segment];) lines.push(this.words[at]);
+        }
+        return lines;
+    }
+
+    functionOf(line) {
+        return safeText(this.texts[this.lineFunction[line]]);
+    }
+
+    /** Of a module's own code, which every module calls the same, with its file. */
+    shortNameOf(line) {
+        const name = this.functionOf(line);
+        return name === "<module>" ? `${name} ${shortPath(this.fileOf(line))}` : name;
+    }
+
+    fileOf(line) {
+        return safeText(this.texts[this.lineFile[line]]);
+    }
+
+    moduleOf(line) {
+        return safeText(this.texts[this.lineModule[line]]);
+    }
+
+    isPython(line) {
+        return (this.lineKind[line] & LINE_PYTHON) !== 0;
+    }
+
+    /** Where a line is, in short: "file:line", or the module. */
+    placeOf(line) {
+        const file = this.fileOf(line);
+        if (file) return shortPath(file) + (this.lineNumber[line] ? `:${this.lineNumber[line]}` : "");
+        return this.lineKind[line] & LINE_UNNAMED ? "" : shortPath(this.moduleOf(line));
+    }
+
+    /** The same in full. */
+    wholePlaceOf(line) {
+        const file = this.fileOf(line);
+        return file + (file && this.lineNumber[line] ? `:${this.lineNumber[line]}` : "");
+    }
+
+    /** "py function  file:line": a line as the text report has it. */
+    lineText(line) {
+        const place = this.placeOf(line);
+        return (this.isPython(line) ? "py " : "") + this.functionOf(line) + (place ? `  ${place}` : "");
+    }
+
+    /** The line that stands for a stack: the innermost Python one; else the first that does not allocate for others. */
+    callerOf(node) {
+        const stack = this.stackOfNode(node);
+        const mine = (line) => (this.lineKind[line] & (LINE_PYTHON | LINE_IMPORT)) === LINE_PYTHON;
+        const found = stack.find(mine) ?? stack.find((line) => !(this.lineKind[line] & LINE_ALLOCATOR));
+        return found ?? stack[0];
+    }
+
+    /** Ids of the owners of a site: model, node, run. */
+    ownersOf(site) {
+        const tag = this.siteTag ? this.siteTag[site] : 0;
+        return this.tags.map((column) => (column ? column[tag] : 0));
+    }
+
+    /** Which lines have the text in their function, file or module. @returns {Uint8Array} */
+    matchLines(text) {
+        const wanted = text.toLowerCase();
+        const textMatches = Uint8Array.from(this.texts, (one) => (one.toLowerCase().includes(wanted) ? 1 : 0));
+        const marks = new Uint8Array(this.lineCount);
+        for (let line = 0; line < marks.length; line++)
+            marks[line] = textMatches[this.lineFunction[line]] | textMatches[this.lineFile[line]] |
+                textMatches[this.lineModule[line]];
+        return marks;
+    }
+
+    /** For each node whether its stack has a marked line. @param {Uint8Array} marks */
+    markNodes(marks) {
+        const segments = this.markSegments(marks);
+        const nodes = new Uint8Array(this.nodeCount);
+        for (let node = 1; node < nodes.length; node++)
+            nodes[node] = nodes[this.parent[node]] | segments[this.nodeSegment[node]];
+        return nodes;
+    }
+
+    markSegments(marks) {
+        const { segmentStart, words } = this;
+        const segments = new Uint8Array(segmentStart.length - 1);
+        for (let i = 0; i < segments.length; i++)
+            for (let at = segmentStart[i]; at < segmentStart[i + 1]; at++) segments[i] |= marks[words[at]];
+        return segments;
+    }
+}

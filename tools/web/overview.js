@@ -1,0 +1,178 @@
+/* overview.js — the first view: how much there is, where it is, and what is worth looking at.
+ * In: the report's document, and the ledger once it is there. Out: a few figures, bars and lists that lead on. */
+
+import { bar, element } from "./dom.js";
+import { blocksText, countText, durationText, percentText, safeText, sizeText, whenText } from "./words.js";
+
+const LISTED = 8;
+
+export class Overview {
+    constructor(page) {
+        this.page = page;
+        this.key = "overview";
+        this.name = "Overview";
+        this.heavy = element("div.card-body", {}, element("p.quiet", {}, "Unpacking call stacks …"));
+    }
+
+    isThere() {
+        return this.page.report !== null;
+    }
+
+    /** @param {HTMLElement} host */
+    show(host) {
+        const { report } = this.page;
+        host.replaceChildren(element("div.overview", {}, this.headline(report),
+            element("div.column", {}, this.totals(report.totals), this.devices(report), this.notes(report)),
+            element("div.column", {}, this.residency(report.residency)), this.largest()));
+        this.page.whenLoaded(() => this.fillLargest());
+    }
+
+    // ---- the sentence that says what is worth looking at
+
+    headline(report) {
+        const advice = report.residency?.advice;
+        const { totals } = report;
+        const sentences = [`${sizeText(totals.live_bytes)} are live in ${blocksText(totals.live_blocks)}.`];
+        if (totals.cuda.live_bytes) sentences.push(`${sizeText(totals.cuda.live_bytes)} more are on CUDA devices.`);
+        if (totals.peak_bytes > 1.05 * totals.live_bytes)
+            sentences.push(`At its peak the process held ${sizeText(totals.peak_bytes)}.`);
+        if (advice) sentences.push(safeText(advice));
+        return element("section.card.headline", { "aria-label": "In short" }, element("p", {}, sentences.join(" ")));
+    }
+
+    // ---- totals
+
+    totals(totals) {
+        const rows = [["Host heap", totals.host], ["Mapped", totals.mapped]];
+        const all = element("tr.sum", {}, element("th", { scope: "row" }, "Together"), ...this.figures(totals));
+        const cuda = totals.cuda.peak_bytes ? [["CUDA devices", totals.cuda]] : [];
+        const row = ([name, figures]) =>
+            element("tr", {}, element("th", { scope: "row" }, name), ...this.figures(figures));
+        const head = ["", "Live", "Blocks", "At peak", "Allocated"].map((title) =>
+            element("th", { scope: "col" }, title || element("span.off-screen", {}, "Memory")));
+        return element("section.card", { "aria-labelledby": "totals" }, element("h2", { id: "totals" }, "Memory"),
+            element("table.figures", {}, element("thead", {}, element("tr", {}, head)),
+                element("tbody", {}, rows.map(row), all, cuda.map(row))));
+    }
+
+    figures({ live_bytes, live_blocks, peak_bytes, allocated_bytes }) {
+        const cell = (key, text) => element("td", { "data-figure": key }, text);
+        return [cell("live_bytes", sizeText(live_bytes)), cell("live_blocks", countText(live_blocks)),
+            cell("peak_bytes", sizeText(peak_bytes)), cell("allocated_bytes", sizeText(allocated_bytes))];
+    }
+
+    // ---- where the resident memory is
+
+    residency(residency) {
+        if (!residency) return null;
+        const parts = [
+            ["live", "Live blocks and mappings", residency.live_bytes],
+            ["overhead", "Added by the allocator", residency.overhead_bytes],
+            ["retained", "Freed, kept by the allocator", residency.retained_bytes],
+            ["anonymous", "Other anonymous mappings", residency.mapped_anonymous_bytes],
+            ["data", "Data of program and libraries", residency.program_data_bytes],
+            ["file", "Mapped files", residency.mapped_file_bytes],
+            ["stack", "Thread stacks", residency.stack_bytes],
+            ["stowed", "Stowed, still resident", residency.stowed_resident_bytes],
+            ["own", "memstow's own", residency.memstow_bytes + residency.memstow_header_bytes],
+            ["rest", "Rest", residency.rest_bytes],
+        ].filter(([, , bytes]) => bytes > 0);
+        const rss = residency.rss_bytes;
+        return element("section.card", { "aria-labelledby": "residency" },
+            element("h2", { id: "residency" }, "Where the resident memory is ", element("b", {}, sizeText(rss))),
+            this.stackedBar(parts, rss), this.legend(parts, rss));
+    }
+
+    stackedBar(parts, whole) {
+        const strip = element("div.strip", { "aria-hidden": "true" });
+        for (const [kind, , bytes] of parts) {
+            const part = element(`div.strip-${kind}`);
+            part.style.flexGrow = String(bytes / whole);
+            strip.append(part);
+        }
+        return strip;
+    }
+
+    legend(parts, whole) {
+        return element("ul.legend", {}, parts.map(([kind, name, bytes]) => element("li", {},
+            element(`i.strip-${kind}`, { "aria-hidden": "true" }), element("span", {}, name),
+            element("b", {}, sizeText(bytes)), element("em", {}, percentText(bytes, whole)))));
+    }
+
+    // ---- devices
+
+    devices(report) {
+        const devices = report.cuda?.devices ?? [];
+        if (!devices.length) return null;
+        return element("section.card", { "aria-labelledby": "devices" }, element("h2", { id: "devices" }, "CUDA devices"),
+            element("div.devices", {}, devices.map((device) => this.device(device))));
+    }
+
+    device(device) {
+        const number = device.ordinal ?? device.device;
+        const total = device.total_bytes || device.peak_bytes;
+        return element("div.device", {}, element("h3", {}, `${number}: ${safeText(device.name ?? "device")}`),
+            bar(device.live_bytes, total), element("p", {}, `${sizeText(device.live_bytes)} live`,
+                total ? ` of ${sizeText(total)}` : "", `, ${sizeText(device.peak_bytes)} at most`));
+    }
+
+    // ---- what the figures lack
+
+    notes(report) {
+        const { about } = this.page;
+        const notes = [...report.process.notes, ...report.lost.reasons].map(safeText);
+        if (about.match) notes.push(`Only call stacks with "${safeText(about.match)}" are in this page.`);
+        if (about.sites_folded) notes.push(`${countText(about.sites_folded)} sites that hold least are put together at the ` +
+            "nearest outer call stack. All sums are exact.");
+        if (report.estimates) notes.push("Figures of call stacks are estimates from samples; totals are exact.");
+        if (!notes.length) return null;
+        return element("section.card", { "aria-labelledby": "notes" }, element("h2", { id: "notes" }, "To know"),
+            element("ul.notes", {}, notes.map((note) => element("li", {}, note))));
+    }
+
+    // ---- what holds most
+
+    largest() {
+        return element("section.card.wide", { "aria-labelledby": "largest" },
+            element("h2", { id: "largest" }, "What holds most"), this.heavy);
+    }
+
+    async fillLargest() {
+        const { ledger } = this.page;
+        const measure = this.page.usualMeasure();
+        const figures = await ledger.figures(measure, "bytes");
+        const total = figures.reduce((sum, value) => sum + Math.abs(value), 0);
+        const callers = new Map();
+        figures.forEach((value, site) => { if (value) this.addCaller(callers, site, value, total); });
+        const rows = [...callers.entries()].sort((a, b) => Math.abs(b[1]) - Math.abs(a[1])).slice(0, LISTED);
+        this.heavy.replaceChildren(rows.length ? element("ol.ranking", {}, rows.map(([line, bytes]) =>
+            this.rank(ledger, line, bytes, total))) : element("p.quiet", {}, "Nothing."));
+        this.heavy.dataset.ready = "yes";
+    }
+
+    /** By the line that stands for a stack; what is too little to be listed is not looked at. */
+    addCaller(callers, site, bytes, total) {
+        const { ledger } = this.page;
+        if (Math.abs(bytes) < total / 20000) return;
+        const line = ledger.callerOf(ledger.nodeOfSite(site));
+        if (line !== undefined) callers.set(line, (callers.get(line) ?? 0) + bytes);
+    }
+
+    rank(ledger, line, bytes, total) {
+        const open = () => this.page.state.change({ view: "flame", find: ledger.functionOf(line), zoom: "", focus: -1 });
+        return element("li", {}, element("button.row", { type: "button", onclick: open },
+            element("b", {}, sizeText(bytes)), element("em", {}, percentText(bytes, total)),
+            element("span.where", {}, ledger.isPython(line) ? element("i.py", {}, "py") : null,
+                element("span.name", {}, ledger.functionOf(line)), element("span.place", {}, ledger.placeOf(line)))), bar(Math.abs(bytes), total));
+    }
+}
+
+/** What the page is of, in a few words under its title. */
+export function processLines(process) {
+    const state = { running: "still running", exited: "exited", killed: "killed", execed: "replaced itself",
+        abrupt_exit: "ended by _exit" }[process.state] ?? process.state;
+    const lines = [`pid ${process.pid}, ${state}, tracked for ${durationText(process.elapsed_seconds)}`];
+    if (process.start_time) lines.push(`started ${whenText(process.start_time)}`);
+    if (process.stacks === "sample") lines.push("call stacks are sampled");
+    return lines;
+}

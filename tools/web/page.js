@@ -1,0 +1,157 @@
+/* page.js — the page itself: its title, its views, and what they share.
+ * In: the data in the page. Out: the view that the address asks for. */
+
+import { BlocksView } from "./blocks.js";
+import { Bundle, PAGE_VERSION } from "./bundle.js";
+import { Palette } from "./colour.js";
+import { DecisionsView } from "./decisions.js";
+import { element } from "./dom.js";
+import { FlameView } from "./flameview.js";
+import { Ledger, LINE_PYTHON } from "./ledger.js";
+import { OwnersView } from "./owners.js";
+import { Overview, processLines } from "./overview.js";
+import { SitesView } from "./sites.js";
+import { State } from "./state.js";
+import { Trace } from "./trace.js";
+import { safeText } from "./words.js";
+
+class Page {
+    constructor() {
+        this.bundle = new Bundle(document);
+        this.dark = matchMedia("(prefers-color-scheme: dark)");
+        this.dark.addEventListener("change", () => this.show());
+        this.ledger = null;
+        this.ownerNames = new Map();
+        this.showing = Promise.resolve();
+    }
+
+    async start() {
+        this.about = await this.bundle.document("page");
+        if (this.about.version !== PAGE_VERSION) throw new Error(`its data has version ${this.about.version}`);
+        await this.loadDocuments();
+        this.views = [Overview, FlameView, SitesView, OwnersView, BlocksView, DecisionsView]
+            .map((View) => new View(this)).filter((view) => view.isThere());
+        this.state = new State({ view: this.views[0].key, measure: "" }, () => this.show());
+        this.drawHead();
+        this.loaded = new Promise((resolve) => { this.isLoaded = resolve; });
+        this.show();
+        performance.mark("first-picture");
+        if (this.bundle.has("tree.segment")) await this.loadLedger();
+    }
+
+    async loadDocuments() {
+        this.report = await this.bundle.document("report");
+        this.owners = await this.bundle.document("owners");
+        this.trace = new Trace(await this.bundle.document("decisions"));
+        for (const owner of this.owners?.owners ?? []) this.ownerNames.set(owner.id, safeText(owner.name) || "(no name)");
+    }
+
+    async loadLedger() {
+        this.ledger = await Ledger.load(this.bundle);
+        this.hasPython = this.ledger.lineKind.some((kind) => kind & LINE_PYTHON);
+        this.isLoaded();
+        document.documentElement.dataset.loaded = "yes";
+        performance.mark("loaded");
+        for (const { key } of this.ledger.measures)
+            for (const unit of ["bytes", "blocks"])
+                requestIdleCallback(() => this.ledger.figures(key, unit), { timeout: 5000 });
+    }
+
+    whenLoaded(then) {
+        this.loaded.then(then);
+    }
+
+    // ---- what views ask for
+
+    hasMeasure(key) {
+        const name = key === "change" ? "before" : key;
+        return this.bundle.has(`sites.${name}_bytes`);
+    }
+
+    /** What is asked for on the command line; else what is live, or what changed. */
+    usualMeasure() {
+        if (this.hasMeasure("change")) return "change";
+        return this.hasMeasure(this.about.measure) ? this.about.measure : "live";
+    }
+
+    measure() {
+        const { measure } = this.state.now;
+        return measure && this.hasMeasure(measure) ? measure : this.usualMeasure();
+    }
+
+    get palette() {
+        const dark = this.theme() === "dark";
+        if (this.colours?.dark !== dark) this.colours = new Palette(dark);
+        return this.colours;
+    }
+
+    ownerName(id) {
+        return id ? this.ownerNames.get(id) ?? `owner ${id}` : null;
+    }
+
+    matchOwners(text) {
+        const wanted = text.toLowerCase();
+        return new Set([...this.ownerNames].filter(([, name]) => name.toLowerCase().includes(wanted)).map(([id]) => id));
+    }
+
+    // ---- the head of the page
+
+    drawHead() {
+        const process = this.report?.process;
+        const name = process ? safeText(process.name) : "memstow";
+        document.title = `${name} — memstow`;
+        document.querySelector("#name").textContent = name;
+        document.querySelector("#command").textContent = process ? safeText(process.command || process.file || "") : "";
+        document.querySelector("#facts").textContent = process ? processLines(process).join(" · ") : "";
+        this.tabs = document.querySelector("#tabs");
+        this.main = document.querySelector("main");
+        this.tabs.replaceChildren(...this.views.map((view) => element("a", { href: `#${view.key}`, "data-view": view.key,
+            onclick: (event) => { event.preventDefault(); this.state.change({ view: view.key, site: -1, row: -1 }); } },
+            view.name)));
+        document.querySelector("#theme").addEventListener("click", () => this.changeTheme());
+        addEventListener("beforeprint", () => this.forPrint(true));
+        addEventListener("afterprint", () => this.forPrint(false));
+    }
+
+    theme() {
+        return document.documentElement.dataset.theme || (this.dark.matches ? "dark" : "light");
+    }
+
+    changeTheme() {
+        document.documentElement.dataset.theme = this.theme() === "dark" ? "light" : "dark";
+        this.show();
+    }
+
+    /** Paper is light. */
+    forPrint(begins) {
+        if (begins) this.before = document.documentElement.dataset.theme ?? "";
+        document.documentElement.dataset.theme = begins ? "light" : this.before;
+        this.show();
+    }
+
+    // ---- views
+
+    show() {
+        const view = this.views.find(({ key }) => key === this.state.now.view) ?? this.views[0];
+        for (const tab of this.tabs.children)
+            if (tab.dataset.view === view.key) tab.setAttribute("aria-current", "page");
+            else tab.removeAttribute("aria-current");
+        this.main.dataset.view = view.key;
+        const fragment = this.wanted = location.hash;
+        this.showing = this.showing.then(() => this.showView(view, fragment)).catch(fail);
+    }
+
+    /** One after the other: what nobody waits for any more is left out. */
+    async showView(view, fragment) {
+        if (fragment !== this.wanted) return;
+        await view.show(this.main);
+        this.main.dataset.shown = fragment;
+    }
+}
+
+function fail(error) {
+    document.querySelector("main").replaceChildren(element("p.failed", { role: "alert" },
+        `This page cannot be shown: ${safeText(error.message)}. It needs a browser of 2023 or later.`));
+}
+
+addEventListener("DOMContentLoaded", () => new Page().start().catch(fail));

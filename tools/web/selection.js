@@ -1,0 +1,74 @@
+/* selection.js — which sites count, and how much.
+ * In: figures of sites, and which of them are left out. Out: sums over any sites that stand together, in no time. Where
+ * sites are put in groups by their owners, they stand in another order: group by group, and in the order of the tree in
+ * each. */
+
+export class Selection {
+    /**
+     * @param {import("./ledger.js").Ledger} ledger
+     * @param {Float64Array} figures of all sites
+     * @param {(site: number) => boolean | null} keeps null: all count
+     * @param {boolean} byOwner
+     */
+    constructor(ledger, figures, keeps, byOwner) {
+        this.ledger = ledger;
+        this.order = byOwner && ledger.siteTag ? ownerOrder(ledger) : null;
+        this.fill(figures, keeps);
+    }
+
+    /** What has a sign is counted twice: what it is wide, and what it changed. */
+    fill(figures, keeps) {
+        const count = figures.length;
+        const { order } = this;
+        this.sums = new Float64Array(count + 1);
+        this.changes = figures.some((value) => value < 0) ? new Float64Array(count + 1) : null;
+        for (let i = 0; i < count; i++) {
+            const site = order ? order.sites[i] : i;
+            const value = !keeps || keeps(site) ? figures[site] : 0;
+            this.sums[i + 1] = this.sums[i] + Math.abs(value);
+            if (this.changes) this.changes[i + 1] = this.changes[i] + value;
+        }
+    }
+
+    get end() {
+        return this.sums.length - 1;
+    }
+
+    /** What the places from `low` to `high` hold. */
+    sum(low, high) {
+        return this.sums[high] - this.sums[low];
+    }
+
+    change(low, high) {
+        return this.changes ? this.changes[high] - this.changes[low] : this.sum(low, high);
+    }
+
+    /** The place of the first site from `site` on, between two places. */
+    placeOf(site, low, high) {
+        if (!this.order) return site < low ? low : site > high ? high : site;
+        const { sites } = this.order;
+        while (low < high) {
+            const middle = (low + high) >> 1;
+            if (sites[middle] < site) low = middle + 1;
+            else high = middle;
+        }
+        return low;
+    }
+}
+
+/** Sites by model, node and run, and the groups that there are. */
+function ownerOrder(ledger) {
+    const [models, nodes, runs] = ledger.tags;
+    const tags = Array.from(models.keys());
+    const compare = (a, b) => models[a] - models[b] || nodes[a] - nodes[b] || runs[a] - runs[b] || a - b;
+    tags.sort(compare);
+    const rank = new Int32Array(tags.length);
+    tags.forEach((tag, i) => { rank[tag] = i; });
+    const first = new Int32Array(tags.length + 1);
+    for (const tag of ledger.siteTag) first[rank[tag] + 1]++;
+    for (let i = 0; i < tags.length; i++) first[i + 1] += first[i];
+    const sites = new Int32Array(ledger.siteTag.length);
+    const next = Int32Array.from(first);
+    for (let site = 0; site < sites.length; site++) sites[next[rank[ledger.siteTag[site]]]++] = site;
+    return { sites, tags, first };
+}

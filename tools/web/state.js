@@ -1,0 +1,60 @@
+/* state.js — what the page shows, as the fragment of its address has it.
+ * In: changes, and addresses. Out: a state, and somebody told of it. A link shows the same again: what is as usual is left
+ * out. */
+
+const USUAL = {
+    view: "overview", measure: "", unit: "bytes", kinds: "both", place: "host", find: "", only: false, inverted: false,
+    up: false, owners: false, lines: false, imports: false, interpreter: false, focus: -1, owner: -1, zoom: "", sort: "", site: -1, row: -1,
+};
+
+/** Words that are one of a few. */
+const WORDS = { unit: ["bytes", "blocks"], kinds: ["both", "python", "native"], place: ["host", "device"] };
+
+function valueOf(key, text, usual) {
+    if (typeof usual === "boolean") return text === "1";
+    if (typeof usual === "number") return Number.parseInt(text, 10) || 0;
+    return WORDS[key] && !WORDS[key].includes(text) ? usual : text;
+}
+
+/** @param {string} fragment @param {object} usual */
+export function readState(fragment, usual) {
+    const [view, words = ""] = fragment.replace(/^#/, "").split("?");
+    const state = { ...usual, view: view || usual.view };
+    for (const [key, text] of new URLSearchParams(words)) {
+        if (Object.hasOwn(usual, key) && key !== "view") state[key] = valueOf(key, text, usual[key]);
+    }
+    return state;
+}
+
+export function writeState(state, usual) {
+    const words = new URLSearchParams();
+    for (const key of Object.keys(usual)) {
+        if (key === "view" || state[key] === usual[key]) continue;
+        words.set(key, typeof state[key] === "boolean" ? (state[key] ? "1" : "0") : String(state[key]));
+    }
+    const text = words.toString();
+    return `#${state.view}${text ? `?${text}` : ""}`;
+}
+
+export class State {
+    /** @param {object} usual what differs from page to page @param {() => void} onchange */
+    constructor(usual, onchange) {
+        this.usual = { ...USUAL, ...usual };
+        this.onchange = onchange;
+        this.now = readState(location.hash, this.usual);
+        addEventListener("hashchange", () => {
+            if (location.hash === writeState(this.now, this.usual)) return;
+            this.now = readState(location.hash, this.usual);
+            onchange();
+        });
+    }
+
+    /** A step that can be gone back from, unless it is `small`. */
+    change(changes, small = false) {
+        this.now = { ...this.now, ...changes };
+        const fragment = writeState(this.now, this.usual);
+        if (small) history.replaceState(null, "", fragment);
+        else history.pushState(null, "", fragment);
+        this.onchange();
+    }
+}

@@ -1,0 +1,70 @@
+/* trace.js — the lines of the trace of decisions, put together.
+ * In: the document of decisions. Out: triggers with what each did to every owner, and of each owner its history.
+ * docs/decisions.md has the lines; what a line lacks is left out. */
+
+const REASONS = { run_ended: "a run ended", request: "somebody asked", pressure: "memory was short",
+    idle: "not used for a while", rescue: "a device had no memory" };
+const WHYS = {
+    policy: "its policy", retired: "it is retired: what it left is reported", empty: "it has nothing",
+    nothing_said: "no policy was set", in_use: "it is in use", recent: "it was used lately",
+    cannot: "it cannot be moved", not_needed: "enough was found before", rescue: "a device had no memory",
+    pressure: "memory was short", alive: "something in the program still has it", stowed: "it is stowed",
+    refused: "it could not be moved",
+};
+
+export function whyText(why) {
+    return WHYS[why] ?? why ?? "";
+}
+
+export function reasonText(reason) {
+    return REASONS[reason] ?? reason ?? "";
+}
+
+export class Trace {
+    constructor(document) {
+        this.document = document;
+        /** @type {{line: object, owners: Map<number, object>, act: object|null}[]} */
+        this.triggers = [];
+        /** @type {Map<number, object[]>} */
+        this.histories = new Map();
+        this.byNumber = new Map();
+        for (const line of document?.lines ?? []) this.add(line);
+    }
+
+    add(line) {
+        if (line.kind === "TRIGGER") this.begin(line);
+        if (line.owner !== undefined && line.kind !== "READ") this.remember(line);
+        const trigger = this.byNumber.get(line.trigger);
+        if (!trigger) return;
+        if (line.kind === "ACT") trigger.act = line;
+        if (line.owner === undefined) return;
+        if (!trigger.owners.has(line.owner)) trigger.owners.set(line.owner, {});
+        trigger.owners.get(line.owner)[line.kind] = line;
+    }
+
+    begin(line) {
+        const trigger = { line, owners: new Map(), act: null };
+        this.triggers.push(trigger);
+        this.byNumber.set(line.trigger, trigger);
+    }
+
+    remember(line) {
+        if (!this.histories.has(line.owner)) this.histories.set(line.owner, []);
+        this.histories.get(line.owner).push(line);
+    }
+
+    historyOf(owner) {
+        return this.histories.get(owner) ?? [];
+    }
+
+    /** The last line of a kind about an owner. */
+    lastOf(owner, kind) {
+        return this.historyOf(owner).findLast((line) => line.kind === kind);
+    }
+
+    /** Seconds after the start of the process. */
+    secondsOf(line) {
+        const start = this.document?.process?.start_ns;
+        return start && line.t > start ? (line.t - start) / 1e9 : null;
+    }
+}
