@@ -1,6 +1,6 @@
 # Puts a page of the command together: cmake -D WEB=tools/web -D OUT=build/…/web -P page.cmake
 # In: page.html, a *.css, and modules *.js. Out: page_head.html and page_tail.html; the data of a page comes between them.
-# All modules become one script: what they import stands there anyway, so "import … from …;" and "export" in front of a
+# All modules become one script, each behind those that it imports; so "import … from …;" and "export" in front of a
 # declaration are left out. The page's own policy allows that one script and that one style, by their hashes, and nothing
 # else.
 cmake_minimum_required(VERSION 3.24)
@@ -24,22 +24,33 @@ function(policy_hash text result)
 endfunction()
 
 file(GLOB styles "${WEB}/*.css")
-file(GLOB modules "${WEB}/*.js")
 list(SORT styles)
-list(SORT modules)
 set(style "\n")
 foreach(file IN LISTS styles)
     file(READ "${file}" text)
     string(APPEND style "${text}")
 endforeach()
-set(script "\n")
-foreach(file IN LISTS modules)
-    file(READ "${file}" text)
+
+# Appends a module to `script`, unless it is there.
+function(add_module name)
+    get_property(added GLOBAL PROPERTY added)
+    if(name IN_LIST added)
+        return()
+    endif()
+    set_property(GLOBAL APPEND PROPERTY added ${name})
+    file(READ "${WEB}/${name}.js" text)
+    string(REGEX MATCHALL "\nimport [^;]* from \"\./[a-z]+\.js\"" imports "\n${text}")
+    foreach(import IN LISTS imports)
+        string(REGEX REPLACE ".*\\./([a-z]+)\\.js.*" "\\1" imported "${import}")
+        add_module(${imported})
+    endforeach()
     string(REGEX REPLACE "\nimport [^;]*;" "" text "\n${text}")
     string(REGEX REPLACE "\nexport " "\n" text "${text}")
-    string(APPEND script "${text}")
-endforeach()
+    set_property(GLOBAL APPEND_STRING PROPERTY script "${text}")
+endfunction()
 
+add_module(page)
+get_property(script GLOBAL PROPERTY script)
 policy_hash("${style}" style_hash)
 policy_hash("${script}" script_hash)
 file(READ "${WEB}/page.html" page)

@@ -4,6 +4,7 @@
 #include "cuda_image.h"
 #include "diff.h"
 #include "estimate.h"
+#include "html_page.h"
 #include "innermost.h"
 #include "known.h"
 #include "nvml_image.h"
@@ -17,11 +18,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPTION_BY = 256, OPTION_TOP, OPTION_PEAK, OPTION_FAIL_OVER, OPTION_SUPPRESSIONS, OPTION_JSON, ROWS_JSON = 1000 };
+enum {
+    OPTION_BY = 256,
+    OPTION_TOP,
+    OPTION_PEAK,
+    OPTION_FAIL_OVER,
+    OPTION_SUPPRESSIONS,
+    OPTION_JSON,
+    OPTION_HTML,
+    ROWS_JSON = 1000
+};
 
 static int help(void) {
     puts("usage: memstow diff A B [--by=VIEW] [--top=N] [--peak] [--fail-over=LIMIT,...]\n"
-         "                    [--suppressions=FILE] [--json]\n"
+         "                    [--suppressions=FILE] [--json | --html [-o PAGE]]\n"
          "\n"
          "What grew from A to B; each is a FILE or a PID.\n"
          "\n"
@@ -39,6 +49,9 @@ static int help(void) {
          "  --suppressions=FILE\n"
          "                     growth that limits do not count, see memstow-check(1)\n"
          "  --json             one JSON document, sizes in bytes\n"
+         "  --html             one page for a browser, by site: what grew is red, what\n"
+         "                     shrank is blue\n"
+         "  -o PAGE            where the page goes (default: standard output)\n"
          "\n"
          "Exit code: 0 fine, 1 over a limit, 2 wrong usage, 3 unreadable or damaged input.");
     return finish_output(EXIT_FINE);
@@ -278,11 +291,13 @@ static int compare(struct diff *diff) {
         return EXIT_UNREADABLE;
     }
     find_over(diff);
-    if (diff->json)
+    if (diff->html)
+        code = diff_html(diff);
+    else if (diff->json)
         diff_json(diff);
     else
         diff_text(diff);
-    code = finish_output(diff->over.limit ? EXIT_OVER : EXIT_FINE);
+    code = finish_output(code != EXIT_FINE ? code : diff->over.limit ? EXIT_OVER : EXIT_FINE);
     if (diff->over.limit) complain_over(diff);
     return code;
 }
@@ -310,14 +325,28 @@ static int take_option(struct diff *diff, int option, char **argv) {
     case OPTION_JSON:
         diff->json = true;
         return 0;
+    case OPTION_HTML:
+        diff->html = true;
+        return 0;
+    case 'o':
+        diff->page = optarg;
+        return 0;
     default:
         return option_error("diff", option, argv);
     }
 }
 
 static size_t default_top(const struct diff *diff) {
-    if (!diff->json) return TOP_DEFAULT;
+    if (!diff->json && !diff->html) return TOP_DEFAULT;
     return diff->view_given ? SIZE_MAX : ROWS_JSON;
+}
+
+static int check_page(struct diff *diff) {
+    if (!diff->html) return diff->page ? usage_error("diff", "-o goes with --html") : EXIT_FINE;
+    if (diff->json) return usage_error("diff", "--json and --html exclude each other");
+    if (diff->view_given && diff->view != BY_SITE) return usage_error("diff", "--html is by site");
+    diff->view_given = true; /* also where a file has no call stacks */
+    return html_page_check("diff", diff->page);
 }
 
 int cmd_diff(int argc, char **argv) {
@@ -327,25 +356,29 @@ int cmd_diff(int argc, char **argv) {
                                             {"fail-over", required_argument, NULL, OPTION_FAIL_OVER},
                                             {"suppressions", required_argument, NULL, OPTION_SUPPRESSIONS},
                                             {"json", no_argument, NULL, OPTION_JSON},
+                                            {"html", no_argument, NULL, OPTION_HTML},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
     static struct diff diff = {.view = BY_SITE};
     const size_t not_given = SIZE_MAX - 1;
     diff.top = not_given;
     opterr = 0;
-    for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
+    for (int option; (option = getopt_long(argc, argv, ":ho:", options, NULL)) != -1;) {
         if (option == 'h') return help();
         int code = take_option(&diff, option, argv);
         if (code) return code;
     }
     if (argc - optind != 2) return usage_error("diff", "two files or PIDs are needed");
+    int code = check_page(&diff);
+    if (code != EXIT_FINE) return code;
     if (diff.peak && diff.view == BY_THREAD) return usage_error("diff", "the peak is not known by thread");
     if (diff.suppressed_in && !diff.thresholds.limits.count)
         return usage_error("diff", "--suppressions goes with --fail-over");
     diff.argument[0] = argv[optind];
     diff.argument[1] = argv[optind + 1];
+    diff.html_top = diff.top == not_given ? SIZE_MAX : diff.top;
     if (diff.top == not_given) diff.top = default_top(&diff);
-    int code = known_load(&diff.suppressions, diff.suppressed_in);
+    code = known_load(&diff.suppressions, diff.suppressed_in);
     if (code == EXIT_FINE) code = compare(&diff);
     for (int side = 0; side < 2; side++) {
         close_side(&diff, side);

@@ -1,5 +1,6 @@
-/* diff.h — the two faces of a comparison; cmd_diff.c makes it.
- * In: rows of both files, and what is known of each file. Out: text or JSON on stdout. */
+/* diff.h — the three faces of a comparison; cmd_diff.c makes it.
+ * In: rows of both files, and what is known of each file. Out: text or JSON on stdout,
+ * or a page. */
 #ifndef MEMSTOW_DIFF_H
 #define MEMSTOW_DIFF_H
 
@@ -40,12 +41,16 @@ struct diff {
     struct over over;     /* the limit that was passed, and by what */
     char over_name[1024]; /* "": all memory together */
     enum view view;
-    bool view_given, peak, json;
-    size_t top; /* rows shown; SIZE_MAX: all */
+    bool view_given, peak, json, html;
+    const char *page; /* where a page goes; NULL: standard output */
+    size_t top;       /* rows shown; SIZE_MAX: all */
+    size_t html_top;  /* sites that stand by themselves in a page */
 };
 
 void diff_text(struct diff *diff);
 void diff_json(struct diff *diff);
+void diff_json_to(struct diff *diff, FILE *to);
+int diff_html(struct diff *diff); /* 0, or an exit code after complaining */
 
 int64_t diff_grown_bytes(const struct diff *diff);
 int64_t diff_grown_blocks(const struct diff *diff);

@@ -99,9 +99,9 @@ static void json_rows(struct json *json, struct diff *diff, const struct groups 
     json_omitted(json, omitted, groups, shown);
 }
 
-void diff_json(struct diff *diff) {
+void diff_json_to(struct diff *diff, FILE *to) {
     static struct json json;
-    json_begin(&json, stdout, "memstow-diff");
+    json_begin(&json, to, "memstow-diff");
     json_side(&json, "a", diff->argument[0], &diff->total[0]);
     json_side(&json, "b", diff->argument[1], &diff->total[1]);
     json_signed(&json, "growth_bytes", diff_grown_bytes(diff));
@@ -119,3 +119,5 @@ void diff_json(struct diff *diff) {
     json_rows(&json, diff, &diff->cuda, "cuda_rows", "cuda_rows_omitted");
     json_finish(&json);
 }
+
+void diff_json(struct diff *diff) { diff_json_to(diff, stdout); }

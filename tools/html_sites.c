@@ -84,21 +84,34 @@ static unsigned cost_of(const struct total *total) {
     return cost;
 }
 
-static struct html_leaf *make_leaves(const struct html_sites *self) {
+static uint32_t *module_lines(struct html_sites *self) {
+    const struct image *image = self->report->image;
+    uint32_t *lines = calloc(image->module_count + 1, sizeof *lines);
+    for (uint32_t i = 0; lines && i <= image->module_count; i++)
+        lines[i] = html_lines_module(&self->lines, image_module(image, i));
+    return lines;
+}
+
+static struct html_leaf *make_leaves(struct html_sites *self) {
     struct html_leaf *leaves = calloc(self->count + 1, sizeof *leaves);
+    uint32_t *lines = module_lines(self);
     const struct whole host = add_up(self, 0, self->host_count), device = add_up(self, self->host_count, self->count);
     uint32_t tags = (uint32_t)self->report->image->tag_count;
-    for (size_t i = 0; leaves && i < self->count; i++) {
+    size_t modules = self->report->image->module_count;
+    for (size_t i = 0; leaves && lines && i < self->count; i++) {
         struct total total = total_of(self, i);
         bool on_device = i >= self->host_count;
         uint32_t tag = total.tag < tags ? total.tag : 0;
         leaves[i] = (struct html_leaf){.stack = total.stack,
-                                       .module = total.module,
+                                       .line = lines[total.module <= modules ? total.module : 0],
                                        .tag = on_device ? tags + 1 + tag : tag,
                                        .cost = cost_of(&total) & UINT16_MAX,
                                        .weight = weight_of(&total, on_device ? &device : &host)};
     }
-    return leaves;
+    if (!lines) free(leaves);
+    struct html_leaf *result = lines ? leaves : NULL;
+    free(lines);
+    return result;
 }
 
 /* ---- figures of an entry: sums over its leaves */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEVELS_MOST = 64 /* functions inlined in one frame */, MODULE_PLACE = UINT32_MAX };
+enum { LEVELS_MOST = 64 /* functions inlined in one frame */, LINE_PLACE = UINT32_MAX };
 static const uint64_t STEPS_MAX = 100000000;
 
 /* ---- arrays that grow */
@@ -28,11 +28,8 @@ static int grow(void *list, size_t size, size_t count, size_t more, size_t *room
 /* ---- leaves in their places */
 
 static uint32_t node_of(const struct html_tree *tree, const struct html_leaf *leaf) {
-    return leaf->stack < tree->sides[leaf->side].image->node_count ? leaf->stack : 0;
-}
-
-static uint32_t module_of(const struct html_tree *tree, const struct html_leaf *leaf) {
-    return leaf->module <= tree->sides[leaf->side].image->module_count ? leaf->module : 0;
+    const struct image *image = tree->sides[leaf->side].image;
+    return image && leaf->stack < image->node_count ? leaf->stack : 0;
 }
 
 static int begin_side(struct html_side *side, const struct image *image, struct symbols *symbols) {
@@ -40,16 +37,14 @@ static int begin_side(struct html_side *side, const struct image *image, struct 
     side->child = calloc(image->node_count + 1, sizeof *side->child);
     side->sibling = calloc(image->node_count + 1, sizeof *side->sibling);
     side->leaf = calloc(image->node_count + 1, sizeof *side->leaf);
-    side->module_leaf = calloc(image->module_count + 1, sizeof *side->module_leaf);
     side->frame_lines = calloc(image->frame_count + 1, sizeof *side->frame_lines);
-    return side->child && side->sibling && side->leaf && side->module_leaf && side->frame_lines ? 0 : -1;
+    return side->child && side->sibling && side->leaf && side->frame_lines ? 0 : -1;
 }
 
 static void end_side(struct html_side *side) {
     free(side->child);
     free(side->sibling);
     free(side->leaf);
-    free(side->module_leaf);
     free(side->frame_lines);
 }
 
@@ -57,9 +52,12 @@ int html_tree_begin(struct html_tree *tree, struct html_lines *lines, const stru
                     struct symbols *const symbols[2], struct html_leaf *leaves, size_t count) {
     *tree = (struct html_tree){.lines = lines, .leaves = leaves, .leaf_count = count, .steps_left = STEPS_MAX};
     tree->next_leaf = calloc(count + 1, sizeof *tree->next_leaf);
+    tree->module_lines = lines->line_count;
+    tree->line_leaf = calloc(tree->module_lines + 1, sizeof *tree->line_leaf);
     tree->members = malloc((count + 1) * sizeof *tree->members);
-    int result = leaves && tree->next_leaf && tree->members ? 0 : -1;
-    for (int i = 0; i < 2 && images[i] && result == 0; i++) result = begin_side(&tree->sides[i], images[i], symbols[i]);
+    int result = leaves && tree->next_leaf && tree->line_leaf && tree->members ? 0 : -1;
+    for (int i = 0; i < 2 && result == 0; i++)
+        if (images[i]) result = begin_side(&tree->sides[i], images[i], symbols[i]);
     return result;
 }
 
@@ -67,6 +65,7 @@ void html_tree_end(struct html_tree *tree) {
     for (int i = 0; i < 2; i++) end_side(&tree->sides[i]);
     free(tree->leaves);
     free(tree->next_leaf);
+    free(tree->line_leaf);
     free(tree->levels);
     free(tree->node_segment);
     free(tree->node_children);
@@ -100,8 +99,9 @@ struct choice {
 
 static int begin_choice(struct choice *choice, const struct html_tree *tree) {
     *choice = (struct choice){.tree = tree};
-    for (int i = 0; i < 2 && tree->sides[i].image; i++) {
+    for (int i = 0; i < 2; i++) {
         const struct image *image = tree->sides[i].image;
+        if (!image) continue;
         choice->nodes[i] = calloc(image->node_count + 1, 1);
         choice->words[i] = calloc(image->word_count + 1, 1);
         choice->followers[i] = calloc(image->frame_count + 1, sizeof *choice->followers[i]);
@@ -148,7 +148,7 @@ static size_t segment_cost(const struct choice *choice, const struct image *imag
 static size_t take(struct choice *choice, const struct html_leaf *leaf) {
     const struct image *image = choice->tree->sides[leaf->side].image;
     size_t cost = leaf->cost;
-    for (uint32_t node = node_of(choice->tree, leaf); !choice->nodes[leaf->side][node];
+    for (uint32_t node = node_of(choice->tree, leaf); node && !choice->nodes[leaf->side][node];
          node = image->nodes[node].parent) {
         choice->nodes[leaf->side][node] = 1;
         cost += segment_cost(choice, image, leaf->side, node);
@@ -159,7 +159,7 @@ static size_t take(struct choice *choice, const struct html_leaf *leaf) {
 static void fold(const struct choice *choice, struct html_leaf *leaf) {
     const struct image *image = choice->tree->sides[leaf->side].image;
     uint32_t node = node_of(choice->tree, leaf);
-    while (!choice->nodes[leaf->side][node]) node = image->nodes[node].parent;
+    while (node && !choice->nodes[leaf->side][node]) node = image->nodes[node].parent;
     leaf->stack = node;
     leaf->folded = 1;
 }
@@ -211,7 +211,7 @@ int html_tree_choose(struct html_tree *tree, size_t most, size_t bytes) {
 /* ---- building */
 
 struct place {
-    uint32_t node, position; /* position MODULE_PLACE: `node` is a module, of sites without a stack */
+    uint32_t node, position; /* position LINE_PLACE: `node` is a module, of sites without a stack */
     uint32_t line;
     uint16_t level; /* of functions that are inlined in the frame */
     uint16_t side;
@@ -238,8 +238,8 @@ struct build {
 
 static void link_leaf(struct html_tree *tree, uint32_t index) {
     const struct html_leaf *leaf = &tree->leaves[index];
-    struct html_side *side = &tree->sides[leaf->side];
-    uint32_t node = node_of(tree, leaf), *first = node ? &side->leaf[node] : &side->module_leaf[module_of(tree, leaf)];
+    uint32_t node = node_of(tree, leaf),
+             *first = node ? &tree->sides[leaf->side].leaf[node] : &tree->line_leaf[leaf->line];
     tree->next_leaf[index] = *first;
     *first = index + 1;
 }
@@ -280,8 +280,8 @@ static void push(struct build *build, struct place place) {
         build->failed = true;
         return;
     }
-    if (place.position == MODULE_PLACE) {
-        place.line = html_lines_module(build->tree->lines, image_module(side->image, place.node));
+    if (place.position == LINE_PLACE) {
+        place.line = place.node;
     } else {
         const uint32_t *lines =
             frame_lines(build->tree, side, stack_segment(side->image, place.node).frames[place.position]);
@@ -359,8 +359,8 @@ static void push_children(struct build *build, uint16_t number, uint32_t top) {
 
 static void step(struct build *build, struct place place) {
     struct html_side *side = &build->tree->sides[place.side];
-    if (place.position == MODULE_PLACE) {
-        attach(build, side->module_leaf[place.node]);
+    if (place.position == LINE_PLACE) {
+        attach(build, build->tree->line_leaf[place.node]);
         return;
     }
     struct segment segment = stack_segment(side->image, place.node);
@@ -532,22 +532,21 @@ static void make_node(struct build *build) {
     add_node(build, entries_before);
 }
 
-/* The outermost lines of all stacks, and the modules of those that have none. */
+/* The outermost lines of all stacks, and those of sites without one. */
 static void make_root(struct build *build) {
-    for (uint16_t number = 0; number < 2 && build->tree->sides[number].image; number++) {
-        const struct html_side *side = &build->tree->sides[number];
-        push_children(build, number, 0);
-        for (uint32_t module = 0; module <= side->image->module_count; module++)
-            if (side->module_leaf[module])
-                push(build, (struct place){.node = module, .position = MODULE_PLACE, .side = number});
-    }
+    const struct html_tree *tree = build->tree;
+    for (uint16_t side = 0; side < 2; side++)
+        if (tree->sides[side].image) push_children(build, side, 0);
+    for (uint32_t line = 0; line < tree->module_lines; line++)
+        if (tree->line_leaf[line]) push(build, (struct place){.node = line, .position = LINE_PLACE});
     add_node(build, 0);
 }
 
 int html_tree_build(struct html_tree *tree) {
     struct build build = {.tree = tree};
     for (size_t i = tree->leaf_count; i-- > 0;) link_leaf(tree, (uint32_t)i);
-    for (int i = 0; i < 2 && tree->sides[i].image; i++) link_nodes(&tree->sides[i]);
+    for (int i = 0; i < 2; i++)
+        if (tree->sides[i].image) link_nodes(&tree->sides[i]);
     make_root(&build);
     while (build.group_count && !build.failed) make_node(&build);
     free(build.stack.list);

@@ -9,10 +9,10 @@
 #include "html_lines.h"
 
 struct html_leaf {
-    uint32_t stack, module; /* module as in a total; it counts where there is no stack */
-    uint32_t tag;           /* leaves of different tags are never put together */
-    float weight;           /* those of most weight stand by themselves */
-    uint32_t cost : 16;     /* of its figures in a file, in eighths of a byte */
+    uint32_t stack, line; /* the line counts where there is no stack */
+    uint32_t tag;         /* leaves of different tags are never put together */
+    float weight;         /* those of most weight stand by themselves */
+    uint32_t cost : 16;   /* of its figures in a file, in eighths of a byte */
     uint32_t side : 1, folded : 1;
 };
 
@@ -20,7 +20,6 @@ struct html_side {
     const struct image *image;
     struct symbols *symbols;
     uint32_t *child, *sibling, *leaf; /* by node: the first of each, 0: none. Leaves count from 1 */
-    uint32_t *module_leaf;            /* by module: those without a stack */
     uint32_t *frame_lines; /* by frame: where its lines begin in `levels`, behind their number; 0: not named */
 };
 
@@ -29,6 +28,8 @@ struct html_tree {
     struct html_side sides[2];
     struct html_leaf *leaves;
     uint32_t *next_leaf; /* at the same node */
+    uint32_t *line_leaf; /* by line: the first of those without a stack */
+    size_t module_lines;
     size_t leaf_count;
     uint32_t *levels; /* lines of frames */
     size_t level_count, level_room;
@@ -45,7 +46,8 @@ struct html_tree {
     uint64_t steps_left; /* what a file can make us do has an end */
 };
 
-/* Takes the leaves over. symbols[1] is NULL where there is one image. 0, or -1: no memory, as all that follow. */
+/* Takes the leaves over. `lines` has those of leaves without a stack, and no others. An image may be NULL. 0, or -1: no
+ * memory, as all that follow. */
 int html_tree_begin(struct html_tree *tree, struct html_lines *lines, const struct image *const images[2],
                     struct symbols *const symbols[2], struct html_leaf *leaves, size_t count);
 void html_tree_end(struct html_tree *tree);

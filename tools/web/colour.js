@@ -42,7 +42,7 @@ export class Palette {
         const much = Math.min(1, Math.abs(part));
         if (much < 0.005) return this.dark ? "#3d3b37" : "#e6e3dc";
         const hue = part > 0 ? 25 : 255;
-        const light = this.dark ? 0.32 + 0.14 * much : 0.93 - 0.15 * much;
-        return `oklch(${light} ${0.03 + 0.12 * much} ${hue})`;
+        const light = this.dark ? 0.3 + 0.12 * much : 0.94 - 0.13 * much;
+        return `oklch(${light} ${0.02 + 0.09 * much} ${hue})`;
     }
 }

@@ -2,7 +2,7 @@
  * In: the report's document, and the ledger once it is there. Out: a few figures, bars and lists that lead on. */
 
 import { bar, element } from "./dom.js";
-import { blocksText, countText, durationText, percentText, safeText, sizeText, whenText } from "./words.js";
+import { blocksText, changeText, countText, durationText, percentText, safeText, sizeText, whenText } from "./words.js";
 
 const LISTED = 8;
 
@@ -134,7 +134,8 @@ export class Overview {
 
     largest() {
         return element("section.card.wide", { "aria-labelledby": "largest" },
-            element("h2", { id: "largest" }, "What holds most"), this.heavy);
+            element("h2", { id: "largest" },
+            this.page.usualMeasure() === "change" ? "What changed most" : "What holds most"), this.heavy);
     }
 
     async fillLargest() {
@@ -161,9 +162,10 @@ export class Overview {
     rank(ledger, line, bytes, total) {
         const open = () => this.page.state.change({ view: "flame", find: ledger.functionOf(line), zoom: "", focus: -1 });
         return element("li", {}, element("button.row", { type: "button", onclick: open },
-            element("b", {}, sizeText(bytes)), element("em", {}, percentText(bytes, total)),
+            element("b", {}, this.page.usualMeasure() === "change" ? changeText(bytes) : sizeText(bytes)),
+            element("em", {}, percentText(Math.abs(bytes), total)),
             element("span.where", {}, ledger.isPython(line) ? element("i.py", {}, "py") : null,
-                element("span.name", {}, ledger.functionOf(line)), element("span.place", {}, ledger.placeOf(line)))), bar(Math.abs(bytes), total));
+                element("span.name", {}, ledger.functionOf(line)), element("span.place", {}, ledger.placeOf(line)))), bar(Math.abs(bytes), total, this.page.usualMeasure() !== "change" ? "" : bytes > 0 ? "grew" : "shrank"));
     }
 }
 

@@ -4,6 +4,7 @@
 import { BlocksView } from "./blocks.js";
 import { Bundle, PAGE_VERSION } from "./bundle.js";
 import { Palette } from "./colour.js";
+import { Comparison } from "./comparison.js";
 import { DecisionsView } from "./decisions.js";
 import { element } from "./dom.js";
 import { FlameView } from "./flameview.js";
@@ -29,7 +30,7 @@ class Page {
         this.about = await this.bundle.document("page");
         if (this.about.version !== PAGE_VERSION) throw new Error(`its data has version ${this.about.version}`);
         await this.loadDocuments();
-        this.views = [Overview, FlameView, SitesView, OwnersView, BlocksView, DecisionsView]
+        this.views = [Overview, Comparison, FlameView, SitesView, OwnersView, BlocksView, DecisionsView]
             .map((View) => new View(this)).filter((view) => view.isThere());
         this.state = new State({ view: this.views[0].key, measure: "" }, () => this.show());
         this.drawHead();
@@ -43,6 +44,9 @@ class Page {
         this.report = await this.bundle.document("report");
         this.owners = await this.bundle.document("owners");
         this.trace = new Trace(await this.bundle.document("decisions"));
+        this.diff = await this.bundle.document("diff");
+        const named = await this.bundle.document("names");
+        for (const { id, name } of named?.names ?? []) this.ownerNames.set(id, safeText(name) || "(no name)");
         for (const owner of this.owners?.owners ?? []) this.ownerNames.set(owner.id, safeText(owner.name) || "(no name)");
     }
 
@@ -97,12 +101,11 @@ class Page {
     // ---- the head of the page
 
     drawHead() {
-        const process = this.report?.process;
-        const name = process ? safeText(process.name) : "memstow";
+        const { name, command, facts } = this.title();
         document.title = `${name} — memstow`;
         document.querySelector("#name").textContent = name;
-        document.querySelector("#command").textContent = process ? safeText(process.command || process.file || "") : "";
-        document.querySelector("#facts").textContent = process ? processLines(process).join(" · ") : "";
+        document.querySelector("#command").textContent = command;
+        document.querySelector("#facts").textContent = facts;
         this.tabs = document.querySelector("#tabs");
         this.main = document.querySelector("main");
         this.tabs.replaceChildren(...this.views.map((view) => element("a", { href: `#${view.key}`, "data-view": view.key,
@@ -111,6 +114,14 @@ class Page {
         document.querySelector("#theme").addEventListener("click", () => this.changeTheme());
         addEventListener("beforeprint", () => this.forPrint(true));
         addEventListener("afterprint", () => this.forPrint(false));
+    }
+
+    title() {
+        const process = this.report?.process;
+        if (process) return { name: safeText(process.name), command: safeText(process.command || process.file || ""),
+            facts: processLines(process).join(" · ") };
+        const { a, b } = this.diff;
+        return { name: safeText(b.name), command: "", facts: `from ${safeText(a.argument)} to ${safeText(b.argument)}` };
     }
 
     theme() {

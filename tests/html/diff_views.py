@@ -1,0 +1,58 @@
+# needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
+# timeout: 200
+"""A comparison in a browser: both totals, what grew and shrank in the flame graph and the table, as --json says."""
+import json
+
+import support
+from _page import Browser, size_text, sys
+
+PROGRAM = """
+import os, sys
+kept = []
+def grow(): kept.append(bytearray(5_000_000) if later else bytearray(1_000_000))
+def shrink(): kept.append(bytearray(200_000) if later else bytearray(3_000_000))
+def stay(): kept.append(bytearray(700_000))
+later = sys.argv[1] == "later"
+for one in (grow, shrink, stay): one()
+os._exit(0)
+"""
+for which in ("first", "later"):
+    support.track(sys.executable, "-c", PROGRAM, which, file=f"{which}.mst")
+document = json.loads(support.memstow("diff", "first.mst", "later.mst", "--json", "--by=site", "--top=1000000").stdout)
+support.memstow("diff", "first.mst", "later.mst", "--html", "-o", "page.html")
+rows = document["rows"]
+
+
+def change(name):
+    return sum(row["growth_bytes"] for row in rows if any(frame["function"] == name for frame in row["stack"]))
+
+
+assert change("grow") == 4_000_000 and change("shrink") == -2_800_000 and change("stay") == 0
+browser = Browser()
+browser.open("page.html")
+grown = "+" + size_text(document["growth_bytes"])
+assert browser.text("[data-figure=change_live_bytes]") == grown, grown
+assert browser.text("[data-figure=a_live_bytes]") == size_text(document["a"]["live_bytes"])
+assert "grew by" in browser.text(".headline")
+browser.wait("document.querySelector('.card-body').dataset.ready")
+assert browser.text(".ranking li b") == "+" + size_text(4_000_000)
+
+browser.click("[data-view=flame]")
+assert browser.total() == document["growth_bytes"]
+browser.click("[data-choice=python]")
+next(row for row in browser.all(".calls .row") if "<module>" in row.text).click()
+calls = dict(browser.calls())
+assert calls["py grow"] == "+" + size_text(4_000_000) and calls["py shrink"] == size_text(-2_800_000), calls
+assert "py stay" not in calls
+colour = "return document.querySelector('.flame canvas').getContext('2d').getImageData(arguments[0], arguments[1], 1, 1).data.slice(0, 3)"
+red, _, blue = browser.js(f"return Array.from((() => {{ {colour} }})())", 100, 50) # grow is the widest, at the left
+assert red > blue + 20, (red, blue)
+browser.click("[data-choice=before]")
+assert browser.total() == document["a"]["live_bytes"]
+browser.click("[data-choice=after]")
+browser.click("[data-choice=blocks]")
+assert browser.total() == document["b"]["live_blocks"]
+
+browser.open("page.html", "#sites")
+assert [row[0] for row in browser.rows()][:2] == ["+" + size_text(4_000_000), size_text(-2_800_000)]
+browser.is_clean()

@@ -1,0 +1,66 @@
+/* comparison.js — the first view of a comparison: what grew from A to B.
+ * In: the document of the comparison, and the ledger once it is there. Out: both totals side by side, and what changed
+ * most. */
+
+import { element } from "./dom.js";
+import { Overview } from "./overview.js";
+import { changeText, countChangeText, countText, percentText, safeText, sizeText } from "./words.js";
+
+const TOTALS = [
+    ["Live", "live_bytes", sizeText, changeText], ["Blocks", "live_blocks", countText, countChangeText],
+    ["Peak", "peak_bytes", sizeText, changeText], ["Allocated", "allocated_bytes", sizeText, changeText],
+    ["On CUDA devices", "cuda_live_bytes", sizeText, changeText],
+];
+
+export class Comparison extends Overview {
+    isThere() {
+        return this.page.diff !== null;
+    }
+
+    show(host) {
+        const { diff } = this.page;
+        host.replaceChildren(element("div.overview", {}, this.growth(diff), this.sides(diff), this.lacks(), this.largest()));
+        this.page.whenLoaded(() => this.fillLargest());
+    }
+
+    growth(diff) {
+        const what = diff.measure === "peak" ? "The peak" : "Live memory";
+        const share = percentText(Math.abs(diff.growth_bytes), diff.a.live_bytes);
+        const changed = diff.growth_bytes > 0 ? "grew" : "shrank";
+        const text = diff.growth_bytes || diff.growth_blocks
+            ? `${what} ${changed} by ${sizeText(Math.abs(diff.growth_bytes))}${share && diff.measure !== "peak" ? `, ${share},` : ""} ` +
+                `from A to B: ${changeText(diff.growth_bytes)} in ${countChangeText(diff.growth_blocks)} blocks.`
+            : `${what} is the same in A and B.`;
+        const over = diff.over ? ` That is over the limit of ${safeText(diff.over)}` +
+            `${diff.over_name ? `, at ${safeText(diff.over_name)}` : ""}.` : "";
+        return element(`section.card.headline${diff.over ? ".bad" : ""}`, { "aria-label": "In short" },
+            element("p", {}, text + over));
+    }
+
+    sides(diff) {
+        const rows = TOTALS.filter(([, key]) => diff.a[key] || diff.b[key]);
+        const head = ["", "A", "B", "Change"].map((title) =>
+            element("th", { scope: "col" }, title || element("span.off-screen", {}, "Memory")));
+        return element("section.card.wide", { "aria-labelledby": "totals" }, element("h2", { id: "totals" }, "A and B"),
+            element("dl.sides", {}, ["a", "b"].map((side) => [element("dt", {}, side.toUpperCase()),
+                element("dd", {}, `${safeText(diff[side].argument)}: ${safeText(diff[side].name)}, pid ${diff[side].pid}`)])),
+            element("table.figures", {}, element("thead", {}, element("tr", {}, head)), element("tbody", {},
+                rows.map(([name, key, say, sayChange]) => this.side(name, key, say, sayChange, diff)))));
+    }
+
+    side(name, key, say, sayChange, { a, b }) {
+        const change = b[key] - a[key];
+        return element("tr", {}, element("th", { scope: "row" }, name),
+            element("td", { "data-figure": `a_${key}` }, say(a[key])),
+            element("td", { "data-figure": `b_${key}` }, say(b[key])),
+            element("td", { "data-figure": `change_${key}`, class: change > 0 ? "grew" : change < 0 ? "shrank" : null },
+                change ? sayChange(change) : "–"));
+    }
+
+    lacks() {
+        const { sites_folded: folded } = this.page.about;
+        return folded ? element("section.card.wide", { "aria-label": "To know" }, element("p.quiet", {},
+            `${countText(folded)} sites that changed least are put together at the nearest outer call stack. ` +
+            "All sums are exact.")) : null;
+    }
+}
