@@ -23,6 +23,7 @@ struct check {
     struct figures before, now;
     struct gate gate;
     const char *output[CHECK_FORMS]; /* a file, "-" for standard output, NULL: not wanted */
+    const char *page;                /* the same of a page; it is never on standard output */
     char folder[4096];               /* of the runs' ledgers */
 };
 
@@ -51,6 +52,10 @@ void check_json(const struct check *check, FILE *to);
 void check_junit(const struct check *check, FILE *to);
 void check_github(const struct check *check, FILE *to);
 void check_markdown(const struct check *check, FILE *to);
+
+/* check_html.c: the verdict and the report of the last run as a page, while its ledgers are there. 0, or an exit code
+ * after complaining. */
+int check_html(const struct check *check);
 
 /* check_words.c: what the writers have in common. */
 const char *check_result(const struct check *check); /* pass, warning or fail */

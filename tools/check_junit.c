@@ -87,6 +87,13 @@ static void put_case(const struct check *check, const struct finding *finding, F
     fputs("</system-out>\n    </testcase>\n", to);
 }
 
+static void put_property(FILE *to, const char *name, const char *value) {
+    fputs("      <property", to);
+    put_attribute(to, "name", name);
+    put_attribute(to, "value", value);
+    fputs("/>\n", to);
+}
+
 void check_junit(const struct check *check, FILE *to) {
     size_t cases = 0, failures = 0, skipped = 0;
     char command[1024];
@@ -98,11 +105,11 @@ void check_junit(const struct check *check, FILE *to) {
     }
     check_command(check, command, sizeof command);
     fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"memstow check\"", to);
-    fprintf(to, " tests=\"%zu\" failures=\"%zu\" errors=\"0\" skipped=\"%zu\">\n    <properties>\n      <property",
-            cases, failures, skipped);
-    put_attribute(to, "name", "command");
-    put_attribute(to, "value", command);
-    fputs("/>\n    </properties>\n", to);
+    fprintf(to, " tests=\"%zu\" failures=\"%zu\" errors=\"0\" skipped=\"%zu\">\n    <properties>\n", cases, failures,
+            skipped);
+    put_property(to, "command", command);
+    if (check->page) put_property(to, "page", check->page);
+    fputs("    </properties>\n", to);
     for (size_t i = 0; i < check->gate.count; i++)
         if (is_case(&check->gate.list[i])) put_case(check, &check->gate.list[i], to);
     fputs("  </testsuite>\n</testsuites>\n", to);

@@ -26,6 +26,7 @@ enum {
     OPTION_FOLLOW,
     OPTION_KEEP,
     OPTION_TOP,
+    OPTION_HTML,
     OPTION_FORM
 };
 enum { NOT_GIVEN = UINT32_MAX, RUNS_MOST = 10000 };
@@ -62,6 +63,8 @@ static int help(void) {
          "  --text, --json, --junit, --github, --markdown[=FILE]\n"
          "                       the verdict in this form, to a file or to standard output\n"
          "                       (default: --text); several may be asked for\n"
+         "  --html=FILE          a page for a browser: the verdict, and the report of the\n"
+         "                       last run\n"
          "\n"
          "Exit code: 0 fine, or a warning; 1 over a limit; 2 wrong usage; 3 a file cannot\n"
          "be read or written; 4 CMD failed by itself; 128 and the number of a signal that\n"
@@ -153,6 +156,9 @@ static int take_option(struct check *check, int option, char **argv) {
     case OPTION_KEEP:
         check->keep = optarg;
         return 0;
+    case OPTION_HTML:
+        check->page = optarg;
+        return 0;
     default:
         if (option < OPTION_FORM || option >= OPTION_FORM + CHECK_FORMS) return option_error("check", option, argv);
         check->output[option - OPTION_FORM] = optarg ? optarg : "-";
@@ -176,6 +182,9 @@ static int check_usage(const struct check *check) {
     for (int i = 0; i < CHECK_FORMS; i++) to_stdout += check->output[i] && strcmp(check->output[i], "-") == 0;
     if (!check->argv[0]) return usage_error("check", "no command given");
     if (!check->baseline && !check->comfy) return usage_error("check", "--baseline or --comfy is needed");
+    if (check->page && !*check->page) return usage_error("check", "--html= needs a file");
+    if (check->page && strcmp(check->page, "-") == 0) return usage_error("check", "--html=-: a page goes to a file");
+    if (check->page && check->update) return usage_error("check", "--html and --update-baseline exclude each other");
     if (check->update && !check->baseline) return usage_error("check", "--update-baseline needs --baseline");
     if (check->output[CHECK_JSON] && to_stdout > 1 && strcmp(check->output[CHECK_JSON], "-") == 0)
         return usage_error("check", "--json on standard output is the whole of it: give the others files");
@@ -252,6 +261,7 @@ static int write_form(const struct check *check, int form) {
 static int tell(const struct check *check) {
     char sentence[1400];
     int code = EXIT_FINE;
+    if (check->page) code = check_html(check);
     for (int i = 0; i < CHECK_FORMS && code == EXIT_FINE; i++)
         if (check->output[i]) code = write_form(check, i);
     if (code != EXIT_FINE) return code;
@@ -270,10 +280,10 @@ static int run(struct check *check) {
     check_launch_begin();
     int code = check_folder_make(check);
     if (code == EXIT_FINE) code = check->comfy ? check_comfy(check) : check_program(check);
-    check_folder_remove(check);
     if (code == EXIT_FINE) code = check_interrupted();
-    if (code != EXIT_FINE) return code;
-    return check->update ? save_baseline(check) : tell(check);
+    if (code == EXIT_FINE) code = check->update ? save_baseline(check) : tell(check);
+    check_folder_remove(check);
+    return code;
 }
 
 static int prepare(struct check *check) {
@@ -309,6 +319,7 @@ int cmd_check(int argc, char **argv) {
                                             {"junit", optional_argument, NULL, OPTION_FORM + CHECK_JUNIT},
                                             {"github", optional_argument, NULL, OPTION_FORM + CHECK_GITHUB},
                                             {"markdown", optional_argument, NULL, OPTION_FORM + CHECK_MARKDOWN},
+                                            {"html", required_argument, NULL, OPTION_HTML},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
     static struct check check = {.runs = NOT_GIVEN, .warm_up = NOT_GIVEN, .top = TOP_DEFAULT};

@@ -1,8 +1,10 @@
 /* cmd_leaks.c — memstow leaks: what grows from run to run, and what owners that are gone left behind. */
 #include "commands.h"
+#include "html_page.h"
 #include "leaks.h"
 #include "leaks_follow.h"
 #include "proc.h"
+#include "report.h"
 #include "series.h"
 #include "subject.h"
 #include "text.h"
@@ -14,19 +16,21 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OPTION_JSON = 256, OPTION_TOP, OPTION_MIN, OPTION_SERIES, OPTION_RUNS };
+enum { OPTION_JSON = 256, OPTION_TOP, OPTION_MIN, OPTION_SERIES, OPTION_RUNS, OPTION_HTML };
 
 struct choice {
-    bool json;
+    bool json, html;
+    const char *page; /* where a page goes; NULL: standard output */
     size_t top;
     uint64_t floor;
     struct follow follow;
 };
 
 static int help(void) {
-    puts("usage: memstow leaks FILE...|PID [--top=N] [--min=SIZE] [--json]\n"
+    puts("usage: memstow leaks FILE...|PID [--top=N] [--min=SIZE]\n"
+         "                     [--json | --html [-o PAGE]]\n"
          "       memstow leaks PID --series=FILE [--runs=N] [--top=N] [--min=SIZE]\n"
-         "                     [--json]\n"
+         "                     [--json | --html [-o PAGE]]\n"
          "\n"
          "What leaks: memory of owners that are gone, and who holds it; and what each\n"
          "run leaves behind, run after run, by model, node and call stack. What only\n"
@@ -42,6 +46,8 @@ static int help(void) {
          "  --min=SIZE     leave out what grows by less than SIZE a run (default 1K)\n"
          "  --top=N        show N findings of each kind (default 10; with --json all)\n"
          "  --json         one JSON document, sizes in bytes\n"
+         "  --html         one page for a browser, with the report of the last FILE\n"
+         "  -o PAGE        where the page goes (default: standard output)\n"
          "\n"
          "A number is a PID; for a file of that name write ./NUMBER.\n"
          "Exit code: 0 no leak, 1 a leak, 2 wrong usage, 3 unreadable or damaged input.");
@@ -104,20 +110,40 @@ static int read_all(struct subject *subject, struct leak_sites *sites, char **ar
 
 /* --- showing --- */
 
-static int show(const struct choice *choice, const struct subject *subject, struct leak_sites *sites) {
+/* The report of the same image, behind the view of what leaks. It changes the image: so that comes first. */
+static int write_page(const struct choice *choice, struct subject *subject, const struct leaks *leaks,
+                      const struct leaks_view *view) {
+    char *text = NULL;
+    struct report_tab tab = {.command = "leaks"};
+    struct report report = {.top = SIZE_MAX, .page = choice->page, .tab = &tab};
+    FILE *to = open_memstream(&text, &tab.length);
+    if (!to) return no_memory();
+    leaks_json(leaks, view, to);
+    bool failed = fclose(to) != 0 || report_begin(&report, subject) < 0;
+    tab.text = text;
+    int code = failed ? no_memory() : report_html(&report);
+    report_end(&report);
+    free(text);
+    return code;
+}
+
+static int show(const struct choice *choice, struct subject *subject, struct leak_sites *sites) {
     struct leaks leaks;
+    int code = EXIT_FINE;
     struct leaks_view view = {.top = choice->top};
     if (leaks_find(&leaks, sites, &subject->image, choice->floor) < 0) {
         leaks_clear(&leaks);
         return no_memory();
     }
     view.symbols = symbols_begin(&subject->image, subject->pid);
-    if (choice->json)
-        leaks_json(&leaks, &view);
+    if (choice->html)
+        code = write_page(choice, subject, &leaks, &view);
+    else if (choice->json)
+        leaks_json(&leaks, &view, stdout);
     else
         leaks_text(&leaks, &view);
     symbols_end(view.symbols);
-    int code = leaks_total(&leaks) ? EXIT_OVER : EXIT_FINE;
+    if (code == EXIT_FINE && leaks_total(&leaks)) code = EXIT_OVER;
     leaks_clear(&leaks);
     return finish_output(code);
 }
@@ -156,6 +182,12 @@ static int take_option(struct choice *choice, int option, char **argv) {
     case OPTION_JSON:
         choice->json = true;
         return 0;
+    case OPTION_HTML:
+        choice->html = true;
+        return 0;
+    case 'o':
+        choice->page = optarg;
+        return 0;
     case OPTION_TOP:
         if (top_parse(optarg, &choice->top)) return 0;
         return usage_error("leaks", "--top=%s: not a number", TEXT_SAFE(optarg));
@@ -174,6 +206,9 @@ static int take_option(struct choice *choice, int option, char **argv) {
 }
 
 static int check_words(struct choice *choice, char **arguments, int count) {
+    if (choice->page && !choice->html) return usage_error("leaks", "-o goes with --html");
+    if (choice->json && choice->html) return usage_error("leaks", "--json and --html exclude each other");
+    if (choice->html && html_page_check("leaks", choice->page) != EXIT_FINE) return EXIT_USAGE;
     if (count < 1) return usage_error("leaks", "one FILE or PID is needed, or several FILEs");
     if (!choice->follow.file) {
         if (choice->follow.runs) return usage_error("leaks", "--runs goes with --series");
@@ -185,6 +220,7 @@ static int check_words(struct choice *choice, char **arguments, int count) {
 
 int cmd_leaks(int argc, char **argv) {
     static const struct option options[] = {{"json", no_argument, NULL, OPTION_JSON},
+                                            {"html", no_argument, NULL, OPTION_HTML},
                                             {"top", required_argument, NULL, OPTION_TOP},
                                             {"min", required_argument, NULL, OPTION_MIN},
                                             {"series", required_argument, NULL, OPTION_SERIES},
@@ -194,12 +230,12 @@ int cmd_leaks(int argc, char **argv) {
     const size_t not_given = SIZE_MAX - 1;
     struct choice choice = {.top = not_given, .floor = LEAKS_FLOOR};
     opterr = 0;
-    for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
+    for (int option; (option = getopt_long(argc, argv, ":ho:", options, NULL)) != -1;) {
         if (option == 'h') return help();
         int code = take_option(&choice, option, argv);
         if (code) return code;
     }
-    if (choice.top == not_given) choice.top = choice.json ? SIZE_MAX : TOP_DEFAULT;
+    if (choice.top == not_given) choice.top = choice.json || choice.html ? SIZE_MAX : TOP_DEFAULT;
     int code = check_words(&choice, argv + optind, argc - optind);
     return code ? code : run(&choice, argv + optind, argc - optind);
 }

@@ -1,9 +1,6 @@
 /* cmd_report.c — memstow report: what a process holds, and what is left of it. */
-#include "at_peak.h"
 #include "commands.h"
 #include "html_page.h"
-#include "nvml_image.h"
-#include "estimate.h"
 #include "innermost.h"
 #include "report.h"
 #include "stacks.h"
@@ -67,17 +64,12 @@ static uint8_t *match(const struct report *report, const char *text) {
 }
 
 static int write_report(struct report *report, const struct choice *choice) {
-    uint8_t *marks = NULL, *kept = NULL;
+    uint8_t *marks = choice->match ? match(report, choice->match) : NULL;
+    uint8_t *kept = marks ? stack_marked(report->image, marks) : NULL;
     int result = -1;
-    report->symbols = symbols_begin(report->image, report->subject->pid);
-    if (report->symbols && choice->match) {
-        marks = match(report, choice->match);
-        kept = marks ? stack_marked(report->image, marks) : NULL;
-        report->kept = kept;
-    }
-    if (report->symbols && (kept || !choice->match)) result = choice->write(report);
+    report->kept = kept;
+    if (kept || !choice->match) result = choice->write(report);
     if (result == 0 && choice->form) report_tell_match(report);
-    symbols_end(report->symbols);
     free(marks);
     free(kept);
     return result;
@@ -87,9 +79,7 @@ static int show(const char *argument, const struct choice *choice) {
     static struct subject subject;
     int code = subject_open(&subject, argument, true);
     if (code != EXIT_FINE) return code;
-    struct report report = {.image = &subject.image,
-                            .subject = &subject,
-                            .view = choice->view,
+    struct report report = {.view = choice->view,
                             .view_given = choice->view_given,
                             .measure = choice->measure,
                             .match = choice->match,
@@ -98,16 +88,13 @@ static int show(const char *argument, const struct choice *choice) {
                                    : choice->form    ? SIZE_MAX
                                                      : TOP_DEFAULT,
                             .top_sites = choice->top_given ? choice->top : TOP_SITES_JSON};
-    int result = nvml_image_ask(&subject.image, subject.pid);
-    at_peak_choose(&subject.image);
+    int result = report_begin(&report, &subject);
     if (choice->measure == MEASURE_PEAK && !subject.image.has_picture)
         complain("%s: nothing is live, and no picture of its peak was taken: --peak shows nothing",
                  TEXT_SAFE(argument));
-    if (result == 0) result = resident_split(&report.resident, &subject.image);
-    if (result == 0) result = estimate_stacks(&subject.image);
     if (result == 0) result = write_report(&report, choice);
     if (result < 0) complain("not enough memory");
-    resident_clear(&report.resident);
+    report_end(&report);
     subject_close(&subject);
     return finish_output(result < 0 ? EXIT_UNREADABLE : result);
 }

@@ -8,6 +8,8 @@
 #include "leak_sites.h"
 #include "symbols.h"
 
+#include <stdio.h>
+
 enum { LEAKS_PLACES = 3, LEAK_NO_SITE = UINT32_MAX };
 
 /* A site that keeps growing; or an owner that does, at sites none of which does by itself: then there is no site. */
@@ -93,6 +95,6 @@ struct leaks_view {
     struct symbols *symbols;
 };
 void leaks_text(const struct leaks *self, const struct leaks_view *view);
-void leaks_json(const struct leaks *self, const struct leaks_view *view);
+void leaks_json(const struct leaks *self, const struct leaks_view *view, FILE *to);
 
 #endif

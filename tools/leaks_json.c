@@ -101,6 +101,22 @@ static void json_run_name(struct json *json, const char *key, const struct leaks
     json_string(json, key, run == UINT32_MAX ? NULL : leaks_run(self, run));
 }
 
+/* What it held more after each run, or reading, that changed it: pairs of its index, and bytes. */
+static void json_curve(struct json *json, const struct leaks *self, const struct leak_finding *finding) {
+    const struct leak_entries *entries = finding->by_readings ? &self->sites->moved : &self->sites->left;
+    json_array(json, "curve");
+    json->one_line = true;
+    size_t at = finding->site == LEAK_NO_SITE ? entries->count : leak_entries_first(entries, finding->site);
+    for (; at < entries->count && entries->list[at].site == finding->site; at++) {
+        json_array(json, NULL);
+        json_number(json, NULL, entries->list[at].change.point);
+        json_signed(json, NULL, entries->list[at].change.bytes);
+        json_end_array(json);
+    }
+    json_end_array(json);
+    json->one_line = false;
+}
+
 static void json_finding(struct json *json, const struct leaks *self, struct json_stacks *stacks,
                          const struct leak_finding *finding) {
     const struct leak_judgement *judged = &finding->judged;
@@ -123,6 +139,7 @@ static void json_finding(struct json *json, const struct leaks *self, struct jso
     json_run_name(json, "oldest_run", self, finding->oldest);
     json_run_name(json, "newest_run", self, finding->newest);
     json_holders(json, leaks_holders(self, finding->model));
+    json_curve(json, self, finding);
     json_number(json, "stacks", finding->stacks);
     if (site && !self->sites->sampled)
         json_place(json, stacks, site->stack, site->module);
@@ -156,10 +173,10 @@ static void json_rest(struct json *json, const struct leaks *self) {
     json_end_object(json);
 }
 
-void leaks_json(const struct leaks *self, const struct leaks_view *view) {
+void leaks_json(const struct leaks *self, const struct leaks_view *view, FILE *to) {
     static struct json json;
     struct json_stacks *stacks = view->symbols ? json_stacks_begin(self->image, view->symbols) : NULL;
-    json_begin(&json, stdout, "memstow-leaks");
+    json_begin(&json, to, "memstow-leaks");
     json_head(&json, self);
     json_array(&json, "retired");
     for (size_t i = 0; i < self->retired_count && i < view->top; i++)

@@ -11,6 +11,13 @@
 #include "symbols.h"
 #include "text.h"
 
+/* Of a page: a document of the command that it is of, and whose view is in front. */
+struct report_tab {
+    const char *command;
+    const char *text;
+    size_t length;
+};
+
 struct report {
     const struct image *image;
     const struct subject *subject;
@@ -24,7 +31,13 @@ struct report {
     const uint8_t *kept;     /* by node: whether --match keeps it. NULL: all are */
     struct symbols *symbols; /* names of frames */
     const char *page;        /* where a page goes; NULL: standard output */
+    const struct report_tab *tab;
 };
+
+/* Reads what there is to know, once: estimates take the place of samples. 0, or -1: no memory. The subject outlives it,
+ * and report_end() comes whatever the result is. */
+int report_begin(struct report *report, struct subject *subject);
+void report_end(struct report *report);
 
 int report_text(const struct report *report); /* 0, or -1: no memory */
 int report_json(const struct report *report);

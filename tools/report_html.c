@@ -21,7 +21,7 @@ static int write_about(const struct report *report, const struct html_sites *sit
     if (!to) return -1;
     size_t blocks = sites->block_count;
     json_begin(&json, to, "memstow-page");
-    json_string(&json, "command", "report");
+    json_string(&json, "command", report->tab ? report->tab->command : "report");
     json_string(&json, "memstow", MEMSTOW_VERSION_TEXT);
     json_string(&json, "measure", measure_key(report->measure));
     json_string(&json, "match", report->match);
@@ -65,6 +65,13 @@ static int write_decisions(const struct report *report, struct html_out *out) {
     return result;
 }
 
+static int write_tab(const struct report_tab *tab, struct html_out *out) {
+    FILE *to = html_document(out, tab->command);
+    if (!to) return -1;
+    fwrite(tab->text, 1, tab->length, to);
+    return fclose(to) == 0 ? 0 : -1;
+}
+
 struct page {
     const struct report *report;
     struct html_sites *sites;
@@ -73,6 +80,7 @@ struct page {
 static int write_data(struct html_out *out, void *context) {
     const struct page *page = context;
     if (write_about(page->report, page->sites, out) < 0 || write_report(page->report, out) < 0) return -1;
+    if (page->report->tab && write_tab(page->report->tab, out) < 0) return -1;
     if (write_owners(page->report, out) < 0 || write_decisions(page->report, out) < 0) return -1;
     return html_sites_write(page->sites, out);
 }

@@ -8,12 +8,14 @@ import { Comparison } from "./comparison.js";
 import { DecisionsView } from "./decisions.js";
 import { element } from "./dom.js";
 import { FlameView } from "./flameview.js";
+import { LeaksView } from "./leaks.js";
 import { Ledger, LINE_PYTHON } from "./ledger.js";
 import { OwnersView } from "./owners.js";
 import { Overview, processLines } from "./overview.js";
 import { SitesView } from "./sites.js";
 import { State } from "./state.js";
 import { Trace } from "./trace.js";
+import { Verdict } from "./verdict.js";
 import { safeText } from "./words.js";
 
 class Page {
@@ -30,9 +32,9 @@ class Page {
         this.about = await this.bundle.document("page");
         if (this.about.version !== PAGE_VERSION) throw new Error(`its data has version ${this.about.version}`);
         await this.loadDocuments();
-        this.views = [Overview, Comparison, FlameView, SitesView, OwnersView, BlocksView, DecisionsView]
+        this.views = [Verdict, Overview, Comparison, FlameView, SitesView, OwnersView, BlocksView, LeaksView, DecisionsView]
             .map((View) => new View(this)).filter((view) => view.isThere());
-        this.state = new State({ view: this.views[0].key, measure: "" }, () => this.show());
+        this.state = new State({ view: this.firstView(), measure: "" }, () => this.show());
         this.drawHead();
         this.loaded = new Promise((resolve) => { this.isLoaded = resolve; });
         this.show();
@@ -40,10 +42,17 @@ class Page {
         if (this.bundle.has("tree.segment")) await this.loadLedger();
     }
 
+    /** The view of the command that the page is of. */
+    firstView() {
+        return (this.views.find(({ key }) => key === this.about.command) ?? this.views[0]).key;
+    }
+
     async loadDocuments() {
         this.report = await this.bundle.document("report");
         this.owners = await this.bundle.document("owners");
         this.trace = new Trace(await this.bundle.document("decisions"));
+        this.check = await this.bundle.document("check");
+        this.leaks = await this.bundle.document("leaks");
         this.diff = await this.bundle.document("diff");
         const named = await this.bundle.document("names");
         for (const { id, name } of named?.names ?? []) this.ownerNames.set(id, safeText(name) || "(no name)");

@@ -1,0 +1,68 @@
+# needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
+# timeout: 200
+"""The page of leaks: what grows from run to run with its curve, what a model that is gone left behind, and the report of the same
+file, all as --json has them."""
+import json, os
+
+import support
+from _page import Browser, Data, size_text, sys
+
+PROGRAM = f"""
+import gc, os, sys
+sys.path.insert(0, {str(support.ROOT / "tools/python")!r})
+import memstow
+kept, model = [], memstow.owner("old model", origin="old.bin")
+with memstow.scope(model):
+    kept.append(bytearray(3_000_000))
+node = memstow.owner("Leaky", kind="node")
+def leaking(): kept.append(bytearray(100_000))
+def tidy(): bytearray(500_000)
+for number in range(14):
+    if number == 2: model.retire()
+    with memstow.run(f"run {{number}}"), memstow.scope(node):
+        leaking()
+        tidy()
+    gc.collect()
+os._exit(0)
+"""
+os.environ["PYTHONMALLOC"] = "malloc"
+support.track(sys.executable, "-c", PROGRAM)
+document = json.loads(support.memstow("leaks", "out.mst", "--json", status=1).stdout)
+support.memstow("leaks", "out.mst", "--html", "-o", "page.html", status=1)
+page = Data("page.html")
+for key in ("found", "leaks", "retired", "kept", "not_leaks", "runs"):
+    assert page.documents["leaks"][key] == document[key], key
+assert page.documents["page"]["command"] == "leaks"
+report = support.report("out.mst", "--top=1000000")
+assert page.figure("live_bytes") == sum(site["live_bytes"] for site in report["sites"])
+leak = next(leak for leak in document["leaks"] if any(frame["function"] == "leaking" for frame in leak["stack"]))
+curve = leak["curve"]
+assert len(curve) >= 10 and all(100_000 <= size < 101_000 for _, size in curve), curve
+assert sum(size for _, size in curve) == leak["live_bytes"]
+
+browser = Browser()
+browser.open("page.html")
+assert browser.fragment == "" and browser.one("[aria-current]").text == "Leaks"
+assert browser.text(".headline").startswith(f"{document['found']} leak"), browser.text(".headline")
+cards = [card.text for card in browser.all(".leak")]
+assert len(cards) == document["found"], cards
+grows = next(card for card in cards if "Leaky" in card)
+assert grows.startswith(size_text(round(leak["bytes_per_run"])) + " a run, Leaky"), grows
+assert leak["confidence"] in grows and f"{leak['grew']} of {leak['judged']} runs" in grows, grows
+assert "leaking" in grows and browser.all(".curve .line")
+gone = next(card for card in cards if "old model" in card)
+assert f"model old model is gone, and left {size_text(document['retired'][0]['live_bytes'])}" in gone, gone
+browser.all("summary")[0].click()
+assert browser.all(".stack .name")[0].text
+browser.click("[data-view=flame]")
+assert browser.total() == page.figure("live_bytes")
+browser.is_clean()
+
+# What goes together; a page is written whatever was found; the exit status says that.
+for words in (["-o", "x.html"], ["--html", "--json"]):
+    support.memstow("leaks", "out.mst", *words, status=2)
+support.track(sys.executable, "-c", "pass", file="clean.mst")
+support.memstow("leaks", "clean.mst", "--html", "-o", "clean.html")
+browser.open("clean.html")
+assert browser.text(".headline").startswith("No leak was found"), browser.text(".headline")
+browser.is_clean()
