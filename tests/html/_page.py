@@ -207,6 +207,11 @@ class Browser:
         return [tuple(pair) for pair in self.js("return [...document.querySelectorAll('.calls .row')].map((row) => "
                 "[row.querySelector('.name').textContent, row.querySelector('b').textContent])")]
 
+    def open_first(self):
+        """The first row of a table; rows are drawn anew at any time."""
+        self.js("document.querySelector('.open').click()")
+        self.settled()
+
     def rows(self):
         """The rows of a table that are drawn, as texts."""
         return self.js("return [...document.querySelectorAll('.rows tbody tr[data-row]')].map((row) => "

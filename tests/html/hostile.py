@@ -45,8 +45,7 @@ SAFE = ("return !window.hit && document.querySelectorAll('img, iframe, svg[onloa
 for view in ("overview", "flame", "flame?owners=1", "flame?inverted=1&lines=1", "sites", "owners", "blocks", "decisions"):
     browser.open(page, f"#{view}")
     if view in ("sites", "owners", "blocks"):
-        browser.all(".open")[0].click()
-        browser.settled()
+        browser.open_first()
     assert browser.js(SAFE), view
     shown = browser.js("return document.body.innerText")
     assert not any(ord(c) < 32 and c not in "\n\t" or 0x7f <= ord(c) < 0xa0 or ord(c) in (0x202e, 0x2066, 0x200b) for c in shown), view

@@ -28,8 +28,7 @@ assert size_text(sums(model="clip.safetensors")) in clip and "it is in use" in c
 assert any("an old model" in text and "node cache: node 4" in text for text in texts), texts
 browser.type("[type=search]", "clip")
 assert len(browser.rows()) == 1 and browser.text(".count") == f"1 of {len(document['owners']) - 1} owners"
-browser.all(".open")[0].click()
-browser.settled()
+browser.open_first()
 history = browser.text(".details .stack")
 assert "policy free" in history and "blocked: 256.0 MiB before" in history and "trigger 2, memory was short" in history, history
 

@@ -129,8 +129,7 @@ browser.type("[type=search]", "gallery.py")
 count = int(re.match(r"([\d,]+) of ", browser.text(".count"))[1].replace(",", ""))
 assert count >= sum(any("gallery.py" in (frame["file"] or "") for frame in site["stack"]) for site in sites) > 10, count
 assert all("gallery.py" in row[-1] or True for row in browser.rows()) and len(browser.rows()) > 5
-browser.all(".open")[0].click()
-browser.settled()
+browser.open_first()
 stack = [item.text for item in browser.all(".stack .name")]
 assert stack and any("gallery.py" in item.text for item in browser.all(".stack .place")), stack
 assert "site=" in browser.fragment

@@ -41,14 +41,14 @@ export class DecisionsView {
         const title = `Trigger ${line.trigger}: ${reasonText(line.reason)}`;
         const facts = [line.text && safeText(line.text), after !== null && `${durationText(after)} after the start`];
         return element("section.card.trigger", { "aria-label": title }, element("h2", {}, title),
-            element("p.quiet", {}, facts.filter(Boolean).join(" · ")), this.table(owners), this.summary(act));
+            element("p.quiet", {}, facts.filter(Boolean).join(" · ")), this.table(owners, title), this.summary(act));
     }
 
-    table(owners) {
+    table(owners, title) {
         if (!owners.size) return null;
         const head = ["Owner", "Policy", "What became of it", "Before", "After", "Why"].map((title, i) =>
             element("th", { scope: "col", class: i === 3 || i === 4 ? "number" : null }, title));
-        return element("div.wrap", { tabindex: "0", role: "region", "aria-label": "Owners" }, element("table.plain", {},
+        return element("div.wrap", { tabindex: "0", role: "region", "aria-label": `Owners of ${title}` }, element("table.plain", {},
             element("thead", {}, element("tr", {}, head)),
             element("tbody", {}, [...owners].map(([owner, lines]) => this.row(owner, lines)))));
     }

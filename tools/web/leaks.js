@@ -37,9 +37,9 @@ export class LeaksView {
     }
 
     verdict({ found, runs, readings, ended_in_order: inOrder, sampled }) {
-        const judged = runs.judged || readings.judged;
         const text = found ? `${countText(found)} ${found === 1 ? "leak" : "leaks"}` : "No leak was found";
-        const of = `${countText(runs.ended)} runs have ended, ${countText(judged)} of them, or of the readings, were judged.`;
+        const of = readings.judged && !runs.judged ? `${countText(readings.judged)} of ${countText(readings.taken)} readings were judged.`
+            : `${countText(runs.ended)} runs have ended, ${countText(runs.judged)} of them were judged.`;
         return element(`section.card.headline${found ? ".bad" : ""}`, { "aria-label": "In short" },
             element("p", {}, `${text}. ${of}`),
             inOrder ? element("p.quiet", {}, "The process ended in order: what leaked may have been freed at the end.") : null,

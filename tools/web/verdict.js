@@ -28,7 +28,7 @@ export class Verdict {
 
     result(check) {
         const over = check.findings.find(({ verdict }) => verdict === "over");
-        const limit = over ? ` ${safeText(over.name)} grew by ${sizeText(over.growth_bytes)}: over the limit of ${safeText(over.over)}.` : "";
+        const limit = over ? ` ${over.kind === "total" ? "All memory" : safeText(over.name)} grew by ${sizeText(over.growth_bytes)}: over the limit of ${safeText(over.over)}.` : "";
         const against = check.baseline ? `the baseline ${safeText(check.baseline)}` : "the first runs";
         const runs = `${countText(check.runs)} ${check.runs === 1 ? "run was" : "runs were"} compared with ${against}, ` +
             `by ${check.measure === "peak" ? "the peak" : "what is live at the end"}.`;
