@@ -3,13 +3,12 @@
  * had before and has after. */
 #include "commands.h"
 #include "diff.h"
-#include "html_page.h"
-#include "html_tree.h"
+#include "html_fit.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIFF_BYTES = 3000000 /* that stacks and sites may take in a page */, DIFF_ROWS = 1000 };
+enum { DIFF_ROWS = 1000 };
 
 /* A tag of the page: names of owners. */
 struct tag_key {
@@ -25,6 +24,7 @@ struct html_diff {
     struct diff *diff;
     struct html_lines lines;
     struct html_tree tree;
+    struct html_fit packed; /* the columns of lines, stacks and sites */
     struct tag *table, **tags;
     const struct row **rows; /* that hold something on either side, those of the host first */
     size_t tag_count, row_count, host_count;
@@ -181,21 +181,8 @@ static void find_images(const struct html_diff *self, const struct image *images
     }
 }
 
-static int begin(struct html_diff *self, struct diff *diff) {
-    const struct image *images[2] = {NULL, NULL};
-    *self = (struct html_diff){.diff = diff};
-    if (find_rows(self) < 0) return -1;
-    html_lines_begin(&self->lines);
-    html_lines_module(&self->lines, NULL); /* the line of a stack that cannot be read */
-    find_images(self, images);
-    struct html_leaf *leaves = make_leaves(self);
-    if (html_tree_begin(&self->tree, &self->lines, images, diff->symbols, leaves, self->row_count) < 0 || self->failed)
-        return -1;
-    size_t most = diff->html_top;
-    return html_tree_choose(&self->tree, most, DIFF_BYTES) < 0 ? -1 : html_tree_build(&self->tree);
-}
-
 static void end(struct html_diff *self) {
+    html_fit_end(&self->packed);
     html_tree_end(&self->tree);
     html_lines_end(&self->lines);
     HASH_CLEAR(hh, self->table);
@@ -254,6 +241,13 @@ static void write_columns(const struct html_diff *self, struct html_out *out) {
     if (self->tree.folded) write_kept(self, out, KEPT_FOLDED, "folded");
 }
 
+static int write_packed(struct html_out *out, void *context) {
+    const struct html_diff *self = context;
+    if (html_lines_write(&self->lines, out) < 0 || html_tree_write(&self->tree, out) < 0) return -1;
+    write_columns(self, out);
+    return 0;
+}
+
 /* ---- documents */
 
 static int write_about(const struct html_diff *self, struct html_out *out) {
@@ -282,9 +276,21 @@ static int write_diff(struct diff *diff, struct html_out *out) {
 static int write_data(struct html_out *out, void *context) {
     struct html_diff *self = context;
     if (write_about(self, out) < 0 || write_diff(self->diff, out) < 0 || write_names(self, out) < 0) return -1;
-    if (html_lines_write(&self->lines, out) < 0 || html_tree_write(&self->tree, out) < 0) return -1;
-    write_columns(self, out);
+    html_out_text(out, self->packed.text, self->packed.size);
     return 0;
+}
+
+static int begin(struct html_diff *self, struct diff *diff) {
+    const struct image *images[2] = {NULL, NULL};
+    *self = (struct html_diff){.diff = diff};
+    if (find_rows(self) < 0) return -1;
+    html_lines_begin(&self->lines);
+    html_lines_module(&self->lines, NULL); /* the line of a stack that cannot be read */
+    find_images(self, images);
+    struct html_leaf *leaves = make_leaves(self);
+    if (html_tree_begin(&self->tree, &self->lines, images, diff->symbols, leaves, self->row_count) < 0 || self->failed)
+        return -1;
+    return html_fit_begin(&self->packed, &self->tree, diff->html_top, write_packed, self);
 }
 
 int diff_html(struct diff *diff) {

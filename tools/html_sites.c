@@ -148,6 +148,9 @@ static struct html_figures figures_of(const struct html_sites *self, size_t entr
 /* Each column asks for them again, and a few entries may stand for a million leaves. */
 static int add_up_entries(struct html_sites *self) {
     size_t entries = self->tree.entry_count, count, sums = 0;
+    free(self->sum_of);
+    free(self->sums);
+    self->sums = NULL;
     self->sum_of = calloc(entries + 1, sizeof *self->sum_of);
     if (!self->sum_of) return -1;
     for (size_t i = 0; i < entries; i++) {
@@ -160,22 +163,11 @@ static int add_up_entries(struct html_sites *self) {
     return self->sums ? 0 : -1;
 }
 
-int html_sites_begin(struct html_sites *self, const struct report *report, size_t most) {
-    *self = (struct html_sites){.report = report};
-    html_lines_begin(&self->lines);
-    const struct image *const images[2] = {report->image};
-    struct symbols *const symbols[2] = {report->symbols};
-    if (find_sites(self) < 0) return -1;
-    self->blocks = report_listed(report, true, true, &self->block_count);
-    if (html_tree_begin(&self->tree, &self->lines, images, symbols, make_leaves(self), self->count) < 0) return -1;
-    if (!self->blocks || html_tree_choose(&self->tree, most, HTML_BYTES) < 0) return -1;
-    return html_tree_build(&self->tree) < 0 ? -1 : add_up_entries(self);
-}
-
 void html_sites_end(struct html_sites *self) {
     html_tree_end(&self->tree);
     html_lines_end(&self->lines);
     if (self->devices.totals) cuda_view_end(&self->devices);
+    html_fit_end(&self->packed);
     free(self->sites);
     free(self->blocks);
     free(self->sums);
@@ -338,10 +330,27 @@ static int write_all_blocks(const struct html_sites *self, struct html_out *out)
     return 0;
 }
 
-int html_sites_write(struct html_sites *self, struct html_out *out) {
-    if (html_lines_write(&self->lines, out) < 0) return -1;
+static int write_columns(struct html_out *out, void *context) {
+    struct html_sites *self = context;
+    if (add_up_entries(self) < 0 || html_lines_write(&self->lines, out) < 0) return -1;
     if (html_tree_write(&self->tree, out) < 0) return -1;
     write_tags(self->report->image, out);
     write_sites(self, out);
+    return 0;
+}
+
+int html_sites_write(struct html_sites *self, struct html_out *out) {
+    html_out_text(out, self->packed.text, self->packed.size);
     return self->block_count ? write_all_blocks(self, out) : 0;
+}
+
+int html_sites_begin(struct html_sites *self, const struct report *report, size_t most) {
+    *self = (struct html_sites){.report = report};
+    html_lines_begin(&self->lines);
+    const struct image *const images[2] = {report->image};
+    struct symbols *const symbols[2] = {report->symbols};
+    if (find_sites(self) < 0) return -1;
+    self->blocks = report_listed(report, true, true, &self->block_count);
+    if (html_tree_begin(&self->tree, &self->lines, images, symbols, make_leaves(self), self->count) < 0) return -1;
+    return self->blocks ? html_fit_begin(&self->packed, &self->tree, most, write_columns, self) : -1;
 }

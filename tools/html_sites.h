@@ -4,11 +4,10 @@
 #ifndef MEMSTOW_HTML_SITES_H
 #define MEMSTOW_HTML_SITES_H
 
-#include "html_tree.h"
+#include "html_fit.h"
 #include "report.h"
 
 enum {
-    HTML_BYTES = 3000000,      /* that stacks and sites may take in a page */
     HTML_BLOCKS_MOST = 100000, /* largest blocks, and mappings */
 };
 
@@ -20,6 +19,7 @@ struct html_sites {
     size_t count, host_count, block_count;
     struct image devices; /* totals are those of device memory */
     struct listed *blocks;
+    struct html_fit packed;    /* the columns of lines, stacks and sites */
     struct html_figures *sums; /* of entries that are put together, */
     uint32_t *sum_of;          /* by entry: 1 + index, 0: it is a site by itself */
 };

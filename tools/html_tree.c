@@ -145,11 +145,12 @@ static size_t segment_cost(const struct choice *choice, const struct image *imag
 }
 
 /* Takes a leaf in; what that costs. */
-static size_t take(struct choice *choice, const struct html_leaf *leaf) {
+static size_t take(struct choice *choice, struct html_leaf *leaf) {
     const struct image *image = choice->tree->sides[leaf->side].image;
     size_t cost = leaf->cost;
-    for (uint32_t node = node_of(choice->tree, leaf); node && !choice->nodes[leaf->side][node];
-         node = image->nodes[node].parent) {
+    leaf->node = node_of(choice->tree, leaf);
+    leaf->folded = 0;
+    for (uint32_t node = leaf->node; node && !choice->nodes[leaf->side][node]; node = image->nodes[node].parent) {
         choice->nodes[leaf->side][node] = 1;
         cost += segment_cost(choice, image, leaf->side, node);
     }
@@ -160,7 +161,7 @@ static void fold(const struct choice *choice, struct html_leaf *leaf) {
     const struct image *image = choice->tree->sides[leaf->side].image;
     uint32_t node = node_of(choice->tree, leaf);
     while (node && !choice->nodes[leaf->side][node]) node = image->nodes[node].parent;
-    leaf->stack = node;
+    leaf->node = node;
     leaf->folded = 1;
 }
 
@@ -238,8 +239,7 @@ struct build {
 
 static void link_leaf(struct html_tree *tree, uint32_t index) {
     const struct html_leaf *leaf = &tree->leaves[index];
-    uint32_t node = node_of(tree, leaf),
-             *first = node ? &tree->sides[leaf->side].leaf[node] : &tree->line_leaf[leaf->line];
+    uint32_t *first = leaf->node ? &tree->sides[leaf->side].leaf[leaf->node] : &tree->line_leaf[leaf->line];
     tree->next_leaf[index] = *first;
     *first = index + 1;
 }
@@ -542,8 +542,28 @@ static void make_root(struct build *build) {
     add_node(build, 0);
 }
 
+static void clear_side(struct html_side *side) {
+    size_t size = (side->image->node_count + 1) * sizeof *side->leaf;
+    memset(side->child, 0, size);
+    memset(side->sibling, 0, size);
+    memset(side->leaf, 0, size);
+}
+
+/* What was built before; names of frames stay. */
+static void clear(struct html_tree *tree) {
+    for (int i = 0; i < 2; i++)
+        if (tree->sides[i].image) clear_side(&tree->sides[i]);
+    memset(tree->line_leaf, 0, (tree->module_lines + 1) * sizeof *tree->line_leaf);
+    free(tree->segment_slots);
+    tree->segment_slots = NULL;
+    tree->slot_count = tree->segment_count = tree->word_count = 0;
+    tree->node_count = tree->entry_count = tree->member_count = 0;
+    tree->steps_left = STEPS_MAX;
+}
+
 int html_tree_build(struct html_tree *tree) {
     struct build build = {.tree = tree};
+    clear(tree);
     for (size_t i = tree->leaf_count; i-- > 0;) link_leaf(tree, (uint32_t)i);
     for (int i = 0; i < 2; i++)
         if (tree->sides[i].image) link_nodes(&tree->sides[i]);

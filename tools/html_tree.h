@@ -10,9 +10,10 @@
 
 struct html_leaf {
     uint32_t stack, line; /* the line counts where there is no stack */
-    uint32_t tag;         /* leaves of different tags are never put together */
-    float weight;         /* those of most weight stand by themselves */
-    uint32_t cost : 16;   /* of its figures in a file, in eighths of a byte */
+    uint32_t node;      /* of the image, at which it stands: that of its stack, unless it is put together with others */
+    uint32_t tag;       /* leaves of different tags are never put together */
+    float weight;       /* those of most weight stand by themselves */
+    uint32_t cost : 16; /* of its figures in a file, in eighths of a byte */
     uint32_t side : 1, folded : 1;
 };
 
@@ -53,6 +54,7 @@ int html_tree_begin(struct html_tree *tree, struct html_lines *lines, const stru
 void html_tree_end(struct html_tree *tree);
 /* Which leaves stand by themselves: `most` at most, and no more than fit into so many bytes of a file. */
 int html_tree_choose(struct html_tree *tree, size_t most, size_t bytes);
+/* Both may be done again. */
 int html_tree_build(struct html_tree *tree);
 /* The groups "segments" and "tree". */
 int html_tree_write(const struct html_tree *tree, struct html_out *out);

@@ -3,9 +3,9 @@
  * calls (or, inverted, who calls it). A frame is a set of places in the ledger's tree that read the same: it is unfolded
  * by one step from all of them. */
 
-import { LINE_IMPORT, LINE_INTERPRETER, LINE_PYTHON } from "./ledger.js";
+import { Sight } from "./sight.js";
 
-const CHILDREN_MOST = 20000;
+const CHILDREN_MOST = 2000; // what is left out is far too narrow to be seen
 
 /** A frame in the tree. */
 export class Frame {
@@ -20,6 +20,8 @@ export class Frame {
         this.places = []; // node, position of a line in its segment, and so on
         this.shares = null; // inverted: weight and change of each place
         this.children = null; // null: not unfolded yet
+        this.omitted = 0; // children that are left out, those that hold least
+        this.below = 0; // what all of them hold
         this.row = parent ? parent.row + 1 : 0;
     }
 
@@ -29,7 +31,7 @@ export class Frame {
 
     /** What it holds itself: only known once it is unfolded. */
     get self() {
-        return this.weight - this.children.reduce((sum, child) => sum + child.weight, 0);
+        return this.weight - this.below;
     }
 }
 
@@ -38,61 +40,19 @@ export class CallTree {
      * @param {import("./ledger.js").Ledger} ledger
      * @param {import("./selection.js").Selection} selection
      * @param {{kinds: string, imports: boolean, interpreter: boolean, lines: boolean, inverted: boolean, focus: number}} options
-     *   kinds: "both", "python", "native"; imports, interpreter: show Python's import machinery, and its native code;
-     *   lines: tell lines of a function apart; focus: the key of the function that all begins at, or -1
+     *   what sight.js takes; lines: tell lines of a function apart; focus: the key of the function that all begins at, or -1
      */
     constructor(ledger, selection, options) {
         this.ledger = ledger;
         this.selection = selection;
         this.options = options;
-        this.keys = keysOfLines(ledger, options.lines);
-        this.findVisible();
+        this.keys = options.lines ? ledger.lineKeys : ledger.functionKeys;
+        this.sight = Sight.of(ledger, options);
         this.slots = new Int32Array(ledger.lineCount).fill(-1);
         this.root = new Frame(null, "all", -1, 0, selection.end);
         this.root.weight = selection.sum(0, selection.end);
         this.root.change = selection.change(0, selection.end);
         if (options.focus >= 0) this.focusOn(options.focus);
-    }
-
-    // ---- what is shown of stacks
-
-    isVisible(line) {
-        const kind = this.ledger.lineKind[line];
-        if (!this.options.imports && kind & LINE_IMPORT) return false;
-        if (!this.options.interpreter && kind & LINE_INTERPRETER) return false;
-        if (this.options.kinds === "both") return true;
-        return ((kind & LINE_PYTHON) !== 0) === (this.options.kinds === "python");
-    }
-
-    /** For each word the next visible one of its segment, and the one before; for nodes whether there is any below. */
-    findVisible() {
-        const { ledger } = this;
-        const { words, segmentStart, nodeSegment, parent } = ledger;
-        const visible = Uint8Array.from({ length: ledger.lineCount }, (_, line) => (this.isVisible(line) ? 1 : 0));
-        this.next = new Int32Array(words.length + 1);
-        this.last = new Int32Array(segmentStart.length - 1);
-        for (let segment = 0; segment < this.last.length; segment++) {
-            let next = -1;
-            for (let at = segmentStart[segment + 1]; at-- > segmentStart[segment];) {
-                if (visible[words[at]]) {
-                    if (next < 0) this.last[segment] = at + 1;
-                    next = at;
-                }
-                this.next[at] = next;
-            }
-        }
-        this.visible = visible;
-        this.hasVisible = new Uint8Array(nodeSegment.length);
-        for (let node = nodeSegment.length; node-- > 1;) {
-            if (this.last[nodeSegment[node]]) this.hasVisible[node] = 1;
-            if (this.hasVisible[node]) this.hasVisible[parent[node]] = 1;
-        }
-    }
-
-    /** The first visible word of a segment from a position on, or -1. */
-    nextIn(segment, position) {
-        const at = this.ledger.segmentStart[segment] + position;
-        return at < this.ledger.segmentStart[segment + 1] ? this.next[at] : -1;
     }
 
     // ---- unfolding
@@ -104,9 +64,18 @@ export class CallTree {
         if (owners) frame.children = owners;
         else if (this.options.inverted) frame.children = this.unfoldUp(frame);
         else frame.children = this.unfoldDown(frame);
+        for (const child of frame.children) frame.below += child.weight;
+        frame.children = this.largest(frame, frame.children);
         frame.children.sort((a, b) => b.weight - a.weight || a.key - b.key);
-        if (frame.children.length > CHILDREN_MOST) frame.children.length = CHILDREN_MOST;
         return frame.children;
+    }
+
+    largest(frame, children) {
+        if (children.length <= CHILDREN_MOST) return children;
+        const least = leastOf(Float64Array.from(children, (child) => child.weight));
+        const kept = children.filter((child) => child.weight >= least).slice(0, CHILDREN_MOST);
+        frame.omitted += children.length - kept.length;
+        return kept;
     }
 
     /** Groups by the next kind of owner that anything in the frame has; null where stacks come next. */
@@ -170,7 +139,7 @@ export class CallTree {
         else if (!frame.isLine) return this.focused(frame);
         for (let i = 0; i < frame.places.length; i += 2) {
             const node = frame.places[i];
-            const at = this.nextIn(this.ledger.nodeSegment[node], frame.places[i + 1] + 1);
+            const at = this.sight.nextIn(this.ledger.nodeSegment[node], frame.places[i + 1] + 1);
             if (at < 0) this.stepInto(frame, found, node);
             else this.addPlace(frame, found, node, at);
         }
@@ -182,11 +151,11 @@ export class CallTree {
         const { nodeSegment, end } = this.ledger;
         const stop = end[top];
         for (let node = top + 1; node < stop;) {
-            if (!this.hasVisible[node]) {
+            if (!this.sight.below[node]) {
                 node = end[node];
                 continue;
             }
-            const at = this.nextIn(nodeSegment[node], 0);
+            const at = this.sight.nextIn(nodeSegment[node], 0);
             const held = at >= 0 ? this.addPlace(frame, found, node, at) : this.holds(frame, node);
             node = at >= 0 || !held ? end[node] : node + 1;
         }
@@ -217,18 +186,39 @@ export class CallTree {
         return step.finish();
     }
 
-    /** The innermost visible lines of all stacks. */
+    /** The innermost visible lines of all stacks. Sites at nodes that show the same are one. */
     innermost(frame) {
         const { siteStart, nodeCount } = this.ledger;
-        const step = new Step(this, frame);
+        const { selection, sight } = this;
+        const weights = new Float64Array(nodeCount);
+        const changes = new Float64Array(nodeCount);
         for (let node = 1; node < nodeCount; node++) {
-            if (siteStart[node] === siteStart[node + 1]) continue;
-            const low = this.selection.placeOf(siteStart[node], frame.low, frame.high);
-            const high = this.selection.placeOf(siteStart[node + 1], low, frame.high);
-            const weight = this.selection.sum(low, high);
-            if (weight) step.from(node, weight, this.selection.change(low, high));
+            if (siteStart[node] === siteStart[node + 1] || !sight.innermost[node]) continue;
+            const low = selection.placeOf(siteStart[node], frame.low, frame.high);
+            const high = selection.placeOf(siteStart[node + 1], low, frame.high);
+            weights[sight.innermost[node]] += selection.sum(low, high);
+            changes[sight.innermost[node]] += selection.change(low, high);
         }
-        return step.finish();
+        return this.stepFromNodes(frame, weights, changes);
+    }
+
+    /** From the ends of all stacks; there may be so many different ones that only the largest are looked at. */
+    stepFromNodes(frame, weights, changes) {
+        const { ledger, sight, keys } = this;
+        const keyOf = (node) => keys[ledger.words[sight.last[ledger.nodeSegment[node]] - 1]];
+        const byKey = new Float64Array(ledger.lineCount);
+        for (let node = 1; node < weights.length; node++) if (weights[node]) byKey[keyOf(node)] += weights[node];
+        const found = byKey.filter((weight) => weight > 0);
+        const least = found.length > CHILDREN_MOST ? leastOf(found) : 0;
+        const step = new Step(this, frame);
+        for (let node = 1; node < weights.length; node++) {
+            if (!weights[node]) continue;
+            if (byKey[keyOf(node)] >= least) step.from(node, weights[node], changes[node]);
+            else frame.below += weights[node];
+        }
+        const children = step.finish();
+        frame.omitted = found.length - children.length;
+        return children;
     }
 
     // ---- all calls of one function
@@ -289,16 +279,10 @@ export class CallTree {
     }
 }
 
-/** Lines that read the same: with `lines`, each for itself; else the first line of the same function. */
-function keysOfLines(ledger, lines) {
-    const keys = new Int32Array(ledger.lineCount);
-    const first = new Map();
-    for (let line = 0; line < keys.length; line++) {
-        const name = `${ledger.lineFunction[line]} ${ledger.lineFile[line]} ${ledger.lineModule[line]} ${ledger.lineKind[line]}`;
-        if (lines || !first.has(name)) first.set(name, line);
-        keys[line] = first.get(name);
-    }
-    return keys;
+/** The least of the largest. @param {Float64Array} weights is put in order */
+function leastOf(weights) {
+    weights.sort();
+    return weights[weights.length - CHILDREN_MOST];
 }
 
 /** One step outwards of many places: those that meet become one. */
@@ -307,22 +291,24 @@ class Step {
         this.tree = tree;
         this.frame = frame;
         this.found = [];
-        this.met = new Map();
+        tree.met ??= { steps: 0, step: new Int32Array(tree.ledger.nodeCount), share: new Int32Array(tree.ledger.nodeCount) };
+        this.met = tree.met;
+        this.met.steps++;
     }
 
     /** From the end of a node's stack. */
     from(node, weight, change) {
-        const { ledger, last } = this.tree;
-        while (node > 0 && !last[ledger.nodeSegment[node]]) node = ledger.parent[node];
-        if (node > 0) this.add(node, last[ledger.nodeSegment[node]] - 1, weight, change);
+        const { ledger, sight } = this.tree;
+        const inner = sight.innermost[node];
+        if (inner) this.add(inner, sight.last[ledger.nodeSegment[inner]] - 1, weight, change);
     }
 
     /** From a line to the visible one outside of it. */
     outwards(node, position, weight, change) {
-        const { ledger, visible } = this.tree;
+        const { ledger, sight } = this.tree;
         const start = ledger.segmentStart[ledger.nodeSegment[node]];
-        for (let at = start + position; at-- > start;) {
-            if (!visible[ledger.words[at]]) continue;
+        for (let at = start + position - 1; at >= start; at--) {
+            if (!sight.visible[ledger.words[at]]) continue;
             this.add(node, at, weight, change);
             return;
         }
@@ -335,15 +321,15 @@ class Step {
         const child = this.tree.child(this.frame, this.found, keys[ledger.words[at]]);
         child.weight += weight;
         child.change += change;
-        const place = node * 4096 + position;
-        const known = this.met.get(place);
-        if (known !== undefined && position < 4096) {
-            child.shares[known] += weight;
-            child.shares[known + 1] += change;
+        child.shares ??= [];
+        const share = this.met.step[node] === this.met.steps ? this.met.share[node] : -1;
+        if (share >= 0 && child.places[share] === node && child.places[share + 1] === position) {
+            child.shares[share] += weight;
+            child.shares[share + 1] += change;
             return;
         }
-        child.shares ??= [];
-        this.met.set(place, child.shares.length);
+        this.met.step[node] = this.met.steps;
+        this.met.share[node] = child.places.length;
         child.places.push(node, position);
         child.shares.push(weight, change);
     }

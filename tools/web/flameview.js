@@ -58,22 +58,28 @@ export class FlameView {
     /** A tree is made again where what it is made of has changed. */
     async makeTree() {
         const { ledger } = this.page;
-        const { measure, unit, kinds, place, only, find, inverted, owners, lines, imports, interpreter, focus,
-            owner } = this.state;
-        const key = JSON.stringify([measure, unit, kinds, place, only && find, inverted, owners, lines, imports, interpreter,
-            focus, owner]);
-        if (this.made === key) return;
-        const figures = await ledger.figures(this.page.measure(), unit);
-        const marks = find ? ledger.matchLines(find) : null;
-        const keeps = this.keeps(ledger, only && marks ? marks : null);
-        const selection = new Selection(ledger, figures, keeps, owners);
+        const { kinds, inverted, lines, imports, interpreter, focus } = this.state;
+        const selection = await this.select();
+        const key = JSON.stringify([kinds, inverted, lines, imports, interpreter, focus]);
+        if (this.made === key && this.tree.selection === selection) return;
         this.tree = new CallTree(ledger, selection, { kinds, imports, interpreter, lines, inverted,
             focus: focus < ledger.lineCount ? focus : -1 });
-        this.figures = figures;
         this.made = key;
     }
 
-    /** Which sites count: of the chosen memory and owner, and with marked lines; null: all do. */
+    /** Which sites count, and how much. */
+    async select() {
+        const { ledger } = this.page;
+        const { unit, place, only, find, owners, owner } = this.state;
+        const key = JSON.stringify([this.page.measure(), unit, place, only && find, owners, owner]);
+        if (this.selected === key) return this.selection;
+        const figures = await ledger.figures(this.page.measure(), unit);
+        this.selection = new Selection(ledger, figures, this.keeps(ledger, only && find ? ledger.matchLines(find) : null), owners);
+        this.selected = key;
+        return this.selection;
+    }
+
+    /** Which sites count: of the chosen memory and owner, and with marked lines; null: all do. @returns {Uint8Array|null} */
     keeps(ledger, marks) {
         const { place, owner } = this.state;
         const { device, siteTag } = ledger;
@@ -81,8 +87,10 @@ export class FlameView {
         const tags = owner > 0 && siteTag ? tagsOf(ledger, owner) : null;
         const onDevice = place === "device" ? 1 : 0;
         if (!device && !sites && !tags) return null;
-        return (site) => (!device || device[site] === onDevice) && (!sites || sites[site] === 1) &&
-            (!tags || tags[siteTag[site]] === 1);
+        const keeps = sites ?? new Uint8Array(ledger.siteCount).fill(1);
+        for (let site = 0; site < keeps.length; site++)
+            if ((device && device[site] !== onDevice) || (tags && !tags[siteTag[site]])) keeps[site] = 0;
+        return keeps;
     }
 
     // ---- tools
@@ -149,7 +157,7 @@ export class FlameView {
         let all = 0;
         for (let node = 0; node < ledger.nodeCount; node++)
             for (let site = ledger.siteStart[node]; site < ledger.siteStart[node + 1]; site++) {
-                if (keeps && !keeps(site)) continue;
+                if (keeps && !keeps[site]) continue;
                 all += Math.abs(figures[site]);
                 if (nodes[node]) sum += figures[site];
             }
@@ -313,7 +321,8 @@ export class FlameView {
         const listed = calls.slice(0, CALLS_LISTED).map((child) => element("li", {},
             element("button.row", { type: "button", onclick: () => this.pick(child) },
                 element("span.name", {}, this.nameOf(child)), element("b", {}, this.valueText(this.isChange ? child.change : child.weight)))));
-        const more = calls.length > CALLS_LISTED ? element("p.quiet", {}, `and ${countText(calls.length - CALLS_LISTED)} more`) : null;
+        const left = calls.length + frame.omitted - CALLS_LISTED;
+        const more = left > 0 ? element("p.quiet", {}, `and ${countText(left)} more`) : null;
         const title = frame.isLine ? (this.state.inverted ? "Called by" : "Calls") : "Holds";
         return element("section", {}, element("h3", {}, title), element("ol.calls", {}, listed), more);
     }

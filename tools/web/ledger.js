@@ -176,10 +176,36 @@ export class Ledger {
         return this.tags.map((column) => (column ? column[tag] : 0));
     }
 
+    /** Each line is one of its own. */
+    get lineKeys() {
+        return this.ownKeys ??= Int32Array.from(this.lineKind.keys());
+    }
+
+    /** Lines of one function are the first one of them. */
+    get functionKeys() {
+        return this.sameKeys ??= this.findFunctions();
+    }
+
+    findFunctions() {
+        const places = new Map(); // function and file
+        const functions = new Map(); // the same, and module and kind
+        const keys = new Int32Array(this.lineCount);
+        for (let line = 0; line < keys.length; line++) {
+            const name = this.lineFunction[line] * this.texts.length + this.lineFile[line];
+            if (!places.has(name)) places.set(name, places.size);
+            const whole = (places.get(name) * this.texts.length + this.lineModule[line]) * 64 + this.lineKind[line];
+            if (!functions.has(whole)) functions.set(whole, line);
+            keys[line] = functions.get(whole);
+        }
+        return keys;
+    }
+
     /** Which lines have the text in their function, file or module. @returns {Uint8Array} */
     matchLines(text) {
         const wanted = text.toLowerCase();
-        const textMatches = Uint8Array.from(this.texts, (one) => (one.toLowerCase().includes(wanted) ? 1 : 0));
+        this.lowTexts ??= this.texts.map((one) => one.toLowerCase());
+        const textMatches = new Uint8Array(this.texts.length);
+        for (let i = 0; i < textMatches.length; i++) textMatches[i] = this.lowTexts[i].includes(wanted) ? 1 : 0;
         const marks = new Uint8Array(this.lineCount);
         for (let line = 0; line < marks.length; line++)
             marks[line] = textMatches[this.lineFunction[line]] | textMatches[this.lineFile[line]] |

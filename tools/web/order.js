@@ -2,6 +2,8 @@
  * In: a figure for each row. Out: the rows from one rank to another, the largest first (or last). A million rows are
  * parted where that is needed and nowhere else: a screen of them costs a few passes. */
 
+const SORTED_AT_ONCE = 2000;
+
 export class Order {
     /**
      * @param {Int32Array} rows taken over
@@ -10,20 +12,18 @@ export class Order {
      */
     constructor(rows, figures, up) {
         this.rows = rows;
-        this.figures = figures;
-        this.sign = up ? 1 : -1;
+        this.keys = new Float64Array(rows.length); // what comes first has the least
+        for (let i = 0; i < rows.length; i++) this.keys[i] = up ? figures[rows[i]] : -figures[rows[i]];
         this.bounds = [0, rows.length]; // what is between two of them is in place as a whole
         this.sorted = new Set(); // bounds behind which a part begins that is in order
     }
 
     /** Rows of these ranks. */
     slice(from, to) {
-        this.settle(Math.max(from, 0), Math.min(to, this.rows.length));
-        return this.rows.subarray(Math.max(from, 0), Math.min(to, this.rows.length));
-    }
-
-    compare(a, b) {
-        return this.sign * (this.figures[a] - this.figures[b]) || a - b;
+        const first = Math.max(from, 0);
+        const end = Math.min(to, this.rows.length);
+        this.settle(first, end);
+        return this.rows.subarray(first, end);
     }
 
     settle(from, to) {
@@ -32,36 +32,48 @@ export class Order {
             const high = this.bounds[i + 1];
             if (high <= from || this.sorted.has(low)) i++;
             else if (low >= to) return;
-            else if (high - low > 2000) this.bounds.splice(i + 1, 0, this.part(low, high));
+            else if (high - low > SORTED_AT_ONCE && !this.isLevel(low, high)) this.bounds.splice(i + 1, 0, this.part(low, high));
             else this.sort(low, high);
         }
     }
 
+    /** All are the same: they stay as they are. */
+    isLevel(low, high) {
+        for (let i = low + 1; i < high; i++) if (this.keys[i] !== this.keys[low]) return false;
+        return true;
+    }
+
     sort(low, high) {
-        this.rows.subarray(low, high).sort((a, b) => this.compare(a, b));
+        const { rows, keys } = this;
+        if (high - low <= SORTED_AT_ONCE) {
+            const part = Array.from(rows.subarray(low, high), (row, i) => [keys[low + i], row]);
+            part.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+            part.forEach(([key, row], i) => { keys[low + i] = key; rows[low + i] = row; });
+        }
         this.sorted.add(low);
     }
 
     /** Puts what comes first in front; returns where the rest begins, which is neither end. */
     part(low, high) {
-        const { rows } = this;
-        const pivot = this.median(rows[low + ((high - low) >> 2)], rows[(low + high) >> 1], rows[high - 1]);
+        const { rows, keys } = this;
+        const pivot = middleOf(keys[low + ((high - low) >> 2)], keys[(low + high) >> 1], keys[high - 1]);
         let left = low;
         let right = high - 1;
         for (;;) {
-            while (this.compare(rows[left], pivot) < 0) left++;
-            while (this.compare(rows[right], pivot) > 0) right--;
+            while (keys[left] < pivot) left++;
+            while (keys[right] > pivot) right--;
             if (left >= right) break;
             const row = rows[left];
-            rows[left++] = rows[right];
-            rows[right--] = row;
+            const key = keys[left];
+            rows[left] = rows[right];
+            keys[left++] = keys[right];
+            rows[right] = row;
+            keys[right--] = key;
         }
         return Math.min(Math.max(left, low + 1), high - 1);
     }
+}
 
-    median(a, b, c) {
-        if (this.compare(a, b) > 0) [a, b] = [b, a];
-        if (this.compare(b, c) > 0) [b, c] = [c, b];
-        return this.compare(a, b) > 0 ? a : b;
-    }
+function middleOf(a, b, c) {
+    return Math.max(Math.min(a, b), Math.min(Math.max(a, b), c));
 }

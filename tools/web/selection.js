@@ -7,7 +7,7 @@ export class Selection {
     /**
      * @param {import("./ledger.js").Ledger} ledger
      * @param {Float64Array} figures of all sites
-     * @param {(site: number) => boolean | null} keeps null: all count
+     * @param {Uint8Array | null} keeps by site; null: all count
      * @param {boolean} byOwner
      */
     constructor(ledger, figures, keeps, byOwner) {
@@ -18,16 +18,19 @@ export class Selection {
 
     /** What has a sign is counted twice: what it is wide, and what it changed. */
     fill(figures, keeps) {
-        const count = figures.length;
-        const { order } = this;
-        this.sums = new Float64Array(count + 1);
-        this.changes = figures.some((value) => value < 0) ? new Float64Array(count + 1) : null;
-        for (let i = 0; i < count; i++) {
-            const site = order ? order.sites[i] : i;
-            const value = !keeps || keeps(site) ? figures[site] : 0;
-            this.sums[i + 1] = this.sums[i] + Math.abs(value);
-            if (this.changes) this.changes[i + 1] = this.changes[i] + value;
+        const sites = this.order?.sites;
+        const changes = hasNegative(figures) ? new Float64Array(figures.length + 1) : null;
+        const sums = new Float64Array(figures.length + 1);
+        for (let i = 0, sum = 0, change = 0; i < figures.length; i++) {
+            const site = sites ? sites[i] : i;
+            const value = !keeps || keeps[site] ? figures[site] : 0;
+            sum += value < 0 ? -value : value;
+            change += value;
+            sums[i + 1] = sum;
+            if (changes) changes[i + 1] = change;
         }
+        this.sums = sums;
+        this.changes = changes;
     }
 
     get end() {
@@ -54,6 +57,11 @@ export class Selection {
         }
         return low;
     }
+}
+
+function hasNegative(figures) {
+    for (let i = 0; i < figures.length; i++) if (figures[i] < 0) return true;
+    return false;
 }
 
 /** Sites by model, node and run, and the groups that there are. */

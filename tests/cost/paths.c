@@ -1,0 +1,53 @@
+/* A program with as many call stacks as it is asked for, that keeps blocks from each: paths STACKS BLOCKS_EACH. Stacks
+ * are some thirty frames deep and part in the innermost seven. It ends by _exit, so that all is live. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { OUTER = 20, LEVELS = 7 };
+
+static void **blocks; /* each block begins with the one before it: nothing else is needed to keep them */
+
+static void keep(long number, long each) {
+    for (long k = 0; k < each; k++) {
+        void **block = malloc(16 + (size_t)(number * 7 + k) % 112);
+        if (!block) _exit(1);
+        *block = blocks;
+        blocks = block;
+    }
+}
+
+static void descend(long number, int level, long each);
+
+/* Each way is a function of its own. The compiler must not make a jump of the last call. */
+#define WAY(n)                                                                                                         \
+    __attribute__((noinline, noclone)) static void way##n(long number, int level, long each) {                         \
+        descend(number, level, each);                                                                                  \
+        __asm__ volatile("# way " #n);                                                                                 \
+    }
+WAY(0)
+WAY(1) WAY(2) WAY(3) WAY(4) WAY(5) WAY(6) WAY(7)
+
+    /* Three bits of the number choose the way at each level. */
+    __attribute__((noinline, noclone)) static void descend(long number, int level, long each) {
+    static void (*const ways[])(long, int, long) = {way0, way1, way2, way3, way4, way5, way6, way7};
+    if (level)
+        ways[number >> 3 * (level - 1) & 7](number, level - 1, each);
+    else
+        keep(number, each);
+    __asm__ volatile("");
+}
+
+__attribute__((noinline, noclone)) static void work(int depth, long stacks, long each) {
+    if (depth)
+        work(depth - 1, stacks, each);
+    else
+        for (long i = 0; i < stacks; i++) descend(i, LEVELS, each);
+    __asm__ volatile("");
+}
+
+int main(int argc, char **argv) {
+    if (argc != 3) return 2;
+    work(OUTER, atol(argv[1]), atol(argv[2]));
+    _exit(0);
+}

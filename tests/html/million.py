@@ -1,0 +1,66 @@
+# alone
+# needs: cc stacks deb:chromium deb:chromium-driver pip:selenium==4.51.0
+# timeout: 400
+"""A million call stacks and ten million blocks: a page of at most 5 MB, exact, whatever the stacks are like, made in at most 300 MB;
+and a browser opens it, searches, filters, turns it around, and sorts it."""
+import os, pathlib, subprocess
+
+import support
+from _page import Browser, Data, sys
+
+STACKS, EACH, MB = 1_000_000, 10, 1e6
+size = lambda number, k: 16 + (number * 7 + k) % 112
+total = sum(size(number, k) for number in range(112) for k in range(EACH)) * (STACKS // 112) + sum(
+    size(number, k) for number in range(STACKS // 112 * 112, STACKS) for k in range(EACH))
+
+
+def page_of(file, to):
+    """Writes it, and returns the memory that took, in bytes."""
+    command = subprocess.Popen([support.MEMSTOW, "report", file, "--html", "-o", to], stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(command.pid, 0)
+    assert status == 0
+    size = pathlib.Path(to).stat().st_size
+    print(f"{to}: {size / MB:.2f} MB, {usage.ru_utime + usage.ru_stime:.2f} s of processor, {usage.ru_maxrss / 1024:.0f} MB of memory")
+    assert size <= 5 * MB, size
+    return usage.ru_maxrss * 1024
+
+
+# Stacks of a real program: all of them are in the page one by one.
+program = support.compile(support.ROOT / "tests/cost/paths.c", flags=("-O1", "-g"))
+support.track(program, STACKS, EACH, options=["--stack-memory=256M"])
+memory = page_of("out.mst", "page.html")
+assert memory <= 300 * MB, memory
+page = Data("page.html")
+assert page.figure("live_bytes") == total and page.figure("live_blocks") == STACKS * EACH
+assert page.documents["page"]["sites_folded"] == 0 and len(page.columns["sites.live_bytes"]) == STACKS, page.documents["page"]
+
+browser = Browser()
+browser.open("page.html", "#flame")
+assert browser.total() == total
+browser.click("[data-choice=blocks]")
+assert browser.total() == STACKS * EACH
+browser.click("[data-toggle=inverted]")
+assert browser.total() == STACKS * EACH and browser.calls()[0][0] == "keep", browser.calls()
+browser.type("[type=search]", "way3")
+browser.wait("document.querySelector('.found').dataset.sum")
+with_way3 = EACH * (STACKS - sum(all(number >> 3 * level & 7 != 3 for level in range(7)) for number in range(STACKS)))
+assert int(browser.js("return document.querySelector('.found').dataset.sum")) == with_way3
+browser.click("[data-toggle=only-these]")
+assert browser.total() == with_way3
+browser.open("page.html", "#sites")
+largest = max(sum(size(number, k) for k in range(EACH)) for number in range(112))
+assert browser.rows()[0][0] == f"{largest / 1024:.1f} KiB", browser.rows()[0]
+assert browser.text(".count") == f"{STACKS:,} sites"
+browser.js("document.querySelector('.scroller').scrollTop = 1e9")
+browser.wait("document.querySelectorAll('.rows tr[data-row]').length > 5")
+browser.is_clean()
+browser.driver.quit()
+
+# Stacks that are as random as can be: what holds least is put together.
+support.run(support.BUILD / "tests/cost/deep", "deep.mst", STACKS, 1)
+page_of("deep.mst", "deep.html")
+deep, document = Data("deep.html"), support.report("deep.mst", "--top=0")
+assert deep.figure("live_bytes") == document["totals"]["live_bytes"] and deep.figure("live_blocks") == STACKS
+assert deep.figure("allocated_bytes") == document["totals"]["allocated_bytes"]
+assert sum(deep.columns["sites.folded"]) == deep.documents["page"]["sites_folded"] == STACKS - sum(not one for one in deep.columns["sites.folded"])
+assert sum(not one for one in deep.columns["sites.folded"]) > 20_000

@@ -1,0 +1,74 @@
+/* sight.js — what of call stacks is shown: all frames, or those of a kind.
+ * In: a ledger, and which kinds of lines. Out: for each piece of stack where its visible lines are, and for each node
+ * whether it has any. It is found once for each choice. */
+
+import { LINE_IMPORT, LINE_INTERPRETER, LINE_PYTHON } from "./ledger.js";
+
+export class Sight {
+    /** @param {import("./ledger.js").Ledger} ledger
+     *  @param {{kinds: string, imports: boolean, interpreter: boolean}} options
+     *    kinds: "both", "python", "native"; imports, interpreter: show Python's import machinery, and its native code */
+    constructor(ledger, options) {
+        this.ledger = ledger;
+        this.markLines(options);
+        this.markSegments();
+        this.markNodes();
+    }
+
+    /** One that was found before, if there is one. */
+    static of(ledger, { kinds, imports, interpreter }) {
+        const key = `${kinds} ${imports} ${interpreter}`;
+        ledger.sights ??= new Map();
+        if (!ledger.sights.has(key)) ledger.sights.set(key, new Sight(ledger, { kinds, imports, interpreter }));
+        return ledger.sights.get(key);
+    }
+
+    markLines({ kinds, imports, interpreter }) {
+        const { lineKind } = this.ledger;
+        const hidden = (imports ? 0 : LINE_IMPORT) | (interpreter ? 0 : LINE_INTERPRETER);
+        this.visible = new Uint8Array(lineKind.length);
+        for (let line = 0; line < lineKind.length; line++) {
+            const python = (lineKind[line] & LINE_PYTHON) !== 0;
+            if (lineKind[line] & hidden) continue;
+            this.visible[line] = kinds === "both" || python === (kinds === "python") ? 1 : 0;
+        }
+    }
+
+    /** Of each word the next visible one of its segment, or -1; of each segment one more than its last one, or 0. */
+    markSegments() {
+        const { words, segmentStart } = this.ledger;
+        this.next = new Int32Array(words.length);
+        this.last = new Int32Array(segmentStart.length - 1);
+        for (let segment = 0; segment < this.last.length; segment++) {
+            let next = -1;
+            for (let at = segmentStart[segment + 1] - 1; at >= segmentStart[segment]; at--) {
+                if (this.visible[words[at]]) {
+                    if (next < 0) this.last[segment] = at + 1;
+                    next = at;
+                }
+                this.next[at] = next;
+            }
+        }
+    }
+
+    /** Of each node whether it or one below has a visible line; and the node with the innermost one of its stack, 0: none. */
+    markNodes() {
+        const { nodeSegment, parent } = this.ledger;
+        const count = nodeSegment.length;
+        this.below = new Uint8Array(count);
+        this.innermost = new Int32Array(count);
+        for (let node = 1; node < count; node++)
+            this.innermost[node] = this.last[nodeSegment[node]] ? node : this.innermost[parent[node]];
+        for (let node = count - 1; node > 0; node--) {
+            if (this.last[nodeSegment[node]]) this.below[node] = 1;
+            if (this.below[node]) this.below[parent[node]] = 1;
+        }
+    }
+
+    /** The first visible word of a segment from a position on, or -1. */
+    nextIn(segment, position) {
+        const { segmentStart } = this.ledger;
+        const at = segmentStart[segment] + position;
+        return at < segmentStart[segment + 1] ? this.next[at] : -1;
+    }
+}
