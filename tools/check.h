@@ -6,6 +6,7 @@
 
 #include "gate.h"
 #include "known.h"
+#include "text.h"
 
 #include <stdio.h>
 
@@ -61,6 +62,9 @@ int check_html(const struct check *check);
 const char *check_result(const struct check *check); /* pass, warning or fail */
 /* "all memory grew by 5.0 MiB and 12 blocks: over the limit of 5MiB; most at json_cache@libjson.so < main@prog" */
 void check_sentence(const struct check *check, const struct finding *finding, char *to, size_t room);
+/* What the floor, --pass-under, has to do with it: "over 10%, but below the floor of 1 MiB" where a limit is spared,
+ * and "above the floor of 1 MiB, within limits" of a warning. */
+struct text_line check_why(const struct check *check, const struct finding *finding);
 void check_command(const struct check *check, char *to, size_t room);
 /* The call site that grew most, of an owner or of all; NULL: none did. */
 const struct finding *check_culprit(const struct check *check, const struct finding *finding);

@@ -32,6 +32,7 @@ static void json_finding(struct json *json, const struct finding *finding) {
     json_parts(json, finding->figure);
     json_string(json, "verdict", verdicts[finding->verdict]);
     json_string(json, "over", finding->limit ? finding->limit->text : NULL);
+    json_string(json, "below_floor", finding->spared ? finding->spared->text : NULL);
     json_signed(json, "growth_bytes", finding->growth.bytes);
     json_signed(json, "growth_blocks", finding->growth.blocks);
     json_number(json, "suppressed_bytes", (uint64_t)finding->suppressed_bytes);
@@ -60,6 +61,7 @@ void check_json(const struct check *check, FILE *to) {
     json_number(&json, "runs", check->runs_done);
     json_number(&json, "runs_at_most", check->runs);
     json_number(&json, "warm_up", check->warm_up);
+    json_number(&json, "pass_under_bytes", check->thresholds.pass_under);
     json_number(&json, "over", check->gate.over);
     json_number(&json, "warnings", check->gate.warnings);
     json_number(&json, "suppressed", check->gate.suppressed);

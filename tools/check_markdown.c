@@ -22,7 +22,7 @@ static void put_code(FILE *to, const char *text, bool cell) {
     for (size_t i = 0; i <= longest; i++) fputc('`', to);
 }
 
-static void put_finding(const struct finding *finding, FILE *to) {
+static void put_finding(const struct check *check, const struct finding *finding, FILE *to) {
     static const char *const words[] = {"", "warning", "**over**"};
     char name[FIGURE_KEY_MOST];
     figure_words(finding->figure, name, sizeof name);
@@ -30,7 +30,10 @@ static void put_finding(const struct finding *finding, FILE *to) {
     put_code(to, text_fit(name, 300).s, true);
     fprintf(to, " | %s | %s | %s | %s | %s |\n", finding->is_new ? "new" : text_size(finding->before[0].high).s,
             text_size(finding->now[0].low).s, text_size_change(finding->growth.bytes).s,
-            text_count_change(finding->growth.blocks).s, finding->limit ? finding->limit->text : "");
+            text_count_change(finding->growth.blocks).s,
+            finding->limit    ? finding->limit->text
+            : finding->spared ? check_why(check, finding).s
+                              : "");
 }
 
 static void put_suppressions(const struct check *check, FILE *to) {
@@ -56,7 +59,7 @@ void check_markdown(const struct check *check, FILE *to) {
     fprintf(to, ", %s\n\n| | | before | now | grew by | blocks | limit |\n|---|---|--:|--:|--:|--:|--:|\n", runs);
     for (size_t i = 0; i < check->gate.count; i++) {
         if (check_shown(check, i))
-            put_finding(&check->gate.list[i], to);
+            put_finding(check, &check->gate.list[i], to);
         else
             left++;
     }

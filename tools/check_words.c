@@ -39,6 +39,24 @@ static void append_growth(char *to, size_t room, const struct growth *growth) {
                text_count_change(growth->blocks).s);
 }
 
+/* "1 MiB", and not "1.0 MiB": somebody chose it. */
+static struct text round_size(uint64_t bytes) {
+    struct text text = text_size(bytes);
+    char *point = strstr(text.s, ".0 ");
+    if (point) memmove(point, point + 2, strlen(point + 2) + 1);
+    return text;
+}
+
+struct text_line check_why(const struct check *check, const struct finding *finding) {
+    struct text_line line;
+    struct text floor = round_size(check->thresholds.pass_under);
+    if (finding->spared)
+        snprintf(line.s, sizeof line.s, "over %s, but below the floor of %s", finding->spared->text, floor.s);
+    else
+        snprintf(line.s, sizeof line.s, "above the floor of %s, within limits", floor.s);
+    return line;
+}
+
 void check_sentence(const struct check *check, const struct finding *finding, char *to, size_t room) {
     char name[FIGURE_KEY_MOST];
     const struct finding *culprit = finding->verdict == VERDICT_FINE ? NULL : check_culprit(check, finding);
@@ -46,6 +64,7 @@ void check_sentence(const struct check *check, const struct finding *finding, ch
     snprintf(to, room, "%.500s", name);
     append_growth(to, room, &finding->growth);
     if (finding->limit) append(to, room, ": over the limit of %s", finding->limit->text);
+    if (finding->spared) append(to, room, ": %s", check_why(check, finding).s);
     if (!culprit) return;
     figure_words(culprit->figure, name, sizeof name);
     append(to, room, "; most of it (%s) at %.500s", text_size_change(culprit->growth.bytes).s, name);

@@ -61,10 +61,11 @@ static int help(void) {
          "  --keep=DIR           leave the ledgers of the runs in DIR\n"
          "  --top=N              show N owners and N call sites that are fine (default 10)\n"
          "  --text, --json, --junit, --github, --markdown[=FILE]\n"
-         "                       the verdict in this form, to a file or to standard output\n"
-         "                       (default: --text); several may be asked for\n"
-         "  --html=FILE          a page for a browser: the verdict, and the report of the\n"
-         "                       last run\n"
+          "                       the verdict in this form, to a file or to standard output;\n"
+          "                       several may be asked for. The text is on standard output,\n"
+          "                       too, unless another form is\n"
+          "  --html=FILE          a page for a browser: the verdict, and the report of the\n"
+          "                       last run\n"
          "\n"
          "Exit code: 0 fine, or a warning; 1 over a limit; 2 wrong usage; 3 a file cannot\n"
          "be read or written; 4 CMD failed by itself; 128 and the number of a signal that\n"
@@ -167,14 +168,14 @@ static int take_option(struct check *check, int option, char **argv) {
 }
 
 static void fill_in(struct check *check) {
-    bool formed = false, given = check->thresholds.limits.count > 0;
+    bool taken = false, given = check->thresholds.limits.count > 0;
     uint64_t pass_under = check->thresholds.pass_under;
     if (!given) check->thresholds = thresholds_standard();
     if (pass_under) check->thresholds.pass_under = pass_under;
     if (check->runs == NOT_GIVEN) check->runs = check->comfy ? 10 : 5;
     if (check->warm_up == NOT_GIVEN) check->warm_up = check->comfy ? 3 : 1;
-    for (int i = 0; i < CHECK_FORMS; i++) formed |= check->output[i] != NULL;
-    if (!formed) check->output[CHECK_TEXT] = "-";
+    for (int i = 0; i < CHECK_FORMS; i++) taken |= check->output[i] && strcmp(check->output[i], "-") == 0;
+    if (!taken && !check->output[CHECK_TEXT]) check->output[CHECK_TEXT] = "-";
 }
 
 static int check_usage(const struct check *check) {
@@ -217,6 +218,13 @@ static int load_baseline(struct check *check) {
     return result < 0 ? EXIT_UNREADABLE : EXIT_FINE;
 }
 
+/* ", 12 call sites"; nothing where there are none. */
+static void print_count(const struct figures *figures, enum figure_kind kind, const char *what) {
+    size_t count = 0;
+    for (const struct figure *figure = figures->table; figure; figure = figure->hh.next) count += figure->kind == kind;
+    if (count) fprintf(stderr, ", %s %s%s", text_count(count).s, what, count == 1 ? "" : "s");
+}
+
 static int save_baseline(struct check *check) {
     char error[4400];
     const struct figures *before = check->before.runs && check->before.peak == check->now.peak ? &check->before : NULL;
@@ -228,13 +236,10 @@ static int save_baseline(struct check *check) {
     }
     const struct figure *total = figures_find(&check->now, FIGURE_TOTAL, "");
     const struct figure *cuda = figures_find_cuda(&check->now, FIGURE_TOTAL, "");
-    size_t parts = check->now.count - (total ? 1 : 0) - (cuda ? 1 : 0);
     fprintf(stderr, "memstow: %s written: %s", TEXT_SAFE(check->baseline), text_size(total ? total->bytes.high : 0).s);
     if (cuda) fprintf(stderr, " and %s on CUDA devices", text_size(cuda->bytes.high).s);
-    if (parts == 1)
-        fputs(", one owner or call site", stderr);
-    else
-        fprintf(stderr, ", %zu owners and call sites", parts);
+    print_count(&check->now, FIGURE_OWNER, "owner");
+    print_count(&check->now, FIGURE_SITE, "call site");
     fprintf(stderr, ", of %u run%s\n", check->now.runs, check->now.runs == 1 ? "" : "s");
     return EXIT_FINE;
 }
@@ -270,7 +275,8 @@ static int tell(const struct check *check) {
         const struct finding *finding = &check->gate.list[i];
         if (finding->verdict == VERDICT_FINE) continue;
         check_sentence(check, finding, sentence, sizeof sentence);
-        complain("%s%s", finding->verdict == VERDICT_WARNING ? "warning: " : "", TEXT_SAFE(sentence));
+        fprintf(stderr, "memstow: %s", finding->verdict == VERDICT_WARNING ? "warning: " : "");
+        text_wrap(stderr, sentence, finding->verdict == VERDICT_WARNING ? 18 : 9, 9);
         break; /* the first is the worst; the verdict has the others */
     }
     return code;

@@ -25,6 +25,7 @@ struct finding {
     bool is_new;                    /* the baseline has nothing of it */
     enum verdict verdict;
     const struct limit *limit;             /* that was passed, or NULL */
+    const struct limit *spared;            /* that was passed, but by so little that it is fine; or NULL */
     const struct suppression *suppression; /* that lets it pass, or NULL */
 };
 

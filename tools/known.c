@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+enum { WIDTH = 100, BESIDE = 28 /* the number of the line, and why it is named */ };
+
 int known_load(struct suppressions *suppressions, const char *path) {
     struct scan scan;
     if (!path) return EXIT_FINE;
@@ -39,8 +41,9 @@ void known_text(const struct suppressions *suppressions, const char *path, FILE 
         const struct suppression *one = &suppressions->list[i];
         if (!known_useless(one)) continue;
         known_words(one, text, sizeof text);
-        fprintf(to, "%s%s:%u: %s %s\n", some ? "" : "\n", text_fit_path(path, 60).s, one->line, TEXT_SAFE(text),
-                known_useless(one));
+        struct text_line file = text_fit_path(path, 40);
+        fprintf(to, "%s%s:%u: %s %s\n", some ? "" : "\n", file.s, one->line,
+                text_fit(text, WIDTH - text_columns(file.s) - BESIDE).s, known_useless(one));
         some = true;
     }
 }

@@ -5,6 +5,7 @@
 #include "cuda_image.h"
 #include "groups.h"
 #include "innermost.h"
+#include "own.h"
 #include "roster.h"
 #include "stacks.h"
 #include "subject.h"
@@ -17,6 +18,8 @@
 /* Frames that name a call site. Fewer would put different ones together; with more, each change of code between makes
  * another one of it. */
 enum { NATIVE = 6, BELOW_PYTHON = 2, PYTHON = 4 };
+
+static const char PROGRAM[] = "(program)"; /* in place of the module of the program itself */
 
 /* An image, or the view of one that has its device memory, which is there as it is live. */
 struct side {
@@ -99,12 +102,18 @@ static bool is_libc(const char *module) {
            strncmp(module, "ld-linux", 8) == 0;
 }
 
+/* A program may be called something else tomorrow, as those are whose name has a hash of their source. */
+static bool is_program(const struct image *image, const char *module) {
+    return module && strcmp(module, image_fact(image, SNAP_FACT_EXE)) == 0;
+}
+
 /* Of inlined functions the one that they are in: which ones are, differs from compiler to compiler. False where naming
  * is to end: behind main, or when there is no room. */
-static bool name_frame(char *name, size_t room, const struct named_frame *frame, bool *libc) {
+static bool name_frame(char *name, size_t room, const struct image *image, const struct named_frame *frame,
+                       bool *libc) {
     const struct symbol *symbol = &frame->symbols[frame->count - 1];
     char both[256];
-    const char *base = base_of(frame, symbol, both, sizeof both);
+    const char *base = is_program(image, frame->module) ? PROGRAM : base_of(frame, symbol, both, sizeof both);
     const char *function = symbol->function ? symbol->function : "?";
     bool in_libc = !frame->python && is_libc(base), again = in_libc && *libc;
     *libc = in_libc;
@@ -128,7 +137,7 @@ static bool name_frames(char *name, size_t room, const struct stack *stack, size
         }
         const struct named_frame *frame = symbols_frame(stack->symbols, stack->frames[i]);
         if (is_own(frame)) continue;
-        if (!name_frame(name, room, frame, &libc)) return false;
+        if (!name_frame(name, room, stack->image, frame, &libc)) return false;
         named++;
     }
     return true;
@@ -162,14 +171,20 @@ static void locate(struct figure *figure, const struct image *image, struct symb
     figure->line = line.symbol->line;
 }
 
+/* What is known of a site without a call stack. */
+static const char *name_of_place(const struct image *image, const char *place) {
+    if (is_program(image, place)) return PROGRAM;
+    return *place ? text_base_name(place) : "?";
+}
+
 static int add_site(struct figures *figures, const struct groups *groups, const struct side *side,
                     struct symbols *symbols, const struct row *row) {
     const struct image *image = side->image;
     char name[FIGURE_KEY_MOST] = "at";
-    const char *place = groups_place(groups, row);
     if (!row->side[0].live_bytes && !row->side[0].live_blocks) return 0;
+    if (row->stack && own_stack(image, row->stack_node)) return 0;
     if (row->stack) name_stack(name, sizeof name, image, symbols, row->stack_node);
-    if (!name[2]) figure_name_frame(name, sizeof name, "?", *place ? text_base_name(place) : "?");
+    if (!name[2]) figure_name_frame(name, sizeof name, "?", name_of_place(image, groups_place(groups, row)));
     name_owner(name, sizeof name, groups_owner(groups, row->model));
     name_owner(name, sizeof name, groups_owner(groups, row->node));
     struct figure *figure = add(figures, side, FIGURE_SITE, name, row->side[0].live_bytes, row->side[0].live_blocks);

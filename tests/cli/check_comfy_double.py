@@ -66,7 +66,7 @@ assert "the node pack is not in this ComfyUI" in done.stderr
 
 # 1 MiB of each run: 3 from the second to the fifth. 512 KiB: a warning.
 done = check(f"--comfy={workflow('leaky.json', kilobytes=1024)}", "--runs=6", "--warm-up=1", "--fail-over=2M", status=1)
-assert re.search(r"memstow: all memory grew by 3\.0 MiB and \d+ blocks?: over the limit of 2M; most of it \(\+3\.0 MiB\) at .*Double.do_POST@double.py",
+assert re.search(r"(?s)memstow: all memory grew by 3\.0 MiB and \d+ blocks?: over the limit of 2M; most\s+of it \(\+3\.0 MiB\) at .*Double.do_POST@double.py",
                  done.stderr), done.stderr
 done = check(f"--comfy={workflow('some.json', kilobytes=512)}", "--runs=6", "--warm-up=1", "--fail-over=3M", "--pass-under=1M")
 assert "warning: all memory grew by 1.5 MiB" in done.stderr, done.stderr

@@ -19,6 +19,8 @@ print(done.stdout, done.stderr[-1500:])
 assert document["baseline"] is None and document["runs"] == 6 and document["baseline_runs"] == 2
 assert over[0]["kind"] == "total" and over[0]["growth_bytes"] > 8 * MB, over
 assert any(f["kind"] == "owner" and f["name_parts"][0] == "KeepsSome" for f in over), over
+assert not any("Runs.trigger@runs.py" in f["name"] for f in document["findings"]), "the node pack's own memory"
+assert "Runs.trigger@runs.py" not in text
 assert "KeepsSome.keep@keeps_some.py" in done.stderr, done.stderr[-1500:]
 assert "keeps_some.py,line=10" in pathlib.Path("o.github").read_text(), pathlib.Path("o.github").read_text()
 document, growth = compare_with_itself()
