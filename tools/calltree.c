@@ -81,6 +81,20 @@ static int add_next(const struct calltree *tree, const struct calltree_part *par
     return add_children(tree, part->node, parts);
 }
 
+/* What skipped frames call stands in for them, at the end of the list, until that is not skipped either. */
+static int skip(struct calltree *tree, struct parts *parts) {
+    size_t kept = 0;
+    for (size_t i = 0; tree->skips && i < parts->count; i++) {
+        struct calltree_part part = parts->list[i];
+        if (!tree->skips(tree->skips_context, part.line.frame))
+            parts->list[kept++] = part;
+        else if (tree->steps_left && tree->steps_left-- && add_next(tree, &part, parts) < 0)
+            return -1;
+    }
+    if (tree->skips) parts->count = kept;
+    return 0;
+}
+
 static int compare_lines(struct calltree_line a, struct calltree_line b) {
     if (a.frame != b.frame) return a.frame < b.frame ? -1 : 1;
     return a.level < b.level ? -1 : a.level > b.level;
@@ -154,6 +168,7 @@ int calltree_expand(struct calltree *tree, const struct branch *branch, struct b
     int result = branch ? 0 : add_children(tree, 0, &parts);
     for (size_t i = 0; branch && result == 0 && i < branch->count; i++)
         result = add_next(tree, &branch->parts[i], &parts);
+    if (result == 0) result = skip(tree, &parts);
     *branches = (struct branches){.parts = parts.list};
     if (parts.count > tree->steps_left) parts.count = 0;
     tree->steps_left -= parts.count;

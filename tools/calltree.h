@@ -21,6 +21,9 @@ struct calltree {
     struct calltree_line (*line)(void *context, struct calltree_line line, bool *more);
     void *line_context;
     uint64_t line_from;
+    /* Frames that are not there: what they call takes their place. NULL: all are. */
+    bool (*skips)(void *context, uint32_t frame);
+    void *skips_context;
     uint64_t steps_left; /* what a file can make us do has an end: then nothing more is called */
 };
 

@@ -5,6 +5,7 @@
 #include "report.h"
 #include "stacks.h"
 #include "text.h"
+#include "thresholds.h"
 #include "top.h"
 
 #include <getopt.h>
@@ -13,13 +14,24 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { OPTION_BY = 256, OPTION_TOP, OPTION_MATCH, OPTION_PEAK, OPTION_CHURN, OPTION_FORM, TOP_SITES_JSON = 1000 };
+enum {
+    OPTION_BY = 256,
+    OPTION_TOP,
+    OPTION_MATCH,
+    OPTION_PEAK,
+    OPTION_CHURN,
+    OPTION_PYTHON,
+    OPTION_MIN,
+    OPTION_FORM,
+    TOP_SITES_JSON = 1000
+};
 
 struct choice {
     enum view view;
     enum measure measure;
-    bool view_given, top_given;
+    bool view_given, top_given, min_given, python;
     size_t top;
+    uint64_t min;
     const char *match;
     const char *form; /* the option that chose it; NULL: text */
     int (*write)(const struct report *report);
@@ -28,9 +40,11 @@ struct choice {
 
 static int help(void) {
     puts("usage: memstow report FILE|PID [--by=VIEW] [--top=N] [--match=TEXT]\n"
-         "                      [--peak | --churn] [--json | --folded | --pprof]\n"
-         "       memstow report FILE|PID --html [-o FILE] [--match=TEXT]\n"
-         "                      [--peak | --churn]\n"
+          "                      [--peak | --churn] [--json]\n"
+          "       memstow report FILE|PID --folded|--pprof [--by=model|node|run] [--python]\n"
+          "                      [--min=SIZE | --top=N] [--match=TEXT] [--peak | --churn]\n"
+          "       memstow report FILE|PID --html [-o FILE] [--top=N] [--match=TEXT]\n"
+          "                      [--peak | --churn]\n"
          "\n"
          "What a process holds: live bytes and blocks, the peak, who allocated them, and\n"
          "where its resident memory is.\n"
@@ -49,6 +63,12 @@ static int help(void) {
          "  --html        one page for a browser: flame graph, tables, owners, blocks;\n"
          "                it needs nothing else, and asks nobody for anything\n"
          "  -o FILE       where the page goes (default: standard output)\n"
+         "\n"
+         "With --folded and --pprof:\n"
+         "  --by=VIEW     model, node or run: whose a stack is, as its outermost frame\n"
+         "  --python      Python frames only\n"
+         "  --min=SIZE    merge what holds less; 0: nothing (default of --folded: what\n"
+         "                holds less than 1/2000 of all)\n"
          "\n"
          "A number is a PID; for a file of that name write ./NUMBER.\n"
          "Exit code: 0 fine, 2 wrong usage, 3 unreadable or damaged input.");
@@ -87,6 +107,9 @@ static int show(const char *argument, const struct choice *choice) {
                             .top = choice->top_given ? choice->top
                                    : choice->form    ? SIZE_MAX
                                                      : TOP_DEFAULT,
+                            .python = choice->python,
+                            .min_given = choice->min_given,
+                            .min = choice->min,
                             .top_sites = choice->top_given ? choice->top : TOP_SITES_JSON};
     int result = report_begin(&report, &subject);
     if (choice->measure == MEASURE_PEAK && !subject.image.has_picture)
@@ -106,6 +129,13 @@ struct form {
 static const struct form forms[] = {
     {"--json", report_json}, {"--folded", report_folded}, {"--pprof", report_pprof}, {"--html", report_html}};
 
+static bool parse_min(const char *text, uint64_t *bytes) {
+    double size;
+    if (!limits_parse_size(text, &size) || size > (double)INT64_MAX) return false;
+    *bytes = (uint64_t)size;
+    return true;
+}
+
 /* 0, or an exit code after complaining. */
 static int take_option(struct choice *choice, int option, char **argv) {
     switch (option) {
@@ -117,6 +147,13 @@ static int take_option(struct choice *choice, int option, char **argv) {
     case OPTION_TOP:
         if (!top_parse(optarg, &choice->top)) return usage_error("report", "--top=%s: not a number", TEXT_SAFE(optarg));
         choice->top_given = true;
+        return 0;
+    case OPTION_MIN:
+        choice->min_given = true;
+        if (parse_min(optarg, &choice->min)) return 0;
+        return usage_error("report", "--min=%s: not a size like 64K or 1M", TEXT_SAFE(optarg));
+    case OPTION_PYTHON:
+        choice->python = true;
         return 0;
     case OPTION_MATCH:
         choice->match = optarg;
@@ -140,6 +177,21 @@ static int take_option(struct choice *choice, int option, char **argv) {
     }
 }
 
+/* Nothing that was asked for is passed over. */
+static int check_usage(const struct choice *choice) {
+    bool profile = choice->write == report_folded || choice->write == report_pprof;
+    if (choice->python && !profile) return usage_error("report", "--python goes with --folded or --pprof");
+    if (choice->min_given && !profile) return usage_error("report", "--min goes with --folded or --pprof");
+    if (choice->min_given && choice->top_given) return usage_error("report", "--min and --top exclude each other");
+    if (profile && choice->view_given && (choice->view == BY_MODULE || choice->view == BY_THREAD))
+        return usage_error("report", "--by=%s: %s is by model, node, run or site", view_name(choice->view),
+                           choice->form);
+    if (choice->write == report_pprof && isatty(STDOUT_FILENO))
+        return usage_error("report", "--pprof writes a compressed file: send it to one with > FILE");
+    if (choice->page && choice->write != report_html) return usage_error("report", "-o goes with --html");
+    return EXIT_FINE;
+}
+
 int cmd_report(int argc, char **argv) {
     static const struct option options[] = {
         {"by", required_argument, NULL, OPTION_BY},
@@ -147,6 +199,8 @@ int cmd_report(int argc, char **argv) {
         {"match", required_argument, NULL, OPTION_MATCH},
         {"peak", no_argument, NULL, OPTION_PEAK},
         {"churn", no_argument, NULL, OPTION_CHURN},
+        {"python", no_argument, NULL, OPTION_PYTHON},
+        {"min", required_argument, NULL, OPTION_MIN},
         {"json", no_argument, NULL, OPTION_FORM},
         {"folded", no_argument, NULL, OPTION_FORM + 1},
         {"pprof", no_argument, NULL, OPTION_FORM + 2},
@@ -163,9 +217,7 @@ int cmd_report(int argc, char **argv) {
     }
     int code = EXIT_FINE;
     if (argc - optind != 1) return usage_error("report", "one FILE or PID is needed");
-    if (choice.write == report_pprof && isatty(STDOUT_FILENO))
-        return usage_error("report", "--pprof writes a compressed file: send it to one with > FILE");
-    if (choice.page && choice.write != report_html) return usage_error("report", "-o goes with --html");
+    if ((code = check_usage(&choice)) != EXIT_FINE) return code;
     if (choice.write == report_html && (code = html_page_check("report", choice.page)) != EXIT_FINE) return code;
     return show(argv[optind], &choice);
 }

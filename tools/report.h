@@ -26,6 +26,9 @@ struct report {
     bool view_given;
     enum measure measure;
     size_t top;              /* rows of a list; SIZE_MAX: all */
+    bool python;             /* of a profile: Python frames only */
+    bool min_given;          /* of a profile: */
+    uint64_t min;            /* what holds less bytes is merged */
     size_t top_sites;        /* the same of sites in JSON: each has a call stack, of a hundred frames perhaps */
     const char *match;       /* NULL: no --match */
     const uint8_t *kept;     /* by node: whether --match keeps it. NULL: all are */

@@ -1,9 +1,9 @@
-/* report_pprof.c — a report as a compressed profile that pprof and its kin open; see report.h.
+/* report_pprof.c — a report as a compressed profile that pprof and its kin open; see report.h and report_profile.h.
  * A profile is repeated fields only, and protocol buffers put one after the other are their sum: each string, function,
  * location and sample goes out as a small profile of its own, so that a million stacks need no memory. */
 #include "estimate.h"
 #include "pprof.pb-c.h"
-#include "report.h"
+#include "report_profile.h"
 #include "stacks.h"
 #include "text.h"
 
@@ -24,14 +24,25 @@ struct text_id {
 struct pprof {
     const struct report *report;
     z_stream stream;
-    struct text_id *strings, *functions;
-    int64_t string_count, function_count;
-    uint8_t *located; /* by frame, and then by module for sites without a stack: its location is written */
+    struct text_id *strings, *functions, *names;
+    int64_t string_count, function_count, name_count;
+    struct roots roots;
+    uint8_t *located; /* by frame: its location is written. Behind those of frames are locations that are names only */
     uint8_t *packed;
     size_t packed_room;
     bool failed; /* no memory */
     uint32_t frames[STACK_FRAMES_MAX];
-    uint64_t locations[STACK_FRAMES_MAX];
+    uint64_t locations[STACK_FRAMES_MAX + 3]; /* what is merged, what has no frames, and whose it is */
+};
+
+/* Instead of a tag: several owners have a part. */
+#define MANY_TAGS UINT32_MAX
+
+/* A call stack, and what it has. */
+struct profiled {
+    uint32_t stack, module, tag;
+    const char *inner; /* in place of its innermost frames: what is merged there; NULL: it is whole */
+    int64_t values[VALUES];
 };
 
 /* ---- bytes */
@@ -142,12 +153,9 @@ static void put_mappings(struct pprof *pprof) {
 }
 
 static uint64_t symbol_function(struct pprof *pprof, const struct named_frame *frame, const struct symbol *symbol) {
-    char name[sizeof(struct text_line)];
-    if (symbol->function)
-        snprintf(name, sizeof name, "%s%s", frame->python ? "py:" : "", symbol->function);
-    else
-        snprintf(name, sizeof name, "%s+0x%llx", frame->module ? text_base_name(frame->module) : "(no module)",
-                 (unsigned long long)frame->offset);
+    char name[sizeof(struct text_line)], nameless[SYMBOL_NAMELESS];
+    snprintf(name, sizeof name, "%s%s", frame->python ? "py:" : "",
+             symbol->function ? symbol->function : symbol_nameless(frame, nameless));
     return function(pprof, name, symbol->file);
 }
 
@@ -177,36 +185,41 @@ static void locate_frame(struct pprof *pprof, uint32_t id) {
     put_location(pprof, &location);
 }
 
-/* For a site of which only the module is known. */
-static void locate_module(struct pprof *pprof, uint64_t id, uint32_t module) {
-    const char *path = image_module(pprof->report->image, module);
+/* What is no frame. `module`: 1 + id, of a site of which nothing else is known; 0: none. */
+static uint64_t locate_name(struct pprof *pprof, const char *name, uint32_t module) {
+    const struct image *image = pprof->report->image;
     Pprof__Location location = PPROF__LOCATION__INIT;
     Pprof__Line line = PPROF__LINE__INIT, *all[] = {&line};
-    location.id = id;
-    location.mapping_id = path ? module : 0;
-    line.function_id = function(pprof, path ? text_base_name(path) : "(call stack unknown)", NULL);
+    int64_t id;
+    bool is_new = number(pprof, &pprof->names, &pprof->name_count, name, &id);
+    location.id = image->frame_count + 1 + (uint64_t)id;
+    if (!is_new) return location.id;
+    location.mapping_id = image_module(image, module) ? module : 0;
+    line.function_id = function(pprof, name, NULL);
     location.n_line = 1;
     location.line = all;
     put_location(pprof, &location);
+    return location.id;
 }
 
-static size_t locate(struct pprof *pprof, const struct total *total) {
-    const struct image *image = pprof->report->image;
-    size_t count = stack_frames(image, total->stack, pprof->frames, STACK_FRAMES_MAX), known = 0;
-    for (size_t i = 0; i < count; i++) {
-        uint32_t id = pprof->frames[i];
-        if (id >= image->frame_count) continue;
-        if (!pprof->located[id]) locate_frame(pprof, id);
-        pprof->located[id] = 1;
-        pprof->locations[known++] = id + UINT64_C(1);
-    }
-    if (known) return known;
-    uint32_t module = total->module <= image->module_count ? total->module : 0;
-    uint64_t id = image->frame_count + module;
-    if (!pprof->located[id]) locate_module(pprof, id + 1, module);
-    pprof->located[id] = 1;
-    pprof->locations[0] = id + 1;
-    return 1;
+static uint64_t locate(struct pprof *pprof, uint32_t frame) {
+    if (!pprof->located[frame]) locate_frame(pprof, frame);
+    pprof->located[frame] = 1;
+    return frame + UINT64_C(1);
+}
+
+/* Innermost first; returns how many. */
+static size_t locate_all(struct pprof *pprof, const struct profiled *one) {
+    const struct report *report = pprof->report;
+    const char *root = one->tag == MANY_TAGS ? NULL : pprof->roots.names[roots_of(&pprof->roots, one->tag)];
+    size_t count = stack_frames(report->image, one->stack, pprof->frames, STACK_FRAMES_MAX), known = 0;
+    if (one->inner) pprof->locations[known++] = locate_name(pprof, one->inner, 0);
+    for (size_t i = 0; i < count; i++)
+        if (pprof->frames[i] < report->image->frame_count && !report_skips_frame(report, pprof->frames[i]))
+            pprof->locations[known++] = locate(pprof, pprof->frames[i]);
+    if (!known) pprof->locations[known++] = locate_name(pprof, report_no_frames(report, one->module), one->module);
+    if (root) pprof->locations[known++] = locate_name(pprof, root, 0);
+    return known;
 }
 
 /* ---- samples */
@@ -220,20 +233,30 @@ static size_t add_label(struct pprof *pprof, Pprof__Label *label, const char *ke
     return 1;
 }
 
-static void put_sample(struct pprof *pprof, const struct listed_site *site) {
-    struct total sum = report_site(pprof->report->image, site);
-    bool peak = pprof->report->measure == MEASURE_PEAK;
-    const struct snap_tag *tag = image_tag(pprof->report->image, sum.tag);
+static struct profiled take(const struct report *report, const struct listed_site *site) {
+    struct total sum = report_site(report->image, site);
+    bool peak = report->measure == MEASURE_PEAK;
+    return (struct profiled){.stack = sum.stack,
+                             .module = sum.module,
+                             .tag = sum.tag,
+                             .values = {(int64_t)sum.alloc_blocks, (int64_t)sum.alloc_bytes,
+                                        (int64_t)(peak ? sum.peak_blocks : total_live_blocks(&sum)),
+                                        (int64_t)(peak ? sum.peak_bytes : total_live_bytes(&sum))}};
+}
+
+static void add(struct profiled *to, const struct profiled *one) {
+    for (int i = 0; i < VALUES; i++) to->values[i] += one->values[i];
+}
+
+static void put_sample(struct pprof *pprof, struct profiled *one) {
+    const struct snap_tag *tag = image_tag(pprof->report->image, one->tag);
     Pprof__Profile profile = PPROF__PROFILE__INIT;
     Pprof__Sample sample = PPROF__SAMPLE__INIT, *all[] = {&sample};
     Pprof__Label labels[LABELS], *label_list[LABELS] = {&labels[0], &labels[1], &labels[2]};
-    int64_t values[VALUES] = {(int64_t)sum.alloc_blocks, (int64_t)sum.alloc_bytes,
-                              (int64_t)(peak ? sum.peak_blocks : total_live_blocks(&sum)),
-                              (int64_t)(peak ? sum.peak_bytes : total_live_bytes(&sum))};
-    sample.n_location_id = locate(pprof, &sum);
+    sample.n_location_id = locate_all(pprof, one);
     sample.location_id = pprof->locations;
     sample.n_value = VALUES;
-    sample.value = values;
+    sample.value = one->values;
     sample.n_label += add_label(pprof, &labels[sample.n_label], "model", tag->model);
     sample.n_label += add_label(pprof, &labels[sample.n_label], "node", tag->node);
     sample.n_label += add_label(pprof, &labels[sample.n_label], "run", tag->run);
@@ -242,6 +265,85 @@ static void put_sample(struct pprof *pprof, const struct listed_site *site) {
     profile.sample = all;
     put(pprof, &profile);
 }
+
+/* ---- what is put together */
+
+/* What --top leaves out. */
+static void put_rest(struct pprof *pprof, const struct listed_site *sites, size_t count) {
+    char name[64];
+    struct profiled rest = {.inner = name, .tag = MANY_TAGS};
+    snprintf(name, sizeof name, "(%zu more)", count);
+    for (size_t i = 0; i < count; i++) {
+        struct profiled one = take(pprof->report, &sites[i]);
+        add(&rest, &one);
+    }
+    put_sample(pprof, &rest);
+}
+
+/* For each node the innermost one on its path that holds as much as --min, with all that is further in. NULL: no
+ * memory.
+ */
+static uint32_t *large_nodes(const struct report *report) {
+    const struct image *image = report->image;
+    uint64_t *bytes = calloc(image->node_count + 1, sizeof *bytes);
+    uint32_t *large = calloc(image->node_count + 1, sizeof *large);
+    for (size_t i = 0; bytes && i < image->total_count; i++) {
+        const struct total *total = &image->totals[i];
+        if (total->stack < image->node_count && report_keeps(report, total))
+            bytes[total->stack] += total_measure(total, report->measure);
+    }
+    for (size_t node = image->node_count; bytes && node-- > 1;) bytes[image->nodes[node].parent] += bytes[node];
+    for (uint32_t node = 1; bytes && large && node < image->node_count; node++)
+        large[node] = bytes[node] >= report->min ? node : large[image->nodes[node].parent];
+    if (!bytes) free(large);
+    free(bytes);
+    return bytes ? large : NULL;
+}
+
+static int by_stack(const void *left, const void *right) {
+    const struct profiled *a = left, *b = right;
+    if (a->stack != b->stack) return a->stack < b->stack ? -1 : 1;
+    if (a->tag != b->tag) return a->tag < b->tag ? -1 : 1;
+    if (a->module != b->module) return a->module < b->module ? -1 : 1;
+    return (a->inner != NULL) - (b->inner != NULL);
+}
+
+/* --min: each stack as far as it is large. The module says nothing where a stack was cut. */
+static int put_large(struct pprof *pprof, const struct listed_site *sites, size_t count) {
+    const struct image *image = pprof->report->image;
+    uint32_t *large = large_nodes(pprof->report);
+    struct profiled *list = calloc(count + 1, sizeof *list);
+    for (size_t i = 0; large && list && i < count; i++) {
+        list[i] = take(pprof->report, &sites[i]);
+        uint32_t stack = list[i].stack, kept = stack < image->node_count ? large[stack] : 0;
+        if (!stack || kept == stack) continue;
+        list[i].stack = kept;
+        list[i].module = 0;
+        list[i].inner = "(smaller)";
+    }
+    if (large && list) qsort(list, count, sizeof *list, by_stack);
+    for (size_t i = 0, next; large && list && i < count; i = next) {
+        for (next = i + 1; next < count && by_stack(&list[i], &list[next]) == 0; next++) add(&list[i], &list[next]);
+        put_sample(pprof, &list[i]);
+    }
+    int result = large && list ? 0 : -1;
+    free(large);
+    free(list);
+    return result;
+}
+
+static int put_samples(struct pprof *pprof, const struct listed_site *sites, size_t count) {
+    size_t shown = count < pprof->report->top ? count : pprof->report->top;
+    if (pprof->report->min) return put_large(pprof, sites, count);
+    for (size_t i = 0; i < shown; i++) {
+        struct profiled one = take(pprof->report, &sites[i]);
+        put_sample(pprof, &one);
+    }
+    if (shown < count) put_rest(pprof, sites + shown, count - shown);
+    return 0;
+}
+
+/* ---- */
 
 static void put_head(struct pprof *pprof) {
     static const char *const names[VALUES][2] = {
@@ -292,12 +394,13 @@ static int write_profile(struct pprof *pprof, const struct listed_site *sites, s
     put_head(pprof);
     if (pprof->report->image->variances) put_comment(pprof);
     put_mappings(pprof);
-    for (size_t i = 0; i < count && i < pprof->report->top; i++) put_sample(pprof, &sites[i]);
+    int result = put_samples(pprof, sites, count);
     compress_bytes(pprof, NULL, 0, Z_FINISH);
     deflateEnd(&pprof->stream);
     forget(&pprof->strings);
     forget(&pprof->functions);
-    return pprof->failed ? -1 : 0;
+    forget(&pprof->names);
+    return pprof->failed ? -1 : result;
 }
 
 int report_pprof(const struct report *report) {
@@ -307,9 +410,11 @@ int report_pprof(const struct report *report) {
     int result = -1;
     if (pprof) {
         pprof->report = report;
-        pprof->located = calloc(report->image->frame_count + report->image->module_count + 1, 1);
+        pprof->located = calloc(report->image->frame_count + 1, 1);
         report_tell_estimates(report);
-        if (sites && pprof->located) result = write_profile(pprof, sites, count);
+        if (roots_make(&pprof->roots, report) == 0 && sites && pprof->located)
+            result = write_profile(pprof, sites, count);
+        roots_clear(&pprof->roots);
         free(pprof->located);
         free(pprof->packed);
     }

@@ -69,8 +69,7 @@ void symbols_end(struct symbols *symbols) {
     free(symbols);
 }
 
-/* The last name of a path; of one such as torch/__init__.py, which every package has, the last two. */
-static const char *short_path(const char *path) {
+const char *symbols_short_path(const char *path) {
     const char *name = text_base_name(path), *parent = name;
     if (strncmp(name, "__", 2) != 0 || name < path + 2) return name;
     for (parent--; parent > path && parent[-1] != '/';) parent--;
@@ -212,7 +211,7 @@ size_t symbols_without_lines(const struct symbols *symbols, const char **names, 
     for (size_t i = 0; i < symbols->image->module_count; i++) {
         if (!symbols->names_only[i]) continue;
         const char *path = image_string(symbols->image, symbols->image->modules[i].path);
-        if (count < most) names[count] = short_path(path);
+        if (count < most) names[count] = symbols_short_path(path);
         count++;
     }
     return count;
@@ -232,17 +231,28 @@ uint8_t *symbols_match(struct symbols *symbols, const char *text) {
     return marks;
 }
 
+static const char *module_name(const struct named_frame *frame) {
+    return frame->module ? symbols_short_path(frame->module) : frame->python ? "(no file)" : "(no module)";
+}
+
+const char *symbol_nameless(const struct named_frame *frame, char name[SYMBOL_NAMELESS]) {
+    if (frame->python)
+        snprintf(name, SYMBOL_NAMELESS, "(unknown)");
+    else
+        snprintf(name, SYMBOL_NAMELESS, "%.280s+0x%llx", module_name(frame), (unsigned long long)frame->offset);
+    return name;
+}
+
 static void describe(const struct named_frame *frame, const struct symbol *symbol, char *name, char *place,
                      size_t size) {
-    const char *module = frame->module ? short_path(frame->module) : frame->python ? "(no file)" : "(no module)";
-    if (symbol->function)
-        snprintf(name, size, "%s", symbol->function);
-    else
-        snprintf(name, size, "%s+0x%llx", module, (unsigned long long)frame->offset);
+    char offset[SYMBOL_NAMELESS];
+    snprintf(name, size, "%s", symbol->function ? symbol->function : symbol_nameless(frame, offset));
     if (symbol->file && symbol->line)
-        snprintf(place, size, "%s:%u", short_path(symbol->file), symbol->line);
+        snprintf(place, size, "%s:%u", symbols_short_path(symbol->file), symbol->line);
+    else if (symbol->file)
+        snprintf(place, size, "%s", symbols_short_path(symbol->file));
     else
-        snprintf(place, size, "%s", symbol->file ? short_path(symbol->file) : symbol->function ? module : "");
+        snprintf(place, size, "%s", symbol->function ? module_name(frame) : "");
 }
 
 struct text_line symbol_text(const struct named_frame *frame, const struct symbol *symbol, int width) {

@@ -45,6 +45,12 @@ size_t symbols_without_lines(const struct symbols *symbols, const char **names, 
 /* For each frame id whether a function or file in it contains the text; looks all of them up. NULL: no memory. */
 uint8_t *symbols_match(struct symbols *symbols, const char *text);
 
+/* The last name of a path; of one such as torch/__init__.py, which every package has, the last two. */
+const char *symbols_short_path(const char *path);
+/* What stands for a function that is not known: "libx.so+0x1f0", or "(unknown)" of Python's. */
+enum { SYMBOL_NAMELESS = 320 };
+const char *symbol_nameless(const struct named_frame *frame, char name[SYMBOL_NAMELESS]);
+
 /* "function  file:line" in at most width columns, as much of both as there is room for. */
 struct text_line symbol_text(const struct named_frame *frame, const struct symbol *symbol, int width);
 

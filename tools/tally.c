@@ -87,13 +87,9 @@ struct stack {
     size_t count;
 };
 
-static const char *base_of(const struct named_frame *frame, const struct symbol *symbol, char *both, size_t room) {
-    const char *file = frame->python ? symbol->file : frame->module, *base = file ? text_base_name(file) : "?";
-    if (!file || strncmp(base, "__", 2) != 0 || base <= file + 1) return base;
-    const char *parent = base - 1; /* every package has its __init__.py */
-    while (parent > file && parent[-1] != '/') parent--;
-    snprintf(both, room, "%s", parent);
-    return both;
+static const char *base_of(const struct named_frame *frame, const struct symbol *symbol) {
+    const char *file = frame->python ? symbol->file : frame->module;
+    return file ? symbols_short_path(file) : "?";
 }
 
 /* What libc calls its own functions depends on whether its debug symbols are installed: all of it is one frame. */
@@ -112,8 +108,7 @@ static bool is_program(const struct image *image, const char *module) {
 static bool name_frame(char *name, size_t room, const struct image *image, const struct named_frame *frame,
                        bool *libc) {
     const struct symbol *symbol = &frame->symbols[frame->count - 1];
-    char both[256];
-    const char *base = is_program(image, frame->module) ? PROGRAM : base_of(frame, symbol, both, sizeof both);
+    const char *base = is_program(image, frame->module) ? PROGRAM : base_of(frame, symbol);
     const char *function = symbol->function ? symbol->function : "?";
     bool in_libc = !frame->python && is_libc(base), again = in_libc && *libc;
     *libc = in_libc;

@@ -1,4 +1,6 @@
-"""--folded: one line a stack, outermost first, Python marked, nothing that would break a line."""
+"""--folded: one line a stack, outermost first, Python marked, nothing that would break a line; owners as outermost frames and
+Python alone where asked; what is too small to be seen is merged, and said; the lines always add up to all that there is."""
+import re
 from _ledger import Ledger
 from support import memstow
 
@@ -14,11 +16,121 @@ ledger.count(ledger.site(0), alloc=(5, 1))
 ledger.count(ledger.site(module, stack=ledger.node([python])), alloc=(7, 1), free=(7, 1))
 ledger.save("x.mst")
 
-assert memstow("report", "x.mst", "--folded").stdout == """\
+
+
+def told(done):
+    """What it says on standard error, but for the libraries, which there are none of."""
+    return "".join(line for line in done.stderr.splitlines(True) if "functions are not named" not in line)
+
+
+WHOLE = """\
 lib: odd.so+0x10;py:run:it (a b.py:7);lib: odd.so+0x20 300
-py: 20
+py:(unknown) 20
 lib: odd.so 10
 (call stack unknown) 5
 """
-assert memstow("report", "x.mst", "--folded", "--churn", "--top=1").stdout.endswith(" 500\n")
+for options in ((), ("--min=0",), ("--by=site",)):
+    done = memstow("report", "x.mst", "--folded", *options)
+    assert sorted(done.stdout.split("\n")) == sorted(WHOLE.split("\n")) and not told(done), (options, done)
+done = memstow("report", "x.mst", "--folded", "--churn", "--top=1")
+assert done.stdout == "lib: odd.so+0x10;py:run:it (a b.py:7);lib: odd.so+0x20 500\n(4 more) 42\n", done.stdout
+assert told(done) == 'memstow: 4 call stacks are not shown by themselves: "(4 more)" has 42 B\n', done.stderr
 assert memstow("report", "x.mst", "--folded", "--match=run;it").stdout.count("\n") == 1
+Ledger(stacks=0).save("empty.mst")
+assert memstow("report", "empty.mst", "--folded").stdout == ""
+none = Ledger(stacks=0)
+none.count(none.site(), alloc=(70, 1))
+none.save("none.mst")
+assert memstow("report", "none.mst", "--folded").stdout == "(no call sites) 70\n"
+
+
+def folded(file, *options):
+    """{stack: bytes}, and what was said of it."""
+    done = memstow("report", file, "--folded", *options)
+    lines = [line.rsplit(" ", 1) for line in done.stdout.splitlines()]
+    assert all(bytes != "0" for _, bytes in lines), done.stdout
+    stacks = {}
+    for stack, bytes in lines:
+        stacks[stack] = stacks.get(stack, 0) + int(bytes)
+    return stacks, told(done)
+
+
+# ---- whose a stack is, Python alone, and files that every package has
+
+MODEL, NODE, RUN, CUSTOM = 1, 2, 3, 4
+made = Ledger()
+lib = made.module("/opt/libx.so")
+main = made.node([made.frame(0x10, lib), made.python("main", "/srv/app.py", 3)])
+imports = made.node([made.frame(0x20, lib), made.python("_call", "<frozen importlib._bootstrap>", 9),
+                     made.python("<module>", "/srv/custom_nodes/pack/__init__.py", 5), made.frame(0x30, lib)], main)
+other = made.node([made.python("<module>", "/srv/custom_nodes/other/__init__.py", 5), made.frame(0x30, lib)], main)
+native = made.node([made.frame(0x40, lib), made.frame(0x50, lib)])
+unet, again = made.owner(MODEL, "UNET", "a.st"), made.owner(MODEL, "UNET", "a.st")
+clip, cache = made.owner(MODEL, "CLIP;x", "b.st"), made.owner(CUSTOM, "cache")
+node, run = made.owner(NODE, "Sampler", "node 3"), made.owner(RUN, "run 7")
+for size, stack, tag in ((1000, imports, made.tag(unet, node, run)), (200, imports, made.tag(again)), (30, other, made.tag(clip, node)),
+                         (4, native, made.tag(cache)), (5, native, 0), (6, 0, made.tag(unet))):
+    made.count(made.site(lib, tag=tag, stack=stack), alloc=(size, 1))
+made.save("owned.mst")
+PACK = "libx.so+0x10;py:main (app.py:3);libx.so+0x20;py:_call (<frozen importlib._bootstrap>:9);py:<module> (pack/__init__.py:5);libx.so+0x30"
+OTHER = "libx.so+0x10;py:main (app.py:3);py:<module> (other/__init__.py:5);libx.so+0x30"
+NATIVE = "libx.so+0x40;libx.so+0x50"
+for least in ((), ("--min=0",), ("--min=1",)):
+    assert folded("owned.mst", *least) == ({PACK: 1200, OTHER: 30, NATIVE: 9, "libx.so": 6}, ""), least
+    assert folded("owned.mst", "--by=model", *least) == ({
+        f"model:UNET (a.st);{PACK}": 1200, f"model:CLIP:x (b.st);{OTHER}": 30, f"custom:cache;{NATIVE}": 4, f"(untagged);{NATIVE}": 5,
+        "model:UNET (a.st);libx.so": 6}, ""), least
+    assert folded("owned.mst", "--by=node", "--python", *least) == ({
+        "node:Sampler (node 3);py:main (app.py:3);py:<module> (pack/__init__.py:5)": 1000,
+        "node:Sampler (node 3);py:main (app.py:3);py:<module> (other/__init__.py:5)": 30,
+        "(untagged);py:main (app.py:3);py:<module> (pack/__init__.py:5)": 200, "(untagged);(no Python)": 15}, ""), least
+    assert folded("owned.mst", "--by=run", "--match=other", *least) == ({f"(untagged);{OTHER}": 30}, ""), least
+assert folded("owned.mst", "--by=model", "--min=300") == (
+    {f"model:UNET (a.st);{PACK}": 1200, "model:UNET (a.st);libx.so": 6, "(3 smaller)": 39},
+    'memstow: what holds less than 300 B is merged into "(n smaller)": 39 B\n'), folded("owned.mst", "--by=model", "--min=300")
+
+# ---- what is small is merged where it is, by what reads the same
+
+tree = Ledger()
+top = tree.node([tree.python("main", "/a.py", 1)])
+for size, name, line in ((900, "large", 2), (60, "twice", 3), (50, "twice", 3), (99, "small", 4), (98, "small", 5), (10, "tiny", 6)):
+    tree.count(tree.site(stack=tree.node([tree.python(name, "/a.py", line), tree.python("inner", "/a.py", 9)], top)), alloc=(size, 1))
+tree.count(tree.site(stack=top), alloc=(7, 1))
+tree.save("tree.mst")
+WHERE = "py:main (a.py:1)"
+assert folded("tree.mst", "--min=100") == ({
+    WHERE: 7, f"{WHERE};py:large (a.py:2);py:inner (a.py:9)": 900, f"{WHERE};py:twice (a.py:3);py:inner (a.py:9)": 110, f"{WHERE};(3 smaller)": 207},
+    'memstow: what holds less than 100 B is merged into "(n smaller)": 207 B\n'), folded("tree.mst", "--min=100")
+assert folded("tree.mst", "--min=2000")[0] == {"(1 smaller)": 1224}
+assert len(folded("tree.mst", "--min=0")[0]) == 6 == len(folded("tree.mst")[0])
+
+# ---- many small stacks, and deep ones: by default no more than a flame graph can show
+
+many = Ledger()
+outer = many.node([many.python("main", "/a.py", 1)])
+leaves = [many.python(f"leaf{n}", "/a.py", 10 + n) for n in range(60)]
+for n in range(20_000):
+    path = [leaves[n % 60], leaves[n // 60 % 60], leaves[n // 3600]]
+    many.count(many.site(stack=many.node(path, outer)), alloc=(100 + n % 7, 1))
+big = many.node([many.python("big", "/a.py", 2)], outer)
+many.count(many.site(stack=big), alloc=(5_000_000, 1))
+many.save("many.mst")
+(stacks, said), (whole, _) = folded("many.mst"), folded("many.mst", "--min=0")
+assert len(whole) == 20_001 and len(stacks) < 200 and sum(stacks.values()) == sum(whole.values()), (len(whole), len(stacks))
+assert stacks["py:main (a.py:1);py:big (a.py:2)"] == 5_000_000
+assert stacks["py:main (a.py:1);py:leaf5 (a.py:15);(60 smaller)"] == sum(100 + n % 7 for n in range(5, 20_000, 60))
+merged = sum(bytes for stack, bytes in stacks.items() if stack.endswith(" smaller)"))
+assert re.fullmatch(r'memstow: what holds less than 3\.4 KiB, 1/2000 of all, is merged into "\(n smaller\)": 2\.0 MiB \(--min=0 shows all of it\)\n',
+                    said) and merged == sum(whole.values()) - 5_000_000, (said, merged)
+
+deep = Ledger()
+recursion = deep.python("again", "/a.py", 1)
+for depth in (10, 5_000):
+    deep.count(deep.site(stack=deep.node([recursion] * depth)), alloc=(1000, 1))
+deep.save("deep.mst")
+stacks, said = folded("deep.mst")
+assert len(stacks) == 2 and sum(stacks.values()) == 2000, stacks
+assert said == 'memstow: what is more than 1,000 frames deep is merged into "(deeper)": 1000 B (--min=0 shows all of it)\n', said
+[deepest] = [stack for stack in stacks if stack.endswith(";(deeper)")]
+assert stacks[deepest] == 1000 and deepest.count(";") == 1000, deepest.count(";")
+assert {stack.count(";"): bytes for stack, bytes in folded("deep.mst", "--min=0")[0].items()} == {9: 1000, 4999: 1000}

@@ -1,6 +1,7 @@
 # needs: cc deb:protobuf-compiler
 """--pprof: a profile that pprof can read, with four values a stack, mappings with build ids, labels, and inlined functions."""
 import gzip, re, shutil, subprocess
+from _ledger import Ledger
 from _stacks import BIAS, build_id, ledger, line, program
 from support import MEMSTOW, ROOT, run, skip
 
@@ -42,8 +43,23 @@ def number(message, name):
     return int(message.get(name, [0])[0])
 
 
-def text(message, name):
+def text(message, name, strings=strings):
     return strings[number(message, name)]
+
+
+def stacks_of(document):
+    """{functions, innermost first, and labels: bytes in use}; each location is written once."""
+    strings = document["string_table"]
+    names = {number(one, "id"): text(one, "name", strings) for one in document["function"]}
+    locations = {number(one, "id"): [names[number(row, "function_id")] for row in one["line"]] for one in document["location"]}
+    assert len(locations) == len(document["location"]) and len(names) == len(document["function"])
+    stacks = {}
+    for sample in document["sample"]:
+        key = tuple(name for location in sample["location_id"] for name in locations[int(location)])
+        key += tuple(sorted(text(one, "str", strings) for one in sample.get("label", [])))
+        assert key not in stacks, key
+        stacks[key] = int(sample["value"][3])
+    return stacks
 
 
 assert strings[0] == "" and len(strings) == len(set(strings))
@@ -69,6 +85,27 @@ assert {number(one, "address") for one in document["location"] if number(one, "m
     BIAS + offset for offset in offsets}
 churn = profile("x.mst", "--churn")
 assert churn["string_table"][number(churn, "default_sample_type")] == "alloc_space"
+
+# Whose a stack is, as its outermost frame; Python alone; what is small, or beyond --top, together: always all of it.
+tree = Ledger()
+lib = tree.module("/opt/libx.so")
+top = tree.node([tree.frame(0x10, lib), tree.python("main", "/a.py", 1)])
+unet = tree.tag(model=tree.owner(1, "UNET", "a.st"))
+for size, name, tag in ((900, "large", unet), (60, "small", unet), (50, "tiny", unet), (40, "", 0)):
+    tree.count(tree.site(lib, tag, stack=tree.node([tree.python(name, "/a.py", 2), tree.frame(0x20, lib)], top)), alloc=(size, 1))
+tree.count(tree.site(lib, tag=unet), alloc=(7, 1))
+tree.save("tree.mst")
+OUT, IN, ROOT_NAME = ("py:main", "libx.so+0x10"), ("libx.so+0x20",), ("model:UNET (a.st)",)
+assert stacks_of(profile("tree.mst")) == {
+    (*IN, "py:large", *OUT, "UNET"): 900, (*IN, "py:small", *OUT, "UNET"): 60, (*IN, "py:tiny", *OUT, "UNET"): 50,
+    (*IN, "py:(unknown)", *OUT): 40, ("libx.so", "UNET"): 7}
+assert stacks_of(profile("tree.mst", "--by=model", "--python")) == {
+    ("py:large", "py:main", *ROOT_NAME, "UNET"): 900, ("py:small", "py:main", *ROOT_NAME, "UNET"): 60,
+    ("py:tiny", "py:main", *ROOT_NAME, "UNET"): 50, ("py:(unknown)", "py:main", "(untagged)"): 40, ("(no Python)", *ROOT_NAME, "UNET"): 7}
+assert stacks_of(profile("tree.mst", "--min=61")) == {
+    (*IN, "py:large", *OUT, "UNET"): 900, ("(smaller)", *OUT, "UNET"): 110, ("(smaller)", *OUT): 40, ("libx.so", "UNET"): 7}
+assert stacks_of(profile("tree.mst", "--top=2", "--by=run")) == {
+    (*IN, "py:large", *OUT, "(untagged)", "UNET"): 900, (*IN, "py:small", *OUT, "(untagged)", "UNET"): 60, ("(3 more)",): 97}
 
 # Opened by pprof itself, where there is a go.
 if shutil.which("go"):
