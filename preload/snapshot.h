@@ -32,7 +32,8 @@ enum snap_flag {
     SNAP_FROM_CUPTI = 1 << 4,        /* libmemstow_cupti.so writes it, of CUDA memory alone; since 1.6 */
 };
 
-/* How the process is doing. A file left in RUNNING whose process is gone was killed, or left by a raw exit. */
+/* How the process is doing. A file left in RUNNING whose process is gone was killed, or left by a raw exit: a system
+ * call of its own, as Go programs make it. */
 enum snap_state { SNAP_RUNNING = 1, SNAP_EXITED = 2, SNAP_ABRUPT_EXIT = 3 /* _exit, quick_exit */, SNAP_EXECED = 4 };
 
 enum snap_stacks { SNAP_STACKS_NONE = 0, SNAP_STACKS_MODULE = 1, SNAP_STACKS_FULL = 2, SNAP_STACKS_SAMPLE = 3 };
@@ -133,7 +134,13 @@ struct snap_header {
     uint32_t moving_owner;              /* 0: none */
     uint32_t moving;                    /* enum snap_moving */
     uint64_t moved_bytes, wanted_bytes; /* wanted: 0 while that is not known */
+
+    /* How the process ended, as the command that waited for it wrote when it was gone; since 1.6. */
+    uint32_t ended;      /* enum snap_ended */
+    uint32_t ended_with; /* the exit status, or the number of the signal */
 };
+
+enum snap_ended { SNAP_ENDED_UNKNOWN, SNAP_ENDED_EXITED, SNAP_ENDED_KILLED };
 
 enum snap_moving { SNAP_MOVING_OUT = 1, SNAP_MOVING_BACK };
 

@@ -97,7 +97,7 @@ static void print_text(const struct roster *roster, const struct image *image) {
     size_t left_out = 0;
     bool cuda = image->cuda.used;
     if (cuda) room -= CUDA_COLUMN;
-    printf("%s[%u], %s: %s live in %s", TEXT_SAFE(image->header.name), image->header.pid, report_state(image),
+    printf("%s[%u], %s: %s live in %s", TEXT_SAFE(image->header.name), image->header.pid, report_state(image).s,
            text_size(roster->live_bytes).s, text_block_count(image->host.live_blocks + image->mapped.live_blocks).s);
     if (cuda) printf(", and %s on CUDA devices", text_size(roster->cuda_bytes).s);
     puts("\n");

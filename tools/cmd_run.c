@@ -38,7 +38,7 @@ static int execute(struct start *start, bool quiet) {
     status_begin(&status, launch.pid);
     launch_wait(&launch, shown ? status_tick : NULL, &status);
     status_end(&status);
-    if (!quiet) start_sum_up(start, &launch);
+    start_sum_up(start, &launch, quiet);
     return launch_exit_code(&launch);
 }
 

@@ -189,7 +189,7 @@ static int execute(struct watch *watch) {
     status_begin(&watch->status, watch->launch.pid);
     follow(watch);
     status_end(&watch->status);
-    if (!watch->quiet) start_sum_up(&watch->start, &watch->launch);
+    start_sum_up(&watch->start, &watch->launch, watch->quiet);
     settle(watch);
     observe_end(&watch->observe);
     code = launch_exit_code(&watch->launch);

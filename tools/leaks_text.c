@@ -55,11 +55,10 @@ static void print_verdict(const struct leaks *self) {
     if (count)
         printf("\n%s %s found\n", text_count(count).s, plural(count, "leak", "leaks"));
     else if (enough)
-        puts(leaks_ended_in_order(self)
-                 ? "\nNo leak found\n"
-                   "The program has ended in order, which frees most of what leaks: look at it\n"
-                   "while it runs, or at a snapshot of that time."
-                 : "\nNo leak found");
+        puts(leaks_ended_in_order(self) ? "\nNo leak found\n"
+                                          "The program has ended in order, which frees most of what leaks: look at it\n"
+                                          "while it runs, or at a snapshot of that time."
+                                        : "\nNo leak found");
     else if (!sites->run_count && sites->point_count < 2)
         puts("\nNo leak found, but no run has ended in this process: only retired owners could be\n"
              "looked at. Give several snapshots, or record a series (--series).");
@@ -198,27 +197,30 @@ static const struct {
     {LEAK_UNDECIDED, "too few runs, or too uneven, to tell"},
 };
 
+static void print_rest_head(bool *first) {
+    if (*first) printf("\nNot counted as leaks\n%*s %*s\n", FIRST, "live", SECOND, "sites");
+    *first = false;
+}
+
 static void print_rest(const struct leaks *self) {
     bool first = true;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         const struct leak_rest *rest = &self->rest[others[i].verdict];
         if (!rest->sites) continue;
-        if (first) printf("\nNo leaks\n%*s %*s\n", FIRST, "live", SECOND, "sites");
-        first = false;
+        print_rest_head(&first);
         printf("%*s %*s  %s\n", FIRST, text_size(rest->live_bytes).s, SECOND, text_count(rest->sites).s,
                others[i].words);
     }
     for (size_t i = self->retired_leaks; i < self->retired_count; i++) {
         const struct leak_retired *retired = &self->retired[i];
         struct text_line name;
-        if (first) printf("\nNo leaks\n%*s %*s\n", FIRST, "live", SECOND, "sites");
-        first = false;
+        print_rest_head(&first);
         printf("%*s %*s  left by %s, retired: little, or only just\n", FIRST, text_size(retired->live_bytes).s, SECOND,
                "", text_fit(owner_text(self, retired->name, &name), 40).s);
     }
-    if (self->retained)
-        printf("%s%*s %*s  freed, and kept by the allocator\n", first ? "\nNo leaks\n" : "", FIRST,
-               text_size(self->retained).s, SECOND, "");
+    if (!self->retained) return;
+    print_rest_head(&first);
+    printf("%*s %*s  freed, and kept by the allocator\n", FIRST, text_size(self->retained).s, SECOND, "");
 }
 
 void leaks_text(const struct leaks *self, const struct leaks_view *view) {

@@ -3,6 +3,7 @@
 #include "commands.h"
 #include "drive.h"
 #include "duration.h"
+#include "last_word.h"
 #include "leftovers.h"
 #include "observe.h"
 #include "text.h"
@@ -148,7 +149,7 @@ static bool is_fine_exit(const struct scenario *scenario, const struct drive *dr
 static void judge_exit(struct life *life, const struct launch *ended, const struct drive *drive) {
     if (!ended->ended || life->exit_code < 0 || is_fine_exit(drive->scenario, drive, life->exit_code)) return;
     if (WIFSIGNALED(ended->status))
-        judge(life, VERDICT_FAILED, "crashed: SIG%s", sigabbrev_np(WTERMSIG(ended->status)));
+        judge(life, VERDICT_FAILED, "crashed: %s", last_word_signal(WTERMSIG(ended->status)).s);
     else
         judge(life, VERDICT_FAILED, "exited with %d, which the scenario does not name", life->exit_code);
 }

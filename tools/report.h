@@ -127,7 +127,7 @@ struct listed {
 struct listed *report_listed(const struct report *report, bool large, bool mappings, size_t *count);
 
 /* "exited", "still running" … */
-const char *report_state(const struct image *image);
+struct text_line report_state(const struct image *image);
 const char *mapping_kind_name(uint32_t kind);
 uint64_t age_ns(const struct image *image, uint64_t birth_ns);
 

@@ -3,6 +3,7 @@
 #include "cuda_image.h"
 #include "estimate.h"
 #include "json_stack.h"
+#include "last_word.h"
 #include "lost.h"
 #include "report.h"
 #include "roster.h"
@@ -16,7 +17,8 @@ static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
 static const char *state_key(const struct image *image) {
     switch (image->header.state) {
     case SNAP_RUNNING:
-        return image->running || image->header.kind == SNAP_SNAPSHOT ? "running" : "killed";
+        if (!last_word_is_untold(image)) return "running";
+        return image->header.ended == SNAP_ENDED_EXITED ? "raw_exit" : "killed";
     case SNAP_EXITED:
         return "exited";
     case SNAP_ABRUPT_EXIT:
@@ -39,6 +41,16 @@ static const char *stacks_key(uint32_t stacks) {
     return stacks < sizeof keys / sizeof *keys ? keys[stacks] : "unknown";
 }
 
+/* As the command that waited for the process knows. */
+static void json_ended(struct json *json, const struct snap_header *header) {
+    if (header->ended == SNAP_ENDED_EXITED)
+        json_number(json, "exit_status", header->ended_with);
+    else
+        json_null(json, "exit_status");
+    json_string(json, "signal",
+                header->ended == SNAP_ENDED_KILLED ? last_word_signal((int)header->ended_with).s : NULL);
+}
+
 static void json_process(struct json *json, const struct report *report) {
     const struct image *image = report->image;
     const struct snap_header *header = &image->header;
@@ -52,6 +64,7 @@ static void json_process(struct json *json, const struct report *report) {
     json_string(json, "file", *report->subject->file ? report->subject->file : NULL);
     json_string(json, "kind", header->kind == SNAP_LEDGER ? "ledger" : "snapshot");
     json_string(json, "state", state_key(image));
+    json_ended(json, header);
     json_real(json, "start_time", (double)header->start_wall_ns / 1e9);
     json_real(json, "elapsed_seconds", now > header->start_ns ? (double)(now - header->start_ns) / 1e9 : 0);
     json_number(json, "exec_generation", header->exec_generation);

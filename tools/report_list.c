@@ -1,4 +1,5 @@
 /* report_list.c — what the text and the JSON report list alike; see report.h. */
+#include "last_word.h"
 #include "report.h"
 #include "top.h"
 
@@ -94,12 +95,10 @@ double report_site_variance(const struct image *image, const struct listed_site 
     return image_variance(image, total, measure) + (site->count > 1 ? image_variance(image, total + 1, measure) : 0);
 }
 
-const char *report_state(const struct image *image) {
+static const char *state_words(const struct image *image) {
     switch (image->header.state) {
     case SNAP_RUNNING:
-        if (image->running) return "running";
-        return image->header.kind == SNAP_SNAPSHOT ? "was running when this snapshot was taken"
-                                                   : "was killed (or left by a raw exit)";
+        return image->running ? "running" : "was running when this snapshot was taken";
     case SNAP_EXITED:
         return "exited";
     case SNAP_ABRUPT_EXIT:
@@ -109,6 +108,13 @@ const char *report_state(const struct image *image) {
     default:
         return "in an unknown state";
     }
+}
+
+struct text_line report_state(const struct image *image) {
+    struct text_line line;
+    if (last_word_is_untold(image)) return last_word_of_untold(&image->header);
+    snprintf(line.s, sizeof line.s, "%s", state_words(image));
+    return line;
 }
 
 const char *mapping_kind_name(uint32_t kind) {

@@ -1,4 +1,5 @@
 /* report_residency.c — where the resident memory is, for people; see report.h. */
+#include "last_word.h"
 #include "report.h"
 #include "text.h"
 
@@ -19,18 +20,22 @@ static void part_of_part(const char *name, uint64_t bytes) {
     printf("    %s %12s\n", text_left(name, wider(42)).s, text_size(bytes).s);
 }
 
-static const char *why_not_measured(const struct image *image) {
-    if (image->header.state == SNAP_EXECED) return "the process went on as another program (exec)";
-    if (image->header.state == SNAP_RUNNING && image->running) return "you may not look at the pages of this process";
-    if (image->header.state == SNAP_RUNNING && image->header.kind == SNAP_LEDGER)
-        return "the process was killed (or left by a raw exit)";
-    return "the process could not look at its own pages";
+static struct text_line why_not_measured(const struct image *image) {
+    struct text_line line;
+    const char *why = "could not look at its own pages";
+    if (image->header.state == SNAP_EXECED) why = "went on as another program (exec)";
+    struct text_line untold = last_word_of_untold(&image->header);
+    if (last_word_is_untold(image)) why = untold.s;
+    snprintf(line.s, sizeof line.s, "the process %.900s", why);
+    if (image->header.state == SNAP_RUNNING && image->running)
+        snprintf(line.s, sizeof line.s, "you may not look at the pages of this process");
+    return line;
 }
 
 void report_text_residency(const struct report *report) {
     const struct resident *resident = &report->resident;
     if (!resident->measured) {
-        printf("\nResident memory was not measured: %s.\n", why_not_measured(report->image));
+        printf("\nResident memory was not measured: %s.\n", why_not_measured(report->image).s);
         return;
     }
     printf("\nResident memory (RSS): %s\n", text_size(resident->rss).s);

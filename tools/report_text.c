@@ -1,6 +1,7 @@
 /* report_text.c — a report for people, in 80 columns or those of a wider terminal; see report.h. */
 #include "cuda_image.h"
 #include "estimate.h"
+#include "last_word.h"
 #include "lost.h"
 #include "report.h"
 #include "roster.h"
@@ -23,12 +24,12 @@ static void text_head(const struct report *report) {
     const struct image *image = report->image;
     const struct snap_header *header = &image->header;
     uint64_t now = image_now(image);
-    printf("%s (pid %u), %s\n", TEXT_SAFE(header->name), header->pid, report_state(image));
+    printf("%s (pid %u), %s\n", TEXT_SAFE(header->name), header->pid, report_state(image).s);
     if (*image_fact(image, SNAP_FACT_COMMAND))
         printf("  command    %s\n", text_fit(image_fact(image, SNAP_FACT_COMMAND), text_width() - 14).s);
     printf("  started    %s", text_when(header->start_wall_ns).s);
-    bool killed = header->state == SNAP_RUNNING && header->kind == SNAP_LEDGER && !image->running;
-    if (!killed && now > header->start_ns) printf(", tracked for %s", text_duration(now - header->start_ns).s);
+    if (!last_word_is_untold(image) && now > header->start_ns)
+        printf(", tracked for %s", text_duration(now - header->start_ns).s);
     putchar('\n');
     if (header->exec_generation)
         printf("  exec       program number %u of this process\n", header->exec_generation + 1);

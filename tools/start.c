@@ -1,6 +1,7 @@
 /* start.c — how a program is started that memstow tracks; see start.h. */
 #include "start.h"
 #include "commands.h"
+#include "last_word.h"
 #include "library.h"
 #include "outfile.h"
 #include "summary.h"
@@ -247,10 +248,12 @@ int start_prepare(struct start *start, char **argv) {
     return EXIT_FINE;
 }
 
-void start_sum_up(const struct start *start, const struct launch *launch) {
+void start_sum_up(const struct start *start, const struct launch *launch, bool quiet) {
     char directory[4096];
     if (!template_directory(&start->template, base_name(start->argv[0]), launch->pid, directory, sizeof directory))
         return;
+    last_word_write(directory, start->run_id, launch);
+    if (quiet) return;
     struct summary summary = {
         .command = start->argv[0], .directory = directory, .launch = launch, .expected_none = start->untrackable};
     if (start->template.named) {

@@ -58,7 +58,7 @@ int start_option(struct start *start, int option, char **argv);
 /* Looks at the command, and at where its ledger is to be: EXIT_FINE, or an exit code after complaining. */
 int start_prepare(struct start *start, char **argv);
 int start_launch(struct start *start, struct launch *launch);
-/* On stderr: what the program had, once it has ended. */
-void start_sum_up(const struct start *start, const struct launch *launch);
+/* Once it has ended: its ledger is told how, and, unless `quiet`, standard error what the program had. */
+void start_sum_up(const struct start *start, const struct launch *launch, bool quiet);
 
 #endif

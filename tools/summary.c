@@ -4,6 +4,7 @@
 #include "at_peak.h"
 #include "cupti_image.h"
 #include "image.h"
+#include "last_word.h"
 #include "lost.h"
 #include "proc.h"
 #include "reader.h"
@@ -101,7 +102,7 @@ static void print_end(const struct summary *summary) {
     struct text elapsed = text_duration(summary->launch->elapsed_ns);
     fprintf(stderr, "memstow: %s ", text_fit(summary->command, 40).s);
     if (WIFSIGNALED(status))
-        fprintf(stderr, "was killed by SIG%s", sigabbrev_np(WTERMSIG(status)) ? sigabbrev_np(WTERMSIG(status)) : "?");
+        fprintf(stderr, "was killed by %s", last_word_signal(WTERMSIG(status)).s);
     else
         fprintf(stderr, "exited with %d", WEXITSTATUS(status));
     fprintf(stderr, " after %s\n", elapsed.s);
@@ -196,6 +197,13 @@ static void print_since_freed(const struct summary *summary, struct tree *tree) 
     print_command(summary, "--peak ", tree->main_file);
 }
 
+/* What is missing then: the names of threads, and where the resident memory was. */
+static void print_raw_exit(const struct image *image) {
+    if (last_word_is_untold(image) && image->header.ended == SNAP_ENDED_EXITED)
+        print_sentence("note", "it left by a raw exit (a system call of its own, as Go programs make it): resident "
+                               "memory could not be measured");
+}
+
 static void print_note(const struct image *image) {
     const char *note = image_fact(image, SNAP_FACT_NOTE);
     if (*note) print_sentence("note", note);
@@ -224,6 +232,7 @@ static void print_main(const struct summary *summary, struct tree *tree) {
     print_tree(summary, tree);
     print_stepped_aside(summary, tree);
     print_gone_on(&tree->main);
+    print_raw_exit(&tree->main);
     print_note(&tree->main);
     print_cupti(summary, &tree->main);
     print_lost(&tree->main);

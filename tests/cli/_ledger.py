@@ -8,6 +8,7 @@ TRACE = 21
 WIDE_AT = 0x7f0000000000 # where the process had its wide counters
 INTERRUPTED = 0x80000000
 RUNNING, EXITED, ABRUPT, EXECED = 1, 2, 3, 4
+ENDED_EXITED, ENDED_KILLED = 1, 2
 MEMORY_ONLY, FORK_CHILD, RESIDENCY, FOREIGN = 1, 2, 4, 8
 MIB = 1 << 20
 
@@ -40,7 +41,7 @@ class Ledger:
                            start_wall_ns=10**18, total_peak=0, host_peak=0, mapped_peak=0, picture=None, lost={},
                            inherited=0, rss=0, file_mapped=0, reserved=0, header_overhead=16, run_id=bytes(16), start_ticks=1,
                            boot_id=bytes(16), uid=0, exec_generation=0, major=1, minor=0, kind=1, stacks=1,
-                           sample_bytes=0)
+                           sample_bytes=0, ended=(0, 0))
         self.header.update(header)
         self.pool, self.offsets = bytearray(b"\0"), {"": 0}
         self.modules, self.facts, self.counters, self.large, self.mappings, self.regions = [], [], {}, [], [], []
@@ -186,6 +187,7 @@ class Ledger:
                            h["end_ns"], 0)
         head += struct.pack("<IIQQQQQQQ256x16QII1056xQ", 0 if h["picture"] else 2, 0, *picture, len(self.picture()), h["inherited"], h["file_mapped"],
                             h["reserved"], *lost, 0, h["header_overhead"], h["sample_bytes"])
+        head += struct.pack("<24xII", *h["ended"])
         return head.ljust(4096, b"\0")
 
     def bytes(self):

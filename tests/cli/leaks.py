@@ -117,6 +117,21 @@ program(10).save("ten.mst")
 [leak] = leaks("ten.mst", status=1)["leaks"]
 assert (leak["judged"], leak["grew"], leak["confidence"]) == (6, 6, "low"), leak
 assert "each of 6 runs; confidence low; since" in memstow("leaks", "ten.mst", status=1).stdout
+
+# ---- no heading says another thing than the verdict, or than what stands below it
+
+retained = Ledger(state=_ledger.RUNNING, flags=_ledger.RESIDENCY, rss=64 * _ledger.MIB)
+retained.count(retained.site(retained.module("/opt/program")), alloc=(40 << 20, 10), free=(39 << 20, 9))
+retained.region(0x100000, 60 << 20, 60 << 20, "[heap]")
+retained.save("retained.mst")
+REST = "\nNot counted as leaks\n       live       sites\n"
+text = memstow("leaks", "retained.mst", status=0).stdout
+assert "no run has ended" in text and REST in text and "freed, and kept by the allocator" in text.split(REST)[1], text
+for file, verdict in (("x.mst", "\n2 leaks found\n"), ("few.mst", "\n1 leak found\n"), ("nothing.mst", "\nNo leak found\n")):
+    text = memstow("leaks", file, status=None).stdout
+    assert verdict in text and "No leaks" not in text and text.count(REST) == (file != "nothing.mst"), text
+assert "too few runs, or too uneven, to tell" in memstow("leaks", "few.mst", status=1).stdout.split(REST)[1]
+
 plain = Ledger()
 plain.count(plain.site(plain.module("/opt/program")), alloc=(1 << 20, 1))
 plain.save("plain.mst")

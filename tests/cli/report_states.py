@@ -1,14 +1,67 @@
-"""The head of a report says how the process ended."""
-from _ledger import ABRUPT, EXECED, EXITED, RUNNING, FORK_CHILD, simple
+# needs: cc
+"""The head of a report says how the process ended: by what its ledger says and, where that says nothing, by what the command
+knows that waited for it. A raw exit, as Go programs make it, is not called killed."""
+import support
+from _ledger import ABRUPT, ENDED_EXITED, ENDED_KILLED, EXECED, EXITED, RUNNING, FORK_CHILD, simple
 from support import memstow, report
 
-for state, words, key in ((EXITED, "exited", "exited"), (ABRUPT, "ended by _exit", "abrupt_exit"),
-                          (RUNNING, "was killed (or left by a raw exit)", "killed"),
-                          (EXECED, "replaced itself by another program (exec)", "execed"),
-                          (99, "in an unknown state", "unknown")):
-    simple(state=state).save("x.mst")
+for state, ended, words, key in (
+        (EXITED, (0, 0), "exited", "exited"), (ABRUPT, (0, 0), "ended by _exit", "abrupt_exit"),
+        (ABRUPT, (ENDED_EXITED, 3), "ended by _exit", "abrupt_exit"),
+        (RUNNING, (0, 0), "ended without telling (a raw exit, or killed)", "killed"),
+        (RUNNING, (ENDED_EXITED, 3), "left by a raw exit, with status 3", "raw_exit"),
+        (RUNNING, (ENDED_KILLED, 9), "was killed by SIGKILL", "killed"),
+        (RUNNING, (ENDED_KILLED, 40), "was killed by signal 40", "killed"),
+        (RUNNING, (77, 9), "ended without telling (a raw exit, or killed)", "killed"),
+        (EXECED, (0, 0), "replaced itself by another program (exec)", "execed"), (99, (0, 0), "in an unknown state", "unknown")):
+    simple(state=state, ended=ended).save("x.mst")
     head = memstow("report", "x.mst").stdout.split("\n")[0]
     assert head == f"program (pid 1000), {words}", head
-    assert report("x.mst")["process"]["state"] == key
+    process = report("x.mst")["process"]
+    assert process["state"] == key
+    assert process["exit_status"] == (ended[1] if ended[0] == ENDED_EXITED else None)
+    assert process["signal"] == {9: "SIGKILL", 40: "signal 40"}.get(ended[1] if ended[0] == ENDED_KILLED else None)
 simple(flags=FORK_CHILD, parent_pid=99, inherited=2048).save("x.mst")
 assert "forked     from process 99, with 2.0 KiB live" in memstow("report", "x.mst").stdout
+
+# Of a real process: `run` has waited for it, and tells its ledger, whether it says so itself or not.
+program = support.compile("""
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static void *kept;
+int main(int argc, char **argv) { /* STATUS, or a signal */
+    kept = malloc(100000);
+    if (atoi(argv[1]) >= 0) syscall(SYS_exit_group, atoi(argv[1]));
+    raise(-atoi(argv[1]));
+    return argc;
+}
+""", "leaves")
+
+
+def ended(status, *options):
+    """A status, or the negative number of a signal."""
+    done = memstow("run", *options, "-o", "x.mst", "--", program, status, status=status if status >= 0 else 128 - status)
+    process = report("x.mst")["process"]
+    return done.stderr, (process["state"], process["exit_status"], process["signal"])
+
+
+for options in ((), ("--quiet",)):
+    said, how = ended(3, *options)
+    assert how == ("raw_exit", 3, None), how
+    assert ("it left by a raw exit" in said) == (not options), said
+    said, how = ended(-9, *options)
+    assert how == ("killed", None, "SIGKILL") and "raw exit" not in said, (how, said)
+said = memstow("report", "x.mst").stdout
+assert "Resident memory was not measured: the process was killed by SIGKILL." in said, said
+memstow("watch", "--quiet", "-o", "x.mst", "--", program, 5, status=5)
+assert report("x.mst")["process"]["state"] == "raw_exit"
+memstow("run", "--quiet", "-o", "x.mst", "--", "true")
+process = report("x.mst")["process"]
+assert (process["state"], process["exit_status"]) in (("exited", 0), ("abrupt_exit", 0)), process
+# A child is waited for by somebody else: its ledger says no more than it knows.
+memstow("run", "--quiet", "-o", "x.mst", "--", "sh", "-c", f"{program} 3; exit 7", status=7)
+[child] = support.HERE.glob("x.mst.*")
+assert memstow("report", child).stdout.startswith("leaves (pid ") and "), ended without telling (a raw exit, or killed)\n" in memstow("report", child).stdout
+assert report("x.mst")["process"]["exit_status"] == 7 and report(child)["process"]["exit_status"] is None

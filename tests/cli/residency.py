@@ -40,7 +40,7 @@ text = memstow("report", "small.mst").stdout
 assert "allocator overhead of live blocks (estimate)" in text and "headers of live blocks" in text, text
 
 # A part that was not measured is not left out without a word.
-for state, why in ((RUNNING, "was killed (or left by a raw exit)"), (EXECED, "went on as another program (exec)"),
+for state, why in ((RUNNING, "ended without telling (a raw exit, or killed)"), (EXECED, "went on as another program (exec)"),
                    (EXITED, "could not look at its own pages")):
     ledger = Ledger(state=state)
     assert f"\nResident memory was not measured: the process {why}.\n" in memstow(
