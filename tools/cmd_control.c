@@ -87,10 +87,11 @@ static int help(const struct verb *verb) {
         printf("  --cancel            ends what is being %s now, of OWNER or any, whoever\n"
                "                      makes it: for a request, a trigger or for itself\n",
                verb->done);
-    puts("  --timeout=SECONDS   wait no longer (default: until it is done)\n"
-         "\n"
-         "Exit code: 0 done; 1 not done: no such owner, refused, failed, cancelled or not\n"
-         "in time; 2 wrong usage; 3 no such process, not tracked, or it does not answer.");
+    printf("  --timeout=SECONDS   wait no longer (default: until it is done)\n"
+           "\n"
+           "Exit code: 0 done; 1 not done: %srefused, failed, cancelled or not\n"
+           "in time; 2 wrong usage; 3 no such process, not tracked, or it does not answer.\n",
+           trigger ? "" : "no such owner, ");
     return finish_output(EXIT_FINE);
 }
 

@@ -65,7 +65,8 @@ static int help(void) {
            "\n"
            "Ledgers are removed, unless -o is given.\n"
            "Exit code: 0 fine, 1 something was left, grew, or took too long; 2 wrong usage;\n"
-           "3 SCENARIO is unreadable or damaged; 4 the program failed before it was closed.\n",
+           "3 SCENARIO is unreadable or damaged; 4 the program failed before it was closed;\n"
+           "128 and the number of a signal that ended memstow.\n",
            start_help);
     return finish_output(EXIT_FINE);
 }
@@ -74,22 +75,27 @@ static int help(void) {
 
 static const char *const verdicts[] = {"passed", "warning", "failed"};
 
+enum { FIGURES = 14 /* where they begin in a line */ };
+
+static void life_figures(const struct life *life, char *text, size_t size) {
+    char gone[64] = "not gone";
+    if (life->own_fault) {
+        snprintf(text, size, "peak %s", text_size(life->peak_bytes).s);
+        return;
+    }
+    if (life->gone_ns != UINT64_MAX) snprintf(gone, sizeof gone, "gone after %s", text_duration(life->gone_ns).s);
+    snprintf(text, size, "%s; peak %s, at close %s, then +%s, at the end %s; at most %u process%s, %u thread%s", gone,
+             text_size(life->peak_bytes).s, text_size(life->close_bytes).s, text_size(life->growth_bytes).s,
+             text_size(life->final_bytes).s, life->processes, life->processes == 1 ? "" : "es", life->threads,
+             life->threads == 1 ? "" : "s");
+}
+
 static void print_life(const struct life *life, unsigned repetition) {
     static const char *const words[] = {"passed", "WARNING", "FAILED"};
+    char figures[400];
     printf("  %-3u %-8s", repetition, words[life->verdict]);
-    if (life->own_fault)
-        printf("peak %s", text_size(life->peak_bytes).s);
-    else {
-        if (life->gone_ns == UINT64_MAX)
-            printf("not gone");
-        else
-            printf("gone after %s", text_duration(life->gone_ns).s);
-        printf("; peak %s, at close %s, then +%s, at the end %s; %u process%s, %u thread%s",
-               text_size(life->peak_bytes).s, text_size(life->close_bytes).s, text_size(life->growth_bytes).s,
-               text_size(life->final_bytes).s, life->processes, life->processes == 1 ? "" : "es", life->threads,
-               life->threads == 1 ? "" : "s");
-    }
-    putchar('\n');
+    life_figures(life, figures, sizeof figures);
+    text_wrap(stdout, figures, FIGURES, FIGURES);
     for (size_t i = 0; i < life->reason_count; i++) printf("        %s\n", text_fit(life->reasons[i], 300).s);
     if (life->kept_processes && life->kept) printf("        %s", life->kept);
     if (life->verdict == VERDICT_FINE || !life->details) return;

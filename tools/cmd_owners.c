@@ -92,15 +92,23 @@ static void print_devices(const struct image *image) {
     putchar('\n');
 }
 
+static void print_head(const struct roster *roster, const struct image *image) {
+    char head[512], devices[64] = "";
+    if (image->cuda.used)
+        snprintf(devices, sizeof devices, ", and %s on CUDA devices", text_size(roster->cuda_bytes).s);
+    snprintf(head, sizeof head, "%.64s[%u], %.200s: %s live in %s%s", TEXT_SAFE(image->header.name), image->header.pid,
+             report_state(image).s, text_size(roster->live_bytes).s,
+             text_block_count(image->host.live_blocks + image->mapped.live_blocks).s, devices);
+    text_wrap(stdout, head, 0, 4);
+    putchar('\n');
+}
+
 static void print_text(const struct roster *roster, const struct image *image) {
     int room = isatty(STDOUT_FILENO) ? text_width() - BEFORE_NAME : WHOLE_NAME; /* a pipe gets the whole name */
     size_t left_out = 0;
     bool cuda = image->cuda.used;
     if (cuda) room -= CUDA_COLUMN;
-    printf("%s[%u], %s: %s live in %s", TEXT_SAFE(image->header.name), image->header.pid, report_state(image).s,
-           text_size(roster->live_bytes).s, text_block_count(image->host.live_blocks + image->mapped.live_blocks).s);
-    if (cuda) printf(", and %s on CUDA devices", text_size(roster->cuda_bytes).s);
-    puts("\n");
+    print_head(roster, image);
     print_devices(image);
     if (!roster->count) {
         puts("no owner was ever registered");
@@ -115,9 +123,8 @@ static void print_text(const struct roster *roster, const struct image *image) {
             left_out++;
     printf("%35s ", "");
     print_figures(roster, &roster->untagged, cuda);
-    puts("(nobody's)");
-    if (left_out)
-        printf("\n%s that %s nothing\n", text_count(left_out).s, left_out == 1 ? "is gone holds" : "are gone hold");
+    puts("untagged");
+    if (left_out) printf("\n%s retired owner%s nothing\n", text_count(left_out).s, left_out == 1 ? " holds" : "s hold");
 }
 
 static int show(const char *argument, bool as_json) {

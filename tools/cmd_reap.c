@@ -384,6 +384,8 @@ static int reap_folder(struct reap *reap) {
     for (size_t i = 0; files && i < numbered; i++) files[count++] = entries[i]->d_name;
     if (!files) complain("not enough memory");
     int code = files ? reap_files(reap, files, count, true) : EXIT_UNREADABLE;
+    if (files && !numbered && access(usual, F_OK) != 0)
+        complain("programs that register what they start keep one in their folder: see memstow-reap(1)");
     for (size_t i = 0; i < numbered; i++) free(entries[i]);
     free(entries);
     free(files);

@@ -16,7 +16,7 @@ struct page {
     const struct decisions *decisions;
     const struct image *image;
     FILE *to;
-    bool behind_trigger;
+    bool behind_trigger, some; /* some: it is not empty any more */
 };
 
 /* The last SET of memstow's own up to an event: a program's has no name. */
@@ -180,7 +180,8 @@ static void print_head(const struct page *page, const struct event *begin) {
         if (*c == '_') *c = ' ';
     snprintf(line, sizeof line, "%s%s%s%s", *reason ? reason : "no reason", *words ? " (" : "", words,
              *words ? ")" : "");
-    fprintf(page->to, "\nTrigger %" PRIu64 ": %s, ", begin->numbers[NUMBER_TRIGGER], text_fit(line, 40).s);
+    fprintf(page->to, "%sTrigger %" PRIu64 ": %s, ", page->some ? "\n" : "", begin->numbers[NUMBER_TRIGGER],
+            text_fit(line, 40).s);
     print_when(page, begin);
     fputc('\n', page->to);
 }
@@ -385,7 +386,7 @@ static void print_event(struct page *page, const struct event *event) {
 }
 
 void decisions_print(const struct decisions *self, const struct image *image, FILE *to) {
-    struct page page = {self, image, to, false};
+    struct page page = {.decisions = self, .image = image, .to = to};
     for (size_t i = 0; i < self->event_count; i++) {
         const struct event *event = &self->events[i];
         if (event->kind == EVENT_TRIGGER && event->trigger && self->triggers[event->trigger - 1].event == i) {
@@ -394,5 +395,6 @@ void decisions_print(const struct decisions *self, const struct image *image, FI
         } else {
             print_event(&page, event);
         }
+        page.some = true;
     }
 }

@@ -157,7 +157,7 @@ void estimate_words(const struct image *image, enum measure measure, char *text,
     uint64_t off = sum.remainder < 0 ? -(uint64_t)sum.remainder : (uint64_t)sum.remainder;
     snprintf(text, size,
              "Call stacks are estimates from samples, one in %s allocated; ± is the standard error. They add up to %s "
-             "%s, ± %s: %s %s than is known exactly.",
+             "%s, ± %s: %s %s than the exact sum.",
              text_size(image->header.sample_bytes).s, text_size(sum.bytes).s, held[measure], text_size(sum.error).s,
              text_size(off).s, sum.remainder < 0 ? "more" : "less");
 }

@@ -3,6 +3,7 @@
 #include "report.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { WORDS = sizeof(struct text_line) + 200 };
 
@@ -25,7 +26,7 @@ static struct matched add_up(const struct report *report) {
 }
 
 static void nothing(const struct report *report, char *text) {
-    snprintf(text, WORDS, "nothing matches \"%s\": %s", text_fit(report->match, 100).s,
+    snprintf(text, WORDS - 1, "nothing matches \"%s\": %s", text_fit(report->match, 100).s,
              image_has_stacks(report->image)
                  ? "no call stack that holds anything has it in a function, a file or a module"
                  : "there are no call stacks in this file");
@@ -39,6 +40,7 @@ bool report_text_match(const struct report *report) {
     if (!sum.bytes && !sum.blocks) {
         nothing(report, text);
         text[0] = 'N';
+        strcat(text, ".");
         text_wrap(stdout, text, 0, 0);
         return false;
     }

@@ -35,7 +35,10 @@ static struct text_line why_not_measured(const struct image *image) {
 void report_text_residency(const struct report *report) {
     const struct resident *resident = &report->resident;
     if (!resident->measured) {
-        printf("\nResident memory was not measured: %s.\n", why_not_measured(report->image).s);
+        char sentence[1100];
+        snprintf(sentence, sizeof sentence, "Resident memory was not measured: %s.", why_not_measured(report->image).s);
+        putchar('\n');
+        text_wrap(stdout, sentence, 0, 0);
         return;
     }
     printf("\nResident memory (RSS): %s\n", text_size(resident->rss).s);

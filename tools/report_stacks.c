@@ -38,12 +38,22 @@ struct text report_measure_words(const struct report *report) {
     return (struct text){"live"};
 }
 
+static const char *nothing_words(enum measure measure) {
+    if (measure == MEASURE_PEAK) return "  nothing is known of the peak";
+    return measure == MEASURE_ALLOCATED ? "  nothing was allocated" : "  nothing is live";
+}
+
 int text_sites(const struct report *report) {
     size_t count;
     struct listed_site *sites = report_sites(report, false, &count);
     if (!sites) return -1;
     size_t shown = count < report->top ? count : report->top;
     text_view(report, BY_SITE);
+    if (!count) {
+        puts(nothing_words(report->measure));
+        free(sites);
+        return 0;
+    }
     int wide = printf("  %10s", report_measure_words(report).s);
     printf(" %*s  call stack, innermost first\n", SITE_INDENT - 3 - wide, "blocks");
     for (size_t i = 0; i < shown; i++) print_site(report, &sites[i]);
@@ -59,5 +69,5 @@ void text_without_lines(const struct report *report) {
     if (!count) return;
     puts("\nNo debug information, so no lines and nothing inlined:");
     for (size_t i = 0; i < count && i < most; i++) printf("  %s\n", text_fit(names[i], text_width() - 2).s);
-    if (count > most) printf("  … and %zu more files\n", count - most);
+    if (count > most) printf("  … and %zu more file%s\n", count - most, count - most == 1 ? "" : "s");
 }

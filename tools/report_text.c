@@ -47,7 +47,7 @@ static void text_head(const struct report *report) {
 }
 
 static void total_row(const char *name, uint64_t live, uint64_t blocks, uint64_t peak, uint64_t allocated) {
-    printf("  %-12s %12s %14s %12s %12s\n", name, text_size(live).s, text_count(blocks).s, text_size(peak).s,
+    printf("  %-12s %12s %14s %12s %12s\n", name, text_size(live).s, text_count(blocks).s, text_peak(peak, allocated).s,
            text_size(allocated).s);
 }
 
@@ -79,7 +79,6 @@ static void thread_rows(const struct groups *groups, size_t shown) {
         printf("  %s %12s %12s\n", text_left(groups_place(groups, row), width).s, text_size(row->alloc_bytes).s,
                text_size_change((int64_t)row->side[0].live_bytes).s);
     }
-    report_text_thread_notes(groups, shown);
 }
 
 enum { ERROR_WIDTH = 14 };
@@ -145,6 +144,7 @@ static int text_groups(const struct report *report, enum view view) {
     if (empty)
         printf("%s and %zu that %s nothing", shown < groups.count ? "," : "  …", empty, empty == 1 ? "holds" : "hold");
     if (shown < groups.count || empty) putchar('\n');
+    if (view == BY_THREAD) report_text_thread_notes(&groups, shown);
     groups_end(&groups);
     return 0;
 }

@@ -126,7 +126,7 @@ static void print_totals(const struct image *image) {
         return;
     }
     const struct sum *host = &image->host, *mapped = &image->mapped;
-    fprintf(stderr, "  %-14s %12s\n", "peak", text_size(image_peak(image)).s);
+    fprintf(stderr, "  %-14s %12s\n", "peak", text_peak(image_peak(image), host->alloc_bytes + mapped->alloc_bytes).s);
     print_figure("live at end", host->live_bytes + mapped->live_bytes, host->live_blocks + mapped->live_blocks);
     if (mapped->live_blocks) {
         print_figure("  of it heap", host->live_bytes, host->live_blocks);
@@ -160,7 +160,11 @@ static void print_command(const struct summary *summary, const char *option, con
 static void print_tree(const struct summary *summary, const struct tree *tree) {
     const struct biggest *biggest = &tree->biggest;
     if (tree->files <= 1) return;
-    fprintf(stderr, "  all %zu programs: %s live at end, %s allocated\n", tree->files, text_size(tree->live_bytes).s,
+    if (tree->files == 2)
+        fputs("  both programs", stderr);
+    else
+        fprintf(stderr, "  all %zu programs", tree->files);
+    fprintf(stderr, ": %s live at end, %s allocated\n", text_size(tree->live_bytes).s,
             text_size(tree->allocated_bytes).s);
     fprintf(stderr, "  more files     %zu", tree->files - 1);
     if (summary->file) fprintf(stderr, ": %s.*", text_fit(summary->file, 50).s);

@@ -34,6 +34,10 @@ struct text text_estimate(uint64_t bytes) {
     return bytes < 1 << 20 ? (struct text){"< 1 MiB"} : text_size(bytes);
 }
 
+struct text text_peak(uint64_t peak, uint64_t allocated) {
+    return peak || !allocated ? text_size(peak) : text_estimate(0);
+}
+
 static uint64_t magnitude(int64_t value) { return value < 0 ? -(uint64_t)value : (uint64_t)value; }
 
 static struct text with_sign(int64_t value, struct text absolute) {

@@ -23,6 +23,8 @@ struct text text_block_count(uint64_t count); /* 1 block, 12,345 blocks */
 struct text text_count_change(int64_t count); /* +12,345 */
 struct text text_duration(uint64_t ns);       /* 12.3 s, 3 min 20 s */
 struct text text_when(uint64_t wall_ns);      /* 2026-11-21 11:28:08, local time */
+/* 12.3 MiB, but < 1 MiB where the peak is 0 and something was allocated: it was too small to be noted. */
+struct text text_peak(uint64_t peak, uint64_t allocated);
 /* Safe, within width columns: a path loses its first names, other text its middle. text_fit goes by how it looks; what
  * is known to be a path keeps its last name as long as that fits. */
 struct text_line text_fit(const char *string, int width);

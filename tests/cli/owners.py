@@ -23,13 +23,13 @@ text = memstow("owners", "x.mst").stdout
 lines = [line.split() for line in text.split("\n")]
 assert "  run 3, out-of-memory\n" in text, text
 assert lines[0] == "program[1000], exited: 20.0 MiB live in 20 blocks".split(), text
-shown = {line[0]: line for line in lines if line and line[0].isdigit() and line[1] != "that"}
+shown = {line[0]: line for line in lines if line and line[0].isdigit() and line[1] != "retired"}
 assert list(shown) == ["4", "1", "10", "6", "2", "27"], text # by what they hold
 assert shown["1"] == "1 model live stow -3 6.0 MiB 6 30.0 % unet (UNETLoader)".split(), text
 assert shown["2"][:5] == "2 model live keep 0".split()
 assert shown["6"][:9] == "6 custom retired free 0 3.0 MiB 3 15.0".split(), text
-assert "5.0 MiB         5  25.0 %  (nobody's)" in text and "\x1b" not in text
-assert "\n21 that are gone hold nothing\n" in text and "stowed" not in text, text
+assert "5.0 MiB         5  25.0 %  untagged" in text and "\x1b" not in text
+assert "\n21 retired owners hold nothing\n" in text and "stowed" not in text, text
 
 document = json.loads(memstow("owners", "x.mst", "--json").stdout)
 assert (document["format"], document["version"]) == ("memstow-owners", 1)
@@ -57,7 +57,7 @@ ledger.owner(1, "gone", retired=1)
 ledger.save("x.mst")
 text = memstow("owners", "x.mst").stdout
 assert "  put away, 3.0 MiB stowed\n" in text and "  read again, 4.0 MiB stowed\n" in text and "  freed\n" in text, text
-assert text.endswith("\n1 that is gone holds nothing\n"), text
+assert text.endswith("\n1 retired owner holds nothing\n"), text
 by_model = memstow("report", "x.mst", "--by=model").stdout
 assert "\n  3.0 MiB of put away: stowed, in files\n  4.0 MiB of read again: stowed, in files\n" in by_model, by_model
 assert "stowed" not in memstow("report", "x.mst", "--by=module").stdout

@@ -46,4 +46,4 @@ assert done.stderr.startswith("memstow: --match= matches everything: give it a t
 ledger = Ledger()
 ledger.count(ledger.site(ledger.module("/opt/program")), alloc=(64, 1))
 ledger.save("x.mst")
-assert '\nNothing matches "program": there are no call stacks in this file\n' in text("program"), text("program")
+assert '\nNothing matches "program": there are no call stacks in this file.\n' in text("program"), text("program")

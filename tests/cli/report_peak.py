@@ -24,16 +24,16 @@ def column(title):
 
 
 ledger(live=3 * MIB, peak=64 * MIB, picture=64 * MIB)
-assert column("      at peak") == ('The column "at peak" shows the ledger at 63.5 MiB, as it fell from the '
-                                   'peak of 1.0 s after the start: 512.0 KiB off that peak.', [["31.5", "MiB"], ["32.0", "MiB"]]), column("at peak")
+assert column("      at peak") == ('The column "at peak" shows the ledger at 63.5 MiB, on its way down from '
+                                   'the peak, which was 1.0 s after the start and 512.0 KiB higher.', [["31.5", "MiB"], ["32.0", "MiB"]]), column("at peak")
 found = report("x.mst")["peak"]
 assert found == {"picture_bytes": 64 * MIB - MIB // 2, "picture_blocks": 2, "picture_of_bytes": 64 * MIB,
                  "distance_bytes": MIB // 2, "from": "picture", "seconds_after_start": 1.0}, found
 
 # A large block was freed at once: the picture is of the peak, and far from it, which the column's name says.
 ledger(live=3 * MIB, peak=64 * MIB, picture=64 * MIB, late=34 * MIB)
-assert column("  at 30.0 MiB") == ('The column "at 30.0 MiB" shows the ledger at 30.0 MiB, as it fell from the peak '
-                                   'of 1.0 s after the start: 34.0 MiB off that peak.', [["14.8", "MiB"], ["15.2", "MiB"]]), column("MiB")
+assert column("  at 30.0 MiB") == ('The column "at 30.0 MiB" shows the ledger at 30.0 MiB, on its way down '
+                                   'from the peak, which was 1.0 s after the start and 34.0 MiB higher.', [["14.8", "MiB"], ["15.2", "MiB"]]), column("MiB")
 
 # A program that grows: what is live at its end is the peak, or nearly.
 ledger(live=62 * MIB, peak=64 * MIB, picture=10 * MIB)

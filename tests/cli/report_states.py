@@ -54,7 +54,7 @@ for options in ((), ("--quiet",)):
     said, how = ended(-9, *options)
     assert how == ("killed", None, "SIGKILL") and "raw exit" not in said, (how, said)
 said = memstow("report", "x.mst").stdout
-assert "Resident memory was not measured: the process was killed by SIGKILL." in said, said
+assert "\nResident memory was not measured: the process was killed by SIGKILL.\n" in said, said
 memstow("watch", "--quiet", "-o", "x.mst", "--", program, 5, status=5)
 assert report("x.mst")["process"]["state"] == "raw_exit"
 memstow("run", "--quiet", "-o", "x.mst", "--", "true")

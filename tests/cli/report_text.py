@@ -26,8 +26,8 @@ program (pid 1000), exited
   total             5.0 MiB             32      8.0 MiB      7.0 MiB
   besides: 5.0 MiB of files mapped, 0 B of addresses reserved
 
-The column "at peak" shows the ledger at 7.0 MiB, as it fell from the peak of
-1.0 s after the start: 1.0 MiB off that peak.
+The column "at peak" shows the ledger at 7.0 MiB, on its way down from the
+peak, which was 1.0 s after the start and 1.0 MiB higher.
 
 By module
                                                  live      blocks      at peak

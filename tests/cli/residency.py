@@ -43,5 +43,6 @@ assert "allocator overhead of live blocks (estimate)" in text and "headers of li
 for state, why in ((RUNNING, "ended without telling (a raw exit, or killed)"), (EXECED, "went on as another program (exec)"),
                    (EXITED, "could not look at its own pages")):
     ledger = Ledger(state=state)
-    assert f"\nResident memory was not measured: the process {why}.\n" in memstow(
-        "report", ledger.save("none.mst")).stdout
+    text = memstow("report", ledger.save("none.mst")).stdout
+    assert f" Resident memory was not measured: the process {why}. " in " ".join(["", *text.split(), ""]), text
+    assert max(map(len, text.split("\n"))) <= 80, text

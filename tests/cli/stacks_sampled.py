@@ -72,8 +72,8 @@ assert "\n  stacks     samples, one in 512.0 KiB allocated (--stacks=sample)\n" 
 assert "\n  host heap         8.0 MiB         50,012" in shown, shown
 assert shown[shown.index("\nCall stacks"):shown.index("\nLargest")] == """
 Call stacks are estimates from samples, one in 512.0 KiB allocated; ± is the
-standard error. They add up to 17.1 MiB live, ± 1.6 MiB: 1.1 MiB more than is
-known exactly.
+standard error. They add up to 17.1 MiB live, ± 1.6 MiB: 1.1 MiB more than the
+exact sum.
 
 By site
         live      blocks  call stack, innermost first
@@ -98,17 +98,17 @@ assert ["untagged", "16.0", "MiB", "50,014", "16.0", "MiB"] in map(str.split, te
 
 # More than there is.
 ledger(hot=60).save("b.mst")
-assert ": 26.1 MiB more than is" in " ".join(text("b.mst").split()), text("b.mst")
+assert ": 26.1 MiB more than the exact sum." in " ".join(text("b.mst").split()), text("b.mst")
 assert report("b.mst")["estimates"]["live"]["remainder_bytes"] < -23 * MIB
 
 # Forms without a place for it have it on standard error; folded lines are whole numbers of bytes.
 for form in ("--folded", "--pprof"):
     done = memstow("report", "a.mst", form)
     assert done.stderr.startswith("memstow: Call stacks are estimates from samples, one in 512.0 KiB allocated; ± is the "
-                                  "standard error. They add up to 17.1 MiB live, ± 1.6 MiB: 1.1 MiB more than is known "
-                                  "exactly.\n"), done.stderr
+                                  "standard error. They add up to 17.1 MiB live, ± 1.6 MiB: 1.1 MiB more than the "
+                                  "exact sum.\n"), done.stderr
 packed = subprocess.run([MEMSTOW, "report", "a.mst", "--pprof"], capture_output=True, check=True).stdout
-assert "± 1.6 MiB: 1.1 MiB more than is known exactly." in gzip.decompress(packed).decode(errors="replace") # its comment
+assert "± 1.6 MiB: 1.1 MiB more than the exact sum." in gzip.decompress(packed).decode(errors="replace") # its comment
 assert f"program+0x1000;program+0x2000 {hot['live_bytes']}\n" in memstow("report", "a.mst", "--folded").stdout
 
 # By owner a report is exact. What grew is compared with the errors of both; the rest is a row, limits go by totals.
