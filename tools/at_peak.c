@@ -66,11 +66,12 @@ void at_peak_words(const struct image *image, char *text, size_t size) {
     else if (image->picture_is_live)
         snprintf(text, size, "what %s: no picture of the ledger is nearer to the peak. It is %s off.", live_when(image),
                  distance.s);
-    else if (is_of_highest(image) && !off)
+    else if (is_of_highest(image) && off <= 0)
         snprintf(text, size, "the ledger at the peak, %s after the start.", text_duration(after).s);
     else if (is_of_highest(image))
-        snprintf(text, size, "the ledger at %s, on its way down from the peak, which was %s after the start and %s %s.",
-                 text_size(header->picture_bytes).s, text_duration(after).s, distance.s, off < 0 ? "lower" : "higher");
+        snprintf(text, size,
+                 "the ledger at %s, on its way down from the peak, which was %s after the start and %s higher.",
+                 text_size(header->picture_bytes).s, text_duration(after).s, distance.s);
     else
         snprintf(text, size,
                  "the ledger as it fell from a peak %s after the start. The highest came later and was %s higher: "

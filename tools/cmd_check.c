@@ -3,6 +3,7 @@
 #include "baseline.h"
 #include "check.h"
 #include "commands.h"
+#include "program.h"
 #include "text.h"
 #include "top.h"
 
@@ -67,9 +68,9 @@ static int help(void) {
           "  --html=FILE          a page for a browser: the verdict, and the report of the\n"
           "                       last run\n"
          "\n"
-         "Exit code: 0 fine, or a warning; 1 over a limit; 2 wrong usage; 3 a file cannot\n"
-         "be read or written; 4 CMD failed by itself; 128 and the number of a signal that\n"
-         "ended the check.");
+         "Exit code: 0 fine, or a warning; 1 over a limit; 2 wrong usage, or no such\n"
+         "workflow; 3 another file cannot be read or written; 4 CMD failed by itself;\n"
+         "128 and the number of a signal that ended the check.");
     return finish_output(EXIT_FINE);
 }
 
@@ -306,6 +307,18 @@ static int prepare(struct check *check) {
     return code == EXIT_FINE ? load_baseline(check) : code;
 }
 
+/* "--junit out.xml CMD": the file of a form has to be a part of its option, and out.xml would be the command. */
+static int check_file_of_form(char **argv, int command) {
+    static const char *const forms[] = {"--text", "--json", "--junit", "--github", "--markdown"};
+    char path[4096];
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        if (argv[command] && strcmp(argv[command - 1], forms[i]) == 0 &&
+            program_find(argv[command], path, sizeof path) == ENOENT)
+            return usage_error("check", "%s is no command: for a file of that name write %s=%s",
+                               TEXT_SAFE(argv[command]), forms[i], TEXT_SAFE(argv[command]));
+    return EXIT_FINE;
+}
+
 int cmd_check(int argc, char **argv) {
     static const struct option options[] = {{"baseline", required_argument, NULL, OPTION_BASELINE},
                                             {"update-baseline", no_argument, NULL, OPTION_UPDATE},
@@ -337,7 +350,8 @@ int cmd_check(int argc, char **argv) {
         if (code) return code;
     }
     check.argv = argv + optind;
-    int code = prepare(&check);
+    int code = check_file_of_form(argv, optind);
+    if (code == EXIT_FINE) code = prepare(&check);
     if (code == EXIT_FINE) code = run(&check);
     gate_end(&check.gate);
     figures_end(&check.before);

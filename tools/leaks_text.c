@@ -60,8 +60,8 @@ static void print_verdict(const struct leaks *self) {
                                           "while it runs, or at a snapshot of that time."
                                         : "\nNo leak found");
     else if (!sites->run_count && sites->point_count < 2)
-        puts("\nNo leak found, but no run has ended in this process: only retired owners could be\n"
-             "looked at. Give several snapshots, or record a series (--series).");
+        puts("\nNo leak found, but no run has ended in this process: only retired owners could\n"
+             "be looked at. Give several snapshots, or record a series (--series).");
     else
         puts("\nNo leak found, but there are too few to tell: 9 runs, or 7 readings, are the least.");
 }

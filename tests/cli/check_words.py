@@ -67,6 +67,13 @@ for form in ("junit", "json", "github", "markdown"):
 assert not check(457, "--text=o.txt", "--junit=o.xml").stdout and table.search(pathlib.Path("o.txt").read_text())
 xml.etree.ElementTree.fromstring(check(457, "--junit").stdout)
 
+# A file is a part of the option; a command is not taken for one.
+done = memstow("check", "--baseline=base.txt", "--junit", "out.xml", "./prog-5f3c", 0, status=2)
+assert done.stderr == ("memstow: out.xml is no command: for a file of that name write --junit=out.xml (see 'memstow check --help')\n"), done.stderr
+assert memstow("check", "--baseline=base.txt", "--runs=1", "--warm-up=0", "--junit", "./prog-5f3c", 0).stdout.startswith("<?xml ")
+done = memstow("check", "--comfy=nofile.json", "--", "true", status=2)
+assert done.stderr == "memstow: nofile.json: No such file or directory\n", done.stderr
+
 # Lines fit, in the table and in the message, and no frame is lost.
 done = check(457, "--fail-over=site:10K", "--suppressions=known.txt")
 fits(done.stdout)

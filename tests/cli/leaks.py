@@ -126,6 +126,7 @@ retained.region(0x100000, 60 << 20, 60 << 20, "[heap]")
 retained.save("retained.mst")
 REST = "\nNot counted as leaks\n       live       sites\n"
 text = memstow("leaks", "retained.mst", status=0).stdout
+assert max(map(len, text.split("\n"))) <= 80, text
 assert "no run has ended" in text and REST in text and "freed, and kept by the allocator" in text.split(REST)[1], text
 for file, verdict in (("x.mst", "\n2 leaks found\n"), ("few.mst", "\n1 leak found\n"), ("nothing.mst", "\nNo leak found\n")):
     text = memstow("leaks", file, status=None).stdout

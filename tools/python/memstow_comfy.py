@@ -50,7 +50,9 @@ def read_workflow(path):
     """The nodes by their ids. What the user interface saves by itself is another format."""
     try:
         document = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise Failure(2, f"{path}: {error.strerror}") from None
+    except ValueError as error:
         raise Failure(2, f"{path}: {error}") from None
     nodes = document.get("prompt", document) if isinstance(document, dict) else None
     if not isinstance(nodes, dict) or not nodes or not all(isinstance(n, dict) and "class_type" in n for n in nodes.values()):
