@@ -1,6 +1,6 @@
 """--folded: one line a stack, outermost first, Python marked, nothing that would break a line; owners as outermost frames and
 Python alone where asked; what is too small to be seen is merged, and said; the lines always add up to all that there is."""
-import re
+import pathlib, random, re
 from _ledger import Ledger
 from support import memstow
 
@@ -134,3 +134,26 @@ assert said == 'memstow: what is more than 1,000 frames deep is merged into "(de
 [deepest] = [stack for stack in stacks if stack.endswith(";(deeper)")]
 assert stacks[deepest] == 1000 and deepest.count(";") == 1000, deepest.count(";")
 assert {stack.count(";"): bytes for stack, bytes in folded("deep.mst", "--min=0")[0].items()} == {9: 1000, 4999: 1000}
+
+# ---- whatever is asked for, and of whatever file, the lines add up to the same
+
+OPTIONS = ((), ("--min=0",), ("--min=50K", "--by=node"), ("--python", "--by=model"), ("--python", "--min=0"), ("--top=3",))
+random.seed(7)
+for number in range(20):
+    wild = Ledger()
+    module = wild.module("/opt/libx.so")
+    frames = [wild.frame(16 * i, module) for i in range(20)] + [wild.python(f"f{i}", "/a.py", i) for i in range(20)]
+    nodes = [0]
+    for _ in range(60):
+        nodes.append(wild.node(random.choices(frames, k=random.randrange(6)), random.choice(nodes)))
+    tags = [0] + [wild.tag(wild.owner(MODEL, f"m{i % 3}"), wild.owner(NODE, f"n{i}")) for i in range(5)]
+    for _ in range(80):
+        wild.count(wild.site(module, random.choice(tags), stack=random.choice(nodes)), alloc=(random.randrange(1, 100_000), 1))
+    content = bytearray(wild.bytes())
+    for _ in range(number): # from the second on it is damaged
+        content[random.randrange(4096, len(content))] = random.randrange(256)
+    pathlib.Path("wild.mst").write_bytes(content)
+    done = [memstow("report", "wild.mst", "--folded", *options, status=None) for options in OPTIONS]
+    assert {one.returncode for one in done} in ({0}, {3}), done
+    sums = {sum(int(line.rsplit(" ", 1)[1]) for line in one.stdout.splitlines()) for one in done}
+    assert len(sums) == 1 and (number or sums.pop() > 1_000_000), (number, sums)
