@@ -16,15 +16,15 @@ import zlib
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tools/python"))
 import memstow  # noqa: E402
 
-MB = 2**20
+MiB = 2**20
 numbers = random.Random(7)
 
 
 def fill(buffer):
     """Writes weights into all of a buffer."""
     view = memoryview(buffer).cast("B")
-    for start in range(0, len(view), MB):
-        view[start:start + MB] = numbers.randbytes(MB)
+    for start in range(0, len(view), MiB):
+        view[start:start + MiB] = numbers.randbytes(MiB)
     return buffer
 
 
@@ -53,15 +53,15 @@ class Model:
 
 
 def show(moment):
-    print(f"{moment:28} RSS {resident() / MB:6.0f} MB", flush=True)
+    print(f"{moment:28} RSS {resident() / MiB:6.0f} MiB", flush=True)
 
 
 if not memstow.active():
     print("memstow is not in this process: nothing will be kept, stowed or freed")
 show("at first")
-models = [Model("UNET", "free", lambda: bytearray(160 * MB)),
-          Model("CLIP", "keep", lambda: (ctypes.c_uint8 * (64 * MB))()),
-          Model("VAE", "stow", lambda: mmap.mmap(-1, 96 * MB, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))]
+models = [Model("UNET", "free", lambda: bytearray(160 * MiB)),
+          Model("CLIP", "keep", lambda: (ctypes.c_uint8 * (64 * MiB))()),
+          Model("VAE", "stow", lambda: mmap.mmap(-1, 96 * MiB, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))]
 by_owner = {model.owner.id: model for model in models}
 show("three models loaded")
 
@@ -80,8 +80,8 @@ show("after the run")
 print(f"\n{'model':6} {'policy':7} {'before':>8} {'in memory':>10} {'stowed':>8}")
 for model in models:
     now = model.owner.figures()
-    print(f"{model.owner.name:6} {model.policy:7} {before[model.owner.id].live_bytes / MB:5.0f} MB "
-          f"{(now.live_bytes - now.stowed_bytes) / MB:7.0f} MB {now.stowed_bytes / MB:5.0f} MB")
+    print(f"{model.owner.name:6} {model.policy:7} {before[model.owner.id].live_bytes / MiB:5.0f} MiB "
+          f"{(now.live_bytes - now.stowed_bytes) / MiB:7.0f} MiB {now.stowed_bytes / MiB:5.0f} MiB")
 reasons = {line["owner"]: line["why"] for line in memstow.decisions()[0] if line.get("kind") == "REMAINING"}
 for model in models:
     if memstow.active() and model.policy == "stow" and reasons.get(model.owner.id) != "stowed":

@@ -67,7 +67,7 @@ static void print_row(const struct growth_look *growth, const struct row *row, d
     add_owner(&growth->groups, "node", row->node, owners, sizeof owners);
     add_owner(&growth->groups, "run", row->run, owners, sizeof owners);
     const char *place = groups_place(&growth->groups, row);
-    fprintf(to, "%*s%.1f KB/s, %s%s%s\n", indent, "", (double)row_growth(row) / seconds / 1000,
+    fprintf(to, "%*s%s/s, %s%s%s\n", indent, "", text_size((uint64_t)((double)row_growth(row) / seconds)).s,
             *owners ? owners : "no owner", row->stack || !*place ? "" : ", in ",
             row->stack || !*place ? "" : text_fit_path(place, 60).s);
     if (row->stack) print_stack(to, indent + 2, image, symbols, row->stack_node);

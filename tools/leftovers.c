@@ -28,7 +28,7 @@ static void print_head(FILE *to, const struct family *family, const struct membe
     else
         fprintf(to, " (child of %d)", (int)member->parent);
     fprintf(to, ": %s, %s old", text_size(member->rss).s, text_duration(age_of(member->start_ticks)).s);
-    if (growth >= GROWTH_LEAST) fprintf(to, ", grows by %.1f KB/s", growth / 1000);
+    if (growth >= GROWTH_LEAST) fprintf(to, ", grows by %s/s", text_size((uint64_t)growth).s);
     uint64_t busy = member->processor_ns - member->since_processor_ns;
     uint64_t span = family->looked_ns - member->since_ns;
     if (span > SECOND_NS / 2 && busy * 100 / span >= 5)
@@ -45,7 +45,7 @@ static void print_growth(FILE *to, struct member *member) {
     double rate = growth_tell(member->growth, memory, INDENT + 2, SITES);
     fclose(memory);
     if (rate >= GROWTH_LEAST)
-        fprintf(to, "%*sits live memory grows by %.1f KB/s%s\n", INDENT, "", rate / 1000, size ? ":" : "");
+        fprintf(to, "%*sits live memory grows by %s/s%s\n", INDENT, "", text_size((uint64_t)rate).s, size ? ":" : "");
     else if (size)
         fprintf(to, "%*sits live memory does not grow on the whole, but:\n", INDENT, "");
     if (size) fputs(lines, to);

@@ -6,9 +6,8 @@
 
 #include "image.h"
 
-/* Whether the innermost Python function outside of Python's own library is memstow's. */
+/* Whether the innermost Python function outside of Python's own library is memstow's: in one of its modules, or in a
+ * folder memstow below custom_nodes. */
 bool own_stack(const struct image *image, uint32_t node);
-/* Whether a Python file is memstow's: one of its modules, or in a folder memstow below custom_nodes. */
-bool own_file(const char *path);
 
 #endif

@@ -13,9 +13,9 @@ EXAMPLE = support.ROOT / "examples/models.py"
 
 
 def numbers(text):
-    """model → (policy, before, in memory, stowed), in MB; and RSS at the four moments."""
-    rows = re.findall(r"^(\w+) +(keep|stow|free) +(\d+) MB +(\d+) MB +(\d+) MB$", text, re.M)
-    return {name: (policy, *map(int, rest)) for name, policy, *rest in rows}, [int(n) for n in re.findall(r"RSS +(\d+) MB", text)]
+    """model → (policy, before, in memory, stowed), in MiB; and RSS at the four moments."""
+    rows = re.findall(r"^(\w+) +(keep|stow|free) +(\d+) MiB +(\d+) MiB +(\d+) MiB$", text, re.M)
+    return {name: (policy, *map(int, rest)) for name, policy, *rest in rows}, [int(n) for n in re.findall(r"RSS +(\d+) MiB", text)]
 
 
 bare = support.run("python3", EXAMPLE)

@@ -17,7 +17,8 @@ def shapes(text):
     """The lines without their figures; none of frames in C, of mapped files, and of what was left out."""
     lines = [re.sub(r"python3(\.\d+)?", "python", line) for line in text.splitlines()]
     lines = [line for line in lines if not re.match(r" {9}| {6}/|\s*…", line)]
-    return [re.sub(r"\d[\d.]*( [KMG]iB| B)?", "N", line) for line in lines]
+    lines = [re.sub(r"\d[\d.]*( [KMG]iB| B)?", "N", line) for line in lines]
+    return [line.replace("process N that started it", "what started it") for line in lines] # setsid may end before it is seen
 
 
 said = iter(shapes(done.stderr))

@@ -33,7 +33,7 @@ process = start(MEMSTOW, "watch", "--quiet", "--grace=5s", "--end", "--", PYTHON
 wait_for(lambda: pathlib.Path("ready").exists(), 60)
 process.send_signal(signal.SIGTERM)
 text = process.communicate(timeout=90)[1]
-rows = re.findall(r"^ +(\S+) KB/s, (.*)\n((?: {8,}.*\n)*)", text, re.M)
+rows = re.findall(r"^ +(\S+) KiB/s, (.*)\n((?: {8,}.*\n)*)", text, re.M)
 (much, owners, stack), (little, others, aside) = rows[:2]
 assert owners == "model UNET, node KSampler, run third" and others == "run third", rows
 assert "py remember  app.py:12\n" in stack, text

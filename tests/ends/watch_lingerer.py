@@ -10,8 +10,8 @@ text, _ = watch(faults(), "exit=7", "leak", "stuck", "endless", "socket", "handl
 first = text.split("memstow: ")[1]
 after, left = re.match(r"(\S+) s after faults ended, (\d+) process", first).groups()
 assert left == "1" and float(after) < 10, text
-grows = float(re.search(r"old, grows by (\S+) KB/s", first)[1])
-live = float(re.search(r"its live memory grows by (\S+) KB/s", first)[1])
+grows = float(re.search(r"old, grows by (\S+) KiB/s", first)[1])
+live = float(re.search(r"its live memory grows by (\S+) KiB/s", first)[1])
 assert 75 < grows < 200 and 75 < live < 200, text # 150, on a machine that is not too busy
 assert "leak_some" in first and "linger" in first, text
 assert "(orphan: what started it has ended): " in first, text  # before it could be seen

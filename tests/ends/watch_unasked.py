@@ -47,7 +47,7 @@ texts = {name: (told if name == "thread" else "") + process.stderr.read() for na
 assert all(process.wait(30) == 0 for process in processes.values()), texts
 assert all(pathlib.Path(f"{name}.over").exists() for name in ("thread", "process", "joins", "script"))
 for text in (texts["thread"], now):
-    assert re.search(r"python\S*, pid \d+ \(the program itself\): .*, grows by \d+\.\d KB/s", text), text
+    assert re.search(r"python\S*, pid \d+ \(the program itself\): .*, grows by \d+\.\d KiB/s", text), text
     assert "py pump  app.py:7\n" in text and "in _shutdown (threading.py)" in text, text
     assert "Python waits for it at its end, 'pump', in pump (app.py)" in text, text
 assert texts["joins"] == "", texts["joins"]
