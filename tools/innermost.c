@@ -55,8 +55,8 @@ static size_t skip_to_python(struct innermost *innermost, const struct stack *st
 }
 
 void innermost_of(struct innermost *innermost, const struct image *image, struct symbols *symbols, uint32_t node) {
-    static uint32_t frames[STACK_FRAMES_MAX];
-    struct stack stack = {image, symbols, frames, stack_frames(image, node, frames, STACK_FRAMES_MAX)};
+    struct stack stack = {image, symbols, NULL, 0};
+    stack.frames = stack_all(image, node, &stack.count);
     *innermost = (struct innermost){.count = 0};
     size_t python = find_python(&stack, 0);
     size_t native = python < stack.count ? INNERMOST_BELOW_PYTHON : INNERMOST_NATIVE;
@@ -95,8 +95,8 @@ static bool find_caller(const struct stack *stack, struct innermost_line *line) 
 }
 
 bool innermost_caller(struct innermost_line *line, const struct image *image, struct symbols *symbols, uint32_t node) {
-    static uint32_t frames[STACK_FRAMES_MAX];
-    struct stack stack = {image, symbols, frames, stack_frames(image, node, frames, STACK_FRAMES_MAX)};
+    struct stack stack = {image, symbols, NULL, 0};
+    stack.frames = stack_all(image, node, &stack.count);
     size_t python = find_python(&stack, 0);
     if (!stack.count) return false;
     if (python < stack.count) {

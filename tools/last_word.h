@@ -11,8 +11,8 @@
 /* Looks for the ledger of the program among the files of its run in a folder; where there is none, nothing happens. */
 void last_word_write(const char *directory, const uint8_t run_id[16], const struct launch *launch);
 
-/* "left by a raw exit, with status 3", "was killed by SIGKILL", or that neither is known: of a ledger whose process is
- * gone and did not say that it ends. */
+/* "exited with 3, which its ledger did not see", "was killed by SIGKILL", or that neither is known: of a ledger whose
+ * process is gone and did not say that it ends. */
 struct text_line last_word_of_untold(const struct snap_header *header);
 /* Whether the process of a ledger is gone and did not say that it ends. */
 bool last_word_is_untold(const struct image *image);

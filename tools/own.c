@@ -37,14 +37,23 @@ static bool is_library(const char *path) {
     return begins(path, "<frozen ") || (!third_party && strstr(path, "/lib/python3"));
 }
 
+/* 1: it is memstow's, 0: somebody else's, -1: it is nobody's, and what called it is asked. */
+static int verdict(const struct image *image, uint32_t id) {
+    const struct snap_frame *frame = stack_frame(image, id);
+    const struct snap_code *code = frame ? frame_code(image, frame) : NULL;
+    const char *file = code ? image_string(image, code->file) : "";
+    return *file && !is_library(file) ? own_file(file) : -1;
+}
+
 bool own_stack(const struct image *image, uint32_t node) {
-    static uint32_t frames[STACK_FRAMES_MAX];
-    size_t count = stack_frames(image, node, frames, STACK_FRAMES_MAX);
-    for (size_t i = 0; i < count; i++) {
-        const struct snap_frame *frame = stack_frame(image, frames[i]);
-        const struct snap_code *code = frame ? frame_code(image, frame) : NULL;
-        const char *file = code ? image_string(image, code->file) : "";
-        if (*file && !is_library(file)) return own_file(file);
+    size_t steps = STACK_FRAMES_MAX;
+    for (; node && node < image->node_count; node = image->nodes[node].parent) {
+        struct segment segment = stack_segment(image, node);
+        for (uint32_t i = segment.count; i--;) {
+            if (!steps--) return false;
+            int said = verdict(image, segment.frames[i]);
+            if (said >= 0) return said;
+        }
     }
     return false;
 }

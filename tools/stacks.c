@@ -28,6 +28,12 @@ size_t stack_frames(const struct image *image, uint32_t node, uint32_t *frames, 
     return count;
 }
 
+const uint32_t *stack_all(const struct image *image, uint32_t node, size_t *count) {
+    static uint32_t frames[STACK_FRAMES_MAX];
+    *count = stack_frames(image, node, frames, STACK_FRAMES_MAX);
+    return frames;
+}
+
 const struct snap_frame *stack_frame(const struct image *image, uint32_t frame) {
     return frame < image->frame_count ? &image->frames[frame] : NULL;
 }

@@ -19,6 +19,9 @@ struct segment stack_segment(const struct image *image, uint32_t node);
 /* Frame ids of a stack, innermost first, at most `most`: their number. */
 size_t stack_frames(const struct image *image, uint32_t node, uint32_t *frames, size_t most);
 
+/* All of them; they are there until the next call. */
+const uint32_t *stack_all(const struct image *image, uint32_t node, size_t *count);
+
 /* NULL for a frame that the file does not have. */
 const struct snap_frame *stack_frame(const struct image *image, uint32_t frame);
 /* The function of a Python frame; NULL for native ones. */

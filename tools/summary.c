@@ -203,7 +203,8 @@ static void print_since_freed(const struct summary *summary, struct tree *tree) 
 
 /* What is missing then: the names of threads, and where the resident memory was. */
 static void print_raw_exit(const struct image *image) {
-    if (last_word_is_untold(image) && image->header.ended == SNAP_ENDED_EXITED)
+    if (last_word_is_untold(image) && image->header.ended == SNAP_ENDED_EXITED &&
+        !(image->header.flags & SNAP_FROM_CUPTI))
         print_sentence("note", "it left by a raw exit (a system call of its own, as Go programs make it): resident "
                                "memory could not be measured");
 }

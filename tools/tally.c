@@ -139,10 +139,10 @@ static bool name_frames(char *name, size_t room, const struct stack *stack, size
 }
 
 static void name_stack(char *name, size_t room, const struct image *image, struct symbols *symbols, uint32_t node) {
-    static uint32_t frames[STACK_FRAMES_MAX];
-    struct stack stack = {image, symbols, frames, stack_frames(image, node, frames, STACK_FRAMES_MAX)};
+    struct stack stack = {image, symbols, NULL, 0};
     size_t python = 0;
-    while (python < stack.count && !innermost_is_python(image, frames[python])) python++;
+    stack.frames = stack_all(image, node, &stack.count);
+    while (python < stack.count && !innermost_is_python(image, stack.frames[python])) python++;
     if (name_frames(name, room, &stack, 0, python < stack.count ? BELOW_PYTHON : NATIVE, false))
         name_frames(name, room, &stack, python, PYTHON, true);
 }

@@ -9,7 +9,7 @@ for state, ended, words, key in (
         (EXITED, (0, 0), "exited", "exited"), (ABRUPT, (0, 0), "ended by _exit", "abrupt_exit"),
         (ABRUPT, (ENDED_EXITED, 3), "ended by _exit", "abrupt_exit"),
         (RUNNING, (0, 0), "ended without telling (a raw exit, or killed)", "killed"),
-        (RUNNING, (ENDED_EXITED, 3), "left by a raw exit, with status 3", "raw_exit"),
+        (RUNNING, (ENDED_EXITED, 3), "exited with 3, which its ledger did not see", "raw_exit"),
         (RUNNING, (ENDED_KILLED, 9), "was killed by SIGKILL", "killed"),
         (RUNNING, (ENDED_KILLED, 40), "was killed by signal 40", "killed"),
         (RUNNING, (77, 9), "ended without telling (a raw exit, or killed)", "killed"),

@@ -87,7 +87,8 @@ assert report["lost"]["cuda"] == 2 and "2 of CUPTI's records were lost" in line,
 report, line = listed(PROGRAM, "quick", status=3)
 assert report["process"]["state"] == "abrupt_exit" and kinds(report) == {"device": (MB, 1)}, report["process"]
 report, line = listed(PROGRAM, "killed", status=3)
-assert report["process"]["state"] == "killed" and report["cuda"]["cupti"]["state"] == "source"
+assert (report["process"]["state"], report["process"]["exit_status"]) == ("raw_exit", 3), report["process"]
+assert report["cuda"]["cupti"]["state"] == "source"
 assert "ended without its exit handlers, and what it did in CUDA after" in line, line
 report, line = listed(PROGRAM, "killed_later", status=137)
 assert kinds(report) == {"device": (MB, 1)}, "what was asked for in time is there, and the last instant is not"
@@ -96,7 +97,8 @@ assert "may be missing" in line, line
 
 # A forked child changes nothing of its parent's, and has a ledger of its own if CUDA begins in it.
 report, line = listed(PROGRAM, "forks", status=3)
-assert report["process"]["state"] == "killed" and not list(support.HERE.glob("out.mst.*")), "the child ended its parent's"
+assert (report["process"]["state"], report["process"]["exit_status"]) == ("raw_exit", 3), report["process"]
+assert not list(support.HERE.glob("out.mst.*")), "the child ended its parent's"
 assert report["cuda"]["cupti"]["state"] == "source" and not report["cuda"]["cupti"]["records"], "the child read its parent's records"
 done = support.memstow("run", "--cupti", "-o", "parent.mst", "--", PROGRAM, "in_child", env=_simulated.environment(13))
 child, = support.HERE.glob("parent.mst.*")

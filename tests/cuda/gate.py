@@ -56,7 +56,7 @@ assert "and 9.0 MiB on CUDA devices, " in done.stderr, done.stderr
 text = pathlib.Path("base.txt").read_text()
 assert text.startswith("memstow-baseline 2\n") and "\ncuda-total 9437184 2\n" in text, text
 assert '\ncuda-owner 8388608 1 model "the model" "m.bin"\n' in text, text
-assert '\ncuda-site 8388608 1 at "load_weights@gated" "main@gated" of "model:the model"\n' in text, text
+assert '\ncuda-site 8388608 1 at "load_weights@(program)" "main@(program)" of "model:the model"\n' in text, text
 check(options=("--update-baseline",), baseline="plain.txt")
 assert pathlib.Path("plain.txt").read_text().startswith("memstow-baseline 1\n"), "as before"
 check(8, 1, options=("--update-baseline",))
@@ -66,16 +66,16 @@ assert pathlib.Path("base.txt").read_text() == text
 check(8, 1)
 check(4, 1)
 done = check(20, 1, options=("--fail-over=5M",), status=1)
-assert "all memory on CUDA devices grew by 12.0 MiB and 0 blocks: over the limit of 5M; most of it (+12.0 MiB) at load_weights@gated" in done.stderr, done.stderr
+assert "all memory on CUDA devices grew by 12.0 MiB and 0 blocks: over the limit of 5M; most of it (+12.0 MiB) at load_weights@(program)" in " ".join(done.stderr.split()), done.stderr
 done = check(20, 1, status=1) # the rule that holds where nothing is said
 done = check(20, 0, options=("--fail-over=owner:5M",), status=1)
 assert 'model the model (m.bin) on CUDA devices grew by 12.0 MiB' in done.stderr, done.stderr
 check(8, 20, options=("--fail-over=owner:5M",)) # nobody's
 done = check(8, 20, options=("--fail-over=site:5M,site:1000x",), status=1)
-assert "scratch@gated < main@gated on CUDA devices grew by 19.0 MiB" in done.stderr, done.stderr
+assert "scratch@(program) < main@(program) on CUDA devices grew by 19.0 MiB" in " ".join(done.stderr.split()), done.stderr
 
 # Known growth passes, and takes nothing off the host's.
-pathlib.Path("known.txt").write_text("function=load_weights module=gated\n")
+pathlib.Path("known.txt").write_text("function=load_weights module=(program)\n")
 done = check(20, 1, options=("--fail-over=5M,site:5M,owner:5M", "--suppressions=known.txt"))
 assert "without 12.0 MiB that is suppressed" in done.stdout, done.stdout
 check(20, 20, options=("--fail-over=5M", "--suppressions=known.txt"), status=1)
