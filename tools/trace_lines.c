@@ -5,6 +5,7 @@
 #include <string.h>
 
 enum { LIVE_TRIES = 100 };
+static const char CUT_SHORT[] = "the trace is cut short";
 static const uint64_t ROOM_MOST = 4 << 20; /* four times what the library makes */
 
 static const struct section *find_ring(const struct reader *reader) {
@@ -57,35 +58,49 @@ static int read_ring(const struct reader *reader, uint64_t offset, struct snap_r
     return 0;
 }
 
-static int load_ring(struct reader *reader, const struct section *section, struct snap_ring *ring) {
-    size_t length = ring->end - ring->start;
-    uint8_t *trace = malloc(sizeof *ring + length + 1);
+/* Copies what lies in the ring: *gone of its first bytes were written over meanwhile. */
+static int copy_lines(struct reader *reader, uint64_t offset, const struct snap_ring *ring, uint8_t *to, size_t *gone) {
     uint64_t start = ring->start;
-    if (!trace) return reader_memory(reader);
-    if (copy_ring(reader, section->data + sizeof *ring, ring, trace + sizeof *ring) < 0 ||
-        (reader->live &&
-         source_read(reader->source, section->data + offsetof(struct snap_ring, start), &start, sizeof start) < 0)) {
-        free(trace);
-        return reader_damaged(reader, section->data, "the trace is cut short");
-    }
-    size_t gone = start > ring->start ? start - ring->start : 0; /* written over while it was read */
-    size_t used = gone < length ? keep_whole(trace + sizeof *ring, gone, length) : 0;
+    if (copy_ring(reader, offset + sizeof *ring, ring, to) < 0) return -1;
+    if (reader->live &&
+        source_read(reader->source, offset + offsetof(struct snap_ring, start), &start, sizeof start) < 0)
+        return -1;
+    *gone = start > ring->start ? start - ring->start : 0;
+    return 0;
+}
+
+/* Where a live process wrote over all of it while it was copied, the ring is read again. */
+static int load_ring(struct reader *reader, const struct section *section, struct snap_ring *ring, uint8_t *to) {
+    size_t gone = 0;
+    int tries = LIVE_TRIES;
+    do {
+        if (read_ring(reader, section->data, ring) < 0) return reader_damaged(reader, section->data, CUT_SHORT);
+        if (!ring->room) return 0; /* made, and not begun */
+        if (!sound(section, ring)) return reader_damaged(reader, section->data, "a trace that does not add up");
+        if (copy_lines(reader, section->data, ring, to, &gone) < 0)
+            return reader_damaged(reader, section->data, CUT_SHORT);
+    } while (gone && gone >= ring->end - ring->start && --tries > 0);
+    size_t length = ring->end - ring->start, used = gone < length ? keep_whole(to, gone, length) : 0;
     *ring = (struct snap_ring){.room = used, .end = used, .next = ring->next};
-    memcpy(trace, ring, sizeof *ring);
-    reader->image->trace = trace;
-    reader->image->trace_size = used ? sizeof *ring + used : 0;
     return 0;
 }
 
 int trace_lines_load(struct reader *reader) {
     const struct section *section = find_ring(reader);
-    struct snap_ring ring;
     if (!section) return 0;
-    if (read_ring(reader, section->data, &ring) < 0)
-        return reader_damaged(reader, section->data, "the trace is cut short");
-    if (!ring.room) return 0; /* made, and not begun */
-    if (!sound(section, &ring)) return reader_damaged(reader, section->data, "a trace that does not add up");
-    return load_ring(reader, section, &ring);
+    uint64_t most = section->capacity - sizeof(struct snap_ring);
+    uint8_t *trace = malloc(sizeof(struct snap_ring) + (most < ROOM_MOST ? most : ROOM_MOST) + 1);
+    struct snap_ring ring;
+    if (!trace) return reader_memory(reader);
+    int error = load_ring(reader, section, &ring, trace + sizeof ring);
+    if (error < 0 || !ring.room) {
+        free(trace);
+        return error;
+    }
+    memcpy(trace, &ring, sizeof ring);
+    reader->image->trace = trace;
+    reader->image->trace_size = sizeof ring + ring.room;
+    return 0;
 }
 
 bool trace_lines_next(const struct image *image, size_t *at, struct trace_line *line) {
