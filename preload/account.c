@@ -264,6 +264,18 @@ uint32_t account_thread_slot(void) {
 
 /* --- running totals --- */
 
+/* Another thread that flushes meanwhile is missed rather than counted twice. */
+void account_raise_peak(void) {
+    int64_t maps = __atomic_load_n(&live_mapped, __ATOMIC_RELAXED),
+            host = __atomic_load_n(&live_host, __ATOMIC_ACQUIRE);
+    for (uint32_t slot = SNAP_THREAD_FIRST, end = account_slots(); slot < end; slot++)
+        if (account_at(slot)) host += moved_by(account_at(slot));
+    if (host > 0) os_raise(&ledger_head->host_peak, (uint64_t)host);
+    if (host + maps <= 0 || (uint64_t)(host + maps) <= os_load(&ledger_head->total_peak)) return;
+    os_raise(&ledger_head->total_peak, (uint64_t)(host + maps));
+    ledger_head->total_peak_ns = os_now();
+}
+
 /* The running totals have moved: the ledger's copy of them, peaks, and the picture of the highest one. */
 static void note_totals(void) {
     struct snap_header *head = ledger_head;

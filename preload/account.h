@@ -110,6 +110,8 @@ void account_begin(void);
 /* The highest running total since the last call that began anew. */
 uint64_t account_peak(bool anew);
 /* In a forked child, before ledger_abandon: the bytes that it inherited. Forgets every slot. */
+/* Adds to the peak what threads hold back, when the total is higher with it. */
+void account_raise_peak(void);
 uint64_t account_abandon(void);
 
 /* The caller's slot, made if need be; SNAP_THREAD_SHARED when there is none to be had. */

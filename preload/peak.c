@@ -1,6 +1,7 @@
 /* peak.c — see peak.h. The copy is taken a little after the peak and while threads run: what it sums to is stored
  * beside the peak, so that a reader knows how far it is from the truth. Large blocks that were freed in between are
- * remembered, one by one, and added; those that came in between are left out. There are two pictures, one whole, one in
+ * remembered, one by one, and added; those that came in between are left out. What small ones make it more than the
+ * peak is left out of the sites that are copied last, which are the newest. There are two pictures, one whole, one in
  * the making, which change places. */
 #include "peak.h"
 
@@ -36,8 +37,10 @@ static struct {
 
 static uint64_t fall_of(uint64_t peak) { return peak / 100 > PEAK_FALL_LEAST ? peak / 100 : PEAK_FALL_LEAST; }
 
-static void begin_copy(uint64_t peak) {
-    picture.peak = peak;
+/* The total lags behind what the counters say, by as much as threads hold back: here it does not. */
+static void begin_copy(void) {
+    account_raise_peak();
+    picture.peak = os_load(&ledger_head->total_peak);
     picture.peak_ns = ledger_head->total_peak_ns;
     picture.buffer = ledger_head->picture_buffer == 0;
     picture.bytes = 0;
@@ -84,6 +87,10 @@ static uint64_t number_at(const struct series *buffer, uint32_t *at) {
 /* --- taking one --- */
 
 static void copy_site(uint32_t site, struct live live) {
+    uint64_t room = picture.peak - picture.bytes;
+    if (site != SNAP_SITE_INHERITED && live.bytes > room)
+        live = room ? (struct live){room, live.blocks} : (struct live){0};
+    if (!(live.bytes | live.blocks)) return;
     uint8_t bytes[3 * SNAP_NUMBER_MAX], *end = bytes;
     end = snap_put_number(end, site - picture.last_site);
     end = snap_put_number(end, live.bytes);
@@ -144,7 +151,7 @@ void peak_watch(uint64_t total) {
     uint64_t peak = os_load(&head->total_peak), fall = fall_of(peak);
     if (peak < fall || head->picture_peak == peak || (picture.peak != peak && total + fall > peak)) return;
     if (!lock_try(&picture.busy)) return;
-    if (picture.peak != peak && head->picture_peak != peak) begin_copy(peak);
+    if (picture.peak != peak && head->picture_peak != peak) begin_copy();
     if (picture.peak) copy_slice();
     lock_let_go(&picture.busy);
 }
@@ -193,7 +200,7 @@ void peak_note_free(uint32_t site, uint64_t bytes) {
     uint64_t peak = os_load(&ledger_head->total_peak), total = total_noted(), left = total > bytes ? total - bytes : 0;
     bool near = left + fall_of(peak) > peak, making = __atomic_load_n(&picture.peak, __ATOMIC_RELAXED) == peak;
     if (ledger_head->picture_peak == peak || (near && !making) || !lock_try(&picture.busy)) return;
-    if (!near && picture.peak != peak && ledger_head->picture_peak != peak) begin_copy(peak);
+    if (!near && picture.peak != peak && ledger_head->picture_peak != peak) begin_copy();
     if (picture.peak) remember(site, bytes, left);
     lock_let_go(&picture.busy);
 }

@@ -1,0 +1,52 @@
+// The peak is no less than what the ledger's picture of it shows: with small blocks that came since the total was noted
+// last, in one thread and in several, and with others that come while the picture is taken. run: run: --stacks=none
+// build: -fno-builtin
+#include "expect.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <sys/wait.h>
+
+enum { THREADS = 4, ROUNDS = 100, SLOTS = 64, SMALL = 3000, LARGE = 3 << 20 };
+
+static uint64_t next_random(uint64_t *state) {
+    *state ^= *state << 13, *state ^= *state >> 7, *state ^= *state << 17;
+    return *state;
+}
+
+/* Each round is higher than the last by some small blocks, which are not noted yet when the large one goes: a thread
+ * holds back what it has moved until that is much. */
+static void *churn(void *seed) {
+    uint64_t state = 88172645463325252u + 77 * (uint64_t)(uintptr_t)seed;
+    void *slots[SLOTS] = {0};
+    for (int i = 0; i < ROUNDS; i++) {
+        void *large = malloc(LARGE + (size_t)i * 4096);
+        for (int k = 0; k < SLOTS; k++) {
+            void **slot = &slots[next_random(&state) % SLOTS];
+            free(*slot);
+            *slot = malloc(1 + next_random(&state) % SMALL);
+        }
+        for (int k = 0; k < 5; k++) MUST(malloc(1 + next_random(&state) % SMALL)); /* stays */
+        free(large);
+    }
+    return NULL;
+}
+
+/* First in a child, with one thread. */
+int main(void) {
+    pthread_t threads[THREADS];
+    pid_t child = fork();
+    MUST(child >= 0);
+    if (!child) {
+        churn(0);
+        exit(0);
+    }
+    MUST(waitpid(child, NULL, 0) == child);
+    say("expect@%d peak.distance_bytes >= 0", (int)child);
+    say("expect@%d peak.picture_bytes >= %d", (int)child, LARGE);
+    for (long i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, churn, (void *)i);
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    say("expect peak.distance_bytes >= 0");
+    say("expect peak.picture_bytes >= %d", LARGE);
+    return 0;
+}
