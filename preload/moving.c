@@ -98,15 +98,17 @@ static void look(struct present *self) {
         sort_by_start(self->list.pieces, self->list.count);
 }
 
-/* One move of an owner's. */
+/* Who is to end it. */
+enum ender { BY_CALL, BY_WORKER, BY_REQUEST };
+
+/* One move of an owner's. It is a frame of the thread that moves: nobody else is told where it is. */
 struct mover {
     struct present present;
     bool out;
-    const bool *cancelled; /* where it learns that it is to end */
-    bool *own;             /* the same, when that is the thread's or the worker's; NULL: a request's, */
-    uint64_t ticket;       /* which is this one */
-    uint64_t number;       /* 0: it is not at hand, and nobody was told of it */
-    uint64_t wanted;       /* as was told last */
+    struct move_end end;
+    enum ender ender;
+    uint64_t number; /* 0: it is not at hand, and nobody was told of it */
+    uint64_t wanted; /* as was told last */
 };
 
 static bool is_still_there(const struct stow_piece *piece, void *context) {
@@ -126,22 +128,29 @@ static bool is_still_there(const struct stow_piece *piece, void *context) {
 
 static struct {
     uint32_t thread;
-    bool cancelled;
+    uint64_t work, ended; /* what it does now, by number, and what of that is to end */
 } worker;
 
-/* What this thread moves for no request is to end. */
-static __thread bool ended_here __attribute__((tls_model("initial-exec")));
+/* Calls of the program's that move, by number; each has its word here to be ended by, which is another's only when so
+ * many more have come. */
+enum { CALLS = 64 };
+static uint64_t calls, ended_calls[CALLS];
+static __thread uint64_t this_call __attribute__((tls_model("initial-exec")));
 
-void owners_begin_call(void) { __atomic_store_n(&ended_here, false, __ATOMIC_RELAXED); }
+void owners_begin_call(void) { this_call = __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED); }
 
-static void find_ends(struct mover *self) {
-    bool is_worker = __atomic_load_n(&worker.thread, __ATOMIC_RELAXED) == os_tid();
-    const bool *of_request = is_worker ? NULL : requests_cancelled(self->present.owner, self->out, &self->ticket);
-    self->own = is_worker ? &worker.cancelled : of_request ? NULL : &ended_here;
-    self->cancelled = of_request ? of_request : self->own;
+static void find_end(struct mover *self) {
+    if (__atomic_load_n(&worker.thread, __ATOMIC_RELAXED) == os_tid()) {
+        self->ender = BY_WORKER;
+        self->end = (struct move_end){&worker.ended, os_load(&worker.work)};
+    } else if (requests_end(self->present.owner, self->out, &self->end)) {
+        self->ender = BY_REQUEST;
+    } else {
+        if (!this_call) owners_begin_call();
+        self->ender = BY_CALL;
+        self->end = (struct move_end){&ended_calls[this_call % CALLS], this_call};
+    }
 }
-
-static bool is_cancelled(const struct mover *self) { return __atomic_load_n(self->cancelled, __ATOMIC_RELAXED); }
 
 /* --- the move at hand, for who looks on --- */
 
@@ -149,7 +158,13 @@ enum { OVER = 8 }; /* more than can end between two looks of who asked for an en
 
 static struct {
     struct lock lock;
-    const struct mover *mover;      /* NULL: none */
+    struct shown {
+        uint64_t number; /* 0: none */
+        uint32_t owner;
+        bool out;
+        enum ender ender;
+        uint64_t value; /* of its move_end */
+    } mover;
     uint64_t number, moved, wanted; /* of it, or of the last */
     struct figures {
         uint64_t number, moved, wanted;
@@ -168,42 +183,44 @@ static void tell(uint64_t moved, uint64_t wanted, void *context) {
     struct mover *self = context;
     if (!lock_wait(&hand.lock)) return;
     if (!self->number) self->number = ++hand.number;
-    hand.mover = self;
+    hand.mover = (struct shown){self->number, self->present.owner, self->out, self->ender, self->end.value};
     hand.moved = moved;
     hand.wanted = self->wanted = wanted;
     note_in_ledger(self);
     lock_let_go(&hand.lock);
 }
 
-/* Where another move is at hand by now, the ledger goes on telling of that one. */
+/* Where another move is at hand by now, the ledger goes on telling of that one. Without the lock, too: whoever has it
+ * for so long may end this move when it is over, and finds nothing there that is gone. */
 static void leave_hand(const struct mover *self, int64_t moved) {
-    const struct mover *seen = self;
+    uint64_t seen = self->number;
     if (!self->number) return;
     bool locked = lock_wait(&hand.lock);
     struct figures *over = &hand.over[self->number % OVER];
     *over = (struct figures){self->number, moved > 0 ? (uint64_t)moved : 0, self->wanted};
-    if (__atomic_compare_exchange_n(&hand.mover, &seen, NULL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    if (__atomic_compare_exchange_n(&hand.mover.number, &seen, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         __atomic_store_n(&ledger_head->moving_owner, 0, __ATOMIC_RELEASE);
     if (locked) lock_let_go(&hand.lock);
 }
 
-static bool is_of(const struct mover *mover, uint32_t owner, bool out) {
-    return mover && mover->out == out && (!owner || owners_final(owner) == owners_final(mover->present.owner));
+static bool is_of(const struct shown *mover, uint32_t owner, bool out) {
+    return mover->number && mover->out == out && (!owner || owners_final(owner) == owners_final(mover->owner));
+}
+
+static void end_mover(const struct shown *mover) {
+    if (mover->ender == BY_REQUEST)
+        requests_cancel(mover->value);
+    else
+        os_store(mover->ender == BY_WORKER ? &worker.ended : &ended_calls[mover->value % CALLS], mover->value);
 }
 
 int64_t owners_end_move(uint32_t owner, bool out) {
-    int64_t number = -ENOENT;
     if (!lock_wait(&hand.lock)) return -EBUSY;
-    const struct mover *mover = hand.mover;
-    if (is_of(mover, owner, out)) {
-        number = (int64_t)mover->number;
-        if (mover->own)
-            __atomic_store_n(mover->own, true, __ATOMIC_SEQ_CST);
-        else
-            requests_cancel(mover->ticket);
-    }
+    const struct shown mover = hand.mover;
+    bool is = is_of(&mover, owner, out);
+    if (is) end_mover(&mover);
     lock_let_go(&hand.lock);
-    return number;
+    return is ? (int64_t)mover.number : -ENOENT;
 }
 
 bool owners_is_moving(uint64_t number, uint64_t *moved, uint64_t *wanted) {
@@ -220,12 +237,12 @@ bool owners_is_moving(uint64_t number, uint64_t *moved, uint64_t *wanted) {
 
 void moving_abandon(void) {
     hand.lock = (struct lock){0};
-    hand.mover = NULL;
+    hand.mover = (struct shown){0};
 }
 
 /* What of it lies in a device's memory that memstow served. */
-static int64_t move_device(uint32_t owner, bool out, const bool *cancelled) {
-    return out ? vram_serve_out(owner, owners_is_idle(owner), false, cancelled) : vram_serve_in(owner);
+static int64_t move_device(uint32_t owner, bool out, struct move_end end) {
+    return out ? vram_serve_out(owner, owners_is_idle(owner), false, end) : vram_serve_in(owner);
 }
 
 /* An error counts only where nothing moved. But who uses what is still out of a device breaks it: that counts. */
@@ -253,7 +270,7 @@ static int64_t move_host(struct mover *self, struct list *list) {
     uint32_t owner = self->present.owner;
     struct stow_options options = {.idle = owners_is_idle(owner),
                                    .held_unseen = !stow_forked_beside_threads() && cuda_route_has_exempt(),
-                                   .cancelled = self->cancelled,
+                                   .end = self->end,
                                    .tell = tell,
                                    .is_there = is_still_there,
                                    .context = self};
@@ -283,12 +300,12 @@ static int64_t move(uint32_t owner, uint32_t which, bool out) {
     if (kind != MEMSTOW_MODEL && kind != MEMSTOW_CUSTOM) return -EINVAL;
     if (ledger_is_sealed()) return -ENOTSUP; /* the kernel is asked for nothing */
     struct mover mover = {.present = {.owner = owner, .which = which}, .out = out};
-    find_ends(&mover);
-    if (is_cancelled(&mover)) return -ECANCELED;
+    find_end(&mover);
+    if (move_is_ended(mover.end)) return -ECANCELED;
     if (!list_begin(&list, owner, which)) return -ENOMEM;
     int64_t moved = move_host(&mover, &list);
     owner = owners_final(owner); /* it may have been adopted meanwhile */
-    int64_t of_device = which & OWNED_DEVICE ? move_device(owner, out, mover.cancelled) : 0;
+    int64_t of_device = which & OWNED_DEVICE ? move_device(owner, out, mover.end) : 0;
     owners_note_stowed(owner, stow_bytes(owner, NULL), vram_serve_stowed(owner));
     if (mover.present.list.pieces) list_end(&mover.present.list);
     int64_t result = both(moved, of_device, out);
@@ -304,7 +321,7 @@ int64_t owners_stow_host(uint32_t owner) { return move(owner, OWNED_MEMORY | OWN
 
 int64_t owners_stow_device(uint32_t owner) {
     owner = owners_final(owner);
-    int64_t moved = vram_serve_out(owner, owners_is_idle(owner), true, NULL);
+    int64_t moved = vram_serve_out(owner, owners_is_idle(owner), true, (struct move_end){0});
     owners_note_stowed(owner, stow_bytes(owner, NULL), vram_serve_stowed(owner));
     return moved;
 }
@@ -329,11 +346,11 @@ uint64_t owners_moved(uint64_t *wanted) {
 }
 
 void owners_begin_work(void) {
-    __atomic_store_n(&worker.cancelled, false, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&worker.work, 1, __ATOMIC_SEQ_CST);
     __atomic_store_n(&worker.thread, os_tid(), __ATOMIC_RELAXED);
 }
 
-void owners_cancel(void) { __atomic_store_n(&worker.cancelled, true, __ATOMIC_RELAXED); }
+void owners_cancel(void) { os_store(&worker.ended, os_load(&worker.work)); }
 
 /* Before Linux 5.7 no memory stays mapped when it is moved away, and without userfaultfd nobody who uses it meanwhile
  * can be made to wait. */

@@ -17,7 +17,9 @@ struct request {
     enum request_state state;
     bool left;      /* nobody waits for the answer */
     bool by_worker; /* who took it */
-    bool cancelled; /* of what the program took: who asked has taken it back; read without the lock */
+    /* The ticket of the last one here that was taken back when the program had it; read without the lock. Those that
+     * come here later leave it: it is about none of them. */
+    uint64_t ended;
     uint32_t kind, owner, reason;
     uint64_t ticket; /* they are given in order: the lowest is the oldest */
     uint64_t needed;
@@ -78,9 +80,11 @@ static struct request *free_place(void) {
 static int64_t add(const struct request *wanted, const char *text) {
     struct request *request = free_place();
     if (!request) return -EBUSY;
-    *request = *wanted;
-    request->state = REQUEST_WAITING;
-    request->ticket = ++page.tickets;
+    struct request added = *wanted;
+    added.state = REQUEST_WAITING;
+    added.ended = request->ended;
+    added.ticket = ++page.tickets;
+    *request = added;
     os_copy(request->text, sizeof request->text, text);
     return (int64_t)request->ticket;
 }
@@ -219,7 +223,7 @@ int requests_done(uint64_t ticket, int64_t result, const char *text) {
 void requests_cancel(uint64_t ticket) {
     if (!begin()) return;
     struct request *request = find(ticket);
-    if (request && is_programs(request)) __atomic_store_n(&request->cancelled, true, __ATOMIC_SEQ_CST);
+    if (request && is_programs(request)) __atomic_store_n(&request->ended, ticket, __ATOMIC_SEQ_CST);
     end();
 }
 
@@ -236,13 +240,14 @@ static bool may_be_for(const struct request *request, const void *context) {
     return (request->kind != MEMSTOW_ASK_RESTORE) == move->out && owners_final(request->owner) == move->owner;
 }
 
-const bool *requests_cancelled(uint32_t owner, bool out, uint64_t *ticket) {
+uint64_t requests_end(uint32_t owner, bool out, struct move_end *at) {
     struct moving move = {owners_final(owner), out};
-    if (!begin()) return NULL;
+    *at = (struct move_end){0};
+    if (!begin()) return 0;
     const struct request *request = oldest(may_be_for, &move);
-    *ticket = request ? request->ticket : 0;
+    if (request) *at = (struct move_end){&request->ended, request->ticket};
     end();
-    return request ? &request->cancelled : NULL;
+    return at->value;
 }
 
 /* --- waiting --- */

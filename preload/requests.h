@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "memstow.h"
+#include "move_end.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -45,9 +46,9 @@ int requests_done(uint64_t ticket, int64_t result, const char *text);
 /* An end to what the program moves for it; nothing, when it has been answered by now. */
 void requests_cancel(uint64_t ticket);
 /* Where a move of an owner's, out or back, that begins now learns that it is to end: at the oldest request that the
- * program has taken, that such a move may be for, and whose answer somebody waits for. NULL: it is for none. It may be
- * read for ever, and is another request's once that one has been answered. */
-const bool *requests_cancelled(uint32_t owner, bool out, uint64_t *ticket);
+ * program has taken, that such a move may be for, and whose answer somebody waits for. Its ticket; 0: it is for none.
+ */
+uint64_t requests_end(uint32_t owner, bool out, struct move_end *end);
 
 /* Until there may be a new request, or requests_wake; at most so long. 0, or -EINTR. */
 uint32_t requests_seen(void);

@@ -78,7 +78,7 @@ static int begin(struct session *self, const struct stow_piece *pieces, uint32_t
         lock_let_signals(self->signals);
         return -EBUSY;
     }
-    work_current.cancelled = self->options.cancelled;
+    work_current.end = self->options.end;
     work_current.tell = self->options.tell;
     work_current.context = self->options.context;
     work_note_progress(0, 0);
@@ -95,6 +95,7 @@ static int64_t end(struct session *self, struct stow_piece *pieces) {
     table_lock();
     work_current.work = NULL, work_current.count = 0;
     work_current.tell = NULL;
+    work_current.end.word = NULL;
     __atomic_store_n(&work_current.held, 0, __ATOMIC_RELEASE);
     work_update_watch();
     table_unlock();

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "move_end.h"
+
 #pragma GCC visibility push(hidden)
 
 /* Why a piece, or part of it, did not move. stow_refusal_text has a line for each. */
@@ -15,7 +17,7 @@ enum stow_refusal {
     STOW_DONE,          /* nothing was refused */
     STOW_EMPTY,         /* no whole page of it is in memory */
     STOW_GONE,          /* freed, unmapped or changed meanwhile */
-    STOW_CANCELLED,     /* stow_options.cancelled */
+    STOW_CANCELLED,     /* stow_options.end */
     STOW_NOT_PRIVATE,   /* shared with other processes */
     STOW_NO_ACCESS,     /* not readable and writable, or code */
     STOW_LOCKED,        /* mlock */
@@ -66,7 +68,7 @@ struct stow_options {
     bool held_unseen;      /* a device may hold any of it without stow_lock_range: only the best way asks the pages */
     uint32_t way;          /* enum stow_way: no better one than this */
     const char *directory; /* NULL: MEMSTOW_STOW_DIR, or where caches go */
-    const bool *cancelled; /* may become true at any time: it stops after the chunk that it is at; NULL: does not */
+    struct move_end end;   /* may come at any time: it stops after the chunk that it is at */
     /* Called on the engine's thread when the move begins, when it is known how much there is to move (0: not yet), and
      * after each chunk. It must not allocate from the program. NULL: nobody wants to know. */
     void (*tell)(uint64_t moved, uint64_t wanted, void *context);

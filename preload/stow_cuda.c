@@ -599,11 +599,6 @@ static struct vram_block *next_block(struct move *self, enum vram_state state) {
     return NULL;
 }
 
-static bool is_cancelled(const struct move *self) {
-    const bool *cancelled = self->options->cancelled;
-    return cancelled && __atomic_load_n(cancelled, __ATOMIC_RELAXED);
-}
-
 /* The device may still be at writing to what is pinned. */
 static void drop_backup(struct vram_block *block) {
     if (block->kept == VRAM_PINNED && ring.unsettled) vram_backup_leave(block);
@@ -619,9 +614,9 @@ static void collect_backups(void) {
 static void move_out(struct move *self) {
     for (bool any = false;; any = true) {
         vram_table_lock();
-        struct vram_block *block = is_cancelled(self) ? NULL : next_block(self, VRAM_LIVE);
+        struct vram_block *block = move_is_ended(self->options->end) ? NULL : next_block(self, VRAM_LIVE);
         vram_table_let_go();
-        if (!block && !any) refuse(self, is_cancelled(self) ? STOW_CUDA_CANCELLED : STOW_CUDA_EMPTY, 0);
+        if (!block && !any) refuse(self, move_is_ended(self->options->end) ? STOW_CUDA_CANCELLED : STOW_CUDA_EMPTY, 0);
         if (!block) return;
         bool moved = in_its_context(self, block, take_out);
         if (moved) self->moved += block->size;

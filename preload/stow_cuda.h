@@ -7,6 +7,7 @@
 #ifndef MEMSTOW_STOW_CUDA_H
 #define MEMSTOW_STOW_CUDA_H
 
+#include "move_end.h"
 #include "vram_backup.h"
 #include "vram_block.h"
 #include "vram_quiet.h"
@@ -142,7 +143,7 @@ struct stow_cuda_options {
     bool verify;               /* what was copied out is compared with what is there */
     struct vram_limits limits; /* of what is out */
     bool at_once;              /* another move is not waited for */
-    const bool *cancelled;     /* NULL: moving out ends with the last block */
+    struct move_end end;       /* of moving out: it ends with the block that it is at */
 };
 /* Bytes that moved; why others stayed is in *refusal and *error (the driver's): the first reason, but that of single
  * blocks gives way to any other. All that is out comes back,

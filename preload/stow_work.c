@@ -67,10 +67,6 @@ void work_update_watch(void) {
                      __ATOMIC_SEQ_CST);
 }
 
-static bool is_cancelled(void) {
-    return work_current.cancelled && __atomic_load_n(work_current.cancelled, __ATOMIC_RELAXED);
-}
-
 void work_note_progress(uint64_t moved, uint64_t wanted) {
     os_store(&work_current.moved, moved);
     os_store(&work_current.wanted, wanted);
@@ -140,7 +136,7 @@ static uint32_t why_not(const struct work *work, uint64_t start, uint64_t end) {
 
 /* A part of the segment whose turn it is; false, and why, when it is not to be moved any more. */
 bool work_begin(struct work *work, uint64_t start, uint64_t end) {
-    if (is_cancelled() && !work->asked_by_hook) {
+    if (!work->asked_by_hook && move_is_ended(work_current.end)) {
         work_refuse(work, STOW_CANCELLED);
         return false;
     }

@@ -20,8 +20,8 @@ struct work {
 };
 
 struct stow_current {
-    uint32_t held;         /* a mover is at work */
-    const bool *cancelled; /* of the options; NULL: there is none */
+    uint32_t held;       /* a mover is at work */
+    struct move_end end; /* of the options */
     struct work *work;
     uint32_t count;
     uint64_t moved, wanted;

@@ -672,13 +672,9 @@ static void note_not_served(uint32_t owner) {
 }
 
 /* Kernels of the owner's that begin while it moves would find nothing: only who says that none will is moved. */
-int64_t vram_serve_out(uint32_t owner, bool idle, bool at_once, const bool *cancelled) {
-    struct stow_cuda_options options = {.owner = owner,
-                                        .milliseconds = WAIT_MS,
-                                        .verify = verifies,
-                                        .limits = limits,
-                                        .at_once = at_once,
-                                        .cancelled = cancelled};
+int64_t vram_serve_out(uint32_t owner, bool idle, bool at_once, struct move_end end) {
+    struct stow_cuda_options options = {
+        .owner = owner, .milliseconds = WAIT_MS, .verify = verifies, .limits = limits, .at_once = at_once, .end = end};
     enum stow_cuda_refusal refusal;
     int error = 0;
     note_not_served(owner);

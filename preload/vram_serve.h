@@ -9,6 +9,7 @@
 #define MEMSTOW_VRAM_SERVE_H
 
 #include "cuda_route.h"
+#include "move_end.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -31,7 +32,7 @@ const char *vram_serve_why(int64_t result);
 void vram_serve_forget_why(void);
 /* Moves what an owner has: bytes, or -errno when nothing moved and something should have; 0 when there is nothing. What
  * stays is said in the trace. `at_once`: where another move is on, nothing moves. */
-int64_t vram_serve_out(uint32_t owner, bool idle, bool at_once, const bool *cancelled);
+int64_t vram_serve_out(uint32_t owner, bool idle, bool at_once, struct move_end end);
 int64_t vram_serve_in(uint32_t owner);
 /* Bytes that are out: of an owner; of a device, and as many of them as were asked for. */
 uint64_t vram_serve_stowed(uint32_t owner);

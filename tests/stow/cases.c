@@ -474,7 +474,7 @@ static void freed_while_moving(void) {
     }
 }
 
-static bool no_more;
+static uint64_t no_more; /* 1: it is to end */
 
 static void *cancel_soon(void *unused) {
     (void)unused;
@@ -482,7 +482,7 @@ static void *cancel_soon(void *unused) {
     do progress = stow_progress_();
     while (!progress.moved && !stop);
     MUST(stop || (progress.at_work && progress.wanted == 512 * (uint64_t)MIB));
-    __atomic_store_n(&no_more, true, __ATOMIC_RELAXED);
+    __atomic_store_n(&no_more, 1, __ATOMIC_RELAXED);
     return NULL;
 }
 
@@ -493,7 +493,7 @@ static void cancelled(void) {
     pthread_t thread;
     uint32_t why;
     struct stow_options options = *usual();
-    options.cancelled = &no_more;
+    options.end = (struct move_end){&no_more, 1};
     MUST_BE(pthread_create(&thread, NULL, cancel_soon, NULL), 0);
     int64_t moved = out(p, length, &options, &why);
     stop = true;

@@ -393,8 +393,10 @@ static void freed_before(void) {
     MUST_BE(out(p, LENGTH, &options, NULL), LENGTH);
 }
 
+static uint64_t no_more; /* 1: it is to end */
+
 static void *move_large(void *p) {
-    struct stow_options options = {.idle = true, .cancelled = (const bool *)&stop};
+    struct stow_options options = {.idle = true, .end = {&no_more, 1}};
     out(p, 512 * (size_t)MIB, &options, NULL);
     return NULL;
 }
@@ -408,7 +410,7 @@ static void one_at_a_time(void) {
     int64_t moved = out(p, LENGTH, &idle, NULL);
     MUST(moved == -EBUSY || moved == LENGTH);
     MUST(holds(p, LENGTH, 1));
-    stop = true;
+    __atomic_store_n(&no_more, 1, __ATOMIC_RELAXED);
     pthread_join(thread, NULL);
     MUST(moved == LENGTH || out(p, LENGTH, &idle, NULL) == LENGTH);
 }

@@ -1,7 +1,11 @@
 /* What is told of moves whose ends overlap: each is told of by its own figures. The engine and the owners are not here.
  */
 #include <criterion/criterion.h>
+#include <errno.h>
+#include <pthread.h>
 #include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "cuda_pageable.h"
 #include "cuda_route.h"
@@ -22,7 +26,21 @@ static uint64_t moved, wanted;
 static bool first_is_on;
 
 uint32_t owners_kind(uint32_t owner) { return (void)owner, MEMSTOW_MODEL; }
-uint32_t owners_final(uint32_t owner) { return owner; }
+
+/* One thread stops where it asks this for the second time, when it has seen that the move at hand is the owner's, and
+ * has the lock still. */
+static __thread int stops_in;
+static bool is_stopped, move_is_over;
+static void wait_until(bool *is) {
+    while (!__atomic_load_n(is, __ATOMIC_ACQUIRE)) usleep(100);
+}
+uint32_t owners_final(uint32_t owner) {
+    if (stops_in && --stops_in == 0) {
+        __atomic_store_n(&is_stopped, true, __ATOMIC_RELEASE);
+        wait_until(&move_is_over);
+    }
+    return owner;
+}
 bool owners_is_idle(uint32_t owner) { return (void)owner, true; }
 void owned_visit_pieces(uint32_t owner, uint32_t which, owned_visit *visit, void *context) {
     (void)which;
@@ -31,8 +49,8 @@ void owned_visit_pieces(uint32_t owner, uint32_t which, owned_visit *visit, void
 uint64_t stow_bytes(uint32_t owner, uint64_t *back) { return (void)owner, (void)back, 0; }
 bool stow_forked_beside_threads(void) { return true; }
 uint64_t vram_serve_stowed(uint32_t owner) { return (void)owner, 0; }
-int64_t vram_serve_out(uint32_t owner, bool idle, bool at_once, const bool *cancelled) {
-    return (void)owner, (void)idle, (void)at_once, (void)cancelled, 0;
+int64_t vram_serve_out(uint32_t owner, bool idle, bool at_once, struct move_end end) {
+    return (void)owner, (void)idle, (void)at_once, (void)end, 0;
 }
 void vram_serve_forget_why(void) {}
 
@@ -53,10 +71,25 @@ bool cuda_route_has_exempt(void) { return false; }
 bool cuda_pageable_any(void) { return false; }
 bool cuda_pageable_quiet(void) { return true; }
 
+static bool engine_waits;
+static pthread_t ends;
+static int64_t ended_number;
+
+static void *end_it(void *nothing) {
+    stops_in = 2;
+    ended_number = owners_end_move(FIRST, true);
+    return nothing;
+}
+
 /* The last that it is heard of before its end is less than it has moved by then. */
 int64_t stow_out(struct stow_piece *pieces, uint32_t count, const struct stow_options *options) {
     (void)count;
     options->tell(0, WANTED * pieces->owner, options->context);
+    if (engine_waits) {
+        cr_assert_eq(pthread_create(&ends, NULL, end_it, NULL), 0);
+        wait_until(&is_stopped);
+        return 0;
+    }
     cr_assert_eq(owners_end_move(pieces->owner, true), pieces->owner);
     return MOVED * pieces->owner;
 }
@@ -64,7 +97,7 @@ int64_t stow_out(struct stow_piece *pieces, uint32_t count, const struct stow_op
 /* By now the engine is free for another. */
 void owners_note_stowed(uint32_t owner, uint64_t in_files, uint64_t of_devices) {
     (void)in_files, (void)of_devices;
-    if (owner != FIRST) return;
+    if (owner != FIRST || engine_waits) return;
     owners_begin_call();
     cr_assert_eq(owners_stow(NEXT), MOVED * NEXT);
     first_is_on = owners_is_moving(FIRST, &moved, &wanted);
@@ -79,4 +112,31 @@ Test(moving, what_another_move_came_after_is_told_of_by_its_own_figures) {
         cr_expect(moved == MOVED * number && wanted == WANTED * number, "%u: %lu of %lu", number, moved, wanted);
     }
     cr_expect_eq(head.moving_owner, 0);
+}
+
+__attribute__((noinline)) static void move_it(void) {
+    owners_begin_call();
+    owners_stow(FIRST);
+}
+
+/* Over what was the frame of the move. */
+__attribute__((noinline)) static void write_over_the_stack(void) {
+    char there[65536];
+    memset(there, 0x5A, sizeof there);
+    __asm__ volatile("" : : "r"(there) : "memory");
+}
+
+/* The thread that ends the move has seen it, and stops there with the lock. The mover gives up waiting for the lock;
+ * its move is over and its frame is gone when the other thread goes on. */
+Test(moving, who_ends_a_move_that_is_gone_writes_to_nothing_that_is_gone, .timeout = 60) {
+    ledger_head = &head;
+    engine_waits = true;
+    move_it();
+    write_over_the_stack();
+    __atomic_store_n(&move_is_over, true, __ATOMIC_RELEASE);
+    pthread_join(ends, NULL);
+    cr_assert_eq(ended_number, FIRST);
+    engine_waits = false;
+    owners_begin_call();
+    cr_assert_eq(owners_stow(NEXT), MOVED * NEXT, "that end was for another call");
 }

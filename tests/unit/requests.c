@@ -82,9 +82,8 @@ Test(requests, memory_that_is_short_is_told_once) {
 }
 
 static bool ends(uint32_t owner, bool out) {
-    uint64_t ticket;
-    const bool *cancelled = requests_cancelled(owner, out, &ticket);
-    return cancelled && *cancelled;
+    struct move_end end;
+    return requests_end(owner, out, &end) && move_is_ended(end);
 }
 
 static uint64_t taken(uint32_t kind, uint32_t owner) {
@@ -98,18 +97,17 @@ Test(requests, taken_back_end_what_is_moved_for_them) {
     struct memstow_request got;
     uint64_t back = taken(MEMSTOW_ASK_RESTORE, 1), out = taken(MEMSTOW_ASK_STOW, 2), other = taken(MEMSTOW_ASK_STOW, 3);
     cr_assert(!ends(1, false) && !ends(2, true));
-    uint64_t ticket = 0;
-    const bool *at_work = requests_cancelled(1, false, &ticket);
-    cr_assert_eq(ticket, back);
-    requests_cancel(ticket);
-    cr_assert(*at_work && ends(1, false));
+    struct move_end at_work;
+    cr_assert_eq(requests_end(1, false, &at_work), back);
+    requests_cancel(back);
+    cr_assert(move_is_ended(at_work) && ends(1, false));
     cr_assert(!ends(1, true) && !ends(2, false) && !ends(2, true), "another direction, another owner");
     requests_cancel(out);
     requests_cancel(other);
     cr_assert_eq(requests_done(other, 0, ""), 0);
     cr_assert(ends(2, true) && !ends(3, true), "the answer to one leaves the other");
     requests_leave(back);
-    cr_assert(*at_work && !ends(1, false), "it ends, and what comes later is the program's own");
+    cr_assert(move_is_ended(at_work) && !ends(1, false), "it ends, and what comes later is the program's own");
     requests_cancel(other);
     cr_assert_not(ends(3, true), "it has been answered");
     uint64_t all = taken(MEMSTOW_ASK_TRIGGER, 0);
@@ -122,21 +120,40 @@ Test(requests, taken_back_end_what_is_moved_for_them) {
     cr_assert(!ends(3, true) && ends(4, true));
 }
 
-/* An end from outside is for the request that a move began for, not for what came into its place since. */
-Test(requests, end_by_the_ticket_that_a_move_began_for) {
-    uint64_t first = taken(MEMSTOW_ASK_STOW, 1), ticket = 0;
-    const bool *at = requests_cancelled(1, true, &ticket);
+/* An end from outside is for the request that a move began for, not for what came into its place since. The move may go
+ * on on another thread than the one that answered. */
+Test(requests, end_what_began_for_them_and_nothing_that_began_before) {
+    struct move_end before, now, none;
+    uint64_t first = taken(MEMSTOW_ASK_STOW, 1);
+    cr_assert_eq(requests_end(1, true, &before), first);
     cr_assert_eq(requests_done(first, 0, ""), 0);
     requests_leave(first);
-    taken(MEMSTOW_ASK_STOW, 2);
-    uint64_t next = 0;
-    cr_assert_eq(requests_cancelled(2, true, &next), at, "the same place");
-    requests_cancel(ticket);
-    cr_assert_not(ends(2, true));
+    uint64_t next = taken(MEMSTOW_ASK_STOW, 2);
+    cr_assert_eq(requests_end(2, true, &now), next);
+    cr_assert_eq(now.word, before.word, "the same place");
+    requests_cancel(first);
+    cr_assert_not(move_is_ended(now));
     requests_cancel(next);
-    cr_assert(ends(2, true));
-    cr_assert_null(requests_cancelled(2, false, &ticket));
-    cr_assert_eq(ticket, 0);
+    cr_assert(move_is_ended(now));
+    cr_assert_not(move_is_ended(before));
+    cr_assert_eq(requests_end(2, false, &none), 0);
+    cr_assert_not(move_is_ended(none));
+}
+
+/* What was ended stays so when its place is another's. */
+Test(requests, stay_ended) {
+    struct move_end before, now;
+    uint64_t first = taken(MEMSTOW_ASK_STOW, 1);
+    cr_assert_eq(requests_end(1, true, &before), first);
+    requests_cancel(first);
+    cr_assert_eq(requests_done(first, 0, ""), 0);
+    requests_leave(first);
+    cr_assert_eq(requests_end(2, true, &now), 0);
+    taken(MEMSTOW_ASK_STOW, 2);
+    cr_assert_neq(requests_end(2, true, &now), 0);
+    cr_assert_eq(now.word, before.word, "the same place");
+    cr_assert(move_is_ended(before));
+    cr_assert_not(move_is_ended(now));
 }
 
 Test(requests, of_the_worker_are_not_ended_here) {

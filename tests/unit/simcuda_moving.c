@@ -104,10 +104,10 @@ Test(simcuda_moving, refusals) {
     uint64_t listed = cuda_captures_begin((cuda_handle)1, &(struct cuda_place){0});
     cr_assert_eq(out(options, &moved), STOW_CUDA_CAPTURE);
     cuda_captures_ended(listed);
-    bool told_to_end = true;
-    options.cancelled = &told_to_end;
+    uint64_t told_to_end = 7;
+    options.end = (struct move_end){&told_to_end, 7};
     cr_assert_eq(out(options, &moved), STOW_CUDA_CANCELLED);
-    options.cancelled = NULL;
+    options.end.word = NULL;
     options.limits.memory = 2 * MIB;
     cr_assert_eq(out(options, &moved), STOW_CUDA_NO_ROOM);
     options.limits.memory = 0;
