@@ -222,7 +222,8 @@ static void plan_parts(struct plan *self, uint32_t index, const struct stow_area
         table_unlock();
         if (!any) region.start = region.end = end;
         if (region.start > start) plan_area(self, index, area, start, region.start);
-        if (any) add_segment(self, (struct segment){region.start, region.end, index, OURS, area->write});
+        if (any && !add_segment(self, (struct segment){region.start, region.end, index, OURS, area->write}))
+            work_refuse(&self->session->work[index], STOW_ADDRESS_SPACE);
         start = region.end;
     }
 }

@@ -334,6 +334,32 @@ static void address_space_limit(void) {
     }
 }
 
+/* What was stowed and written to since: where there is no room to note that it is to move, that is said, and not that
+ * there was nothing. */
+static void address_space_for_what_is_stowed(void) {
+    enum { STEP = 16 << 10, MOST = 2 << 20 };
+    char *p = filled();
+    struct rlimit limit = {.rlim_max = RLIM_INFINITY};
+    uint32_t why = STOW_DONE, refused = 0;
+    int64_t moved = 0;
+    MUST_BE(out(p, LENGTH, &idle, NULL), LENGTH);
+    fill(p, LENGTH, 1);
+    for (size_t room = 0; room < MOST && moved <= 0; room += STEP) {
+        limit.rlim_cur = proc_bytes("/proc/self/status", "VmSize") + room;
+        MUST_BE(setrlimit(RLIMIT_AS, &limit), 0);
+        moved = out(p, LENGTH, &idle, &why);
+        if (moved > 0) break;
+        if (moved == 0 || why == STOW_EMPTY) fprintf(stderr, "%zu: %ld, %u\n", room, (long)moved, why);
+        MUST(moved < 0 && why != STOW_EMPTY);
+        refused += why == STOW_ADDRESS_SPACE;
+        MUST(holds(p, LENGTH, 1));
+    }
+    MUST(refused);
+    limit.rlim_cur = RLIM_INFINITY;
+    MUST_BE(setrlimit(RLIMIT_AS, &limit), 0);
+    MUST(holds(p, LENGTH, 1));
+}
+
 /* Near vm.max_map_count nothing is cut into more mappings. */
 static void many_mappings(void) {
     char *p = filled(), line[32] = {0};
@@ -438,6 +464,7 @@ static const struct test_case CASES[] = {
     {"file_limit_falls", file_limit_falls},
     {"descriptor_limit", descriptor_limit},
     {"address_space_limit", address_space_limit},
+    {"address_space_for_what_is_stowed", address_space_for_what_is_stowed},
     {"many_mappings", many_mappings},
     {"no_directory", no_directory},
     {"cannot_be_read", cannot_be_read},
