@@ -44,9 +44,10 @@ static uint32_t owner_pid, runners;
 static uint32_t noted_stage;                    /* whose beginning is in the log */
 static uint64_t stage_begun_ns, stage_limit_ns; /* what drains have together */
 
-/* The limit. */
+/* The limit. Endings are numbered: one that a signal begins when another was just called off is not that one's. */
 static struct {
-    uint32_t armed; /* what its thread waits on */
+    uint32_t armed;  /* number of the ending that it is for, which its thread waits on; 0: none */
+    uint32_t number; /* of the last */
     uint64_t end_ns;
     int status;
     bool own_files;
@@ -250,7 +251,8 @@ struct left {
 
 static void find_left(void *context) {
     struct left *self = context;
-    self->threads = shutdown_threads_left(self->asks, limit.thread ? thread_id(limit.thread) : 0);
+    struct stow_thread *thread = __atomic_load_n(&limit.thread, __ATOMIC_ACQUIRE);
+    self->threads = shutdown_threads_left(self->asks, thread ? thread_id(thread) : 0);
     self->processes = shutdown_processes_left();
     self->descriptors = shutdown_audit_descriptors(self->asks);
 }
@@ -271,22 +273,51 @@ static void force_end(void) {
     os_call(SYS_exit_group, limit.status);
 }
 
-static void guard(void *nothing) {
-    (void)nothing;
+static bool is_armed(uint32_t number) { return __atomic_load_n(&limit.armed, __ATOMIC_ACQUIRE) == number; }
+
+static void guard(void *number) {
+    uint32_t mine = (uint32_t)(uintptr_t)number;
     os_call(SYS_prctl, 15 /* PR_SET_NAME */, "memstow limit");
-    while (__atomic_load_n(&limit.armed, __ATOMIC_ACQUIRE)) {
-        uint64_t now = os_now();
-        if (now >= limit.end_ns) force_end();
-        struct timespec left = {(time_t)((limit.end_ns - now) / 1000000000), (long)((limit.end_ns - now) % 1000000000)};
-        os_call(SYS_futex, &limit.armed, FUTEX_WAIT_PRIVATE, 1, &left);
+    while (is_armed(mine)) {
+        uint64_t now = os_now(), end_ns = os_load(&limit.end_ns);
+        if (now >= end_ns) {
+            if (is_armed(mine)) force_end(); /* else that was the end of the next */
+            return;
+        }
+        struct timespec left = {(time_t)((end_ns - now) / 1000000000), (long)((end_ns - now) % 1000000000)};
+        os_call(SYS_futex, &limit.armed, FUTEX_WAIT_PRIVATE, mine, &left);
     }
+}
+
+/* 0: another ending is on. */
+static uint32_t arm(void) {
+    uint32_t none = 0, number = __atomic_add_fetch(&limit.number, 1, __ATOMIC_RELAXED);
+    if (!number) number = __atomic_add_fetch(&limit.number, 1, __ATOMIC_RELAXED);
+    bool is = __atomic_compare_exchange_n(&limit.armed, &none, number, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    return is ? number : 0;
+}
+
+static bool change_thread(struct stow_thread *from, struct stow_thread *to) {
+    return __atomic_compare_exchange_n(&limit.thread, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+/* Whoever takes the thread away waits for it: who calls the ending off, or, when that came before there was a thread,
+ * who began it. */
+static void begin_guard(uint32_t number) {
+    uint64_t signals = 0;
+    bool blocked = lock_out_signals(&signals); /* no handler of the program's runs on its thread */
+    /* With descriptors of its own: the program may have used up, or close, what it has. */
+    struct stow_thread *thread = blocked ? thread_start(guard, (void *)(uintptr_t)number, &limit.own_files) : NULL;
+    if (blocked) lock_let_signals(signals);
+    if (!thread) shutdown_log_step("no limit", NULL, -EAGAIN, 0);
+    if (thread && change_thread(NULL, thread) && !is_armed(number) && change_thread(thread, NULL)) thread_join(thread);
 }
 
 int shutdown_begin(const char *reason, uint64_t limit_ns, int status) {
     struct line line;
-    uint64_t signals = 0;
-    if (__atomic_exchange_n(&limit.armed, 1, __ATOMIC_ACQ_REL)) return -EALREADY;
-    limit.end_ns = os_now() + limit_ns;
+    uint32_t number = arm();
+    if (!number) return -EALREADY;
+    os_store(&limit.end_ns, os_now() + limit_ns);
     limit.status = status;
     noted_stage = 0;
     shutdown_log_begin();
@@ -295,19 +326,15 @@ int shutdown_begin(const char *reason, uint64_t limit_ns, int status) {
     line_number(&line, "limit_ms", limit_ns / MS);
     shutdown_audit_memory(&line);
     shutdown_log_write(&line);
-    bool blocked = lock_out_signals(&signals); /* no handler of the program's runs on its thread */
-    /* With descriptors of its own: the program may have used up, or close, what it has. */
-    limit.thread = blocked ? thread_start(guard, NULL, &limit.own_files) : NULL;
-    if (blocked) lock_let_signals(signals);
-    if (!limit.thread) shutdown_log_step("no limit", NULL, -EAGAIN, 0);
+    begin_guard(number);
     return 0;
 }
 
 static void disarm(void) {
+    struct stow_thread *thread = __atomic_exchange_n(&limit.thread, NULL, __ATOMIC_ACQ_REL);
     __atomic_store_n(&limit.armed, 0, __ATOMIC_RELEASE);
     os_call(SYS_futex, &limit.armed, FUTEX_WAKE_PRIVATE, 1);
-    if (limit.thread) thread_join(limit.thread);
-    limit.thread = NULL;
+    if (thread) thread_join(thread);
     for (uint32_t i = 0; i < count; i++)
         if (is_over(&handlers[i])) handlers[i].state = LATE; /* once in a life */
 }

@@ -1,0 +1,95 @@
+/* An ending that is called off, and another that a signal begins at that very moment: each has its own limit. The
+ * threads of limits are not here: what they would run is called when the test wants it. */
+#include <criterion/criterion.h>
+#include <stdbool.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shutdown.h"
+#include "stow_thread.h"
+
+enum { LONG_S = 60, FORCED = 3 };
+
+struct stow_thread {
+    void (*work)(void *context);
+    void *context;
+    bool joined;
+};
+static struct stow_thread threads[4];
+static int started;
+static bool guards_begin, signal_comes;
+
+/* What is left is looked for on the caller's thread: only the limits' threads are kept. */
+struct stow_thread *thread_start(void (*work)(void *context), void *context, bool *own_files) {
+    (void)own_files;
+    if (!guards_begin) return NULL;
+    threads[started] = (struct stow_thread){work, context, false};
+    return &threads[started++];
+}
+struct stow_thread *thread_start_apart(void (*work)(void *context), void *context) {
+    return (void)work, (void)context, NULL;
+}
+uint32_t thread_id(const struct stow_thread *self) { return (void)self, 1; }
+
+static int begin(const char *reason, uint64_t limit_ns, int status) {
+    guards_begin = true;
+    int result = shutdown_begin(reason, limit_ns, status);
+    guards_begin = false;
+    return result;
+}
+
+/* Who called the first ending off waits for its thread, which has not looked yet. The second one's time is over at
+ * once. */
+void thread_join(struct stow_thread *self) {
+    self->joined = true;
+    if (!signal_comes) return;
+    signal_comes = false;
+    begin("a signal", 0, FORCED);
+}
+
+/* In a child, which a limit may end. */
+#define MUST(condition)                                                                                                \
+    if (!(condition)) _exit(100 + __LINE__ % 100)
+
+static void call_off_and_begin(void) {
+    shutdown_check_process();
+    MUST(begin("closed", LONG_S * UINT64_C(1000000000), 1) == 0);
+    signal_comes = true;
+    MUST(shutdown_end(true) >= 0);
+    MUST(started == 2 && threads[0].joined && !threads[1].joined);
+}
+
+/* The first one's thread looks now: what it was for is over. */
+static void look_first(void) {
+    call_off_and_begin();
+    threads[0].work(threads[0].context);
+}
+
+static void look_second(void) {
+    call_off_and_begin();
+    threads[1].work(threads[1].context);
+}
+
+static void call_both_off(void) {
+    call_off_and_begin();
+    MUST(shutdown_end(true) >= 0 && threads[1].joined);
+    threads[1].work(threads[1].context);
+}
+
+static int status_of(void (*run)(void)) {
+    int status = 0;
+    pid_t child = fork();
+    if (!child) {
+        alarm(30);
+        run();
+        _exit(0);
+    }
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+Test(shutdown, a_guard_that_was_called_off_is_not_the_next_ones) { cr_assert_eq(status_of(look_first), 0); }
+
+Test(shutdown, the_next_guard_ends_the_process) { cr_assert_eq(status_of(look_second), FORCED); }
+
+Test(shutdown, the_next_ending_can_be_called_off) { cr_assert_eq(status_of(call_both_off), 0); }
