@@ -22,15 +22,16 @@ static void note_range(uintptr_t start, size_t length) {
 }
 
 static void *from_system(size_t length) {
-    void *memory = os_map(length);
+    void *memory = os_map_apart(length, OS_PAGE);
     if (memory) note_range((uintptr_t)memory, length);
     return memory;
 }
 
 /* A mapping that begins at a multiple of `align`. */
 static uintptr_t map_aligned(size_t length, size_t align) {
-    char *memory = os_map(length + align);
-    if (!memory) return 0;
+    void *apart = os_map_apart(length, align);
+    char *memory = apart ? NULL : os_map(length + align);
+    if (!memory) return (uintptr_t)apart;
     char *start = (char *)os_round_up((uintptr_t)memory, align), *end = start + length;
     if (start > memory) os_unmap(memory, (size_t)(start - memory));
     os_unmap(end, (size_t)(memory + length + align - end));

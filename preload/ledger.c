@@ -143,10 +143,10 @@ static bool grow(size_t need) {
 static bool open_window(uint32_t i, size_t start, size_t need, size_t wanted) {
     size_t length = os_round_up(wanted > need ? wanted : need, OS_PAGE);
     if (i >= WINDOWS) return false;
-    char *base = os_reserve(length);
+    char *base = os_reserve_apart(length);
     while (!base && length > need) {
         length = length / 2 > need ? os_round_up(length / 2, OS_PAGE) : need;
-        base = os_reserve(length);
+        base = os_reserve_apart(length);
     }
     if (!base) return false;
     ledger.windows[i] = (struct window){base, start, length};

@@ -46,16 +46,40 @@ void os_hide_from_valgrind(const void *start, size_t length) {
     ask_valgrind(START_SUPPRESSION, (uintptr_t)start, length);
 }
 
-static void *map(size_t length, int protection, int flags) {
-    long at = os_call(SYS_mmap, NULL, length, protection, flags | MAP_PRIVATE | MAP_ANONYMOUS, -1);
+static void *map(uintptr_t wanted, size_t length, int protection) {
+    int flags = MAP_NORESERVE | MAP_PRIVATE | MAP_ANONYMOUS;
+    long at = os_call(SYS_mmap, wanted, length, protection, flags, -1);
     if (at < 0 && at > -OS_PAGE) return NULL;
     os_hide_from_valgrind((void *)at, length);
     return (void *)at;
 }
 
-void *os_map(size_t length) { return map(length, PROT_READ | PROT_WRITE, MAP_NORESERVE); }
+void *os_map(size_t length) { return map(0, length, PROT_READ | PROT_WRITE); }
 
-void *os_reserve(size_t length) { return map(length, PROT_NONE, MAP_NORESERVE); }
+/* Three areas, so that mappings that are as aligned lie next to each other: they are few to the kernel, and to us.
+ * Below libraries, where sanitizers still allow memory. */
+#define AREA ((uintptr_t)64 << 30)
+static uintptr_t area_ends[3];
+
+/* Where the kernel is asked to put it; 0: anywhere. */
+static uintptr_t place_apart(size_t length, size_t align) {
+    uint32_t i = align <= OS_PAGE ? 0 : align <= 256 * 1024 ? 1 : 2;
+    uintptr_t here = (uintptr_t)area_ends & ~(AREA - 1), seen = __atomic_load_n(&area_ends[i], __ATOMIC_RELAXED), start;
+    if (here / AREA < 5) return 0;
+    do start = os_round_up(seen ? seen : here - (i + 3) * AREA, align);
+    while (!__atomic_compare_exchange_n(&area_ends[i], &seen, start + os_round_up(length, OS_PAGE), true,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    return start;
+}
+
+void *os_map_apart(size_t length, size_t align) {
+    void *at = map(place_apart(length, align), length, PROT_READ | PROT_WRITE);
+    if (!at || (uintptr_t)at % align == 0) return at;
+    os_unmap(at, length);
+    return NULL;
+}
+
+void *os_reserve_apart(size_t length) { return map(place_apart(length, OS_PAGE), length, PROT_NONE); }
 
 long os_map_file(void *at, size_t length, int fd, uint64_t offset) {
     long got = os_call(SYS_mmap, at, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, offset);
@@ -65,6 +89,24 @@ long os_map_file(void *at, size_t length, int fd, uint64_t offset) {
 }
 
 void os_unmap(void *start, size_t length) { os_call(SYS_munmap, start, length); }
+
+static bool close_at(uintptr_t at, size_t length) {
+    int flags = MAP_NORESERVE | MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+    long got = os_call(SYS_mmap, at, length, PROT_NONE, flags, -1);
+    if (got == (long)at) return true;
+    if (got > 0 || got <= -OS_PAGE) os_unmap((void *)got, length); /* before Linux 4.17 it is put elsewhere */
+    return false;
+}
+
+/* Of 2 MiB at most, each. The program's next mappings would come to lie there. */
+void os_close_holes(void) {
+    extern char __ehdr_start[] __attribute__((visibility("hidden"))), _end[] __attribute__((visibility("hidden")));
+    uintptr_t below = (uintptr_t)__ehdr_start, behind = os_round_up((uintptr_t)_end, OS_PAGE);
+    for (size_t length = 1 << 20; length >= OS_PAGE; length /= 2) {
+        if (close_at(below - length, length)) below -= length;
+        if (close_at(behind, length)) behind += length;
+    }
+}
 
 static bool copy(long call, const struct iovec *here, const struct iovec *there) {
     return os_call(call, os_pid(), here, 1, there, 1) == (long)here->iov_len;

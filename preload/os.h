@@ -34,8 +34,12 @@ bool os_is_under_valgrind(void);
  * they do from what the functions below map. Elsewhere nothing happens. */
 void os_hide_from_valgrind(const void *start, size_t length);
 
-void *os_map(size_t length);                                        /* private zeroed memory, or NULL */
-void *os_reserve(size_t length);                                    /* address space without access, or NULL */
+void *os_map(size_t length); /* private zeroed memory, or NULL */
+/* The same for what stays: far from what the program maps, so that who writes beyond an end of that meets nothing, as
+ * without us. At a multiple of `align`, a power of two; NULL also when that cannot be had there. */
+void *os_map_apart(size_t length, size_t align);
+void *os_reserve_apart(size_t length); /* address space without access, or NULL */
+void os_close_holes(void);             /* once: what the kernel left free around our own data, to align us */
 long os_map_file(void *at, size_t length, int fd, uint64_t offset); /* shared read-write at exactly `at` */
 void os_unmap(void *start, size_t length);
 int os_open(const char *path, int flags, int mode);

@@ -253,6 +253,7 @@ static void begin_first(void) {
     wiped_by_kernel = os_call(SYS_madvise, &process_page, sizeof process_page, MADV_WIPEONFORK) == 0;
     heap_unseen = look_for_heap();
     if (!from_cupti) process_next = next_find(wish.mimalloc && !heap_unseen);
+    os_close_holes();
 }
 
 static void end_at_quick_exit(void) { process_end(SNAP_ABRUPT_EXIT); }
