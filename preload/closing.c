@@ -7,6 +7,7 @@
 #include "blocks.h"
 #include "ledger.h"
 #include "mappings.h"
+#include "misuse.h"
 #include "peak.h"
 #include "residency.h"
 
@@ -70,5 +71,7 @@ void closing_write(void) {
     account_finish();
     peak_finish();
     ledger_note_own_memory();
-    if (!ledger_is_sealed()) measure_residency();
+    if (ledger_is_sealed()) return;
+    misuse_find_live();
+    measure_residency();
 }

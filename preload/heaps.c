@@ -159,6 +159,8 @@ static struct heap *heap_of(const void *p) {
     return likely(!heap) ? NULL : find(&by_heap, (uintptr_t)heap);
 }
 
+bool heaps_have(const void *raw) { return base.malloc && heap_of(raw); }
+
 static void heap_free(void *p) {
     struct heap *self = heap_of(p);
     if (likely(!self)) {
@@ -199,6 +201,7 @@ void heaps_begin(void) {
     mi_option_set(mi_option_allow_thp, 0);
     mi_option_set(mi_option_arena_reserve, ARENA_KIB);
     base = next;
+    next_spares = false;
     __atomic_store_n(&next.free, heap_free, __ATOMIC_RELEASE);
     __atomic_store_n(&next.usable, heap_usable, __ATOMIC_RELEASE);
     __atomic_store_n(&next.realloc, heap_realloc, __ATOMIC_RELEASE);
@@ -232,6 +235,10 @@ void heaps_abandon(void) {
 struct heap *heaps_of(uint32_t owner) {
     (void)owner;
     return NULL;
+}
+bool heaps_have(const void *raw) {
+    (void)raw;
+    return false;
 }
 void heaps_begin(void) {}
 void heaps_abandon(void) {}

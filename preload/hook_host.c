@@ -18,6 +18,7 @@
 #include "heaps.h"
 #include "host.h"
 #include "ledger.h"
+#include "misuse.h"
 #include "next.h"
 #include "peak.h"
 #include "pin.h"
@@ -26,6 +27,8 @@
 #include "stow.h"
 
 #define HOOK __attribute__((visibility("default")))
+
+_Static_assert(SITE_LIMIT == 1 << HEADER_SITE_BITS && SNAP_LARGE_BYTES == 1 << 16, "header.h");
 
 enum { BEFORE = sizeof(struct header) };
 
@@ -37,18 +40,19 @@ static struct header *header_of(const void *p) { return (struct header *)p - 1; 
 
 /* The secret lies in no place that a program writes to by accident: addresses of ours, mixed. Early blocks have it
  * always: they are made before it is known which allocator comes next, and freed after. */
-static uint64_t key_of(const void *p, uint32_t mark) {
+static uint32_t key_of(const void *p, uint32_t mark) {
     return process_next == NEXT_FOREIGN || mark & HEADER_EARLY ? header_key((uintptr_t)p, (uintptr_t)&process_page) : 0;
 }
 
-static uint64_t size_in(const struct header *header) { return header->size & (((uint64_t)1 << HEADER_SIZE_BITS) - 1); }
-
-/* Whether a pointer is a block with a header of ours. Reading 16 bytes back is safe: a page-aligned pointer comes
- * here only over glibc or mimalloc, where it is a block of ours or a chunk of glibc's, header in front. */
+/* Whether a pointer is a block with a header of ours, as it was written. Reading 16 bytes back is safe: a page-aligned
+ * pointer comes here only over glibc or mimalloc, where it is a block of ours or a chunk of glibc's, header in front.
+ */
 static bool has_header(const void *p) {
     const struct header *header = header_of(p);
-    uint64_t key = key_of(p, header->mark);
-    return header_magic(header->mark) && header->size >> HEADER_SIZE_BITS == key >> HEADER_SIZE_BITS;
+    uint32_t mark = header_mark_in(header);
+    return header_magic(mark) && header->size >> HEADER_SIZE_BITS == 0 &&
+           header->site - header_site(header) == key_of(p, mark) &&
+           header_generation(mark) <= header_generation(process_mark);
 }
 
 /* What is known of a block of the program. */
@@ -64,21 +68,23 @@ static struct known in_table(void *p, const struct block *entry) {
     return (struct known){(char *)p - distance, entry->size, entry->site, entry->mark, true, true};
 }
 
+/* Not in front of a mapping that was a block, and is no more. */
+static bool header_can_be_read(const void *p) {
+    struct header header;
+    return !misuse_is_gone(p) || ledger_is_sealed() || os_peek(&header, header_of(p), sizeof header);
+}
+
 static struct known look_at(void *p) {
     struct block entry;
     if (on_page(p)) {
         if (blocks_find((uintptr_t)p, &entry)) return in_table(p, &entry);
-        if (process_next == NEXT_FOREIGN) return (struct known){.raw = p};
+        if (process_next == NEXT_FOREIGN || !header_can_be_read(p)) return (struct known){.raw = p};
     }
     if (!has_header(p)) return (struct known){.raw = p};
     const struct header *header = header_of(p);
-    uint64_t size = size_in(header);
-    return (struct known){(char *)p - header_distance(header->mark),
-                          size,
-                          header->site,
-                          header->mark,
-                          true,
-                          header->mark & HEADER_LISTED};
+    uint32_t mark = header_mark_in(header);
+    return (struct known){
+        (char *)p - header_distance(mark), header->size, header_site(header), mark, true, mark & HEADER_LISTED};
 }
 
 /* Blocks that are none of ours came from glibc (__libc_malloc, or before tracking), or from the foreign allocator
@@ -112,7 +118,7 @@ static bool may_look_at(uintptr_t address) {
     struct block entry;
     if (!address || address % BEFORE) return false;
     if (on_page((void *)address) && blocks_find(address, &entry)) return true;
-    return ledger_is_sealed() || os_peek(&header, (void *)(address - BEFORE), sizeof header);
+    return ledger_is_sealed() || os_peek(&header, header_of((void *)address), sizeof header);
 }
 
 static bool find_listed_around(uintptr_t address, uintptr_t *start, struct block *entry) {
@@ -128,18 +134,23 @@ bool host_find(uintptr_t address, struct host_block *out) {
     return block.ours && is_counted(&block) && !is_inherited(&block);
 }
 
+static void write_header(void *p, uint64_t size, uint32_t mark, uint32_t site) {
+    uint32_t keyed = site | key_of(p, mark);
+    *header_of(p) = (struct header){.site = keyed, .seal = header_seal(mark, keyed, size), .size = size};
+}
+
+static uint32_t with_parts(uint32_t mark, bool parts) {
+    return (mark & ~(uint32_t)HEADER_PARTS) | (parts ? HEADER_PARTS : 0);
+}
+
 void host_change(const struct host_block *block) {
     struct block entry;
-    struct header *header = header_of((void *)block->start);
+    void *p = (void *)block->start;
     bool listed = blocks_find(block->start, &entry), bare = listed && entry.mark & BLOCK_BARE;
-    uint32_t parts = block->parts ? HEADER_PARTS : 0;
-    if (!bare) {
-        header->site = block->site;
-        header->mark = (header->mark & ~(uint32_t)HEADER_PARTS) | parts;
-    }
+    if (!bare) write_header(p, block->size, with_parts(header_mark_in(header_of(p)), block->parts), block->site);
     if (!listed) return;
     entry.site = block->site;
-    entry.mark = (entry.mark & ~(uint32_t)HEADER_PARTS) | parts;
+    entry.mark = with_parts(entry.mark, block->parts);
     blocks_change(block->start, &entry);
 }
 
@@ -158,10 +169,6 @@ static uint32_t site_counted(struct caller caller, uint64_t size) {
     uint32_t site = account_alloc(site_of(caller, size), size);
     pin_end(pin);
     return site;
-}
-
-static void write_header(void *p, uint64_t size, uint32_t mark, uint32_t site) {
-    *header_of(p) = (struct header){.size = size | key_of(p, mark), .mark = mark, .site = site};
 }
 
 /* Writes the header of a new block; lists it, too, when it is one that must be found by address. A large block that
@@ -278,9 +285,12 @@ __attribute__((noinline)) static void *flushed(struct thread *self, void *p) {
     return p;
 }
 
-static inline void *stamp_here(struct thread *self, uint32_t mark, struct header *header, size_t size) {
+/* `base`: process_page.mark_here. */
+static inline void *stamp_here(struct thread *self, uint32_t base, struct header *header, size_t size) {
+    __atomic_store_n(&header->site, account_here, __ATOMIC_RELAXED); /* else the compiler makes one store of two, with
+                                                                        more instructions than it saves */
+    header->seal = base + (uint32_t)size;
     header->size = size;
-    header->word = mark | self->here_word;
     if (unlikely(account_alloc_at(self, self->here, size))) return flushed(self, header + 1);
     return header + 1;
 }
@@ -301,8 +311,9 @@ static inline void *stamp_pinned(struct thread *self, struct header *header, siz
     struct snap_counter *counter = account_counter(self, site);
     uint32_t mark = process_page.mark;
     if (unlikely(!counter || !mark)) return stamp_at(header, size, site);
+    header->site = site;
+    header->seal = mark + site + (uint32_t)size;
     header->size = size;
-    header->word = mark | (uint64_t)site << 32;
     bool due = account_alloc_at(self, counter, size);
     __atomic_store_n(&self->pinned, 0, __ATOMIC_RELEASE);
     if (unlikely(due)) return flushed(self, header + 1);
@@ -376,18 +387,74 @@ static void give_back(void *p, const struct known *block) {
     stack_note_unmapping(); /* that may have been all of a mapping */
 }
 
-__attribute__((noinline)) static void host_free(void *p) {
+/* What the block was is still there to be read when it is freed again (misuse.h). */
+static inline void note_free(void *p, uint64_t size, uint32_t site, uintptr_t slot) {
+    struct header_note *note = header_note(p, size, &next_spares);
+    if (likely(note)) *note = (struct header_note){(uint32_t)stack_address(slot), site + process_page.note};
+}
+
+/* Of what is known by address, nothing is written: it may be stowed. */
+static void note_end(void *p, const struct known *block, uintptr_t slot) {
+    bool bare = block->mark & BLOCK_BARE;
+    if (!bare) header_of(p)->freed = HEADER_FREED;
+    if (block->in_table)
+        misuse_note_gone(p, block->size, block->mark, block->site, slot);
+    else if (!(block->mark & HEADER_EARLY))
+        note_free(p, block->size, block->site, slot);
+}
+
+static void free_known(void *p, const struct known *block, uintptr_t slot) {
+    struct block entry;
+    if (block->in_table && !blocks_take((uintptr_t)p, &entry) && block->mark & BLOCK_BARE)
+        return; /* freed twice, by two threads at once: the other one gives it back */
+    if (block->size >= PEAK_FALL_LEAST && is_counted(block) && !is_inherited(block))
+        peak_note_free(block->site, block->size);
+    count_out(p, block);
+    note_end(p, block, slot);
+    give_back(p, block);
+}
+
+/* What is no block of ours, for its allocator to say so. Not where glibc would not come to that. */
+static void *as_it_is(void *p) {
+    bool tells = process_next == NEXT_FOREIGN || process_page.stage != PROCESS_TRACKED || !misuse_leads_astray(p);
+    return tells ? p : misuse_nobody();
+}
+
+/* Its header is written anew, as far as it is known. */
+static struct known mend(void *p, const struct misuse *misuse) {
+    struct block entry;
+    uint32_t mark = blocks_find((uintptr_t)p, &entry) ? entry.mark : process_mark;
+    write_header(p, misuse->size, mark, misuse->site);
+    return look_at(p);
+}
+
+/* In a process that keeps no ledger most blocks are none of ours: they are passed on at once. */
+static struct misuse misuse_at(void *p) {
+    return process_tracked() || !misuse_may_be_chunk(p) ? misuse_of(p) : (struct misuse){0};
+}
+
+/* The allocator is asked to free what it is given here, so that it says what it says without us. */
+__attribute__((noinline)) static void free_no_block(void *p, uintptr_t slot) {
+    struct misuse misuse = misuse_at(p);
+    const struct known none = {.raw = as_it_is(p)};
+    if (misuse.kind) misuse_report((uintptr_t)p, &misuse, SNAP_MISUSE_FREE, stack_caller(slot));
+    if (misuse.kind && misuse.harmless) {
+        struct known block = mend(p, &misuse);
+        free_known(p, &block, slot);
+    } else if (!misuse.kind) {
+        allocator_of(&none)->free(none.raw);
+    } else {
+        allocator_of(&none)->free(misuse.raw ? misuse.raw : misuse_nobody());
+    }
+}
+
+__attribute__((noinline)) static void host_free(void *p, uintptr_t slot) {
     if (!p) return;
     struct known block = look_at(p);
-    struct block entry;
-    if (block.in_table && !blocks_take((uintptr_t)p, &entry) && block.mark & BLOCK_BARE)
-        return; /* freed twice, by two threads at once: the other one gives it back */
-    if (block.size >= PEAK_FALL_LEAST && is_counted(&block) && !is_inherited(&block))
-        peak_note_free(block.site, block.size);
-    count_out(p, &block);
-    if (block.ours && !(block.mark & BLOCK_BARE))
-        header_of(p)->mark = 0; /* freed again, it is nobody's, and the allocator says so as it does without us */
-    give_back(p, &block);
+    if (likely(block.ours))
+        free_known(p, &block, slot);
+    else
+        free_no_block(p, slot);
 }
 
 __attribute__((noinline)) static void free_flushed(struct thread *self, struct header *header) {
@@ -395,38 +462,57 @@ __attribute__((noinline)) static void free_flushed(struct thread *self, struct h
     next.free(header);
 }
 
-/* A plain block of a site that the thread has no wide counter of. */
-__attribute__((noinline)) static void free_counted(struct header *header) {
-    account_free(header->site, header->size);
+/* Later it may lie within another block, and nobody is to find it there (host_find). */
+static inline void end_plain(struct header *header, uint64_t size, uint32_t site, uintptr_t slot) {
+    header->freed = HEADER_FREED;
+    note_free(header + 1, size, site, slot);
+}
+
+/* A plain block of a site that the thread has no wide counter of. Of what is none, all that looked like one may have
+ * been the sum. */
+__attribute__((noinline)) static void free_counted(struct header *header, uintptr_t slot) {
+    uint64_t size = header->size;
+    uint32_t site = header->site;
+    if (unlikely(site >= SITE_LIMIT)) {
+        host_free(header + 1, slot);
+        return;
+    }
+    end_plain(header, size, site, slot);
+    account_free(site, size);
     next.free(header);
 }
 
-__attribute__((noinline)) static void free_at_site(void *p) {
+__attribute__((noinline)) static void free_at_site(void *p, uintptr_t slot) {
     struct header *header = header_of(p);
     struct thread *self = account_self;
     uint32_t mark = process_page.mark; /* 0 over a foreign allocator, whose words may be 0, too */
-    if (unlikely(on_page(p) || !mark || header->mark != mark)) {
-        host_free(p); /* NULL too */
+    if (unlikely(on_page(p) || !mark || !header_is_small(header, mark))) {
+        host_free(p, slot); /* NULL too */
         return;
     }
+    uint64_t size = header->size;
     struct snap_counter *counter = account_counter(self, header->site);
-    header->mark = 0; /* later it may lie within another block, and nobody is to find it there (host_find) */
-    if (!counter)
-        free_counted(header);
-    else if (unlikely(account_free_at(self, counter, header->size)))
+    if (unlikely(!counter)) {
+        free_counted(header, slot);
+        return;
+    }
+    end_plain(header, size, header->site, slot);
+    if (unlikely(account_free_at(self, counter, size)))
         free_flushed(self, header);
     else
         next.free(header);
 }
 
 HOOK void free(void *p) {
-    uint32_t mark = process_page.mark_here;
-    if (!mark) return free_at_site(p);
+    uint32_t base = process_page.mark_here;
+    if (!base) return free_at_site(p, CALLER_SLOT);
     struct header *header = header_of(p);
     struct thread *self = account_self;
-    if (unlikely(on_page(p) || header->word != (mark | self->here_word)))
-        free_at_site(p);
-    else if (unlikely(account_free_at(self, self->here, header->size)))
+    if (unlikely(on_page(p) || base + self->nowhere + header->size != header->seal))
+        return free_at_site(p, CALLER_SLOT);
+    uint64_t size = header->size;
+    header->freed = HEADER_FREED;
+    if (unlikely(account_free_at(self, self->here, size)))
         free_flushed(self, header);
     else
         next.free(header);
@@ -456,7 +542,7 @@ static void *resize_by_copy(void *p, const struct known *block, size_t size, str
     size_t usable = usable_in(p, block);
     if (!copy) return NULL;
     memcpy(copy, p, usable < size ? usable : size);
-    host_free(p);
+    host_free(p, caller.slot);
     return copy;
 }
 
@@ -466,11 +552,11 @@ static void *resize_whole(void *p, const struct known *block, size_t size, struc
     struct block entry;
     bool entered = block->in_table && blocks_take((uintptr_t)p, &entry);
     uint32_t mapped = block->mark & HEADER_MAPPED, distance = header_distance(block->mark);
-    header_of(p)->mark = 0; /* as in free_at_site */
+    header_of(p)->freed = HEADER_FREED; /* as in end_plain */
     int error = 0;
     char *raw = entered ? resize_large(p, block, size, &error) : next.realloc(block->raw, size + BEFORE);
     if (!raw) {
-        header_of(p)->mark = block->mark;
+        write_header(p, block->size, block->mark, block->site);
         if (entered) blocks_add((uintptr_t)p, &entry, account_thread_slot());
         bool readable = error != -EIO; /* else reading it would be a SIGBUS */
         return readable && (mapped || error) ? resize_by_copy(p, block, size, caller) : no_memory();
@@ -484,31 +570,58 @@ static void *resize_whole(void *p, const struct known *block, size_t size, struc
     return moved;
 }
 
-__attribute__((noinline)) static void *host_realloc(void *p, size_t size, struct caller caller) {
-    struct known block = look_at(p);
-    if (!block.ours) return allocator_of(&block)->realloc(p, size);
+static void *resize_known(void *p, const struct known *block, size_t size, struct caller caller) {
     if (size == 0 && process_next != NEXT_FOREIGN) { /* glibc's way */
-        host_free(p);
+        host_free(p, caller.slot);
         return NULL;
     }
     if (size > PTRDIFF_MAX - BEFORE) return no_memory();
-    bool mapped = block.mark & HEADER_MAPPED && size >= HEAPS_MAPPED && !is_inherited(&block);
-    bool whole = (mapped || (char *)p - (char *)block.raw == BEFORE) && !(block.mark & HEADER_PARTS);
-    if (is_counted(&block) && whole) return resize_whole(p, &block, size, caller);
-    return resize_by_copy(p, &block, size, caller);
+    bool mapped = block->mark & HEADER_MAPPED && size >= HEAPS_MAPPED && !is_inherited(block);
+    bool whole = (mapped || (char *)p - (char *)block->raw == BEFORE) && !(block->mark & HEADER_PARTS);
+    if (is_counted(block) && whole) return resize_whole(p, block, size, caller);
+    return resize_by_copy(p, block, size, caller);
+}
+
+/* Of a block that was freed, the allocator may give what it is asked for, without us: then it is one again. */
+static void *resize_freed(void *raw, size_t size, struct caller caller) {
+    const struct known none = {0};
+    const struct next_allocator *from = allocator_of(&none);
+    if (size > PTRDIFF_MAX - BEFORE) return no_memory();
+    if (!raw || !size) return from->realloc(raw ? raw : misuse_nobody(), size);
+    struct header *again = from->realloc(raw, size + BEFORE);
+    if (!again) return NULL;
+    describe(again + 1, size, header_mark(header_generation(process_mark), BEFORE), site_counted(caller, size));
+    return again + 1;
+}
+
+/* As free_no_block. */
+__attribute__((noinline)) static void *resize_no_block(void *p, size_t size, struct caller caller) {
+    struct misuse misuse = misuse_at(p);
+    const struct known none = {.raw = as_it_is(p)};
+    if (!misuse.kind) return allocator_of(&none)->realloc(none.raw, size);
+    misuse_report((uintptr_t)p, &misuse, SNAP_MISUSE_REALLOC, caller);
+    if (!misuse.harmless) return resize_freed(misuse.raw, size, caller);
+    struct known block = mend(p, &misuse);
+    return resize_known(p, &block, size, caller);
+}
+
+__attribute__((noinline)) static void *host_realloc(void *p, size_t size, struct caller caller) {
+    struct known block = look_at(p);
+    return likely(block.ours) ? resize_known(p, &block, size, caller) : resize_no_block(p, size, caller);
 }
 
 static inline void *any_realloc(void *p, size_t size, struct caller caller) {
     struct header *header = header_of(p);
     if (unlikely(!p)) return host_alloc(BEFORE, size, false, caller);
-    if (unlikely(on_page(p) || !is_plain(size) || size == 0 || header->mark != process_page.mark))
+    if (unlikely(on_page(p) || !is_plain(size) || size == 0 || !header_is_small(header, process_page.mark)))
         return host_realloc(p, size, caller);
     uint64_t before = header->size;
-    uint32_t site = header->site, mark = header->mark;
-    header->mark = 0; /* as in free_at_site */
+    uint32_t site = header->site;
+    if (unlikely(site >= SITE_LIMIT)) return host_realloc(p, size, caller); /* as in free_counted */
+    header->freed = HEADER_FREED;                                           /* as in end_plain */
     header = next.realloc(header, size + BEFORE);
     if (unlikely(!header)) {
-        header_of(p)->mark = mark;
+        header_of(p)->size = before;
         return NULL;
     }
     if (likely(process_page.mark))
@@ -588,5 +701,7 @@ HOOK void free_aligned_sized(void *p, size_t alignment, size_t size) {
 HOOK size_t malloc_usable_size(void *p) {
     if (!p) return 0;
     struct known block = look_at(p);
+    struct misuse misuse = block.ours ? (struct misuse){0} : misuse_at(p);
+    if (misuse.raw) block = (struct known){.raw = misuse.raw, .ours = true};
     return usable_in(p, &block);
 }

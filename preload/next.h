@@ -25,6 +25,10 @@ extern struct next_allocator next;
  * __libc_malloc, belong to them. */
 extern const struct next_allocator next_libc;
 
+/* Raw blocks are chunks of glibc's, but for those of owners' heaps (heaps.h). While there are none of those, every raw
+ * block of 16 bytes or more has 8 to spare. */
+extern bool next_is_glibc, next_spares;
+
 enum next_kind { NEXT_GLIBC, NEXT_FOREIGN, NEXT_MIMALLOC };
 
 /* Chooses. Falls back to glibc when mimalloc is wanted but not built in. */

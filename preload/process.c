@@ -20,6 +20,7 @@
 #include "heaps.h"
 #include "ledger.h"
 #include "mappings.h"
+#include "misuse.h"
 #include "moving.h"
 #include "owners.h"
 #include "parts.h"
@@ -283,6 +284,7 @@ static uint64_t leave_parent(void) {
     trace_abandon();
     trigger_abandon();
     trigger_poll_abandon();
+    misuse_abandon();
     stow_abandon();
     moving_abandon();
     blocks_close_ledger();
@@ -368,8 +370,9 @@ static enum process_stage begin(void) {
 
 /* Under tags each event is looked up. */
 void process_allow_fast_path(void) {
+    process_page.note = header_note_sign(header_generation(process_mark));
     if (process_next == NEXT_FOREIGN) return;
-    process_page.mark_here = account_here && !tags_used ? process_mark : 0;
+    process_page.mark_here = account_here && !tags_used ? process_mark + account_here : 0;
     __atomic_store_n(&process_page.mark, process_mark, __ATOMIC_RELEASE);
     __atomic_store_n(&process_page.small, SNAP_LARGE_BYTES, __ATOMIC_RELEASE);
 }

@@ -18,11 +18,12 @@ enum process_stage { PROCESS_UNSET, PROCESS_BEGINNING, PROCESS_TRACKED, PROCESS_
  * stage UNSET, and begins a ledger of its own at its first event (nothing happens for vfork and exec). */
 struct process_page {
     uint32_t mark;      /* in the header of a block of this process, when the fast path may be taken; else 0 */
-    uint32_t mark_here; /* the same when events count at account_self->here; 0 when each is looked up */
+    uint32_t mark_here; /* the same and the site, when events count at account_here; 0 when each is looked up */
     uint32_t small;     /* below this size the fast path may be taken: 0 or SNAP_LARGE_BYTES */
     uint32_t stage;
     uint32_t entering; /* a thread is on its way into a sandbox (sandbox.c) */
-    char pad[OS_PAGE - 5 * sizeof(uint32_t)];
+    uint32_t note; /* header_note_sign of this process */
+    char pad[OS_PAGE - 6 * sizeof(uint32_t)];
 };
 extern struct process_page process_page;
 

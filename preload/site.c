@@ -84,9 +84,7 @@ static void read_elf(struct snap_module *module, const char *start, uintptr_t bi
             copy_build_id(module, (const char *)(bias + headers[i].p_vaddr), headers[i].p_memsz);
 }
 
-static const char *path_of(const struct link_map *map) {
-    return map->l_name && map->l_name[0] ? map->l_name : program_path;
-}
+const char *site_path(const struct link_map *map) { return map->l_name && map->l_name[0] ? map->l_name : program_path; }
 
 static uint32_t add_module(const struct dl_find_object *found, const char *path) {
     uint32_t id = series_take(&modules);
@@ -110,13 +108,26 @@ static uint32_t add_module(const struct dl_find_object *found, const char *path)
 uint32_t site_module(uintptr_t address) {
     struct dl_find_object found;
     if (_dl_find_object((void *)address, &found) || !found.dlfo_link_map) return 0;
-    const char *path = path_of(found.dlfo_link_map);
+    const char *path = site_path(found.dlfo_link_map);
     uint64_t hash = hash_text(path);
     for (uint64_t i = 0, n = os_load(&modules.next); i < n; i++)
         if (__atomic_load_n(&keys[i].start, __ATOMIC_ACQUIRE) == (uintptr_t)found.dlfo_map_start &&
             keys[i].end == (uintptr_t)found.dlfo_map_end && keys[i].path_hash == hash)
             return (uint32_t)i + 1;
     return add_module(&found, path);
+}
+
+/* The one module that has such an address tells its upper half. */
+uintptr_t site_code(uint32_t low) {
+    uintptr_t found = 0;
+    for (uint64_t i = 0, n = os_load(&modules.next); i < n; i++) {
+        uintptr_t start = __atomic_load_n(&keys[i].start, __ATOMIC_ACQUIRE);
+        uintptr_t address = start + (uint32_t)(low - (uint32_t)start);
+        if (!start || address >= keys[i].end || address == found || site_module(address) != i + 1) continue;
+        if (found) return 0;
+        found = address;
+    }
+    return found;
 }
 
 static uint64_t memory_limit;
@@ -369,6 +380,19 @@ uint32_t site_of_place(uintptr_t address) {
     ids_add(&mapping_sites, site);
     pin_end(pin);
     return site;
+}
+
+void site_keep(uint32_t site) { ids_add(&mapping_sites, site); }
+
+uintptr_t site_caller(uint32_t site, bool (*skip)(const void *address)) {
+    uintptr_t innermost = 0;
+    for (uint32_t place = snap_site_stack(site_record(site)); place != TREE_ROOT; place = tree_outer(place)) {
+        const struct snap_frame *frame = tree_frame(place) == SNAP_RUN_FRAME ? NULL : rule_frame(tree_frame(place));
+        if (!frame || frame->code & ~SNAP_FRAME_INTERRUPTED) continue;
+        if (!innermost) innermost = frame->address;
+        if (!skip((const void *)frame->address)) return frame->address;
+    }
+    return innermost;
 }
 
 bool site_is_of_mapping(uint32_t site) { return ids_has(&mapping_sites, site); }

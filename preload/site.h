@@ -38,6 +38,12 @@ bool site_is_of_mapping(uint32_t site);
 uint32_t site_of_call(struct caller caller);
 /* The same of a call from `address` that was made at some other time; 0: it is not known from where. */
 uint32_t site_of_place(uintptr_t address);
+/* It stays, although nothing may be counted there. */
+void site_keep(uint32_t site);
+/* The innermost native address of a site that `skip` is false of; if there is none, the innermost of all. 0: none. */
+uintptr_t site_caller(uint32_t site, bool (*skip)(const void *address));
+/* The address of code that has this lower half; 0: that of none, or of several, that is known. */
+uintptr_t site_code(uint32_t low);
 
 /* The site of an untagged stack (tree.h) that ends with a call from `address`. */
 uint32_t site_for_stack(uint32_t stack, uintptr_t address);
@@ -54,6 +60,9 @@ uint32_t site_known_tagged(struct snap_site record);
 void site_show_tagged(uint32_t site);
 bool site_hide_tagged(const struct ids *stay, struct ids *hidden, struct index_walk *walk);
 
+/* The file that it was loaded from: of the program itself, too. */
+struct link_map;
+const char *site_path(const struct link_map *map);
 /* 1 + id of the module that holds the code; 0 when no file is mapped there. */
 uint32_t site_module(uintptr_t address);
 /* The record of what that gave; NULL: there is none. */

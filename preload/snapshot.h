@@ -174,6 +174,7 @@ enum snap_type {
     SNAP_SERIES = 40, /* packed: readings before this one (docs/format.md); snapshot only */
     SNAP_BIRTH = 41,  /* snap_birth: descriptors, by number; ledger only, as is START; of both count is not kept */
     SNAP_START = 42,  /* snap_birth: threads, by slot */
+    SNAP_MISUSE = 43, /* snap_misuse: blocks freed twice, headers overwritten; empty ones have kind 0 */
     SNAP_CUPTI = 48,  /* one snap_cupti: there when the comparison with CUPTI was asked for, and CUDA begun */
     SNAP_CUPTI_BLOCK, /* snap_cupti_block: empty slots have state 0 */
     SNAP_NVML =
@@ -385,6 +386,38 @@ struct snap_birth {
     uint32_t site;     /* untagged */
     uint64_t birth_ns;
     uint64_t device, inode; /* of what was opened: device as major << 32 | minor; 0, 0: could not be told */
+};
+
+/* A pointer that the program passed to free or realloc, of a block that was freed before, or whose header it had
+ * overwritten. Since 1.6. */
+enum snap_misuse_kind {
+    SNAP_MISUSE_FREED = 1,  /* freed before */
+    SNAP_MISUSE_DAMAGED = 2 /* the 16 bytes in front of it, memstow's, were overwritten */
+};
+enum snap_misuse_call {
+    SNAP_MISUSE_FREE = 1,
+    SNAP_MISUSE_REALLOC = 2,
+    SNAP_MISUSE_END = 3 /* neither: found in a live block at the end of the process */
+};
+enum snap_misuse_flag {
+    SNAP_MISUSE_HARMLESS = 1, /* without memstow these bytes are not the allocator's: the program went on */
+    SNAP_MISUSE_UNSURE = 2    /* the site where it was allocated may have gone to another stack since it was freed */
+};
+enum { SNAP_MISUSE_ALLOCATED, SNAP_MISUSE_FREED_FIRST, SNAP_MISUSE_NOW, SNAP_MISUSE_PLACES };
+enum { SNAP_MISUSES = 64 }; /* as many are noted */
+struct snap_misuse {
+    uint32_t kind; /* [live] enum snap_misuse_kind, written last; 0: empty */
+    uint16_t call; /* enum snap_misuse_call */
+    uint16_t flags;
+    uint64_t address;
+    uint64_t size; /* UINT64_MAX: not known */
+    uint64_t time_ns;
+    uint32_t thread; /* slot */
+    uint32_t pad;
+    struct snap_misuse_place {
+        uint32_t site;               /* ledger; 0: not known */
+        uint32_t tag, stack, module; /* snapshot: what the site was; stack and module 0: not known */
+    } places[SNAP_MISUSE_PLACES];    /* where it was allocated; freed first (one frame); passed now */
 };
 
 /* A picture: for each site that held something then, in ascending order, three unsigned LEB128 numbers: its id minus
@@ -654,6 +687,7 @@ _Static_assert(sizeof(struct snap_thread) == 128, "thread");
 _Static_assert(sizeof(struct snap_large) == 40, "large");
 _Static_assert(sizeof(struct snap_mapping) == 64, "mapping");
 _Static_assert(sizeof(struct snap_birth) == 40, "birth");
+_Static_assert(sizeof(struct snap_misuse) == 88, "misuse");
 _Static_assert(sizeof(struct snap_region) == 40, "region");
 _Static_assert(sizeof(struct snap_ring) == 32, "ring");
 _Static_assert(sizeof(struct snap_line) == 16, "line");

@@ -25,6 +25,15 @@ static inline __attribute__((always_inline)) uintptr_t stack_rbp(void) {
 #define CALLER                                                                                                         \
     ((struct caller){(uintptr_t)__builtin_dwarf_cfa() - 8, (uintptr_t)__builtin_return_address(0), stack_rbp()})
 
+/* The slot alone, to be written in the hook itself. Until the hook returns, the rest follows from it. */
+#define CALLER_SLOT ((uintptr_t)__builtin_dwarf_cfa() - 8)
+
+static inline uintptr_t stack_address(uintptr_t slot) { return *(const uintptr_t *)slot; }
+
+static inline __attribute__((always_inline)) struct caller stack_caller(uintptr_t slot) {
+    return (struct caller){slot, stack_address(slot), stack_rbp()};
+}
+
 /* The site of the caller's stack. What cannot be had of it is left out at its outer end, and counted as lost. */
 uint32_t stack_site(uintptr_t slot, uintptr_t address, uintptr_t rbp);
 

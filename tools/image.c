@@ -18,6 +18,7 @@ void image_clear(struct image *image) {
     free(image->large);
     free(image->mappings);
     free(image->births);
+    free(image->misuses);
     free(image->regions);
     free(image->nodes);
     free(image->words);

@@ -82,6 +82,7 @@ struct image {
     struct snap_large *large;      /* site: 1 + index of its total, or 0 */
     struct snap_mapping *mappings; /* the same */
     struct birth *births;          /* birth_stacks.h fills them in */
+    struct snap_misuse *misuses;   /* misuse_image.h does */
     struct snap_region *regions;
     struct snap_node *nodes; /* stacks.h reads these four */
     uint32_t *words;
@@ -91,7 +92,7 @@ struct image {
     struct total *totals;
     size_t fact_count, module_count, tag_count, owner_count, thread_count, large_count, mapping_count;
     size_t region_count, node_count, word_count, frame_count, code_count, total_count, total_capacity;
-    size_t birth_count;
+    size_t birth_count, misuse_count;
     size_t trace_size; /* 0: there is none */
     uint8_t *series;   /* readings before this one, packed: series.h reads them */
     size_t series_size;

@@ -2,6 +2,7 @@
 #include "birth_stacks.h"
 #include "cuda_image.h"
 #include "cupti_image.h"
+#include "misuse_image.h"
 #include "nvml_image.h"
 #include "packed.h"
 #include "reader.h"
@@ -103,6 +104,7 @@ static size_t least_record(uint32_t type) {
         [SNAP_SERIES] = 1,
         [SNAP_BIRTH] = sizeof(struct snap_birth),
         [SNAP_START] = sizeof(struct snap_birth),
+        [SNAP_MISUSE] = sizeof(struct snap_misuse),
         [SNAP_CUPTI] = offsetof(struct snap_cupti, other), /* before 1.6: the rest is 0 */
         [SNAP_CUPTI_BLOCK] = sizeof(struct snap_cupti_block),
         [SNAP_NVML] = sizeof(struct snap_nvml),
@@ -348,8 +350,9 @@ static int load_stacks(struct reader *reader) {
 static int load_tables(struct reader *reader) {
     size_t strings;
     if (load_births(reader) < 0 || cuda_image_lend(reader) < 0 || birth_stacks_lend(reader) < 0 ||
-        load_stacks(reader) < 0)
+        misuse_image_lend(reader) < 0 || load_stacks(reader) < 0)
         return -1;
+    misuse_image_take_back(reader);
     birth_stacks_take_back(reader);
     if (cuda_image_load(reader) < 0 || cupti_image_load(reader) < 0 || nvml_image_load(reader) < 0) return -1;
     if (reader_table(reader, SNAP_STRINGS, 1, (void **)&reader->image->strings, &strings) < 0) return -1;

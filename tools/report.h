@@ -54,6 +54,9 @@ int report_text_cuda(const struct report *report);
 void report_text_cupti(const struct report *report);
 int report_json_cuda(struct json *json, const struct report *report);
 int report_json_cupti(struct json *json, const struct report *report);
+/* Blocks that were freed twice, or whose header was overwritten. JSON: 0, or -1: no memory. */
+void report_text_misuse(const struct report *report);
+int report_json_misuse(struct json *json, const struct report *report);
 /* Of both: blocks that several owners share. 0, or -1: no memory. */
 int report_text_mixed(const struct report *report);
 /* What comfy-aimdo manages by itself. */

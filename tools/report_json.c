@@ -461,7 +461,7 @@ int report_json_to(const struct report *report, FILE *to) {
     json_threads(&json, image);
     if (json_list(&json, report, "large_blocks", false) < 0 || json_list(&json, report, "mappings", true) < 0)
         return -1;
-    if (report_json_cuda(&json, report) < 0) return -1;
+    if (report_json_misuse(&json, report) < 0 || report_json_cuda(&json, report) < 0) return -1;
     json_lost(&json, image);
     json_finish(&json);
     return 0;

@@ -205,6 +205,7 @@ static void text_lost(const struct image *image) {
 
 int report_text(const struct report *report) {
     text_head(report);
+    report_text_misuse(report);
     text_totals(report);
     report_text_since_freed(report);
     report_text_peak(report);

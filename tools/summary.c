@@ -6,6 +6,7 @@
 #include "image.h"
 #include "last_word.h"
 #include "lost.h"
+#include "misuse_image.h"
 #include "proc.h"
 #include "reader.h"
 #include "text.h"
@@ -222,6 +223,17 @@ static void print_lost(const struct image *image) {
         }
 }
 
+static void print_misuse(const struct image *image) {
+    char text[200];
+    const struct snap_misuse *first = image->misuses;
+    if (!image->misuse_count) return;
+    size_t more = image->misuse_count - 1;
+    int used =
+        snprintf(text, sizeof text, "block at %#llx: %s", (unsigned long long)first->address, misuse_words(first));
+    if (more) snprintf(text + used, sizeof text - (size_t)used, ", and %zu more", more);
+    print_sentence("misused", text);
+}
+
 static void print_cupti(const struct summary *summary, const struct image *image) {
     char text[CUPTI_SENTENCE];
     if (!summary->verify && !(image->header.flags & SNAP_FROM_CUPTI)) return;
@@ -239,6 +251,7 @@ static void print_main(const struct summary *summary, struct tree *tree) {
     print_gone_on(&tree->main);
     print_raw_exit(&tree->main);
     print_note(&tree->main);
+    print_misuse(&tree->main);
     print_cupti(summary, &tree->main);
     print_lost(&tree->main);
     if (tree->unreadable)

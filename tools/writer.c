@@ -97,6 +97,7 @@ int writer_snapshot(struct image *image, FILE *to) {
         {SNAP_THREAD, sizeof *image->threads, image->threads, image->thread_count},
         {SNAP_LARGE, sizeof *image->large, image->large, image->large_count},
         {SNAP_MAPPING, sizeof *image->mappings, image->mappings, image->mapping_count},
+        {SNAP_MISUSE, sizeof *image->misuses, image->misuses, image->misuse_count},
         {SNAP_REGION, sizeof *image->regions, image->regions, image->region_count},
         {SNAP_FRAME, sizeof *image->frames, image->frames, image->frame_count},
         {SNAP_CODE, sizeof *image->codes, image->codes, image->code_count},

@@ -67,3 +67,10 @@ def birth_sections(number, sequence):
 for name, number, sequence in (("births", 3, 2), ("births_odd", 0xFFFFFFFF, 2), ("births_busy", 3, 1)):
     births.sections = lambda number=number, sequence=sequence: birth_sections(number, sequence)
     births.save(f"{name}.ledger")
+
+# Blocks that were freed twice; and the same with numbers that nothing has.
+for name, number in (("misuse", 3), ("misuse_odd", 0xFFFFFFFF)):
+    places = 3 * struct.pack("<IIII", number, number, number, number)
+    record = struct.pack("<IHHQQQII", number, number & 0xFFFF, number & 0xFFFF, number, number, 2 * 10**9, number, 0) + places
+    births.sections = lambda record=record: [*without(), (43, 88, 2, 2 * record)]
+    births.save(f"{name}.ledger")

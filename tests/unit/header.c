@@ -1,4 +1,5 @@
-// The 16 bytes in front of a block: what is written is read again, and no word of glibc's is taken for ours.
+// The 16 bytes in front of a block: what is written is read again, nothing else is taken for it, and no byte of it
+// changes unseen.
 #include <criterion/criterion.h>
 
 #include "header.h"
@@ -23,28 +24,87 @@ Test(header, flags_change_nothing_else) {
     }
 }
 
-/* glibc keeps size | flags in that word: bit 3 is clear whatever the size. */
-Test(header, no_chunk_of_glibc_looks_like_ours) {
-    for (uint64_t size = 0; size < (uint64_t)1 << 33; size += (1 << 16) + 16)
-        for (uint32_t flags = 0; flags < 8; flags++)
-            cr_assert_not(header_magic((uint32_t)(size & ~(uint64_t)15) | flags));
-}
-
 Test(header, zero_is_nobodys) { cr_assert_not(header_magic(0)); }
 
-Test(header, mark_is_the_low_half_of_the_word) {
-    struct header header = {.size = 1, .mark = 0x11223344, .site = 0x55667788};
-    cr_assert_eq(header.word, 0x5566778811223344u);
+static struct header sealed(uint32_t mark, uint32_t site, uint64_t size) {
+    return (struct header){.site = site, .seal = header_seal(mark, site, size), .size = size};
 }
 
-Test(header, key_leaves_the_size_alone_and_depends_on_address_and_secret) {
-    uint64_t mask = ((uint64_t)1 << HEADER_SIZE_BITS) - 1;
+Test(header, the_seal_gives_the_mark_back) {
+    const uint32_t sites[] = {0, 2, 4711, (1u << HEADER_SITE_BITS) - 1};
+    const uint64_t sizes[] = {0, 1, 65535, 65536, (uint64_t)1 << 33, ((uint64_t)1 << HEADER_SIZE_BITS) - 1};
+    for (size_t i = 0; i < sizeof sites / sizeof *sites; i++)
+        for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+            uint32_t mark = header_mark(255, HEADER_DISTANCE_MAX) | HEADER_PARTS | HEADER_MAPPED | 7;
+            struct header header = sealed(mark, sites[i], sizes[k]);
+            cr_assert_eq(header_mark_in(&header), mark);
+            cr_assert_eq(header_site(&header), sites[i]);
+        }
+}
+
+/* Larger ones are listed, which is in their mark. */
+Test(header, only_small_blocks_are_small) {
+    const uint32_t mark = header_mark(3, 16);
+    for (uint64_t size = 0; size < 1 << 20; size++) {
+        bool large = size >= 1 << 16;
+        for (uint32_t flag = 0; flag < 8; flag++) {
+            struct header header = sealed(mark | flag, 77, size);
+            if (large && !(flag & HEADER_LISTED)) continue;
+            cr_assert_eq(header_is_small(&header, mark), !large && flag == 0, "%lu %u", size, flag);
+        }
+    }
+}
+
+/* The word in front of a block is a small number, as it is in front of one of glibc's: a 0 that is written there
+ * changes nothing. Any other byte of the header that changes is seen, and any run of bytes that ends at the block. */
+Test(header, no_byte_changes_unseen) {
+    const uint32_t mark = header_mark(0, 16);
+    const struct header whole = sealed(mark, 4711, 24);
+    for (int length = 1; length <= 16; length++)
+        for (int value = 1; value < 256; value++) {
+            struct header last = whole, one = whole;
+            for (int i = 16 - length; i < 16; i++) ((uint8_t *)&last)[i] ^= (uint8_t)value;
+            ((uint8_t *)&one)[16 - length] ^= (uint8_t)value;
+            bool of_site = last.site < 1u << HEADER_SITE_BITS; /* what is not is looked at again */
+            cr_assert_not(header_is_small(&last, mark) && of_site, "%d bytes, %d", length, value);
+            cr_assert_not(header_is_small(&one, mark), "byte %d, %d", length, value);
+        }
+    for (int i = 10; i < 16; i++) cr_assert_eq(((const uint8_t *)&whole)[i], 0);
+}
+
+Test(header, a_freed_one_is_no_block) {
+    struct header header = sealed(header_mark(0, 16), 4711, 24);
+    header.freed = HEADER_FREED;
+    cr_assert_not(header_is_small(&header, header_mark(0, 16)));
+    cr_assert_eq(header.size_low, 24);
+    cr_assert_neq(header.size >> HEADER_SIZE_BITS, 0);
+}
+
+Test(header, key_leaves_the_site_alone_and_depends_on_address_and_secret) {
     int same_address = 0, same_secret = 0;
-    for (uintptr_t block = 16; block < 16000; block += 16) {
-        cr_assert_eq(header_key(block, 12345) & mask, 0);
+    for (uintptr_t block = 16; block < 160000; block += 16) {
+        cr_assert_eq(header_key(block, 12345) & ((1u << HEADER_SITE_BITS) - 1), 0);
         same_secret += header_key(block, 12345) == header_key(block + 16, 12345);
         same_address += header_key(block, 12345) == header_key(block, 54321);
     }
-    cr_assert_lt(same_secret, 20);
-    cr_assert_lt(same_address, 20);
+    cr_assert_lt(same_secret, 200);
+    cr_assert_lt(same_address, 200);
+}
+
+/* Where glibc writes nothing: behind the header, in large blocks 16 bytes further. */
+Test(header, a_note_has_room_in_its_block) {
+    static char block[2048];
+    const bool none = false, spare = true;
+    for (uint64_t size = 0; size < 2000; size++) {
+        const struct header_note *note = header_note(block, size, &none);
+        cr_assert_eq(note == NULL, size < sizeof *note);
+        if (note) cr_assert_leq((const char *)(note + 1), block + size);
+        if (size >= 984) cr_assert_geq((const char *)note, block + 16); /* a chunk of 1,024 bytes */
+    }
+    cr_assert_eq((void *)header_note(block, 0, &spare), block);
+    struct header_note note = {1, header_note_sign(3) + 4711}, other = {1, 4711};
+    cr_assert(header_note_is(&note, 3));
+    cr_assert_not(header_note_is(&note, 4)); /* of a parent, whose sites are others */
+    cr_assert_not(header_note_is(&other, 3));
+    cr_assert_eq(header_note_site(&note), 4711);
 }

@@ -1,0 +1,178 @@
+/* misuse.c — a program that frees a block twice, or writes in front of it: misuse CASE. What it prints, and how it
+ * ends, is the allocator's. */
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PLACE __attribute__((noinline, noclone))
+#define STAY __asm__ volatile("" ::: "memory")
+
+static const char *which;
+static int is(const char *name) { return strcmp(which, name) == 0; }
+
+PLACE static char *make(size_t size) {
+    char *p = malloc(size);
+    STAY;
+    return p;
+}
+PLACE static void drop(void *p) {
+    free(p);
+    STAY;
+}
+PLACE static void drop_again(void *p) {
+    free(p);
+    STAY;
+}
+PLACE static void *resize(void *p, size_t size) {
+    p = realloc(p, size);
+    STAY;
+    return p;
+}
+
+static void *drop_in_thread(void *p) {
+    drop(p);
+    return NULL;
+}
+
+static void twice(char *p) {
+    drop(p);
+    drop_again(p);
+}
+
+/* Eight blocks of a size fill a thread's cache, and the last is kept elsewhere. */
+static void fill_cache(size_t size) {
+    char *blocks[7];
+    for (int i = 0; i < 7; i++) blocks[i] = make(size);
+    for (int i = 0; i < 7; i++) free(blocks[i]);
+}
+
+static void freed_twice(void) {
+    static char *kept;
+    if (is("tiny")) twice(make(3));
+    if (is("nothing")) twice(make(0));
+    if (is("small")) twice(make(100));
+    if (is("medium")) twice(make(5000));
+    if (is("calloc")) twice(calloc(5, 20));
+    if (is("aligned")) twice(memalign(256, 100));
+    if (is("page")) twice(valloc(5000));
+    if (is("between")) { /* freed blocks around it, and not the last of the heap */
+        char *p = make(3000), *q = make(3000);
+        kept = make(3000);
+        drop(p);
+        free(q);
+        drop_again(p);
+    }
+    if (is("binned")) { /* by itself, between blocks that are in use */
+        char *p = make(3000);
+        kept = make(3000);
+        twice(p);
+    }
+    if (is("joined")) { /* to what was freed before it */
+        char *p = make(3000), *q = make(3000);
+        kept = make(3000);
+        free(p);
+        twice(q);
+    }
+    if (is("fast")) {
+        char *p = make(100);
+        fill_cache(100);
+        twice(p);
+    }
+    if (is("large")) { /* in the heap: else it is a mapping of its own, and gone */
+        mallopt(M_MMAP_THRESHOLD, 1 << 24);
+        char *p = make(300000);
+        kept = make(100);
+        twice(p);
+    }
+    if (is("resized")) { /* the old place of a block that moved */
+        char *p = make(100);
+        kept = make(100);
+        char *q = resize(p, 4000);
+        if (q != p) drop_again(p);
+    }
+}
+
+static void in_threads(void) {
+    pthread_t thread;
+    if (is("thread")) { /* made here, freed there, and here again */
+        char *p = make(5000);
+        pthread_create(&thread, NULL, drop_in_thread, p);
+        pthread_join(thread, NULL);
+        drop_again(p);
+    }
+    if (is("child")) { /* freed here, and in a forked child again */
+        char *p = make(100);
+        int status = 0;
+        drop(p);
+        pid_t child = fork();
+        if (!child) drop_again(p);
+        if (!child) _exit(0);
+        waitpid(child, &status, 0);
+        if (WIFSIGNALED(status)) raise(WTERMSIG(status));
+    }
+}
+
+static void used_again(void) {
+    if (is("resized again")) {
+        char *p = make(100);
+        drop(p);
+        resize(p, 100000);
+    }
+    if (is("asked its size")) {
+        char *p = make(100);
+        drop(p);
+        if (malloc_usable_size(p) >= 100 && malloc_usable_size(p) < 200) puts("as large as it was");
+    }
+}
+
+static void written_over(void) {
+    char *p = make(is("spoilt large") ? 300000 : 100);
+    memset(p, 1, 100);
+    if (is("one byte")) p[-1] ^= 'A';
+    if (is("eight bytes")) memset(p - 8, 'A', 8);
+    if (is("sixteen bytes")) memset(p - 16, 'A', 16);
+    if (is("resized spoilt")) p[-1] ^= 'A';
+    if (is("end of text")) p[-1] = 0;
+    if (is("int of zero")) memset(p - 4, 0, 4);
+    if (is("spoilt large")) p[-16] ^= 'A';
+    if (is("before")) memset(p - 16, 'A', 4);
+    if (is("before too")) memset(p - 12, 'A', 4);
+    if (is("all before")) memset(p - 16, 'A', 8);
+    if (is("resized before")) memset(p - 16, 'A', 4);
+    if (is("resized spoilt") || is("resized before")) p = resize(p, 5000);
+    if (!is("spoilt large")) drop(p);
+}
+
+static void no_block(void) {
+    static char somewhere[64] __attribute__((aligned(16)));
+    char here[64] __attribute__((aligned(16))) = {0}, *p = make(200);
+    memset(p, 0, 200);
+    if (is("stack")) drop(here + 16);
+    if (is("static")) drop(somewhere + 16);
+    if (is("inside")) drop(p + 32);
+    if (is("odd")) drop(p + 1);
+    if (is("odd by eight")) drop(p + 8);
+    printf("%p\n", (void *)here);
+}
+
+int main(int count, char **arguments) {
+    which = count > 1 ? arguments[1] : "";
+    freed_twice();
+    in_threads();
+    used_again();
+    if (count > 2 && !strcmp(arguments[2], "front")) written_over();
+    if (count > 2 && !strcmp(arguments[2], "none")) no_block();
+    if (count > 3) {
+        printf("%d\n", getpid());
+        fflush(stdout);
+        pause();
+    }
+    fputs("survived\n", stdout);
+    return 0;
+}

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+# needs: cc stacks deb:libjemalloc2
+# timeout: 300
+"""A block that is freed twice, a header that was overwritten, a pointer to no block: the program ends as it does without memstow,
+with glibc's own message, each time. Of the first two a line says what is known of the block, and the report where it was
+allocated, freed first, and freed again."""
+import os, pathlib, re, signal, subprocess
+
+import support
+
+program = support.compile(pathlib.Path(__file__).with_name("misuse.c"),
+                          flags=("-O1", "-g", "-pthread", "-w", "-fno-builtin", "-fno-optimize-sibling-calls"))
+ABORTED = -signal.SIGABRT
+
+
+def run(which, mode, options=()):
+    """Exit status, output and standard error without memstow; the same with it, memstow's own lines; and the report's misuses."""
+    arguments = [program, which, mode]
+    alone = support.run(*arguments, status=None)
+    support.HERE.joinpath("out.mst").unlink(missing_ok=True)
+    tracked = support.memstow("run", "--quiet", "-o", "out.mst", *options, "--", *arguments, status=None)
+    lines = tracked.stderr.splitlines()
+    ours = [line for line in lines if line.startswith("memstow: ")]
+    rest = [line for line in lines if line not in ours]
+    status = 128 - tracked.returncode if tracked.returncode > 128 else tracked.returncode
+    files = [f for f in sorted(support.HERE.glob("out.mst*")) if f.name == "out.mst" or which == "child"]
+    misuses = [misuse for file in files for misuse in support.report(file.name)["misuses"]]
+    for file in files[1:]:
+        file.unlink()
+    return (alone.returncode, alone.stderr), (status, "\n".join(rest + [""] * bool(rest)), tracked.stdout), ours, misuses
+
+
+def function(place):
+    return place and place["stack"][0]["function"]
+
+
+def check(which, mode="", times=3, message=True, **wanted):
+    """How it ends is the same each time, with glibc's message where it has one: the very same with message=True."""
+    for _ in range(times):
+        alone, tracked, ours, misuses = run(which, mode)
+        told = f"{which}: alone {alone}, tracked {tracked}, {ours}, {misuses}"
+        assert tracked[0] == alone[0], told
+        assert tracked[1] == alone[1] if message else bool(tracked[1]) == bool(alone[1]), told
+        assert len(ours) == len(misuses) == (1 if wanted else 0), told
+        for misuse in misuses:
+            seen = {key: function(misuse[key]) if key in ("allocated", "freed_first", "now") else misuse[key] for key in wanted}
+            assert seen == wanted, told
+            assert f"{misuse['address']:#x}" in ours[0] and "misuse+0x" in ours[0], told
+    return ours
+
+
+# Freed twice: glibc finds it in each of its places. Of what a thread's cache keeps, the size is gone.
+cached = {"kind": "double_free", "call": "free", "size_bytes": None, "allocated": "make", "freed_first": "drop", "now": "drop_again"}
+check("tiny", **cached)
+check("nothing", **cached)
+check("small", times=10, **cached)
+check("calloc", **cached | {"allocated": "freed_twice"})
+check("medium", **cached | {"size_bytes": 5000})
+check("joined", **cached | {"size_bytes": 3000})
+check("fast", **cached | {"size_bytes": 100})
+check("binned", **cached)
+check("between", **cached)
+check("aligned", message=False, **cached | {"size_bytes": 100, "allocated": "freed_twice"})
+check("page", **cached | {"size_bytes": 5000, "allocated": "freed_twice"})
+check("large", **cached | {"size_bytes": 300000})
+check("thread", **cached)
+check("child", **cached | {"allocated": None, "freed_first": None}) # it is the parent's ledger that knows
+# A realloc that moves a block frees its old place; where, is not known.
+check("resized", **cached | {"allocated": None, "freed_first": None})
+check("resized again", message=False, **cached | {"call": "realloc", "now": "resize"})
+_, (status, _, out), _, _ = run("asked its size", "")
+assert (status, out) == (0, "as large as it was\nsurvived\n")
+
+# In front of a block glibc has its size. What is written there it finds; what lies before that is not the block's.
+front = {"kind": "damaged_header", "call": "free", "size_bytes": 100, "harmless": False, "allocated": "make", "freed_first": None,
+         "now": "drop"}
+for which in ("one byte", "eight bytes"):
+    assert "header of a block overwritten: " in check(which, "front", times=5, message=False, **front)[0]
+check("sixteen bytes", "front", times=5, message=False, **front | {"size_bytes": None, "allocated": None})
+check("resized spoilt", "front", message=False, **front | {"call": "realloc", "now": "resize"})
+harmless = front | {"harmless": True}
+check("before", "front", **harmless)
+check("before too", "front", **harmless)
+check("all before", "front", **harmless | {"allocated": None})
+check("resized before", "front", **harmless | {"call": "realloc", "now": "resize"})
+check("spoilt large", "front", **harmless | {"call": "none", "size_bytes": 300000, "now": None})
+# A 0 that a program writes there too often changes nothing: neither does it with memstow.
+check("end of text", "front")
+check("int of zero", "front")
+
+# Pointers to no block are glibc's alone.
+for which in ("stack", "static", "inside", "odd", "odd by eight"):
+    check(which, "none", message=False)
+
+# Without call stacks it is told what it is, not where. The built-in mimalloc would say nothing.
+alone, tracked, ours, misuses = run("small", "", ["--stacks=none"])
+assert tracked[:2] == alone and alone[0] == ABORTED and len(ours) == 1, (alone, tracked, ours)
+assert [m["allocated"] for m in misuses] == [None], misuses
+if support.features()["mimalloc"]:
+    for which in ("tiny", "small", "medium"):
+        _, tracked, ours, misuses = run(which, "", ["--allocator=mimalloc"])
+        assert tracked[0] == ABORTED and "invalid pointer" in tracked[1], tracked
+        assert [m["kind"] for m in misuses] == ["double_free"] and function(misuses[0]["now"]) == "drop_again", misuses
+
+# Over another allocator of the program's, that one gets its own pointer. jemalloc says nothing of it.
+jemalloc = {**os.environ, "LD_PRELOAD": "libjemalloc.so.2"}
+alone = support.run(program, "small", env=jemalloc)
+tracked = support.track(program, "small", file="jemalloc.mst", env=jemalloc)
+assert tracked.stdout == alone.stdout == "survived\n" and tracked.stderr.startswith("memstow: block freed twice: "), tracked
+twice, = support.report("jemalloc.mst")["misuses"]
+assert (function(twice["allocated"]), function(twice["freed_first"]), function(twice["now"])) == ("make", "drop", "drop_again"), twice
+
+# A process that goes on can be asked: text, and a snapshot of it, say the same.
+waits = support.start(support.MEMSTOW, "run", "--quiet", "-o", "waits.mst", "--", program, "before", "front", "wait",
+                      stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+pid = int(waits.stdout.readline())
+told = support.memstow("report", pid).stdout
+support.memstow("snapshot", pid, "-o", "snapshot.mst")
+for text in (told, support.memstow("report", "snapshot.mst").stdout):
+    assert re.search(r"\nMisused blocks\n  100 bytes at 0x[0-9a-f]+: its header was overwritten; found when it was freed\n", text), text
+    assert re.search(r"\n    allocated\n +make  misuse.c:\d+\n.*\n    freed\n +drop  misuse.c:\d+\n", text, re.S), text
+live, kept = support.report(pid)["misuses"], support.report("snapshot.mst")["misuses"]
+assert live == kept and len(kept) == 1, (live, kept)
+waits.kill()
