@@ -93,7 +93,7 @@ void shutdown_log_step(const char *step, const char *name, int64_t result, uint6
 uint64_t shutdown_age_ms(uint64_t start_ticks) {
     enum { TICK_MS = 10 }; /* USER_HZ is 100 */
     struct timespec now = {0};
-    clock_gettime(CLOCK_BOOTTIME, &now);
+    os_call(SYS_clock_gettime, CLOCK_BOOTTIME, &now);
     uint64_t since_boot = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
     return start_ticks && since_boot > start_ticks * TICK_MS ? since_boot - start_ticks * TICK_MS : 0;
 }
