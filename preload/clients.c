@@ -93,10 +93,15 @@ static void let_one_in(void) {
 
 /* --- what they say --- */
 
+static const char *why_not_taken(int64_t error) {
+    if (error == -EBUSY) return "too many requests are unanswered";
+    return error == -ENOTSUP ? "the program does not take such requests" : "";
+}
+
 static void take_request(struct client *client, const struct wire_message *message) {
     int64_t ticket = is_asking(client) ? -EALREADY : requests_add(message->type, message->owner, message->text);
     if (ticket < 0) {
-        tell_last(client, ticket, ticket == -EBUSY ? "too many requests are unanswered" : "");
+        tell_last(client, ticket, why_not_taken(ticket));
         return;
     }
     client->ticket = (uint64_t)ticket;

@@ -227,6 +227,10 @@ uint32_t cuda_counts_shift(uint32_t id, uint32_t model, uint64_t bytes, uint32_t
 
 uint32_t cuda_counts_model(uint32_t id) { return tags_at(record_at(id)->tag).model; }
 
+struct snap_cuda_site cuda_counts_at(uint32_t id) {
+    return *(struct snap_cuda_site *)record_at(id);
+}
+
 void cuda_counts_visit(void (*visit)(const struct snap_cuda_site *site, void *context), void *context) {
     for (uint32_t id = 1, n = (uint32_t)os_load(&records.next); id < n; id++) {
         const struct snap_cuda_site *record = series_at(&records, id);

@@ -29,6 +29,9 @@ void cuda_counts_let_go(uint32_t id);
 /* The model that the record is of; adoption not done. */
 uint32_t cuda_counts_model(uint32_t id);
 
+/* What was counted at the id: its site and tag. */
+struct snap_cuda_site cuda_counts_at(uint32_t id);
+
 /* Calls visit for each record in use. */
 void cuda_counts_visit(void (*visit)(const struct snap_cuda_site *site, void *context), void *context);
 

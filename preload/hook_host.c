@@ -126,12 +126,21 @@ static bool find_listed_around(uintptr_t address, uintptr_t *start, struct block
     return *start != 0;
 }
 
+static bool is_programs(uintptr_t address, const struct known *block, struct host_block *out) {
+    *out = (struct host_block){address, block->size, block->site, (block->mark & HEADER_PARTS) != 0};
+    return block->ours && is_counted(block) && !is_inherited(block);
+}
+
+bool host_find_start(uintptr_t address, struct host_block *out) {
+    struct known block = may_look_at(address) ? look_at((void *)address) : (struct known){0};
+    return is_programs(address, &block, out);
+}
+
 bool host_find(uintptr_t address, struct host_block *out) {
     struct block entry;
     struct known block = may_look_at(address) ? look_at((void *)address) : (struct known){0};
     if (!block.ours && find_listed_around(address, &address, &entry)) block = in_table((void *)address, &entry);
-    *out = (struct host_block){address, block.size, block.site, (block.mark & HEADER_PARTS) != 0};
-    return block.ours && is_counted(&block) && !is_inherited(&block);
+    return is_programs(address, &block, out);
 }
 
 static void write_header(void *p, uint64_t size, uint32_t mark, uint32_t site) {

@@ -18,6 +18,8 @@ struct host_block {
 
 /* False: it is no block that is counted. */
 bool host_find(uintptr_t address, struct host_block *out);
+/* The same of a block that begins at the address: no table is searched. */
+bool host_find_start(uintptr_t address, struct host_block *out);
 /* Writes site and parts to its header, or where it is listed. */
 void host_change(const struct host_block *block);
 

@@ -479,6 +479,23 @@ int mappings_assign(uintptr_t address, uint64_t length, uint32_t model) {
                                                                                                            : -ENOMEM;
 }
 
+/* A copy that was not written to meanwhile. */
+static bool copy_record(const struct snap_mapping *record, struct snap_mapping *to) {
+    uint32_t sequence = __atomic_load_n(&record->sequence, __ATOMIC_ACQUIRE);
+    *to = *record;
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return !(sequence & 1) && __atomic_load_n(&record->sequence, __ATOMIC_RELAXED) == sequence;
+}
+
+bool mappings_find(uintptr_t address, struct snap_mapping *out) {
+    for (uint64_t id = 0, n = os_load(&records.next); id < n; id++) {
+        const struct snap_mapping *record = record_at((uint32_t)id);
+        if (overlap(record, address, address + 1) && copy_record(record, out) && overlap(out, address, address + 1))
+            return is_counted(out);
+    }
+    return false;
+}
+
 void mappings_advise(uintptr_t address, uint64_t length, int advice) {
     if (advice >= 0 && advice < 32) __atomic_fetch_add(&ledger_head->advised_bytes[advice], length, __ATOMIC_RELAXED);
     queue((struct event){.operation = ADVISE, .address = address, .length = whole_pages(length), .advice = advice});

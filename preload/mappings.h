@@ -31,6 +31,9 @@ void mappings_protect(uintptr_t address, uint64_t length, bool accessible);
  * is in no mapping; -ENOMEM: it cannot be noted. */
 int mappings_assign(uintptr_t address, uint64_t length, uint32_t model);
 
+/* The mapping that the address lies in, as its record is at the moment; false: in none that counts as live. */
+bool mappings_find(uintptr_t address, struct snap_mapping *out);
+
 void mappings_advise(uintptr_t address, uint64_t length, int advice);
 
 /* In a forked child: its table begins empty. */

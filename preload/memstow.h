@@ -136,6 +136,24 @@ int32_t memstow_assign(uint32_t owner, const void *start, uint64_t length);
 /* The same with no owner. */
 int32_t memstow_release_range(const void *start, uint64_t length);
 
+/* --- whose a block is (since 1.6) --- */
+
+struct memstow_block {
+    uint64_t start, size;      /* size 0: no block that is counted */
+    uint32_t model, node, run; /* as it is counted now; 0: none of the kind */
+    uint32_t stack; /* its call stack's number in this process's ledger: 0: none was recorded. Equal for equal stacks,
+                       and another stack's once nothing is live there */
+};
+
+/* What is known of the blocks at `count` addresses: writes as many structures, each of `size` bytes as sizeof(struct
+ * memstow_block), and returns how many of them are blocks. An address is where a block of the heap begins; with
+ * MEMSTOW_INSIDE also one inside of a block of at least 64 KiB, of a mapping of the program's own, or of a block that
+ * CUDA gave. An address may lead nowhere. The answer is of the moment: another thread may free the block meanwhile.
+ * -ENODEV also in a sandbox. */
+enum { MEMSTOW_INSIDE = 1 };
+int64_t memstow_blocks(const uint64_t *addresses, uint32_t count, uint32_t how, struct memstow_block *out,
+                       uint32_t size);
+
 /* --- runs --- */
 
 enum memstow_outcome { MEMSTOW_OK = 0, MEMSTOW_FAILED = 1, MEMSTOW_CANCELLED = 2, MEMSTOW_OUT_OF_MEMORY = 3 };
@@ -233,13 +251,19 @@ enum memstow_request_kind {
     MEMSTOW_ASK_TRIGGER = 1,
     MEMSTOW_ASK_STOW = 2,
     MEMSTOW_ASK_RESTORE = 3,
-    MEMSTOW_ASK_RELEASE = 4
+    MEMSTOW_ASK_RELEASE = 4,
+    /* since 1.6, and only by memstow_request_of: `memstow leaks PID` asks */
+    MEMSTOW_ASK_COLLECT = 7, /* look at all garbage, when no run is on; the answer is when that is done */
+    MEMSTOW_ASK_HOLDERS = 8, /* say in the trace what holds blocks of the call stacks in the text (docs/control.md) */
 };
 
 /* The next request, after waiting for at most so long: 1, or 0 when none came, or a signal did. From its first call on,
  * requests are the program's to answer, and so is short memory, if memstow is to look for it; until then memstow
  * answers by itself. -ENODEV also: none can come any more, the process is in a sandbox. */
 int32_t memstow_request_next(struct memstow_request *out, uint32_t milliseconds);
+/* The same, of some kinds only: a bit for each, 1 << MEMSTOW_ASK_…. From the first call on requests of these kinds are
+ * the program's, and of others memstow's. Before, who asks for COLLECT or HOLDERS is refused. Since 1.6. */
+int32_t memstow_request_of(struct memstow_request *out, uint32_t kinds, uint32_t milliseconds);
 /* The answer: bytes, or -errno, and a line of text. -ENOENT: no such request is to be answered. */
 int32_t memstow_request_done(uint64_t ticket, int64_t result, const char *text);
 

@@ -15,18 +15,27 @@ enum { PATH_ROOM = 4096, LEAST = offsetof(struct memstow_request, needed) };
 static int32_t not_tracked(void) { return (int32_t)entry_fails(-ENODEV, "the process keeps no ledger"); }
 
 /* The whole of `out` is known to be writable before a request is taken, which nobody else would get any more. */
-ENTRY int32_t memstow_request_next(struct memstow_request *out, uint32_t milliseconds) {
+static int32_t next_request(struct memstow_request *out, uint32_t kinds, uint32_t milliseconds) {
     struct memstow_request request = {0};
     if (!process_tracked()) return not_tracked();
     int64_t room = entry_size(out, LEAST, sizeof request);
     if (room < 0) return (int32_t)room;
     uint32_t size = request.size = (uint32_t)room;
     if (!entry_out(out, &request, size)) return (int32_t)entry_fails(-EFAULT, "the request cannot be written there");
-    int result = requests_next(&request, milliseconds);
+    int result = requests_next(&request, kinds, milliseconds);
     if (result < 0) return (int32_t)entry_fails(result, "no request can come: the process is in a sandbox");
     request.size = size;
     if (result > 0) entry_out(out, &request, size);
     return result;
+}
+
+ENTRY int32_t memstow_request_next(struct memstow_request *out, uint32_t milliseconds) {
+    return next_request(out, REQUESTS_OLD, milliseconds);
+}
+
+ENTRY int32_t memstow_request_of(struct memstow_request *out, uint32_t kinds, uint32_t milliseconds) {
+    if (!kinds || kinds & ~(uint32_t)REQUESTS_ALL) return (int32_t)entry_fails(-EINVAL, "no such kinds of request");
+    return next_request(out, kinds, milliseconds);
 }
 
 ENTRY int32_t memstow_request_done(uint64_t ticket, int64_t result, const char *text) {

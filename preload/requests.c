@@ -30,10 +30,10 @@ struct request {
 /* What a forked child finds empty: the requests are its parent's, and so are those who wait for them. */
 static struct {
     struct lock lock;
-    bool wiped_by_fork;   /* the kernel has been told so */
-    bool program_answers; /* the program has asked for a request */
-    uint32_t posted;      /* futex: counts what those who wait for a request are to look at */
-    uint64_t tickets;     /* given so far */
+    bool wiped_by_fork; /* the kernel has been told so */
+    uint32_t answered;  /* the kinds, as bits, that the program has asked for: it answers those */
+    uint32_t posted;    /* futex: counts what those who wait for a request are to look at */
+    uint64_t tickets;   /* given so far */
     struct request list[REQUESTS_MOST];
 } __attribute__((aligned(OS_PAGE))) page; /* whole pages, with nothing else on them */
 
@@ -61,12 +61,11 @@ static struct request *oldest(bool (*is)(const struct request *request, const vo
     return oldest;
 }
 
-static bool is_waiting(const struct request *request, const void *unused) {
-    (void)unused;
-    return request->state == REQUEST_WAITING;
+static bool is_waiting(const struct request *request, const void *kinds) {
+    return request->state == REQUEST_WAITING && *(const uint32_t *)kinds >> request->kind & 1;
 }
 
-static struct request *oldest_waiting(void) { return oldest(is_waiting, NULL); }
+static struct request *oldest_waiting(uint32_t kinds) { return oldest(is_waiting, &kinds); }
 
 /* --- who brings them --- */
 
@@ -76,9 +75,13 @@ static struct request *free_place(void) {
     return NULL;
 }
 
-/* The ticket, or -EBUSY. */
+/* memstow's worker has no answer to these. */
+static bool only_a_program_answers(uint32_t kind) { return !(REQUESTS_OLD >> kind & 1); }
+
+/* The ticket, or -EBUSY, -ENOTSUP. */
 static int64_t add(const struct request *wanted, const char *text) {
     struct request *request = free_place();
+    if (only_a_program_answers(wanted->kind) && !(page.answered >> wanted->kind & 1)) return -ENOTSUP;
     if (!request) return -EBUSY;
     struct request added = *wanted;
     added.state = REQUEST_WAITING;
@@ -109,7 +112,7 @@ static bool one_is_passed_on(void) {
 bool requests_pass_on(uint32_t reason, const char *text, uint64_t needed) {
     struct request wanted = {.kind = MEMSTOW_ASK_TRIGGER, .reason = reason, .needed = needed, .left = true};
     if (!begin()) return true;
-    bool theirs = page.program_answers;
+    bool theirs = page.answered >> MEMSTOW_ASK_TRIGGER & 1;
     if (theirs && !one_is_passed_on()) add(&wanted, text);
     end();
     if (theirs) requests_wake();
@@ -154,13 +157,14 @@ void requests_leave(uint64_t ticket) {
 
 /* --- who answers them --- */
 
-static bool take(struct memstow_request *out, bool for_program) {
+/* kinds: those that the program asks for; 0: for the worker, which has all others. */
+static bool take(struct memstow_request *out, uint32_t kinds) {
     if (!begin()) return false;
-    if (for_program) page.program_answers = true;
-    struct request *request = page.program_answers == for_program ? oldest_waiting() : NULL;
+    page.answered |= kinds;
+    struct request *request = oldest_waiting(kinds ? kinds : ~page.answered);
     if (request) {
         request->state = REQUEST_TAKEN;
-        request->by_worker = !for_program;
+        request->by_worker = !kinds;
         *out = (struct memstow_request){.size = sizeof *out,
                                         .kind = request->kind,
                                         .ticket = request->ticket,
@@ -173,11 +177,11 @@ static bool take(struct memstow_request *out, bool for_program) {
     return request;
 }
 
-bool requests_take(struct memstow_request *out) { return take(out, false); }
+bool requests_take(struct memstow_request *out) { return take(out, 0); }
 
 bool requests_for_worker(void) {
     if (!begin()) return false;
-    bool some = !page.program_answers && oldest_waiting();
+    bool some = oldest_waiting(~page.answered);
     end();
     return some;
 }
@@ -194,12 +198,12 @@ bool requests_worker_has(uint64_t ticket) {
     return has;
 }
 
-int requests_next(struct memstow_request *out, uint32_t milliseconds) {
+int requests_next(struct memstow_request *out, uint32_t kinds, uint32_t milliseconds) {
     uint64_t until = os_now() + milliseconds * UINT64_C(1000000);
     for (;;) {
         if (ledger_is_sealed()) return -ENODEV;
         uint32_t seen = requests_seen();
-        if (take(out, true)) return 1;
+        if (take(out, kinds)) return 1;
         uint64_t now = os_now();
         if (now >= until || requests_wait(seen, until - now) == -EINTR) return 0;
     }

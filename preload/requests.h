@@ -17,7 +17,7 @@ enum { REQUESTS_MOST = 16 };
 
 enum request_state { REQUEST_NONE, REQUEST_WAITING, REQUEST_TAKEN, REQUEST_DONE };
 
-/* The ticket; -EBUSY: so many are unanswered. */
+/* The ticket; -EBUSY: so many are unanswered; -ENOTSUP: only a program answers this kind, and this one does not. */
 int64_t requests_add(uint32_t kind, uint32_t owner, const char *text);
 /* A trigger that nobody waits for, once at a time; false: memstow answers by itself. */
 bool requests_pass_on(uint32_t reason, const char *text, uint64_t needed);
@@ -30,9 +30,12 @@ bool requests_take_back(uint64_t ticket);
 
 /* --- who answers --- */
 
-/* 1: `out` is the next request, or 0 after so many milliseconds, or when a signal came; from then on the program
- * answers. -ENODEV: none can come any more. */
-int requests_next(struct memstow_request *out, uint32_t milliseconds);
+/* The kinds of request, as bits: all that there were before a program could choose. */
+enum { REQUESTS_OLD = 0x1E, REQUESTS_ALL = 0x19E };
+
+/* 1: `out` is the next request of these kinds, or 0 after so many milliseconds, or when a signal came; from then on the
+ * program answers them. -ENODEV: none can come any more. */
+int requests_next(struct memstow_request *out, uint32_t kinds, uint32_t milliseconds);
 /* The same for memstow's worker: false at once while there is none, or when the program answers. */
 bool requests_take(struct memstow_request *out);
 /* Whether there is one for the worker; whether it has this one. */

@@ -66,7 +66,7 @@ int wire_get_request(struct wire_message *out, const uint8_t *bytes, size_t leng
     if (result < 0) return result;
     bool of_owner = out->type >= WIRE_STOW && out->type <= WIRE_RELEASE;
     if (out->type == WIRE_END) return out->number == WIRE_STOW || out->number == WIRE_RESTORE ? 0 : -EPROTO;
-    if (!of_owner && out->type != WIRE_TRIGGER && out->type != WIRE_CANCEL) return -EPROTO;
+    if (out->type < WIRE_TRIGGER || out->type > WIRE_HOLDERS) return -EPROTO;
     return of_owner == (out->owner != 0) ? 0 : -EPROTO;
 }
 

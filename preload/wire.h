@@ -15,13 +15,15 @@
 enum { WIRE_VERSION = 1, WIRE_TEXT = 255 };
 
 enum wire_type {
-    /* requests; the first four as enum memstow_request_kind */
+    /* requests; all but the fifth and sixth as enum memstow_request_kind */
     WIRE_TRIGGER = 1, /* text: the reason */
     WIRE_STOW = 2,    /* of `owner`, as are the next two */
     WIRE_RESTORE = 3,
     WIRE_RELEASE = 4,
-    WIRE_CANCEL = 5, /* the request that this connection has made */
-    WIRE_END = 6,    /* an end to the move at hand, of `owner` (0: anybody's); number: WIRE_STOW or WIRE_RESTORE */
+    WIRE_CANCEL = 5,  /* the request that this connection has made */
+    WIRE_END = 6,     /* an end to the move at hand, of `owner` (0: anybody's); number: WIRE_STOW or WIRE_RESTORE */
+    WIRE_COLLECT = 7, /* of the program, if it takes such requests: all garbage is to be looked at between two runs */
+    WIRE_HOLDERS = 8, /* the same; text: of which call stacks it is to say what holds their blocks */
     /* answers */
     WIRE_WAITING = 16, /* the request has a ticket, nobody is at it yet */
     WIRE_WORKING = 17, /* somebody is; number: bytes moved so far; text: of how many, if it is known */

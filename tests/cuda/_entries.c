@@ -625,6 +625,12 @@ static void forks(void) {
     EXPECT("cuda.foreign_frees", 0);
 }
 
+static void whose(uint64_t address, uint64_t start, uint64_t size, uint32_t model, uint32_t node) {
+    struct memstow_block block;
+    MUST(abi_memstow_blocks(&address, 1, MEMSTOW_INSIDE, &block, sizeof block) == (size != 0));
+    MUST(block.start == start && block.size == size && block.model == model && block.node == node);
+}
+
 /* Owners of device memory: by scope, by range, by both. */
 static void owners(void) {
     struct memstow_figures figures = {.size = sizeof figures};
@@ -648,6 +654,10 @@ static void owners(void) {
     OK(abi_memstow_assign(a, (void *)(segment + 10 * MIB), MIB / 2));
     OK(abi_memstow_release_range((void *)segment, MIB / 4));
     MUST(abi_memstow_assign(a, (void *)(segment + 20 * MIB), MIB) == -6);
+    whose(tensor + 100, tensor, 3 * MIB, a, node);
+    whose(segment + 5 * MIB, segment + 4 * MIB, 2 * MIB, b, 0); /* a part of another's block */
+    whose(segment + 18 * MIB, segment, 20 * MIB, 0, 0);
+    whose(segment + 20 * MIB, 0, 0, 0, 0);
     OK(abi_memstow_run_end((uint32_t)run, MEMSTOW_OK));
     OK(abi_memstow_owner_figures(a, &figures));
     MUST(figures.cuda_bytes == 3 * MIB + 3 * MIB / 4 + MIB / 2);

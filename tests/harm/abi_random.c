@@ -231,9 +231,22 @@ static void trace_and_read(struct worker *self) {
     MUST(strlen(abi_memstow_error()) < 10000);
 }
 
+/* Blocks of this thread, and what is none. */
+static void look_up(struct worker *self) {
+    uint64_t addresses[] = {(uintptr_t)self->blocks[next_random(self, BLOCKS)].start, next_random(self, UINT32_MAX),
+                            (uintptr_t)&addresses, (uintptr_t)self};
+    struct memstow_block blocks[4];
+    uint32_t count = next_random(self, 5), size = next_random(self, 2) ? sizeof *blocks : next_random(self, 40);
+    MUST(abi_memstow_blocks(addresses, count, next_random(self, 3), blocks, size) <= (int64_t)count);
+    abi_memstow_blocks(garbage_pointer(self), 3, 0, blocks, sizeof *blocks);
+}
+
 static void answer(struct worker *self) {
     struct memstow_request request = {.size = next_random(self, 2) ? sizeof request : next_random(self, 400)};
     if (request.size <= sizeof request && abi_memstow_request_next(&request, next_random(self, 3)) == 1)
+        MUST(abi_memstow_request_done(request.ticket, 0, "") == 0);
+    if (request.size <= sizeof request &&
+        abi_memstow_request_of(&request, next_random(self, 1 << 10), next_random(self, 3)) == 1)
         MUST(abi_memstow_request_done(request.ticket, 0, "") == 0);
     abi_memstow_request_done(next_random(self, 100), next_random(self, 100), garbage_pointer(self));
 }
@@ -294,6 +307,7 @@ static void act(struct worker *self) {
         break;
     case 9:
         MUST(abi_memstow_peak(next_random(self, 2)) >= 0);
+        look_up(self);
         break;
     case 10:
         MUST(abi_memstow_scope_save(&scopes) == 0 && scopes.count == self->depth);

@@ -28,6 +28,7 @@
     X(int64_t, memstow_stow, (uint32_t))                                                                               \
     X(int64_t, memstow_restore, (uint32_t))                                                                            \
     X(int64_t, memstow_release, (uint32_t))                                                                            \
+    X(int64_t, memstow_blocks, (const uint64_t *, uint32_t, uint32_t, struct memstow_block *, uint32_t))               \
     X(int64_t, memstow_run_begin, (const char *))                                                                      \
     X(int32_t, memstow_run_end, (uint32_t, uint32_t))                                                                  \
     X(int64_t, memstow_trigger_begin,                                                                                  \
@@ -37,6 +38,7 @@
     X(int32_t, memstow_trace, (const char *))                                                                          \
     X(int64_t, memstow_decisions, (char *, uint64_t, uint64_t, uint64_t *))                                            \
     X(int32_t, memstow_request_next, (struct memstow_request *, uint32_t))                                             \
+    X(int32_t, memstow_request_of, (struct memstow_request *, uint32_t, uint32_t))                                     \
     X(int32_t, memstow_request_done, (uint64_t, int64_t, const char *))                                                \
     X(int64_t, memstow_peak, (uint32_t))                                                                               \
     X(int32_t, memstow_snapshot, (const char *))

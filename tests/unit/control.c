@@ -212,8 +212,8 @@ Test(control, looks_at_pressure_once_a_second, .timeout = 60) {
     __atomic_store_n(&polls, true, __ATOMIC_RELEASE);
     while (__atomic_load_n(&polled, __ATOMIC_ACQUIRE) < 2) usleep(10000);
     cr_assert_eq(passed_on, 0);
-    cr_assert_eq(requests_next(&got, 0), 0);
-    cr_assert_eq(requests_next(&got, 30000), 1);
+    cr_assert_eq(requests_next(&got, REQUESTS_OLD, 0), 0);
+    cr_assert_eq(requests_next(&got, REQUESTS_OLD, 30000), 1);
     cr_assert(got.reason == MEMSTOW_PRESSURE && got.needed == 5);
     control_stop();
 }

@@ -39,15 +39,34 @@ Test(requests, are_the_programs_once_it_asks) {
     struct memstow_request got;
     int64_t ticket = requests_add(MEMSTOW_ASK_RELEASE, 1, "");
     cr_assert(requests_for_worker());
-    cr_assert_eq(requests_next(&got, 0), 1);
+    cr_assert_eq(requests_next(&got, REQUESTS_OLD, 0), 1);
     cr_assert_eq(got.ticket, (uint64_t)ticket);
     cr_assert_not(requests_worker_has((uint64_t)ticket));
     requests_add(MEMSTOW_ASK_RELEASE, 1, "");
     cr_assert_not(requests_for_worker());
     cr_assert_not(requests_take(&got));
-    cr_assert_eq(requests_next(&got, 0), 1);
-    cr_assert_eq(requests_next(&got, 0), 0);
-    cr_assert_eq(requests_next(&got, 5), 0, "after waiting");
+    cr_assert_eq(requests_next(&got, REQUESTS_OLD, 0), 1);
+    cr_assert_eq(requests_next(&got, REQUESTS_OLD, 0), 0);
+    cr_assert_eq(requests_next(&got, REQUESTS_OLD, 5), 0, "after waiting");
+}
+
+/* A program may answer some kinds, and leave others to memstow. */
+Test(requests, of_some_kinds_are_the_programs) {
+    enum { LOOKS = 1 << MEMSTOW_ASK_COLLECT | 1 << MEMSTOW_ASK_HOLDERS };
+    struct memstow_request got;
+    cr_assert_eq(requests_add(MEMSTOW_ASK_COLLECT, 0, ""), -ENOTSUP, "nobody answers it");
+    cr_assert_eq(requests_next(&got, LOOKS, 0), 0);
+    int64_t stow = requests_add(MEMSTOW_ASK_STOW, 1, ""), collect = requests_add(MEMSTOW_ASK_COLLECT, 0, "");
+    int64_t holders = requests_add(MEMSTOW_ASK_HOLDERS, 0, "find 0");
+    cr_assert(stow > 0 && collect > 0 && holders > 0);
+    cr_assert_eq(requests_next(&got, LOOKS, 0), 1);
+    cr_assert(got.ticket == (uint64_t)collect && got.kind == MEMSTOW_ASK_COLLECT);
+    cr_assert(requests_take(&got) && got.ticket == (uint64_t)stow, "the worker has the others");
+    cr_assert_not(requests_for_worker());
+    cr_assert_eq(requests_next(&got, REQUESTS_OLD, 0), 0, "who asks as before gets what there was before");
+    cr_assert_eq(requests_next(&got, LOOKS, 0), 1);
+    cr_assert_eq(got.ticket, (uint64_t)holders);
+    cr_assert_str_eq(got.text, "find 0");
 }
 
 Test(requests, are_bounded) {
@@ -72,13 +91,13 @@ Test(requests, are_bounded) {
 Test(requests, memory_that_is_short_is_told_once) {
     struct memstow_request got;
     cr_assert_not(requests_pass_on(MEMSTOW_PRESSURE, "full", 1 << 20), "memstow answers by itself");
-    cr_assert_eq(requests_next(&got, 0), 0);
+    cr_assert_eq(requests_next(&got, REQUESTS_OLD, 0), 0);
     cr_assert(requests_pass_on(MEMSTOW_PRESSURE, "full", 1 << 20));
     cr_assert(requests_pass_on(MEMSTOW_PRESSURE, "full", 2 << 20), "it knows already");
-    cr_assert_eq(requests_next(&got, 0), 1);
+    cr_assert_eq(requests_next(&got, REQUESTS_OLD, 0), 1);
     cr_assert(got.kind == MEMSTOW_ASK_TRIGGER && got.reason == MEMSTOW_PRESSURE && got.needed == 1 << 20);
     cr_assert_str_eq(got.text, "full");
-    cr_assert_eq(requests_next(&got, 0), 0);
+    cr_assert_eq(requests_next(&got, REQUESTS_OLD, 0), 0);
 }
 
 static bool ends(uint32_t owner, bool out) {
@@ -89,7 +108,7 @@ static bool ends(uint32_t owner, bool out) {
 static uint64_t taken(uint32_t kind, uint32_t owner) {
     struct memstow_request got;
     requests_add(kind, owner, "");
-    cr_assert_eq(requests_next(&got, 0), 1);
+    cr_assert_eq(requests_next(&got, REQUESTS_OLD, 0), 1);
     return got.ticket;
 }
 
@@ -114,7 +133,7 @@ Test(requests, taken_back_end_what_is_moved_for_them) {
     requests_cancel(all);
     cr_assert(ends(1, true) && ends(3, true) && !ends(3, false));
     requests_add(MEMSTOW_ASK_STOW, 4, "");
-    cr_assert_eq(requests_next(&got, 0), 1);
+    cr_assert_eq(requests_next(&got, REQUESTS_OLD, 0), 1);
     requests_cancel(got.ticket);
     cr_assert_eq(requests_done(all, 0, ""), 0);
     cr_assert(!ends(3, true) && ends(4, true));
@@ -174,7 +193,7 @@ Test(requests, wake_who_waits, .timeout = 60) {
     struct memstow_request got;
     pthread_t thread;
     pthread_create(&thread, NULL, ask_later, NULL);
-    cr_assert_eq(requests_next(&got, 50000), 1);
+    cr_assert_eq(requests_next(&got, REQUESTS_OLD, 50000), 1);
     cr_assert_eq(got.owner, 9);
     pthread_join(thread, NULL);
 }
@@ -183,7 +202,7 @@ Test(requests, are_the_parents_after_a_fork) {
     struct memstow_request got;
     int status;
     int64_t ticket = requests_add(MEMSTOW_ASK_STOW, 1, "");
-    cr_assert_eq(requests_next(&got, 0), 1);
+    cr_assert_eq(requests_next(&got, REQUESTS_OLD, 0), 1);
     requests_add(MEMSTOW_ASK_STOW, 2, "");
     pid_t child = fork();
     if (!child) {

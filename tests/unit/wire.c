@@ -37,7 +37,9 @@ Test(wire, an_owner_where_one_belongs) {
     struct wire_message got;
     for (uint32_t type = 0; type < 40; type++)
         for (uint32_t owner = 0; owner < 2; owner++) {
-            bool good = owner ? type >= WIRE_STOW && type <= WIRE_RELEASE : type == WIRE_TRIGGER || type == WIRE_CANCEL;
+            bool good = owner
+                            ? type >= WIRE_STOW && type <= WIRE_RELEASE
+                            : type == WIRE_TRIGGER || (type >= WIRE_CANCEL && type <= WIRE_HOLDERS && type != WIRE_END);
             size_t length = request(bytes, type, owner, "");
             cr_assert_eq(wire_get_request(&got, bytes, length), good ? 0 : -EPROTO, "%u of %u", type, owner);
         }
