@@ -77,5 +77,5 @@ def under_double(file):
     import _double
     if "libdouble" in os.environ.get("LD_PRELOAD", ""):
         return
-    support.run(support.PYTHON, file, env=_double.environment())
+    support.run(support.PYTHON, file, env=_double.environment(), timeout=280)
     sys.exit()

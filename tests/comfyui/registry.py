@@ -151,11 +151,11 @@ assert [e.model for e in mm.current_loaded_models] == [first], "only what is kep
 inside = patcher()
 held, identity = [[[inside]]], registry.find(inside.model)
 del inside
-memstow.referrers().DEPTH = 2
-assert runs._holders(identity) == ["an object of type builtins.list[0][0]"], runs._holders(identity)
-memstow.referrers().DEPTH = 6
-found = runs._holders(identity)
-assert len(found) == 1 and found[0].endswith("main__.held[0][0][0]"), found
+for depth, end in ((2, "an object of type builtins.list[0][0]"), (12, "main__.held[0][0][0]")):
+    memstow.referrers().DEPTH = depth
+    runs.held.known = {}
+    [found] = runs.held.look([identity]).values()
+    assert len(found) == 1 and found[0].endswith(end), found
 
 # why a model is still there: each reason, and what glibc keeps
 reasons = report.why_here(identity, "keep", [], [], False), report.why_here(identity, "stow", [], [], True)

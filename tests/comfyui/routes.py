@@ -2,7 +2,7 @@
 # needs: comfyui cc
 # timeout: 300
 """The pack's routes: owners, decisions, report, snapshot and trigger; requests wait for the end of the run that is on and get
-their ticket; what cannot be meant is refused, and so are pages of other origins, as ComfyUI refuses them; a client never names a
+their ticket; the last runs' reports are kept, whatever triggers came since; what cannot be meant is refused, and so are pages of other origins, as ComfyUI refuses them; a client never names a
 file but one that it was told of. There are at most 20 snapshots, which are listed, and deleted one by one."""
 import concurrent.futures, json, pathlib, threading, time, urllib.request
 
@@ -46,6 +46,12 @@ with comfy:
         text = answer.read().decode()
     assert text.startswith("memstow: a trigger after run 2: request: kept 2") and "\n    policy: keep" in text, text
     assert max(map(len, text.splitlines())) <= 88, text
+    listed = comfy.get("/memstow/runs")
+    assert [(one["run"], one["outcome"]) for one in listed["runs"]] == [(1, "ok"), (2, "ok")], listed
+    assert listed["runs"][0]["text"].startswith("memstow: run 1 ok: kept 2") and listed["runs"][0]["prompt"] == before["prompt"]
+    assert comfy.get("/memstow/report?run=1") == before and comfy.get("/memstow/report?run=2")["run"] == 2
+    for number in ("3", "0", "x", "", "-1"):
+        assert comfy.status_of(f"/memstow/report?run={number}", method="GET") == 404, number
     slow = mixed(2, None, None)
     slow["slow"] = {"class_type": "Slow", "inputs": {"value": ["sample", 0], "seed": 1}}
     slow["digest"]["inputs"]["value"] = ["slow", 0]

@@ -27,10 +27,16 @@ def make(place):
     return model
 
 
+def holders(target, ignored, deadline=None):
+    """In words: what holds it, but for the variables of this function."""
+    found, _ = referrers.find([target], {*ignored, id(sys._getframe())}, deadline, all_of_them=True)
+    return [holder.words for holder in found[0]]
+
+
 def held(place):
     """Who holds it: the list is nobody's but this function's."""
     models = [make(place)]
-    return referrers.holders(models[0], {id(models), id(sys._getframe())})
+    return holders(models[0], {id(models), id(sys._getframe())})
 
 
 def closure(model):
@@ -67,7 +73,7 @@ model = Model()
 hidden, here = hide(model), [model]
 del model
 gc.get_referrers = counting
-found = referrers.holders(here[0], {id(here), id(sys._getframe())})
+found = holders(here[0], {id(here), id(sys._getframe())})
 gc.get_referrers = original
 assert asked[0] == 1 and max(asked) <= referrers.AT_ONCE and len(asked) > 2, asked
 assert found and all(line.startswith("an object of type builtins.") for line in found), found
@@ -75,7 +81,7 @@ assert found and all(line.startswith("an object of type builtins.") for line in 
 # What was asked for takes no longer than it may, and what is said of it fits into a line of the trace.
 gc.get_referrers = counting
 del asked[:]
-assert referrers.holders(here[0], {id(here)}, referrers.Deadline(-1)) == [] and not asked, asked
+assert holders(here[0], {id(here)}, referrers.Deadline(-1)) == [] and not asked, asked
 gc.get_referrers = original
 lines = referrers.for_trace(["a", "a", "b" * 1000, *("\u2028" * 1000 + str(i) for i in range(20))])
 assert lines[:2] == ["a", "b" * 300] and len(lines) == 3, lines
@@ -109,7 +115,7 @@ for number in range(3):
     look(owner, weights)
 os._exit(0)
 """)
-expected = [[f"__main__.Cache['kept']['{number}']", f"__main__.Cache['kept']['{number}'] → Weights.buffer"] for number in range(3)]
+expected = [[f"__main__.Cache.kept[{number}]", f"__main__.Cache.kept[{number}] → Weights.buffer"] for number in range(3)]
 said = support.track(support.PYTHON, PROGRAM).stdout.splitlines()
 print(said)
 [gone] = leaks("out.mst", status=1)["retired"]

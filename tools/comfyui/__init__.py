@@ -41,7 +41,8 @@ def _module():
 
 def _is_current(module):
     """Whether it has what this pack needs: a module of before may be beside the library."""
-    return all(hasattr(module, name) for name in ("referrers", "shares", "outside_pools", "note_vbars", "comfy"))
+    return all(hasattr(module, name)
+               for name in ("referrers", "shares", "outside_pools", "note_vbars", "comfy", "on_look"))
 
 
 def _is_preloaded():

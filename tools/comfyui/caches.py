@@ -54,18 +54,21 @@ def _below(thing: Any) -> Iterable[Any]:
     return gc.get_referents(thing)
 
 
-def reaches(root: Any, targets: set) -> bool:
-    """Whether one of the objects with these ids can be reached from `root`."""
+def _reached(root: Any) -> Iterator[Any]:
+    """All that can be reached from `root`, as far as it may lead to a model."""
     queue, seen = collections.deque([root]), {id(root)}
     while queue and len(seen) < MOST_OBJECTS:
         thing = queue.popleft()
-        if id(thing) in targets:
-            return True
+        yield thing
         for other in _below(thing): # a tokenizer has words by the hundred thousand: megabytes of `seen`
             if not isinstance(other, PLAIN) and id(other) not in seen:
                 seen.add(id(other))
                 queue.append(other)
-    return False
+
+
+def reaches(root: Any, targets: set) -> bool:
+    """Whether one of the objects with these ids can be reached from `root`."""
+    return any(id(thing) in targets for thing in _reached(root))
 
 
 def _remove(cache: Any, key: Any) -> None:
@@ -97,10 +100,19 @@ def class_of(key: Any) -> str:
         return "node"
 
 
-def holding(cache_set: Any, targets: set) -> list[str]:
-    """The classes of the nodes whose cached outputs reach a target."""
-    return [class_of(key) for cache in every(cache_set) for key, entry in list(getattr(cache, "cache", {}).items())
-            if reaches(entry, targets)]
+def holding(cache_set: Any, targets: dict[int, set]) -> dict[int, list[str]]:
+    """By the key of each set of targets, the classes of the nodes whose cached outputs reach one of them. What is cached is gone
+    through once, however many there are."""
+    keys_of: dict[int, list[int]] = {}
+    for number, ids in targets.items():
+        for one in ids:
+            keys_of.setdefault(one, []).append(number)
+    found: dict[int, list[str]] = {number: [] for number in targets}
+    for cache in every(cache_set) if targets else ():
+        for key, entry in list(getattr(cache, "cache", {}).items()):
+            for number in {number for thing in _reached(entry) for number in keys_of.get(id(thing), ())}:
+                found[number].append(class_of(key))
+    return found
 
 
 def output_of(cache_set: Any, node_id: str) -> list:

@@ -56,11 +56,9 @@ class Leftovers:
         return False
 
     def _ask(self, leftover: Leftover, tensors: list, deadline: Any) -> None:
-        found: list = []
-        for tensor in tensors:
-            found += referrers.holders(tensor, {id(tensors), id(found), id(sys._getframe())}, deadline)
+        found = referrers.together(referrers.find(tensors, {id(sys._getframe())}, deadline, all_of_them=True)[0])
         if found:
-            self.trace("HELD", owner=leftover.owner.id, holders=referrers.for_trace(found))
+            self.trace("HELD", owner=leftover.owner.id, **referrers.held(found))
 
 
 def tensors_in(leftovers: list) -> list:

@@ -34,6 +34,7 @@ class Place:
 class Meter:
     def __init__(self) -> None:
         self.names: dict[int, str] = {}     # of owners that may have a share
+        self.origins: dict[int, str] = {}   # of the models among them, which class and file tell apart
         self.open: list = []                # nodes that run now
         self.host, self.device = Place(), Place()
         self.live_before: Optional[int] = None
@@ -117,6 +118,7 @@ class Meter:
             found.append(line)
         alive = {owner for now in nows for key in now for owner in key}
         self.names = {owner: name for owner, name in self.names.items() if owner in alive}
+        self.origins = {owner: origin for owner, origin in self.origins.items() if owner in alive}
         return found
 
     def _named(self, key: Key) -> dict:
@@ -124,7 +126,7 @@ class Meter:
         for kind, owner in zip(("model", "node", "run"), key):
             found[kind] = owner or None
             found[f"{kind}_name"] = self.names.get(owner, f"owner {owner}") if owner else None
-        return found
+        return {**found, "model_origin": self.origins.get(key[0])}
 
     def _shares(self) -> tuple[dict[Key, int], dict[Key, int]]:
         host: collections.Counter = collections.Counter()

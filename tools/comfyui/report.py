@@ -3,13 +3,14 @@ and for each model that is still there why. In: what hooks.py, meter.py and runs
 line for the log."""
 import ctypes
 import os
+import re
 import textwrap
 from typing import Any, Optional
 
 from . import memstow
 from .hooks import resident
 
-WIDTH = 88 # of the text
+WIDTH, NAME = 88, 54 # of the text, and of its first column
 
 
 def size(number: Optional[int]) -> str:
@@ -25,6 +26,11 @@ def size(number: Optional[int]) -> str:
 class _Mallinfo2(ctypes.Structure):
     _fields_ = [(name, ctypes.c_size_t) for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks",
                                                      "uordblks", "fordblks", "keepcost")]
+
+
+def label(name: str, origin: str) -> str:
+    """A model for people: two of one class are told apart by their files."""
+    return f"{name} ({origin})" if origin else name
 
 
 def held_by_glibc() -> Optional[int]:
@@ -91,6 +97,23 @@ def held(owners: list, when: str) -> list[int]:
     return [sum(owner[f"{when}_{place}bytes"] for owner in owners) for place in ("", "cuda_")]
 
 
+def alike(owners: list) -> list[str]:
+    """Each model and why it is there; those that differ in a key only are one: "17 of MODEL WAN21 (a.st), held by p.kept[…]"."""
+    groups: dict = {}
+    for owner in owners:
+        words = ", ".join([label(owner["name"], owner["origin"]), *owner["why"]])
+        groups.setdefault(re.sub(r"\[[^]]*]", "[…]", words), []).append(words)
+    return [f"{len(some)} of {words}" if len(some) > 1 else some[0] for words, some in groups.items()]
+
+
+def why_of(owner: dict, is_freed: bool) -> list[str]:
+    """The policy, once, and why it is there in spite of it."""
+    reasons = [why for why in owner["why"] if not why.startswith("policy: ")]
+    if owner["policy"] in ("stow", "free") and owner["action"] == "keep":
+        reasons.insert(0, "not now")
+    return [f"policy: {owner['policy'] or 'keep, for nothing was said'}", *(["freed"] if is_freed else reasons)]
+
+
 def line(found: dict) -> str:
     """The line in ComfyUI's log."""
     count = {action: [o for o in found["owners"] if o["action"] == action] for action in ("keep", "stow", "free")}
@@ -101,7 +124,7 @@ def line(found: dict) -> str:
         host, device = (had - has for had, has in zip(held(found["freed"], "before"), held(found["freed"], "after")))
         parts.append(f"freed {len(found['freed'])} ({on_both(host, device)})")
     if count["free"]:
-        parts.append(f"not freed {len(count['free'])}: {'; '.join(', '.join(o['why']) or o['name'] for o in count['free'])}")
+        parts.append(f"not freed {len(count['free'])}: {'; '.join(alike(count['free']))}")
     rss = found["rss"]
     where = f"{found['about']} {found['outcome']}" if found["outcome"] else found["about"]
     return (f"memstow: {where}: {', '.join(parts)}; RSS {size(rss['before_bytes'])} → {size(rss['peak_bytes'])} → "
@@ -109,7 +132,9 @@ def line(found: dict) -> str:
 
 
 def row(name: str, *columns: str) -> str:
-    return f"{name[:54]:54}" + "".join(f" {column:>10}" for column in columns)
+    """A name that is too long has a line of its own."""
+    above, name = (f"{name[:WIDTH]}\n", "") if len(name) > NAME else ("", name)
+    return f"{above}{name:{NAME}}" + "".join(f" {column:>10}" for column in columns)
 
 
 def wrapped(words: str, indent: int = 0) -> list[str]:
@@ -126,12 +151,12 @@ def text(found: Optional[dict]) -> str:
     if found["live"]:
         lines.append(row("of the process", *map(size, found["live"].values())))
     for owner in found["owners"] + found["freed"]:
-        lines.append(row(f"{owner['name']}, policy {owner['policy'] or 'none'}", size(owner["run_before_bytes"]),
-                         size(owner["run_peak_bytes"]), size(owner["after_bytes"])))
+        lines.append(row(label(owner["name"], owner["origin"]), size(owner["run_before_bytes"]), size(owner["run_peak_bytes"]),
+                         size(owner["after_bytes"])))
         devices = [owner[f"{key}_cuda_bytes"] for key in ("run_before", "run_peak", "after")]
         if any(devices):
             lines.append(row("  on CUDA devices", *map(size, devices)))
-        why = "freed" if owner in found["freed"] else "; ".join(owner["why"])
+        why = "; ".join(why_of(owner, owner in found["freed"]))
         stowed = f"; {size(owner['stowed_bytes'])} stowed" if owner["stowed_bytes"] else ""
         if owner["device_stowed_bytes"]:
             stowed += f", {size(owner['device_stowed_bytes'])} of it out of CUDA devices"
@@ -144,7 +169,8 @@ def text(found: Optional[dict]) -> str:
     if found["shares"]:
         lines += ["", row("model · node · run", "before", "at most", "after")]
     for share in found["shares"]:
-        name = " · ".join(share[f"{kind}_name"] or "-" for kind in ("model", "node", "run"))
+        model = label(share["model_name"] or "-", share["model_origin"] or "")
+        name = " · ".join([model, *(share[f"{kind}_name"] or "-" for kind in ("node", "run"))])
         lines.append(row(name, size(share["before_bytes"]), size(share["peak_bytes"]), size(share["after_bytes"])))
         if share["peak_cuda_bytes"]:
             lines.append(row("  on CUDA devices", *(size(share[f"{when}_cuda_bytes"]) for when in ("before", "peak", "after"))))

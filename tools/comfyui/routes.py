@@ -76,9 +76,19 @@ def install(runs: Runs) -> None:
 
     @routes.get("/memstow/report")
     async def get_report(request: Any) -> Any:
+        number, found = request.query.get("run"), runs.last
+        if number is not None:
+            found = next((one for one in list(runs.reports) if str(one["run"]) == number), None)
+            if found is None:
+                return web.Response(status=404, text="no such run, or its report is no longer kept")
         if request.query.get("format") == "text":
-            return web.Response(text=report.text(runs.last))
-        return web.json_response(runs.last)
+            return web.Response(text=report.text(found))
+        return web.json_response(found)
+
+    @routes.get("/memstow/runs")
+    async def get_runs(_request: Any) -> Any:
+        return document("runs", runs=[{**{key: one[key] for key in ("run", "prompt", "outcome", "rss", "live")},
+                                       "text": report.line(one)} for one in list(runs.reports)])
 
     @routes.post("/memstow/snapshot")
     async def post_snapshot(_request: Any) -> Any:

@@ -1,6 +1,7 @@
 """The moment after every run. A run's end is recorded in a finally; what touches Python objects happens on ComfyUI's worker
 thread after task_done, in PromptQueue.get_flags, as do requests from outside, which a small thread waits for. There the
 policies are applied: decide, drop what is to be freed, finish, report."""
+import collections
 import contextlib
 import functools
 import gc
@@ -14,6 +15,7 @@ from typing import Any, Callable, Optional
 from . import caches, log, memstow, report, unload
 from .checkpoints import siblings
 from .flags import lineage
+from .held import Held
 from .hooks import Watch, quietly, resident, wrap
 from .leftovers import Leftovers
 from .policy_node import NODE
@@ -25,6 +27,7 @@ TICKETS = 64  # the last ones, whose result can still be asked for
 FOLLOW_UP_SECONDS = 10
 NOT_FOLLOWED_UP = ("memstow: a run has ended and no policy was applied: this program runs workflows without ComfyUI's "
                    "worker. Call memstow.comfy.run_ended() after each run (docs/comfyui.md)")
+REPORTS = 32  # of runs, the same
 
 
 class Ticket:
@@ -55,11 +58,13 @@ class Runs:
         self.tickets: "queue.SimpleQueue[Ticket]" = queue.SimpleQueue()
         self.numbers = itertools.count(1)
         self.asked: dict[int, Ticket] = {}    # the last ones
-        self.last: Optional[dict] = None      # the last report
+        self.last: Optional[dict] = None      # the last report, of a run or of a trigger since
+        self.reports: collections.deque = collections.deque(maxlen=REPORTS) # of runs
         self.cleanup: Optional[str] = None
         self.at_work: Optional[threading.Thread] = None # the worker, while it is not in the queue
         self.draining = threading.RLock()
         self.has_complained = False
+        self.held = Held(registry)
         self.leftovers = Leftovers(registry.trace)
         registry.on_gone = self.leftovers.add
 
@@ -222,13 +227,13 @@ class Runs:
             why = [] if number in gone else report.why_here(identity, action, in_caches, holding, identity.key in loaded)
             line = {**report.owner_line(identity, figures, befores[number], ruling, action, why),
                     **self.watch.meter.of_model(number)}
-            self.watch.meter.names[number] = identity.owner.name
+            self.watch.meter.names[number], self.watch.meter.origins[number] = identity.owner.name, identity.origin
             (freed if number in gone else owners).append(line)
             identity.kept = number not in gone and action != "free"
-            if holding:
-                self.registry.trace("HELD", owner=number, holders=memstow.referrers().for_trace(holding))
         self._note_vbars([identity for identity, _ruling, _policy in rulings.values()])
         self.last = report.document(run, self.watch, owners, freed, given, time.monotonic() - begun, notes)
+        if run["outcome"]:
+            self.reports.append(self.last)
         if owners or freed:
             log.info("%s", report.line(self.last))
         return given
@@ -265,7 +270,7 @@ class Runs:
             policy, instead = ruling.policy, {}
             if policy == "free" and (because := self._why_not_free(identity, unknown, patchers)):
                 policy, instead = "stow", {"instead": "stow", "because": because}
-                notes.append(f"{identity.owner.name} is stowed, not freed: {because}")
+                notes.append(f"{report.label(identity.owner.name, identity.origin)} is stowed, not freed: {because}")
             pushed = (policy, ruling.priority)
             if pushed != identity.pushed and (policy is not None or identity.pushed):
                 identity.owner.set_policy(policy, ruling.priority)
@@ -285,7 +290,7 @@ class Runs:
         if identity.checkpoint is None: # to free it is to drop its loader's output: others in there would be loaded again
             for other in siblings(identity):
                 if self.registry.ruling(other, self.registry.found(other, patchers)).policy != "free":
-                    return f"its loader made {other.owner.name} with it, which stays"
+                    return f"its loader made {report.label(other.owner.name, other.origin)} with it, which stays"
         return ""
 
     def _drop(self, identities: list, executor: Any) -> tuple[set, dict]:
@@ -301,22 +306,10 @@ class Runs:
         unload.drop(identities, executor)
         gc.collect() # models often lie in cycles, and what came with them: a tokenizer has megabytes
         gone = {number for number, identity in keys.items() if identity.model() is None}
-        alive, deadline = {}, memstow.referrers().Deadline()
-        for number in sorted(set(keys) - gone, reverse=True): # who holds older ones was said before
-            identity = keys[number]
-            in_caches = caches.holding(executor.caches, identity.ids()) if executor is not None else []
-            alive[number] = (in_caches, self._holders(identity, deadline))
-        return gone, alive
-
-    def _holders(self, identity: Identity, deadline: Any = None) -> list[str]:
-        """The Python objects that keep a model alive: of a patcher if there is one, else of the module."""
-        targets = (list(identity.patchers) or [identity.model()])[:2] # no other list of ours has them
-        found: list = []
-        for target in targets:
-            if target is not None:
-                found += memstow.referrers().holders(target, {id(identity), id(vars(identity)), id(targets), id(found),
-                                                              id(self.registry.identities)}, deadline)
-        return list(dict.fromkeys(found))
+        still = [identity for number, identity in keys.items() if number not in gone]
+        cached = caches.holding(executor.caches, {i.owner.id: i.ids() for i in still}) if executor is not None else {}
+        held = self.held.look(still)
+        return gone, {number: (cached.get(number, []), held[number]) for number in keys if number not in gone}
 
     def _hold(self, rulings: dict, actions: dict, executor: Any) -> None:
         """Models that somebody asked to keep are held strongly, and so are the cached outputs that lead to them: ComfyUI
@@ -353,6 +346,8 @@ class Runs:
             ticket.answer(-5, f"{type(error).__name__}: {error}")
 
     def _done(self, asked: memstow.Request) -> tuple[int, str]:
+        if asked.kind in ("collect", "holders"): # of memstow leaks
+            return memstow.look(asked)
         if asked.kind == "trigger":
             given = self.trigger(asked.reason, asked.text, needed=asked.needed)
             return (given, report.line(self.last)) if given is not None else (-5, "the trigger failed; see ComfyUI's log")
@@ -403,6 +398,7 @@ class Runs:
             self.queue = weakref.ref(server.prompt_queue)
         listen_to_prompts(self)
         memstow.on_full_cleanup(self.full_cleanup)
+        memstow.on_look(lambda asked: self.ask(Ticket(asked, functools.partial(tell, asked))))
         threading.Thread(target=self.listen, name="memstow requests", daemon=True).start()
 
     def _around_runs(self, before: Callable) -> Callable:

@@ -36,7 +36,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 __all__ = ["ADVICE", "Decision", "Error", "Figures", "Owner", "Request", "Run", "Share", "Vbar", "active", "answer", "assign", "carry",
-           "decide", "decisions", "drop_pools", "figures", "finish", "follow", "follow_tasks", "full_cleanup", "held", "next_request", "note_vbars", "outside_pools", "owner",
+           "decide", "decisions", "drop_pools", "figures", "finish", "follow", "follow_tasks", "full_cleanup", "held", "look", "next_request", "note_vbars", "on_look", "outside_pools", "owner",
            "peak",
            "release", "release_range", "restore", "run", "scope", "shares", "snapshot", "stow", "trace", "trigger", "vbars", "version"]
 
@@ -45,7 +45,7 @@ KINDS = {"model": 1, "node": 2, "run": 3, "custom": 4}
 POLICIES = {None: 0, "keep": 1, "stow": 2, "free": 3}
 OUTCOMES = {"ok": 0, "failed": 1, "cancelled": 2, "out-of-memory": 3}
 REASONS = {"run_ended": 1, "request": 2, "pressure": 3, "idle": 4}
-ASKS = {1: "trigger", 2: "stow", 3: "restore", 4: "release"}
+ASKS = {1: "trigger", 2: "stow", 3: "restore", 4: "release", 7: "collect", 8: "holders"}
 WHYS = {1: "nothing_said", 2: "policy", 3: "in_use", 4: "pressure", 5: "empty", 6: "retired", 7: "not_needed", 8: "cannot",
         9: "recent"}
 KIND_NAMES = {number: name for name, number in KINDS.items()}
@@ -112,7 +112,8 @@ _CALLS = {
     "trigger_begin": (_I64, _U32, _TEXT, _U64, _ANY, _U32, _U32), "trigger_end": (_I64,),
     "trigger": (_I64, _U32, _TEXT),
     "trace": (_I32, _TEXT), "decisions": (_I64, _ANY, _U64, _U64, _ANY),
-    "request_next": (_I32, _ANY, _U32), "request_done": (_I32, _U64, _I64, _TEXT), "snapshot": (_I32, _TEXT), "peak": (_I64, _U32),
+    "request_next": (_I32, _ANY, _U32), "request_of": (_I32, _ANY, _U32, _U32), "blocks": (_I64, _ANY, _U32, _U32, _ANY, _U32),
+    "request_done": (_I32, _U64, _I64, _TEXT), "snapshot": (_I32, _TEXT), "peak": (_I64, _U32),
     "shutdown_files": (_I32, _TEXT, _TEXT), "shutdown_process": (_I32, _I32, _TEXT, _U32),
     "shutdown_launched": (_I32, _I32, _TEXT, _U32, _U64), "shutdown_forget": (_I32, _I32),
     "shutdown_begin": (_I32, _TEXT, _U32, _I32), "shutdown_on_signal": (_I32, _I32, _U32, _I32),
@@ -292,6 +293,7 @@ def owner(name: str, kind: str = "model", origin: str = "", keys: tuple[int, int
                     "owner")
     made = Owner(opened, kind, name, origin)
     _kinds[opened] = kind
+    _labels[opened] = f"{name} ({origin})"
     if policy is not None:
         made.set_policy(policy, priority)
     return made
@@ -479,6 +481,7 @@ _wants_pools = _asked_for_pools()
 _pools: Any = None          # memstow_pools.Pools
 _made: dict[str, Any] = {}  # the same: what the first of several threads put there
 _kinds: dict[int, str] = {} # of owners, by their ids
+_labels: dict[int, str] = {} # the same: name and origin, by which memstow leaks tells them apart
 
 
 def _beside(name: str) -> ModuleType:
@@ -787,7 +790,10 @@ class Run:
     def begin(self) -> "Run":
         if _ready():
             _look_out_for_collections()
+            looks = _begin_looks()
             self.id = _check(_library.run_begin(_encoded(self.name)), "run")
+            if looks is not None:
+                looks.run_begins()
         return self
 
     def end(self, outcome: str = "ok") -> None:
@@ -796,7 +802,11 @@ class Run:
         if self.id:
             global _runs_ended
             _runs_ended += 1
-            _check(_library.run_end(self.id, number), "run")
+            try:
+                _check(_library.run_end(self.id, number), "run")
+            finally:
+                if _looks is not None:
+                    _looks.run_ends()
 
     def __enter__(self) -> "Run":
         return self.begin()
@@ -894,13 +904,11 @@ def held(owner: OwnerLike, *things: Any, seconds: float = 1.0) -> list[str]:
     if not _ready():
         return []
     finder = referrers()
-    deadline, ignored = finder.Deadline(seconds), {id(things), id(sys._getframe()), id(sys._getframe(1))}
-    lines: list[str] = []
-    for thing in things:
-        lines += finder.holders(thing, ignored, deadline)
-    lines = finder.for_trace(lines)
-    if lines:
-        trace({"kind": "HELD", "by": "python", "owner": _number(owner), "holders": lines})
+    found, _ = finder.find(list(things), {id(things), id(sys._getframe(1))}, finder.Deadline(seconds), all_of_them=True)
+    holders = finder.together(found)
+    if holders:
+        trace({"kind": "HELD", "by": "python", "owner": _number(owner), **finder.held(holders)})
+    lines: list[str] = finder.for_trace(holder.words for holder in holders)
     return lines
 
 
@@ -933,12 +941,14 @@ class Request:
 
 def next_request(seconds: float = 1.0) -> Optional[Request]:
     """The next request from outside, after waiting for at most so long: not at all for less than 0, and for no more than
-    49 days. From the first call on, requests are the program's to answer."""
+    49 days. From the first call on, requests are the program's to answer, but for those of memstow leaks (see on_look)."""
     milliseconds = int(min(max(seconds * 1000, 0), 2**32 - 1))
-    if not _ready():
-        return None
+    return _request(_library.request_next, milliseconds) if _ready() else None
+
+
+def _request(ask: Callable[..., int], *how: int) -> Optional[Request]:
     raw = _Request(size=ctypes.sizeof(_Request))
-    if not _check(_library.request_next(ctypes.byref(raw), milliseconds), "requests"):
+    if not _check(ask(ctypes.byref(raw), *how), "requests"):
         return None
     return Request(ASKS.get(raw.kind, str(raw.kind)), raw.ticket, raw.owner, raw.text.decode("utf-8", "replace"),
                    REASON_NAMES.get(raw.reason, "request"), raw.needed)
@@ -949,6 +959,46 @@ def answer(request: Union[Request, int], result: int, text: str = "") -> None:
     if _ready():
         ticket = request if isinstance(request, int) else request.ticket
         _check(_library.request_done(ticket, result, _encoded(text)), "answer")
+
+
+# ---- what memstow leaks asks for
+
+_looks: Any = None # memstow_looks.Looks
+
+
+def _begin_looks() -> Any:
+    """With the first run a thread begins to wait for what memstow leaks may ask. None: the library is older than that."""
+    global _looks
+    if _looks is None and _library.request_of is not _no_such_call:
+        _looks = _made.setdefault("looks", _beside("memstow_looks").Looks(
+            functools.partial(_request, _library.request_of), answer, _holders_of))
+    if _looks is not None:
+        _looks.begin()
+    return _looks
+
+
+def _holders_of(stacks: list[str], before: int, seconds: float) -> tuple[int, bool]:
+    """Says in the trace what holds the blocks of these call stacks: of how many there was time for, and whether not of all."""
+    referrers() # which the other module imports
+    blocks = _beside("memstow_blocks")
+    lines, is_cut = blocks.holders_of(blocks.parse(stacks), before, _library.blocks, lambda owner: _labels.get(owner, owner), seconds)
+    for line in lines:
+        trace({"kind": "HELD", "by": "python", **line})
+    return len({line["path"] for line in lines}), is_cut
+
+
+def on_look(handler: Optional[Callable[[Request], Any]]) -> None:
+    """From now on what memstow leaks asks for (kinds collect and holders) is the handler's, which is called on a thread of memstow's
+    and has look() called at a better moment. None: it is done between two runs, as long as nobody takes it over."""
+    looks = _begin_looks() if _ready() else None
+    if looks is not None:
+        looks.handler = handler
+
+
+def look(request: Request) -> tuple[int, str]:
+    """Does what memstow leaks asks for, now and on this thread: what to answer it with."""
+    looks = _begin_looks()
+    return looks.look(request) if looks is not None else (-errno.ENOTSUP, "")
 
 
 def snapshot(path: Union[str, os.PathLike[str]]) -> None:

@@ -1,17 +1,30 @@
-"""Who holds an object that should be gone: the Python objects that refer to it, outwards until something has a name — a
-variable of a module, an attribute of a class, a local variable of a function that runs. Bounded in the time that the processor
-gives this thread: looking at all objects once takes 50 to 100 ms in a ComfyUI, and the longer the more objects are looked for, so
-that few are at a time. Other Python threads stand still meanwhile. memstow.held() is for programs, the node pack asks by itself."""
+"""What holds an object that should be gone: from the object outwards over the Python objects that refer to it, until one has a name:
+a variable of a module, an attribute of a class, a variable of a function that runs on some thread. In: objects. Out: for each the
+places that keep it, and the package or node pack that each place is part of.
+
+It never changes what it looks at, and is bounded in the time that the processor gives this thread. One look at all objects takes
+100 ms in a ComfyUI, and more the more objects are looked for at once. Other Python threads stand still meanwhile.
+memstow.held() is for programs, memstow_blocks.py asks for what leaks, the node pack for its models."""
+import collections
+import ctypes
+import functools
 import gc
 import json
+import os
 import sys
+import sysconfig
+import threading
 import time
 import types
-from collections.abc import Iterable
-from typing import Any, Optional
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, Optional
 
-SECONDS, DEPTH, MOST, WIDE, AT_ONCE = 1.0, 6, 8, 2000, 50
-LINE, LONGEST = 3600, 300 # bytes of JSON that a line of the trace has room for, characters of one holder
+SECONDS, DEPTH, MOST, WAYS, WIDE, AT_ONCE = 1.0, 12, 8, 64, 2000, 50
+LINE, LONGEST, KEY, NAME = 2400, 300, 60, 100 # bytes of JSON that holders may take in a line of the trace; characters of one, of a key
+                                              # in it, and of a pack or place
+
+PACK, APPLICATION, LIBRARY, STANDARD, OURS = range(5) # whose a module is; the lowest is the most likely to be at fault
 
 
 class Deadline:
@@ -24,95 +37,575 @@ class Deadline:
         return time.thread_time() > self.end
 
 
-def _modules() -> dict:
-    """Modules by the id of their dictionary. ComfyUI names those of node packs by their path."""
-    return {id(vars(module)): name.replace("_x_", ".").rsplit("/", 1)[-1] for name, module in list(sys.modules.items())
-            if isinstance(module, types.ModuleType)}
+# ---- looking at objects without running their code: isinstance asks for __class__, vars for __dict__
+
+def is_a(thing: Any, kinds: Any) -> bool:
+    return issubclass(type(thing), kinds)
 
 
-def _name_in(container: Any, thing: Any) -> str:
-    """How a container calls what it refers to: a key, an attribute, an index."""
-    if isinstance(container, dict):
-        return next((str(key) for key, value in list(container.items()) if value is thing), "a key")
-    if isinstance(container, (list, tuple)):
-        return next((str(index) for index, value in enumerate(container) if value is thing), "…")
-    own = getattr(container, "__dict__", None) or {}
-    return next((str(key) for key, value in list(own.items()) if value is thing), "…")
+def dictionary(thing: Any) -> dict:
+    """Its __dict__, if it has one that is there already and is a dictionary."""
+    try:
+        own = object.__getattribute__(thing, "__dict__")
+    except AttributeError:
+        return {}
+    return own if type(own) is dict else {}
 
 
-def _step(container: Any, thing: Any, path: str) -> str:
-    """The path with one more container in front of it."""
-    if isinstance(container, (list, tuple)):
-        return f"[{_name_in(container, thing)}]{path}"
-    if isinstance(container, dict):
-        return f"[{_name_in(container, thing)!r}]{path}"
-    if isinstance(container, types.CellType):
-        return f" in a closure{path}"
-    if isinstance(container, types.FunctionType):
-        return f" of function {container.__module__}.{container.__qualname__}{path}"
-    if getattr(container, "__dict__", None) is thing: # the path has the attribute already
-        return f" → {type(container).__qualname__}{path}"
-    return f" → {type(container).__qualname__}.{_name_in(container, thing)}{path}"
+def modules() -> list[tuple[str, types.ModuleType]]:
+    return [(name, module) for name, module in list(sys.modules.items()) if is_a(module, types.ModuleType)]
 
 
-def _named(container: Any, thing: Any, path: str, modules: dict) -> str:
-    """The whole path, if it begins here; else \"\"."""
-    if id(container) in modules:
-        return f"{modules[id(container)]}.{_name_in(container, thing)}{path}"
-    if isinstance(container, types.FrameType):
-        code = container.f_code
-        return f"a variable of {code.co_name} ({code.co_filename.rsplit('/', 1)[-1]}:{container.f_lineno}){path}"
-    if isinstance(container, type):
-        return f"{container.__module__}.{container.__qualname__}{path}"
-    if isinstance(container, (types.CoroutineType, types.GeneratorType, types.AsyncGeneratorType)):
-        return f"the coroutine {container.__qualname__}{path}"
-    return ""
+# ---- whose a module, a function or a class is
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+OUR_FILES = (os.path.join(HERE, "memstow"), os.path.join(os.path.dirname(HERE), "comfyui") + os.sep)
+STANDARD_FOLDERS = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")})
 
 
-def holders(target: Any, ignored: Iterable[int] = (), deadline: Optional[Deadline] = None) -> list[str]:
-    """What holds the target, one line a holder, those with the shortest path first. `ignored`: ids of objects that do not count,
-    because they are the caller's own. Without a deadline it takes SECONDS at most."""
-    deadline, modules = deadline or Deadline(), _modules()
-    paths, level, seen, found = {id(target): ""}, [target], {id(target)}, []
-    ours = {*ignored, id(paths), id(seen), id(found), id(modules), id(sys._getframe())}
-    for _depth in range(DEPTH):
-        following = []
-        ours |= {id(level), id(following)}
-        for first in range(0, len(level), AT_ONCE):
-            if deadline.is_over():
-                return found or _unnamed(following, paths)
-            some = level[first:first + AT_ONCE]
-            ours.add(id(some))
-            around, inside = gc.get_referrers(*some), {id(thing): thing for thing in some}
-            ours |= {id(around), id(inside)}
-            for container in around:
-                if id(container) in ours or id(container) in seen:
-                    continue
-                seen.add(id(container))
-                thing = next((inside[id(t)] for t in gc.get_referents(container) if id(t) in inside), None)
-                if thing is None:
-                    continue
-                name = _named(container, thing, paths[id(thing)], modules)
-                if name:
-                    found.append(name)
+@functools.lru_cache(maxsize=10_000)
+def of_file(file: str, module: str) -> tuple[int, str]:
+    """Whose code in this file is: a rank, and what it is called. A node pack is a folder or a file in custom_nodes."""
+    top = tidy(module).split(".")[0]
+    if not file or file.startswith("<"):
+        return (STANDARD, top) if module in sys.builtin_module_names or file.startswith("<frozen") else (APPLICATION, top)
+    path = os.path.abspath(file)
+    if os.path.realpath(path).startswith(OUR_FILES):
+        return OURS, "memstow"
+    if "/custom_nodes/" in path:
+        name = path.rsplit("/custom_nodes/", 1)[1].split("/")[0]
+        return PACK, name.removesuffix(".py")
+    for folder in ("/site-packages/", "/dist-packages/"):
+        if folder in path:
+            return LIBRARY, top
+    if path.startswith(STANDARD_FOLDERS):
+        return STANDARD, top
+    return APPLICATION, os.path.basename(path) if top == "__main__" else top
+
+
+def of_module(name: Any) -> tuple[int, str]:
+    name = name if type(name) is str else ""
+    file = dictionary(sys.modules.get(name)).get("__file__")
+    if type(file) is not str:
+        file = "<frozen>" if name not in sys.modules or name in sys.builtin_module_names else ""
+    return of_file(file, name)
+
+
+def of_code(code: types.CodeType, module: str) -> tuple[int, str]:
+    return of_file(code.co_filename, module)
+
+
+def tidy(module: Any) -> str:
+    """The name of a module for people: ComfyUI names those of node packs by their path."""
+    return str(module).replace("_x_", ".").rsplit("/", 1)[-1]
+
+
+# ---- functions that run: no object refers to their variables, as far as the garbage collector knows
+
+_pointer = ctypes.c_void_p
+_NAMES_TAKEN = 72 # CPython 3.11: where the variables are in the interpreter's frame; the code is at 32
+
+
+def _variables_311(frame: types.FrameType) -> Iterator[tuple[str, int]]:
+    """(name, id) of each variable, without f_locals: that would make a dictionary which keeps them."""
+    code = frame.f_code
+    inner = _pointer.from_address(id(frame) + 24).value
+    if not inner or _pointer.from_address(inner + 32).value != id(code):
+        return
+    for number in range(len(code.co_varnames) + len(code.co_cellvars) + len(code.co_freevars)):
+        try:
+            name = code._varname_from_oparg(number) # type: ignore[attr-defined]
+        except IndexError: # a variable that is a cell, too, is there once
+            return
+        value = _pointer.from_address(inner + _NAMES_TAKEN + 8 * number).value
+        if value:
+            yield name, value
+
+
+def _variables_312(frame: types.FrameType) -> Iterator[tuple[str, int]]:
+    code, get = frame.f_code, ctypes.pythonapi.PyFrame_GetVar
+    get.restype, get.argtypes = ctypes.py_object, (ctypes.py_object, ctypes.py_object)
+    for name in (*code.co_varnames, *code.co_cellvars, *code.co_freevars):
+        try:
+            yield name, id(get(frame, name))
+        except NameError: # it has no value now
+            continue
+
+
+def variables(frame: types.FrameType) -> Iterator[tuple[str, int]]:
+    """(name, id) of the variables of a function that runs."""
+    if not frame.f_code.co_flags & 1: # a module or class: its variables are in a dictionary, which is found
+        return iter(())
+    if sys.version_info >= (3, 13): # a view, which keeps nothing
+        return ((name, id(value)) for name, value in frame.f_locals.items())
+    if sys.version_info >= (3, 12):
+        return _variables_312(frame)
+    if sys.version_info >= (3, 11):
+        return _variables_311(frame)
+    return (("…", id(value)) for value in gc.get_referents(frame))
+
+
+class Place(NamedTuple):
+    """A variable of a function that runs."""
+    frame: types.FrameType
+    name: str
+    thread: str
+
+
+def is_ours(frame: types.FrameType) -> bool:
+    return of_code(frame.f_code, "")[0] == OURS
+
+
+def running(ignored: set[int]) -> dict[int, list[Place]]:
+    """The places by the id of what they refer to. Our own functions do not count, nor do frames with these ids."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    found: dict[int, list[Place]] = {}
+    for ident, innermost in sys._current_frames().items():
+        frame: Optional[types.FrameType] = innermost
+        while frame is not None:
+            if id(frame) not in ignored and not is_ours(frame):
+                for name, value in variables(frame):
+                    found.setdefault(value, []).append(Place(frame, name, names.get(ident, "")))
+            frame = frame.f_back
+    return found
+
+
+# ---- from a holder to the object: names
+
+def _is_simple(key: Any) -> bool:
+    return type(key) in (str, int, float, bool, bytes, type(None)) or type(key) is tuple and all(map(_is_simple, key))
+
+
+def _key(container: dict, thing: Any) -> str:
+    found = next((key for key, value in list(container.items()) if value is thing), None)
+    if found is None:
+        return "[a key]"
+    words = repr(found) if _is_simple(found) else f"<{type(found).__name__}>"
+    return f"[{words if len(words) <= KEY else words[:KEY] + '…'}]"
+
+
+def _index(container: Any, thing: Any) -> str:
+    return next((f"[{index}]" for index, value in enumerate(container) if value is thing), "[…]")
+
+
+def _attribute(holder: Any, thing: Any) -> str:
+    """The attribute of an instance, without a look at what is computed."""
+    name = next((str(key) for key, value in list(dictionary(holder).items()) if value is thing), "")
+    for kind in type(holder).__mro__ if not name else ():
+        for slot, member in list(type.__dict__["__dict__"].__get__(kind).items()):
+            if type(member) is types.MemberDescriptorType and _slot(member, holder) is thing:
+                return f".{slot}"
+    return f".{name}" if name else ""
+
+
+def _slot(member: types.MemberDescriptorType, holder: Any) -> Any:
+    try:
+        return member.__get__(holder, type(holder))
+    except AttributeError:
+        return None
+
+
+COROUTINES = {types.GeneratorType: ("generator", "gi"), types.CoroutineType: ("coroutine", "cr"),
+              types.AsyncGeneratorType: ("generator", "ag")}
+FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, functools._lru_cache_wrapper, type, *COROUTINES)
+
+
+def _name_of(function: Any) -> str:
+    return str(getattr(function, "__qualname__", "…")) if is_a(function, FUNCTIONS) else type(function).__qualname__
+
+
+def _full_name(function: Any) -> str:
+    owner = function if is_a(function, FUNCTIONS) else type(function)
+    return f"{tidy(getattr(owner, '__module__', None) or 'builtins')}.{_name_of(function)}"
+
+
+def _line_of(code: types.CodeType, line: Optional[int]) -> str:
+    return f"{code.co_filename.rsplit('/', 1)[-1]}:{line or code.co_firstlineno}"
+
+
+def _of_function(function: types.FunctionType, part: Any, then: Any) -> str:
+    """What of a function: `part` is its closure, its defaults…; `then` what that refers to."""
+    code = function.__code__
+    if part is function.__closure__ and part is not None:
+        names = [name for name, cell in zip(code.co_freevars, part) if cell is then]
+        return f" → variable {names[0] if names else '…'} in the closure of {_name_of(function)}"
+    if part is function.__defaults__ and part is not None:
+        names = [name for name, value in zip(code.co_varnames[:code.co_argcount][::-1], part[::-1]) if value is then]
+        return f" → default of argument {names[0] if names else '…'} of {_name_of(function)}"
+    if part is function.__kwdefaults__:
+        return f" → defaults of {_name_of(function)}"
+    if part is function.__dict__:
+        return f" → attribute of {_name_of(function)}"
+    return f" → function {_name_of(function)}"
+
+
+def _of_coroutine(thing: Any) -> str:
+    word, prefix = COROUTINES[type(thing)]
+    code, frame = getattr(thing, f"{prefix}_code"), getattr(thing, f"{prefix}_frame")
+    return f" → {word} {_name_of(thing)} ({_line_of(code, frame.f_lineno if frame is not None else None)})"
+
+
+def _step(holder: Any, thing: Any, then: Any) -> str:
+    """How a holder calls what it refers to. `then`: what that refers to next on the way to the object."""
+    kind = type(holder)
+    if is_a(holder, dict):
+        return _key(holder, thing)
+    if kind in (list, tuple):
+        return _index(holder, thing)
+    if is_a(holder, (set, frozenset)):
+        return "{…}"
+    if kind is types.FunctionType:
+        return _of_function(holder, thing, then)
+    if kind is types.CellType:
+        return ""
+    if kind in COROUTINES:
+        return _of_coroutine(holder)
+    if kind is types.FrameType:
+        return f" → frame of {holder.f_code.co_name} ({_line_of(holder.f_code, holder.f_lineno)})"
+    if kind is types.TracebackType:
+        return "" if type(thing) is types.TracebackType else ".__traceback__"
+    if kind is types.MethodType:
+        return f" → method {_name_of(holder)}"
+    if kind is functools._lru_cache_wrapper:
+        return f" → lru_cache of {_name_of(holder)}"
+    if kind is functools.partial:
+        return f" → partial of {_name_of(holder.func)}"
+    if is_a(holder, weakref.ReferenceType):
+        return " → callback of a weak reference"
+    if kind is _FINALIZER:
+        return f" → weakref.finalize that calls {_full_name(holder.func)}"
+    if is_a(holder, BaseException):
+        return f" → {kind.__qualname__}"
+    if (part := _part(holder, thing)) is not None:
+        return f".{part}"
+    return f" → {kind.__qualname__}{_attribute(holder, thing) or _attribute(holder, then)}"
+
+
+_FINALIZER = weakref.finalize._Info # type: ignore[attr-defined]
+
+
+def _is_said(holder: Any, thing: Any, before: Any) -> bool:
+    """What the step before has said already: the dictionary of an instance or function, its closure and so on."""
+    if before is None or type(holder) not in (dict, tuple):
+        return False
+    if type(before) is types.FunctionType:
+        return True
+    if is_a(before, type):
+        return type(holder) is dict
+    return type(holder) is dict and not is_a(before, (dict, list, tuple)) and dictionary(before) is holder
+
+
+# ---- parts of torch's modules: a weight may lie twenty dictionaries deep in its model
+
+PARTS = ("_parameters", "_buffers", "_modules")
+
+
+def _module_type() -> Any:
+    torch = sys.modules.get("torch")
+    return getattr(getattr(torch, "nn", None), "Module", None)
+
+
+def _part(holder: Any, thing: Any) -> Optional[str]:
+    """How a module of torch's calls a part of it; None: it is none."""
+    if _module_type() is None or not is_a(holder, _module_type()):
+        return None
+    return next((str(key) for name in PARTS for key, value in (dictionary(holder).get(name) or {}).items() if value is thing), None)
+
+
+class Models:
+    """The modules of torch's, and which of them has a part, by its id, and by that of the dictionary that it has it in."""
+
+    def __init__(self) -> None:
+        kind = _module_type()
+        is_module = functools.lru_cache(maxsize=None)(lambda one: kind is not None and issubclass(one, kind))
+        self.modules = [thing for thing in gc.get_objects() if is_module(type(thing))]
+        self.numbers: dict[int, list[int]] = {}
+        self.dictionaries: dict[int, int] = {}
+        for number, module in enumerate(self.modules):
+            own = dictionary(module)
+            for some in (own.get(name) for name in PARTS):
+                self.dictionaries[id(some)] = number
+                for part in (some or {}).values():
+                    self.numbers.setdefault(id(part), []).append(number)
+            self.dictionaries[id(own)] = number
+
+    def of_dictionary(self, thing: Any) -> Any:
+        return self.modules[self.dictionaries[id(thing)]] if type(thing) is dict and id(thing) in self.dictionaries else None
+
+    def around(self, thing: Any) -> list:
+        """The modules that it is a part of."""
+        return [self.modules[number] for number in self.numbers.get(id(thing), ())]
+
+
+# ---- a way from a name to the object
+
+class Way:
+    """Objects from the outermost to the one that is held, each of which refers to the next."""
+
+    def __init__(self, things: list, modules: dict, place: Optional[Place] = None) -> None:
+        self.things, self.place, self.depth = things, place, len(things)
+        self.module = modules.get(id(things[0])) if place is None else None
+        self.is_whole = place is not None or self.module is not None or is_a(things[0], type)
+        self.beginning = self._whose_beginning()
+        self.rank, _likelihood, self.distance, self.pack = min(self._parties())
+
+    def _whose_beginning(self) -> tuple[int, str]:
+        if self.place is not None:
+            return of_code(self.place.frame.f_code, str(self.place.frame.f_globals.get("__name__", "")))
+        return of_module(self.module or self.things[0].__module__) if self.is_whole else (OURS + 1, "")
+
+    def _parties(self) -> Iterator[tuple[int, int, int, str]]:
+        """(rank, likelihood, distance, name) of each whose code has a part in it. Code that has the object in its hands comes first,
+        then what the way begins with, then classes of objects on the way."""
+        for distance, thing in enumerate(self.things[-2::-1]):
+            for likelihood, (rank, name) in _parties_of(thing):
+                yield rank, likelihood, distance, name
+        rank, name = self.beginning
+        yield rank, 0 if self.place is not None else 1, self.depth, name
+
+    def _beginning(self) -> tuple[str, int]:
+        """The name that it begins with, and how many of its objects that names."""
+        first = self.things[0]
+        if self.place is not None:
+            code = self.place.frame.f_code
+            thread = f" on thread {self.place.thread}" if self.place.thread else ""
+            return f"variable {self.place.name} of {code.co_name} ({_line_of(code, self.place.frame.f_lineno)}){thread}", 0
+        then = self.things[1] if self.depth > 1 else None
+        if self.module is not None:
+            name = next((str(key) for key, value in list(first.items()) if value is then), "…")
+            return f"{tidy(self.module)}.{name}", 1
+        if is_a(first, type):
+            own = type.__dict__["__dict__"].__get__(first)
+            name = next((str(key) for key, value in list(own.items()) if any(value is t for t in self.things[1:3])), "")
+            return f"{tidy(first.__module__)}.{first.__qualname__}{'.' + name if name else ''}", 2 if type(then) is dict else 1
+        return f"an object of type {tidy(type(first).__module__)}.{type(first).__qualname__}", 0
+
+    def words(self) -> str:
+        text, at = self._beginning()
+        for number in range(at, self.depth - 1):
+            holder, thing = self.things[number], self.things[number + 1]
+            then = self.things[number + 2] if number + 2 < self.depth else None
+            if not _is_said(holder, thing, self.things[number - 1] if number else None):
+                text += _step(holder, thing, then)
+        return text
+
+    def root(self) -> str:
+        """The place of the one at fault, the same for all that it holds: without keys, indices and threads."""
+        if self.beginning[0] == self.rank:
+            return self._beginning()[0].split(" on thread ")[0]
+        number = self.depth - 2 - self.distance
+        culprit, thing = self.things[number], self.things[number + 1]
+        then = self.things[number + 2] if number + 2 < self.depth else None
+        if type(culprit) in (types.FunctionType, functools._lru_cache_wrapper):
+            return _full_name(culprit)
+        words = _step(culprit, thing, then).removeprefix(" → ")
+        return words if type(culprit).__module__ in ("builtins", "weakref") else f"{tidy(type(culprit).__module__)}.{words}"
+
+
+def _parties_of(thing: Any) -> Iterator[tuple[int, tuple[int, str]]]:
+    kind = type(thing)
+    if kind is types.FunctionType:
+        yield 0, of_code(thing.__code__, str(thing.__module__))
+    elif kind in COROUTINES:
+        prefix = COROUTINES[kind][1]
+        frame = getattr(thing, f"{prefix}_frame")
+        yield 0, of_code(getattr(thing, f"{prefix}_code"), str(frame.f_globals.get("__name__", "")) if frame is not None else "")
+    elif kind is _FINALIZER:
+        yield 0, of_module(getattr(thing.func if is_a(thing.func, FUNCTIONS) else type(thing.func), "__module__", None))
+    elif kind is functools._lru_cache_wrapper:
+        yield 0, of_module(getattr(thing, "__module__", None))
+    elif kind is types.FrameType:
+        yield 3, of_code(thing.f_code, str(thing.f_globals.get("__name__", "")))
+    elif kind.__module__ != "builtins":
+        yield 2, of_module(kind.__module__)
+
+
+class Holder(NamedTuple):
+    """A place that keeps an object: in words, whose code that is, and the place without keys."""
+    words: str
+    pack: str
+    place: str
+    rank: int
+    depth: int
+    is_whole: bool # it begins with a name
+
+
+# ---- the search
+
+class Search:
+    """From several objects outwards, all at once. Every object that is met stays in one list, so that nothing else of ours refers
+    to any; what else is noted are numbers of that list."""
+
+    def __init__(self, targets: list, ignored: Iterable[int], deadline: Deadline, nested: Optional[list] = None) -> None:
+        self.deadline = deadline
+        self.modules = {id(dictionary(module)): name for name, module in modules()[::-1]} # the first name of those that it has
+        self.places = running(set(ignored))
+        self.models = Models()
+        self.things = list(targets)
+        self.numbers = {id(thing): number for number, thing in enumerate(self.things)}
+        self.ahead = [{self.numbers[id(thing)]: -1} for thing in self.things] # target → the next thing on the way to it
+        self.ways: dict[int, list[Way]] = {number: [] for number in self.numbers.values()}
+        self.ours = {*ignored, id(targets), id(self.things), id(self.numbers), id(self.places), id(self.models.modules), id(nested)}
+        self.nested = nested
+        self.is_cut = False
+
+    def way_to(self, target: int, number: int) -> list:
+        found = []
+        while number >= 0:
+            found.append(self.things[number])
+            number = self.ahead[number].get(target, -1)
+        return found
+
+    def run(self, is_enough: Any) -> None:
+        """`is_enough`, of the ways to an object: whether no more are looked for."""
+        level = sorted(self.ways)
+        for _depth in range(DEPTH):
+            for number in level:
+                self._look_at_places(number)
+            open_ = {target for target, ways in self.ways.items() if not is_enough(ways)}
+            level = [number for number in level if not open_.isdisjoint(self.ahead[number])][:WIDE]
+            following: dict[int, None] = {}
+            for first in range(0, len(level), AT_ONCE):
+                if self.deadline.is_over():
+                    self.is_cut = True
+                    return
+                self._look_around(level[first:first + AT_ONCE], following)
+            level = list(following)
+            if not level:
+                return
+
+    def _add(self, target: int, things: list, place: Optional[Place] = None) -> None:
+        if len(self.ways[target]) < WAYS:
+            self.ways[target].append(Way(things, self.modules, place))
+
+    def _look_at_places(self, number: int) -> None:
+        for place in self.places.get(id(self.things[number]), ()):
+            for target in self.ahead[number]:
+                self._add(target, self.way_to(target, number), place)
+
+    def _look_around(self, level: list, following: dict) -> None:
+        some = [self.things[number] for number in level]
+        self.ours.add(id(some))
+        around = gc.get_referrers(*some)
+        self.ours.add(id(around))
+        around += self._nested_around({id(thing) for thing in some if not gc.is_tracked(thing)})
+        level_ids = {id(thing): number for number, thing in zip(level, some)}
+        for number in range(len(around)):
+            self._meet(around, number, level_ids, following)
+        self.ours -= {id(some), id(around)} # their addresses may be others' soon
+
+    def _meet(self, around: list, place: int, level_ids: dict, following: dict) -> None:
+        """One object that refers to some of the level."""
+        holder = around[place]
+        if id(holder) in self.ours or (type(holder) is types.FrameType and self._is_running(holder)):
+            return
+        inside = {level_ids[id(thing)] for thing in gc.get_referents(holder) if id(thing) in level_ids}
+        is_root = id(holder) in self.modules or is_a(holder, type)
+        for thing in sorted(inside):
+            for target in list(self.ahead[thing]):
+                if is_root:
+                    self._add(target, [holder, *self.way_to(target, thing)])
                 else:
-                    paths[id(container)] = _step(container, thing, paths[id(thing)])
-                    following.append(container)
-                if len(found) >= MOST or deadline.is_over():
-                    return found or _unnamed(following, paths)
-            ours -= {id(some), id(around), id(inside)} # their addresses may be others' soon
-            some = around = inside = container = thing = None
-        if not following:
-            break
-        ours -= {id(level), id(following)}
-        level = following[:WIDE]
-    return found or _unnamed(level, paths)
+                    self._go_on(holder, target, thing, following)
+
+    def _go_on(self, holder: Any, target: int, thing: int, following: dict) -> None:
+        """From a part of a model at once to the whole: what is between is held by nothing else, or dead with it."""
+        module = self.models.of_dictionary(holder)
+        if module is not None:
+            self._go_on(module, target, thing, following)
+            return
+        number = self.numbers.get(id(holder))
+        if number is None:
+            number = self.numbers[id(holder)] = len(self.things)
+            self.things.append(holder)
+            self.ahead.append({})
+        if target in self.ahead[number]:
+            return
+        self.ahead[number][target] = thing
+        around = self.models.around(holder)
+        for module in around:
+            self._go_on(module, target, number, following)
+        if not around:
+            following[number] = None
+
+    def _is_running(self, frame: types.FrameType) -> bool:
+        """Before Python 3.11 those are objects like others."""
+        return is_ours(frame) or sys.version_info < (3, 11) and any(
+            place.frame is frame for places in self.places.values() for place in places)
+
+    def _nested_around(self, wanted: set[int]) -> list:
+        """The collector does not know of dictionaries and tuples that hold nothing it knows of (bytes, arrays, numbers)."""
+        if not wanted:
+            return []
+        if self.nested is None:
+            self.nested = untracked()
+            self.ours.add(id(self.nested))
+        return [one for one in self.nested if not wanted.isdisjoint(map(id, gc.get_referents(one)))]
+
+    def unfinished(self, target: int) -> list[Way]:
+        """Ways that end at something without a name: the most telling of them."""
+        inner = {ahead.get(target) for ahead in self.ahead}
+        found = [Way(self.way_to(target, number), self.modules) for number, ahead in enumerate(self.ahead)
+                 if ahead.get(target, -1) >= 0 and number not in inner]
+        found.sort(key=lambda way: (way.rank, -way.depth))
+        return [way for way in found[:MOST] if way.rank == found[0].rank]
 
 
-def _unnamed(level: list, paths: dict) -> list[str]:
-    """As far as it was followed; the target itself holds nothing."""
-    return [f"an object of type {type(thing).__module__}.{type(thing).__qualname__}{paths[id(thing)]}"
-            for thing in level[:MOST] if paths.get(id(thing))]
+def referents(objects: list) -> Iterator[list]:
+    """What these refer to, some at a time."""
+    for first in range(0, len(objects), 1000):
+        yield gc.get_referents(*objects[first:first + 1000])
+
+
+def untracked(objects: Optional[list] = None, meet: Callable[[list], Any] = len) -> list:
+    """The dictionaries and tuples that the collector does not know of. `meet` is called with all that is referred to."""
+    objects = gc.get_objects() if objects is None else objects
+    found: dict[int, Any] = {}
+    while objects:
+        new: dict[int, Any] = {}
+        for some in referents(objects):
+            meet(some)
+            new.update({id(one): one for one in some if type(one) in (tuple, dict) and not gc.is_tracked(one)})
+        objects = [one for number, one in new.items() if number not in found]
+        found.update(new)
+    return list(found.values())
+
+
+def best_rank() -> int:
+    """In a ComfyUI a node pack is what is looked for, elsewhere the program."""
+    return PACK if any("/custom_nodes/" in str(dictionary(module).get("__file__")) for _name, module in modules()) else APPLICATION
+
+
+def find(targets: list, ignored: Iterable[int] = (), deadline: Optional[Deadline] = None, all_of_them: bool = False,
+         nested: Optional[list] = None) -> tuple[list[list[Holder]], bool]:
+    """What holds each of the targets, the most telling first; and whether time was over before all was looked at. Without
+    `all_of_them` one way to a culprit is enough. `nested`: what untracked() finds, if it is known."""
+    best = best_rank()
+
+    def is_enough(ways: list[Way]) -> bool:
+        return len(ways) >= MOST if all_of_them else any(way.rank <= best for way in ways)
+
+    search = Search(targets, {*ignored, id(sys._getframe())}, deadline or Deadline(), nested)
+    search.run(is_enough)
+    found = []
+    for thing in targets:
+        number = search.numbers[id(thing)]
+        ways = search.ways[number] or search.unfinished(number)
+        ways.sort(key=lambda way: (way.rank, way.depth))
+        found.append([Holder(way.words(), way.pack, way.root(), way.rank, way.depth, way.is_whole) for way in ways[:MOST]])
+    return found, search.is_cut
+
+
+def together(found: list[list[Holder]]) -> list[Holder]:
+    """What holds several objects of one owner, the most telling first."""
+    return sorted((holder for some in found for holder in some), key=lambda holder: (holder.rank, holder.depth))
+
+
+def held(found: list[Holder]) -> dict:
+    """The members of a HELD line of the trace, of what was found: the most telling comes first."""
+    if not found:
+        return {"holders": []}
+    return {"pack": found[0].pack[:NAME], "place": found[0].place[:NAME], "holders": for_trace(holder.words for holder in found)}
 
 
 def for_trace(found: Iterable[str]) -> list[str]:

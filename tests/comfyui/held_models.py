@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+# needs: comfyui cc
+# timeout: 300
+"""Models that are to be freed, and that a list keeps, one more each run, in this process: what holds each is looked for once, and a
+run with a dozen of them asks no more than one with two; what is cached is gone through once, however many there are. The log says
+how many, and not each by itself; in text models are told apart by their files. The reports of runs are kept, and a trigger
+since takes the place of none."""
+import _inprocess
+
+_inprocess.under_double(__file__)
+runs = _inprocess.load()
+
+import gc
+
+import comfy.model_patcher
+import torch
+
+import memstow
+from memstow_pack import caches, held, report
+from memstow_pack.runs import REPORTS
+
+MODELS, cpu = 12, torch.device("cpu")
+kept: list = []
+
+
+def load(self, name):
+    patcher = comfy.model_patcher.ModelPatcher(torch.nn.Linear(16, 16), cpu, cpu)
+    runs.registry.find(patcher.model).origin = "a.safetensors"
+    kept.append(patcher)
+    return (patcher,)
+
+
+_inprocess.node("LoadOne", ("MODEL",), load, name=("STRING", {}))
+_inprocess.node("End", (), lambda self, value: (), is_output=True, value=("*", {}))
+asked, reached = [], []
+real_referrers, real_reached = gc.get_referrers, caches._reached
+queue = _inprocess.Queue()
+
+
+def referrers(*things):
+    asked.append(len(things))
+    return real_referrers(*things)
+
+
+def reached_(root):
+    reached.append(root)
+    return real_reached(root)
+
+
+def run(number):
+    """How often all objects were looked at, and how many cached outputs, after this run."""
+    del asked[:], reached[:]
+    queue.run({"load": {"class_type": "LoadOne", "inputs": {"name": str(number)}},
+               "end": {"class_type": "End", "inputs": {"value": ["load", 0]}}}, ["end"])
+    return len(asked), len(reached)
+
+
+runs.registry.defaults = {"": "free"}
+gc.get_referrers, caches._reached = referrers, reached_
+counts = [run(number) for number in range(MODELS)]
+print(counts)
+assert max(counts[-5:]) <= max(counts[1:4]), counts # as much with a dozen as with a few
+lines = [line for line in memstow.decisions()[0] if line["kind"] == "HELD"]
+assert len({line["owner"] for line in lines}) == MODELS == len(lines), "each is said once"
+assert all(line["place"] == "__main__.kept" and line["holders"][0].startswith("__main__.kept[") for line in lines), lines
+assert {line["pack"] for line in lines} == {"held_models.py"}, lines
+
+# what is not known is looked for again, ever more seldom; what is known after many runs
+identities = runs.registry.all()
+assert all(known.holders and known.due == held.AGAIN for known in runs.held.known.values())
+kept_by_none = held.Held(runs.registry)
+real_find, memstow.referrers().find = memstow.referrers().find, lambda targets, *more, **options: ([[] for _ in targets], False)
+due = []
+for age in range(20):
+    kept_by_none.look(identities[:1])
+    due.append(kept_by_none.known[identities[0].owner.id].due)
+memstow.referrers().find = real_find
+assert sorted(set(due)) == [1, 2, 4, 8, 16, 32], due
+
+# in words
+line = report.line(runs.last)
+assert f"not freed {MODELS}: {MODELS} of OTHER Linear (a.safetensors), held by __main__.kept[…]" in line, line
+assert line.count("Linear") == 1, line
+text = report.text(runs.last)
+assert "OTHER Linear (a.safetensors)" in text and "policy none" not in text, text
+assert "policy: free; held by __main__.kept[0]" in " ".join(text.split()), text
+for row in text.split("\n"):
+    assert row.count("policy") <= 1, row
+
+# reports
+assert [one["run"] for one in runs.reports] == list(range(1, MODELS + 1)) and runs.reports.maxlen == REPORTS
+runs.trigger("request", "the test asks")
+assert runs.last["reason"] == "request" and runs.reports[-1]["reason"] == "run_ended" and runs.reports[-1]["run"] == MODELS

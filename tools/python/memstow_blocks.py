@@ -1,0 +1,394 @@
+"""What holds the blocks of some call stacks: memstow leaks found that they stay behind, run after run, and asks what keeps them.
+In: numbers of call stacks in this process's ledger. Out: a HELD line of the trace for each of them.
+
+Every buffer that Python can reach is asked whose it is (memstow_blocks of the ABI): tensors, arrays, bytes, large strings, the tables of
+lists, dictionaries and sets, and what objects of extension types point to, PIL's images for one. Of the blocks that belong to a
+stack that is asked for some are followed outwards (memstow_referrers). That takes a pass over all objects and some looks at all
+objects more, and ends at a deadline. Call it between two runs."""
+import builtins
+import collections
+import ctypes
+import gc
+import os
+import struct
+import sys
+import time
+import types
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, Optional
+
+import memstow_referrers as referrers
+
+SAMPLES, SAME = 3, 4                         # blocks of a stack that are followed, of as many runs; objects that have one block
+LARGE, MANY = 500, 60                        # bytes, items: what is smaller lies in an arena, and has no block of its own
+WORDS, DEEP, EACH, LEVELS = 128, 10_000, 500, 3 # in a block of an extension type's; such blocks; objects of one type; from block to block
+AT_ONCE = 1 << 16                            # addresses
+INSIDE = 1                                   # MEMSTOW_INSIDE
+SHARE = 0.7                                  # of the time may go into the pass over all objects
+
+
+class Block(NamedTuple):
+    """struct memstow_block of memstow.h."""
+    start: int
+    size: int
+    model: int
+    node: int
+    run: int
+    stack: int
+
+
+LAYOUT = struct.Struct("<QQIIII")
+WORDS_OF_BLOCK, STACK = LAYOUT.size // 4, 7 # in words of 32 bits: the structure, and where the stack is in it
+
+
+def look_up(ask: Callable[..., int], addresses: list[int], how: int = 0) -> Any:
+    """What memstow knows of the block at each address: structures one after the other. None: nothing of any."""
+    answer = ctypes.create_string_buffer(len(addresses) * LAYOUT.size)
+    found = ask((ctypes.c_uint64 * len(addresses))(*addresses), len(addresses), how, answer, LAYOUT.size) if addresses else 0
+    return answer if found > 0 else None
+
+
+def block_in(answer: Any, number: int) -> Block:
+    return Block(*LAYOUT.unpack_from(answer, number * LAYOUT.size))
+
+
+def stacks_in(answer: Any) -> list[int]:
+    """Those of all blocks, 0 where there is none."""
+    return memoryview(answer).cast("B").cast("I")[STACK::WORDS_OF_BLOCK].tolist()
+
+
+# ---- from an object to its memory
+
+PLAIN = {int, float, complex, bool, type(None), types.CodeType, type(Ellipsis), type(NotImplemented), range, slice,
+         *(kind for kind in vars(types).values() if isinstance(kind, type)), *(kind for kind in vars(builtins).values()
+                                                                                if isinstance(kind, type))}
+WITH_BUFFERS = ("array", "mmap", "builtins") # builtins: also what names no module, as PIL's images
+LIBRARIES = {"torch", "numpy", *getattr(sys, "stdlib_module_names", sys.builtin_module_names)} # whose other objects have none
+COLLECTED, MANAGED = 1 << 14, 3 << 3         # Py_TPFLAGS_HAVE_GC; _MANAGED_DICT and _MANAGED_WEAKREF
+
+
+def is_of_python(kind: type) -> bool:
+    """Whether a class is written in Python: what it has is in objects, and no memory of its own."""
+    return kind.__dictoffset__ != 0 or "__slots__" in type.__dict__["__dict__"].__get__(kind)
+
+
+def words_of(thing: Any) -> Iterator[int]:
+    """What may be addresses in the part of an object that has a fixed size, behind its count and type."""
+    size = type(thing).__basicsize__ // 8
+    if size > 2:
+        yield from addresses_in(ctypes.string_at(id(thing) + 16, 8 * (size - 2)))
+
+
+def addresses_in(data: bytes) -> Iterator[int]:
+    return (word for word, in struct.iter_unpack("<Q", data[:len(data) // 8 * 8]) if 0x10000 < word < 1 << 47 and not word & 7)
+
+
+def head_of(kind: type) -> int:
+    """How many bytes in front of an object of this type belong to its block: what the collector keeps there, and a dictionary."""
+    return (16 if kind.__flags__ & COLLECTED else 0) + (16 if kind.__flags__ & MANAGED else 0)
+
+
+Way = Callable[[Any], Iterable[int]]
+SIZED: dict[type, Way] = { # of which only a large one has a block of its own
+    **dict.fromkeys((str, bytes), lambda thing: (id(thing),) if len(thing) > LARGE else ()),
+    **dict.fromkeys((list, dict, set, frozenset, collections.deque, collections.OrderedDict, collections.defaultdict,
+                     collections.Counter), lambda thing: words_of(thing) if len(thing) > MANY // 4 else ()),
+    tuple: lambda thing: (id(thing) - 16,) if len(thing) > MANY else (),
+    bytearray: lambda thing: words_of(thing) if len(thing) > LARGE else ()}
+
+
+class Tensors:
+    """Where tensors begin. Nothing of torch is called but what reads a field."""
+
+    def __init__(self, torch: Any) -> None:
+        self.kind = torch.Tensor
+        self.strided = torch.strided
+        self.plainly = getattr(torch._C, "DisableTorchFunctionSubclass", None)
+
+    def address(self, tensor: Any) -> Iterator[int]:
+        try:
+            with self.plainly() if self.plainly is not None else _nothing:
+                if tensor.layout is self.strided and tensor.device.type in ("cpu", "cuda"):
+                    yield tensor.data_ptr() - tensor.storage_offset() * tensor.element_size()
+        except (AttributeError, NotImplementedError, RuntimeError, TypeError): # it has no storage
+            return
+
+
+class _Nothing:
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_exception: Any) -> None:
+        pass
+
+
+_nothing = _Nothing()
+
+
+def array_addresses(array: Any) -> Iterator[int]:
+    """That of the memory that an array of numpy shows a part of, also where another object has it."""
+    owner, kind = array, sys.modules["numpy"].ndarray
+    while referrers.is_a(owner, kind):
+        if owner.base is None:
+            yield owner.__array_interface__["data"][0]
+            return
+        owner = owner.base
+    yield id(owner) if type(owner) is bytes else array.__array_interface__["data"][0]
+
+
+class Batch:
+    """Objects and addresses that are asked about together. `take` gets each object whose block is of a wanted stack."""
+
+    def __init__(self, ask: Callable[..., int], how: int, stacks: set[int], take: Callable[[Any, Block], None]) -> None:
+        self.ask, self.how, self.stacks, self.take = ask, how, stacks, take
+        self.things: list = []
+        self.addresses: list[int] = []
+
+    def add_one(self, thing: Any, address: int) -> None:
+        self.things.append(thing)
+        self.addresses.append(address)
+        if len(self.addresses) >= AT_ONCE:
+            self.flush()
+
+    def add(self, thing: Any, addresses: list[int]) -> None:
+        self.things += [thing] * len(addresses)
+        self.addresses += addresses
+        if len(self.addresses) >= AT_ONCE:
+            self.flush()
+
+    def flush(self) -> None:
+        answer = look_up(self.ask, self.addresses, self.how)
+        if answer is not None:
+            for number in [number for number, stack in enumerate(stacks_in(answer)) if stack in self.stacks]:
+                self.take(self.things[number], block_in(answer, number))
+        self.things.clear()
+        self.addresses.clear()
+
+
+class Route(NamedTuple):
+    """How objects of one type are asked about."""
+    batch: Batch
+    head: Optional[int]  # bytes in front of the object, where each has a block of its own
+    inside: Optional[Way]
+    collected: int       # whether the collector knows of them: COLLECTED, or 0
+
+
+class Reach:
+    """The objects that have a block of the stacks that are asked for, of runs up to `before` (0: of any)."""
+
+    def __init__(self, ask: Callable[..., int], stacks: set[int], before: int, deadline: referrers.Deadline) -> None:
+        self.ask, self.before, self.deadline = ask, before, deadline
+        torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+        self.tensors = Tensors(torch) if hasattr(torch, "Tensor") else None
+        self.array = getattr(numpy, "ndarray", None)
+        self.all_apart = os.environ.get("PYTHONMALLOC", "").startswith("malloc") # each object has a block of its own
+        self.routes: dict[type, Optional[Route]] = {}
+        self.seen: set[int] = set()
+        self.found: dict[int, tuple[Block, list]] = {} # by the block's address: objects that have it
+        self.starts = Batch(ask, 0, stacks, self._take)
+        self.insides = Batch(ask, INSIDE, stacks, self._take) # of buffers, which may lie in a mapping or on a device
+        self.deep: list[tuple[Any, list[int]]] = []
+        self.of_type: collections.Counter = collections.Counter()
+        self.stacks = stacks
+        self.nested: list = []
+        self.is_cut = False
+
+    def route(self, kind: type) -> Optional[Route]:
+        """From an object of this type to addresses that may be those of its blocks; None where it cannot have any."""
+        batch, inside = self._way_inside(kind)
+        head = head_of(kind) if self.all_apart else None
+        return Route(batch, head, inside, kind.__flags__ & COLLECTED) if (head, inside) != (None, None) else None
+
+    def _way_inside(self, kind: type) -> tuple[Batch, Optional[Way]]:
+        if self.tensors is not None and issubclass(kind, self.tensors.kind):
+            return self.insides, self.tensors.address
+        if self.array is not None and issubclass(kind, self.array):
+            return self.insides, array_addresses
+        if kind in SIZED:
+            return self.starts, SIZED[kind]
+        if kind in PLAIN or kind.__basicsize__ < 24 or kind.__name__.startswith("pybind11_") or is_of_python(kind):
+            return self.starts, None
+        module = str(kind.__module__)
+        if module not in WITH_BUFFERS and module.split(".")[0] in LIBRARIES:
+            return self.starts, None
+        return self.insides if module == "mmap" else self.starts, self._words_and_deeper
+
+    def _words_and_deeper(self, thing: Any) -> list[int]:
+        words = list(words_of(thing))
+        self.of_type[type(thing)] += 1
+        if self.of_type[type(thing)] <= EACH:
+            self.deep.append((thing, words))
+        return words
+
+    def look(self) -> None:
+        """In all objects. What the collector knows is among its objects; what it does not is what those refer to."""
+        objects = gc.get_objects()
+        self._note(objects, COLLECTED)
+        self.nested = referrers.untracked(objects, self._note_others)
+        self._note(self.nested, COLLECTED)
+        self.starts.flush()
+        self.insides.flush()
+        self._go_deeper()
+
+    def let_go(self) -> None:
+        """Of all objects that it has, and of itself."""
+        self.routes.clear()
+        self.deep.clear()
+        self.found.clear()
+
+    def _is_over(self) -> bool:
+        self.is_cut = self.is_cut or self.deadline.is_over()
+        return self.is_cut
+
+    def _note_others(self, some: list) -> None:
+        self._note(some, 0)
+
+    def _note(self, some: list, collected: int) -> None:
+        """The addresses of those that the collector does, or does not, know of."""
+        routes, seen = self.routes, self.seen
+        for number, thing in enumerate(some):
+            if number % 1024 == 0 and self._is_over():
+                return
+            kind = type(thing)
+            if kind in routes:
+                route = routes[kind]
+            else:
+                route = routes[kind] = self.route(kind)
+            if route is None or route.collected != collected or id(thing) in seen:
+                continue
+            batch, head, inside, _ = route
+            addresses = list(inside(thing)) if inside is not None else []
+            if head is not None:
+                batch.add_one(thing, id(thing) - head)
+            elif not addresses: # what has none is looked at again: most are small strings
+                continue
+            if not collected: # others are met once
+                seen.add(id(thing))
+            if addresses:
+                batch.add(thing, addresses)
+
+    def _take(self, thing: Any, block: Block) -> None:
+        if self.before and not 0 < block.run <= self.before:
+            return
+        _block, things = self.found.setdefault(block.start, (block, []))
+        if len(things) < SAME and not any(other is thing for other in things):
+            things.append(thing)
+
+    def _go_deeper(self) -> None:
+        """What blocks of objects of extension types point to, from block to block."""
+        level, seen = self.deep, set()
+        try:
+            memory = os.open("/proc/self/mem", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return
+        try:
+            for _level in range(LEVELS):
+                level = [(thing, found) for thing, block in self._blocks_of(level) if (found := self._inside(memory, block, seen))]
+                for thing, addresses in level:
+                    self.starts.add(thing, addresses)
+                self.starts.flush()
+                if len(seen) > DEEP: # so many are soon looked at, also when the time is over
+                    break
+        finally:
+            os.close(memory)
+
+    def _blocks_of(self, level: list[tuple[Any, list[int]]]) -> list[tuple[Any, Block]]:
+        """The blocks at the addresses of each object."""
+        pairs = [(thing, address) for thing, addresses in level for address in addresses]
+        answer = look_up(self.ask, [address for _thing, address in pairs])
+        if answer is None:
+            return []
+        return [(thing, block) for number, (thing, _address) in enumerate(pairs) if (block := block_in(answer, number)).size]
+
+    @staticmethod
+    def _inside(memory: int, block: Block, seen: set[int]) -> list[int]:
+        """Addresses in it. Another thread may free it meanwhile: it is read by way of the kernel."""
+        if block.start in seen or len(seen) > DEEP:
+            return []
+        seen.add(block.start)
+        try:
+            return list(addresses_in(os.pread(memory, min(block.size, 8 * WORDS), block.start)))
+        except OSError:
+            return []
+
+
+# ---- from the blocks of a stack to what holds them
+
+class Wanted(NamedTuple):
+    """A call stack that is asked for: what memstow leaks calls it, and its numbers in the ledger."""
+    path: str
+    stacks: tuple[int, ...]
+
+
+def parse(words: Iterable[str]) -> list[Wanted]:
+    """PATH=STACK,STACK… each, in hexadecimal digits. Raises ValueError."""
+    found = []
+    for word in words:
+        path, _, stacks = word.partition("=")
+        int(path, 16)
+        found.append(Wanted(path, tuple(int(stack, 16) for stack in stacks.split(","))))
+    return found
+
+
+def spread(blocks: list, most: int) -> list:
+    """So many of them, of runs as far apart as can be."""
+    ordered = sorted(blocks, key=lambda found: found[0].run)
+    if len(ordered) <= most:
+        return ordered
+    return [ordered[number * (len(ordered) - 1) // (most - 1)] for number in range(most)]
+
+
+class Group:
+    """The blocks of one stack that one model and one node have, and what holds them."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.blocks: list[tuple[Block, list]] = []       # and the objects that have each
+        self.samples: list[range] = []                   # the objects of those that are followed: numbers of targets
+        self.holders: list[list[referrers.Holder]] = []  # of each sample
+
+    def follow(self, targets: list) -> None:
+        """Adds some to the targets, and has no object from then on."""
+        for _block, things in spread(self.blocks, SAMPLES):
+            self.samples.append(range(len(targets), len(targets) + len(things)))
+            targets += things
+        self.blocks = [(block, []) for block, _things in self.blocks]
+
+    def line(self) -> dict:
+        """For the trace: the place that holds most of the samples first, of those that are equally likely."""
+        block = self.blocks[0][0]
+        counts = collections.Counter(place for holders in self.holders for place in {holder.place for holder in holders})
+        every = sorted((holder for holders in self.holders for holder in holders),
+                       key=lambda holder: (holder.rank, not holder.is_whole, -counts[holder.place], holder.depth))
+        first = {holder.place: holder for holder in reversed(every)} # of each place the best
+        ordered = [holder for holder in sorted(first.values(), key=every.index) if holder.is_whole or holder.place == every[0].place]
+        return {"path": self.path, "model": block.model, "node": block.node, "blocks": len(self.blocks),
+                "bytes": sum(block.size for block, _ in self.blocks), "followed": len(self.samples),
+                "held": counts[ordered[0].place] if ordered else 0, **referrers.held(ordered)}
+
+
+def holders_of(wanted: list[Wanted], before: int, ask: Callable[..., int], label: Callable[[int], Any],
+               seconds: float) -> tuple[list[dict], bool]:
+    """A line for each group of blocks that stay, of runs up to `before` (0: of any); and whether there was no time for all of them.
+    `label`: what tells owners apart whose ids differ from run to run."""
+    begun = time.thread_time()
+    paths = {stack: one.path for one in wanted for stack in one.stacks}
+    reach = Reach(ask, set(paths), before, referrers.Deadline(seconds * SHARE))
+    reach.look()
+    groups: dict[tuple, Group] = {}
+    for block, things in reach.found.values():
+        path = paths[block.stack]
+        groups.setdefault((path, label(block.model), label(block.node)), Group(path)).blocks.append((block, things))
+    targets: list = []
+    for group in groups.values():
+        group.follow(targets)
+    nested, is_cut = reach.nested, reach.is_cut
+    reach.let_go()
+    found, is_cut_too = referrers.find(targets, (), referrers.Deadline(seconds - (time.thread_time() - begun)), nested=nested)
+    for group in groups.values():
+        group.holders = [[holder for number in numbers for holder in found[number]] for numbers in group.samples]
+    is_cut |= is_cut_too
+    lines = [group.line() for group in groups.values() if not is_cut or any(group.holders)]
+    reached = {group.path for group in groups.values()}
+    lines += [{"path": one.path, "blocks": 0, "holders": []} for one in wanted if one.path not in reached and not is_cut]
+    return lines, is_cut
