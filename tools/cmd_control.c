@@ -289,8 +289,10 @@ static int find_owner(struct order *order, const struct image *image) {
         return EXIT_OVER;
     }
     order->owner = owner->id;
+    struct text_line words;
+    image_owner_words(image, owner->id, words.s, sizeof words.s);
     snprintf(order->subject, sizeof order->subject, "%s %u '%.256s'", roster_kind(owner), owner->id,
-             TEXT_SAFE(image_string(image, owner->name)));
+             TEXT_SAFE(words.s));
     return EXIT_FINE;
 }
 

@@ -136,6 +136,7 @@ static int load_side(struct diff *diff, int side, bool *stacks) {
     int code = subject_open(&diff->subject[side], diff->argument[side], false);
     if (code != EXIT_FINE) return code;
     diff->loaded[side] = true;
+    diff->header[side] = image->header;
     if (diff->suppressed_in && image->header.sample_bytes)
         return usage_error("diff", "--suppressions: the call sites of %s are estimates, from samples",
                            TEXT_SAFE(diff->argument[side]));
@@ -164,17 +165,21 @@ static int load(struct diff *diff) {
     groups_begin(&diff->groups, diff->view, 2);
     groups_begin(&diff->cuda, diff->view, 2);
     diff->groups.measure = diff->peak ? MEASURE_PEAK : MEASURE_LIVE;
-    diff_limits_begin(&diff->limited, &diff->thresholds.limits, diff->groups.measure);
+    diff->groups.without_runs = diff->cuda.without_runs = diff->apart;
+    diff_limits_begin(&diff->limited, &diff->thresholds.limits, diff->groups.measure, diff->apart);
     for (int side = 0; side < 2; side++) {
         int code = load_side(diff, side, &stacks[side]);
         if (code != EXIT_FINE) return code;
     }
-    if (diff->view_given || diff->view == BY_MODULE || (stacks[0] && stacks[1])) return EXIT_FINE;
+    bool same = diff->apart || image_same_process(&diff->header[0], &diff->header[1]);
+    bool fits = diff->view_given || diff->view == BY_MODULE || (stacks[0] && stacks[1]);
+    if (same && fits) return EXIT_FINE;
     close_side(diff, 1);
     groups_end(&diff->groups);
     groups_end(&diff->cuda);
     diff_limits_end(&diff->limited);
-    diff->view = BY_MODULE;
+    diff->apart = diff->apart || !same;
+    if (!fits) diff->view = BY_MODULE;
     return load(diff);
 }
 
@@ -204,7 +209,7 @@ static void name_over(struct diff *diff) {
         figure_words(over->finding->figure, diff->over_name, sizeof diff->over_name);
     if (!over->row) return;
     const struct image *image = over->groups->view == BY_SITE ? diff_stacks(diff, over->row) : NULL;
-    groups_label(over->groups, over->row, diff->over_name, sizeof diff->over_name);
+    groups_words(over->groups, over->row, diff->over_name, sizeof diff->over_name);
     if (image && innermost_caller(&line, image, diff->symbols[over->row->stack_side], over->row->stack_node))
         snprintf(diff->over_name, sizeof diff->over_name, "%s", symbol_text(line.frame, line.symbol, 200).s);
     size_t used = strlen(diff->over_name);

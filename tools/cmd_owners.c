@@ -62,6 +62,8 @@ static void add_moving(char *more, size_t size, const struct image *image, const
 static void print_row(const struct roster *roster, const struct roster_row *row, const struct image *image, int room) {
     const struct snap_owner *owner = row->owner;
     const char *policy = roster_policy(owner), *origin = image_string(image, owner->origin);
+    struct text_line named;
+    snprintf(named.s, sizeof named.s, "%.500s  (%.500s)", image_string(image, owner->name), origin);
     printf("%7u %-6s %-7s %-6s %5d ", owner->id, roster_kind(owner), roster_state(owner), policy ? policy : "-",
            owner->priority);
     print_figures(roster, row, image->cuda.used);
@@ -77,9 +79,9 @@ static void print_row(const struct roster *roster, const struct roster_row *row,
         snprintf(more + strlen(more), sizeof more - strlen(more), ", %s of %s resident in comfy-aimdo's VBARs",
                  text_size(managed.resident_bytes).s, text_size(managed.bytes).s);
     int left = room - (int)strlen(more);
-    fputs(text_fit(image_string(image, owner->name), left < NAME_LEAST ? NAME_LEAST : left).s, stdout);
+    fputs(text_fit(*origin ? named.s : image_string(image, owner->name), left < NAME_LEAST ? NAME_LEAST : left).s,
+          stdout);
     fputs(more, stdout);
-    if (*origin && room >= WHOLE_NAME - CUDA_COLUMN) printf("  (%s)", text_fit(origin, room).s);
     putchar('\n');
 }
 

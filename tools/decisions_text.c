@@ -26,14 +26,16 @@ static const struct event *named_by(const struct page *page, const struct event 
     return NULL;
 }
 
-/* "unet.safetensors (model 7)": as the last SET of it has it, or the list of owners. */
+/* "UNET (wan.safetensors, model 7)": as the last SET of it has it, or the list of owners. Models of one name are told
+ * apart by their origin. */
 static struct text_line owner_name(const struct page *page, const struct event *event) {
     struct text_line line;
-    char name[256] = "", kind[16] = "";
+    char name[256] = "", origin[256] = "", kind[16] = "";
     uint64_t id = event->numbers[NUMBER_OWNER];
     const struct snap_owner *owner = id <= UINT32_MAX ? image_owner(page->image, (uint32_t)id) : NULL;
     if (owner) {
         snprintf(name, sizeof name, "%s", image_string(page->image, owner->name));
+        snprintf(origin, sizeof origin, "%s", image_string(page->image, owner->origin));
         snprintf(kind, sizeof kind, "%s", roster_kind(owner));
     }
     const struct event *set = owner ? NULL : named_by(page, event, id);
@@ -41,7 +43,8 @@ static struct text_line owner_name(const struct page *page, const struct event *
         decisions_text(set, "name", name, sizeof name);
         decisions_text(set, "owner_kind", kind, sizeof kind);
     }
-    snprintf(line.s, sizeof line.s, "%.200s%s(%.20s %" PRIu64 ")", text_fit(name, NAME_COLUMNS).s, *name ? " " : "",
+    snprintf(line.s, sizeof line.s, "%.200s%s(%.200s%s%.20s %" PRIu64 ")", text_fit(name, NAME_COLUMNS).s,
+             *name ? " " : "", text_fit(origin, NAME_COLUMNS).s, *origin ? ", " : "",
              *kind ? text_fit(kind, 16).s : "owner", id);
     return line;
 }
@@ -105,7 +108,9 @@ static void add_sharers(const struct page *page, const struct event *refused, ch
     bool any = false;
     if (!jsontext_member(refused->line, "with", &with) || *with.at != '[') return;
     for (size_t next = 0; used < room && jsontext_next(with, &next, NULL, &value);) {
-        const char *name = jsontext_number(value, &id) ? image_owner_name(page->image, id) : NULL;
+        struct text_line words;
+        const char *name =
+            jsontext_number(value, &id) ? image_owner_words(page->image, id, words.s, sizeof words.s) : NULL;
         if (!name) continue;
         used += (size_t)snprintf(to + used, room - used, "%s%s", any ? ", " : " (", text_fit(name, NAME_COLUMNS).s);
         any = true;

@@ -26,6 +26,7 @@ struct side_total {
 
 struct diff {
     const char *argument[2];
+    struct snap_header header[2];
     struct subject subject[2]; /* loaded: what call stacks are read from; gone: it was, and cannot be read again */
     struct symbols *symbols[2];
     struct json_stacks *stacks[2];
@@ -41,6 +42,7 @@ struct diff {
     struct over over;     /* the limit that was passed, and by what */
     char over_name[1024]; /* "": all memory together */
     enum view view;
+    bool apart; /* they are of two processes, whose runs have nothing to do with each other */
     bool view_given, peak, json, html;
     const char *page; /* where a page goes; NULL: standard output */
     size_t top;       /* rows shown; SIZE_MAX: all */

@@ -28,14 +28,9 @@ static void json_side(struct json *json, const char *key, const char *argument, 
     json_end_object(json);
 }
 
-static void json_owner(struct json *json, const char *key, const char *name) {
+static void json_owner(struct json *json, const char *key, const struct groups *groups, uint32_t name) {
     char text[2048];
-    if (!name) {
-        json_null(json, key);
-        return;
-    }
-    snprintf(text, sizeof text, "%.*s", (int)strcspn(name, "\x1f"), name);
-    json_string(json, key, text);
+    json_string(json, key, groups_owner_words(groups, name, false, text, sizeof text) ? text : NULL);
 }
 
 static void json_row_stack(struct json *json, struct diff *diff, const struct row *row) {
@@ -57,9 +52,9 @@ static void json_row(struct json *json, struct diff *diff, const struct groups *
     json_object(json, NULL);
     json_string(json, "name", label);
     if (groups->view == BY_SITE) {
-        json_owner(json, "model", groups_owner(groups, row->model));
-        json_owner(json, "node", groups_owner(groups, row->node));
-        json_owner(json, "run", groups_owner(groups, row->run));
+        json_owner(json, "model", groups, row->model);
+        json_owner(json, "node", groups, row->node);
+        json_owner(json, "run", groups, row->run);
         json_string(json, "module", *groups_place(groups, row) ? groups_place(groups, row) : NULL);
         json_row_stack(json, diff, row);
     }

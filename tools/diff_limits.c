@@ -9,12 +9,14 @@ static const struct {
     enum limit_scope scope;
 } limited_views[DIFF_LIMITED] = {{BY_MODEL, LIMIT_OWNER}, {BY_NODE, LIMIT_OWNER}, {BY_SITE, LIMIT_SITE}};
 
-void diff_limits_begin(struct diff_limits *limited, const struct limits *limits, enum measure measure) {
+void diff_limits_begin(struct diff_limits *limited, const struct limits *limits, enum measure measure,
+                       bool without_runs) {
     *limited = (struct diff_limits){.limits = limits};
     for (int i = 0; i < 2 * DIFF_LIMITED; i++) {
         int cuda = i / DIFF_LIMITED, what = i % DIFF_LIMITED;
         if (!limits_have(limits, limited_views[what].scope)) continue;
         groups_begin(&limited->groups[cuda][what], limited_views[what].view, 2);
+        limited->groups[cuda][what].without_runs = without_runs;
         limited->groups[cuda][what].measure = cuda ? MEASURE_LIVE : measure;
     }
 }

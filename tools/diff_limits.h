@@ -23,7 +23,8 @@ struct over {
     bool cuda;                     /* of devices */
 };
 
-void diff_limits_begin(struct diff_limits *limited, const struct limits *limits, enum measure measure);
+void diff_limits_begin(struct diff_limits *limited, const struct limits *limits, enum measure measure,
+                       bool without_runs);
 /* 0, or -1: no memory. */
 int diff_limits_add(struct diff_limits *limited, const struct image *image, int side, bool cuda);
 void diff_limits_passed(const struct diff_limits *limited, struct over *over);

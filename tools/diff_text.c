@@ -30,12 +30,8 @@ static struct text error_text(const struct row *row) {
 
 /* ---- by site */
 
-/* Behind the name of an owner in the groups stands what else tells it apart. */
 static const char *owner_name(const struct groups *groups, uint32_t name, struct text_line *copy) {
-    const char *text = groups_owner(groups, name);
-    if (!text) return NULL;
-    snprintf(copy->s, sizeof copy->s, "%.*s", (int)strcspn(text, "\x1f"), text);
-    return copy->s;
+    return groups_owner_words(groups, name, true, copy->s, sizeof copy->s) ? copy->s : NULL;
 }
 
 static void print_site(struct diff *diff, const struct groups *groups, const struct row *row) {
@@ -66,7 +62,7 @@ static int name_width(const struct diff *diff) { return text_width() - FIGURES -
 
 static void print_row(const struct diff *diff, const struct groups *groups, const struct row *row) {
     char label[2048];
-    groups_label(groups, row, label, sizeof label);
+    groups_words(groups, row, label, sizeof label);
     printf("%s %12s", text_left(label, name_width(diff)).s, text_size_change(row_growth(row)).s);
     if (diff->groups.estimated) printf(" %11s", error_text(row).s);
     printf(" %12s %13s\n", text_count_change(row_growth_blocks(row)).s, held_text(row).s);

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <uthash.h>
 
+#define SEPARATOR "\x1f" /* of what an owner is known by */
+
 struct name {
     uint32_t id;
     UT_hash_handle hh;
@@ -124,8 +126,8 @@ static int intern_owner(struct groups *groups, const struct image *image, uint32
     *name = 0;
     if (!owner) return 0;
     /* Kind, name and origin make an owner; its id means something in its own file only. */
-    snprintf(key, sizeof key, "%s\x1f%s\x1f%u", image_string(image, owner->name), image_string(image, owner->origin),
-             owner->kind);
+    snprintf(key, sizeof key, "%s" SEPARATOR "%s" SEPARATOR "%u", image_string(image, owner->name),
+             image_string(image, owner->origin), owner->kind);
     return intern(groups, key, name);
 }
 
@@ -134,7 +136,8 @@ static int cache_tag(struct groups *groups, const struct image *image, const str
     memset(key, 0, sizeof *key);
     if ((all || groups->view == BY_MODEL) && intern_owner(groups, image, tag->model, &key->model) < 0) return -1;
     if ((all || groups->view == BY_NODE) && intern_owner(groups, image, tag->node, &key->node) < 0) return -1;
-    if ((all || groups->view == BY_RUN) && intern_owner(groups, image, tag->run, &key->run) < 0) return -1;
+    bool runs = groups->view == BY_RUN || (all && !groups->without_runs);
+    if (runs && intern_owner(groups, image, tag->run, &key->run) < 0) return -1;
     return 0;
 }
 
@@ -252,23 +255,48 @@ const char *groups_place(const struct groups *groups, const struct row *row) {
     return groups->name_list[row->place]->text;
 }
 
-static void append_owner(const struct groups *groups, uint32_t name, char *label, size_t size) {
+bool groups_owner_words(const struct groups *groups, uint32_t name, bool origin, char *to, size_t size) {
     const char *text = groups_owner(groups, name);
-    size_t used = strlen(label);
-    if (text) snprintf(label + used, size - used, "%s%.*s", used ? " " : "", (int)strcspn(text, "\x1f"), text);
+    *to = 0;
+    if (!text) return false;
+    size_t length = strcspn(text, SEPARATOR);
+    const char *behind = text + length + 1;
+    size_t origin_length = strcspn(behind, SEPARATOR);
+    uint32_t kind = (uint32_t)strtoul(behind + origin_length + 1, NULL, 10);
+    if (origin && origin_length && (kind == SNAP_OWNER_MODEL || kind == SNAP_OWNER_CUSTOM))
+        snprintf(to, size, "%.*s (%.*s)", (int)length, text, (int)origin_length, behind);
+    else
+        snprintf(to, size, "%.*s", (int)length, text);
+    return true;
 }
 
-void groups_label(const struct groups *groups, const struct row *row, char *label, size_t size) {
+static void append_owner(const struct groups *groups, uint32_t name, bool origin, char *label, size_t size) {
+    size_t used = strlen(label), blank = used ? 1 : 0;
+    if (used + blank + 1 >= size ||
+        !groups_owner_words(groups, name, origin, label + used + blank, size - used - blank))
+        return;
+    if (blank) label[used] = ' ';
+}
+
+static void write_label(const struct groups *groups, const struct row *row, bool origin, char *label, size_t size) {
     label[0] = 0;
-    append_owner(groups, row->model, label, size);
-    append_owner(groups, row->node, label, size);
-    append_owner(groups, row->run, label, size);
+    append_owner(groups, row->model, origin, label, size);
+    append_owner(groups, row->node, origin, label, size);
+    append_owner(groups, row->run, origin, label, size);
     const char *place = groups_place(groups, row);
     size_t used = strlen(label);
     if (*place)
         snprintf(label + used, size - used, "%s%s", used ? " " : "", place);
     else if (!used)
         snprintf(label, size, "untagged");
+}
+
+void groups_label(const struct groups *groups, const struct row *row, char *label, size_t size) {
+    write_label(groups, row, false, label, size);
+}
+
+void groups_words(const struct groups *groups, const struct row *row, char *label, size_t size) {
+    write_label(groups, row, true, label, size);
 }
 
 static int compare_name(const struct groups *groups, uint32_t a, uint32_t b) {

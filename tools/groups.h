@@ -36,6 +36,7 @@ struct row {
 struct groups {
     enum view view;
     int sides;
+    bool without_runs;    /* by site, what runs allocated is not told apart: those of two processes are others */
     bool tids;            /* threads of the same name are told apart; else they are one row */
     enum measure measure; /* that variances are of; of two that are compared the figures, too */
     bool estimated;       /* some rows are of estimates. When two are compared, a row more has what the others lack */
@@ -63,8 +64,11 @@ void groups_end(struct groups *groups);
 /* Owner: NULL when untagged. Place: never NULL. */
 const char *groups_owner(const struct groups *groups, uint32_t name);
 const char *groups_place(const struct groups *groups, const struct row *row);
-/* One name for a row, in the words of the view. */
+/* Its name, and of a model or custom the origin: "NAME (ORIGIN)". False, and "": untagged. */
+bool groups_owner_words(const struct groups *groups, uint32_t name, bool origin, char *to, size_t size);
+/* One name for a row, in the words of the view; and the same for people, who tell models apart by their origin. */
 void groups_label(const struct groups *groups, const struct row *row, char *label, size_t size);
+void groups_words(const struct groups *groups, const struct row *row, char *label, size_t size);
 /* Order of the names of two rows, for a stable order. */
 int groups_compare_names(const struct groups *groups, const struct row *a, const struct row *b);
 /* The most of side 0 first, then by name. Of threads only what they allocated is a measure. 0, or -1: no memory. */

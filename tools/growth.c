@@ -46,11 +46,9 @@ void growth_end(struct growth_look *growth) {
 }
 
 static void add_owner(const struct groups *groups, const char *kind, uint32_t id, char *line, size_t size) {
-    const char *name = groups_owner(groups, id);
-    size_t used = strlen(line);
-    if (!name || used >= size) return;
     char copy[NAME_ROOM];
-    snprintf(copy, sizeof copy, "%.*s", (int)strcspn(name, "\x1f"), name);
+    size_t used = strlen(line);
+    if (used >= size || !groups_owner_words(groups, id, true, copy, sizeof copy)) return;
     snprintf(line + used, size - used, "%s%s %.127s", used ? ", " : "", kind, text_fit(copy, 60).s);
 }
 

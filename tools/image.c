@@ -4,6 +4,7 @@
 #include "cupti_image.h"
 #include "nvml_image.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -24,6 +25,7 @@ void image_clear(struct image *image) {
     free(image->words);
     free(image->frames);
     free(image->codes);
+    free(image->places);
     free(image->trace);
     free(image->series);
     free(image->totals);
@@ -158,6 +160,16 @@ const char *image_owner_name(const struct image *image, uint64_t id) {
     return owner ? image_string(image, owner->name) : NULL;
 }
 
+const char *image_owner_words(const struct image *image, uint64_t id, char *to, size_t size) {
+    const char *name = image_owner_name(image, id);
+    if (!name) return NULL;
+    const struct snap_owner *owner = image_owner(image, (uint32_t)id);
+    const char *origin = image_string(image, owner->origin);
+    bool told = *origin && (owner->kind == SNAP_OWNER_MODEL || owner->kind == SNAP_OWNER_CUSTOM);
+    snprintf(to, size, told ? "%s (%s)" : "%s", name, origin);
+    return to;
+}
+
 /* At most as many steps as there are owners: a damaged file may have a circle. */
 const struct snap_owner *image_heir(const struct image *image, uint32_t id) {
     const struct snap_owner *owner = image_owner(image, id), *next;
@@ -202,4 +214,9 @@ uint64_t image_now(const struct image *image) {
 uint64_t image_peak(const struct image *image) {
     uint64_t live = image->host.live_bytes + image->mapped.live_bytes;
     return image->header.total_peak > live ? image->header.total_peak : live;
+}
+
+bool image_same_process(const struct snap_header *a, const struct snap_header *b) {
+    return a->pid == b->pid && a->start_ticks == b->start_ticks && a->exec_generation == b->exec_generation &&
+           memcmp(a->boot_id, b->boot_id, sizeof a->boot_id) == 0;
 }

@@ -70,6 +70,11 @@ struct birth {
     uint64_t start, end; /* of a mapping */
 };
 
+/* The stack of a node, as sites of the process have it. */
+struct image_place {
+    uint32_t place, node;
+};
+
 struct image {
     struct snap_header header;
     char *strings;
@@ -88,11 +93,12 @@ struct image {
     uint32_t *words;
     struct snap_frame *frames;
     struct snap_code *codes;
-    uint8_t *trace; /* a snap_ring and its lines: trace_lines.h reads them */
+    struct image_place *places; /* of a ledger: what the process calls each stack; several may be one node */
+    uint8_t *trace;             /* a snap_ring and its lines: trace_lines.h reads them */
     struct total *totals;
     size_t fact_count, module_count, tag_count, owner_count, thread_count, large_count, mapping_count;
     size_t region_count, node_count, word_count, frame_count, code_count, total_count, total_capacity;
-    size_t birth_count, misuse_count;
+    size_t birth_count, misuse_count, place_count;
     size_t trace_size; /* 0: there is none */
     uint8_t *series;   /* readings before this one, packed: series.h reads them */
     size_t series_size;
@@ -155,9 +161,14 @@ const struct snap_owner *image_heir(const struct image *image, uint32_t id);
 const struct snap_owner *image_owner(const struct image *image, uint32_t id);
 /* NULL where no owner has that id, which may be of a trace. */
 const char *image_owner_name(const struct image *image, uint64_t id);
+/* The name for people: models and customs are told apart by their origin, "NAME (ORIGIN)". NULL as above. */
+const char *image_owner_words(const struct image *image, uint64_t id, char *to, size_t size);
 bool image_has_tags(const struct image *image);
 /* Some total has a call stack. */
 bool image_has_stacks(const struct image *image);
+
+/* Whether both are of one program in one process, at two times. */
+bool image_same_process(const struct snap_header *a, const struct snap_header *b);
 
 /* "now" of the image by CLOCK_MONOTONIC: its end, when it was taken, or the present. */
 uint64_t image_now(const struct image *image);

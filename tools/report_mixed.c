@@ -156,7 +156,8 @@ int report_text_mixed(const struct report *report) {
     for (size_t i = 0; i < count && i < most; i++) {
         printf("  %12s:", text_size(mixed[i].block->size).s);
         for (size_t j = 0; j < mixed[i].count; j++) {
-            const char *name = image_owner_name(report->image, mixed[i].shares[j].model);
+            struct text_line words;
+            const char *name = image_owner_words(report->image, mixed[i].shares[j].model, words.s, sizeof words.s);
             printf("%s %s %s", j ? "," : "", text_size(mixed[i].shares[j].bytes).s,
                    name ? TEXT_SAFE(name) : "nobody's");
         }

@@ -26,8 +26,9 @@ static void print_site(const struct report *report, const struct listed_site *si
                text_count(total_measure_blocks(&sum, report->measure)).s);
     if (site_error(report, site)) margin_add(&margin, "%*s± %s", SITE_BYTES - 2 - (int)strlen(error.s), "", error.s);
     const struct snap_tag *tag = image_tag(report->image, sum.tag);
-    site_owners(&margin, image_owner_name(report->image, tag->model), image_owner_name(report->image, tag->node),
-                image_owner_name(report->image, tag->run));
+    struct text_line model;
+    site_owners(&margin, image_owner_words(report->image, tag->model, model.s, sizeof model.s),
+                image_owner_name(report->image, tag->node), image_owner_name(report->image, tag->run));
     const char *module = image_module(report->image, sum.module);
     site_lines(&margin, &stack, module ? module : "(call stack unknown)");
 }

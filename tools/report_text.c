@@ -95,7 +95,7 @@ static void live_rows(const struct report *report, const struct groups *groups, 
     for (size_t i = 0; i < shown; i++) {
         const struct row *row = groups_row(groups, i);
         char label[2048];
-        groups_label(groups, row, label, sizeof label);
+        groups_words(groups, row, label, sizeof label);
         printf("  %s %12s", text_left(label, width).s, text_size(row->side[0].live_bytes).s);
         if (of_live) print_error(row->variance);
         printf(" %11s", text_count(row->side[0].live_blocks).s);

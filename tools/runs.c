@@ -11,10 +11,11 @@ struct unfolding {
     const uint32_t *from;
     size_t count, ends;
     uint32_t *nodes; /* by place */
+    struct image_place *places;
     uint32_t *way;
     struct snap_node *made;
     uint32_t *words;
-    uint32_t next_node, next_word;
+    uint32_t next_node, next_word, next_place;
 };
 
 static bool is_place(const struct unfolding *self, uint32_t place) { return place && place < self->count; }
@@ -60,7 +61,11 @@ static void make_nodes(struct unfolding *self, uint32_t place) {
         self->nodes[place] = ON_THE_WAY;
         self->way[length++] = place;
     }
-    while (length) make_node(self, self->way[--length]);
+    while (length) {
+        uint32_t inner = self->way[--length];
+        make_node(self, inner);
+        self->places[self->next_place++] = (struct image_place){inner, self->nodes[inner]};
+    }
 }
 
 static void unfold(struct unfolding *self, struct image *image) {
@@ -72,6 +77,9 @@ static void unfold(struct unfolding *self, struct image *image) {
     }
     free(image->words);
     free(image->nodes);
+    free(image->places);
+    image->places = self->places;
+    image->place_count = self->next_place;
     image->words = self->words;
     image->word_count = self->next_word;
     image->nodes = self->made;
@@ -85,12 +93,14 @@ int runs_unfold(struct image *image) {
     for (size_t i = 0; i < image->total_count; i++) mark_ends(&self, image->totals[i].stack);
     self.way = malloc((self.ends + 1) * sizeof *self.way);
     self.made = malloc((self.ends + 1) * sizeof *self.made);
+    self.places = malloc((self.ends + 1) * sizeof *self.places);
     self.words = malloc((self.count + self.ends + 1) * sizeof *self.words);
-    bool done = self.way && self.made && self.words;
+    bool done = self.way && self.made && self.places && self.words;
     if (done) {
         unfold(&self, image);
     } else {
         free(self.made);
+        free(self.places);
         free(self.words);
     }
     free(self.way);

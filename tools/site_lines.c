@@ -2,6 +2,7 @@
 #include "site_lines.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 enum { FRAME_INDENT = 3 }; /* "py " */
@@ -22,13 +23,21 @@ void site_line(struct margin *margin, const char *text) {
     printf("%s%*s%s\n", left, pad > 0 ? pad : 0, "", text);
 }
 
+/* What would be cut short beside others has a line of its own: models differ in the file, which comes last. */
 void site_owners(struct margin *margin, const char *model, const char *node, const char *run) {
     const char *const names[] = {model, node, run}, *const kinds[] = {"model", "node", "run"};
-    char text[1024] = "";
-    for (size_t i = 0, used = 0; i < sizeof names / sizeof *names && used < sizeof text; i++)
-        if (names[i])
-            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s %s", used ? ", " : "", kinds[i], names[i]);
-    if (*text) site_line(margin, text_fit(text, site_width(margin)).s);
+    struct text_line line = {""};
+    int width = site_width(margin);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct text_line one, both;
+        if (!names[i]) continue;
+        snprintf(one.s, sizeof one.s, "%s %.500s", kinds[i], names[i]);
+        snprintf(both.s, sizeof both.s, "%.500s%s%.500s", line.s, *line.s ? ", " : "", one.s);
+        bool fits = text_columns(both.s) <= width;
+        if (!fits && *line.s) site_line(margin, text_fit(line.s, width).s);
+        line = fits ? both : one;
+    }
+    if (*line.s) site_line(margin, text_fit(line.s, width).s);
 }
 
 static void print_stack(struct margin *margin, const struct innermost *stack) {

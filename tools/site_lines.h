@@ -14,7 +14,7 @@ struct margin {
 void margin_add(struct margin *margin, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A line of its own; text may be "". */
 void site_line(struct margin *margin, const char *text);
-/* Who owns it: NULL for what does not; no line when there is nobody. */
+/* The owners, on as few lines as it takes; NULL for those that there are not. */
 void site_owners(struct margin *margin, const char *model, const char *node, const char *run);
 /* The frames; without any, what is said in their place. Then what is left of the margin. */
 void site_lines(struct margin *margin, const struct innermost *stack, const char *otherwise);

@@ -61,7 +61,7 @@ def clean(lines=LINES, first=1):
     """The ledger with these lines, of which the first has that number."""
     ledger = Ledger()
     for name in ("unet.safetensors", "clip.safetensors", "vae.safetensors", "an old model", "feature cache", "idle"):
-        ledger.owner(CUSTOM if name == "feature cache" else MODEL, name, "loader")
+        ledger.owner(CUSTOM if name == "feature cache" else MODEL, name)
     for number, line in enumerate(lines):
         ledger.line(number + first, **line)
     return ledger

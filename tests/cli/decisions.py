@@ -70,7 +70,7 @@ assert text == expected, text
 document = json.loads(memstow("decisions", "x.mst", "--json").stdout)
 assert (document["format"], document["version"], document["faults"]) == ("memstow-decisions", 1, []), document
 assert document["lines"] == [{"n": n + 1, "t": (n + 2) * 10**9, **line} for n, line in enumerate(_decisions.LINES)]
-assert document["owners"][4] == {"id": 5, "kind": "custom", "name": "feature cache", "origin": "loader"}
+assert document["owners"][4] == {"id": 5, "kind": "custom", "name": "feature cache", "origin": ""}
 assert document["process"] == {"pid": 1000, "name": "program", "start_ns": 10**9, "start_wall_ns": 10**18}
 assert (document["lines_before"], document["lines_lost"]) == (0, 0)
 
@@ -134,3 +134,13 @@ ledger.line(kind="DECISION", trigger=1, owner=77, policy="free", action="free", 
 ledger.save("names.mst")
 text = memstow("decisions", "names.mst").stdout
 assert "\n  unet.safetensors (model 1)\n" in text and "\n  (owner 77)\n" in text, text
+
+# Models of one name are told apart by the files that they came from.
+ledger = Ledger()
+for number, file in enumerate(("wan.safetensors", "flux.safetensors"), 1):
+    ledger.owner(1, "MODEL WAN21", file)
+    ledger.line(kind="SET", owner=number, owner_kind="model", name="MODEL WAN21", keys=[number, 0], policy="free", priority=0)
+ledger.save("files.mst")
+text = memstow("decisions", "files.mst").stdout
+for number, file in enumerate(("wan.safetensors", "flux.safetensors"), 1):
+    assert f"Set  MODEL WAN21 ({file}, model {number}): policy free\n" in text, text

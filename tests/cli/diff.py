@@ -73,3 +73,27 @@ assert document["rows"] == [{"name": "/lib/tidy", "growth_bytes": 30 * MIB, "gro
                              "a_peak_blocks": 1, "b_peak_bytes": 50 * MIB, "b_peak_blocks": 1}], document["rows"]
 assert memstow("diff", "a.mst", "b.mst", "--peak", "--by=thread", status=2).stderr.startswith(
     "memstow: the peak is not known by thread ")
+
+# Runs of two servers have nothing to do with each other: what each left is one row. Those of one process are told apart.
+def server(pid, runs):
+    made = Ledger(pid=pid)
+    stack = made.node([made.python("sample", "/opt/nodes.py", 3)])
+    node, model = made.owner(2, "KSampler"), made.owner(1, "UNET", "wan.safetensors")
+    for number in range(runs):
+        run = made.owner(3, f"run {number + 10 * runs}", retired=1)
+        made.count(made.site(made.module("/opt/program"), tag=made.tag(model, node, run), stack=stack), alloc=(MIB, 1))
+    return made.save(f"server{pid}.{runs}.mst")
+
+
+def rows(*files, by="site"):
+    return json.loads(memstow("diff", *files, f"--by={by}", "--json").stdout)["rows"]
+
+
+
+two = rows(server(1000, 3), server(1001, 5))
+assert [(row["model"], row["node"], row["run"], row["growth_bytes"]) for row in two] == [("UNET", "KSampler", None, 2 * MIB)], two
+assert len(rows(server(1000, 3), server(1000, 5))) == 8 and len(rows(server(1000, 3), server(1001, 5), by="run")) == 8
+text = memstow("diff", "server1000.3.mst", "server1001.5.mst", "--by=site").stdout
+assert "model UNET (wan.safetensors), node KSampler\n" in text and " run " not in text, text
+assert memstow("diff", "server1000.3.mst", "server1001.5.mst", "--fail-over=site:1MiB", status=1).stderr.startswith("memstow: ")
+memstow("diff", "server1000.3.mst", "server1001.5.mst", "--fail-over=site:3MiB")

@@ -27,7 +27,7 @@ for limits, status, name in (("owner:3MiB", 0, None), ("owner:2.9MiB", 1, "UNET"
     else:
         assert document["over_name"] is None and document["over"] == ("0.5MiB" if status else None), limits
 done = memstow("diff", "a", "b", "--fail-over=owner:2MiB", "--by=module", status=1)
-assert done.stderr == "memstow: UNET grew by 3.0 MiB and 0 blocks: over the limit of owner:2MiB\n", done.stderr
+assert done.stderr == "memstow: UNET (wan) grew by 3.0 MiB and 0 blocks: over the limit of owner:2MiB\n", done.stderr
 done = memstow("diff", "a", "b", "--fail-over=site:2MiB", "--by=model", status=1)
 assert done.stderr == "memstow: work0  train.py:10 grew by 3.0 MiB and 0 blocks: over the limit of site:2MiB\n", done.stderr
 memstow("diff", "a", "b", "--fail-over=owner:", status=2)
