@@ -67,13 +67,13 @@ static uint32_t tag_of(struct html_diff *self, size_t index) {
 }
 
 static void json_name(struct json *json, const struct groups *groups, uint32_t name, uint32_t number) {
-    char text[2048];
-    const char *whole = groups_owner(groups, name);
-    if (!whole || !*whole) return;
-    snprintf(text, sizeof text, "%.*s", (int)strcspn(whole, "\x1f"), whole);
+    char text[2048], words[4096];
+    if (!groups_owner_words(groups, name, false, text, sizeof text)) return;
+    groups_owner_words(groups, name, true, words, sizeof words);
     json_object(json, NULL);
     json_number(json, "id", number);
     json_string(json, "name", text);
+    json_string(json, "words", words);
     json_end_object(json);
 }
 

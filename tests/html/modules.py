@@ -42,6 +42,8 @@ for (const [count, kinds] of [[0, 1], [1, 1], [5, 3], [1999, 10], [50000, 1], [5
     }}
 const words = await import({json.dumps((WEB / "words.js").as_uri())});
 assert.equal(words.sizeText(0), "0 B");
+assert.equal(words.ownerText({{ kind: "model", name: "UNET", origin: "wan.st" }}), "UNET (wan.st)");
+assert.equal(words.ownerText({{ kind: "node", name: "KSampler", origin: "node 3" }}), "KSampler");
 assert.equal(words.sizeText(1023), "1,023 B");
 assert.equal(words.sizeText(1024), "1.0 KiB");
 assert.equal(words.sizeText(1048575), "1.0 MiB");

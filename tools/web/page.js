@@ -16,7 +16,7 @@ import { SitesView } from "./sites.js";
 import { State } from "./state.js";
 import { Trace } from "./trace.js";
 import { Verdict } from "./verdict.js";
-import { safeText } from "./words.js";
+import { ownerText, safeText } from "./words.js";
 
 class Page {
     constructor() {
@@ -55,8 +55,8 @@ class Page {
         this.leaks = await this.bundle.document("leaks");
         this.diff = await this.bundle.document("diff");
         const named = await this.bundle.document("names");
-        for (const { id, name } of named?.names ?? []) this.ownerNames.set(id, safeText(name) || "(no name)");
-        for (const owner of this.owners?.owners ?? []) this.ownerNames.set(owner.id, safeText(owner.name) || "(no name)");
+        for (const { id, words } of named?.names ?? []) this.ownerNames.set(id, safeText(words) || "(no name)");
+        for (const owner of this.owners?.owners ?? []) this.ownerNames.set(owner.id, safeText(ownerText(owner)) || "(no name)");
     }
 
     async loadLedger() {

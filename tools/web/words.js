@@ -77,6 +77,11 @@ export function safeText(text) {
     return String(text).replace(HIDDEN, markOf);
 }
 
+/** A model or custom is told apart by its origin, as in the command's texts. */
+export function ownerText({ kind, name, origin }) {
+    return origin && (kind === "model" || kind === "custom") ? `${name} (${origin})` : name;
+}
+
 /** The last name of a path; of one such as torch/__init__.py the last two. */
 export function shortPath(path) {
     const names = path.split("/");
