@@ -14,8 +14,8 @@ enum {
     SLOWING = 2, /* at its end it must grow by one in so many of what it grew by at its beginning */
 };
 
-static const char *const verdicts[LEAK_VERDICTS] = {"nothing", "leak",  "one_off", "plateau",  "fluctuates",
-                                                    "young",   "small", "kept",    "undecided"};
+static const char *const verdicts[LEAK_VERDICTS] = {"nothing", "leak",  "one_off", "plateau",   "fluctuates",
+                                                    "young",   "small", "kept",    "undecided", "threads"};
 
 const char *leak_verdict_name(enum leak_verdict verdict) { return verdicts[verdict]; }
 

@@ -19,6 +19,7 @@ enum leak_verdict {
     LEAK_SMALL,      /* it keeps growing, by less than the floor */
     LEAK_KEPT,       /* it grows in an owner whose policy is keep */
     LEAK_UNDECIDED,  /* it grew in too few runs, or too unevenly, to tell */
+    LEAK_THREADS,    /* it came with threads that were started: there is one for each of them */
     LEAK_VERDICTS
 };
 

@@ -226,6 +226,7 @@ struct known {
     struct whose {
         uint32_t model, node;
         int32_t run; /* index, RUN_NONE or RUN_ON */
+        bool gone;   /* the model */
     } * tags;
     uint64_t *stacks, *modules; /* paths */
 };
@@ -262,6 +263,11 @@ static void note_policies(struct leak_sites *self, const struct image *image) {
     }
 }
 
+bool leak_owner_is_gone(const struct snap_owner *owner) {
+    return owner && (owner->kind == SNAP_OWNER_MODEL || owner->kind == SNAP_OWNER_CUSTOM) &&
+           owner->state == SNAP_OWNER_RETIRED && !owner->adopted_by;
+}
+
 static int know_tags(struct leak_sites *self, const struct image *image, struct known *known) {
     known->tags = calloc(image->tag_count + 1, sizeof *known->tags);
     if (!known->tags) return -1;
@@ -269,7 +275,7 @@ static int know_tags(struct leak_sites *self, const struct image *image, struct 
     for (size_t i = 0; i < image->tag_count; i++) {
         const struct snap_tag *tag = &image->tags[i];
         struct whose whose = {leak_sites_name(self, image, tag->model), leak_sites_name(self, image, tag->node),
-                              run_of(self, tag->run)};
+                              run_of(self, tag->run), leak_owner_is_gone(image_owner(image, tag->model))};
         if (whose.model == UINT32_MAX || whose.node == UINT32_MAX) return -1;
         known->tags[i] = whose;
     }
@@ -313,6 +319,7 @@ static int add_total(struct leak_sites *self, const struct image *image, const s
     site->on_cuda = total->class == SNAP_ON_CUDA;
     site->live_bytes += bytes;
     site->live_blocks += blocks;
+    if (whose.gone) site->gone_bytes += bytes, site->gone_blocks += blocks;
     if (whose.run == RUN_NONE) return 0;
     struct leak_change change = {(uint32_t)whose.run, (int64_t)bytes, (int64_t)blocks, total->alloc_bytes};
     return leak_entries_add(&self->left, (uint32_t)(site - self->list), change);
@@ -325,7 +332,8 @@ static int prepare(struct leak_sites *self, const struct image *image) {
     self->left.count = 0;
     for (size_t i = 0; i < self->count; i++) {
         struct leak_site *site = &self->list[i];
-        site->live_bytes = site->live_blocks = site->stack = site->module = 0;
+        site->live_bytes = site->live_blocks = site->gone_bytes = site->gone_blocks = 0;
+        site->stack = site->module = 0;
     }
     while (room < cuda_every_count(image)) room *= 2;
     return room > self->room ? grow(self, room) : 0;

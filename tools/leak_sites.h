@@ -22,6 +22,7 @@ struct leak_site {
     uint64_t path;        /* what the stack is, in any image; one of host memory is another than one of CUDA's */
     bool on_cuda;         /* memory of CUDA devices */
     uint64_t live_bytes, live_blocks;
+    uint64_t gone_bytes, gone_blocks; /* of them, what retired owners left behind */
     uint64_t last_bytes, last_blocks; /* at the last point */
 };
 
@@ -77,6 +78,8 @@ int leak_entries_add(struct leak_entries *entries, uint32_t site, struct leak_ch
 struct leak_site *leak_sites_find(struct leak_sites *self, uint32_t model, uint32_t node, uint64_t path);
 /* The same, not made: NULL. */
 struct leak_site *leak_sites_look(const struct leak_sites *self, uint32_t model, uint32_t node, uint64_t path);
+/* Whether it is a model or custom that is retired, and whose memory is still its own. */
+bool leak_owner_is_gone(const struct snap_owner *owner);
 /* The name of an owner of the image, or 0; UINT32_MAX: no memory. */
 uint32_t leak_sites_name(struct leak_sites *self, const struct image *image, uint32_t owner);
 /* Two points become one, each. 0, or -1. */

@@ -3,6 +3,7 @@
 #include "resident.h"
 #include "trace_lines.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -329,7 +330,7 @@ static void make_rules(struct leaks *self) {
 
 /* --- */
 
-static int by_growth(const void *left, const void *right) {
+int leaks_by_growth(const void *left, const void *right) {
     const struct leak_finding *a = left, *b = right;
     if (a->judged.bytes_per_run != b->judged.bytes_per_run)
         return a->judged.bytes_per_run > b->judged.bytes_per_run ? -1 : 1;
@@ -353,13 +354,14 @@ int leaks_find(struct leaks *self, struct leak_sites *sites, const struct image 
     if (search_sites(self) < 0 || search_owners(self) < 0 || leaks_find_holders(self) < 0 ||
         leaks_find_retired(self) < 0 || measure(self) < 0)
         return -1;
-    if (self->count) qsort(self->list, self->count, sizeof *self->list, by_growth);
-    if (self->kept_count) qsort(self->kept, self->kept_count, sizeof *self->kept, by_growth);
+    if (self->count) qsort(self->list, self->count, sizeof *self->list, leaks_by_growth);
+    if (self->kept_count) qsort(self->kept, self->kept_count, sizeof *self->kept, leaks_by_growth);
     return 0;
 }
 
 void leaks_clear(struct leaks *self) {
     free(self->list);
+    free(self->parts);
     free(self->kept);
     free(self->retired);
     free(self->holders);
@@ -367,7 +369,73 @@ void leaks_clear(struct leaks *self) {
     *self = (struct leaks){0};
 }
 
-size_t leaks_total(const struct leaks *self) { return self->count + self->retired_leaks; }
+size_t leaks_total(const struct leaks *self) {
+    size_t count = self->count;
+    for (size_t i = 0; i < self->retired_leaks; i++) count += !self->retired[i].is_told && !self->retired[i].is_same;
+    return count;
+}
+
+/* --- whether it can be told --- */
+
+enum { LEAST = 5 /* points, as in leak_judge.c */ };
+
+static bool is_enough(const struct leaks *self) {
+    return leak_judged(&self->left_rule) >= LEAST || leak_judged(&self->moved_rule) >= LEAST;
+}
+
+enum leaks_verdict leaks_verdict(const struct leaks *self) {
+    if (leaks_total(self)) return LEAKS_FOUND;
+    return is_enough(self) ? LEAKS_NONE : LEAKS_CANNOT_TELL;
+}
+
+bool leaks_has_garbage(const struct leaks *self) { return self->uncollected > IN_USE; }
+
+/* As many as it takes when none is left out for its garbage. */
+static uint32_t points_needed(uint32_t young) {
+    uint32_t points = LEAST;
+    while (points < leak_warm_up(points) + young + LEAST) points++;
+    return points;
+}
+
+static void doubt_runs(struct leaks_doubt *doubt, uint32_t runs) {
+    uint32_t needed = points_needed(IN_USE);
+    if (runs >= needed) return;
+    snprintf(doubt->why, sizeof doubt->why, "%u %s ended, and %u are the least", runs,
+             runs == 1 ? "run has" : "runs have", needed);
+    snprintf(doubt->advice, sizeof doubt->advice, "let %u more end, and look again", needed - runs);
+}
+
+static void doubt_readings(struct leaks_doubt *doubt, uint32_t readings) {
+    uint32_t needed = points_needed(0);
+    if (readings >= needed) return;
+    snprintf(doubt->why, sizeof doubt->why, "there are %u readings, and %u are the least", readings, needed);
+    snprintf(doubt->advice, sizeof doubt->advice, "take %u more", needed - readings);
+}
+
+struct leaks_doubt leaks_doubt(const struct leaks *self) {
+    struct leaks_doubt doubt = {"", ""};
+    uint32_t runs = self->sites->run_count, readings = self->sites->point_count;
+    if (leaks_verdict(self) != LEAKS_CANNOT_TELL) return doubt;
+    if (!runs && readings < 2) {
+        snprintf(doubt.why, sizeof doubt.why, "no run has ended in this process");
+        snprintf(doubt.advice, sizeof doubt.advice, "give several snapshots of it, or record a series (--series)");
+    } else if (leaks_by_runs(self)) {
+        doubt_runs(&doubt, runs);
+    } else {
+        doubt_readings(&doubt, readings);
+    }
+    if (*doubt.why) return doubt;
+    snprintf(doubt.why, sizeof doubt.why, "%u of %u runs may have left garbage", self->uncollected, runs);
+    snprintf(doubt.advice, sizeof doubt.advice, "have the program call gc.collect(), and look again");
+    return doubt;
+}
+
+uint32_t leaks_last_judged(const struct leaks *self) {
+    uint32_t young = self->left_rule.young, runs = self->sites->run_count;
+    for (size_t i = 0; i < self->count; i++)
+        if (self->list[i].by_readings) return 0;
+    return leak_judged(&self->left_rule) ? self->sites->runs[runs - young - 1] : 0;
+}
 
 bool leaks_ended_in_order(const struct leaks *self) { return self->image->header.state == SNAP_EXITED; }
 

@@ -1,8 +1,7 @@
-/* leaks_retired.c — what owners that are gone left behind, where it was allocated, and who holds it; see leaks.h. */
+/* leaks_retired.c — what owners that are gone left behind, and where it was allocated; see leaks.h. */
 #include "cuda_image.h"
 #include "leaks.h"
 #include "stacks.h"
-#include "trace_lines.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,44 +10,6 @@ enum {
     SHARE = 20, /* less than one byte in so many of what they ever had is a remainder, as in preload/policy.c; */
     LITTLE = 64 * 1024, /* and so is less than this */
 };
-
-static bool has_memory(const struct snap_owner *owner) {
-    return owner->kind == SNAP_OWNER_MODEL || owner->kind == SNAP_OWNER_CUSTOM;
-}
-
-static bool is_gone(const struct snap_owner *owner) {
-    return owner && has_memory(owner) && owner->state == SNAP_OWNER_RETIRED && !owner->adopted_by;
-}
-
-/* --- who holds it --- */
-
-static bool is_held_line(struct jsontext line, uint64_t *owner, struct jsontext *holders) {
-    char kind[8];
-    struct jsontext value;
-    return jsontext_member(line, "kind", &value) && jsontext_string(value, kind, sizeof kind) &&
-           strcmp(kind, "HELD") == 0 && jsontext_member(line, "owner", &value) && jsontext_number(value, owner) &&
-           jsontext_member(line, "holders", holders) && holders->length && holders->at[0] == '[';
-}
-
-int leaks_find_holders(struct leaks *self) {
-    struct jsontext holders;
-    struct trace_line line;
-    uint64_t owner;
-    self->holders_count = self->sites->name_count;
-    self->holders = calloc(self->holders_count + 1, sizeof *self->holders);
-    if (!self->holders) return -1;
-    for (size_t at = 0; trace_lines_next(self->image, &at, &line);) {
-        if (!is_held_line(line.object, &owner, &holders) || owner > UINT32_MAX) continue;
-        uint32_t name = leak_sites_name(self->sites, self->image, (uint32_t)owner);
-        if (name == UINT32_MAX) return -1;
-        if (name < self->holders_count) self->holders[name] = holders; /* else it has no memory */
-    }
-    return 0;
-}
-
-struct jsontext leaks_holders(const struct leaks *self, uint32_t name) {
-    return name && name < self->holders_count ? self->holders[name] : (struct jsontext){"", 0};
-}
 
 /* --- owners by name --- */
 
@@ -77,7 +38,7 @@ static bool is_just_gone(const struct leaks *self, uint32_t since) {
     return self->sites->run_count && self->image->header.state == SNAP_RUNNING && !since;
 }
 
-static bool is_too_much(uint64_t live, uint64_t allocated) { return live >= LITTLE && live >= allocated / SHARE; }
+bool leaks_is_too_much(uint64_t live, uint64_t allocated) { return live >= LITTLE && live >= allocated / SHARE; }
 
 /* Each is judged by itself, too: one that leaks all it had is not hidden by many that left a little. */
 static void add_owner(struct leaks *self, const struct snap_owner *owner, const struct had *had,
@@ -91,7 +52,7 @@ static void add_owner(struct leaks *self, const struct snap_owner *owner, const 
     if (is_just_gone(self, since)) return;
     to->old_live_bytes += had->live_bytes;
     to->old_allocated_bytes += had->allocated;
-    to->is_leak |= is_too_much(had->live_bytes, had->allocated);
+    to->is_leak |= leaks_is_too_much(had->live_bytes, had->allocated);
 }
 
 /* --- where it was allocated --- */
@@ -192,7 +153,7 @@ static int make_groups(struct leaks *self, uint32_t *groups, const struct had *h
         return -1;
     }
     for (size_t i = 0; i < image->owner_count; i++) {
-        if (!is_gone(&image->owners[i]) || !had[i].live_bytes) continue;
+        if (!leak_owner_is_gone(&image->owners[i]) || !had[i].live_bytes) continue;
         uint32_t known = names->name_count, name = leak_sites_name(names, image, image->owners[i].id);
         if (!name || name == UINT32_MAX || name >= known) continue;
         groups[i] = group_of(self, by_name, name);
@@ -214,9 +175,8 @@ static int mark_findings(struct leaks *self) {
 static void judge_groups(struct leaks *self) {
     for (size_t i = 0; i < self->retired_count; i++) {
         struct leak_retired *retired = &self->retired[i];
-        retired->is_leak |= is_too_much(retired->old_live_bytes, retired->old_allocated_bytes);
+        retired->is_leak |= leaks_is_too_much(retired->old_live_bytes, retired->old_allocated_bytes);
         self->retired_leaks += retired->is_leak;
-        retired->holders = leaks_holders(self, retired->name);
     }
     if (self->retired_count) qsort(self->retired, self->retired_count, sizeof *self->retired, worst_first);
 }

@@ -49,58 +49,82 @@ static void print_head(const struct leaks *self) {
 }
 
 static void print_verdict(const struct leaks *self) {
-    const struct leak_sites *sites = self->sites;
     size_t count = leaks_total(self);
-    bool enough = leak_judged(&self->left_rule) >= 5 || leak_judged(&self->moved_rule) >= 5;
-    if (count)
+    struct leaks_doubt doubt = leaks_doubt(self);
+    switch (leaks_verdict(self)) {
+    case LEAKS_FOUND:
         printf("\n%s %s found\n", text_count(count).s, plural(count, "leak", "leaks"));
-    else if (enough)
-        puts(leaks_ended_in_order(self) ? "\nNo leak found\n"
-                                          "The program has ended in order, which frees most of what leaks: look at it\n"
-                                          "while it runs, or at a snapshot of that time."
-                                        : "\nNo leak found");
-    else if (!sites->run_count && sites->point_count < 2)
-        puts("\nNo leak found, but no run has ended in this process: only retired owners could\n"
-             "be looked at. Give several snapshots, or record a series (--series).");
-    else
-        puts("\nNo leak found, but there are too few to tell: 9 runs, or 7 readings, are the least.");
+        return;
+    case LEAKS_CANNOT_TELL:
+        printf("\nCannot tell: %s.\nWhat to do: %s.\n", doubt.why, doubt.advice);
+        return;
+    case LEAKS_NONE:
+        puts("\nNo leak found");
+        if (!leaks_ended_in_order(self)) return;
+        puts("The program has ended in order, which frees most of what leaks: look at it\n"
+             "while it runs, or at a snapshot of that time.");
+    }
 }
 
 /* --- retired owners --- */
 
+/* So many bytes of the text are a line: up to a blank if there is one in its second half. */
+static size_t line_length(const char *text, int width) {
+    size_t length = 0, blank = 0;
+    for (int columns = 0; text[length] && columns < width; columns++) {
+        if (text[length] == ' ' && columns > width / 2) blank = length;
+        do length++;
+        while ((text[length] & 0xC0) == 0x80);
+    }
+    return text[length] && text[length] != ' ' && blank ? blank : length;
+}
+
 /* On as many lines as it takes. */
 static void print_long(struct margin *margin, const char *text) {
     int width = site_width(margin);
-    while (*text) {
+    for (int indent = 0; *text; indent = 2) {
         struct text_line line = {""};
-        size_t length = 0;
-        for (int columns = 0; text[length] && columns < width; columns++) do
-                length++;
-            while ((text[length] & 0xC0) == 0x80);
-        snprintf(line.s, sizeof line.s, "%.*s", (int)length, text);
+        size_t length = line_length(text, width - indent);
+        snprintf(line.s, sizeof line.s, "%*s%.*s", indent, "", (int)length, text);
         site_line(margin, line.s);
         text += length;
+        text += *text == ' ';
     }
 }
 
-static void print_holders(struct margin *margin, struct jsontext holders) {
+/* The pack first, also where the place does not begin with its name. */
+static void print_holder(struct margin *margin, const char *pack, const char *words) {
+    size_t length = strlen(pack);
+    char line[640];
+    bool is_first = length && strncmp(words, pack, length) == 0;
+    snprintf(line, sizeof line, "held by %s%s%s", length && !is_first ? pack : "", length && !is_first ? ": " : "",
+             words);
+    print_long(margin, text_fit(line, 300).s);
+}
+
+static void print_holders(struct margin *margin, const struct leak_holder *holder) {
     struct jsontext value;
-    char text[400], line[420];
+    char pack[128] = "", words[400];
     size_t next = 0;
-    for (int i = 0; i < HOLDERS && holders.length && jsontext_next(holders, &next, NULL, &value); i++) {
-        if (!jsontext_string(value, text, sizeof text)) continue;
-        snprintf(line, sizeof line, "held by %s", text);
-        print_long(margin, text_fit(line, 300).s);
-    }
+    if (!holder) return;
+    if (holder->pack.length) jsontext_string(holder->pack, pack, sizeof pack);
+    for (int i = 0; i < HOLDERS && jsontext_next(holder->holders, &next, NULL, &value); i++)
+        if (jsontext_string(value, words, sizeof words)) print_holder(margin, i ? "" : pack, words);
+    if (holder->path) site_line(margin, "no Python object was found that holds it");
 }
 
 static void print_places(const struct leaks *self, const struct leaks_view *view, struct margin *margin,
                          const struct leak_retired *retired) {
     struct innermost stack = {.count = 0};
-    const struct leak_place *place = &retired->places[0];
-    if (!retired->place_count) return;
-    if (place->stack && view->symbols) innermost_of(&stack, self->image, view->symbols, place->stack);
-    site_lines(margin, &stack, image_module_name(self->image, place->module));
+    struct leak_place place = retired->places[0];
+    if (retired->rest_site != LEAK_NO_SITE) {
+        place.stack = self->sites->list[retired->rest_site].stack;
+        place.module = self->sites->list[retired->rest_site].module;
+    } else if (!retired->place_count) {
+        return;
+    }
+    if (place.stack && view->symbols) innermost_of(&stack, self->image, view->symbols, place.stack);
+    site_lines(margin, &stack, image_module_name(self->image, place.module));
 }
 
 static void print_retired_one(const struct leaks *self, const struct leaks_view *view,
@@ -108,29 +132,33 @@ static void print_retired_one(const struct leaks *self, const struct leaks_view 
     struct margin margin = {.width = INDENT};
     struct text_line name;
     char line[1200], times[64] = "";
-    margin_add(&margin, "%*s %*s", FIRST, text_size(retired->live_bytes).s, SECOND, text_count(retired->live_blocks).s);
-    if (retired->owners > 1) snprintf(times, sizeof times, ", %s of them", text_count(retired->owners).s);
+    margin_add(&margin, "%*s %*s", FIRST, text_size(retired->rest_bytes).s, SECOND, text_count(retired->rest_blocks).s);
+    print_holders(&margin, retired->holder);
+    print_holders(&margin, retired->other);
+    if (retired->owners > 1) snprintf(times, sizeof times, "%s of ", text_count(retired->owners).s);
     const struct leak_name *owner = name_of(self, retired->name);
-    snprintf(line, sizeof line, "%s %s%s", owner->kind == SNAP_OWNER_MODEL ? "model" : "custom",
-             owner_text(self, retired->name, &name), times);
+    snprintf(line, sizeof line, "%s%s %s", times, owner->kind == SNAP_OWNER_MODEL ? "model" : "custom",
+             owner_text(self, retired->name, &name));
     site_line(&margin, text_fit(line, site_width(&margin)).s);
     if (self->sites->run_count) {
         snprintf(line, sizeof line, "retired %s %s ago", text_count(retired->runs_since).s,
                  plural(retired->runs_since, "run", "runs"));
         site_line(&margin, line);
     }
-    print_holders(&margin, retired->holders);
     print_places(self, view, &margin, retired);
 }
 
+/* Of those that are part of what grows nothing more is said. */
 static void print_retired(const struct leaks *self, const struct leaks_view *view) {
-    size_t shown = self->retired_leaks < view->top ? self->retired_leaks : view->top;
-    if (!self->retired_leaks) return;
-    printf("\nRetired, and still there\n%*s %*s  owner, who holds it, and where it was allocated\n", FIRST, "live",
-           SECOND, "blocks");
-    for (size_t i = 0; i < shown; i++) print_retired_one(self, view, &self->retired[i]);
-    if (shown < self->retired_leaks)
-        printf("… and %s more (--top=N shows N)\n", text_count(self->retired_leaks - shown).s);
+    size_t count = 0;
+    for (size_t i = 0; i < self->retired_leaks; i++) {
+        if (self->retired[i].is_told) continue;
+        if (!count)
+            printf("\nRetired, and still there\n%*s %*s  what holds it, owner, and where it was allocated\n", FIRST,
+                   "live", SECOND, "blocks");
+        if (count++ < view->top) print_retired_one(self, view, &self->retired[i]);
+    }
+    if (count > view->top) printf("… and %s more (--top=N shows N)\n", text_count(count - view->top).s);
 }
 
 /* --- what grows --- */
@@ -150,10 +178,24 @@ static void print_evidence(const struct leaks *self, struct margin *margin, cons
         site_line(margin, "memory of CUDA devices");
 }
 
+/* All whose memory it is; the one that grows most first. */
+static void print_owners(const struct leaks *self, struct margin *margin, const struct leak_finding *finding) {
+    struct text_line model, node;
+    char line[80];
+    size_t others = 0;
+    for (size_t i = 1; i < finding->part_count; i++) {
+        const struct leak_finding *part = &self->parts[finding->first_part + i], *before = part - 1;
+        others += part->model != before->model || part->node != before->node;
+    }
+    site_owners(margin, owner_text(self, finding->model, &model), owner_text(self, finding->node, &node), NULL);
+    if (!others) return;
+    snprintf(line, sizeof line, "and %s more %s", text_count(others).s, plural(others, "owner", "owners"));
+    site_line(margin, line);
+}
+
 static void print_finding(const struct leaks *self, const struct leaks_view *view, const struct leak_finding *finding) {
     struct margin margin = {.width = INDENT};
     struct innermost stack = {.count = 0};
-    struct text_line model, node;
     const struct leak_site *site = finding->example != LEAK_NO_SITE ? &self->sites->list[finding->example] : NULL;
     const char *otherwise = "(many call stacks, none of which grows by itself)";
     if (site && site->stack && view->symbols) innermost_of(&stack, self->image, view->symbols, site->stack);
@@ -162,10 +204,10 @@ static void print_finding(const struct leaks *self, const struct leaks_view *vie
                                          : image_module_name(self->image, site->module);
     margin_add(&margin, "%*s %*s", FIRST, text_size_change((int64_t)finding->judged.bytes_per_run).s, SECOND,
                text_size(finding->live_bytes).s);
-    site_owners(&margin, owner_text(self, finding->model, &model), owner_text(self, finding->node, &node), NULL);
+    print_holders(&margin, finding->holder);
+    print_owners(self, &margin, finding);
     print_evidence(self, &margin, finding);
-    print_holders(&margin, leaks_holders(self, finding->model));
-    if (finding->site == LEAK_NO_SITE) {
+    if (finding->stacks > 1) {
         char line[80];
         snprintf(line, sizeof line, "at %s call stacks, most at this one:", text_count(finding->stacks).s);
         site_line(&margin, line);
@@ -176,7 +218,7 @@ static void print_finding(const struct leaks *self, const struct leaks_view *vie
 static void print_growing(const struct leaks *self, const struct leaks_view *view) {
     size_t shown = self->count < view->top ? self->count : view->top;
     if (!self->count) return;
-    printf("\nGrowing\n%*s %*s  owner, and call stack, innermost first\n", FIRST,
+    printf("\nGrowing\n%*s %*s  what holds it, owner, and call stack, innermost first\n", FIRST,
            leaks_by_runs(self) ? "a run" : "a reading", SECOND, "live");
     for (size_t i = 0; i < shown; i++) print_finding(self, view, &self->list[i]);
     if (shown < self->count) printf("… and %s more (--top=N shows N)\n", text_count(self->count - shown).s);
@@ -194,6 +236,7 @@ static const struct {
     {LEAK_YOUNG, "only of the last runs: may be in use"},
     {LEAK_KEPT, "grow, in owners whose policy is keep"},
     {LEAK_SMALL, "grow by little"},
+    {LEAK_THREADS, "came with threads that were started"},
     {LEAK_UNDECIDED, "too few runs, or too uneven, to tell"},
 };
 
@@ -228,5 +271,6 @@ void leaks_text(const struct leaks *self, const struct leaks_view *view) {
     print_verdict(self);
     print_retired(self, view);
     print_growing(self, view);
+    if (view->can_ask) printf("\nWhat holds this: memstow leaks %u --holders\n", self->image->header.pid);
     print_rest(self);
 }

@@ -125,7 +125,7 @@ retained.count(retained.site(retained.module("/opt/program")), alloc=(40 << 20, 
 retained.region(0x100000, 60 << 20, 60 << 20, "[heap]")
 retained.save("retained.mst")
 REST = "\nNot counted as leaks\n       live       sites\n"
-text = memstow("leaks", "retained.mst", status=0).stdout
+text = memstow("leaks", "retained.mst", status=5).stdout
 assert max(map(len, text.split("\n"))) <= 80, text
 assert "no run has ended" in text and REST in text and "freed, and kept by the allocator" in text.split(REST)[1], text
 for file, verdict in (("x.mst", "\n2 leaks found\n"), ("few.mst", "\n1 leak found\n"), ("nothing.mst", "\nNo leak found\n")):
@@ -136,7 +136,7 @@ assert "too few runs, or too uneven, to tell" in memstow("leaks", "few.mst", sta
 plain = Ledger()
 plain.count(plain.site(plain.module("/opt/program")), alloc=(1 << 20, 1))
 plain.save("plain.mst")
-assert "but no run has ended in this process" in memstow("leaks", "plain.mst", status=0).stdout
+assert "Cannot tell: no run has ended in this process." in memstow("leaks", "plain.mst", status=5).stdout
 for path, content in (("cut.mst", open("x.mst", "rb").read()[:9000]), ("text.mst", b"text"), ("empty.mst", b"")):
     open(path, "wb").write(content)
     done = memstow("leaks", path, status=3)
@@ -167,6 +167,8 @@ document = leaks(*shots, status=1)
 assert document["leaks"][0]["bytes_per_run"] == 100_000 and document["leaks"][0]["judged_by"] == "readings", document["leaks"]
 assert document["readings"] == {"taken": 9, "warm_up": 2, "young": 0, "judged": 7}, document["readings"]
 assert "a reading" in memstow("leaks", *shots, status=1).stdout
+assert "Cannot tell: there are 3 readings, and 7 are the least.\nWhat to do: take 4 more.\n" in memstow("leaks", *shots[:3], status=5).stdout
+assert leaks(*shots[:7], status=1)["verdict"] == "leak" and leaks(*shots[:6], status=5)["why"] == "there are 6 readings, and 7 are the least"
 assert leaks(*[shot(number, 10**6) for number in range(1, 10)], status=0)["not_leaks"]["one_off"]["live_bytes"] == 10**6
 assert "shot1.mst was taken earlier than the file before it" in memstow("leaks", "shot2.mst", "shot1.mst", status=2).stderr
 shot(3, 5, pid=1001)

@@ -4,6 +4,7 @@ import json, pathlib, subprocess
 import support
 
 HERE = pathlib.Path(__file__).parent
+STATUS = {"no_leak": 0, "leak": 1, "cannot_tell": 5}
 
 
 class Program:
@@ -43,9 +44,10 @@ def record(program, file):
 def leaks(*arguments, status=None):
     """The JSON document of memstow leaks; its exit code is checked against it."""
     done = support.memstow("leaks", *arguments, "--json", status=None)
-    assert done.returncode in (0, 1), (done.returncode, done.stderr)
+    assert done.returncode in STATUS.values(), (done.returncode, done.stderr)
     document = json.loads(done.stdout)
-    assert done.returncode == (1 if document["found"] else 0), (done.returncode, document["found"])
+    assert done.returncode == STATUS[document["verdict"]], (done.returncode, document["verdict"])
+    assert (document["verdict"] == "leak") == bool(document["found"]), document["verdict"]
     assert status is None or done.returncode == status, (status, brief(document))
     return document
 

@@ -36,16 +36,10 @@ def keeping(seed):
     return {"unet": unet(), "policy": policy("unet", "free"), "kept": kept, **sample("kept", seed)}
 
 
-def collected(comfy):
-    """What leaks says once ComfyUI has looked for garbage, which it does ten seconds later at most."""
-    support.wait_for(lambda: not leaks(comfy.pid())["runs"]["uncollected"], 60, "a collection")
-    return leaks(comfy.pid())
-
-
 with Comfy("memstow", ffn=8192, before=(KEEP_INNER,), arguments=("--cache-lru", CACHE)) as comfy:
     for seed in range(RUNS):
         comfy.run(switching(1000 + seed))
-    document = collected(comfy)
+    document = leaks(comfy.pid())
     models = support.report(comfy.pid())["owners"]
     kept = [o for o in models if o["kind"] == "model" and o["live_bytes"] > 4 * MB]
     print(document["runs"], document["not_leaks"], [(o["origin"], o["live_bytes"]) for o in kept])
@@ -54,7 +48,7 @@ with Comfy("memstow", ffn=8192, before=(KEEP_INNER,), arguments=("--cache-lru", 
 
     for seed in range(RUNS):
         comfy.run(keeping(2000 + seed))
-    document = collected(comfy)
+    document = leaks(comfy.pid())
     print(brief(document), document["runs"])
     assert not [r for r in document["retired"] if r["leak"]], "the inner models live"
     found = document["leaks"]

@@ -3,12 +3,12 @@
  * with who holds it; and what only looks like a leak, counted. */
 
 import { copyText, element } from "./dom.js";
-import { blocksText, countText, safeText, shortPath, sizeText } from "./words.js";
+import { blocksText, countText, ownerText, safeText, shortPath, sizeText } from "./words.js";
 
 const LEAKS_SHOWN = 100;
 const RESTS = { one_off: "initialisation: once, and then no more", plateau: "grew, and is full", fluctuates: "comes and goes",
     young: "of the last runs: too young to tell", small: "grows by less than the least that counts",
-    kept: "in owners whose policy is keep", undecided: "too few runs to tell" };
+    kept: "in owners whose policy is keep", undecided: "too few runs to tell", threads: "came with threads that were started" };
 
 export class LeaksView {
     constructor(page) {
@@ -23,7 +23,7 @@ export class LeaksView {
 
     show(host) {
         const { leaks } = this.page;
-        const retired = leaks.retired.filter(({ leak }) => leak);
+        const retired = leaks.retired.filter(({ leak, same_cause: same }) => leak && !same);
         host.replaceChildren(element("div.decisions", {}, this.verdict(leaks),
             leaks.leaks.slice(0, LEAKS_SHOWN).map((finding) => this.finding(finding, true)),
             retired.slice(0, LEAKS_SHOWN).map((owner) => this.retired(owner)),
@@ -36,12 +36,14 @@ export class LeaksView {
         return count > 0 ? element("p.quiet", {}, `Some of ${countText(count)} more are not shown: --json has them.`) : null;
     }
 
-    verdict({ found, runs, readings, ended_in_order: inOrder, sampled }) {
-        const text = found ? `${countText(found)} ${found === 1 ? "leak" : "leaks"}` : "No leak was found";
+    verdict({ found, verdict, why, advice, runs, readings, ended_in_order: inOrder, sampled }) {
+        const text = found ? `${countText(found)} ${found === 1 ? "leak" : "leaks"}`
+            : verdict === "cannot_tell" ? `Cannot tell: ${safeText(why)}` : "No leak was found";
         const of = readings.judged && !runs.judged ? `${countText(readings.judged)} of ${countText(readings.taken)} readings were judged.`
             : `${countText(runs.ended)} runs have ended, ${countText(runs.judged)} of them were judged.`;
         return element(`section.card.headline${found ? ".bad" : ""}`, { "aria-label": "In short" },
             element("p", {}, `${text}. ${of}`),
+            advice ? element("p", {}, `What to do: ${safeText(advice)}.`) : null,
             inOrder ? element("p.quiet", {}, "The process ended in order: what leaked may have been freed at the end.") : null,
             sampled ? element("p.quiet", {}, "Call stacks are sampled: leaks are told by owner.") : null);
     }
@@ -49,14 +51,15 @@ export class LeaksView {
     // ---- what grows
 
     finding(finding, leak) {
-        const owner = [finding.model, finding.node].filter(Boolean).map(safeText).join(" · ");
-        const title = `${sizeText(Math.round(finding.bytes_per_run))} a run${owner ? `, ${owner}` : ""}`;
-        const facts = [["Left", `${sizeText(finding.live_bytes)} in ${blocksText(finding.live_blocks)}`],
+        const owner = partText(finding);
+        const title = `${sizeText(Math.round(finding.bytes_per_run))} a run${holderTitle(finding)}${owner ? `, ${owner}` : ""}`;
+        const facts = [["Held by", finding.holders.map(holderText).join("; ")],
+            ["Left", `${sizeText(finding.live_bytes)} in ${blocksText(finding.live_blocks)}`],
             ["Confidence", safeText(finding.confidence)],
             ["Grew", `${countText(finding.grew)} of ${countText(finding.judged)} ${safeText(finding.judged_by)}`],
             ["Oldest of", finding.oldest_run && safeText(finding.oldest_run)],
             ["On", finding.on_cuda ? "CUDA devices" : ""],
-            ["Held by", finding.holders.map(holderText).join("; ")],
+            ["Owners", finding.parts.length > 1 ? ownersText(finding.parts) : ""],
             ["Call stacks", finding.stacks > 1 ? `${countText(finding.stacks)}, the one that grew most:` : ""]];
         return element(`section.card.trigger${leak ? ".leak" : ""}`, { "aria-label": title },
             element("h2", {}, title), this.curve(finding.curve ?? []), this.facts(facts), this.stack(finding.stack));
@@ -95,9 +98,9 @@ export class LeaksView {
 
     retired(owner) {
         const title = `${owner.kind} ${safeText(owner.name)} is gone, and left ${sizeText(owner.live_bytes)}`;
-        const facts = [["Blocks", countText(owner.live_blocks)], ["Of", sizeText(owner.allocated_bytes)],
-            ["From", safeText(owner.origin ?? "")], ["Runs since", countText(owner.runs_since)],
-            ["Held by", owner.holders.map(holderText).join("; ")]];
+        const facts = [["Held by", owner.holders.map(holderText).join("; ")],
+            ["Blocks", countText(owner.live_blocks)], ["Of", sizeText(owner.allocated_bytes)],
+            ["From", safeText(owner.origin ?? "")], ["Runs since", countText(owner.runs_since)]];
         return element("section.card.trigger.leak", { "aria-label": title }, element("h2", {}, title), this.facts(facts),
             owner.sites.map((site) => [element("p", {}, `${sizeText(site.live_bytes)} in ${blocksText(site.live_blocks)}`),
                 this.stack(site.stack)]));
@@ -129,6 +132,19 @@ function drawing(viewBox, parts, label) {
         made.append(part);
     }
     return made;
+}
+
+/** The pack at fault, before the node that allocated. */
+function holderTitle({ held_by: pack }) {
+    return pack ? `, held by ${safeText(pack)}` : "";
+}
+
+function ownersText(parts) {
+    return [...new Set(parts.map(partText).filter(Boolean))].join("; ");
+}
+
+function partText({ model, origin, node }) {
+    return [model && ownerText({ kind: "model", name: model, origin }), node].filter(Boolean).map(safeText).join(" · ");
 }
 
 function holderText(holder) {

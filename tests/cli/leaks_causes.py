@@ -1,0 +1,148 @@
+"""memstow leaks makes one finding of one cause: of what one line of Python allocated for one owner; of what the trace of decisions says
+that one place holds, whoever allocated it; of what a model left behind and of what grows, where that is the same memory. Who holds it is
+named first. What comes with threads is counted apart."""
+import json
+
+from _ledger import RUNNING, Ledger
+from support import memstow
+
+MODEL, NODE, RUN = 1, 2, 3
+RUNS = 20
+
+
+class Runs(Ledger):
+    def __init__(self):
+        super().__init__(state=RUNNING)
+        self.module_id = self.module("/opt/program")
+        self.runs = [self.owner(RUN, f"run {number}", retired=1) for number in range(RUNS)]
+        for number, run in enumerate(self.runs):
+            self.ends(run, (number + 1) * 10**9)
+
+    def ends(self, owner, when_ns):
+        record = self.owners[owner - 1]
+        self.owners[owner - 1] = record[:56] + when_ns.to_bytes(8, "little") + record[64:]
+
+    def grows(self, stack, size=4096, model=0, node=0):
+        for run in self.runs:
+            self.count(self.site(self.module_id, tag=self.tag(model, node, run), stack=stack), alloc=(size, 1))
+
+    def line_at(self, name, line, natives, module=None):
+        """A stack: a line of Python, and further in native frames at these addresses."""
+        outer = self.node([self.python(name, "/opt/nodes.py", line)])
+        return self.node([self.frame(address, module or self.module_id) for address in natives], outer)
+
+
+def path_of(module):
+    """What a HELD line calls a site that has no call stack, but this module."""
+    found = 0xcbf29ce484222325
+    for byte in module.encode():
+        found = (found ^ byte) * 0x100000001b3 % 2**64
+    return f"{found:x}"
+
+
+def leaks(file, status=1):
+    return json.loads(memstow("leaks", file, "--json", status=status).stdout)
+
+
+# ---- one line of Python, at many native call stacks, is one cause; another line of the same owner is another
+
+ledger = Runs()
+sampler = ledger.owner(NODE, "KSampler", "node 3")
+for number in range(44):
+    ledger.grows(ledger.line_at("sample", 10, [0x1000 + 16 * number]), node=sampler)
+ledger.grows(ledger.line_at("decode", 20, [0x9000]), size=8192, node=sampler)
+ledger.save("lines.mst")
+document = leaks("lines.mst")
+assert document["found"] == len(document["leaks"]) == 2, [leak["stack"] for leak in document["leaks"]]
+first, second = document["leaks"]
+assert (first["stacks"], first["bytes_per_run"], first["live_bytes"], first["live_blocks"]) == (44, 44 * 4096, 44 * 4096 * RUNS, 44 * RUNS), first
+assert (second["stacks"], second["bytes_per_run"]) == (1, 8192) and len(first["parts"]) == 44 and len(second["parts"]) == 1, second
+assert sum(part["bytes_per_run"] for part in first["parts"]) == first["bytes_per_run"]
+assert first["curve"] == [[run, 44 * 4096] for run in range(RUNS)], first["curve"]
+text = memstow("leaks", "lines.mst", status=1).stdout
+assert "\n2 leaks found\n" in text and "at 44 call stacks, most at this one:" in text, text
+
+# ---- what comes with threads is no leak of the node: OpenMP's, whatever calls it
+
+ledger = Runs()
+sampler, gomp = ledger.owner(NODE, "KSampler", "node 3"), ledger.module("/usr/lib/libgomp-24e2ab19.so.1", bias=0x100000)
+for number in range(5):
+    ledger.grows(ledger.line_at(f"sample{number}", 10 + number, [0x101000 + 16 * number], module=gomp), node=sampler)
+ledger.save("threads.mst")
+document = leaks("threads.mst", status=0)
+assert document["verdict"] == "no_leak" and document["not_leaks"]["threads"] == {"sites": 5, "live_bytes": 5 * 4096 * RUNS}, document["not_leaks"]
+assert "came with threads that were started" in memstow("leaks", "threads.mst").stdout
+
+# ---- models of one name and several files are told apart
+
+ledger = Runs()
+for file in ("a.st", "b.st"):
+    ledger.grows(ledger.line_at("load", 5, [0x2000]), model=ledger.owner(MODEL, "WAN21", file),
+                 node=ledger.owner(NODE, "A node with a name that is long", "node 17"))
+ledger.save("files.mst")
+document = leaks("files.mst")
+assert {leak["origin"] for leak in document["leaks"]} == {"a.st", "b.st"} and document["found"] == 2, document["leaks"]
+text = memstow("leaks", "files.mst", status=1).stdout
+assert "model WAN21 (a.st)\n" in text and "model WAN21 (b.st)\n" in text, "their files are not cut away"
+assert max(map(len, text.split("\n"))) <= 80 and text.count("node A node with a name that is long (node 17)\n") == 2, text
+
+# ---- what the trace says of what grows: what one place holds is one cause, whoever allocated it; the later line counts
+
+ledger, held = Runs(), {"/opt/a": "memo", "/opt/b": "memo", "/opt/c": "other", "/opt/d": None}
+nodes = {module: ledger.owner(NODE, f"Node {module[-1]}", "node 1") for module in held}
+for size, (module, pack) in enumerate(held.items(), 4):
+    site = ledger.module(module, bias=size << 24)
+    for run in ledger.runs:
+        ledger.count(ledger.site(site, tag=ledger.tag(0, nodes[module], run)), alloc=(size << 10, 1))
+    about = {"kind": "HELD", "by": "test", "path": path_of(module), "node": nodes[module], "blocks": RUNS, "followed": 3, "held": 3}
+    ledger.line(**about, pack="gone", place="gone.list", holders=["gone.list[0]"])
+    if pack:
+        ledger.line(**about, pack=pack, place=f"{pack}.kept", holders=[f"{pack}.kept['{module}']"])
+    else:
+        ledger.line(kind="HELD", by="test", path=path_of(module), blocks=0, holders=[])
+        ledger.line(**about, holders=["an object of type c.Thing[0]"])
+ledger.save("held.mst")
+document = leaks("held.mst")
+assert document["found"] == 3 and [leak["held_by"] for leak in document["leaks"]] == ["memo", None, "other"], document["leaks"]
+both, nobodys, other = document["leaks"]
+assert list(both)[:3] == ["held_by", "held_at", "holders"] and both["held_at"] == "memo.kept" and len(both["holders"]) == 1, both
+assert (both["bytes_per_run"], both["node"]) == (9 << 10, "Node b") and {part["node"] for part in both["parts"]} == {"Node a", "Node b"}, both
+assert nobodys["node"] == "Node d" and other["node"] == "Node c", (nobodys, other)
+text = memstow("leaks", "held.mst", status=1).stdout
+assert "\n3 leaks found\n" in text and text.index("held by memo.kept['/opt/b']") < text.index("node Node b (node 1)"), text
+assert "and 1 more owner\n" in text, text
+
+# ---- what the trace says of an owner that is gone: held by one place, two owners are one cause
+
+ledger = Runs()
+for name in ("UNET", "CLIP"):
+    gone = ledger.owner(MODEL, name, f"{name}.st", retired=1)
+    ledger.ends(gone, 2 * 10**9)
+    ledger.count(ledger.site(ledger.module_id, tag=ledger.tag(gone), stack=ledger.line_at("load", 5, [0x3000])), alloc=(1 << 20, 1))
+    ledger.line(kind="HELD", by="test", owner=gone, pack="memo", place="memo.kept", holders=[f"memo.kept['{name}']", "other.list[0]"])
+ledger.save("gone.mst")
+document = leaks("gone.mst")
+assert document["found"] == 1 and [one["same_cause"] for one in document["retired"]] == [False, True], document["retired"]
+one = document["retired"][0]
+assert list(one)[:3] == ["held_by", "held_at", "holders"] and (one["held_by"], one["held_at"]) == ("memo", "memo.kept"), one
+text = memstow("leaks", "gone.mst", status=1).stdout
+lines = [line.strip() for line in text.split("\n")]
+held = next(number for number, line in enumerate(lines) if "held by memo.kept[" in line)
+assert "1 leak found" in lines and held < next(number for number, line in enumerate(lines) if "model UNET (UNET.st)" in line or "model CLIP" in line), text
+
+# ---- two places hold what a model left: of both it is said, of the one that has the most first
+
+ledger = Runs()
+gone, module = ledger.owner(MODEL, "UNET", "unet.st", retired=1), ledger.module("/opt/weights", bias=1 << 24)
+ledger.ends(gone, 2 * 10**9)
+ledger.count(ledger.site(module, tag=ledger.tag(gone)), alloc=(2 << 20, 1))
+ledger.count(ledger.site(ledger.module_id, tag=ledger.tag(gone)), alloc=(1 << 20, 1))
+ledger.line(kind="HELD", by="test", owner=gone, pack="memo", place="memo.kept", holders=["memo.kept[0]"])
+ledger.line(kind="HELD", by="test", path=path_of("/opt/weights"), model=gone, blocks=1, followed=1, held=1, pack="lora",
+            place="lora.backups", holders=["lora.backups['a']"])
+ledger.save("two.mst")
+document = leaks("two.mst")
+assert document["found"] == 1 and document["retired"][0]["held_by"] == "lora", document["retired"]
+assert document["retired"][0]["holders"] == ["lora.backups['a']", "memo.kept[0]"], document["retired"]
+text = memstow("leaks", "two.mst", status=1).stdout
+assert 0 < text.index("held by lora.backups['a']") < text.index("held by memo.kept[0]") < text.index("model UNET (unet.st)"), text

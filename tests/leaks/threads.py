@@ -1,0 +1,35 @@
+"""A node that starts threads which wait for ever: what the C library takes for each of them is no leak of the node, and is counted apart.
+What Python keeps of them is one finding, though it was allocated by many call stacks."""
+import pathlib
+
+import support
+from _leaks import Program, brief, functions, leaks
+
+RUNS, THREADS = 14, 12
+pathlib.Path("program.py").write_text(f"""
+import gc, os, sys, threading
+sys.path.insert(0, {str(support.ROOT / "tools/python")!r})
+import memstow
+never, node = threading.Event(), memstow.owner("Starter", "node", "node 1")
+for run in range({RUNS}):
+    with memstow.run(f"run {{run}}"), memstow.scope(node):
+        for _ in range({THREADS}):
+            threading.Thread(target=never.wait, daemon=True).start()
+gc.collect()
+print("ready", flush=True)
+sys.stdin.readline()
+os._exit(0)
+""")
+program = Program(support.PYTHON, "program.py")
+program.wait_for("ready")
+document = leaks(program.pid(), status=1)
+print(brief(document), document["not_leaks"])
+apart = document["not_leaks"]["threads"]
+assert apart["sites"] and apart["live_bytes"] >= RUNS * THREADS * 100, apart
+assert {leak["node"] for leak in document["leaks"]} == {"Starter"}, brief(document)
+for leak in document["leaks"]:
+    native = [frame["function"] or "" for frame in leak["stack"][:4]]
+    assert not any("dtv" in name or "dl_allocate" in name or name == "pthread_create" for name in native), native
+    assert any(name.startswith("Thread") for name in functions(leak["stack"])), brief(document)
+assert f"came with threads that were started\n" in support.memstow("leaks", program.pid(), status=1).stdout
+program.end()
