@@ -11,7 +11,7 @@ assert len(modules) > 15
 for module in modules:
     text = module.read_text()
     assert re.match(rf"/\* {module.name} — .*?\*/\n", text, re.S), f"{module.name} does not open with what it is"
-    assert max(map(len, text.split("\n"))) <= 140, module.name
+    assert max(map(len, text.split("\n"))) <= 120, module.name
     body = re.sub(r"^import [^;]*;", "", text, flags=re.M)
     for names in re.findall(r"^import \{([^}]*)\}", text, re.M):
         for name in names.replace("\n", " ").split(","):

@@ -105,9 +105,12 @@ export class BlocksView {
         if (this.details.hidden) return;
         const { ledger } = this.page;
         const site = this.siteOf(i);
-        this.details.replaceChildren(element("h2", {}, `${sizeText(this.figures.size[i])} at ${this.text(i, "address")}`),
-            element("dl", {}, this.columns.filter(({ key }) => key !== "where" && key !== "address").map(({ key, title }) =>
-                [element("dt", {}, title), element("dd", {}, safeText(this.text(i, key)) || "nobody's")])),
+        this.details.replaceChildren(
+            element("h2", {}, `${sizeText(this.figures.size[i])} at ${this.text(i, "address")}`),
+            element("dl", {}, this.columns.filter(({ key }) => key !== "where" && key !== "address").map(({
+                key,
+                title
+            }) => [element("dt", {}, title), element("dd", {}, safeText(this.text(i, key)) || "nobody's")])),
             ...(site < 0 ? [] : stackOf(ledger, ledger.nodeOfSite(site))));
     }
 }

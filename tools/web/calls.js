@@ -1,7 +1,7 @@
 /* calls.js — call stacks as a tree that is unfolded where somebody looks.
  * In: a ledger, which sites count, and what of the stacks is shown. Out: frames with what they hold, and what each
- * calls (or, inverted, who calls it). A frame is a set of places in the ledger's tree that read the same: it is unfolded
- * by one step from all of them. */
+ * calls (or, inverted, who calls it). A frame is a set of places in the ledger's tree that read the same: it is
+ * unfolded by one step from all of them. */
 
 import { Sight } from "./sight.js";
 
@@ -39,8 +39,10 @@ export class CallTree {
     /**
      * @param {import("./ledger.js").Ledger} ledger
      * @param {import("./selection.js").Selection} selection
-     * @param {{kinds: string, imports: boolean, interpreter: boolean, lines: boolean, inverted: boolean, focus: number}} options
-     *   what sight.js takes; lines: tell lines of a function apart; focus: the key of the function that all begins at, or -1
+     * @param {{kinds: string, imports: boolean, interpreter: boolean, lines: boolean, inverted: boolean, focus:
+     *     number}} options
+     *   what sight.js takes; lines: tell lines of a function apart; focus: the key of the function that all begins at,
+     * or -1
      */
     constructor(ledger, selection, options) {
         this.ledger = ledger;
@@ -291,7 +293,11 @@ class Step {
         this.tree = tree;
         this.frame = frame;
         this.found = [];
-        tree.met ??= { steps: 0, step: new Int32Array(tree.ledger.nodeCount), share: new Int32Array(tree.ledger.nodeCount) };
+        tree.met ??= {
+            steps: 0,
+            step: new Int32Array(tree.ledger.nodeCount),
+            share: new Int32Array(tree.ledger.nodeCount)
+        };
         this.met = tree.met;
         this.met.steps++;
     }

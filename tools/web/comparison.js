@@ -19,7 +19,8 @@ export class Comparison extends Overview {
 
     show(host) {
         const { diff } = this.page;
-        host.replaceChildren(element("div.overview", {}, this.growth(diff), this.sides(diff), this.lacks(), this.largest()));
+        host.replaceChildren(
+            element("div.overview", {}, this.growth(diff), this.sides(diff), this.lacks(), this.largest()));
         this.page.whenLoaded(() => this.fillLargest());
     }
 
@@ -27,10 +28,11 @@ export class Comparison extends Overview {
         const what = diff.measure === "peak" ? "The peak" : "Live memory";
         const share = percentText(Math.abs(diff.growth_bytes), diff.a.live_bytes);
         const changed = diff.growth_bytes > 0 ? "grew" : "shrank";
-        const text = diff.growth_bytes || diff.growth_blocks
-            ? `${what} ${changed} by ${sizeText(Math.abs(diff.growth_bytes))}${share && diff.measure !== "peak" ? `, ${share},` : ""} ` +
-                `from A to B: ${changeText(diff.growth_bytes)} in ${countChangeText(diff.growth_blocks)} blocks.`
-            : `${what} is the same in A and B.`;
+        const text = diff.growth_bytes || diff.growth_blocks ?
+            `${what} ${changed} by ${sizeText(Math.abs(diff.growth_bytes))}${
+                share && diff.measure !== "peak" ? `, ${share},` : ""} ` +
+                `from A to B: ${changeText(diff.growth_bytes)} in ${countChangeText(diff.growth_blocks)} blocks.` :
+            `${what} is the same in A and B.`;
         const over = diff.over ? ` That is over the limit of ${safeText(diff.over)}` +
             `${diff.over_name ? `, at ${safeText(diff.over_name)}` : ""}.` : "";
         return element(`section.card.headline${diff.over ? ".bad" : ""}`, { "aria-label": "In short" },
@@ -41,11 +43,16 @@ export class Comparison extends Overview {
         const rows = TOTALS.filter(([, key]) => diff.a[key] || diff.b[key]);
         const head = ["", "A", "B", "Change"].map((title) =>
             element("th", { scope: "col" }, title || element("span.off-screen", {}, "Memory")));
-        return element("section.card.wide", { "aria-labelledby": "totals" }, element("h2", { id: "totals" }, "A and B"),
-            element("dl.sides", {}, ["a", "b"].map((side) => [element("dt", {}, side.toUpperCase()),
-                element("dd", {}, `${safeText(diff[side].argument)}: ${safeText(diff[side].name)}, pid ${diff[side].pid}`)])),
-            element("table.figures", {}, element("thead", {}, element("tr", {}, head)), element("tbody", {},
-                rows.map(([name, key, say, sayChange]) => this.side(name, key, say, sayChange, diff)))));
+        return element("section.card.wide", { "aria-labelledby": "totals" },
+            element("h2", { id: "totals" }, "A and B"),
+            element("dl.sides", {},
+                [ "a", "b" ].map(
+                    (side) => [element("dt", {}, side.toUpperCase()),
+                        element("dd", {},
+                            `${safeText(diff[side].argument)}: ${safeText(diff[side].name)}, pid ${diff[side].pid}`)])),
+            element("table.figures", {}, element("thead", {}, element("tr", {}, head)),
+                element("tbody", {},
+                    rows.map(([ name, key, say, sayChange ]) => this.side(name, key, say, sayChange, diff)))));
     }
 
     side(name, key, say, sayChange, { a, b }) {

@@ -33,7 +33,8 @@ export class DecisionsView {
         if (!faults.length) return null;
         return element("section.card.bad", { "aria-labelledby": "faults" },
             element("h2", { id: "faults" }, `${countText(faults.length)} ${faults.length === 1 ? "fault" : "faults"}`),
-            element("ul.notes", {}, faults.map(({ text, line }) => element("li", {}, `Line ${line}: ${safeText(text)}`))));
+            element(
+                "ul.notes", {}, faults.map(({ text, line }) => element("li", {}, `Line ${line}: ${safeText(text)}`))));
     }
 
     trigger({ line, owners, act }) {
@@ -48,9 +49,9 @@ export class DecisionsView {
         if (!owners.size) return null;
         const head = ["Owner", "Policy", "What became of it", "Before", "After", "Why"].map((title, i) =>
             element("th", { scope: "col", class: i === 3 || i === 4 ? "number" : null }, title));
-        return element("div.wrap", { tabindex: "0", role: "region", "aria-label": `Owners of ${title}` }, element("table.plain", {},
-            element("thead", {}, element("tr", {}, head)),
-            element("tbody", {}, [...owners].map(([owner, lines]) => this.row(owner, lines)))));
+        return element("div.wrap", { tabindex: "0", role: "region", "aria-label": `Owners of ${title}` },
+            element("table.plain", {}, element("thead", {}, element("tr", {}, head)),
+                element("tbody", {}, [...owners ].map(([ owner, lines ]) => this.row(owner, lines)))));
     }
 
     row(owner, { DECISION: decision = {}, CATEGORY: category, REMAINING: remaining }) {
@@ -58,9 +59,14 @@ export class DecisionsView {
         const done = category?.category ?? decision.action ?? "";
         return element("tr", {}, element("th", { scope: "row" }, this.page.ownerName(owner)),
             element("td", {}, safeText(decision.policy ?? "")),
-            element("td", {}, element(`span.tag.tag-${/^[a-z]+$/.test(done) ? done : "none"}`, {}, safeText(done))),
+            element("td", {},
+                element(`span.tag.tag-${/ ^[a - z] + $ /.test(done) ? done : "none"}`,
+                    {
+                    },
+                    safeText(done))),
             element("td.number", {}, sizeText(before + (category?.device_before_bytes ?? decision.device_bytes ?? 0))),
-            element("td.number", {}, category ? sizeText(category.after_bytes + (category.device_after_bytes ?? 0)) : ""),
+            element(
+                "td.number", {}, category ? sizeText(category.after_bytes + (category.device_after_bytes ?? 0)) : ""),
             element("td", {}, safeText(whyText(remaining?.why ?? decision.why))));
     }
 

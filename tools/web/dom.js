@@ -59,7 +59,8 @@ export async function copyText(text, button) {
     area.value = text;
     document.body.append(area);
     area.select();
-    const done = await navigator.clipboard?.writeText(text).then(() => true, () => false) || document.execCommand("copy");
+    const done =
+        await navigator.clipboard?.writeText(text).then(() => true, () => false) || document.execCommand("copy");
     area.remove();
     const before = button.textContent;
     button.textContent = done ? "Copied" : "Not copied";

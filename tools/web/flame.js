@@ -1,7 +1,7 @@
 /* flame.js — the picture of a call tree.
  * In: a tree, the frame that fills the width, what is searched for. Out: boxes on a canvas as large as what is seen of
- * them. What is narrower than a pixel is not drawn, and not unfolded; what takes longer than a moment goes on in the next
- * one. */
+ * them. What is narrower than a pixel is not drawn, and not unfolded; what takes longer than a moment goes on in the
+ * next one. */
 
 import { LINE_ALLOCATOR, LINE_UNNAMED } from "./ledger.js";
 import { percentText } from "./words.js";

@@ -74,12 +74,16 @@ export class FlameView {
         const key = JSON.stringify([this.page.measure(), unit, place, only && find, owners, owner]);
         if (this.selected === key) return this.selection;
         const figures = await ledger.figures(this.page.measure(), unit);
-        this.selection = new Selection(ledger, figures, this.keeps(ledger, only && find ? ledger.matchLines(find) : null), owners);
+        this.selection =
+            new Selection(ledger, figures, this.keeps(ledger, only && find ? ledger.matchLines(find) : null), owners);
         this.selected = key;
         return this.selection;
     }
 
-    /** Which sites count: of the chosen memory and owner, and with marked lines; null: all do. @returns {Uint8Array|null} */
+    /**
+     * Which sites count: of the chosen memory and owner, and with marked lines; null: all
+     * do. @returns {Uint8Array|null}
+     */
     keeps(ledger, marks) {
         const { place, owner } = this.state;
         const { device, siteTag } = ledger;
@@ -104,23 +108,35 @@ export class FlameView {
         const measures = MEASURES.filter(({ key }) => this.page.hasMeasure(key));
         const parts = [
             choices("Measure", measures, this.page.measure(), (measure) => only({ measure })),
-            choices("Unit", [{ key: "bytes", name: "Bytes" }, { key: "blocks", name: "Blocks" }], state.unit,
+            choices("Unit", [ { key: "bytes", name: "Bytes" }, { key: "blocks", name: "Blocks" } ], state.unit,
                 (unit) => only({ unit })),
-            choices("Frames", [{ key: "both", name: "All frames" }, { key: "python", name: "Python" },
-                { key: "native", name: "Native" }], state.kinds, (kinds) => only({ kinds })),
-            this.page.bundle.has("sites.device") ? choices("Memory", [{ key: "host", name: "Host" },
-                { key: "device", name: "Devices" }], state.place, (place) => only({ place })) : null,
+            choices("Frames",
+                [
+                    { key: "both", name: "All frames" }, { key: "python", name: "Python" },
+                    { key: "native", name: "Native" }
+                ],
+                state.kinds, (kinds) => only({ kinds })),
+            this.page.bundle.has("sites.device") ?
+                choices("Memory", [ { key: "host", name: "Host" }, { key: "device", name: "Devices" } ],
+                    state.place, (place) => only({ place })) :
+                null,
             element("div.toggles", { role: "group", "aria-label": "Shape" },
                 toggle("Inverted", "from where memory was taken, outwards to the callers", state.inverted,
                     (inverted) => only({ inverted })),
                 toggle("Upwards", "the outermost call at the bottom", state.up, (up) => this.change({ up })),
                 this.page.bundle.has("sites.tag") ? toggle("By owner", "model, node and run first, then call stacks",
-                    state.owners, (owners) => only({ owners })) : null,
-                toggle("Lines", "tells the lines of a function apart", state.lines, (lines) => only({ lines, focus: -1 })),
-                this.page.hasPython ? [
-                    toggle("Imports", "shows Python's import machinery", state.imports, (imports) => only({ imports })),
-                    toggle("Interpreter", "shows the native code of Python itself", state.interpreter,
-                        (interpreter) => only({ interpreter }))] : null),
+                                                        state.owners, (owners) => only({ owners })) :
+                                                    null,
+                toggle("Lines", "tells the lines of a function apart", state.lines,
+                    (lines) => only({ lines, focus: -1 })),
+                this.page.hasPython ?
+                    [
+                        toggle("Imports", "shows Python's import machinery", state.imports,
+                            (imports) => only({ imports })),
+                        toggle("Interpreter", "shows the native code of Python itself", state.interpreter,
+                            (interpreter) => only({ interpreter }))
+                    ] :
+                    null),
             this.searchBox(state),
         ];
         this.tools.replaceChildren(...parts.filter(Boolean));
@@ -270,7 +286,8 @@ export class FlameView {
             place ? element("span.place", {}, place) : "");
         const { offsetWidth: width, offsetHeight: height } = this.tip;
         this.tip.style.left = `${Math.max(4, Math.min(event.clientX + 14, innerWidth - width - 8))}px`;
-        this.tip.style.top = `${event.clientY + 18 + height > innerHeight ? event.clientY - height - 10 : event.clientY + 18}px`;
+        this.tip.style.top =
+            `${event.clientY + 18 + height > innerHeight ? event.clientY - height - 10 : event.clientY + 18}px`;
     }
 
     // ---- in words
@@ -278,11 +295,20 @@ export class FlameView {
     drawCrumbs() {
         const { state } = this;
         const parts = [];
-        if (this.tree.options.focus >= 0) parts.push(element("button", { type: "button", title: "shows all call stacks again",
-            onclick: () => this.change({ focus: -1, zoom: "" }) },
-            `Only calls of ${this.page.ledger.functionOf(state.focus)} ✕`));
-        if (state.owner > 0) parts.push(element("button", { type: "button", title: "shows what all owners hold again",
-            onclick: () => this.change({ owner: -1, zoom: "" }) }, `Only what ${this.page.ownerName(state.owner)} holds ✕`));
+        if (this.tree.options.focus >= 0)
+            parts.push(element("button", {
+                type: "button",
+                title: "shows all call stacks again",
+                onclick : () => this.change({ focus: -1, zoom: "" })
+            },
+                `Only calls of ${this.page.ledger.functionOf(state.focus)} ✕`));
+        if (state.owner > 0)
+            parts.push(element("button", {
+                type: "button",
+                title: "shows what all owners hold again",
+                onclick : () => this.change({ owner: -1, zoom: "" })
+            },
+                `Only what ${this.page.ownerName(state.owner)} holds ✕`));
         if (this.zoom.parent) parts.push(element("button", { type: "button", "data-zoom": "out",
             onclick: () => this.zoomTo(this.tree.root) }, "Zoom out ✕"));
         this.crumbs.replaceChildren(...parts);
@@ -293,7 +319,8 @@ export class FlameView {
         const { ledger } = this.page;
         const calls = this.tree.unfold(frame);
         const rows = [["Together", this.frameText(frame), "total"]];
-        if (!this.isChange && !this.state.inverted) rows.push(["By itself", this.valueText(Math.max(0, frame.self)), "self"]);
+        if (!this.isChange && !this.state.inverted)
+            rows.push([ "By itself", this.valueText(Math.max(0, frame.self)), "self" ]);
         if (frame.isLine) {
             const place = ledger.wholePlaceOf(frame.key);
             if (place) rows.push(["At", place, "place"]);
@@ -307,20 +334,31 @@ export class FlameView {
     }
 
     actions(frame) {
-        const copy = element("button", { type: "button", onclick: () => copyText(this.stackText(frame), copy) }, "Copy stack");
+        const copy =
+            element("button", { type: "button", onclick: () => copyText(this.stackText(frame), copy) }, "Copy stack");
         return element("div.actions", {},
-            frame === this.zoom ? null : element("button", { type: "button", onclick: () => this.zoomTo(frame) }, "Zoom in"),
-            frame.isLine && this.state.focus !== frame.key ? element("button", { type: "button",
+            frame === this.zoom ? null :
+                                  element("button", { type: "button", onclick: () => this.zoomTo(frame) }, "Zoom in"),
+            frame.isLine && this.state.focus !== frame.key ? element("button", {
+                type: "button",
                 title: "puts all calls of this function together",
-                onclick: () => this.change({ focus: frame.key, zoom: "" }) }, "All calls of it") : null,
+                onclick : () => this.change({ focus: frame.key, zoom: "" })
+            },
+                                                                 "All calls of it") :
+                                                             null,
             frame.parent ? copy : null);
     }
 
     callsOf(frame, calls) {
-        if (!calls.length) return element("p.quiet", {}, this.state.inverted ? "Nobody calls it." : "It calls nothing that holds memory.");
-        const listed = calls.slice(0, CALLS_LISTED).map((child) => element("li", {},
-            element("button.row", { type: "button", onclick: () => this.pick(child) },
-                element("span.name", {}, this.nameOf(child)), element("b", {}, this.valueText(this.isChange ? child.change : child.weight)))));
+        if (!calls.length)
+            return element(
+                "p.quiet", {}, this.state.inverted ? "Nobody calls it." : "It calls nothing that holds memory.");
+        const listed =
+            calls.slice(0, CALLS_LISTED)
+                .map((child) => element("li", {},
+                         element("button.row", { type: "button", onclick: () => this.pick(child) },
+                             element("span.name", {}, this.nameOf(child)),
+                             element("b", {}, this.valueText(this.isChange ? child.change : child.weight)))));
         const left = calls.length + frame.omitted - CALLS_LISTED;
         const more = left > 0 ? element("p.quiet", {}, `and ${countText(left)} more`) : null;
         const title = frame.isLine ? (this.state.inverted ? "Called by" : "Calls") : "Holds";
@@ -330,7 +368,8 @@ export class FlameView {
     /** Innermost first, whatever the picture has. */
     stackText(frame) {
         const lines = [];
-        for (let at = frame; at.parent; at = at.parent) lines.push(at.isLine ? this.page.ledger.lineText(at.key) : this.nameOf(at));
+        for (let at = frame; at.parent; at = at.parent)
+            lines.push(at.isLine ? this.page.ledger.lineText(at.key) : this.nameOf(at));
         if (this.state.inverted) lines.reverse();
         return safeText(`${this.frameText(frame)}`) + "\n" + lines.map((line) => `  ${line}`).join("\n") + "\n";
     }
@@ -346,5 +385,6 @@ export function siteMarks(ledger, nodes) {
 
 /** Which tags have an owner. */
 function tagsOf(ledger, owner) {
-    return Uint8Array.from(ledger.tags[0].keys(), (tag) => (ledger.tags.some((column) => column[tag] === owner) ? 1 : 0));
+    return Uint8Array.from(
+        ledger.tags[0].keys(), (tag) => (ledger.tags.some((column) => column[tag] === owner) ? 1 : 0));
 }

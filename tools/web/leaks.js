@@ -1,14 +1,21 @@
 /* leaks.js — the view of what leaks.
- * In: the document of leaks. Out: what grows from run to run, with its curve, and what owners that are gone left behind,
- * with who holds it; and what only looks like a leak, counted. */
+ * In: the document of leaks. Out: what grows from run to run, with its curve, and what owners that are gone left
+ * behind, with who holds it; and what only looks like a leak, counted. */
 
 import { copyText, element } from "./dom.js";
 import { blocksText, countText, ownerText, safeText, shortPath, sizeText } from "./words.js";
 
 const LEAKS_SHOWN = 100;
-const RESTS = { one_off: "initialisation: once, and then no more", plateau: "grew, and is full", fluctuates: "comes and goes",
-    young: "of the last runs: too young to tell", small: "grows by less than the least that counts",
-    kept: "in owners whose policy is keep", undecided: "too few runs to tell", threads: "came with threads that were started" };
+const RESTS = {
+    one_off : "initialisation: once, and then no more",
+    plateau: "grew, and is full",
+    fluctuates: "comes and goes",
+    young : "of the last runs: too young to tell",
+    small: "grows by less than the least that counts",
+    kept: "in owners whose policy is keep",
+    undecided: "too few runs to tell",
+    threads: "came with threads that were started"
+};
 
 export class LeaksView {
     constructor(page) {
@@ -33,18 +40,21 @@ export class LeaksView {
     }
 
     more(count) {
-        return count > 0 ? element("p.quiet", {}, `Some of ${countText(count)} more are not shown: --json has them.`) : null;
+        return count > 0 ? element("p.quiet", {}, `Some of ${countText(count)} more are not shown: --json has them.`) :
+                           null;
     }
 
     verdict({ found, verdict, why, advice, runs, readings, ended_in_order: inOrder, sampled }) {
         const text = found ? `${countText(found)} ${found === 1 ? "leak" : "leaks"}`
             : verdict === "cannot_tell" ? `Cannot tell: ${safeText(why)}` : "No leak was found";
-        const of = readings.judged && !runs.judged ? `${countText(readings.judged)} of ${countText(readings.taken)} readings were judged.`
-            : `${countText(runs.ended)} runs have ended, ${countText(runs.judged)} of them were judged.`;
+        const of = readings.judged && !runs.judged ?
+            `${countText(readings.judged)} of ${countText(readings.taken)} readings were judged.` :
+            `${countText(runs.ended)} runs have ended, ${countText(runs.judged)} of them were judged.`;
         return element(`section.card.headline${found ? ".bad" : ""}`, { "aria-label": "In short" },
-            element("p", {}, `${text}. ${of}`),
-            advice ? element("p", {}, `What to do: ${safeText(advice)}.`) : null,
-            inOrder ? element("p.quiet", {}, "The process ended in order: what leaked may have been freed at the end.") : null,
+            element("p", {}, `${text}. ${of}`), advice ? element("p", {}, `What to do: ${safeText(advice)}.`) : null,
+            inOrder ?
+                element("p.quiet", {}, "The process ended in order: what leaked may have been freed at the end.") :
+                null,
             sampled ? element("p.quiet", {}, "Call stacks are sampled: leaks are told by owner.") : null);
     }
 
@@ -52,7 +62,8 @@ export class LeaksView {
 
     finding(finding, leak) {
         const owner = partText(finding);
-        const title = `${sizeText(Math.round(finding.bytes_per_run))} a run${holderTitle(finding)}${owner ? `, ${owner}` : ""}`;
+        const title =
+            `${sizeText(Math.round(finding.bytes_per_run))} a run${holderTitle(finding)}${owner ? `, ${owner}` : ""}`;
         const facts = [["Held by", finding.holders.map(holderText).join("; ")],
             ["Left", `${sizeText(finding.live_bytes)} in ${blocksText(finding.live_blocks)}`],
             ["Confidence", safeText(finding.confidence)],
@@ -78,8 +89,12 @@ export class LeaksView {
         const [first, last] = [points[0][0], points[points.length - 1][0]];
         const most = Math.max(...points.map(([, bytes]) => bytes), 1);
         const x = (at) => (300 * (at - first)) / Math.max(last - first, 1);
-        const path = points.map(([at, bytes], i) => `${i ? "L" : "M"}${x(at).toFixed(1)} ${(58 - (54 * bytes) / most).toFixed(1)}`).join("");
-        return drawing("0 0 300 60", [["path", { d: `${path}L300 60L0 60Z`, class: "area" }], ["path", { d: path, class: "line" }]],
+        const path = points
+                         .map(([ at, bytes ], i) =>
+                                  `${i ? "L" : "M"}${x(at).toFixed(1)} ${(58 - (54 * bytes) / most).toFixed(1)}`)
+                         .join("");
+        return drawing("0 0 300 60",
+            [ [ "path", { d: `${path}L300 60L0 60Z`, class: "area" } ], [ "path", { d: path, class: "line" } ] ],
             `Grew to ${sizeText(sum)} in ${countText(points.length)} steps`);
     }
 
@@ -88,10 +103,13 @@ export class LeaksView {
         const text = frames.map(frameText).join("\n") + "\n";
         const copy = element("button", { type: "button", onclick: () => copyText(text, copy) }, "Copy stack");
         return element("details", {}, element("summary", {}, frameText(caller(frames))),
-            element("div.actions", {}, copy), element("ol.stack", {}, frames.map((frame) => element("li", {},
-                frame.kind === "python" ? element("i.py", {}, "py") : null,
-                element("span.name", {}, safeText(frame.function ?? "(unknown)")),
-                element("span.place", {}, safeText(frame.file ? `${frame.file}${frame.line ? `:${frame.line}` : ""}` : frame.module ?? ""))))));
+            element("div.actions", {}, copy),
+            element("ol.stack", {},
+                frames.map((frame) => element("li", {}, frame.kind === "python" ? element("i.py", {}, "py") : null,
+                               element("span.name", {}, safeText(frame.function ?? "(unknown)")),
+                               element("span.place", {},
+                                   safeText(frame.file ? `${frame.file}${frame.line ? `:${frame.line}` : ""}` :
+                                                                                      frame.module ?? ""))))));
     }
 
     // ---- what owners left behind
@@ -101,9 +119,11 @@ export class LeaksView {
         const facts = [["Held by", owner.holders.map(holderText).join("; ")],
             ["Blocks", countText(owner.live_blocks)], ["Of", sizeText(owner.allocated_bytes)],
             ["From", safeText(owner.origin ?? "")], ["Runs since", countText(owner.runs_since)]];
-        return element("section.card.trigger.leak", { "aria-label": title }, element("h2", {}, title), this.facts(facts),
-            owner.sites.map((site) => [element("p", {}, `${sizeText(site.live_bytes)} in ${blocksText(site.live_blocks)}`),
-                this.stack(site.stack)]));
+        return element("section.card.trigger.leak", { "aria-label": title }, element("h2", {}, title),
+            this.facts(facts),
+            owner.sites.map(
+                (site) => [element("p", {}, `${sizeText(site.live_bytes)} in ${blocksText(site.live_blocks)}`),
+                    this.stack(site.stack)]));
     }
 
     // ---- what is none
@@ -112,13 +132,19 @@ export class LeaksView {
         const rows = Object.entries(RESTS).filter(([key]) => rest[key]?.sites).map(([key, words]) => element("tr", {},
             element("th", { scope: "row" }, words), element("td.number", {}, countText(rest[key].sites)),
             element("td.number", {}, sizeText(rest[key].live_bytes))));
-        if (rest.allocator_retained_bytes) rows.push(element("tr", {}, element("th", { scope: "row" },
-            "freed memory that the allocator keeps"), element("td"), element("td.number", {}, sizeText(rest.allocator_retained_bytes))));
+        if (rest.allocator_retained_bytes)
+            rows.push(element("tr", {}, element("th", { scope: "row" }, "freed memory that the allocator keeps"),
+                element("td"), element("td.number", {}, sizeText(rest.allocator_retained_bytes))));
         if (!rows.length) return null;
-        return element("section.card", { "aria-labelledby": "rest" }, element("h2", { id: "rest" }, "What is no leak"),
-            element("table.plain", {}, element("thead", {}, element("tr", {}, ["", "Sites", "Live"].map((title, i) =>
-                element("th", { scope: "col", class: i ? "number" : null }, title || element("span.off-screen", {}, "Kind"))))),
-            element("tbody", {}, rows)));
+        return element("section.card", { "aria-labelledby": "rest" },
+            element("h2", { id: "rest" }, "What is no leak"),
+            element("table.plain", {},
+                element("thead", {},
+                    element("tr", {},
+                        [ "", "Sites", "Live" ].map(
+                            (title, i) => element("th", { scope: "col", class: i ? "number" : null },
+                                title || element("span.off-screen", {}, "Kind"))))),
+                element("tbody", {}, rows)));
     }
 }
 

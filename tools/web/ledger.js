@@ -116,7 +116,8 @@ export class Ledger {
         const lines = [];
         for (; node > 0; node = this.parent[node]) {
             const segment = this.nodeSegment[node];
-            for (let at = this.segmentStart[segment + 1]; at-- > this.segmentStart[segment];) lines.push(this.words[at]);
+            for (let at = this.segmentStart[segment + 1]; at-- > this.segmentStart[segment];)
+                lines.push(this.words[at]);
         }
         return lines;
     }

@@ -32,7 +32,8 @@ export class Order {
             const high = this.bounds[i + 1];
             if (high <= from || this.sorted.has(low)) i++;
             else if (low >= to) return;
-            else if (high - low > SORTED_AT_ONCE && !this.isLevel(low, high)) this.bounds.splice(i + 1, 0, this.part(low, high));
+            else if (high - low > SORTED_AT_ONCE && !this.isLevel(low, high))
+                this.bounds.splice(i + 1, 0, this.part(low, high));
             else this.sort(low, high);
         }
     }

@@ -104,7 +104,8 @@ export class Overview {
     devices(report) {
         const devices = report.cuda?.devices ?? [];
         if (!devices.length) return null;
-        return element("section.card", { "aria-labelledby": "devices" }, element("h2", { id: "devices" }, "CUDA devices"),
+        return element("section.card", { "aria-labelledby": "devices" },
+            element("h2", { id: "devices" }, "CUDA devices"),
             element("div.devices", {}, devices.map((device) => this.device(device))));
     }
 
@@ -122,8 +123,9 @@ export class Overview {
         const { about } = this.page;
         const notes = [...report.process.notes, ...report.lost.reasons].map(safeText);
         if (about.match) notes.push(`Only call stacks with "${safeText(about.match)}" are in this page.`);
-        if (about.sites_folded) notes.push(`${countText(about.sites_folded)} sites that hold least are put together at the ` +
-            "nearest outer call stack. All sums are exact.");
+        if (about.sites_folded)
+            notes.push(`${countText(about.sites_folded)} sites that hold least are put together at the ` +
+                "nearest outer call stack. All sums are exact.");
         if (report.estimates) notes.push("Figures of call stacks are estimates from samples; totals are exact.");
         if (!notes.length) return null;
         return element("section.card", { "aria-labelledby": "notes" }, element("h2", { id: "notes" }, "To know"),
@@ -160,12 +162,19 @@ export class Overview {
     }
 
     rank(ledger, line, bytes, total) {
-        const open = () => this.page.state.change({ view: "flame", find: ledger.functionOf(line), zoom: "", focus: -1 });
-        return element("li", {}, element("button.row", { type: "button", onclick: open },
-            element("b", {}, this.page.usualMeasure() === "change" ? changeText(bytes) : sizeText(bytes)),
-            element("em", {}, percentText(Math.abs(bytes), total)),
-            element("span.where", {}, ledger.isPython(line) ? element("i.py", {}, "py") : null,
-                element("span.name", {}, ledger.functionOf(line)), element("span.place", {}, ledger.placeOf(line)))), bar(Math.abs(bytes), total, this.page.usualMeasure() !== "change" ? "" : bytes > 0 ? "grew" : "shrank"));
+        const open = () =>
+            this.page.state.change({ view: "flame", find: ledger.functionOf(line), zoom: "", focus: -1 });
+        return element("li", {},
+            element("button.row", { type: "button", onclick: open },
+                element("b", {}, this.page.usualMeasure() === "change" ? changeText(bytes) : sizeText(bytes)),
+                element("em", {}, percentText(Math.abs(bytes), total)),
+                element("span.where", {}, ledger.isPython(line) ? element("i.py", {}, "py") : null,
+                    element("span.name", {}, ledger.functionOf(line)),
+                    element("span.place", {}, ledger.placeOf(line)))),
+            bar(Math.abs(bytes), total,
+                this.page.usualMeasure() !== "change" ? "" :
+                    bytes > 0                         ? "grew" :
+                                                        "shrank"));
     }
 }
 

@@ -1,6 +1,6 @@
 /* owners.js — the view of owners: models, nodes, runs and others.
- * In: the document of owners, and the trace. Out: a table with what each has, why it is there and who holds it; and of the
- * chosen one its history. */
+ * In: the document of owners, and the trace. Out: a table with what each has, why it is there and who holds it; and of
+ * the chosen one its history. */
 
 import { element } from "./dom.js";
 import { Order } from "./order.js";
@@ -61,8 +61,13 @@ export class OwnersView {
         this.columns = OWNER_COLUMNS.filter(({ key }) => (optional[key] ? this.rows.some(optional[key]) : some(key)));
         for (const { key, number } of this.columns)
             if (number) this.figures[key] = Float64Array.from(this.rows, (row) => row[key]);
-        this.table = new Table({ label: "Owners", columns: this.columns,
-            cell: (i, key) => this.text(this.rows[i], key), onopen: (i) => this.open(i), onsort: (key) => this.sort(key) });
+        this.table = new Table({
+            label: "Owners",
+            columns: this.columns,
+            cell: (i, key) => this.text(this.rows[i], key),
+            onopen: (i) => this.open(i),
+            onsort: (key) => this.sort(key)
+        });
         this.whole = element("div.list-view", {}, element("div.tools", {}, element("div.search", {}, this.input)),
             element("div.list-parts", {}, this.table.whole, this.details));
     }
@@ -85,7 +90,8 @@ export class OwnersView {
         if (key === "held") return safeText((trace.lastOf(owner.id, "HELD")?.holders ?? []).join("; "));
         if (key.endsWith("_bytes")) return owner[key] ? sizeText(owner[key]) : "–";
         if (key.endsWith("_blocks")) return owner[key] ? countText(owner[key]) : "–";
-        if (key === "state" && owner.moving) return `${owner.state}, ${owner.moving === "out" ? "stowing" : "restoring"}`;
+        if (key === "state" && owner.moving)
+            return `${owner.state}, ${owner.moving === "out" ? "stowing" : "restoring"}`;
         if (key === "state" && owner.outcome) return `${owner.state}, ${safeText(owner.outcome)}`;
         return safeText(owner[key] ?? "") || (key === "name" ? "(no name)" : "");
     }
@@ -122,11 +128,16 @@ export class OwnersView {
         const { trace } = this.page;
         const after = trace.secondsOf(line);
         const trigger = trace.byNumber.get(line.trigger);
-        const words = { SET: `policy ${line.policy}`, DECISION: `${line.action}: ${whyText(line.why)}`,
-            CATEGORY: `${line.category}: ${sizeText(line.before_bytes ?? 0)} before, ${sizeText(line.after_bytes ?? 0)} after`,
-            REMAINING: `${sizeText(line.bytes ?? 0)} left: ${whyText(line.why)}`,
-            HELD: `held by ${(line.holders ?? []).join("; ") || "nobody who was found"}`,
-            REFUSED: `${sizeText(line.bytes ?? 0)} could not be moved: ${line.because}` }[line.kind] ?? line.kind;
+        const words = {
+            SET: `policy ${line.policy}`,
+            DECISION : `${line.action}: ${whyText(line.why)}`,
+            CATEGORY : `${line.category}: ${sizeText(line.before_bytes ?? 0)} before, ${
+                sizeText(line.after_bytes ?? 0)} after`,
+            REMAINING : `${sizeText(line.bytes ?? 0)} left: ${whyText(line.why)}`,
+            HELD : `held by ${(line.holders ?? []).join("; ") || "nobody who was found"}`,
+            REFUSED : `${sizeText(line.bytes ?? 0)} could not be moved: ${line.because}`
+        }[line.kind] ??
+            line.kind;
         const when = [after !== null && `${durationText(after)} after the start`,
             trigger && `trigger ${line.trigger}, ${reasonText(trigger.line.reason)}`].filter(Boolean).join(" · ");
         return element("li", {}, element("span", {}, safeText(words)), element("span.place", {}, when));

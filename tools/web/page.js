@@ -32,8 +32,10 @@ class Page {
         this.about = await this.bundle.document("page");
         if (this.about.version !== PAGE_VERSION) throw new Error(`its data has version ${this.about.version}`);
         await this.loadDocuments();
-        this.views = [Verdict, Overview, Comparison, FlameView, SitesView, OwnersView, BlocksView, LeaksView, DecisionsView]
-            .map((View) => new View(this)).filter((view) => view.isThere());
+        this.views =
+            [ Verdict, Overview, Comparison, FlameView, SitesView, OwnersView, BlocksView, LeaksView, DecisionsView ]
+                .map((View) => new View(this))
+                .filter((view) => view.isThere());
         this.state = new State({ view: this.firstView(), measure: "" }, () => this.show());
         this.drawHead();
         this.loaded = new Promise((resolve) => { this.isLoaded = resolve; });
@@ -56,7 +58,8 @@ class Page {
         this.diff = await this.bundle.document("diff");
         const named = await this.bundle.document("names");
         for (const { id, words } of named?.names ?? []) this.ownerNames.set(id, safeText(words) || "(no name)");
-        for (const owner of this.owners?.owners ?? []) this.ownerNames.set(owner.id, safeText(ownerText(owner)) || "(no name)");
+        for (const owner of this.owners?.owners ?? [])
+            this.ownerNames.set(owner.id, safeText(ownerText(owner)) || "(no name)");
     }
 
     async loadLedger() {
@@ -104,7 +107,8 @@ class Page {
 
     matchOwners(text) {
         const wanted = text.toLowerCase();
-        return new Set([...this.ownerNames].filter(([, name]) => name.toLowerCase().includes(wanted)).map(([id]) => id));
+        return new Set(
+            [...this.ownerNames ].filter(([, name ]) => name.toLowerCase().includes(wanted)).map(([ id ]) => id));
     }
 
     // ---- the head of the page
@@ -117,9 +121,15 @@ class Page {
         document.querySelector("#facts").textContent = facts;
         this.tabs = document.querySelector("#tabs");
         this.main = document.querySelector("main");
-        this.tabs.replaceChildren(...this.views.map((view) => element("a", { href: `#${view.key}`, "data-view": view.key,
-            onclick: (event) => { event.preventDefault(); this.state.change({ view: view.key, site: -1, row: -1 }); } },
-            view.name)));
+        this.tabs.replaceChildren(...this.views.map((view) => element("a", {
+            href: `#${view.key}`,
+            "data-view": view.key,
+            onclick: (event) => {
+                event.preventDefault();
+                this.state.change({ view: view.key, site: -1, row: -1 });
+            }
+        },
+                                                        view.name)));
         document.querySelector("#theme").addEventListener("click", () => this.changeTheme());
         addEventListener("beforeprint", () => this.forPrint(true));
         addEventListener("afterprint", () => this.forPrint(false));
@@ -130,7 +140,11 @@ class Page {
         if (process) return { name: safeText(process.name), command: safeText(process.command || process.file || ""),
             facts: processLines(process).join(" · ") };
         const { a, b } = this.diff;
-        return { name: safeText(b.name), command: "", facts: `from ${safeText(a.argument)} to ${safeText(b.argument)}` };
+        return {
+            name: safeText(b.name),
+            command: "",
+            facts: `from ${safeText(a.argument)} to ${safeText(b.argument)}`
+        };
     }
 
     theme() {

@@ -5,9 +5,11 @@
 import { LINE_IMPORT, LINE_INTERPRETER, LINE_PYTHON } from "./ledger.js";
 
 export class Sight {
-    /** @param {import("./ledger.js").Ledger} ledger
+    /**
+     * @param {import("./ledger.js").Ledger} ledger
      *  @param {{kinds: string, imports: boolean, interpreter: boolean}} options
-     *    kinds: "both", "python", "native"; imports, interpreter: show Python's import machinery, and its native code */
+     *    kinds: "both", "python", "native"; imports, interpreter: show Python's import machinery, and its native code
+     */
     constructor(ledger, options) {
         this.ledger = ledger;
         this.markLines(options);
@@ -51,7 +53,10 @@ export class Sight {
         }
     }
 
-    /** Of each node whether it or one below has a visible line; and the node with the innermost one of its stack, 0: none. */
+    /**
+     * Of each node whether it or one below has a visible line; and the node with the innermost one of its stack, 0:
+     * none.
+     */
     markNodes() {
         const { nodeSegment, parent } = this.ledger;
         const count = nodeSegment.length;

@@ -41,7 +41,8 @@ export class SitesView {
         this.figures = Object.create(null);
         for (const { key, name } of measures)
             for (const unit of ["bytes", "blocks"]) {
-                this.columns.push({ key: `${key}_${unit}`, title: unit === "bytes" ? name : `${name}, blocks`, number: true });
+                this.columns.push(
+                    { key: `${key}_${unit}`, title: unit === "bytes" ? name : `${name}, blocks`, number: true });
                 this.figures[`${key}_${unit}`] = await ledger.figures(key, unit);
             }
         if (this.page.bundle.has("sites.live_error")) {
@@ -50,8 +51,14 @@ export class SitesView {
         }
         if (ledger.siteTag) this.columns.push({ key: "owner", title: "Owner", sortable: false });
         this.columns.push({ key: "where", title: "Where", wide: true, sortable: false });
-        this.table = new Table({ label: "Sites", columns: this.columns, cell: (row, key) => this.cell(row, key),
-            text: (row, key) => this.text(row, key), onopen: (row) => this.open(row), onsort: (key) => this.sort(key) });
+        this.table = new Table({
+            label: "Sites",
+            columns: this.columns,
+            cell: (row, key) => this.cell(row, key),
+            text: (row, key) => this.text(row, key),
+            onopen: (row) => this.open(row),
+            onsort: (key) => this.sort(key)
+        });
         this.whole.append(element("div.list-parts", {}, this.table.whole, this.stack));
     }
 

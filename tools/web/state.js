@@ -1,10 +1,27 @@
 /* state.js — what the page shows, as the fragment of its address has it.
- * In: changes, and addresses. Out: a state, and somebody told of it. A link shows the same again: what is as usual is left
- * out. */
+ * In: changes, and addresses. Out: a state, and somebody told of it. A link shows the same again: what is as usual is
+ * left out. */
 
 const USUAL = {
-    view: "overview", measure: "", unit: "bytes", kinds: "both", place: "host", find: "", only: false, inverted: false,
-    up: false, owners: false, lines: false, imports: false, interpreter: false, focus: -1, owner: -1, zoom: "", sort: "", site: -1, row: -1,
+    view: "overview",
+    measure: "",
+    unit: "bytes",
+    kinds: "both",
+    place: "host",
+    find: "",
+    only: false,
+    inverted: false,
+    up: false,
+    owners: false,
+    lines: false,
+    imports: false,
+    interpreter: false,
+    focus: -1,
+    owner: -1,
+    zoom: "",
+    sort: "",
+    site: -1,
+    row: -1,
 };
 
 /** Words that are one of a few. */

@@ -1,6 +1,6 @@
 /* table.js — a table of many rows.
- * In: columns, rows in an order, and what each cell says. Out: the rows that are seen, as elements; of a million no more
- * than a screen. */
+ * In: columns, rows in an order, and what each cell says. Out: the rows that are seen, as elements; of a million no
+ * more than a screen. */
 
 import { copyText, element } from "./dom.js";
 import { countText } from "./words.js";
