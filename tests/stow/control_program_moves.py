@@ -78,7 +78,7 @@ threading.Thread(target=play, daemon=True).start()
 path.rename(path.with_name("aside"))
 program.tell(f"exec({PLAY!r})")
 shown = _terminal.shown(80, MEMSTOW, "stow", str(program.pid), "model")
-assert f"model {model} 'model': stowing, 64.0 MiB of 512.0 MiB (1 s)" in shown, shown
+assert f"model {model} 'model (test)': stowing, 64.0 MiB of 512.0 MiB (1 s)" in shown, shown
 path.with_name("aside").rename(path)
 program.end()
 assert not list(folder.iterdir())
