@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 /* Version of this interface: major << 16 | minor. Functions are added with a new minor, never changed. */
-#define MEMSTOW_ABI_VERSION 0x00010006u
+#define MEMSTOW_ABI_VERSION 0x00010007u
 
 /* The version that the library in the process implements. */
 uint32_t memstow_abi_version(void);
@@ -34,7 +34,13 @@ const char *memstow_error(void);
 
 /* --- owners --- */
 
-enum memstow_kind { MEMSTOW_MODEL = 1, MEMSTOW_NODE = 2, MEMSTOW_RUN = 3, MEMSTOW_CUSTOM = 4 };
+enum memstow_kind {
+    MEMSTOW_MODEL = 1,
+    MEMSTOW_NODE = 2,
+    MEMSTOW_RUN = 3,
+    MEMSTOW_CUSTOM = 4,
+    MEMSTOW_STATE = 5, /* since 1.7: a value of the store (below), which opens and retires it */
+};
 
 /* The id, above 0, of the owner of this kind (not MEMSTOW_RUN: memstow_run_begin) with these two keys, which the
  * program chooses: addresses of its objects, say. Among owners that are not retired the same keys are the same owner,
@@ -274,6 +280,86 @@ int32_t memstow_request_done(uint64_t ticket, int64_t result, const char *text);
  * while at a time for the whole process. Known as the peak of the report is: up to 16 KiB for each other thread that
  * allocates, and within 1 MiB for any number of them. */
 int64_t memstow_peak(uint32_t anew);
+
+/* --- the store: what lives on from one run to the next (docs/state.md): since 1.7 --- */
+
+/* A loop has values, by id. They change together: an iteration begins, values are put, it commits; whoever gets a value
+ * before that gets the last committed one. A value that was not put in an iteration stays. The bytes of a value never
+ * change: they lie in memory or in a file, are counted once, for the owner `state:LOOP/ID` (MEMSTOW_STATE), and are
+ * moved by memstow_stow, memstow_restore and triggers, by the owner's policy; a trigger that frees leaves them.
+ * Values outlive runs, and are gone when they are released, the loop is closed or the process ends, however it ends;
+ * what is below a prefix is on the disk. A forked child has no loops. -ENODEV also in a sandbox. */
+struct memstow_state_options {
+    uint32_t size;
+    uint32_t in_file;      /* 1: all values lie in files */
+    uint64_t ram_limit;    /* bytes of values in memory, both generations; what is put beyond lies in a file. 0: none */
+    const char *prefix;    /* the values lie in files below DIRECTORY/PREFIX.state, from which the loop goes on when it
+                            * is opened again. A name, or names with '/' between; NULL: none */
+    const char *directory; /* for files; NULL: where memory is stowed to (docs/moving.md) */
+};
+
+/* Opens the loop: its number, above 0. With a prefix that has a committed iteration, its values are there.
+ * -EEXIST: a loop of that name is open. Of a prefix: -EBUSY, another loop has it, in this process or another; -EINVAL,
+ * it would lead out of the directory; -ELOOP, it leads over a link; -EPERM, files there are another user's or can be
+ * written by others; -EUCLEAN, one is damaged. Of files, here and below: -ENOSPC, -EFBIG, -EIO, -EMFILE; -ENOTSUP: the
+ * directory will not do, for the reasons that docs/moving.md has. */
+int64_t memstow_state_open(const char *loop, const struct memstow_state_options *options);
+
+/* Begins an iteration. Returns its generation, which is that of the last one plus 1. -EBUSY: one is on. */
+int64_t memstow_state_begin(int64_t state);
+
+/* A piece of a value: `start` is an address for put, and how far into the view it is for get. */
+struct memstow_state_part {
+    uint64_t start, length;
+};
+enum { MEMSTOW_STATE_PARTS = 1 << 20, MEMSTOW_STATE_ID = 200, MEMSTOW_STATE_TYPE = 64 };
+
+/* Copies a value into the iteration that is on: the id of its owner. `id` is at most MEMSTOW_STATE_ID bytes and not
+ * empty, `type` less than MEMSTOW_STATE_TYPE and the program's to choose. Put again, it replaces what was put in this
+ * iteration. Nothing is kept of what failed. -EPERM: no iteration is on; -ECANCELED: it ended meanwhile. */
+int64_t memstow_state_put(int64_t state, const char *id, const char *type, const struct memstow_state_part *parts,
+                          uint32_t count);
+
+/* All that was put becomes what the loop has, or, when this fails, nothing of it: then the iteration is still on.
+ * Returns the generation. With a prefix it is on the disk by then. */
+int64_t memstow_state_commit(int64_t state);
+/* The iteration is over, and what was put is dropped. 0 also when none is on. */
+int32_t memstow_state_abandon(int64_t state);
+
+enum memstow_state_place { MEMSTOW_STATE_MEMORY = 1, MEMSTOW_STATE_FILE = 2, MEMSTOW_STATE_STOWED = 3 };
+
+struct memstow_state_value {
+    uint32_t size;
+    uint32_t owner;
+    uint32_t place; /* enum memstow_state_place */
+    uint32_t parts;
+    uint64_t generation; /* in which it was put */
+    uint64_t bytes;      /* of its parts together */
+    uint64_t held_bytes; /* with what the store needs beside them: what is counted */
+    char id[MEMSTOW_STATE_ID + 8], type[MEMSTOW_STATE_TYPE];
+    /* of memstow_state_get: */
+    void *view; /* private and writable; what is written there is nobody else's. To be given back by munmap */
+    uint64_t view_length;
+    const struct memstow_state_part *part; /* `parts` of them, in the view */
+};
+
+/* Maps a value, without copying it: of the iteration that is on, or else of the last. The view outlives the value.
+ * -ENOENT: there is no value of that id, or no such loop. */
+int32_t memstow_state_get(int64_t state, const char *id, struct memstow_state_value *out);
+
+/* The values that memstow_state_get would find, without views: writes at most `room`, each of `size` bytes as
+ * sizeof(struct memstow_state_value); returns how many there are. */
+int64_t memstow_state_list(int64_t state, struct memstow_state_value *out, uint32_t room, uint32_t size);
+
+/* The last committed generation; 0: none. */
+int64_t memstow_state_generation(int64_t state);
+
+/* The value is gone, also from the disk. -ENOENT: there is none. */
+int32_t memstow_state_release(int64_t state, const char *id);
+
+/* Drops all values and retires their owners. keep = 1: what was committed below a prefix stays on the disk; 0: it is
+ * removed. */
+int32_t memstow_state_close(int64_t state, uint32_t keep);
 
 /* --- snapshots --- */
 

@@ -59,6 +59,17 @@ static uint64_t kept_of(const struct stow_piece *piece, bool out) {
     return piece->length - (away > piece->moved ? away : piece->moved);
 }
 
+static void note_refusal(uint32_t owner, bool out, const char *why, uint64_t bytes, uint64_t pieces) {
+    struct line line;
+    line_begin(&line, "REFUSED");
+    line_number(&line, "owner", owner);
+    line_string(&line, "move", out ? "out" : "back");
+    line_string(&line, "because", why);
+    line_number(&line, "bytes", bytes);
+    line_number(&line, "pieces", pieces);
+    line_end(&line);
+}
+
 /* A line for each reason, with all that it kept where it is. */
 static void note_refusals(const struct list *list, bool out) {
     for (uint32_t refusal = STOW_DONE + 1; refusal < STOW_REFUSALS; refusal++) {
@@ -69,15 +80,7 @@ static void note_refusals(const struct list *list, bool out) {
             bytes += kept_of(&list->pieces[i], out);
             pieces++;
         }
-        if (!pieces) continue;
-        struct line line;
-        line_begin(&line, "REFUSED");
-        line_number(&line, "owner", list->owner);
-        line_string(&line, "move", out ? "out" : "back");
-        line_string(&line, "because", stow_refusal_text(refusal));
-        line_number(&line, "bytes", bytes);
-        line_number(&line, "pieces", pieces);
-        line_end(&line);
+        if (pieces) note_refusal(list->owner, out, stow_refusal_text(refusal), bytes, pieces);
     }
 }
 
@@ -292,16 +295,31 @@ static bool is_cut_short(const struct list *list) {
     return false;
 }
 
+/* Nobody writes to values of the store, and readers have views of their own: they are copied, and not waited for. Where
+ * they lie is a descriptor of the program's, which the worker does not have. */
+static int64_t move_state(const struct mover *self) {
+    uint32_t owner = self->present.owner;
+    if (!owned_store) return 0;
+    if (self->ender == BY_WORKER) {
+        note_refusal(owner, self->out, "the store's values are moved by the program's threads only", 0, 1);
+        return -ENOTSUP;
+    }
+    int64_t moved = owned_store->move(owner, self->out, self->end);
+    owners_note_stowed(owner, owned_store->stowed(owner), 0);
+    return moved;
+}
+
 static int64_t move(uint32_t owner, uint32_t which, bool out) {
     struct list list;
     uint32_t kind = owners_kind(owner = owners_final(owner));
     vram_serve_forget_why();
     if (!kind) return -ENOENT;
-    if (kind != MEMSTOW_MODEL && kind != MEMSTOW_CUSTOM) return -EINVAL;
+    if (kind != MEMSTOW_MODEL && kind != MEMSTOW_CUSTOM && kind != MEMSTOW_STATE) return -EINVAL;
     if (ledger_is_sealed()) return -ENOTSUP; /* the kernel is asked for nothing */
     struct mover mover = {.present = {.owner = owner, .which = which}, .out = out};
     find_end(&mover);
     if (move_is_ended(mover.end)) return -ECANCELED;
+    if (kind == MEMSTOW_STATE) return which & OWNED_MEMORY ? move_state(&mover) : 0;
     if (!list_begin(&list, owner, which)) return -ENOMEM;
     int64_t moved = move_host(&mover, &list);
     owner = owners_final(owner); /* it may have been adopted meanwhile */

@@ -17,6 +17,8 @@
 #include "tags.h"
 #include "vram_serve.h"
 
+const struct owned_store *owned_store;
+
 /* The number of a site's tag. */
 static uint32_t number_of(uint32_t site) {
     struct snap_site record = site_record(site);
@@ -113,6 +115,11 @@ static void add_cuda(const struct snap_cuda_site *site, void *context) {
             sums->all[owners[i]].cuda_bytes += site->counter.alloc_bytes - site->counter.free_bytes;
 }
 
+static void add_state(uint32_t owner, uint64_t bytes, bool in_file, void *context) {
+    struct sums *sums = context;
+    if (owner < sums->count && in_file) sums->all[owner].stowed_bytes += bytes;
+}
+
 /* Of a device's memory what memstow serves, wherever it is. */
 static void add_served(uint32_t owner, uint64_t bytes, bool stowed, void *context) {
     struct sums *sums = context;
@@ -135,6 +142,7 @@ struct owned *owned_of_all(uint32_t count) {
     cuda_counts_visit(add_cuda, &sums);
     for (uint32_t owner = 1; stow_watch && owner < count; owner++)
         if (sums.all[owner].movable_bytes) sums.all[owner].stowed_bytes = stow_bytes(owner, NULL);
+    if (owned_store) owned_store->visit(add_state, &sums);
     if (vram_serves) stow_cuda_visit(add_served, &sums);
     return sums.all;
 }

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "move_end.h"
+
 #pragma GCC visibility push(hidden)
 
 struct owned {
@@ -23,6 +25,15 @@ struct owned *owned_of_all(uint32_t count);
 void owned_let_go(struct owned *all, uint32_t count);
 /* The same by tag (tags.h), 1 to `count` - 1, adoption not done: of each what is live and allocated, and cuda_bytes. */
 struct owned *owned_of_tags(uint32_t count);
+
+/* Values of the store (state_store.h), which are owners' and lie in files of its own; it begins with its first loop.
+ * NULL: there is none. */
+struct owned_store {
+    void (*visit)(void (*visit)(uint32_t owner, uint64_t bytes, bool in_file, void *context), void *context);
+    uint64_t (*stowed)(uint32_t owner);
+    int64_t (*move)(uint32_t owner, bool out, struct move_end end);
+};
+extern const struct owned_store *owned_store;
 
 /* Bytes of the owner's large blocks and mappings that the process has in memory now (of stowed memory: what it used
  * since); UINT64_MAX: the kernel does not say. */

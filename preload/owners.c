@@ -227,6 +227,10 @@ static struct owner *make_room(uint32_t id) {
     return owner_at(id);
 }
 
+static bool has_policy(const struct owner *owner) {
+    return owner && (owner->kind == MEMSTOW_MODEL || owner->kind == MEMSTOW_CUSTOM || owner->kind == MEMSTOW_STATE);
+}
+
 static bool may_own(const struct owner *owner) {
     return owner && (owner->kind == MEMSTOW_MODEL || owner->kind == MEMSTOW_CUSTOM);
 }
@@ -336,7 +340,7 @@ int owners_retire(uint32_t id) {
 int owners_policy(uint32_t id, uint32_t policy, int32_t priority) {
     struct owner *owner = known(owners_final(id));
     if (!owner) return -ENOENT;
-    if (!may_own(owner)) return -EINVAL;
+    if (!has_policy(owner)) return -EINVAL;
     if (!lock_wait(&registry)) return -EBUSY;
     bool news = owner->policy != policy || owner->priority != priority;
     owner->policy = policy;
@@ -350,14 +354,14 @@ int owners_policy(uint32_t id, uint32_t policy, int32_t priority) {
 int owners_idle(uint32_t id, bool idle) {
     struct owner *owner = known(owners_final(id));
     if (!owner) return -ENOENT;
-    if (!may_own(owner)) return -EINVAL;
+    if (!has_policy(owner)) return -EINVAL;
     __atomic_store_n(&owner->idle, idle, __ATOMIC_RELEASE);
     return 0;
 }
 
 uint32_t owners_scope(uint32_t id, int change) {
     struct owner *owner = known(id);
-    if (unlikely(!owner || owner->kind == MEMSTOW_RUN)) return owner ? owner->kind : 0;
+    if (unlikely(!owner || owner->kind == MEMSTOW_RUN || owner->kind == MEMSTOW_STATE)) return owner ? owner->kind : 0;
     __atomic_fetch_add(&owner->scopes, (uint32_t)change, __ATOMIC_RELAXED);
     if (!os_load32(&owner->used)) __atomic_store_n(&owner->used, 1, __ATOMIC_RELAXED);
     return owner->kind;
@@ -390,7 +394,7 @@ static struct owner_state state_of(uint32_t id, struct owner *owner, const struc
 }
 
 static bool is_listed(const struct owner *owner, const struct owned *has) {
-    return may_own(owner) && !owner->adopted_by &&
+    return has_policy(owner) && !owner->adopted_by &&
            (owner->state == SNAP_OWNER_LIVE || has->live_bytes || has->cuda_bytes);
 }
 
@@ -435,7 +439,7 @@ int owners_figures(uint32_t id, struct memstow_figures *out) {
         .host_bytes = has->live_bytes - has->mapped_bytes,
         .mapped_bytes = has->mapped_bytes,
         .cuda_bytes = has->cuda_bytes,
-        .resident_bytes = owned_resident(id),
+        .resident_bytes = owner->kind == MEMSTOW_STATE ? has->live_bytes - has->stowed_bytes : owned_resident(id),
         .stowed_bytes = has->stowed_bytes,
         .movable_bytes = has->movable_bytes,
         .device_stowed_bytes = has->device_stowed_bytes,

@@ -39,7 +39,7 @@ uint32_t owners_final(uint32_t owner);
 bool owners_is_retired(uint32_t owner);
 bool owners_is_idle(uint32_t owner);
 
-/* A scope of it was opened (1) or left (-1). Its kind; 0: there is no such owner. A run has no scopes. */
+/* A scope of it was opened (1) or left (-1). Its kind; 0: there is no such owner. A run and a state have no scopes. */
 uint32_t owners_scope(uint32_t owner, int change);
 
 /* The tag is about to be used: its owners have records. */

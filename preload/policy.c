@@ -71,7 +71,7 @@ static struct verdict verdict_of(const struct owner_state *owner, const struct p
 }
 
 static bool is_listed(const struct owner_state *owner) {
-    bool has_policy = owner->kind == MEMSTOW_MODEL || owner->kind == MEMSTOW_CUSTOM;
+    bool has_policy = owner->kind == MEMSTOW_MODEL || owner->kind == MEMSTOW_CUSTOM || owner->kind == MEMSTOW_STATE;
     return has_policy && !owner->adopted_by && !(owner->retired && !bytes_of(owner));
 }
 

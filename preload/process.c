@@ -29,6 +29,7 @@
 #include "sample.h"
 #include "site.h"
 #include "stack.h"
+#include "state_store.h"
 #include "stow.h"
 #include "symbol.h"
 #include "tags.h"
@@ -287,6 +288,7 @@ static uint64_t leave_parent(void) {
     misuse_abandon();
     stow_abandon();
     moving_abandon();
+    state_abandon();
     blocks_close_ledger();
     ledger_abandon();
     ended = false;

@@ -15,6 +15,7 @@
 #include "owned.h"
 #include "owners.h"
 #include "process.h"
+#include "register.h"
 #include "tags.h"
 #include "vram_rescue.h"
 
@@ -29,8 +30,7 @@ static int64_t not_tracked(void) { return entry_fails(-ENODEV, "the process keep
 
 /* --- owners --- */
 
-/* With the first owner tags come into use, and there is something to ask for from outside. */
-static int64_t opened(int64_t id) {
+int64_t register_opened(int64_t id) {
     if (id > 0) {
         process_allow_fast_path();
         moving_begin();
@@ -46,7 +46,7 @@ ENTRY int64_t memstow_owner_open(uint32_t kind, const char *name, const char *or
         return entry_fails(-EINVAL, "an owner is opened as a model, a node or a custom");
     if (!entry_text(texts[0], TEXT_ROOM, name) || !entry_text(texts[1], TEXT_ROOM, origin))
         return entry_fails(-EFAULT, "name or origin cannot be read");
-    return opened(owners_open(kind, texts[0], texts[1], (const uint64_t[2]){key1, key2}));
+    return register_opened(owners_open(kind, texts[0], texts[1], (const uint64_t[2]){key1, key2}));
 }
 
 ENTRY int32_t memstow_owner_adopt(uint32_t owner, uint32_t provisional) {
@@ -59,8 +59,8 @@ ENTRY int32_t memstow_owner_adopt(uint32_t owner, uint32_t provisional) {
 
 ENTRY int32_t memstow_owner_retire(uint32_t owner) {
     if (!process_tracked()) return (int32_t)not_tracked();
-    int result = owners_retire(owner);
-    if (result == -EINVAL) return (int32_t)entry_fails(result, "a run is ended, not retired");
+    int result = owners_kind(owner) == MEMSTOW_STATE ? -EINVAL : owners_retire(owner);
+    if (result == -EINVAL) return (int32_t)entry_fails(result, "a run is ended, and a state released: not retired");
     return (int32_t)entry_result(result);
 }
 
@@ -146,7 +146,10 @@ static void changed(struct scopes *scopes) {
     scopes->epoch = 0;
 }
 
+static bool has_scopes(uint32_t kind) { return kind && kind != MEMSTOW_RUN && kind != MEMSTOW_STATE; }
+
 static int32_t refuse_scope(uint32_t kind) {
+    if (kind == MEMSTOW_STATE) return (int32_t)entry_fails(-EINVAL, "a state has no scope: it is put");
     return (int32_t)(kind ? entry_fails(-EINVAL, "a run has no scope: it is begun") : entry_result(-ENOENT));
 }
 
@@ -155,7 +158,7 @@ ENTRY int32_t memstow_scope_enter(uint32_t owner) {
     if (unlikely(scopes->count == MEMSTOW_SCOPES))
         return (int32_t)entry_fails(-ENOSPC, "too many scopes in each other");
     uint32_t kind = owners_scope(owner, 1);
-    if (unlikely(!kind || kind == MEMSTOW_RUN)) return refuse_scope(kind);
+    if (unlikely(!has_scopes(kind))) return refuse_scope(kind);
     get_slot();
     scopes->owners[scopes->count] = owner;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -196,10 +199,8 @@ static void copy_scopes(struct memstow_scopes *to, uint32_t size) {
 }
 
 static bool may_enter_all(const struct memstow_scopes *scopes) {
-    for (uint32_t i = 0; i < scopes->count; i++) {
-        uint32_t kind = owners_kind(scopes->owners[i]);
-        if (!kind || kind == MEMSTOW_RUN) return false;
-    }
+    for (uint32_t i = 0; i < scopes->count; i++)
+        if (!has_scopes(owners_kind(scopes->owners[i]))) return false;
     return true;
 }
 
@@ -299,7 +300,7 @@ ENTRY int64_t memstow_run_begin(const char *name) {
     if (!process_tracked()) return not_tracked();
     if (!entry_text(text, TEXT_ROOM, name)) return entry_fails(-EFAULT, "the name cannot be read");
     int64_t run = owners_begin_run(text);
-    return run == -EBUSY ? entry_fails(run, "a run is on") : opened(run);
+    return run == -EBUSY ? entry_fails(run, "a run is on") : register_opened(run);
 }
 
 ENTRY int32_t memstow_run_end(uint32_t run, uint32_t outcome) {

@@ -218,7 +218,7 @@ struct snap_tag {
     uint32_t pad;
 };
 
-enum snap_owner_kind { SNAP_OWNER_MODEL = 1, SNAP_OWNER_NODE, SNAP_OWNER_RUN, SNAP_OWNER_CUSTOM };
+enum snap_owner_kind { SNAP_OWNER_MODEL = 1, SNAP_OWNER_NODE, SNAP_OWNER_RUN, SNAP_OWNER_CUSTOM, SNAP_OWNER_STATE };
 enum snap_owner_state { SNAP_OWNER_LIVE = 1, SNAP_OWNER_RETIRED = 2 /* of a run: it has ended */ };
 /* Numbers of policies and outcomes are those of memstow.h. */
 struct snap_owner {

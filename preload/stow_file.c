@@ -140,7 +140,7 @@ static uint32_t reserve(int fd, uint64_t size) {
 /* --- writing --- */
 
 /* A number may have been closed and given to another file, by closefrom() say. */
-static bool is_still(const struct stow_file *self) {
+bool stow_file_is_still(const struct stow_file *self) {
     struct stat now;
     return os_stat_fd(self->fd, &now) == 0 && now.st_dev == self->device && now.st_ino == self->inode;
 }
@@ -157,7 +157,7 @@ static long write_some(struct stow_file *self, const char *from, uint64_t length
 
 static uint32_t write_all(struct stow_file *self, const char *from, uint64_t length) {
     for (uint64_t done = 0; done < length;) {
-        if (!is_still(self)) return STOW_NO_DESCRIPTOR;
+        if (!stow_file_is_still(self)) return STOW_NO_DESCRIPTOR;
         long put = write_some(self, from + done, length - done, self->used + done);
         if (put == -EAGAIN) continue;
         if (put == 0) return STOW_DISK_ERROR;
@@ -170,7 +170,7 @@ static uint32_t write_all(struct stow_file *self, const char *from, uint64_t len
 
 /* A flush that failed is not tried again: the kernel has by then forgotten which pages were not written. */
 static uint32_t flush(struct stow_file *self, uint64_t length) {
-    if (!is_still(self)) return STOW_NO_DESCRIPTOR;
+    if (!stow_file_is_still(self)) return STOW_NO_DESCRIPTOR;
     long result = os_call(SYS_fdatasync, self->fd);
     if (result < 0) return failed(result);
     os_call(SYS_fadvise64, self->fd, self->used, length, POSIX_FADV_DONTNEED);
@@ -182,8 +182,20 @@ uint32_t stow_file_write(struct stow_file *self, const void *from, uint64_t leng
     return refusal ? refusal : flush(self, length);
 }
 
+uint32_t stow_file_append(struct stow_file *self, const void *pages, uint64_t length) {
+    uint32_t refusal = write_all(self, pages, length);
+    if (!refusal) self->used += length;
+    return refusal;
+}
+
+uint32_t stow_file_flush(struct stow_file *self, uint64_t from) {
+    struct stow_file part = *self;
+    part.used = from;
+    return flush(&part, self->used - from);
+}
+
 void *stow_file_map(const struct stow_file *self, uint64_t length) {
-    if (!is_still(self)) return NULL;
+    if (!stow_file_is_still(self)) return NULL;
     long at =
         os_call(SYS_mmap, NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, self->fd, self->used);
     return at < 0 && at > -OS_PAGE ? NULL : (void *)at;
@@ -219,18 +231,22 @@ static uint32_t prepare(struct stow_file *self, uint64_t size) {
     return refusal;
 }
 
-static uint32_t open_file(struct stow_file *self, const char *directory, uint64_t size) {
-    *self = (struct stow_file){.fd = -1};
-    self->fd = open_in(self, directory);
-    if (self->fd == -EMFILE || self->fd == -ENFILE || self->fd == -ENOSPC) return refusal_of(self->fd);
-    if (self->fd < 0) return STOW_NO_DIRECTORY;
+uint32_t stow_file_take(struct stow_file *self, int fd, bool direct, uint64_t size) {
+    *self = (struct stow_file){.fd = fd, .direct = direct};
+    if (fd == -EMFILE || fd == -ENFILE || fd == -ENOSPC) return refusal_of(fd);
+    if (fd < 0) return STOW_NO_DIRECTORY;
     uint32_t refusal = prepare(self, size);
-    if (refusal) os_close(self->fd);
+    if (refusal) os_close(fd);
     return refusal;
 }
 
+static uint32_t open_file(struct stow_file *self, const char *directory, uint64_t size) {
+    int fd = open_in(self, directory);
+    return stow_file_take(self, fd, self->direct, size);
+}
+
 void stow_file_close(struct stow_file *self) {
-    if (is_still(self)) os_close(self->fd);
+    if (stow_file_is_still(self)) os_close(self->fd);
 }
 
 /* --- which directory --- */

@@ -53,7 +53,7 @@ static const char *policy_word(uint32_t policy) {
 }
 
 static const char *kind_word(uint32_t kind) {
-    static const char *const words[] = {"", "model", "node", "run", "custom"};
+    static const char *const words[] = {"", "model", "node", "run", "custom", "state"};
     return kind < sizeof words / sizeof *words ? words[kind] : "";
 }
 

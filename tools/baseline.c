@@ -64,8 +64,9 @@ static int read_texts(struct scan *scan, char *name, size_t least, size_t most, 
 static int read_owner(struct figures *figures, struct scan *scan, bool cuda, const struct range ranges[2]) {
     char name[FIGURE_KEY_MOST], kind[16];
     scan_word(scan, kind, sizeof kind);
-    if (strcmp(kind, "model") != 0 && strcmp(kind, "node") != 0 && strcmp(kind, "custom") != 0)
-        return scan_fail(scan, "model, node or custom expected");
+    if (strcmp(kind, "model") != 0 && strcmp(kind, "node") != 0 && strcmp(kind, "custom") != 0 &&
+        strcmp(kind, "state") != 0)
+        return scan_fail(scan, "model, node, custom or state expected");
     snprintf(name, sizeof name, "%s", kind);
     if (read_texts(scan, name, 2, 2, "a name and an origin") < 0) return -1;
     return scan_end_of_line(scan) < 0 ? -1 : take(figures, scan, FIGURE_OWNER, cuda, name, ranges);

@@ -12,7 +12,8 @@ static void json_owners(struct json *json, const struct image *image) {
     json_array(json, "owners");
     for (size_t i = 0; i < image->owner_count; i++) {
         const struct snap_owner *owner = &image->owners[i];
-        if (owner->kind != SNAP_OWNER_MODEL && owner->kind != SNAP_OWNER_CUSTOM) continue;
+        if (owner->kind != SNAP_OWNER_MODEL && owner->kind != SNAP_OWNER_CUSTOM && owner->kind != SNAP_OWNER_STATE)
+            continue;
         json_object(json, NULL);
         json_number(json, "id", owner->id);
         json_string(json, "kind", roster_kind(owner));

@@ -9,7 +9,7 @@
 #include <string.h>
 
 const char *roster_kind(const struct snap_owner *owner) {
-    static const char *const kinds[] = {"custom", "model", "node", "run", "custom"};
+    static const char *const kinds[] = {"custom", "model", "node", "run", "custom", "state"};
     return owner->kind < sizeof kinds / sizeof *kinds ? kinds[owner->kind] : "custom";
 }
 
@@ -102,14 +102,14 @@ void roster_clear(struct roster *roster) {
 /* --- what somebody means --- */
 
 static bool has_memory_to_move(const struct snap_owner *owner) {
-    return owner->kind == SNAP_OWNER_MODEL || owner->kind == SNAP_OWNER_CUSTOM;
+    return owner->kind == SNAP_OWNER_MODEL || owner->kind == SNAP_OWNER_CUSTOM || owner->kind == SNAP_OWNER_STATE;
 }
 
 static const struct snap_owner *find_id(const struct image *image, const char *meant, char *error, size_t size) {
     const struct snap_owner *owner = image_heir(image, (uint32_t)process_parse(meant));
     if (!owner) snprintf(error, size, "no owner has the id %s", TEXT_SAFE(meant));
     if (!owner || has_memory_to_move(owner)) return owner;
-    snprintf(error, size, "owner %u is a %s: only models and customs have memory of their own", owner->id,
+    snprintf(error, size, "owner %u is a %s: only models, customs and states have memory of their own", owner->id,
              roster_kind(owner));
     return NULL;
 }

@@ -41,6 +41,17 @@
     X(int32_t, memstow_request_of, (struct memstow_request *, uint32_t, uint32_t))                                     \
     X(int32_t, memstow_request_done, (uint64_t, int64_t, const char *))                                                \
     X(int64_t, memstow_peak, (uint32_t))                                                                               \
+    X(int64_t, memstow_state_open, (const char *, const struct memstow_state_options *))                               \
+    X(int64_t, memstow_state_begin, (int64_t))                                                                         \
+    X(int64_t, memstow_state_put,                                                                                      \
+      (int64_t, const char *, const char *, const struct memstow_state_part *, uint32_t))                              \
+    X(int64_t, memstow_state_commit, (int64_t))                                                                        \
+    X(int32_t, memstow_state_abandon, (int64_t))                                                                       \
+    X(int32_t, memstow_state_get, (int64_t, const char *, struct memstow_state_value *))                               \
+    X(int64_t, memstow_state_list, (int64_t, struct memstow_state_value *, uint32_t, uint32_t))                        \
+    X(int64_t, memstow_state_generation, (int64_t))                                                                    \
+    X(int32_t, memstow_state_release, (int64_t, const char *))                                                         \
+    X(int32_t, memstow_state_close, (int64_t, uint32_t))                                                               \
     X(int32_t, memstow_snapshot, (const char *))
 
 #define ABI_POINTER(type, name, parameters) static type(*abi_##name) parameters __attribute__((unused));

@@ -132,7 +132,7 @@ static const struct {
     {HEAD "measure live\nmeasure live", "base.txt:3:1: the measure was said already"},
     {HEAD "runs 0", "base.txt:2:6: runs: not from 1 to 2^62"},
     {HEAD "floor 0", "base.txt:2:7: floor: not from 1 to 2^62"},
-    {HEAD "owner 1 1 run \"a\" \"b\"", "base.txt:2:11: model, node or custom expected"},
+    {HEAD "owner 1 1 run \"a\" \"b\"", "base.txt:2:11: model, node, custom or state expected"},
     {HEAD "owner 1 1 model \"a\"", "base.txt:2:20: a name and an origin expected, in quotes"},
     {HEAD "owner 1 1 model \"a\" \"b\" \"c\"", "base.txt:2:25: there are too many of them"},
     {HEAD "owner 1 1 model a b", "base.txt:2:17: a name and an origin expected, in quotes"},

@@ -56,6 +56,7 @@ void vram_serve_forget_why(void) {}
 
 /* What is not called. */
 bool trigger_can_stow, trigger_can_in_use;
+const struct owned_store *owned_store;
 int64_t vram_serve_in(uint32_t owner) { return (void)owner, 0; }
 const char *vram_serve_why(int64_t result) { return (void)result, NULL; }
 int64_t stow_in(struct stow_piece *pieces, uint32_t count, const struct stow_options *options) {

@@ -41,7 +41,7 @@ __all__ = ["ADVICE", "Decision", "Error", "Figures", "Owner", "Request", "Run", 
            "release", "release_range", "restore", "run", "scope", "shares", "snapshot", "stow", "trace", "trigger", "vbars", "version"]
 
 ABI_MAJOR = 1
-KINDS = {"model": 1, "node": 2, "run": 3, "custom": 4}
+KINDS = {"model": 1, "node": 2, "run": 3, "custom": 4, "state": 5}
 POLICIES = {None: 0, "keep": 1, "stow": 2, "free": 3}
 OUTCOMES = {"ok": 0, "failed": 1, "cancelled": 2, "out-of-memory": 3}
 REASONS = {"run_ended": 1, "request": 2, "pressure": 3, "idle": 4}

@@ -1,0 +1,15 @@
+/* register.h — what the entry points of memstow.h that open owners share.
+ * In: the id of an owner that was opened, or -errno. Out: the same to the program. It must not be called in a hook. */
+#ifndef MEMSTOW_REGISTER_H
+#define MEMSTOW_REGISTER_H
+
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+/* With the first owner tags come into use, and there is something to ask for from outside. */
+int64_t register_opened(int64_t id);
+
+#pragma GCC visibility pop
+
+#endif

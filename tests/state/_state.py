@@ -1,0 +1,42 @@
+"""What the tests of the store share: a program and Python code under the library, and a folder on a disk."""
+import os, pathlib, subprocess, sys, textwrap
+
+import support
+
+PYTHON_MODULES = support.ROOT / "tools/python"
+
+
+def real_disk():
+    """A folder that is not in memory."""
+    for folder in (support.HERE / "files", pathlib.Path(f"/var/tmp/memstow-test-{os.getpid()}")):
+        if support.run("stat", "-f", "-c", "%T", folder.parent).stdout.strip() not in ("tmpfs", "ramfs"):
+            folder.mkdir()
+            return folder
+    support.skip("the folder of temporary files and /var/tmp are both in memory")
+
+
+def program():
+    return support.compile(support.ROOT / "tests/state/_store.c", flags=("-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-pthread"))
+
+
+def environment(folder):
+    return {**os.environ, "MEMSTOW_STOW_DIR": str(folder), "FOLDER": str(folder), "PYTHONPATH": str(PYTHON_MODULES)}
+
+
+def start(*argv, folder, **options):
+    """A command under the library, with its output to be read."""
+    command = [support.MEMSTOW, "run", "--quiet", "-o", support.HERE / "out.%p.mst", "--", *argv]
+    return subprocess.Popen([str(a) for a in command], env=environment(folder), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                            text=True, **options)
+
+
+def python(code, folder, status=0):
+    """Runs Python code with the store at hand; `folder` is its variable, too. Returns the output."""
+    head = f"import errno, os, pathlib, sys\nimport memstow, memstow_state\nfolder = pathlib.Path({str(folder)!r})\n"
+    return support.memstow("run", "--quiet", "-o", support.HERE / "python.mst", "--", sys.executable, "-c",
+                           head + textwrap.dedent(code), env=environment(folder), status=status)
+
+
+def listing(folder):
+    """All that is below a folder, with what it holds."""
+    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))}

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+# timeout: 300
+"""kill -9 at 200 random moments of a loop below a prefix: the next process goes on from the last iteration that committed, with all of
+its values and no others, and there is one set of files."""
+import os, random, signal, time
+
+import _state, support
+
+MOMENTS = 200
+program, folder = _state.program(), _state.real_disk()
+seed = random.randrange(1 << 32)
+print("seed", seed)
+chance = random.Random(seed)
+
+
+def one(last, wait):
+    """Kills it after so long. Returns the last generation that it said had committed."""
+    process = _state.start(program, "persist", folder=folder)
+    try:
+        line = process.stdout.readline()
+        assert line.startswith("from "), f"after {last}: {line}{process.stdout.read()}"
+        at, pid = int(line.split()[1].strip(",")), int(line.split()[3])
+        assert last <= at <= last + 1, f"it had committed {last}, and goes on from {at}"
+        if chance.random() < 0.4: # at some moment after a commit, however slow the machine is
+            last = at = int(process.stdout.readline())
+        time.sleep(wait)
+    finally:
+        if line.startswith("from "):
+            os.kill(pid, signal.SIGKILL)
+        process.wait(60)
+    said = [int(text) for text in process.stdout.read().split("\n") if text.strip().isdigit()]
+    return said[-1] if said else at
+
+
+last = 0
+for moment in range(MOMENTS):
+    last = one(last, chance.choice((0.002, 0.01, 0.03)) * chance.random())
+names = sorted(path.name for path in (folder / "a loop/of two.state").iterdir())
+print(last, "iterations", names)
+assert last > MOMENTS / 4, last
+# What the next process finds is one set; it removes what the killed one was about to name.
+left = _state.python("""
+    store = memstow_state.open("after", persist_prefix="a loop/of two", directory=folder)
+    print(store.generation, *sorted(os.listdir(folder / "a loop/of two.state")))
+    store.close(keep=True)
+    print(*sorted(os.listdir(folder / "a loop/of two.state")))
+    store = memstow_state.open("after", persist_prefix="a loop/of two", directory=folder)
+    store.close()
+    """, folder).stdout.split("\n")
+generation, *names = left[0].split()
+stays = [name for name in names if name.startswith("stays.")]
+expected = sorted([f"a%2F1.{generation}.value", f"b.{generation}.value", "lock", "manifest", *stays])
+assert len(stays) == 1 and names == expected, (names, expected)
+assert left[1].split() == [name for name in expected if name != "lock"], left
+assert not list((folder / "a loop").iterdir()), list((folder / "a loop").iterdir())
+(folder / "a loop").rmdir()
+folder.rmdir()

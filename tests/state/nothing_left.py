@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+# timeout: 300
+"""Without a prefix nothing is left of a loop: not after an end, an error, a Ctrl-C or a kill, in memory or in files; and below a prefix
+an iteration that was on leaves nothing, and the last one that committed."""
+import os, signal
+
+import _state, support
+
+folder = _state.real_disk()
+CODE = """if True:
+    import memstow_state, os, sys, time
+    prefix = {"persist_prefix": "p", "directory": %r} if %r == "prefix" else {}
+    store = memstow_state.open("loop", use_ram=%r == "ram", **prefix)
+    store.begin(); store.put("x", b"1" * 3000000); store.commit()
+    store.begin(); store.put("x", b"2" * 3000000)
+    print(os.getpid(), flush=True)
+    if %r == "error":
+        raise RuntimeError("a node")
+    if %r != "end":
+        time.sleep(100)
+    """
+for where in ("ram", "file", "prefix"):
+    for ending in ("end", "error", "SIGINT", "SIGKILL"):
+        process = _state.start(support.PYTHON, "-c", CODE % (str(folder), where, where, ending, ending), folder=folder)
+        pid = int(process.stdout.readline())
+        if ending.startswith("SIG"):
+            os.kill(pid, getattr(signal, ending))
+        process.communicate(timeout=60)
+        left = sorted(path.name for path in folder.rglob("*") if path.is_file() and path.name != "lock")
+        assert left == (["manifest", "x.1.value"] if where == "prefix" else []), (where, ending, left)
+        if where == "prefix":
+            _state.python("""
+                store = memstow_state.open("loop", persist_prefix="p", directory=folder)
+                assert store.generation == 1 and store.get("x") == b"1" * 3000000
+                store.close()
+                """, folder)
+        assert not list(folder.iterdir()), (where, ending, list(folder.iterdir()))
+folder.rmdir()

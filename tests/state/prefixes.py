@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+# timeout: 300
+"""Prefixes: what lies below one goes on in another process, with 0600 and no links; a second loop is refused; prefixes that lead out of
+the directory, links, other people's files and damaged ones are one clear error each, and nothing is written or removed."""
+import os, shutil, stat
+
+import _state, support
+
+folder = _state.real_disk()
+outside = support.HERE / "outside"
+outside.mkdir()
+(outside / "there").write_text("as it was")
+
+# --- one set of files, whatever the ids are, and its modes
+_state.python("""
+    with memstow_state.open("loop", persist_prefix="my loop", directory=folder) as store:
+        for step in range(1, 30):
+            store.begin()
+            store.put("../x", b"x" * step); store.put("ä" * 100, {"step": step}); store.put("." , [step, None])
+            assert store.commit() == step
+            names = sorted(os.listdir(folder / "my loop.state"))
+            assert len(names) == 5, names
+        try:
+            memstow_state.open("other", persist_prefix="my loop", directory=folder)
+            raise AssertionError("a second loop of the prefix")
+        except memstow_state.StateBusy as error:
+            assert "another loop has the prefix" in str(error), error
+        same = memstow_state.open("other", persist_prefix="my/loop", directory=folder)
+        same.close()
+    """, folder)
+home = folder / "my loop.state"
+assert stat.S_IMODE(home.stat().st_mode) == 0o700
+for path in home.iterdir():
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+resumed = """
+    store = memstow_state.open("another name", persist_prefix="my loop", directory=folder)
+    assert store.generation == 29 and store.get("../x") == b"x" * 29 and store.get("ä" * 100) == {"step": 29}, store.info()
+    assert store.get(".") == [29, None] and {row["where"] for row in store.info()} == {"file"}
+    try:
+        store.begin(); store.put("model", __import__("threading").Lock())
+        raise AssertionError("a lock was kept below a prefix")
+    except memstow_state.StateError as error:
+        assert "'model' cannot be kept in a prefix" in str(error), error
+    """
+_state.python(resumed + "store.close(keep=True)", folder)
+
+# --- a holder that was killed leaves no lock, though a child that it forked lives on; one that lives is respected
+holder = _state.start(support.PYTHON, "-c", f"""if True:
+    import memstow_state, os, sys, time
+    store = memstow_state.open("holder", persist_prefix="my loop", directory={str(folder)!r})
+    child = os.fork()
+    if child:
+        print(os.getpid(), child, flush=True)
+    time.sleep(100)
+    """, folder=folder)
+pid, child = map(int, holder.stdout.readline().split())
+busy = _state.python("""
+    try:
+        memstow_state.open("x", persist_prefix="my loop", directory=folder)
+    except memstow_state.StateBusy as error:
+        print(error)
+    """, folder).stdout
+assert "another loop has the prefix, here or in another process" in busy, busy
+os.kill(pid, 9)
+holder.stdout.close()
+try:
+    while os.path.exists(f"/proc/{pid}") and "Z" not in open(f"/proc/{pid}/stat").read().split(")")[1][:3]:
+        pass
+    _state.python(resumed + "store.close(keep=True)", folder)
+finally:
+    os.kill(child, 9)
+    holder.wait(60)
+
+# --- refused, and nothing is touched
+good = support.HERE / "good"
+shutil.copytree(home, good / "my loop.state")
+
+
+def refused(number, words, prefix="my loop", change=None):
+    """A folder as it was, but for one change: opening says why, and leaves all as it was."""
+    shutil.rmtree(folder)
+    shutil.copytree(good, folder, symlinks=True)
+    if change:
+        change(folder / "my loop.state")
+    before = _state.listing(folder), _state.listing(outside)
+    said = _state.python(f"""
+        try:
+            memstow_state.open("loop", persist_prefix={prefix!r}, directory=folder)
+        except memstow_state.StateError as error:
+            assert error.errno == errno.{number}, error
+            print(error)
+        """, folder).stdout
+    assert words in said and "\n" not in said.strip(), (prefix, said)
+    after = _state.listing(folder), _state.listing(outside)
+    for one, other in zip(before, after):
+        one.pop("my loop.state/lock", None)
+        other.pop("my loop.state/lock", None)
+        assert one == other, (prefix, set(one) ^ set(other))
+
+
+for prefix in ("../outside/x", "/etc/x", "a//b", "a/../../x", "..", ".", "a/.", "x/", "../my loop"):
+    refused("EINVAL", "leads out of the directory", prefix)
+refused("EINVAL", "prefix", "x" * 255)
+
+
+def link_folder(home):
+    home.rename(home.with_name("away"))
+    home.symlink_to(outside)
+
+
+refused("ELOOP", "over a link", change=link_folder)
+refused("ELOOP", "over a link", "link/x", lambda home: (home.parent / "link").symlink_to(outside))
+value = next(path.name for path in good.rglob("*.value"))
+for name in (value, "manifest", "lock"):
+    def link(home, name=name):
+        (home / name).unlink(missing_ok=True)
+        (home / name).symlink_to(outside / "there")
+    refused("ELOOP", "over a link", change=link)
+refused("EPERM", "written by others", change=lambda home: home.chmod(0o777))
+for name in (value, "manifest"):
+    refused("EPERM", "written by others", change=lambda home, name=name: (home / name).chmod(0o666))
+    refused("EUCLEAN", "damaged", change=lambda home, name=name: os.truncate(home / name, 100))
+    refused("EUCLEAN", "damaged", change=lambda home, name=name: os.truncate(home / name, 0))
+    size = (good / "my loop.state" / name).stat().st_size
+    for at in (0, 9, 20, 40, size // 2, size - 1):
+        def flip(home, name=name, at=at):
+            with open(home / name, "r+b") as file:
+                file.seek(at)
+                byte = file.read(1)
+                file.seek(at)
+                file.write(bytes([byte[0] ^ 1]))
+        refused("EUCLEAN", "damaged", change=flip)
+refused("EUCLEAN", "damaged", change=lambda home: (home / value).unlink())
+
+# --- closed without keep, nothing is left of it
+shutil.rmtree(folder)
+shutil.copytree(good, folder)
+_state.python("""
+    memstow_state.open("loop", persist_prefix="my loop", directory=folder).close()
+    assert not os.listdir(folder), os.listdir(folder)
+    """, folder)
+folder.rmdir()

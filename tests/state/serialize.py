@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+# needs: torch
+# timeout: 200
+"""Values come back as they went in: tensors of each type, shape and stride, arrays, nested ones, texts, numbers, pickles; what is to
+pass by reference does, and says why; what comes back as another type is a warning; bytes that are none of ours are an error."""
+import os
+
+import support
+
+CODE = r"""if True:
+    import dataclasses, io, logging, math, sys, threading
+    import numpy, torch
+    import memstow_serialize, memstow_state
+    from memstow_serialize import Serialized, SerializeError, deserialize, is_reference, serialize
+
+    said = []
+    handler = logging.Handler()
+    handler.emit = lambda record: said.append(record.getMessage())
+    logging.getLogger("memstow").addHandler(handler)
+    sys.modules["__main__"].__file__ = "x"
+
+    class Tagged(torch.Tensor):
+        pass
+
+    @dataclasses.dataclass
+    class Point:
+        x: int
+        weights: object
+
+    class ModelPatcher:
+        pass
+
+    class Derived(ModelPatcher):
+        pass
+
+    class Holder:
+        def __init__(self, inner):
+            self.inner = inner
+
+    def same(a, b):
+        if isinstance(a, torch.Tensor):
+            return a.dtype == b.dtype and a.shape == b.shape and torch.equal(a.view(torch.uint8) if a.dtype == torch.bfloat16 else a,
+                                                                             b.view(torch.uint8) if a.dtype == torch.bfloat16 else b)
+        if isinstance(a, numpy.ndarray):
+            return a.dtype == b.dtype and a.shape == b.shape and numpy.array_equal(a, b)
+        if isinstance(a, dict):
+            return list(map(repr, a)) == list(map(repr, b)) and all(same(a[key], b[key]) for key in a)
+        if isinstance(a, (list, tuple)):
+            return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
+        return type(a) is type(b) and (a == b or a != a and b != b)
+
+    base = torch.arange(24, dtype=torch.float32).reshape(2, 3, 4)
+    tensors = [torch.randn(3, 4).to(kind) for kind in (torch.float16, torch.bfloat16, torch.float64, torch.complex64)]
+    tensors += [torch.randint(0, 2, (5,)).to(kind) for kind in (torch.bool, torch.uint8, torch.int64)]
+    tensors += [base.permute(2, 0, 1), base[:, 1], base[:, :, ::2], torch.ones(1, 3).expand(4, 3), torch.tensor(7), torch.empty(0, 3),
+                base.to(torch.complex64).conj(), torch.nn.Parameter(base).detach()]
+    arrays = [numpy.arange(6).reshape(2, 3), numpy.arange(6).reshape(2, 3).T, numpy.float32(base.numpy())[::2], numpy.zeros((0, 2)),
+              numpy.frombuffer(b"readonly", dtype="u1"), numpy.array(["a", "bc"])]
+    plain = [None, True, 0, -2**70, 1.5, math.inf, math.nan, "", "ä\udc80\0x", b"", b"\0\1", bytearray(b"xy"), [], {}, (), [1, (2, "x")],
+             {"a": {1: None, (1, "b"): [b"x"]}}, {3, 4}, 2 + 1j, frozenset("a"), range(4), {"samples": base, "again": [base, base]},
+             {"image": tensors[0], "list": [arrays[0], {"deep": tensors[1]}]}, [[base, {"pooled_output": base[0]}]]]
+    store = memstow_state.open("values")
+    store.begin()
+    for number, value in enumerate(tensors + arrays + plain):
+        assert is_reference(value) is None, value
+        assert same(value, deserialize(serialize(value))), value
+        store.put(f"v{number}", value)
+    store.commit()
+    for number, value in enumerate(tensors + arrays + plain):
+        assert same(value, store.get(f"v{number}")), (number, value)
+    strided = store.get(f"v{len(tensors) - 8}")
+    assert strided.stride() == base.permute(2, 0, 1).stride(), strided.stride()
+    twice = deserialize(serialize({"a": base, "b": base}))
+    assert len(serialize({"a": base, "b": base}).segments) == 2 and same(twice["a"], base)
+    assert not said, said
+    kinds = {"TORCH_TENSOR": base, "NUMPY_ARRAY": arrays[0], "STRING": "x", "JSON": [1], "BYTES": b"x", "NESTED": [base], "CUSTOM": {1}}
+    for kind, value in kinds.items():
+        assert serialize(value).type == kind, (kind, serialize(value).type)
+    assert not any(b"base64" in bytes(segment) for segment in serialize([base]).segments)
+    assert sum(len(segment) for segment in serialize([base]).segments) < base.nbytes + 200
+
+    # in place: a value that was got is its reader's
+    got = store.get("v7")
+    got.zero_()
+    assert same(store.get("v7"), tensors[7])
+
+    # another type than it was
+    assert type(deserialize(serialize(torch.ones(2).as_subclass(Tagged)))) is torch.Tensor
+    assert len(said) == 1 and "__main__.Tagged" in said[0] and "torch.Tensor" in said[0], said
+
+    # by reference
+    models = [ModelPatcher(), Derived(), [[base, {"control": Derived()}]], torch.nn.Linear(2, 2), Holder(ModelPatcher()), threading.Lock(),
+              {"x": (1, [torch.nn.Linear(1, 1)])}, (n for n in ())]
+    for value in models:
+        assert is_reference(value), value
+    store.begin()
+    store.put("model", models[0]); store.put("v0", models[3])
+    assert store.get("model") is models[0]
+    store.abandon()
+    assert store.get("model", None) is None and same(store.get("v0"), tensors[0])
+    store.begin(); store.put("model", models[0]); store.put("v0", models[3]); store.commit()
+    rows = {row["id"]: row for row in store.info()}
+    assert rows["model"]["where"] == rows["v0"]["where"] == "reference" and "weights" in rows["model"]["why"] and rows["v1"]["where"] == "ram"
+    assert len(store.ids()) == len(set(store.ids())) == len(tensors + arrays + plain) + 1
+    store.begin(); store.put("v0", "text again"); store.commit()
+    assert store.get("v0") == "text again" and store.get("model") is models[0]
+    store.release("model"); store.release("v1")
+    for gone in ("model", "v1"):
+        try:
+            store.get(gone)
+            raise AssertionError(gone)
+        except KeyError:
+            pass
+    files = memstow_state.open("files", use_ram=False)
+    files.begin()
+    try:
+        files.put("unet", models[2])
+        raise AssertionError("a model in a file")
+    except memstow_state.StateError as error:
+        assert "'unet' cannot be kept in files" in str(error) and "Derived" in str(error), error
+
+    # not ours
+    holding = []
+    holding.append(holding)
+    assert "nested too deeply" in is_reference(holding)
+    for segments in ([b""], [b"{}"], [b'{"type": "x", "value": {"T": [9, "float32", [1], [1]]}}'], [b'{"type": "x", "value": {"q": 1}}']):
+        try:
+            deserialize(Serialized("JSON", segments))
+            raise AssertionError(segments)
+        except SerializeError:
+            pass
+    print("done")
+    """
+done = support.memstow("run", "--quiet", "-o", "out.mst", "--", support.PYTHON, "-c", CODE,
+                       env={**os.environ, "PYTHONPATH": str(support.ROOT / "tools/python")})
+assert done.stdout == "done\n", done.stdout + done.stderr
+without = support.run(support.PYTHON, "-c", "import memstow_state\nassert not memstow_state.available()\n"
+                      "try:\n    memstow_state.open('x')\nexcept memstow_state.StateError as error:\n    print(error)",
+                      env={**os.environ, "PYTHONPATH": str(support.ROOT / "tools/python")}).stdout
+assert "memstow run -- python" in without, without

@@ -1,0 +1,265 @@
+"""Values as a type and pieces of memory, and back: what the store (memstow_state.py) keeps from one run to the next.
+
+    serialized = memstow_serialize.serialize({"samples": tensor, "step": 3})
+    value = memstow_serialize.deserialize(serialized)
+
+In: tensors, arrays, texts, numbers, and lists, tuples and dicts of them; anything that can be pickled. Out: a table in JSON, and the
+raw bytes of each tensor, array and buffer, which are not copied here. On the way back tensors lie in the bytes that are given, and those
+of a device come back on the host. Never: base64, or a model (is_reference says why). Whoever calls deserialize answers for the bytes: a
+pickle runs code. The store reads only files that this user wrote. Only the standard library is needed; torch and numpy are looked at if
+the program has imported them, cloudpickle where pickle does not know a value."""
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import importlib
+import importlib.util
+import io
+import json
+import logging
+import pickle
+import sys
+from collections.abc import Sequence
+from typing import Any, Optional
+
+__all__ = ["SerializeError", "Serialized", "deserialize", "is_reference", "serialize"]
+
+log = logging.getLogger("memstow")
+DEPTH = 200
+SCALARS = (type(None), bool, int, float, str)
+# Classes whose objects stand for weights on a device, which are shared and not copied. Classes of other packs derive from them.
+MODELS = frozenset({"ModelPatcher", "CLIP", "VAE", "ControlBase", "ControlNet", "T2IAdapter", "StyleModel", "ClipVisionModel",
+                    "CLIPVision", "Hook", "HookGroup", "GLIGEN"})
+
+
+class SerializeError(ValueError):
+    """The value cannot be made bytes, or the bytes are none of serialize's."""
+
+
+class _Reference(SerializeError):
+    """It is to pass by reference, for this reason."""
+
+
+@dataclasses.dataclass
+class Serialized:
+    """type: TORCH_TENSOR, NUMPY_ARRAY, STRING, BYTES, JSON, NESTED, CUSTOM (a pickle in it) or CUSTOM_CLOUDPICKLE. segments[0] is the
+    table, the others are raw bytes. They are the value's own memory, which `value` keeps there."""
+    type: str
+    segments: list[Any]
+    value: Any = None
+
+
+# ---- what is to pass by reference
+
+def _module(name: str) -> Any:
+    return sys.modules.get(name)
+
+
+def _model_reason(value: Any) -> Optional[str]:
+    torch = _module("torch")
+    names = {base.__name__ for base in type(value).__mro__}
+    if names & MODELS or (torch and isinstance(value, torch.nn.Module)):
+        return f"a {type(value).__name__} has weights, which are shared and not copied"
+    if not isinstance(value, type) and (hasattr(type(value), "model_patches_to") or hasattr(value, "__dict__") and
+                                        ("patcher" in vars(value) or "model_patcher" in vars(value))):
+        return f"a {type(value).__name__} leads to a model's patcher"
+    return None
+
+
+def is_reference(value: Any) -> Optional[str]:
+    """Why a value must pass by reference within the process: it is a model, leads to one, or cannot be pickled. None: it need not."""
+    try:
+        serialize(value)
+    except SerializeError as error:
+        return str(error)
+    return None
+
+
+# ---- out
+
+class _Writer:
+    def __init__(self) -> None:
+        self.segments: list[Any] = [b""]
+        self.kept: list[Any] = []  # what lends its memory
+        self.seen: dict[Any, int] = {}
+        self.pickled = ""
+
+    def add(self, memory: Any, owner: Any = None) -> int:
+        self.segments.append(memory)
+        self.kept.append(owner)
+        return len(self.segments) - 1
+
+    def tensor(self, value: Any) -> dict[str, Any]:
+        torch = sys.modules["torch"]
+        if value.layout != torch.strided or value.is_quantized or value.is_meta:
+            return self.leaf(value)
+        host = value.detach().resolve_conj().resolve_neg().to("cpu")
+        span = 1 + sum((size - 1) * stride for size, stride in zip(host.shape, host.stride())) if host.numel() else 0
+        if span != host.numel():  # gaps, or elements that lie on each other
+            host, span = host.contiguous(), host.numel()
+        length, key = span * host.element_size(), (host.data_ptr(), span, str(host.dtype))
+        if key not in self.seen or not length:
+            memory = (ctypes.c_char * length).from_address(host.data_ptr()) if length else b""
+            self.seen[key] = self.add(memory, host)
+        return {"T": [self.seen[key], str(host.dtype).removeprefix("torch."), list(host.shape), list(host.stride())]}
+
+    def array(self, value: Any) -> dict[str, Any]:
+        if value.dtype.hasobject or value.dtype.names:
+            return self.leaf(value)
+        host = value if value.flags.c_contiguous else value.copy(order="C")
+        memory = (ctypes.c_char * host.nbytes).from_address(host.ctypes.data) if host.nbytes else b""
+        return {"N": [self.add(memory, host), host.dtype.str, list(host.shape)]}
+
+    def leaf(self, value: Any) -> dict[str, Any]:
+        """Whatever is left: a pickle, with its large buffers beside it."""
+        buffers: list[Any] = []
+        text, kind = _pickle(value, buffers.append), "CUSTOM"
+        if text is None:
+            buffers.clear()
+            text, kind = _cloudpickle(value, buffers.append), "CUSTOM_CLOUDPICKLE"
+        self.pickled = max(self.pickled, kind)
+        return {"P": [self.add(text), *(self.add(buffer.raw(), buffer) for buffer in buffers)]}
+
+    def any(self, value: Any, depth: int = 0) -> Any:
+        kind, torch, numpy = type(value), _module("torch"), _module("numpy")
+        if kind in SCALARS:
+            return value
+        if depth > DEPTH:
+            raise SerializeError("the value is nested too deeply, or holds itself")
+        if kind is list:
+            return [self.any(item, depth + 1) for item in value]
+        if kind is tuple:
+            return {"t": [self.any(item, depth + 1) for item in value]}
+        if kind is dict:
+            return {"d": [[self.any(key, depth + 1), self.any(item, depth + 1)] for key, item in value.items()]}
+        if kind in (bytes, bytearray):
+            return {"b" if kind is bytes else "B": self.add(value)}
+        if torch and isinstance(value, torch.Tensor):
+            return self.tensor(value)
+        if numpy and kind is numpy.ndarray:
+            return self.array(value)
+        return self.leaf(value)
+
+
+class _NoModels:
+    """What both picklers have in common: a model anywhere in the value is a reason to pass it by reference."""
+
+    def persistent_id(self, value: Any) -> None:
+        reason = _model_reason(value)
+        if reason:
+            raise _Reference(reason)
+
+
+class _Pickler(_NoModels, pickle.Pickler):
+    pass
+
+
+def _pickle(value: Any, buffer: Any, pickler: type = _Pickler) -> Optional[bytes]:
+    """None: pickle does not know it."""
+    out = io.BytesIO()
+    try:
+        pickler(out, protocol=5, buffer_callback=buffer).dump(value)
+        return out.getvalue()
+    except _Reference:
+        raise
+    except Exception as error:  # whatever a class's own __reduce__ raises
+        log.debug("memstow: %s cannot be pickled: %s", type(value).__name__, error)
+        return None
+
+
+def _cloudpickle(value: Any, buffer: Any) -> bytes:
+    text = None
+    if importlib.util.find_spec("cloudpickle"):
+        base = importlib.import_module("cloudpickle").CloudPickler
+        text = _pickle(value, buffer, type("_CloudPickler", (_NoModels, base), {}))
+    if text is None:
+        raise _Reference(f"a {type(value).__qualname__} cannot be pickled")
+    return text
+
+
+def _name(value: Any) -> str:
+    return f"{type(value).__module__}.{type(value).__qualname__}"
+
+
+def _type_of(value: Any, writer: _Writer, table: Any) -> str:
+    if writer.pickled:
+        return writer.pickled
+    if isinstance(table, dict):
+        kinds = {"T": "TORCH_TENSOR", "N": "NUMPY_ARRAY", "b": "BYTES", "B": "BYTES"}
+        if next(iter(table)) in kinds:
+            return kinds[next(iter(table))]
+    if isinstance(value, str):
+        return "STRING"
+    return "NESTED" if len(writer.segments) > 1 else "JSON"
+
+
+def serialize(value: Any) -> Serialized:
+    """A value as bytes. SerializeError says why it cannot be."""
+    reason, writer = _model_reason(value), _Writer()
+    if reason:
+        raise _Reference(reason)
+    table = writer.any(value)
+    try:
+        writer.segments[0] = json.dumps({"type": _name(value), "value": table}).encode("ascii")
+    except ValueError as error:
+        raise SerializeError(f"the value cannot be written: {error}") from None
+    return Serialized(_type_of(value, writer, table), writer.segments, writer.kept)
+
+
+# ---- back
+
+class _Reader:
+    def __init__(self, segments: Sequence[Any]) -> None:
+        self.segments = [memoryview(segment).cast("B") if len(segment) else memoryview(b"") for segment in segments]
+
+    def at(self, number: Any) -> memoryview:
+        if type(number) is not int or not 0 < number < len(self.segments):
+            raise SerializeError("the table names a piece that is not there")
+        return self.segments[number]
+
+    def tensor(self, number: int, dtype: str, shape: list[int], stride: list[int]) -> Any:
+        torch = importlib.import_module("torch")
+        memory = self.at(number)
+        if not memory.nbytes:
+            return torch.empty_strided(shape, stride, dtype=getattr(torch, dtype))
+        if memory.readonly:
+            memory = memoryview(bytearray(memory))
+        return torch.frombuffer(memory, dtype=getattr(torch, dtype)).as_strided(shape, stride)
+
+    def array(self, number: int, dtype: str, shape: list[int]) -> Any:
+        numpy = importlib.import_module("numpy")
+        memory = self.at(number)
+        return numpy.frombuffer(bytearray(memory) if memory.readonly else memory, dtype=numpy.dtype(dtype)).reshape(shape)
+
+    def any(self, table: Any) -> Any:
+        if isinstance(table, list):
+            return [self.any(item) for item in table]
+        if not isinstance(table, dict):
+            return table
+        (kind, of), = table.items()
+        if kind == "t":
+            return tuple(self.any(item) for item in of)
+        if kind == "d":
+            return {self.any(key): self.any(item) for key, item in of}
+        if kind in ("b", "B"):
+            return (bytes if kind == "b" else bytearray)(self.at(of))
+        if kind == "T":
+            return self.tensor(*of)
+        if kind == "N":
+            return self.array(*of)
+        return pickle.loads(self.at(of[0]), buffers=[self.at(number) for number in of[1:]])
+
+
+def deserialize(serialized: Serialized) -> Any:
+    """The value that was serialized. Tensors and arrays lie in the segments, if those can be written to."""
+    try:
+        table = json.loads(bytes(serialized.segments[0]))
+        value = _Reader(serialized.segments).any(table["value"])
+        name = table["type"]
+    except SerializeError:
+        raise
+    except Exception as error:
+        raise SerializeError(f"the bytes are not those of a value: {type(error).__name__}: {error}") from error
+    if _name(value) != name:
+        log.warning("memstow: a value went in as %s and comes back as %s", name, _name(value))
+    return value
