@@ -72,6 +72,10 @@ CODE = r"""if True:
     assert strided.stride() == base.permute(2, 0, 1).stride(), strided.stride()
     twice = deserialize(serialize({"a": base, "b": base}))
     assert len(serialize({"a": base, "b": base}).segments) == 2 and same(twice["a"], base)
+    gaps = base[:, 1].clone().repeat(64, 1)[:, ::2]  # copied on the way: the copy must live as long as its bytes
+    back = [deserialize(serialize(gaps)) for _ in range(50)]
+    others = [torch.full(gaps.shape, float(number)) for number in range(500)]
+    assert all(same(gaps, one) for one in back) and others
     assert not said, said
     kinds = {"TORCH_TENSOR": base, "NUMPY_ARRAY": arrays[0], "STRING": "x", "JSON": [1], "BYTES": b"x", "NESTED": [base], "CUSTOM": {1}}
     for kind, value in kinds.items():
@@ -102,6 +106,8 @@ CODE = r"""if True:
     rows = {row["id"]: row for row in store.info()}
     assert rows["model"]["where"] == rows["v0"]["where"] == "reference" and "weights" in rows["model"]["why"] and rows["v1"]["where"] == "ram"
     assert len(store.ids()) == len(set(store.ids())) == len(tensors + arrays + plain) + 1
+    store.begin(); store.put("v0", b"for a moment"); store.put("v0", models[0]); store.commit()
+    assert store.get("v0") is models[0] and store.ids().count("v0") == 1 and not any(row.id == b"v0" for row in store._values())
     store.begin(); store.put("v0", "text again"); store.commit()
     assert store.get("v0") == "text again" and store.get("model") is models[0]
     store.release("model"); store.release("v1")

@@ -43,10 +43,9 @@ class _Reference(SerializeError):
 @dataclasses.dataclass
 class Serialized:
     """type: TORCH_TENSOR, NUMPY_ARRAY, STRING, BYTES, JSON, NESTED, CUSTOM (a pickle in it) or CUSTOM_CLOUDPICKLE. segments[0] is the
-    table, the others are raw bytes. They are the value's own memory, which `value` keeps there."""
+    table, the others are raw bytes: the value's own memory, which stays for as long as they do."""
     type: str
     segments: list[Any]
-    value: Any = None
 
 
 # ---- what is to pass by reference
@@ -80,14 +79,20 @@ def is_reference(value: Any) -> Optional[str]:
 class _Writer:
     def __init__(self) -> None:
         self.segments: list[Any] = [b""]
-        self.kept: list[Any] = []  # what lends its memory
         self.seen: dict[Any, int] = {}
         self.pickled = ""
 
-    def add(self, memory: Any, owner: Any = None) -> int:
+    def add(self, memory: Any) -> int:
         self.segments.append(memory)
-        self.kept.append(owner)
         return len(self.segments) - 1
+
+    def lent(self, owner: Any, address: int, length: int) -> int:
+        """Memory of an object's, which lives as long as anybody has a piece of it."""
+        if not length:
+            return self.add(b"")
+        memory = (ctypes.c_char * length).from_address(address)
+        memory.owner = owner  # type: ignore[attr-defined]
+        return self.add(memory)
 
     def tensor(self, value: Any) -> dict[str, Any]:
         torch = sys.modules["torch"]
@@ -99,16 +104,14 @@ class _Writer:
             host, span = host.contiguous(), host.numel()
         length, key = span * host.element_size(), (host.data_ptr(), span, str(host.dtype))
         if key not in self.seen or not length:
-            memory = (ctypes.c_char * length).from_address(host.data_ptr()) if length else b""
-            self.seen[key] = self.add(memory, host)
+            self.seen[key] = self.lent(host, host.data_ptr(), length)
         return {"T": [self.seen[key], str(host.dtype).removeprefix("torch."), list(host.shape), list(host.stride())]}
 
     def array(self, value: Any) -> dict[str, Any]:
         if value.dtype.hasobject or value.dtype.names:
             return self.leaf(value)
         host = value if value.flags.c_contiguous else value.copy(order="C")
-        memory = (ctypes.c_char * host.nbytes).from_address(host.ctypes.data) if host.nbytes else b""
-        return {"N": [self.add(memory, host), host.dtype.str, list(host.shape)]}
+        return {"N": [self.lent(host, host.ctypes.data, host.nbytes), host.dtype.str, list(host.shape)]}
 
     def leaf(self, value: Any) -> dict[str, Any]:
         """Whatever is left: a pickle, with its large buffers beside it."""
@@ -118,7 +121,7 @@ class _Writer:
             buffers.clear()
             text, kind = _cloudpickle(value, buffers.append), "CUSTOM_CLOUDPICKLE"
         self.pickled = max(self.pickled, kind)
-        return {"P": [self.add(text), *(self.add(buffer.raw(), buffer) for buffer in buffers)]}
+        return {"P": [self.add(text), *(self.add(buffer.raw()) for buffer in buffers)]}
 
     def any(self, value: Any, depth: int = 0) -> Any:
         kind, torch, numpy = type(value), _module("torch"), _module("numpy")
@@ -203,7 +206,7 @@ def serialize(value: Any) -> Serialized:
         writer.segments[0] = json.dumps({"type": _name(value), "value": table}).encode("ascii")
     except ValueError as error:
         raise SerializeError(f"the value cannot be written: {error}") from None
-    return Serialized(_type_of(value, writer, table), writer.segments, writer.kept)
+    return Serialized(_type_of(value, writer, table), writer.segments)
 
 
 # ---- back

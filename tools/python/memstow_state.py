@@ -202,8 +202,7 @@ class Store:
                 if reference is None:
                     self._held.pop(id, None)
                     continue
-                if id not in self._held:
-                    _library.release(self._number, id.encode("utf-8", "surrogatepass"))  # of an earlier generation, if there is one
+                _library.release(self._number, id.encode("utf-8", "surrogatepass"))  # what was put as bytes before, if anything was
                 self._held[id] = (reference[0], generation, reference[1])
             self._put.clear()
             return generation
