@@ -49,6 +49,19 @@ pip_quiet() {
     build/venv/bin/python -m pip -qq --disable-pip-version-check "$@"
 }
 
+# need_pip SPEC…: Python packages, in build/venv.
+need_pip() {
+    local spec
+    need_venv
+    for spec in "$@"; do once "pip-$spec" pip_quiet install "$spec"; done
+}
+
+# need_cargo NAME…: programs of crates.io, in build/cargo/bin.
+need_cargo() {
+    local name
+    for name in "$@"; do cargo install --quiet --locked --root build/cargo "$name"; done
+}
+
 # unpack_wheel SPEC FOLDER: downloads one wheel without what it depends on, and unpacks it.
 unpack_wheel() {
     rm -rf "$2" "$2.wheel" && mkdir -p "$2.wheel" &&

@@ -16,7 +16,7 @@ The first comment lines of a test may hold, after // or #:
                     pip:SPEC; tests/check installs what can be installed
   timeout: SECONDS  (120)
   alone             runs while no other test does
-  long              only tests/long runs it
+  long              only tests/long runs it, which prints what it says, also when it passes
 
 and in a program:
 
@@ -163,8 +163,9 @@ def check_needs(test, context):
 
 
 def run_test(test, context, folder):
+    """Returns what the test printed where that may be of interest."""
     check_needs(test, context)
-    {"unit": run_unit, "prog": run_program, "fuzz": run_fuzz}.get(
+    return {"unit": run_unit, "prog": run_program, "fuzz": run_fuzz}.get(
         test.room if test.source.suffix != ".py" else "", run_script)(test, context, folder)
 
 
@@ -174,6 +175,7 @@ def expect_success(argv, test, context, folder):
         raise Skip((output.strip().split("\n") or [""])[-1])
     if status != 0:
         raise Failure(f"{output.rstrip()}\nexit status {status}")
+    return output
 
 
 def executable(test, context):
@@ -186,7 +188,7 @@ def executable(test, context):
 def run_script(test, context, folder):
     python = context.environment()["PYTHON"] if {"torch", "comfyui"} & set(test.needs) or any(
         n.startswith("pip:") for n in test.needs) else sys.executable
-    expect_success([python, test.source], test, context, folder)
+    return expect_success([python, test.source], test, context, folder)
 
 
 def run_unit(test, context, folder):
@@ -271,8 +273,9 @@ class Results:
         with self.lock:
             getattr(self, outcome).append((test.name, detail))
             print(f"{outcome:7} {test.name}  {seconds:.1f} s", flush=True)
-            if outcome == "failed":
-                print("\n".join("    " + line for line in shorten(detail).split("\n")), flush=True)
+            if outcome != "skipped" and detail:
+                text = shorten(detail) if outcome == "failed" else detail.rstrip()
+                print("\n".join("    " + line for line in text.split("\n")), flush=True)
 
 
 def shorten(text, limit=80):
@@ -286,8 +289,8 @@ def run_and_record(test, context, results):
     start = time.monotonic()
     folder = pathlib.Path(tempfile.mkdtemp(prefix=f"memstow-{test.source.stem}-"))
     try:
-        run_test(test, context, folder)
-        outcome, detail = "passed", ""
+        output = run_test(test, context, folder)
+        outcome, detail = "passed", output if test.long and output else ""
     except Skip as reason:
         outcome, detail = "skipped", str(reason)
     except Failure as failure:

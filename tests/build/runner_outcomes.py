@@ -19,7 +19,7 @@ PROGRAM = '#include <stdio.h>\nint main(void) {{ puts("expect totals.live_bytes 
 command = _runner.make(
     busy1=BUSY, busy2=BUSY, alone1=ALONE, alone2=ALONE, hang=HANG, fail='print("why"); raise SystemExit(3)\n',
     skip='print("first\\nno such device"); raise SystemExit(77)\n', unmet="# needs: mimalloc\nraise SystemExit(1)\n",
-    late="# long\n# needs: torch deb:gdb\n", _part="raise SystemExit(1)\n")
+    late="# long\n# needs: torch deb:gdb\nprint('what')\n", _part="raise SystemExit(1)\n")
 for name, expectation in (("right", ">= 0"), ("wrong", "< 0")):
     program = support.compile(PROGRAM.format(expectation), name)
     for folder in ("tests/prog", "build/dev/tests/prog"):
@@ -49,4 +49,5 @@ assert check("--list", "prog").stdout == "prog/right\nprog/wrong\n"
 assert check("--needs", "--long", "cli").stdout == "deb:gdb\ntorch\n"
 assert check("cli/nothing", status=1).stderr == "no test is named cli/nothing\n"
 assert check("cli/late", status=1).stderr == "no test is named cli/late\n"
-assert check("--long", "cli/late").stdout.endswith("1 passed, 0 failed, 0 skipped\n")
+late = check("--long", "cli/late").stdout # a long test says what it found
+assert late.endswith(" s\n    what\n1 passed, 0 failed, 0 skipped\n"), late

@@ -1,0 +1,345 @@
+#!/usr/bin/env python3
+# timeout: 14400
+# long
+"""Real programs of Debian, PyPI and cargo (_programs.py is the table) do under memstow what they do without it: same exit status,
+same output, a plausible ledger of each process, and a report of it in less than a second of processor time.
+
+  tests/long real/broad                 all of them
+  tests/real/broad.py [NAME…]           those named, wildcards too, over build/dev; prints what is known of each
+  tests/real/broad.py --list
+
+What is not installed is installed where that is allowed; a program that cannot be had is skipped, with its reason. A program that
+fails without memstow, or differs from itself there, is an error in the table and told as such: it fails the test, too."""
+import argparse, atexit, concurrent.futures, ctypes, difflib, fnmatch, json, os, pathlib, re, shutil, signal, subprocess, sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent)) # for those who call it by hand
+import support
+from _programs import PROGRAMS, SHARED
+from _report import check_report
+
+SECOND = 1.0      # of processor time, user and system: what a report may take, whatever else the machine does
+SKIPPED = 77
+ENDS_IN = 5       # seconds that what a program leaves running has to end by itself
+PR_SET_CHILD_SUBREAPER = 36
+ENDED = {"exited", "abrupt_exit", "raw_exit", "execed", "killed"}
+VENV = support.ROOT / "build/venv/bin/python" # where cmake/setup.sh puts what is of PyPI
+DEBIAN = "/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class Wrong(Exception):
+    """Memstow's fault."""
+
+
+class Unfit(Exception):
+    """The table's fault: the program does not work here without memstow."""
+
+
+# ---- having a program
+
+def missing(needs):
+    """Those of the needs that are not there."""
+    return [need for need in needs if not is_there(*need.split(":", 1))]
+
+
+def is_there(kind, name):
+    if kind == "deb":
+        return "installed" == subprocess.run(["dpkg-query", "-W", "-f", "${db:Status-Status}", name], capture_output=True,
+                                             text=True).stdout
+    if kind == "pip":
+        return (support.ROOT / f"build/.done-pip-{name}").exists()
+    return (support.ROOT / "build/cargo/bin" / name).exists()
+
+
+def install(needs):
+    """All of a kind at once; where that fails, one by one, so that one that cannot be had takes no other along."""
+    for kind, step in (("deb", "need_packages"), ("pip", "need_pip"), ("cargo", "need_cargo")):
+        names = sorted({n.split(":", 1)[1] for n in needs if n.startswith(kind + ":")})
+        if names and not call_setup(step, names):
+            for name in names:
+                call_setup(step, [name])
+
+
+def call_setup(step, names):
+    """One of cmake/setup.sh's steps; whether it succeeded."""
+    done = subprocess.run(["bash", "-euc", ". cmake/setup.sh; " + step + ' "$@"', "bash", *names], cwd=support.ROOT,
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    return done.returncode == 0
+
+
+# ---- running it
+
+def environment(program, folder):
+    """What a program sees: the same with and without memstow, and nothing of the home of the caller."""
+    names = {"HOME": folder / "home", "TMPDIR": folder / "tmp", "XDG_RUNTIME_DIR": folder / "tmp", "MADE": folder / "made",
+             "SHARED": folder.parent / "shared", "ROOT": support.ROOT, "PORT": support.free_port(),
+             "PATH": f"{support.ROOT}/build/cargo/bin:{DEBIAN}", "PYTHON": VENV if VENV.exists() else support.PYTHON, "LC_ALL": "C.UTF-8", "TZ": "UTC",
+             "PYTHONDONTWRITEBYTECODE": "1", "USER": "nobody" if program.as_nobody else "root"}
+    return {name: str(value) for name, value in names.items()}
+
+
+def execute(argv, folder, env, seconds, user):
+    """(exit status, output, errors) of a command in a fresh folder run/; None for the status where it did not end in time. What it
+    leaves running is ended."""
+    fresh(folder / "run", user)
+    fresh(folder / "home", user)
+    fresh(folder / "tmp", user)
+    options = {"user": 65534, "group": 65534, "extra_groups": []} if user else {}
+    with open(folder / "stdout", "w+b") as out, open(folder / "stderr", "w+b") as err:
+        process = subprocess.Popen([str(a) for a in argv], cwd=folder / "run", env=env, stdin=subprocess.DEVNULL, stdout=out,
+                                   stderr=err, **options)
+        try:
+            status = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            status = None
+        end_all(0 if status is None else ENDS_IN)
+        out.seek(0), err.seek(0)
+        return status, out.read().decode(errors="replace"), err.read().decode(errors="replace")
+
+
+def fresh(folder, user):
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    if user:
+        os.chown(folder, 65534, 65534)
+
+
+def children():
+    """Those of this process; orphans below it become its own."""
+    return [int(pid) for pid in pathlib.Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
+
+
+def end_all(seconds):
+    """Waits for what is left of a program, and kills what does not end."""
+    end = time.monotonic() + seconds
+    while pids := children():
+        for pid in pids:
+            if time.monotonic() >= end:
+                os.kill(pid, signal.SIGKILL) # its children become ours
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        time.sleep(0.02)
+
+
+def result_of(program, folder, env, tracked):
+    """{what: value} of one run, without what differs from run to run by a rule of the table."""
+    argv = ["bash", "-uc", SHARED + program.script]
+    if tracked:
+        command = support.command_for_others() if program.as_nobody else support.MEMSTOW
+        fresh(folder / "ledgers", program.as_nobody)
+        argv = [command, "run", "--quiet", *program.options, "-o", folder / "ledgers/%n.%p.%x.mst", "--", *argv]
+    status, out, err = execute(argv, folder, env, program.timeout, program.as_nobody)
+    if status is None:
+        raise (Wrong if tracked else Unfit)(f"no end after {program.timeout} s\n{out[-3000:]}{err[-3000:]}")
+    return {"status": f"{status}\n", "stdout": settled(program, out), "stderr": settled(program, said(program, err, tracked))}
+
+
+def settled(program, text):
+    for pattern, replacement, reason in program.differs:
+        assert reason
+        text = re.sub(pattern, replacement, text, flags=re.M)
+    return text
+
+
+def said(program, errors, tracked):
+    """Standard error without what memstow must say of this program there."""
+    if not tracked or not program.says:
+        return errors
+    rest, times = re.subn(rf"^memstow: {program.says}\n", "", errors, flags=re.M)
+    if not times:
+        raise Wrong(f"memstow does not say {program.says}\n{errors}")
+    return rest
+
+
+def differences(plain, other):
+    """What differs, with as much of it as can be read."""
+    text = []
+    for what in plain:
+        if plain[what] != other[what]:
+            lines = difflib.unified_diff(plain[what].splitlines(), other[what].splitlines(), lineterm="", n=1)
+            text += [f"{what} differs:", *(line[:400] for line in list(lines)[2:62])]
+    return "\n".join(text)
+
+
+# ---- its ledgers
+
+def check_ledgers(program, folder):
+    """Each process's ledger opens and is plausible, and the program's own says that it allocated. Returns words on them."""
+    files = sorted((folder / "ledgers").iterdir())
+    reports = {file: check_ledger(program, file) for file in files}
+    slowest = max((seconds for _, seconds in reports.values()), default=0)
+    found = {}
+    for report, _ in reports.values():
+        name, size = report["process"]["name"], report["totals"]["allocated_bytes"]
+        found[name] = max(found.get(name, 0), size)
+    for name in program.names:
+        if program.unseen:
+            continue
+        if not found.get(name):
+            raise Wrong(f"no ledger of {name} says that it allocated; there are {found}")
+    if program.unseen and any(found.get(name) for name in program.names):
+        raise Unfit(f"seen although the table says: {program.unseen}")
+    size = max((found.get(name, 0) for name in program.names), default=0)
+    return f"{len(files)} ledgers, {size / 2**20:.1f} MiB allocated, slowest report {slowest:.2f} s"
+
+
+def check_ledger(program, file):
+    (text, spent), (document, more) = timed(file), timed(file, "--json")
+    report = json.loads(document)
+    name = f"{file.name}: "
+    if not text.strip():
+        raise Wrong(name + "its report is empty")
+    try:
+        check_report(report, frames=10**9 if program.frames else 1000)
+    except AssertionError as error:
+        raise Wrong(f"{name}{error}")
+    process = report["process"]
+    if report.get("misuse"):
+        raise Wrong(f"{name}blocks misused: {report['misuse']}")
+    if process["state"] not in ENDED and not (process["name"] in program.killed):
+        raise Wrong(f"{name}state {process['state']}")
+    if max(spent, more) >= SECOND:
+        raise Wrong(f"{name}its report takes {spent:.2f} s, with --json {more:.2f} s, of processor time")
+    return report, max(spent, more)
+
+
+def timed(*arguments):
+    """The output of memstow report, and the seconds of processor time that it takes."""
+    command = [support.MEMSTOW, "report", *map(str, arguments)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        text, errors = process.stdout.read(), process.stderr.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode or errors:
+        raise Wrong(f"{' '.join(command)}: exit status {process.returncode}\n{errors}")
+    return text, usage.ru_utime + usage.ru_stime
+
+
+# ---- one program, in a process of its own, which what it starts cannot leave
+
+def compare(program, show):
+    folder = support.HERE / "it"
+    made = folder / "made"
+    folder.mkdir()
+    made.mkdir()
+    if program.as_nobody:
+        os.chmod(support.HERE, 0o755)
+    env = environment(program, folder)
+    if program.prepare:
+        prepare(program, made, env)
+    begin = time.monotonic()
+    plain = result_of(program, folder, env, False)
+    between = time.monotonic()
+    if show:
+        print(*(f"{what}: {text}" for what, text in plain.items()), sep="")
+    if plain["status"] != f"{program.exit}\n":
+        raise Unfit(f"exit status {plain['status']}{plain['stdout'][-3000:]}{plain['stderr'][-3000:]}")
+    tracked = result_of(program, folder, env, True)
+    end = time.monotonic()
+    if text := differences(plain, tracked):
+        again = result_of(program, folder, env, False)
+        if other := differences(plain, again):
+            raise Unfit(f"two runs without memstow differ\n{other}\n\nand with it\n{text}")
+        raise Wrong(text)
+    return f"{check_ledgers(program, folder)}; {between - begin:.1f} s, {end - between:.1f} s under memstow"
+
+
+def prepare(program, made, env):
+    done = subprocess.run(["bash", "-euc", SHARED + program.prepare], cwd=made, env=env, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600)
+    if done.returncode:
+        raise Unfit(f"prepare: exit status {done.returncode}\n{done.stdout[-3000:]}")
+
+
+def one(name, show):
+    """Prints what became of it; exits as a test does, 2 for an error in the table."""
+    program = next(p for p in PROGRAMS if p.name == name)
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    atexit.register(end_all, 0)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    if program.as_nobody and os.geteuid() != 0:
+        program.as_nobody = False
+    try:
+        print(compare(program, show))
+    except Wrong as error:
+        print(error)
+        sys.exit(1)
+    except Unfit as error:
+        print(error)
+        sys.exit(2)
+
+
+# ---- all of them
+
+def run_one(program, show):
+    """(outcome, words, seconds)"""
+    begin = time.monotonic()
+    folder = support.HERE / re.sub(r"\W", "_", program.name)
+    folder.mkdir()
+    with open(folder / "words", "w+") as words:
+        process = support.start(sys.executable, __file__, "--one", program.name, *["--output"] * show, cwd=folder, stdout=words, stderr=words,
+                                stdin=subprocess.DEVNULL)
+        status = process.wait()
+        words.seek(0)
+        text = words.read().strip()
+    shutil.rmtree(folder, ignore_errors=True)
+    outcome = {0: "same", SKIPPED: "skipped", 2: "unfit"}.get(status, "WRONG")
+    return outcome, text, time.monotonic() - begin
+
+
+def selected(names):
+    for name in names:
+        if not any(fnmatch.fnmatchcase(p.name, name) for p in PROGRAMS):
+            sys.exit(f"no program is named {name}")
+    return [p for p in PROGRAMS if not names or any(fnmatch.fnmatchcase(p.name, n) for n in names)]
+
+
+def run_all(programs, jobs, show):
+    """{outcome: [program's name]}, each printed as it is known."""
+    install(missing({need for p in programs for need in p.needs}))
+    outcomes, runnable = {}, []
+    for program in programs:
+        if lacks := missing(program.needs):
+            tell(outcomes, program, "skipped", "cannot be had here: " + " ".join(lacks), 0)
+        else:
+            runnable.append(program)
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        futures = {pool.submit(run_one, p, show): p for p in runnable}
+        for future in concurrent.futures.as_completed(futures):
+            tell(outcomes, futures[future], *future.result())
+    return outcomes
+
+
+def tell(outcomes, program, outcome, words, seconds):
+    outcomes.setdefault(outcome, []).append(program.name)
+    what = {"unfit": "an error in the table: ", "same": "", "skipped": "", "WRONG": ""}[outcome]
+    print(f"{outcome:8}{program.name}  {seconds:.1f} s: {what}{words}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help="programs of the table, with wildcards")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="programs at a time (one a core)")
+    parser.add_argument("--list", action="store_true", help="print the names of the programs")
+    parser.add_argument("--output", action="store_true", help="print what each writes without memstow, too")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    options = parser.parse_intermixed_args()
+    if options.one:
+        return one(options.one, options.output)
+    if options.list:
+        print(*(p.name for p in PROGRAMS), sep="\n")
+        return 0
+    outcomes = run_all(selected(options.names), options.jobs, options.output)
+    for outcome in outcomes.keys() - {"same"}:
+        print(f"{outcome}: {', '.join(outcomes[outcome])}")
+    print(*(f"{len(names)} {outcome}" for outcome, names in sorted(outcomes.items())), sep=", ")
+    if not outcomes.get("same"):
+        return SKIPPED if set(outcomes) == {"skipped"} else 1
+    return 1 if {"WRONG", "unfit"} & outcomes.keys() else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
