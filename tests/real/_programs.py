@@ -7,7 +7,7 @@ MIMALLOC = "build/deps/cmeel-mimalloc/cmeel.prefix/lib/mimalloc-3.4/libmimalloc.
 @dataclasses.dataclass
 class Program:
     name: str
-    needs: list             # deb:PACKAGE pip:SPEC cargo:NAME
+    needs: list             # deb:PACKAGE pip:SPEC cargo:NAME path:COMMAND (the caller's own)
     script: str             # for bash, in an empty folder; $MADE, $HOME, $TMPDIR, $PORT (free, on 127.0.0.1), $ROOT, $PYTHON
     prepare: str = ""       # for bash -e, once, in the folder $MADE, without memstow
     names: tuple = ()       # processes whose ledgers must say that they allocated; by default the name's first word
@@ -15,8 +15,6 @@ class Program:
     frames: str = ""        # the reason why call stacks end early
     killed: tuple = ()      # processes that are killed, or that end without a word, in the ordinary course
     differs: tuple = ()     # (pattern, in its place, reason) of what differs between two runs without memstow
-    says: str = ""          # what memstow says on standard error, as a pattern
-    options: tuple = ()     # of memstow run
     exit: int = 0
     as_nobody: bool = False # it refuses to run as root
     timeout: int = 300      # seconds for each run, on a machine that does other things, too
@@ -36,18 +34,23 @@ answers() { (exec 3<>/dev/tcp/127.0.0.1/"$1"); }
 
 JIT = "code that it makes as it runs has no unwind information"
 
-BROWSERS = [
-    Program("chromium", ["deb:chromium"], r"""
-        chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --log-level=3 --user-data-dir=profile \
-            --virtual-time-budget=5000 --dump-dom "file://$MADE/page.html" 2>/dev/null
-        """, prepare=r"""cat >page.html <<'END'
+PAGE = r"""cat >page.html <<'END'
 <html><body><script>
 let words = {};
 for (let i = 0; i < 200000; i++) words['word' + i % 5000] = (words['word' + i % 5000] || 0) + i;
 for (let i = 0; i < 300; i++) document.body.appendChild(document.createElement('p')).textContent = 'line ' + words['word' + i];
 </script></body></html>
 END
-"""),
+"""
+
+BROWSERS = [
+    Program("chromium", ["deb:chromium"], r"""
+        chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --log-level=3 --user-data-dir=profile \
+            --virtual-time-budget=5000 --dump-dom "file://$MADE/page.html" 2>/dev/null
+        """, prepare=PAGE),
+    Program("chromium in its sandbox", ["deb:chromium"], r"""
+        chromium --headless --disable-gpu --disable-dev-shm-usage --log-level=3 --user-data-dir=profile \
+            --virtual-time-budget=5000 --dump-dom "file://$MADE/page.html" 2>/dev/null""", prepare=PAGE, as_nobody=True),
     Program("firefox", ["deb:firefox-esr"], r"""
         MOZ_HEADLESS=1 timeout 250 firefox-esr --no-remote --profile "$TMPDIR" --window-size=600,400 --screenshot "$PWD/shot.png" \
             "file://$MADE/page.html" 2>/dev/null
@@ -57,9 +60,7 @@ END
         """, names=("firefox-esr",)),
 ]
 
-LANGUAGES = [
-    Program("rustc", ["deb:rustc"], r"""
-        rustc -O "$MADE/main.rs" -o main && ./main""", names=("rustc", "main"), prepare=r"""cat >main.rs <<'END'
+RUST = r"""cat >main.rs <<'END'
 use std::collections::{BTreeMap, HashMap};
 use std::thread;
 fn main() {
@@ -71,12 +72,26 @@ fn main() {
     for part in parts { println!("{:?}", part.join().unwrap().iter().take(5).collect::<Vec<_>>()); }
 }
 END
-"""),
+"""
+
+CARGO_TIME = ((r"finished in [\d.]+s", "finished", "it measures time"),)
+
+LANGUAGES = [
+    Program("rustc", ["deb:rustc"], r"""rustc -O "$MADE/main.rs" -o main && ./main""", names=("rustc", "main"), prepare=RUST),
+    Program("rustc of rustup", ["path:rustup"], r"""
+        "$(cat "$MADE/rustc")" -O "$MADE/main.rs" -o main && ./main""", names=("rustc", "main"), prepare=RUST + r"""
+        HOME=$CALLERS_HOME PATH=$CALLERS_PATH rustup which rustc >rustc"""),
+    Program("rust with jemalloc", ["deb:rustc", "deb:libjemalloc-dev"], '"$MADE/main"', names=("main",),
+            prepare=RUST + "rustc -O main.rs -C link-args='-rdynamic -l:libjemalloc.a -lstdc++ -lm'"),
     Program("cargo", ["deb:cargo"], r"""
         cp -r "$MADE/it" . && cd it && cargo test --offline --quiet 2>&1 && cargo run --offline --quiet""",
             names=("cargo", "rustc", "it"),
-            prepare="mkdir it && cd it && cargo init --quiet --vcs none --name it", differs=(
-                (r"finished in [\d.]+s", "finished", "it measures time"),)),
+            prepare="mkdir it && cd it && cargo init --quiet --vcs none --name it", differs=CARGO_TIME),
+    Program("cargo of rustup", ["path:rustup"], r"""
+        export PATH=$(dirname "$(cat "$MADE/cargo")"):$PATH
+        cp -r "$MADE/it" . && cd it && cargo test --offline --quiet 2>&1 && cargo run --offline --quiet""", names=("cargo", "rustc", "it"),
+            prepare=r"""HOME=$CALLERS_HOME PATH=$CALLERS_PATH rustup which cargo >cargo
+        mkdir it && cd it && "$(cat ../cargo)" init --quiet --vcs none --name it""", differs=CARGO_TIME),
     Program("node", ["deb:nodejs"], r"""
         /usr/bin/node -e '
         const zlib = require("zlib"), {Worker} = require("worker_threads");
@@ -224,7 +239,7 @@ int main() {
     std::vector<std::thread> threads;
     for (int t = 0; t < 4; t++) threads.emplace_back([] { std::vector<std::string> v(10000, std::string(100, 'x')); });
     for (auto &thread : threads) thread.join();
-    std::cout << words.size() << ' ' << matched << '\n';
+    std::cout << words.size() << " words, " << matched << '\n';
     try { words.at("none"); } catch (const std::exception &error) { std::cout << error.what() << '\n'; }
 }
 END
@@ -278,12 +293,13 @@ END
         nginx -t -c "$PWD/conf" && nginx -c "$PWD/conf" && await answers $PORT
         for i in 1 2 3; do curl -s --compressed http://127.0.0.1:$PORT/ | cksum; done
         curl -s -o /dev/null -w '%{http_code}\n' http://127.0.0.1:$PORT/none
-        nginx -c "$PWD/conf" -s quit; while [ -e pid ]; do sleep 0.1; done""", names=("nginx", "curl")),
+        nginx -c "$PWD/conf" -s quit; while [ -e pid ]; do sleep 0.1; done""", names=("nginx", "curl"),
+            differs=((r"^\S+ \S+ \[notice\] \d+#\d+:", "[notice]", "the time and a process id"),)),
     Program("redis", ["deb:redis-server", "deb:redis-tools"], r"""
         redis-server --unixsocket "$TMPDIR/s" --port 0 --save '' >log &
         await redis-cli -s "$TMPDIR/s" ping
         redis-benchmark -s "$TMPDIR/s" -q -n 20000 -r 1000 -t set,get,lpush,zadd >benchmark; echo $?
-        for i in $(seq 500); do echo "set k$i $(printf %500s $i)"; done | redis-cli -s "$TMPDIR/s" | sort | uniq -c
+        x=$(printf '%0500d' 0); for i in $(seq 500); do echo "set k$i $i$x"; done | redis-cli -s "$TMPDIR/s" | sort | uniq -c
         redis-cli -s "$TMPDIR/s" --raw eval 'local s = 0 for i = 1, 500 do s = s + #redis.call("get", "k" .. i) end return s' 0
         redis-cli -s "$TMPDIR/s" shutdown nosave; wait""", names=("redis-server", "redis-cli", "redis-benchmark")),
     Program("memcached", ["deb:memcached"], r"""
@@ -307,7 +323,7 @@ END
             killed=("python", "python3")),
     Program("dnsmasq", ["deb:dnsmasq-base"], r"""
         for i in $(seq 3000); do echo "10.0.$((i / 250)).$((i % 250)) host$i.test"; done >hosts
-        dnsmasq --test -C /dev/null; dnsmasq -k -C /dev/null -u "$(id -un)" -p "$PORT" --listen-address=127.0.0.1 --bind-interfaces -h -H hosts -R -x "" & pid=$!
+        dnsmasq --test -C /dev/null; dnsmasq -k -C /dev/null -u "$(id -un)" -p "$PORT" --listen-address=127.0.0.1 --bind-interfaces -h -H "$PWD/hosts" -R -x "" & pid=$!
         $PYTHON - <<'END'
 import os, socket, time
 query = b"\0\7\1\0\0\1\0\0\0\0\0\0" + b"\7host777\4test\0" + b"\0\1\0\1"
@@ -348,12 +364,12 @@ gcc -g -O0 -fno-builtin it.c -o it"""), differs=((r"\(process \d+\)|process \d+"
         valgrind -q --error-exitcode=9 --leak-check=full "$MADE/it"; echo $?; valgrind -q --tool=helgrind --error-exitcode=9 "$MADE/it"; echo $?""",
             names=("it",), prepare=DEBUGGED, unseen="Valgrind serves the heap, and the program maps nothing"),
     Program("strace", ["deb:strace", "deb:gcc"], r"""
-        strace -f -o trace sh -c "$MADE/it; ls / >list"; echo $?; grep -c 'execve(.*= 0' trace; strace -c -o count "$MADE/it"; echo $?""",
+        strace -f -o trace sh -c "$MADE/it; ls / >list"; echo $?; grep -c 'execve.* = 0$' trace; strace -c -o count "$MADE/it"; echo $?""",
             names=("strace", "it"), prepare=DEBUGGED),
     Program("ltrace", ["deb:ltrace", "deb:gcc"], r"""ltrace -o trace -e malloc "$MADE/it"; echo $?; grep -c malloc trace""",
             names=("it",), prepare=DEBUGGED),
     Program("bwrap", ["deb:bubblewrap"], r"""
-        bwrap --ro-bind / / --dev /dev --proc /proc --tmpfs /mnt --bind "$PWD" "$PWD" --unshare-all --die-with-parent \
+        bwrap --ro-bind / / --dev /dev --proc /proc --tmpfs /mnt --bind "$PWD/.." "$PWD/.." --unshare-all --die-with-parent \
             perl -e 'my @a = map { "x" x $_ } 1 .. 3000; print scalar(@a), " $$\n"; exit 6'; echo $?""", names=("bwrap", "perl")),
     Program("unshare", ["deb:util-linux"], r"""
         unshare --user --map-root-user --pid --fork --mount-proc perl -e 'print "$$ $<\n"; my @a = map { "x" x $_ } 1 .. 3000'""",
@@ -403,14 +419,14 @@ gcc -O1 -fno-builtin it.c -o it -lseccomp"""),
         await answers $PORT; echo 'GET / HTTP/1.0' | { cat; echo; } | openssl s_client -quiet -connect "127.0.0.1:$PORT" 2>/dev/null | grep -c Cipher
         kill $server; wait $server; echo $?""", killed=("openssl",)),
     Program("tar", ["deb:tar", "deb:xz-utils", "deb:zstd", "deb:bzip2", "deb:gzip"], r"""
-        mkdir d; for i in $(seq 50); do seq $((i * 500)) >d/f$i; done
+        mkdir d; seq 500000 | split -l 10000 - d/f
         for how in z j J --zstd; do tar -c ${how/#[zjJ]/-$how} -f a --mtime=@0 --owner=0 --group=0 --sort=name d; tar -x${how/#--*/} ${how/#[zjJ]/} -O -f a | cksum; done
         tar -c d | xz -9 -T2 | xz -d | zstd -19 -T2 -q | zstd -d | tar -t | wc -l""", names=("tar", "xz", "zstd", "bzip2")),
     Program("7z", ["deb:p7zip-full", "deb:brotli", "deb:lz4"], r"""
         seq 300000 >f; 7z a -bd -mmt2 a.7z f >log && 7z x -so a.7z | cksum; brotli -q 9 -c f | brotli -d | cksum; lz4 -9 -c f | lz4 -d | cksum""",
             names=("7z", "brotli", "lz4")),
     Program("rsync", ["deb:rsync"], r"""
-        mkdir a; for i in $(seq 100); do seq $((i * 100)) >a/f$i; done; rsync -a a/ b/ && seq 99 >a/f7 && rsync -a --out-format=%n --checksum a/ b/; diff -r a b; echo $?"""),
+        mkdir a; seq 500000 | split -a 1 -l 30000 - a/f; rsync -a a/ b/ && seq 99 >a/fc && rsync -a --out-format=%n --checksum a/ b/; diff -r a b; echo $?"""),
     Program("jq", ["deb:jq"], r"""jq -nc '[range(50000) | {i: ., s: "text\(.)"}] | group_by(.i % 7) | map({n: length, l: (map(.s | length) | add)})'"""),
     Program("bc", ["deb:bc", "deb:gawk"], r"""
         echo 'scale=500; 4*a(1)' | bc -l; gawk 'BEGIN { for (i = 0; i < 200000; i++) a[i % 1000] = a[i % 1000] i; for (k in a) n += length(a[k]); print n }'""",
@@ -522,7 +538,7 @@ BEHIND = "export ASAN_OPTIONS=verify_asan_link_order=0" # as a library it insist
 SANITIZERS = [
     sanitized("gcc address static", "-static-libasan"),
     sanitized("gcc address", "", BEHIND),
-    sanitized("gcc leak", "-static-liblsan"),
+    sanitized("gcc leak", ""),
     sanitized("gcc thread static", "-static-libtsan"),
     sanitized("gcc thread", ""),
     sanitized("gcc undefined", "-fno-sanitize-recover=all"),
@@ -548,7 +564,8 @@ def on_allocators():
         preload = 'LD_PRELOAD="${LD_PRELOAD:+$LD_PRELOAD:}' + library + '" "$MADE/it"'
         yield Program(f"{name} linked", needs, '"$MADE/it"', build + f"-Wl,--no-as-needed -l:{library}", ("it",), differs=EXERCISER)
         yield Program(f"{name} preloaded", needs, preload, build, ("it",), differs=EXERCISER)
-        yield Program(f"{name} static", ["deb:gcc", *development], '"$MADE/it"', build + archive, ("it",), differs=EXERCISER)
+        yield Program(f"{name} static", ["deb:gcc", *development], '"$MADE/it"', build + archive, ("it",), differs=EXERCISER,
+                      unseen=name == "tcmalloc" and "the executable defines mmap and sbrk, too" or "")
 
 
 PROGRAMS = [*BROWSERS, *LANGUAGES, *COMPILERS, *SERVERS, *TOOLS, *PYPI, *CARGO, *SANITIZERS, *on_allocators()]
