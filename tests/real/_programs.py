@@ -13,7 +13,7 @@ class Program:
     names: tuple = ()       # processes whose ledgers must say that they allocated; by default the name's first word
     unseen: str = ""        # the reason where these have allocated nothing, or have no ledger
     frames: str = ""        # the reason why call stacks end early
-    killed: tuple = ()      # processes that are killed, or that end without a word, in the ordinary course
+    killed: tuple = ()      # processes that a signal ends in the ordinary course
     differs: tuple = ()     # (pattern, in its place, reason) of what differs between two runs without memstow
     exit: int = 0
     as_nobody: bool = False # it refuses to run as root

@@ -23,7 +23,7 @@ SECOND = 1.0      # of processor time, user and system: what a report may take, 
 SKIPPED = 77
 ENDS_IN = 5       # seconds that what a program leaves running has to end by itself
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
-ENDED = {"exited", "abrupt_exit", "raw_exit", "execed", "killed"}
+ENDED = {"exited", "abrupt_exit", "raw_exit", "execed"}
 OPTIONS = shlex.split(os.environ.get("RUN_OPTIONS", "")) # of memstow run, by hand, such as --allocator=mimalloc
 VENV = support.ROOT / "build/venv/bin/python" # where cmake/setup.sh puts what is of PyPI
 CARGO = support.ROOT / "build/cargo"
@@ -98,6 +98,8 @@ def execute(argv, folder, env, seconds, user):
         except subprocess.TimeoutExpired:
             status = None
         end_all(0 if status is None else ENDS_IN)
+        if status is not None and status < 0:
+            status = 128 - status # as memstow run hands it on
         out.seek(0), err.seek(0)
         return status, out.read().decode(errors="replace"), err.read().decode(errors="replace")
 
@@ -192,10 +194,10 @@ def check_ledger(program, file):
     except AssertionError as error:
         raise Wrong(f"{name}{error}")
     process = report["process"]
-    if report.get("misuse"):
-        raise Wrong(f"{name}blocks misused: {report['misuse']}")
-    if process["state"] not in ENDED and not (process["name"] in program.killed):
-        raise Wrong(f"{name}state {process['state']}")
+    if report["misuses"]:
+        raise Wrong(f"{name}blocks misused: {report['misuses']}")
+    if process["state"] not in ENDED and (process["state"], process["name"]) not in [("killed", n) for n in program.killed]:
+        raise Wrong(f"{name}it is {process['state']}")
     if max(spent, more) >= SECOND:
         raise Wrong(f"{name}its report takes {spent:.2f} s, with --json {more:.2f} s, of processor time")
     return report, max(spent, more)
