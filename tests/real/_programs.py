@@ -13,7 +13,7 @@ class Program:
     names: tuple = ()       # processes whose ledgers must say that they allocated; by default the name's first word
     unseen: str = ""        # the reason where these have allocated nothing, or have no ledger
     frames: str = ""        # the reason why call stacks end early
-    killed: tuple = ()      # processes that a signal ends in the ordinary course
+    killed: tuple = ()      # processes that a signal ends in the ordinary course, or, as Go's do, a raw system call
     differs: tuple = ()     # (pattern, in its place, reason) of what differs between two runs without memstow
     exit: int = 0
     as_nobody: bool = False # it refuses to run as root
@@ -50,13 +50,17 @@ BROWSERS = [
         """, prepare=PAGE),
     Program("chromium in its sandbox", ["deb:chromium"], r"""
         chromium --headless --disable-gpu --disable-dev-shm-usage --log-level=3 --user-data-dir=profile \
-            --virtual-time-budget=5000 --dump-dom "file://$MADE/page.html" 2>/dev/null""", prepare=PAGE, as_nobody=True),
+            --virtual-time-budget=5000 --dump-dom "file://$MADE/page.html" 2>/dev/null""",
+            prepare=PAGE, as_nobody=True),
     Program("firefox", ["deb:firefox-esr"], r"""
         MOZ_HEADLESS=1 timeout 250 firefox-esr --no-remote --profile "$TMPDIR" --window-size=600,400 --screenshot "$PWD/shot.png" \
             "file://$MADE/page.html" 2>/dev/null
         file -b shot.png
         """, prepare=r"""
-        { echo '<html><body>'; for i in $(seq 500); do echo "<p style='color:#$((100 + i))'>line $i</p>"; done; } >page.html
+        {
+            echo '<html><body>'
+            for i in $(seq 500); do echo "<p style='color:#$((100 + i))'>line $i</p>"; done
+        } >page.html
         """, names=("firefox-esr",)),
 ]
 
@@ -77,7 +81,8 @@ END
 CARGO_TIME = ((r"finished in [\d.]+s", "finished", "it measures time"),)
 
 LANGUAGES = [
-    Program("rustc", ["deb:rustc"], r"""rustc -O "$MADE/main.rs" -o main && ./main""", names=("rustc", "main"), prepare=RUST),
+    Program("rustc", ["deb:rustc"], r"""
+        rustc -O "$MADE/main.rs" -o main && ./main""", names=("rustc", "main"), prepare=RUST),
     Program("rustc of rustup", ["path:rustup"], r"""
         "$(cat "$MADE/rustc")" -O "$MADE/main.rs" -o main && ./main""", names=("rustc", "main"), prepare=RUST + r"""
         HOME=$CALLERS_HOME PATH=$CALLERS_PATH rustup which rustc >rustc"""),
@@ -89,7 +94,8 @@ LANGUAGES = [
             prepare="mkdir it && cd it && cargo init --quiet --vcs none --name it", differs=CARGO_TIME),
     Program("cargo of rustup", ["path:rustup"], r"""
         export PATH=$(dirname "$(cat "$MADE/cargo")"):$PATH
-        cp -r "$MADE/it" . && cd it && cargo test --offline --quiet 2>&1 && cargo run --offline --quiet""", names=("cargo", "rustc", "it"),
+        cp -r "$MADE/it" . && cd it && cargo test --offline --quiet 2>&1 && cargo run --offline --quiet""",
+            names=("cargo", "rustc", "it"),
             prepare=r"""HOME=$CALLERS_HOME PATH=$CALLERS_PATH rustup which cargo >cargo
         mkdir it && cd it && "$(cat ../cargo)" init --quiet --vcs none --name it""", differs=CARGO_TIME),
     Program("node", ["deb:nodejs"], r"""
@@ -121,7 +127,7 @@ public class Hello {
 END
 """, exit=3, frames=JIT),
     Program("go without cgo", ["deb:golang-go"], r"""CGO_ENABLED=0 go build -o plain "$MADE/main.go" && ./plain""",
-            names=("plain",), unseen="a static executable, which no library can be loaded into", prepare=(GO := r"""
+            names=("plain",), unseen="a static executable, which no library can be loaded into", killed=("go",), prepare=(GO := r"""
 cat >main.go <<'END'
 package main
 import ("fmt"; "os"; "sort"; "sync")
@@ -145,7 +151,7 @@ func main() {
 END
 """), exit=4),
     Program("go with cgo", ["deb:golang-go"], r"""CGO_ENABLED=1 go build -o withc "$MADE/main.go" && ./withc""",
-            names=("withc", "go"), prepare=r"""
+            names=("withc", "go"), killed=("withc", "go"), prepare=r"""
 cat >main.go <<'END'
 package main
 // #include <stdlib.h>
@@ -187,14 +193,16 @@ END
             echo count($a), " ", strlen(serialize($a)), " ", md5(json_encode($a)), "\n";'"""),
     Program("lua", ["deb:lua5.4"], r"""
         lua5.4 -e 'local t = {} for i = 1, 300000 do t[i] = {i, "s" .. i % 1000} end local s = 0
-            for _, v in ipairs(t) do s = s + #v[2] end print(s, #table.concat({("x"):rep(1000000)}))'""", names=("lua5.4",)),
+            for _, v in ipairs(t) do s = s + #v[2] end print(s, #table.concat({("x"):rep(1000000)}))'""",
+            names=("lua5.4",)),
     Program("tcl", ["deb:tcl"], r"""
-        echo 'for {set i 0} {$i < 200000} {incr i} {dict lappend d [expr {$i % 1000}] $i}; puts [string length $d]' | tclsh""",
+        echo 'for {set i 0} {$i < 200000} {incr i} {dict lappend d [expr {$i % 1000}] $i}; puts [string length $d]' |
+            tclsh""",
             names=("tclsh",)),
     Program("guile", ["deb:guile-3.0"], r"""
         guile --no-auto-compile -c '(let loop ((i 0) (l (list))) (if (< i 300000) (loop (+ i 1) (cons (number->string i) l))
             (begin (display (apply + (map string-length l))) (newline))))'"""),
-    Program("ocaml", ["deb:ocaml-nox"], r"""cp "$MADE/a.ml" . && ocamlfind() { :; }; ocamlopt -o a a.ml && ./a && ocaml a.ml""",
+    Program("ocaml", ["deb:ocaml-nox"], r"""cp "$MADE/a.ml" . && ocamlopt -o a a.ml && ./a && ocaml a.ml""",
             names=("a", "ocamlopt", "ocamlrun"), prepare=r"""
         echo 'let () = let h = Hashtbl.create 10 in for i = 1 to 200000 do Hashtbl.replace h (string_of_int i) (Array.make 10 i) done;
               Printf.printf "%d\n" (Hashtbl.fold (fun _ a s -> s + a.(3)) h 0)' >a.ml"""),
@@ -209,7 +217,8 @@ END
         swipl -g 'numlist(1, 200000, L), foldl([X, S, T]>>(T is S + X), L, 0, R), print(R), nl' -t halt"""),
     Program("erl", ["deb:erlang-base"], r"""
         erl -noshell -eval 'L = [{I, integer_to_list(I)} || I <- lists:seq(1, 200000)], M = maps:from_list(L),
-            io:format("~p ~p~n", [maps:size(M), lists:sum([length(T) || {_, T} <- L])]), halt(0).'""", names=("beam.smp",)),
+            io:format("~p ~p~n", [maps:size(M), lists:sum([length(T) || {_, T} <- L])]), halt(0).'""",
+            names=("beam.smp",), killed=("inet_gethost",)),
     Program("R", ["deb:r-base-core"], r"""
         Rscript --vanilla -e 'set.seed(1); x <- matrix(rnorm(250000), 500); print(round(sum(solve(crossprod(x) + diag(500))), 6));
             print(head(sort(table(sample(letters, 1e5, TRUE)))))'"""),
@@ -220,8 +229,10 @@ END
 
 COMPILERS = [
     Program("gcc", ["deb:gcc", "deb:g++"], r"""
-        gcc -O2 -g -pthread -fno-builtin "$ROOT/tests/real/_exerciser.c" -o c && g++ -O1 "$MADE/a.cc" -o cc && ./c && ./cc
-        printf 'int main(void) { return undeclared; }' | gcc -x c -; echo $?""", names=("cc1", "cc1plus", "gcc", "as", "ld", "c", "cc"),
+        gcc -O2 -g -pthread -fno-builtin "$ROOT/tests/real/_exerciser.c" -o c && g++ -O1 "$MADE/a.cc" -o cc && ./c &&
+            ./cc
+        printf 'int main(void) { return undeclared; }' | gcc -x c -; echo $?""",
+            names=("cc1", "cc1plus", "gcc", "as", "ld", "c", "cc"),
             differs=EXERCISER, prepare=(CC := r"""
 cat >a.cc <<'END'
 #include <algorithm>
@@ -245,8 +256,10 @@ int main() {
 END
 """)),
     Program("clang", ["deb:clang"], r"""
-        clang -O2 -g -pthread -fno-builtin -w "$ROOT/tests/real/_exerciser.c" -o c && clang++ -O1 "$MADE/a.cc" -o cc && ./c && ./cc
-        printf 'int main(void) { return undeclared; }' | clang -x c -; echo $?""", names=("clang", "c"), differs=EXERCISER, prepare=CC),
+        clang -O2 -g -pthread -fno-builtin -w "$ROOT/tests/real/_exerciser.c" -o c &&
+            clang++ -O1 "$MADE/a.cc" -o cc && ./c && ./cc
+        printf 'int main(void) { return undeclared; }' | clang -x c -; echo $?""",
+            names=("clang", "c"), differs=EXERCISER, prepare=CC),
     Program("make", ["deb:make", "deb:gcc"], r"""
         for i in $(seq 20); do echo "int f$i(void) { return $i; }" >f$i.c; done
         printf 'all: $(patsubst %%.c,%%.o,$(sort $(wildcard *.c)))\n\t@echo $^\n%%.o: %%.c\n\t@$(CC) -c $<\n' >Makefile
@@ -254,12 +267,17 @@ END
     Program("cmake", ["deb:cmake", "deb:ninja-build", "deb:gcc"], r"""
         cp "$MADE"/* . && cmake -G Ninja -S . -B b -DCMAKE_BUILD_TYPE=Release && ninja -C b -j2 && b/it""", prepare=r"""
         echo 'int main(void) { return 0; }' >it.c
-        printf 'cmake_minimum_required(VERSION 3.20)\nproject(it C)\nadd_executable(it it.c)\n' >CMakeLists.txt""", names=("cmake", "ninja"),
+        printf 'cmake_minimum_required(VERSION 3.20)\nproject(it C)\nadd_executable(it it.c)\n' >CMakeLists.txt""",
+            names=("cmake", "ninja"),
             differs=((r"done \([\d.]+s\)", "done", "it measures time"),)),
     Program("nasm", ["deb:nasm"], r"""
-        { echo 'section .data'; for i in $(seq 20000); do echo "l$i: dq l$i, $i"; done; } >a.asm && nasm -f elf64 a.asm && cksum a.o"""),
+        {
+            echo 'section .data'
+            for i in $(seq 20000); do echo "l$i: dq l$i, $i"; done
+        } >a.asm && nasm -f elf64 a.asm && cksum a.o"""),
     Program("binutils", ["deb:binutils"], r"""
-        objdump -d /usr/bin/perl | tail -n 5; nm -D /usr/lib/x86_64-linux-gnu/libc.so.6 | wc -l; readelf -aW /usr/bin/perl | cksum""",
+        objdump -d /usr/bin/perl | tail -n 5; nm -D /usr/lib/x86_64-linux-gnu/libc.so.6 | wc -l
+        readelf -aW /usr/bin/perl | cksum""",
             names=("objdump", "nm", "readelf")),
 ]
 
@@ -299,7 +317,8 @@ END
         redis-server --unixsocket "$TMPDIR/s" --port 0 --save '' >log &
         await redis-cli -s "$TMPDIR/s" ping
         redis-benchmark -s "$TMPDIR/s" -q -n 20000 -r 1000 -t set,get,lpush,zadd >benchmark; echo $?
-        x=$(printf '%0500d' 0); for i in $(seq 500); do echo "set k$i $i$x"; done | redis-cli -s "$TMPDIR/s" | sort | uniq -c
+        x=$(printf '%0500d' 0); for i in $(seq 500); do echo "set k$i $i$x"
+        done | redis-cli -s "$TMPDIR/s" | sort | uniq -c
         redis-cli -s "$TMPDIR/s" --raw eval 'local s = 0 for i = 1, 500 do s = s + #redis.call("get", "k" .. i) end return s' 0
         redis-cli -s "$TMPDIR/s" shutdown nosave; wait""", names=("redis-server", "redis-cli", "redis-benchmark")),
     Program("memcached", ["deb:memcached"], r"""
@@ -319,11 +338,13 @@ END
             "$TMPDIR/s" "$PORT" >conf
         await answers $PORT; haproxy -c -f conf; haproxy -f conf 2>log & pid=$!
         await curl -s --unix-socket "$TMPDIR/s" http://x/page
-        curl -s --unix-socket "$TMPDIR/s" http://x/page | cksum; kill $pid; wait $pid; echo $?; kill $server; wait $server; echo $?""",
+        curl -s --unix-socket "$TMPDIR/s" http://x/page | cksum; kill $pid; wait $pid; echo $?; kill $server
+        wait $server; echo $?""",
             killed=("python", "python3")),
     Program("dnsmasq", ["deb:dnsmasq-base"], r"""
         for i in $(seq 3000); do echo "10.0.$((i / 250)).$((i % 250)) host$i.test"; done >hosts
-        dnsmasq --test -C /dev/null; dnsmasq -k -C /dev/null -u "$(id -un)" -p "$PORT" --listen-address=127.0.0.1 --bind-interfaces -h -H "$PWD/hosts" -R -x "" & pid=$!
+        dnsmasq --test -C /dev/null
+        dnsmasq -k -C /dev/null -u "$(id -un)" -p "$PORT" --listen-address=127.0.0.1 --bind-interfaces -h -H "$PWD/hosts" -R -x "" & pid=$!
         $PYTHON - <<'END'
 import os, socket, time
 query = b"\0\7\1\0\0\1\0\0\0\0\0\0" + b"\7host777\4test\0" + b"\0\1\0\1"
@@ -358,23 +379,29 @@ int main(void) {
 END
 gcc -g -O0 -fno-builtin it.c -o it"""), differs=((r"\(process \d+\)|process \d+", "process", "a process id"),)),
     Program("lldb", ["deb:lldb", "deb:gcc"], r"""
-        lldb --no-lldbinit --batch -o 'break set -n last' -o run -o 'print sum' -o continue "$MADE/it" 2>&1""", names=("lldb", "it"),
+        lldb --no-lldbinit --batch -o 'break set -n last' -o run -o 'print sum' -o continue "$MADE/it" 2>&1""",
+            names=("lldb", "it"),
             prepare=DEBUGGED, differs=((r"Process \d+", "process", "a process id"),)),
     Program("valgrind", ["deb:valgrind", "deb:gcc"], r"""
-        valgrind -q --error-exitcode=9 --leak-check=full "$MADE/it"; echo $?; valgrind -q --tool=helgrind --error-exitcode=9 "$MADE/it"; echo $?""",
+        valgrind -q --error-exitcode=9 --leak-check=full "$MADE/it"; echo $?
+        valgrind -q --tool=helgrind --error-exitcode=9 "$MADE/it"; echo $?""",
             names=("it",), prepare=DEBUGGED, unseen="Valgrind serves the heap, and the program maps nothing"),
     Program("strace", ["deb:strace", "deb:gcc"], r"""
-        strace -f -o trace sh -c "$MADE/it; ls / >list"; echo $?; grep -c 'execve.* = 0$' trace; strace -c -o count "$MADE/it"; echo $?""",
+        strace -f -o trace sh -c "$MADE/it; ls / >list"; echo $?; grep -c 'execve.* = 0$' trace
+        strace -c -o count "$MADE/it"; echo $?""",
             names=("strace", "it"), prepare=DEBUGGED),
-    Program("ltrace", ["deb:ltrace", "deb:gcc"], r"""ltrace -o trace -e malloc "$MADE/it"; echo $?; grep -c malloc trace""",
+    Program("ltrace", ["deb:ltrace", "deb:gcc"], r"""ltrace -o trace -e malloc "$MADE/it"; echo $?
+        grep -c malloc trace""",
             names=("it",), prepare=DEBUGGED),
     Program("bwrap", ["deb:bubblewrap"], r"""
         bwrap --ro-bind / / --dev /dev --proc /proc --tmpfs /mnt --bind "$PWD/.." "$PWD/.." --unshare-all --die-with-parent \
-            perl -e 'my @a = map { "x" x $_ } 1 .. 3000; print scalar(@a), " $$\n"; exit 6'; echo $?""", names=("bwrap", "perl")),
+            perl -e 'my @a = map { "x" x $_ } 1 .. 3000; print scalar(@a), " $$\n"; exit 6'; echo $?""",
+            names=("bwrap", "perl")),
     Program("unshare", ["deb:util-linux"], r"""
         unshare --user --map-root-user --pid --fork --mount-proc perl -e 'print "$$ $<\n"; my @a = map { "x" x $_ } 1 .. 3000'""",
             names=("perl",)),
-    Program("seccomp", ["deb:seccomp", "deb:libseccomp-dev", "deb:gcc"], r"""scmp_sys_resolver openat; "$MADE/it"; file -b "$MADE/it" | cut -d, -f1""",
+    Program("seccomp", ["deb:seccomp", "deb:libseccomp-dev", "deb:gcc"], r"""scmp_sys_resolver openat; "$MADE/it"
+        file -b "$MADE/it" | cut -d, -f1""",
             names=("it", "file"), prepare=r"""cat >it.c <<'END'
 #include <errno.h>
 #include <seccomp.h>
@@ -396,13 +423,15 @@ int main(void) {
 END
 gcc -O1 -fno-builtin it.c -o it -lseccomp"""),
     Program("systemd-analyze", ["deb:systemd"], r"""
-        systemd-analyze calendar --iterations=1 --base-time='2030-01-01 UTC' 'Mon *-*-* 10:00' 2>&1; systemd-analyze syscall-filter @io-event; systemd-id128 new | wc -c; systemd-detect-virt >virt""",
+        systemd-analyze calendar --iterations=1 --base-time='2030-01-01 UTC' 'Mon *-*-* 10:00' 2>&1
+        systemd-analyze syscall-filter @io-event; systemd-id128 new | wc -c; systemd-detect-virt >virt""",
             differs=((r"(?m)^ *From now: .*$", "From now", "it is told from the present time"),)),
     Program("git", ["deb:git"], r"""
         git init -q -b main . && git config user.email a@b && git config user.name a
         export GIT_AUTHOR_DATE='2020-01-01T00:00:00Z' GIT_COMMITTER_DATE='2020-01-01T00:00:00Z'
         for i in $(seq 10); do seq $((i * 1000)) >f$i; git add . && git commit -q -m "number $i"; done
-        git log --oneline --stat | cksum; git gc -q; git fsck --no-progress; git blame f3 | cksum; git rev-parse HEAD; git clone -q . other; ls other"""),
+        git log --oneline --stat | cksum; git gc -q; git fsck --no-progress; git blame f3 | cksum
+        git rev-parse HEAD; git clone -q . other; ls other"""),
     Program("sqlite3", ["deb:sqlite3"], r"""
         sqlite3 db 'create table t (i integer primary key, s text); with recursive c(x) as (select 1 union all select x + 1 from c where x < 50000)
             insert into t select x, hex(x * 7) from c; create index ts on t (s); select count(*), max(s) from t; select substr(s, 1, 2) p, count(*)
@@ -413,66 +442,102 @@ gcc -O1 -fno-builtin it.c -o it -lseccomp"""),
         curl -sS "http://127.0.0.1:1/"; echo $?; kill $server; wait $server; echo $?""",
             killed=("python", "python3")),
     Program("openssl", ["deb:openssl"], r"""
-        openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=x -keyout key -out cert -days 3 2>/dev/null; openssl verify -CAfile cert cert
+        openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=x -keyout key -out cert -days 3 2>/dev/null
+        openssl verify -CAfile cert cert
         seq 200000 | openssl enc -aes-256-cbc -pbkdf2 -k x -S 0102030405060708 | openssl dgst -sha256
         openssl s_server -accept "127.0.0.1:$PORT" -key key -cert cert -www -quiet >server 2>&1 & server=$!
-        await answers $PORT; echo 'GET / HTTP/1.0' | { cat; echo; } | openssl s_client -quiet -connect "127.0.0.1:$PORT" 2>/dev/null | grep -c Cipher
+        await answers $PORT
+        printf 'GET / HTTP/1.0\n\n' | openssl s_client -quiet -connect "127.0.0.1:$PORT" 2>/dev/null | grep -c Cipher
         kill $server; wait $server; echo $?""", killed=("openssl",)),
     Program("tar", ["deb:tar", "deb:xz-utils", "deb:zstd", "deb:bzip2", "deb:gzip"], r"""
         mkdir d; seq 500000 | split -l 10000 - d/f
-        for how in z j J --zstd; do tar -c ${how/#[zjJ]/-$how} -f a --mtime=@0 --owner=0 --group=0 --sort=name d; tar -x${how/#--*/} ${how/#[zjJ]/} -O -f a | cksum; done
-        tar -c d | xz -9 -T2 | xz -d | zstd -19 -T2 -q | zstd -d | tar -t | wc -l""", names=("tar", "xz", "zstd", "bzip2")),
+        for how in -z -j -J --zstd; do
+            tar -c $how -f a --mtime=@0 --owner=0 --group=0 --sort=name d
+            tar -x $how -O -f a | cksum
+        done
+        tar -c d | xz -9 -T2 | xz -d | zstd -19 -T2 -q | zstd -d | tar -t | wc -l""",
+            names=("tar", "xz", "zstd", "bzip2")),
     Program("7z", ["deb:p7zip-full", "deb:brotli", "deb:lz4"], r"""
-        seq 300000 >f; 7z a -bd -mmt2 a.7z f >log && 7z x -so a.7z | cksum; brotli -q 9 -c f | brotli -d | cksum; lz4 -9 -c f | lz4 -d | cksum""",
+        seq 300000 >f; 7z a -bd -mmt2 a.7z f >log && 7z x -so a.7z | cksum; brotli -q 9 -c f | brotli -d | cksum
+        lz4 -9 -c f | lz4 -d | cksum""",
             names=("7z", "brotli", "lz4")),
     Program("rsync", ["deb:rsync"], r"""
-        mkdir a; seq 500000 | split -a 1 -l 30000 - a/f; rsync -a a/ b/ && seq 99 >a/fc && rsync -a --out-format=%n --checksum a/ b/; diff -r a b; echo $?"""),
-    Program("jq", ["deb:jq"], r"""jq -nc '[range(50000) | {i: ., s: "text\(.)"}] | group_by(.i % 7) | map({n: length, l: (map(.s | length) | add)})'"""),
+        mkdir a; seq 500000 | split -a 1 -l 30000 - a/f
+        rsync -a a/ b/ && seq 99 >a/fc && rsync -a --out-format=%n --checksum a/ b/; diff -r a b; echo $?"""),
+    Program("jq", ["deb:jq"], r"""
+        jq -nc '[range(50000) | {i: ., s: "text\(.)"}] | group_by(.i % 7) | map({n: length, l: (map(.s | length) | add)})'"""),
     Program("bc", ["deb:bc", "deb:gawk"], r"""
-        echo 'scale=500; 4*a(1)' | bc -l; gawk 'BEGIN { for (i = 0; i < 200000; i++) a[i % 1000] = a[i % 1000] i; for (k in a) n += length(a[k]); print n }'""",
+        echo 'scale=500; 4*a(1)' | bc -l
+        gawk 'BEGIN { for (i = 0; i < 200000; i++) a[i % 1000] = a[i % 1000] i; for (k in a) n += length(a[k]); print n }'""",
             names=("bc", "gawk")),
-    Program("rg", ["deb:ripgrep"], r"""rg --no-config --sort path -c 'the [a-z]+ing' /usr/share/common-licenses; rg -j2 -uu malloc /usr/include | wc -l"""),
+    Program("rg", ["deb:ripgrep"], r"""rg --no-config --sort path -c 'the [a-z]+ing' /usr/share/common-licenses
+        rg -j2 -uu malloc /usr/include | wc -l"""),
     Program("coreutils", ["deb:coreutils", "deb:findutils", "deb:grep", "deb:sed"], r"""
-        seq 300000 | sort -S 20M --parallel=2 -R --random-source=/usr/bin/perl | sort -n | uniq -c | tail -n 1; find /usr/include -name '*.h' | sort | xargs grep -l malloc | wc -l
-        seq 100000 | shuf --random-source=/usr/bin/perl | sed -E 's/([0-9])/<\1>/g' | cksum; split -n 7 /usr/bin/perl x; cat x* | cmp - /usr/bin/perl; echo $?""",
+        seq 300000 | sort -S 20M --parallel=2 -R --random-source=/usr/bin/perl | sort -n | uniq -c | tail -n 1
+        find /usr/include -name '*.h' | sort | xargs grep -l malloc | wc -l
+        seq 100000 | shuf --random-source=/usr/bin/perl | sed -E 's/([0-9])/<\1>/g' | cksum
+        split -n 7 /usr/bin/perl x; cat x* | cmp - /usr/bin/perl; echo $?""",
             names=("sort", "find", "grep", "sed", "shuf")),
     Program("bash", ["deb:bash", "deb:dash"], r"""
-        declare -A a; for i in {1..20000}; do a[k$((i % 500))]+=$i; done; n=0; for k in "${!a[@]}"; do ((n += ${#a[$k]})); done; echo $n
-        sh -c 'kill -TERM $$'; echo $?; (ulimit -v 4000000; perl -e 'print "x" x 5, "\n"'); exit 9""", exit=9, killed=("sh", "dash")),
-    Program("zsh", ["deb:zsh"], r"""zsh -fc 'typeset -A a; for i in {1..20000}; do a[k$((i % 500))]+=$i; done; print ${#${(j::)a}}; print -l /usr/include/*.h(.N) | wc -l; exit 3'""", exit=3),
-    Program("fish", ["deb:fish"], r"""fish -N -c 'for i in (seq 2000); set -a l x$i; end; count $l; string join "" $l | string length; exit 2'""", exit=2),
-    Program("vim", ["deb:vim"], r"""seq 20000 >f; vim -u NONE -es -c '%s/\d\+/<&>/g' -c 'g/7/d' -c 'sort!' -c wq f </dev/null; echo $?; cksum f""",
+        declare -A a; for i in {1..20000}; do a[k$((i % 500))]+=$i; done; n=0; for k in "${!a[@]}"; do
+            ((n += ${#a[$k]}))
+        done
+        echo $n
+        sh -c 'kill -TERM $$'; echo $?; (ulimit -v 4000000; perl -e 'print "x" x 5, "\n"'); exit 9""",
+            exit=9, killed=("sh", "dash")),
+    Program("zsh", ["deb:zsh"], r"""
+        zsh -fc 'typeset -A a; for i in {1..20000}; do a[k$((i % 500))]+=$i; done; print ${#${(j::)a}}; print -l /usr/include/*.h(.N) | wc -l; exit 3'""",
+            exit=3),
+    Program("fish", ["deb:fish"], r"""
+        fish -N -c 'for i in (seq 2000); set -a l x$i; end; count $l; string join "" $l | string length; exit 2'""",
+            exit=2),
+    Program("vim", ["deb:vim"], r"""seq 20000 >f
+        vim -u NONE -es -c '%s/\d\+/<&>/g' -c 'g/7/d' -c 'sort!' -c wq f </dev/null; echo $?; cksum f""",
             names=("vim",)),
-    Program("emacs", ["deb:emacs-nox"], r"""emacs -Q --batch --eval '(let ((h (make-hash-table :test (quote equal)))) (dotimes (i 100000) (puthash (format "k%d" i) (make-vector 5 i) h))
+    Program("emacs", ["deb:emacs-nox"], r"""
+        emacs -Q --batch --eval '(let ((h (make-hash-table :test (quote equal)))) (dotimes (i 100000) (puthash (format "k%d" i) (make-vector 5 i) h))
         (princ (hash-table-count h)) (with-temp-buffer (insert-file-contents "/usr/include/stdio.h") (c-mode) (princ (count-lines 1 (point-max)))) (terpri))'"""),
-    Program("busybox", ["deb:busybox"], r"""busybox seq 50000 | busybox sort -n | busybox awk '{ a[$1 % 100] = a[$1 % 100] $1 } END { for (k in a) n += length(a[k]); print n }'"""),
-    Program("qemu", ["deb:qemu-user", "deb:busybox"], r"""qemu-x86_64 /usr/bin/busybox seq 100000 | cksum; qemu-x86_64 /usr/bin/perl -e 'print 6 * 7, "\n"; exit 8'; echo $?""",
+    Program("busybox", ["deb:busybox"], r"""busybox seq 50000 | busybox sort -n |
+            busybox awk '{ a[$1 % 100] = a[$1 % 100] $1 } END { for (k in a) n += length(a[k]); print n }'"""),
+    Program("qemu", ["deb:qemu-user", "deb:busybox"], r"""qemu-x86_64 /usr/bin/busybox seq 100000 | cksum
+        qemu-x86_64 /usr/bin/perl -e 'print 6 * 7, "\n"; exit 8'; echo $?""",
             names=("qemu-x86_64",)),
     Program("ffmpeg", ["deb:ffmpeg"], r"""
         ffmpeg -v error -f lavfi -i testsrc2=duration=1:size=320x240:rate=25 -f lavfi -i sine=duration=1 -c:v mpeg4 -c:a aac -bitexact -threads 2 a.mp4
-        ffmpeg -v error -i a.mp4 -bitexact -f framemd5 - | cksum; ffprobe -v error -show_entries stream=codec_name,nb_frames a.mp4""", names=("ffmpeg", "ffprobe")),
+        ffmpeg -v error -i a.mp4 -bitexact -f framemd5 - | cksum
+        ffprobe -v error -show_entries stream=codec_name,nb_frames a.mp4""", names=("ffmpeg", "ffprobe")),
     Program("imagemagick", ["deb:imagemagick"], r"""
-        convert-im6.q16 -size 600x400 plasma:red-blue -seed 1 -blur 0x3 -resize 50% a.png; identify-im6.q16 a.png | cut -d' ' -f2-4
-        convert-im6.q16 -size 300x200 gradient:red-blue -rotate 30 -quality 90 b.jpg; identify-im6.q16 -format '%#\n' b.jpg""",
+        convert-im6.q16 -size 600x400 plasma:red-blue -seed 1 -blur 0x3 -resize 50% a.png
+        identify-im6.q16 a.png | cut -d' ' -f2-4
+        convert-im6.q16 -size 300x200 gradient:red-blue -rotate 30 -quality 90 b.jpg
+        identify-im6.q16 -format '%#\n' b.jpg""",
             names=("convert-im6.q16", "identify-im6.q16")),
     Program("gs", ["deb:ghostscript", "deb:poppler-utils"], r"""
         echo '%!PS
 /Helvetica findfont 30 scalefont setfont 1 1 20 { dup 30 mul 50 exch moveto (page line ) show =string cvs show } for showpage' >a.ps
         gs -q -dNOPAUSE -dBATCH -dSAFER -sDEVICE=pdfwrite -sOutputFile=a.pdf a.ps; pdftotext a.pdf - | cksum
-        gs -q -dNOPAUSE -dBATCH -sDEVICE=png16m -r50 -sOutputFile=a.png a.pdf; cksum a.png""", names=("gs", "pdftotext")),
-    Program("pandoc", ["deb:pandoc"], r"""for i in $(seq 300); do printf '# Head %d\n\nText *of* [it](x).\n\n- a\n- b\n\n' $i; done | pandoc -f markdown -t html | cksum"""),
-    Program("dot", ["deb:graphviz"], r"""{ echo 'digraph {'; for i in $(seq 300); do echo "n$i -> n$((i * 7 % 301));"; done; echo '}'; } | dot -Tsvg | cksum"""),
-    Program("gnuplot", ["deb:gnuplot-nox"], r"""gnuplot -e 'set terminal svg; set samples 20000; plot sin(x)/x, cos(x)' | cksum"""),
+        gs -q -dNOPAUSE -dBATCH -sDEVICE=png16m -r50 -sOutputFile=a.png a.pdf; cksum a.png""",
+            names=("gs", "pdftotext")),
+    Program("pandoc", ["deb:pandoc"], r"""for i in $(seq 300)
+        do printf '# Head %d\n\nText *of* [it](x).\n\n- a\n- b\n\n' $i; done | pandoc -f markdown -t html | cksum"""),
+    Program("dot", ["deb:graphviz"], r"""{ echo 'digraph {'; for i in $(seq 300)
+        do echo "n$i -> n$((i * 7 % 301));"; done; echo '}'; } | dot -Tsvg | cksum"""),
+    Program("gnuplot", ["deb:gnuplot-nox"], r"""
+        gnuplot -e 'set terminal svg; set samples 20000; plot sin(x)/x, cos(x)' | cksum"""),
     Program("socat", ["deb:socat"], r"""
-        socat -u "UNIX-LISTEN:$TMPDIR/s" - >got & while [ ! -S "$TMPDIR/s" ]; do sleep 0.1; done; seq 100000 | socat -u - "UNIX-CONNECT:$TMPDIR/s"; wait; cksum got"""),
-    Program("dpkg", ["deb:dpkg", "deb:apt"], r"""dpkg-query -W -f '${Package}\n' | sort | cksum; apt-cache show bash | grep -c ^Package; dpkg -L bash | cksum""",
+        socat -u "UNIX-LISTEN:$TMPDIR/s" - >got & while [ ! -S "$TMPDIR/s" ]; do sleep 0.1; done
+        seq 100000 | socat -u - "UNIX-CONNECT:$TMPDIR/s"; wait; cksum got"""),
+    Program("dpkg", ["deb:dpkg", "deb:apt"], r"""dpkg-query -W -f '${Package}\n' | sort | cksum
+        apt-cache show bash | grep -c ^Package; dpkg -L bash | cksum""",
             names=("dpkg-query", "apt-cache")),
 ]
 
 PYPI = [
-    Program("ruff", ["pip:ruff"], r"""cp "$ROOT"/tests/*.py .; "$(dirname "$PYTHON")/ruff" check --no-cache --isolated --select E,F,W --exit-zero --quiet --output-format concise . | sort | cksum"""),
+    Program("ruff", ["pip:ruff"], r"""cp "$ROOT"/tests/*.py .
+        "$(dirname "$PYTHON")/ruff" check --no-cache --isolated --select E,F,W --exit-zero --quiet --output-format concise . | sort | cksum"""),
     Program("numpy", ["pip:numpy"], r"""
-        "$PYTHON" -c 'import numpy as n; a = n.random.default_rng(1).random((700, 700)); print(round(float(n.linalg.svd(a)[1].sum()), 6), n.fft.fft(a).shape)'""", names=("python",)),
+        "$PYTHON" -c 'import numpy as n; a = n.random.default_rng(1).random((700, 700)); print(round(float(n.linalg.svd(a)[1].sum()), 6), n.fft.fft(a).shape)'""",
+            names=("python",)),
     Program("pyarrow", ["pip:pyarrow"], r"""
         "$PYTHON" -c 'import pyarrow as p, pyarrow.compute as c, pyarrow.parquet as q
 for pool in p.supported_memory_backends():
@@ -480,9 +545,11 @@ for pool in p.supported_memory_backends():
     t = p.table({"a": list(range(200000)), "s": [str(i % 999) for i in range(200000)]}); q.write_table(t, "f"); print(pool, c.sum(q.read_table("f")["a"]), t.group_by("s").aggregate([("a", "sum")]).num_rows)'""",
             names=("python",)),
     Program("duckdb", ["pip:duckdb"], r"""
-        "$PYTHON" -c 'import duckdb; print(duckdb.sql("select i % 100 k, sum(i), count(distinct i::varchar) from range(300000) t(i) group by k order by k limit 5").fetchall())'""", names=("python",)),
+        "$PYTHON" -c 'import duckdb; print(duckdb.sql("select i % 100 k, sum(i), count(distinct i::varchar) from range(300000) t(i) group by k order by k limit 5").fetchall())'""",
+            names=("python",)),
     Program("polars", ["pip:polars"], r"""
-        "$PYTHON" -c 'import polars as p; f = p.DataFrame({"a": range(300000)}); print(f.with_columns(k=p.col("a") % 7).group_by("k").agg(p.col("a").sum()).sort("k").rows())'""", names=("python",)),
+        "$PYTHON" -c 'import polars as p; f = p.DataFrame({"a": range(300000)}); print(f.with_columns(k=p.col("a") % 7).group_by("k").agg(p.col("a").sum()).sort("k").rows())'""",
+            names=("python",)),
 ]
 
 CARGO = [
