@@ -340,7 +340,7 @@ END
         await curl -s --unix-socket "$TMPDIR/s" http://x/page
         curl -s --unix-socket "$TMPDIR/s" http://x/page | cksum; kill $pid; wait $pid; echo $?; kill $server
         wait $server; echo $?""",
-            killed=("python", "python3")),
+            killed=("haproxy", "python", "python3")),
     Program("dnsmasq", ["deb:dnsmasq-base"], r"""
         for i in $(seq 3000); do echo "10.0.$((i / 250)).$((i % 250)) host$i.test"; done >hosts
         dnsmasq --test -C /dev/null
@@ -380,7 +380,7 @@ END
 gcc -g -O0 -fno-builtin it.c -o it"""), differs=((r"\(process \d+\)|process \d+", "process", "a process id"),)),
     Program("lldb", ["deb:lldb", "deb:gcc"], r"""
         lldb --no-lldbinit --batch -o 'break set -n last' -o run -o 'print sum' -o continue "$MADE/it" 2>&1""",
-            names=("lldb", "it"),
+            names=("lldb", "it"), killed=("lldb-server-14.0.6", "lldb-server"),
             prepare=DEBUGGED, differs=((r"Process \d+", "process", "a process id"),)),
     Program("valgrind", ["deb:valgrind", "deb:gcc"], r"""
         valgrind -q --error-exitcode=9 --leak-check=full "$MADE/it"; echo $?
@@ -565,7 +565,8 @@ def sanitized(name, flags, env="", needs=()):
         {env}
         "$MADE/it" none; echo $?; "$MADE/it" {sanitizer} 2>errors; echo $?
         grep -o -m 1 -E 'heap-buffer-overflow|data race|use-of-uninit[a-z-]*|detected memory leaks|integer overflow' errors""",
-                   names=("it",), prepare=SANITIZED + f"{compiler} -g -O1 -w -fno-builtin -pthread -fsanitize={sanitizer} {flags} it.c -o it")
+                   names=("it",), killed=("it",), # most sanitizers end a program by a raw system call
+                   prepare=SANITIZED + f"{compiler} -g -O1 -w -fno-builtin -pthread -fsanitize={sanitizer} {flags} it.c -o it")
 
 
 SANITIZED = r"""
