@@ -107,8 +107,8 @@ check(8, 1, 14, baseline="peak.txt", options=("--fail-over=5M",), status=1)
 # diff: limits for each owner and call site hold on devices, too.
 for name, mib in (("a", (8, 1)), ("b", (20, 1)), ("c", (8, 1, 30))):
     support.track(program, *mib, env=environment, file=f"{name}.mst")
-for limit, words in (("owner:11MiB", "the model on CUDA devices grew by 12.0 MiB"), ("site:11MiB", "load_weights"),
-                     ("owner:100%", "the model on CUDA devices"), ("11MiB", "live CUDA memory grew by 12.0 MiB")):
+for limit, words in (("owner:11MiB", "the model (m.bin) on CUDA devices grew by 12.0 MiB"), ("site:11MiB", "load_weights"),
+                     ("owner:100%", "the model (m.bin) on CUDA devices"), ("11MiB", "live CUDA memory grew by 12.0 MiB")):
     done = support.memstow("diff", "a.mst", "b.mst", f"--fail-over={limit}", "--json", status=1)
     assert words in done.stderr and "over the limit of " + limit in done.stderr, (limit, done.stderr)
     assert json.loads(done.stdout)["over_on_cuda"] is True, limit
