@@ -47,11 +47,11 @@ BROWSERS = [
     Program("chromium", ["deb:chromium"], r"""
         chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --log-level=3 --user-data-dir=profile \
             --virtual-time-budget=5000 --dump-dom "file://$MADE/page.html" 2>/dev/null
-        """, prepare=PAGE),
+        """, prepare=PAGE, killed=("chromium",)), # it ends its helpers by SIGTERM
     Program("chromium in its sandbox", ["deb:chromium"], r"""
         chromium --headless --disable-gpu --disable-dev-shm-usage --log-level=3 --user-data-dir=profile \
             --virtual-time-budget=5000 --dump-dom "file://$MADE/page.html" 2>/dev/null""",
-            prepare=PAGE, as_nobody=True),
+            prepare=PAGE, as_nobody=True, killed=("chromium",)),
     Program("firefox", ["deb:firefox-esr"], r"""
         MOZ_HEADLESS=1 timeout 250 firefox-esr --no-remote --profile "$TMPDIR" --window-size=600,400 --screenshot "$PWD/shot.png" \
             "file://$MADE/page.html" 2>/dev/null
@@ -61,7 +61,7 @@ BROWSERS = [
             echo '<html><body>'
             for i in $(seq 500); do echo "<p style='color:#$((100 + i))'>line $i</p>"; done
         } >page.html
-        """, names=("firefox-esr",)),
+        """, names=("firefox-esr",), killed=("firefox-esr",)), # and so does this
 ]
 
 RUST = r"""cat >main.rs <<'END'

@@ -332,8 +332,8 @@ def main():
         print(*(p.name for p in PROGRAMS), sep="\n")
         return 0
     outcomes = run_all(selected(options.names), options.jobs, options.output)
-    for outcome in outcomes.keys() - {"same"}:
-        print(f"{outcome}: {', '.join(outcomes[outcome])}")
+    for outcome in sorted(outcomes.keys() - {"same"}):
+        print(f"{outcome}: {', '.join(p.name for p in PROGRAMS if p.name in outcomes[outcome])}")
     print(*(f"{len(names)} {outcome}" for outcome, names in sorted(outcomes.items())), sep=", ")
     if not outcomes.get("same"):
         return SKIPPED if set(outcomes) == {"skipped"} else 1
