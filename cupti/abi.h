@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../preload/cuda_abi.h"
+#include "preload/cuda/cuda_abi.h"
 
 enum {
     CUPTI_OK = 0,

@@ -1,12 +1,12 @@
 /* compare.c — see compare.h. */
-#include "compare.h"
+#include "cupti/compare.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "compare_physical.h"
-#include "compare_pools.h"
-#include "seen.h"
+#include "cupti/compare_physical.h"
+#include "cupti/compare_pools.h"
+#include "cupti/seen.h"
 
 struct comparison {
     const struct cupti_place *place;

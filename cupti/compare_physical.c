@@ -1,11 +1,11 @@
 /* compare_physical.c — see compare_physical.h. Both lists in order, one beside the other. Handles are given out again
  * and again: memory is the same if handle and size are. */
-#include "compare_physical.h"
+#include "cupti/compare_physical.h"
 
 #include <string.h>
 
-#include "../preload/heapsort.h"
-#include "../preload/os.h"
+#include "preload/shared/heapsort.h"
+#include "preload/shared/os.h"
 
 struct item {
     uint64_t order; /* by this both are sorted: what is the same has the same */

@@ -3,7 +3,7 @@
 #ifndef MEMSTOW_CUPTI_COMPARE_PHYSICAL_H
 #define MEMSTOW_CUPTI_COMPARE_PHYSICAL_H
 
-#include "compare.h"
+#include "cupti/compare.h"
 
 #pragma GCC visibility push(hidden)
 

@@ -1,11 +1,11 @@
 /* compare_pools.c — see compare_pools.h. A pool that the program has made is in both lists. Which pool a block is of
  * the ledger does not always know (a device may have been given another one): so what pools have given out is compared
  * by device. It is in multiples of 512 bytes. */
-#include "compare_pools.h"
+#include "cupti/compare_pools.h"
 
 #include <string.h>
 
-#include "pools.h"
+#include "cupti/pools.h"
 
 enum { MOST = 256, DEVICES = SNAP_CUDA_DEVICES, UNIT = 512 };
 

@@ -3,7 +3,7 @@
 #ifndef MEMSTOW_CUPTI_COMPARE_POOLS_H
 #define MEMSTOW_CUPTI_COMPARE_POOLS_H
 
-#include "compare.h"
+#include "cupti/compare.h"
 
 #pragma GCC visibility push(hidden)
 

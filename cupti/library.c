@@ -1,7 +1,7 @@
 /* library.c — see library.h. The one that is mapped is what the program or its libraries use; otherwise the one that
  * lies where toolkits and NVIDIA's Python packages put it, seen from the runtime that is mapped; otherwise the
  * loader's. */
-#include "library.h"
+#include "cupti/library.h"
 
 #include <dlfcn.h>
 #include <link.h>

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "abi.h"
+#include "cupti/abi.h"
 
 #pragma GCC visibility push(hidden)
 

@@ -12,14 +12,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../preload/cupti.h"
-#include "compare.h"
-#include "pools.h"
-#include "records.h"
-#include "seen.h"
-#include "session.h"
-#include "source.h"
-#include "vmm.h"
+#include "preload/life/cupti.h"
+#include "cupti/compare.h"
+#include "cupti/pools.h"
+#include "cupti/records.h"
+#include "cupti/seen.h"
+#include "cupti/session.h"
+#include "cupti/source.h"
+#include "cupti/vmm.h"
 
 enum { BUFFERS = 16, BUFFER_SIZE = 256 << 10, ROUNDS = 10, WAIT_NS = 20000000, ASK_NS = 250000000 };
 

@@ -1,5 +1,5 @@
 /* pools.c — see pools.h. */
-#include "pools.h"
+#include "cupti/pools.h"
 
 #include <string.h>
 

@@ -6,8 +6,8 @@
 
 #include <stdbool.h>
 
-#include "../preload/cupti.h"
-#include "abi.h"
+#include "preload/life/cupti.h"
+#include "cupti/abi.h"
 
 #pragma GCC visibility push(hidden)
 

@@ -1,5 +1,5 @@
 /* records.c — see records.h. */
-#include "records.h"
+#include "cupti/records.h"
 
 #include <string.h>
 

@@ -3,12 +3,12 @@
  * when the call began: of two calls for one address in different threads the later one may have begun first. So what
  * counts is how many allocations and frees of an address there were, and times only say which block is the one that
  * lives. What was freed stays in the table for a while. */
-#include "seen.h"
+#include "cupti/seen.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "../preload/snapshot.h"
+#include "preload/shared/snapshot.h"
 
 enum { SLOTS = 1 << 16, SLOTS_MOST = SLOTS / 4 * 3, CONTEXTS = 64 };
 #define LATE_NS 2000000000ull /* a record comes no later than this behind others */

@@ -1,6 +1,6 @@
 /* session.c — see session.h. Newer versions of CUPTI have functions of a second generation, which take the subscriber:
  * who is to be one of several uses them throughout. */
-#include "session.h"
+#include "cupti/session.h"
 
 enum { ATTRIBUTE_SOURCE = 14, KINDS = 4 };
 

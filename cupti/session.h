@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "library.h"
+#include "cupti/library.h"
 
 #pragma GCC visibility push(hidden)
 

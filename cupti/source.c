@@ -1,16 +1,16 @@
 /* source.c — see source.h. What CUPTI's records lack is left out: a call stack has one frame, whence the call came, and
  * there are no owners. Called by one thread at a time, but for the end. */
-#include "source.h"
+#include "cupti/source.h"
 
-#include "../preload/cuda_blocks.h"
-#include "../preload/cuda_counts.h"
-#include "../preload/ledger.h"
-#include "../preload/os.h"
-#include "../preload/process.h"
-#include "../preload/site.h"
-#include "pools.h"
-#include "seen.h"
-#include "vmm.h"
+#include "preload/cuda/cuda_blocks.h"
+#include "preload/cuda/cuda_counts.h"
+#include "preload/ledger/ledger.h"
+#include "preload/shared/os.h"
+#include "preload/life/process.h"
+#include "preload/count/site.h"
+#include "cupti/pools.h"
+#include "cupti/seen.h"
+#include "cupti/vmm.h"
 
 static enum cuda_space space_of(uint8_t kind) { return kind == SNAP_CUDA_ARRAY ? CUDA_ARRAY : CUDA_ADDRESS; }
 

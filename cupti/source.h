@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "../preload/cupti.h"
+#include "preload/life/cupti.h"
 
 #pragma GCC visibility push(hidden)
 

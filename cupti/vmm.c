@@ -2,14 +2,14 @@
  * and mappings. A number may be given out again as soon as the driver has taken it back, before its call has ended
  * here: so what a call is about is looked up when it begins, and gone when it has ended only if it is still the same.
  */
-#include "vmm.h"
+#include "cupti/vmm.h"
 
 #include <pthread.h>
 
-#include "../preload/cuda_counts.h"
-#include "../preload/ledger.h"
-#include "../preload/os.h"
-#include "../preload/site.h"
+#include "preload/cuda/cuda_counts.h"
+#include "preload/ledger/ledger.h"
+#include "preload/shared/os.h"
+#include "preload/count/site.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t last_number; /* of physical memory, and of reservations */

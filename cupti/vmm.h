@@ -6,9 +6,9 @@
 
 #include <stdbool.h>
 
-#include "../preload/cuda_blocks.h"
-#include "../preload/stack.h"
-#include "abi.h"
+#include "preload/cuda/cuda_blocks.h"
+#include "preload/stacks/stack.h"
+#include "cupti/abi.h"
 
 #pragma GCC visibility push(hidden)
 

@@ -16,7 +16,7 @@ STANDS_IN_FOR = re.compile(
     r"(pkey_)?mprotect|prctl|syscall|_Zn[aw]\w+|_Zd[al]\w+")
 OLDEST = 35 # glibc 2.35
 NEWER = {"pidfd_open", "pidfd_getfd"} # system calls, which nobody calls so otherwise
-TABLE = re.findall(r"^(?:ENTRY|RESOLVER)\(\w+, (\w+),", (support.ROOT / "preload/cuda_table.h").read_text(), re.M)
+TABLE = re.findall(r"^(?:ENTRY|RESOLVER)\(\w+, (\w+),", (support.ROOT / "preload/cuda/cuda_table.h").read_text(), re.M)
 
 
 CUPTI = support.BUILD / "libmemstow_cupti.so"

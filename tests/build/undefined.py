@@ -29,7 +29,7 @@ WHY = {
     "__cxa_finalize": "the compiler's", "__gmon_start__": "the compiler's", "_ITM_registerTMCloneTable": "the compiler's",
     "_ITM_deregisterTMCloneTable": "the compiler's",
 }
-CUDA = set(re.findall(r"^(?:ENTRY|RESOLVER)\(\w+, (\w+),", (support.ROOT / "preload/cuda_table.h").read_text(), re.M))
+CUDA = set(re.findall(r"^(?:ENTRY|RESOLVER)\(\w+, (\w+),", (support.ROOT / "preload/cuda/cuda_table.h").read_text(), re.M))
 
 relocations = re.findall(r"^[0-9a-f]+ +[0-9a-f]+ (R_X86_64_\w+) +(?:[0-9a-f]+ (\w[\w@.]*)(?: \+ \w+)?)?",
                          support.run("readelf", "-rW", support.LIBRARY).stdout, re.M)

@@ -1,4 +1,4 @@
-"""Synthetic ledgers, so that tests of the command need no library: preload/snapshot.h in Python."""
+"""Synthetic ledgers, so that tests of the command need no library: preload/shared/snapshot.h in Python."""
 import json, struct
 
 STRINGS, PROCESS, MODULE, TAG, OWNER, SITE, THREAD, COUNTERS, LARGE, MAPPING, PEAK_0, REGION = range(1, 13)

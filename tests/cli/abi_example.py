@@ -7,7 +7,7 @@ import support
 from support import memstow
 
 program = support.HERE / "owners"
-subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", "-I", support.ROOT / "preload", support.ROOT / "examples/owners.c", "-o", program,
+subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", "-I", support.ROOT / "include", support.ROOT / "examples/owners.c", "-o", program,
                 "-ldl"], check=True)
 assert subprocess.run([program], capture_output=True, text=True, check=True).stdout == "not under memstow\n"
 said = memstow("run", "--quiet", "-o", "x.mst", "--", program).stdout

@@ -65,7 +65,7 @@ def categories(what, trigger):
     return document["lines"], {names[line["owner"]]: line["category"] for line in lines if line["kind"] == "CATEGORY"}
 
 
-program = compile(PROGRAM, "models", flags=("-O1", "-g", f"-I{ROOT}/preload"))
+program = compile(PROGRAM, "models", flags=("-O1", "-g", f"-I{ROOT}/include"))
 run = start(MEMSTOW, "run", "--quiet", "-o", "out.mst", "--", program, stdin=-1, stdout=-1, text=True)
 assert run.stdout.readline() == "in the trigger\n"
 pid = json.loads(memstow("report", "out.mst", "--json").stdout)["process"]["pid"]

@@ -4,7 +4,7 @@
  * in places hard to reach; what memory does is tested with the library itself. memstow_double_* is what only tests
  * call. */
 #define _GNU_SOURCE
-#include "../../preload/memstow.h"
+#include "../../include/memstow.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "account.h"
-#include "blocks.h"
-#include "ledger.h"
-#include "site.h"
+#include "preload/count/account.h"
+#include "preload/count/blocks.h"
+#include "preload/ledger/ledger.h"
+#include "preload/count/site.h"
 
 int main(int count, char **arguments) {
     if (count != 4)

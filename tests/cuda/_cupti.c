@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cupti.h"
+#include "preload/life/cupti.h"
 #include "memstow.h"
 
 int cudaMalloc(void **, size_t);

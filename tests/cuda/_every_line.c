@@ -1,4 +1,4 @@
-/* Calls every line of preload/cuda_table.h, found by the route that the first argument names, by four threads with
+/* Calls every line of preload/cuda/cuda_table.h, found by the route that the first argument names, by four threads with
  * streams of their own; then, one after the other, what ends contexts and devices. The cases of the lines are in
  * _every_line_runtime.c, _every_line_driver.c and _every_line_alone.c, those of resolvers here; a line without a case
  * does not link. It prints "called NAME" for each line that the route has, and what a report must have of each kind of
@@ -14,7 +14,7 @@
 #ifdef LINKED
 #define ENTRY(side, name, base, since, per_thread, parameters, ...) int name parameters;
 #define RESOLVER ENTRY
-#include "cuda_table.h"
+#include "preload/cuda/cuda_table.h"
 #endif
 
 struct entries f;
@@ -98,7 +98,7 @@ static struct line {
 } lines[] = {
 #define ENTRY(side, name, base, since, per_thread, ...) {#name, base, side, since, per_thread, &f.name, case_##name, 0},
 #define RESOLVER ENTRY
-#include "cuda_table.h"
+#include "preload/cuda/cuda_table.h"
 };
 enum { LINES = sizeof lines / sizeof *lines };
 
@@ -220,7 +220,7 @@ static void *by_loader(const struct line *line) {
     } all[] = {
 #define ENTRY(side, name, ...) {#name, (void *)name},
 #define RESOLVER ENTRY
-#include "cuda_table.h"
+#include "preload/cuda/cuda_table.h"
     };
     return all[line - lines].at;
 }

@@ -1,4 +1,4 @@
-/* _every_line.h — what the parts of every_line share: the lines of preload/cuda_table.h, found by a route, what is
+/* _every_line.h — what the parts of every_line share: the lines of preload/cuda/cuda_table.h, found by a route, what is
  * held, and how a case is written. Every line has a case in one of the parts: a line without one does not link. */
 #ifndef CUDA_EVERY_LINE_H
 #define CUDA_EVERY_LINE_H
@@ -8,13 +8,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../../preload/cuda_abi.h"
+#include "preload/cuda/cuda_abi.h"
 
 /* Every line, by its name and with its own arguments. */
 extern struct entries {
 #define ENTRY(side, name, base, since, per_thread, parameters, ...) int(*name) parameters;
 #define RESOLVER ENTRY
-#include "cuda_table.h"
+#include "preload/cuda/cuda_table.h"
 } f;
 
 /* What else of the driver's the cases need; by dlsym, whatever the route is. */
@@ -178,7 +178,7 @@ static inline void end_stream(struct worker *w, int (*ends)(cuda_handle)) {
 
 #define ENTRY(side, name, ...) void case_##name(struct worker *w);
 #define RESOLVER ENTRY
-#include "cuda_table.h"
+#include "preload/cuda/cuda_table.h"
 
 #define CASE(name) void case_##name(struct worker *w)
 #define UNUSED (void)w

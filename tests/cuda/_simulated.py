@@ -35,7 +35,7 @@ def program(source, *more, name="program", flags=("-O1", "-g", "-pthread")):
     """Compiles a program that is linked with the simulated driver, and with its runtime if `more` says so."""
     path = pathlib.Path(source)
     out = support.HERE / name
-    support.run("cc", *flags, "-D_GNU_SOURCE", f"-I{SOURCES}", f"-I{support.ROOT / 'preload'}",
+    support.run("cc", *flags, "-D_GNU_SOURCE", f"-I{SOURCES}", f"-I{support.ROOT}", f"-I{support.ROOT / 'include'}",
                 f"-I{support.ROOT / 'tests/prog'}", path, "-o", out, *more, "-Wl,--allow-shlib-undefined")
     return out
 

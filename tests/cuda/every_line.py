@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# Every line of preload/cuda_table.h, by every route that has it, from four threads with streams of their own: what the
+# Every line of preload/cuda/cuda_table.h, by every route that has it, from four threads with streams of their own: what the
 # ledger has of each kind of memory, live and allocated, is what the program knows, to the byte. Over the simulated driver, a
 # test double. A line that no program calls fails here; one without a case does not link.
 import json, pathlib, re
@@ -7,7 +7,7 @@ import json, pathlib, re
 import support, _simulated
 
 SOURCE, *PARTS = sorted(pathlib.Path(__file__).parent.glob("_every_line*.c"))
-TABLE = (support.ROOT / "preload/cuda_table.h").read_text()
+TABLE = (support.ROOT / "preload/cuda/cuda_table.h").read_text()
 LINE = re.compile(r'^(?:ENTRY|RESOLVER)\((RUNTIME|DRIVER), (\w+), "(\w*)", (\d+), ([01])', re.M)
 lines = {name: (side, base, int(since), int(own)) for side, name, base, since, own in LINE.findall(TABLE)}
 assert len(lines) == len(re.findall(r"^(?:ENTRY|RESOLVER)\(", TABLE, re.M)) > 100

@@ -42,7 +42,7 @@ int main(int argc, char **argv) {
     }
     for (;;) pause();
 }
-""", "lister", ("-O1", "-g", "-I", ROOT / "preload"))
+""", "lister", ("-O1", "-g", "-I", ROOT / "include"))
 MAIN = pathlib.Path("process_registry.json")
 
 

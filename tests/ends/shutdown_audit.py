@@ -5,7 +5,7 @@ import json, os, pathlib, re, socket, subprocess
 
 from support import BUILD, HERE, MEMSTOW, PYTHON, ROOT, compile, free_port, memstow, run
 
-LIBRARY_SOURCES = sorted(path.stem for path in (ROOT / "preload").glob("shutdown*.c"))
+LIBRARY_SOURCES = sorted(path.stem for path in (ROOT / "preload/shutdown").glob("*.c"))
 pathlib.Path("app.py").write_text(r"""
 import os, socket, sys, time
 import memstow_shutdown as shutdown
@@ -129,7 +129,7 @@ int main(void) {
     syscall(SYS_open, "/etc/group", O_RDONLY);
     return opens() != fd + 2 || CALL(shutdown)("the test", 0, 76);
 }
-""", "opener", ("-O1", "-g", "-I", ROOT / "preload"))
+""", "opener", ("-O1", "-g", "-I", ROOT / "include"))
 pathlib.Path("shutdown.log").unlink(missing_ok=True)
 memstow("run", "--quiet", "-o", "x.mst", "--", program)
 lines = [json.loads(line) for line in pathlib.Path("shutdown.log").read_text().splitlines()]
@@ -140,7 +140,7 @@ assert run("addr2line", "-f", "-e", program, place).stdout.split()[0] == "opens"
 
 # By the linker: what the room takes of the library is nothing of the ledger's (hook_ has what else is libc's).
 objects = BUILD / "CMakeFiles/libmemstow.dir/preload"
-symbols = {path.name[:-4]: run("nm", path).stdout for path in objects.glob("*.o")}
+symbols = {path.name[:-4]: run("nm", path).stdout for path in objects.rglob("*.o")}
 defined = {name: path for path, text in symbols.items() for name in re.findall(r" [TDBR] (\w+)", text)}
 used = {name: defined[name] for path in LIBRARY_SOURCES for name in re.findall(r" U (\w+)", symbols[path]) if name in defined}
 strange = {name: path for name, path in used.items() if not path.startswith(("shutdown", "stow_thread", "stow_work", "hook_")) and

@@ -126,7 +126,7 @@ int main(int argc, char **argv) {
     printf("plain %d, stubborn %d, kept %d\n", kill(plain, 0), kill(stubborn, 0), kill(kept, 0));
     return failed;
 }
-""", "coordinated", ("-O1", "-g", "-pthread", "-I", pathlib.Path(__file__).resolve().parent.parent.parent / "preload"))
+""", "coordinated", ("-O1", "-g", "-pthread", "-I", pathlib.Path(__file__).resolve().parent.parent.parent / "include"))
 
 
 def steps():

@@ -38,7 +38,7 @@ int main(int argc, char **argv) {
     add(MEMSTOW_CANCEL, "cancel", "", 0, quick);
     return CALL(shutdown)("the test", 0, 76) <= 0;
 }
-""", "drainer", ("-O1", "-g", "-I", ROOT / "preload"))
+""", "drainer", ("-O1", "-g", "-I", ROOT / "include"))
 pathlib.Path("drainer.py").write_text(r"""
 import ctypes, sys, threading, time
 import memstow_shutdown as shutdown

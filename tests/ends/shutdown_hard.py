@@ -133,7 +133,7 @@ int main(int argc, char **argv) {
     }
     return 0;
 }
-""", "hard", ("-O1", "-g", "-pthread", "-I", ROOT / "preload"))
+""", "hard", ("-O1", "-g", "-pthread", "-I", ROOT / "include"))
 
 
 def life(word, status=0):

@@ -120,7 +120,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < 2; i++) if (shared[i] > 1) kill(shared[i], SIGKILL);
     return 0;
 }
-""", "left", ("-O1", "-g", "-pthread", "-Wno-all", "-I", ROOT / "preload"))
+""", "left", ("-O1", "-g", "-pthread", "-Wno-all", "-I", ROOT / "include"))
 BY_PARENT, BEFORE, BY_GROUP, BY_MARK = ("started by this program", "was so before its parent ended",
                                         "in a group or session of this program", "has this program's mark")
 

@@ -35,7 +35,7 @@ int main(void) {
         if (i == 1000) return 3;
     return (int)CALL(shutdown)("the test", 0, 76);
 }
-""", "listens", ("-O1", "-g", "-I", ROOT / "preload"))
+""", "listens", ("-O1", "-g", "-I", ROOT / "include"))
 for _ in range(20):
     pathlib.Path("shutdown.log").unlink(missing_ok=True)
     run(MEMSTOW, "run", "--quiet", "-o", "x.mst", "--", program)

@@ -70,7 +70,7 @@ int main(int argc, char **argv) {
     }
     return CALL(shutdown)("the test", 0, 76) != 1; /* it is our child */
 }
-""", "recycled", ("-O1", "-g", "-pthread", "-I", ROOT / "preload"))
+""", "recycled", ("-O1", "-g", "-pthread", "-I", ROOT / "include"))
 
 for word, status, ended in (("before", 0, []), ("forced", 76, []), ("during", 0, ["SIGTERM", "SIGKILL"])):
     pathlib.Path("shutdown.log").unlink(missing_ok=True)

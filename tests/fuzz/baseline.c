@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "baseline.h"
-#include "gate.h"
+#include "tools/check/baseline.h"
+#include "tools/check/gate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire.h"
+#include "preload/shared/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decisions.h"
+#include "tools/decisions/decisions.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,17 +3,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "calltree.h"
-#include "cuda_image.h"
-#include "decisions.h"
-#include "estimate.h"
-#include "groups.h"
-#include "leaks.h"
-#include "reader.h"
-#include "resident.h"
-#include "series.h"
-#include "stacks.h"
-#include "writer.h"
+#include "tools/views/calltree.h"
+#include "tools/reader/cuda_image.h"
+#include "tools/decisions/decisions.h"
+#include "tools/views/estimate.h"
+#include "tools/views/groups.h"
+#include "tools/leaks/leaks.h"
+#include "tools/reader/reader.h"
+#include "tools/views/resident.h"
+#include "tools/leaks/series.h"
+#include "tools/views/stacks.h"
+#include "tools/subject/writer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "registry.h"
+#include "tools/watch/registry.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "leaks.h"
-#include "series.h"
+#include "tools/leaks/leaks.h"
+#include "tools/leaks/series.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jsontext.h"
-#include "ledger.h"
-#include "trace.h"
+#include "preload/shared/jsontext.h"
+#include "preload/ledger/ledger.h"
+#include "preload/ledger/trace.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -77,7 +77,7 @@ class LookAlike(Plant):
 def program_of(source, name, *flags, env=None, words=()):
     binary = support.HERE / name
     compiler = "c++" if source.endswith(".cc") else "cc"
-    support.run(compiler, "-O1", "-g", "-pthread", f"-I{support.ROOT}/preload", HERE / source, "-o", binary, *flags)
+    support.run(compiler, "-O1", "-g", "-pthread", f"-I{support.ROOT}/include", HERE / source, "-o", binary, *flags)
     return Program(binary, RUNS, READINGS, *words, file=f"{name}.ledger", env=env)
 
 

@@ -66,7 +66,7 @@ try:
     [example] = re.findall("This is what it said of .*?\n\n(    .*?)\nHow to read it:", (support.ROOT / "docs/leaks.md").read_text(), re.S)
     text = support.memstow("leaks", comfy.pid(), "--top=1", status=1).stdout
     print(text)
-    said, rows = set(support.shapes(text)), (support.ROOT / "tools/leaks_text.c").read_text() # a run may lack a row of what is no leak
+    said, rows = set(support.shapes(text)), (support.ROOT / "tools/leaks/leaks_text.c").read_text() # a run may lack a row of what is no leak
     missing = [line for line in support.shapes(example) if line not in said and f'"{line.lstrip("# ")}"' not in rows]
     assert not missing, f"docs/leaks.md shows what is not said: {missing}"
 

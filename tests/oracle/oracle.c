@@ -15,11 +15,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "ledger.h"
-#include "rule.h"
-#include "site.h"
-#include "stack.h"
-#include "tree.h"
+#include "preload/ledger/ledger.h"
+#include "preload/stacks/rule.h"
+#include "preload/count/site.h"
+#include "preload/stacks/stack.h"
+#include "preload/stacks/tree.h"
 
 enum { DEPTH = 4096, DETAILS = 5 };
 

@@ -2,7 +2,7 @@
 #ifndef ABI_H
 #define ABI_H
 
-#include "../../preload/memstow.h"
+#include "../../include/memstow.h"
 
 #include <dlfcn.h>
 #include <stdbool.h>

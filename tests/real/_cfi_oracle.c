@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cfi.h"
+#include "preload/stacks/cfi.h"
 
 enum { BP = 6, SP = 7, RA = 16, SHOWN = 10 };
 

@@ -1,4 +1,4 @@
-"""Run by each installed Python (python_frames.py): whether what preload/python.c sees is what Python itself says, in every way
+"""Run by each installed Python (python_frames.py): whether what preload/stacks/python.c sees is what Python itself says, in every way
 in which Python code can come to run. argv: the probe library. Prints how many chains and frames were compared."""
 import asyncio, atexit, contextlib, ctypes, functools, gc, itertools, operator, os, re, signal, sys, threading, time, weakref
 

@@ -1,4 +1,4 @@
-/* Compiled with the headers of one Python: what offsetof() says against preload/python_layout.c. argv: its libpython.
+/* Compiled with the headers of one Python: what offsetof() says against preload/stacks/python_layout.c. argv: its libpython.
  * Prints each difference. */
 #define Py_BUILD_CORE 1
 #include <Python.h>
@@ -8,7 +8,7 @@
 #include "internal/pycore_frame.h"
 #include "internal/pycore_interp.h"
 #include "internal/pycore_runtime.h"
-#include "python_layout.h"
+#include "preload/stacks/python_layout.h"
 #if PY_VERSION_HEX >= 0x030e0000
 #include "internal/pycore_interpframe_structs.h"
 #endif

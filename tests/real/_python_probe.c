@@ -1,4 +1,4 @@
-/* What the Python frames of the calling thread are by preload/python.c, for python_frames.py: a library that Python
+/* What the Python frames of the calling thread are by preload/stacks/python.c, for python_frames.py: a library that Python
  * loads with ctypes. Native frames come from libunwind; the records are read back from a ledger in memory. */
 #define UNW_LOCAL_ONLY
 #include <errno.h>
@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ledger.h"
-#include "python.h"
-#include "site.h"
+#include "preload/ledger/ledger.h"
+#include "preload/stacks/python.h"
+#include "preload/count/site.h"
 
 #define EXPORT __attribute__((visibility("default")))
 enum { FRAMES = 4000, EVALS = 1000 };

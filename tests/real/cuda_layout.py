@@ -14,7 +14,7 @@ COMPARE = """
 #include <cuda_runtime_api.h>
 #include <cudaTypedefs.h>
 #define _Static_assert static_assert
-#include "vram_driver.h"
+#include "preload/vram/vram_driver.h"
 
 /* Of two arguments: both pointers, both whole numbers of one size, or structures of one size. */
 template <class A, class B> constexpr bool like() {
@@ -130,7 +130,7 @@ NUMBERS = {"vram_block.c": {"PINNED": "CU_MEM_ALLOCATION_TYPE_PINNED", "DEVICE":
 def numbers():
     """NUMBER lines of them."""
     for file, names in NUMBERS.items():
-        text = (PRELOAD / file).read_text()
+        text = next(PRELOAD.rglob(file)).read_text()
         for ours, theirs in names.items():
             value = re.search(rf"enum {{[^}}]*\b{ours} = (\d+)", text)
             assert value, f"{file} has no {ours}"
@@ -143,12 +143,12 @@ def prototypes():
     (support.HERE / "names.c").write_text("""
 #define ENTRY(side, name, base, since, per_thread, parameters, ...) @side@name@base@since@per_thread@parameters@
 #define RESOLVER ENTRY
-#include "cuda_table.h"
-#include "vram_driver.h"
+#include "preload/cuda/cuda_table.h"
+#include "preload/vram/vram_driver.h"
 #define F(name, parameters) @DRIVER@name@""@0@0@parameters@
 VRAM_FUNCTIONS(F)
 """)
-    text = support.run("cc", "-E", "-P", f"-I{PRELOAD}", "names.c").stdout
+    text = support.run("cc", "-E", "-P", f"-I{support.ROOT}", "names.c").stdout
     line = r'@\s*(\w+)\s*@\s*(\w+)\s*@\s*"(\w*)"\s*@\s*(\d+)\s*@\s*(\d)\s*@\s*(\(.*?\))\s*@'
     return [(*found[:5], " ".join(found[5].split())) for found in re.findall(line, text, re.S)]
 
@@ -164,7 +164,7 @@ def compare(include, entries, *options):
     types = [theirs(entry) if entry[2] else f"decltype({entry[1]})" for entry in entries]
     lines = [f"FUNCTION({type_}, {entry[5]})" for type_, entry in zip(types, entries)]
     (support.HERE / "compare.cc").write_text("\n".join([COMPARE, *lines, *([] if options else [STRUCTURES, *numbers()])]))
-    support.run("c++", "-std=gnu++17", "-fsyntax-only", "-Wno-deprecated-declarations", *options, f"-I{PRELOAD}", f"-I{include}", "-I.", "compare.cc")
+    support.run("c++", "-std=gnu++17", "-fsyntax-only", "-Wno-deprecated-declarations", *options, f"-I{support.ROOT}", f"-I{include}", "-I.", "compare.cc")
 
 
 spec = importlib.util.find_spec("nvidia")

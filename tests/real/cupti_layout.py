@@ -107,7 +107,7 @@ for includes in generations:
         continue
     # in CUDA 13.0 nobody can ask to be one of several subscribers, or for the source of an allocation
     several = ["-DSEVERAL"] if "allowMultipleSubscribers" in (includes[0] / "cupti_callbacks.h").read_text() else []
-    support.run("cc", "-std=gnu11", "-fsyntax-only", *several, f"-I{support.ROOT / 'cupti'}", *(f"-I{i}" for i in includes), "-I.", "layout.c")
+    support.run("cc", "-std=gnu11", "-fsyntax-only", *several, f"-I{support.ROOT}", f"-I{support.ROOT / 'cupti'}", *(f"-I{i}" for i in includes), "-I.", "layout.c")
     checked += 1
 if not checked:
     support.skip("no headers of CUPTI are installed")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # needs: cc
-"""Where preload/python_layout.c says that CPython keeps things is where its headers say so, for each shared Python that is
+"""Where preload/stacks/python_layout.c says that CPython keeps things is where its headers say so, for each shared Python that is
 installed here with its internal headers."""
 import pathlib
 
@@ -15,8 +15,8 @@ for python, version in pythons().items():
         print(f"{python}: no shared library with headers")
         continue
     program = support.HERE / f"offsets{version}"
-    support.run("cc", "-w", f"-I{headers}", f"-I{headers}/internal", f"-I{PRELOAD}", "-o", program,
-                HERE / "_python_offsets.c", PRELOAD / "python_layout.c", "-ldl", "-Wl,--unresolved-symbols=ignore-all")
+    support.run("cc", "-w", f"-I{headers}", f"-I{headers}/internal", f"-I{support.ROOT}", "-o", program,
+                HERE / "_python_offsets.c", PRELOAD / "stacks/python_layout.c", "-ldl", "-Wl,--unresolved-symbols=ignore-all")
     assert support.run(program, library, status=None).stdout == ""
     compared += 1
 if not compared:

@@ -30,7 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../cupti/abi.h"
+#include "cupti/abi.h"
 #include "simcuda.h"
 
 #define EXPORTED __attribute__((visibility("default")))

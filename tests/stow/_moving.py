@@ -7,7 +7,7 @@ import support
 SOURCES = support.ROOT / "tests/stow"
 LIBRARY = support.BUILD / "libmemstow_moves.so"
 FLAGS = ("-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-pthread", "-fno-builtin-malloc", "-fno-builtin-calloc",
-         "-fno-builtin-realloc", "-fno-builtin-free", f"-I{support.ROOT / 'preload'}")
+         "-fno-builtin-realloc", "-fno-builtin-free", f"-I{support.ROOT}", f"-I{support.ROOT / 'include'}")
 
 
 def program(name):

@@ -1,6 +1,6 @@
 /* entry.c — the stow engine for the tests of it: what memstow.h's functions will call, exported. */
-#include "stow_table.h"
-#include "stow.h"
+#include "preload/stow/stow_table.h"
+#include "preload/stow/stow.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

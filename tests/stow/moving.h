@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "stow.h"
+#include "preload/stow/stow.h"
 
 enum { PAGE = 4096, MIB = 1 << 20 };
 

@@ -7,18 +7,18 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "account.h"
-#include "assign.h"
-#include "counters.h"
-#include "host.h"
-#include "ids.h"
-#include "ledger.h"
-#include "lock.h"
-#include "mappings.h"
-#include "os.h"
-#include "owners.h"
-#include "site.h"
-#include "tags.h"
+#include "preload/count/account.h"
+#include "preload/owners/assign.h"
+#include "preload/count/counters.h"
+#include "preload/count/host.h"
+#include "preload/base/ids.h"
+#include "preload/ledger/ledger.h"
+#include "preload/base/lock.h"
+#include "preload/count/mappings.h"
+#include "preload/shared/os.h"
+#include "preload/owners/owners.h"
+#include "preload/count/site.h"
+#include "preload/count/tags.h"
 
 enum { SIZE = 100000, PART = 1000, MODELS = 300, MUCH = 1 << 20 };
 static const uintptr_t BLOCK = 0x7f0000000000, MAPPING = 0x7e0000000000;

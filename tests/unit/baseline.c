@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "baseline.h"
+#include "tools/check/baseline.h"
 
 static void add(struct figures *figures, enum figure_kind kind, const char *name, uint64_t bytes) {
     cr_assert_not_null(figures_add(figures, kind, name, bytes, bytes / 100));

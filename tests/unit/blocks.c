@@ -3,8 +3,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "blocks.h"
-#include "ledger.h"
+#include "preload/count/blocks.h"
+#include "preload/ledger/ledger.h"
 
 static void begin(void) {
     struct ledger_identity who = {.name = "unit", .exe = "unit", .command = "unit"};

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "snapshot.h"
+#include "preload/shared/snapshot.h"
 
 struct builder {
     uint8_t *bytes;

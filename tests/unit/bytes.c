@@ -32,7 +32,7 @@ size_t strlen(const char *), strnlen(const char *, size_t), strspn(const char *,
 char *strcpy(char *restrict, const char *restrict), *stpcpy(char *restrict, const char *restrict);
 char *strncpy(char *restrict, const char *restrict, size_t), *strcat(char *restrict, const char *restrict);
 char *strchr(const char *, int), *strrchr(const char *, int), *strstr(const char *, const char *);
-#include "../../preload/bytes.c"
+#include "preload/libc/bytes.c"
 #undef memcpy
 #undef memmove
 #undef memset

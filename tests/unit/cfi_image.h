@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "cfi.h"
+#include "preload/stacks/cfi.h"
 
 enum { CODE = 0x100000, FUNCTION = 0x100, FUNCTIONS = 64 };
 

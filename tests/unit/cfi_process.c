@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <sys/auxv.h>
 
-#include "cfi.h"
+#include "preload/stacks/cfi.h"
 
 enum { DEPTH = 400 };
 

@@ -10,17 +10,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../tools/control_client.h"
-#include "account.h"
-#include "control.h"
-#include "host.h"
-#include "ledger.h"
+#include "tools/proc/control_client.h"
+#include "preload/count/account.h"
+#include "preload/control/control.h"
+#include "preload/count/host.h"
+#include "preload/ledger/ledger.h"
 #include "memstow.h"
-#include "moving.h"
-#include "os.h"
-#include "requests.h"
-#include "site.h"
-#include "trigger.h"
+#include "preload/owners/moving.h"
+#include "preload/shared/os.h"
+#include "preload/control/requests.h"
+#include "preload/count/site.h"
+#include "preload/triggers/trigger.h"
 
 /* The hooks are not here. */
 bool host_find(uintptr_t address, struct host_block *out) { return (void)address, (void)out, false; }

@@ -4,14 +4,14 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "account.h"
-#include "cuda_blocks.h"
-#include "cuda_counts.h"
-#include "cuda_parts.h"
-#include "ledger.h"
-#include "owners.h"
-#include "site.h"
-#include "tags.h"
+#include "preload/count/account.h"
+#include "preload/cuda/cuda_blocks.h"
+#include "preload/cuda/cuda_counts.h"
+#include "preload/events/cuda_parts.h"
+#include "preload/ledger/ledger.h"
+#include "preload/owners/owners.h"
+#include "preload/count/site.h"
+#include "preload/count/tags.h"
 
 static void begin(void) {
     struct ledger_identity who = {.name = "unit", .exe = "unit", .command = "unit"};

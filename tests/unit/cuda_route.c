@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cuda_route.h"
+#include "preload/cuda/cuda_route.h"
 
 Test(cuda_route, each_name_leads_to_its_entry) {
     for (int i = 0; i < CUDA_ENTRIES; i++) cr_assert_eq(cuda_route_named(cuda_entries[i].name), i);

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "compare.h"
-#include "seen.h"
+#include "cupti/compare.h"
+#include "cupti/seen.h"
 
 static struct snap_cupti head;
 static struct snap_cupti_block differences[SNAP_CUPTI_BLOCKS];

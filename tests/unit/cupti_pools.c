@@ -2,8 +2,8 @@
 // room for are refused; what CUPTI and the ledger disagree on is named.
 #include <criterion/criterion.h>
 
-#include "compare_pools.h"
-#include "pools.h"
+#include "cupti/compare_pools.h"
+#include "cupti/pools.h"
 
 static int there, known, in_all;
 static uint64_t used;

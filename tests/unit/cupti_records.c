@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "records.h"
+#include "cupti/records.h"
 
 static struct cupti_memory records[8];
 static uint32_t unknown[8];

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../preload/snapshot.h"
-#include "seen.h"
+#include "preload/shared/snapshot.h"
+#include "cupti/seen.h"
 
 enum { MOST = 7 };
 #define AT 0x7000

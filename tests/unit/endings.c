@@ -9,12 +9,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "duration.h"
-#include "ending.h"
-#include "family.h"
-#include "holdings.h"
-#include "place_in.h"
-#include "proc.h"
+#include "tools/base/duration.h"
+#include "tools/watch/ending.h"
+#include "tools/watch/family.h"
+#include "tools/proc/holdings.h"
+#include "tools/base/place_in.h"
+#include "tools/proc/proc.h"
 
 Test(endings, durations) {
     static const struct {

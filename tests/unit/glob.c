@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "glob.h"
+#include "tools/base/glob.h"
 
 static const struct {
     const char *pattern, *text;

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 
-#include "ids.h"
+#include "preload/base/ids.h"
 
 enum { THREADS = 4, EACH = 50000 };
 

@@ -2,8 +2,8 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "index.h"
-#include "ledger.h"
+#include "preload/base/index.h"
+#include "preload/ledger/ledger.h"
 
 enum { IDS = 80000, ROUNDS = 40 };
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jsontext.h"
+#include "preload/shared/jsontext.h"
 
 /* In memory that ends where the text does: a sanitizer sees each byte too far. */
 static bool is_object(const char *text, size_t length) {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "leak_judge.h"
+#include "tools/leaks/leak_judge.h"
 
 enum { POINTS_MOST = 1000 };
 

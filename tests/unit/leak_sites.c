@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "leaks.h"
-#include "series.h"
+#include "tools/leaks/leaks.h"
+#include "tools/leaks/series.h"
 
 enum { RUNS_MOST = 1200, MODEL_OWNER = 1, NODE_OWNER = 2, FIRST_RUN = 3 };
 

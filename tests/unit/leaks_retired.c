@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "leaks.h"
+#include "tools/leaks/leaks.h"
 
 enum { MOST = 30, FIRST_RUN = 100 };
 static const uint64_t MANY = 100 << 20, FEW = 10 << 10;

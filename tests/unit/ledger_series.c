@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ledger.h"
-#include "os.h"
+#include "preload/ledger/ledger.h"
+#include "preload/shared/os.h"
 
 static char path[64];
 

@@ -3,11 +3,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "account.h"
-#include "counters.h"
-#include "ledger.h"
-#include "mappings.h"
-#include "site.h"
+#include "preload/count/account.h"
+#include "preload/count/counters.h"
+#include "preload/ledger/ledger.h"
+#include "preload/count/mappings.h"
+#include "preload/count/site.h"
 
 enum { PAGE = 4096, PAGES = 300, SITES = 4, OPERATIONS = 20000 };
 static const uintptr_t BASE = 0x7f0000000000;

@@ -5,12 +5,12 @@
 #include <errno.h>
 #include <pthread.h>
 
-#include "account.h"
-#include "ledger.h"
-#include "mappings.h"
-#include "owners.h"
-#include "site.h"
-#include "tags.h"
+#include "preload/count/account.h"
+#include "preload/ledger/ledger.h"
+#include "preload/count/mappings.h"
+#include "preload/owners/owners.h"
+#include "preload/count/site.h"
+#include "preload/count/tags.h"
 
 enum { PAGE = 4096, EVENTS = 1 << 15 };
 static const uintptr_t BASE = 0x7f0000000000, HELD = 0x7f8000000000;

@@ -7,17 +7,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cuda_pageable.h"
-#include "cuda_route.h"
-#include "heaps.h"
-#include "ledger.h"
-#include "moving.h"
-#include "os.h"
-#include "owned.h"
-#include "owners.h"
-#include "stow.h"
-#include "trigger.h"
-#include "vram_serve.h"
+#include "preload/cuda/cuda_pageable.h"
+#include "preload/cuda/cuda_route.h"
+#include "preload/count/heaps.h"
+#include "preload/ledger/ledger.h"
+#include "preload/owners/moving.h"
+#include "preload/shared/os.h"
+#include "preload/owners/owned.h"
+#include "preload/owners/owners.h"
+#include "preload/stow/stow.h"
+#include "preload/triggers/trigger.h"
+#include "preload/vram/vram_serve.h"
 
 enum { FIRST = 1, NEXT = 2, WANTED = 1000, MOVED = 600 };
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "proof.h"
-#include "stow_cuda.h"
+#include "preload/vram/stow_cuda.h"
 
 /* The driver's function of that name. */
 static inline void *moving_function(const char *name) {

@@ -5,10 +5,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "account.h"
-#include "pin.h"
-#include "ledger.h"
-#include "site.h"
+#include "preload/count/account.h"
+#include "preload/count/pin.h"
+#include "preload/ledger/ledger.h"
+#include "preload/count/site.h"
 
 static void begin(void) {
     struct ledger_identity who = {.name = "unit", .exe = "unit", .command = "unit"};

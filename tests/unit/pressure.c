@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "pressure.h"
+#include "preload/shared/pressure.h"
 
 static const uint64_t KIB = 1024, GIB = (uint64_t)1 << 30;
 

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "python_code.h"
+#include "preload/stacks/python_code.h"
 
 struct recorded {
     const char *what;

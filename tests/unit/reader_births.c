@@ -3,8 +3,8 @@
 #include <criterion/criterion.h>
 
 #include "builder.h"
-#include "reader.h"
-#include "stacks.h"
+#include "tools/reader/reader.h"
+#include "tools/views/stacks.h"
 
 enum { FRAME = 0, STACK = 1 };
 

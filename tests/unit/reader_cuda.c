@@ -3,10 +3,10 @@
 #include <criterion/criterion.h>
 
 #include "builder.h"
-#include "cuda_image.h"
-#include "nvml_image.h"
-#include "reader.h"
-#include "writer.h"
+#include "tools/reader/cuda_image.h"
+#include "tools/reader/nvml_image.h"
+#include "tools/reader/reader.h"
+#include "tools/subject/writer.h"
 
 enum { SITES = 5 };
 

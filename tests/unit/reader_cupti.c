@@ -3,9 +3,9 @@
 #include <criterion/criterion.h>
 
 #include "builder.h"
-#include "cupti_image.h"
-#include "reader.h"
-#include "writer.h"
+#include "tools/reader/cupti_image.h"
+#include "tools/reader/reader.h"
+#include "tools/subject/writer.h"
 
 static struct snap_cupti_block difference(uint32_t state, uint64_t bytes, const char *source) {
     struct snap_cupti_block block = {.state = state, .kind = 60000, .bytes = bytes};

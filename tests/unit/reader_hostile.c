@@ -2,8 +2,8 @@
 #include <criterion/criterion.h>
 
 #include "builder.h"
-#include "reader.h"
-#include "trace_lines.h"
+#include "tools/reader/reader.h"
+#include "tools/reader/trace_lines.h"
 
 static void expect_error(struct builder *builder, const char *start) {
     struct image image;

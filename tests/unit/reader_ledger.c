@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 
 #include "builder.h"
-#include "reader.h"
+#include "tools/reader/reader.h"
 
 static struct image load(struct builder *builder) {
     struct image image;

@@ -3,9 +3,9 @@
 #include <criterion/criterion.h>
 
 #include "builder.h"
-#include "misuse_image.h"
-#include "stacks.h"
-#include "writer.h"
+#include "tools/reader/misuse_image.h"
+#include "tools/views/stacks.h"
+#include "tools/subject/writer.h"
 
 enum { FRAME = 0, STACK = 1, KNOWN = 3, FREE = 4, NONE = 5 };
 

@@ -2,8 +2,8 @@
 #include <criterion/criterion.h>
 
 #include "builder.h"
-#include "packed.h"
-#include "writer.h"
+#include "tools/reader/packed.h"
+#include "tools/subject/writer.h"
 
 static int load(struct image *image, const void *bytes, size_t size) {
     struct source source;

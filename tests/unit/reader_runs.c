@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runs.h"
-#include "stacks.h"
+#include "tools/reader/runs.h"
+#include "tools/views/stacks.h"
 
 #define FIRST SNAP_RUN_FIRST
 #define LAST SNAP_RUN_LAST

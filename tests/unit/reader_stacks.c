@@ -2,10 +2,10 @@
 #include <criterion/criterion.h>
 
 #include "builder.h"
-#include "calltree.h"
-#include "reader.h"
-#include "stacks.h"
-#include "writer.h"
+#include "tools/views/calltree.h"
+#include "tools/reader/reader.h"
+#include "tools/views/stacks.h"
+#include "tools/subject/writer.h"
 
 /* Frames 0, 1: native, of modules 0 and 1; 2: Python. Segments at word 1: {0}, at 3: {1, 2}, at 6: {0, 1}. */
 static const uint32_t words[] = {0, 1, 0, 2, 1, 2, 2, 0, 1};

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 
 #include "builder.h"
-#include "reader.h"
+#include "tools/reader/reader.h"
 
 static int load(struct image *image, const struct builder *builder) {
     struct source source;

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "requests.h"
+#include "preload/control/requests.h"
 
 static int64_t result;
 static char text[256];

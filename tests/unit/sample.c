@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "sample.h"
+#include "preload/count/sample.h"
 
 enum { DRAWS = 4000000 };
 static const uint64_t MEAN = 512 * 1024;

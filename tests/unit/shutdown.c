@@ -5,8 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shutdown.h"
-#include "stow_thread.h"
+#include "preload/shutdown/shutdown.h"
+#include "preload/stow/stow_thread.h"
 
 enum { LONG_S = 60, FORCED = 3 };
 

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "cuda_captures.h"
+#include "preload/cuda/cuda_captures.h"
 
 /* Somebody writes to what is being moved, between the copy and the comparison. */
 static int spoil_at;

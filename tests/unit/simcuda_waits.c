@@ -2,7 +2,7 @@
 // and captures, which are not broken.
 #include "moving_proof.h"
 
-#include "cuda_captures.h"
+#include "preload/cuda/cuda_captures.h"
 
 /* Somebody begins to capture a stream, as a hook would, when memstow has just found that nobody does. */
 static bool capture_at_wait;

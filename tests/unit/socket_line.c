@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "socket_line.h"
+#include "preload/shared/socket_line.h"
 
 static void compare(int family, const uint8_t *bytes, size_t length) {
     char expected[INET6_ADDRSTRLEN], text[46];

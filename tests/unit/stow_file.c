@@ -14,9 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "os.h"
-#include "stow.h"
-#include "stow_file.h"
+#include "preload/shared/os.h"
+#include "preload/stow/stow.h"
+#include "preload/stow/stow_file.h"
 
 enum { PAGES = 64, LENGTH = PAGES * OS_PAGE };
 

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "stow.h"
-#include "stow_read.h"
-#include "stow_thread.h"
+#include "preload/stow/stow.h"
+#include "preload/stow/stow_read.h"
+#include "preload/stow/stow_thread.h"
 
 enum { SPAN = 11 * READ_PIECE + 3 * 4096, BEGIN = 5 * 4096, ROOM_PIECES = 3 };
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "stow_table.h"
+#include "preload/stow/stow_table.h"
 
 enum { PAGE = 4096, PAGES = 4000 };
 

@@ -6,8 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "os.h"
-#include "stow_thread.h"
+#include "preload/shared/os.h"
+#include "preload/stow/stow_thread.h"
 
 #if defined(__SANITIZE_THREAD__)
 enum { UNSEEN = 1 }; /* ThreadSanitizer must see a thread begin */

@@ -3,8 +3,8 @@
 #include <criterion/criterion.h>
 #include <sys/mman.h>
 
-#include "stow_table.h"
-#include "stow_work.h"
+#include "preload/stow/stow_table.h"
+#include "preload/stow/stow_work.h"
 
 Test(stow_work, a_hook_looks_for_the_end_of_no_move) {
     enum { PAGE = 4096 };

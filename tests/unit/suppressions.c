@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "suppressions.h"
+#include "tools/diff/suppressions.h"
 
 enum { TODAY = 20261122 };
 

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "symbol.h"
+#include "preload/base/symbol.h"
 
 static const struct link_map *object_of(const void *code) {
     struct dl_find_object found;

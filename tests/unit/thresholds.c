@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "thresholds.h"
+#include "tools/diff/thresholds.h"
 
 #define MIB (1 << 20)
 

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "top.h"
+#include "tools/base/top.h"
 
 static int by_value(const void *left, const void *right, void *context) {
     const uint32_t *a = left, *b = right;

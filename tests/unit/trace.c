@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ledger.h"
-#include "line.h"
-#include "os.h"
-#include "trace.h"
-#include "trace_lines.h"
+#include "preload/ledger/ledger.h"
+#include "preload/ledger/line.h"
+#include "preload/shared/os.h"
+#include "preload/ledger/trace.h"
+#include "tools/reader/trace_lines.h"
 
 static char path[64];
 

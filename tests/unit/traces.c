@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "traces.h"
+#include "tools/watch/traces.h"
 
 enum { AT_A_TIME = 128 };
 static struct member self = {.here = true, .name = "traces"};

@@ -4,10 +4,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "account.h"
-#include "ledger.h"
-#include "site.h"
-#include "tree.h"
+#include "preload/count/account.h"
+#include "preload/ledger/ledger.h"
+#include "preload/count/site.h"
+#include "preload/stacks/tree.h"
 
 enum { STACKS = 20000, DEPTH = 40, FRAMES = 500, THREADS = 4 };
 

@@ -8,13 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "decisions.h"
-#include "ledger.h"
-#include "os.h"
-#include "policy.h"
-#include "pressure.h"
-#include "trace.h"
-#include "trigger.h"
+#include "tools/decisions/decisions.h"
+#include "preload/ledger/ledger.h"
+#include "preload/shared/os.h"
+#include "preload/shared/policy.h"
+#include "preload/shared/pressure.h"
+#include "preload/ledger/trace.h"
+#include "preload/triggers/trigger.h"
 
 enum { NONE = MEMSTOW_NO_POLICY, KEEP = MEMSTOW_KEEP, STOW = MEMSTOW_STOW, FREE = MEMSTOW_FREE, MOST = 300 };
 

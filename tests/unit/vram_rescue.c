@@ -2,12 +2,12 @@
 // it.
 #include <criterion/criterion.h>
 
-#include "cuda_captures.h"
-#include "cuda_device.h"
-#include "cuda_route.h"
-#include "stow_cuda.h"
-#include "trigger.h"
-#include "vram_rescue.h"
+#include "preload/cuda/cuda_captures.h"
+#include "preload/cuda/cuda_device.h"
+#include "preload/cuda/cuda_route.h"
+#include "preload/vram/stow_cuda.h"
+#include "preload/triggers/trigger.h"
+#include "preload/vram/vram_rescue.h"
 
 enum { MIB = 1 << 20 };
 

@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "vram_ring.h"
+#include "preload/vram/vram_ring.h"
 
 static int does_nothing(void) { return 0; }
 

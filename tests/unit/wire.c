@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "wire.h"
+#include "preload/shared/wire.h"
 
 static size_t request(uint8_t bytes[WIRE_MOST], uint32_t type, uint32_t owner, const char *text) {
     struct wire_message message = {.type = type, .owner = owner, .ticket = 3, .number = -7};

@@ -3,8 +3,8 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 
-#include "arena.h"
-#include "words.h"
+#include "preload/base/arena.h"
+#include "preload/base/words.h"
 
 static uint64_t word(uint64_t n) { return (n + 2) * 0x9E3779B97F4A7C15u | 2; }
 

@@ -1,4 +1,4 @@
-"""Who owns memory, and what is to become of it: memstow's registration ABI (preload/memstow.h) for Python.
+"""Who owns memory, and what is to become of it: memstow's registration ABI (include/memstow.h) for Python.
 
     import memstow
 

@@ -382,7 +382,7 @@ def _group(number: int) -> dict[int, str]:
 
 def _kept() -> set[int]:
     """Who lives on: those that are to be kept, what they have started, and who is in a group or session that one of them
-    began. preload/kept.h has the same rule."""
+    began. preload/shared/kept.h has the same rule."""
     kept = {pid for pid, one in list(_processes.items()) if one.keep and _start(pid) == one.start}
     if not kept:
         return kept
@@ -503,7 +503,7 @@ def _more_kin(table: dict[int, list[str]], kin: set[int]) -> set[int]:
 
 
 def _look() -> dict[int, str]:
-    """The processes that come of this one and run, by what preload/shutdown_kin.c goes by: pid → start. Who is found once is
+    """The processes that come of this one and run, by what preload/shutdown/shutdown_kin.c goes by: pid → start. Who is found once is
     known from then on."""
     began = int(_start(os.getpid(), ended="") or 0)
     table = _all()

@@ -1,0 +1,71 @@
+/* entry.c — see entry.h. */
+#include "preload/abi/entry.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "preload/ledger/ledger.h"
+#include "include/memstow.h"
+#include "preload/shared/os.h"
+
+static __thread const char *last_error __attribute__((tls_model("initial-exec")));
+
+ENTRY const char *memstow_error(void) { return last_error ? last_error : ""; }
+
+int64_t entry_fails(int64_t code, const char *why) {
+    last_error = why;
+    return code;
+}
+
+int64_t entry_result(int64_t result) {
+    static const struct {
+        int64_t code;
+        const char *why;
+    } known[] = {
+        {-ENOENT, "no such owner"},
+        {-ENOMEM, "no memory for the library's own tables"},
+        {-EBUSY, "another thread has held the registry for too long"},
+        {-ENOSPC, "there are as many owners as there can be"},
+        {-EINVAL, "an argument that cannot be meant"},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].code == result) return entry_fails(result, known[i].why);
+    return result < 0 ? entry_fails(result, "it failed") : result;
+}
+
+/* In a sandbox nothing is asked of the kernel. */
+bool entry_in(void *to, const void *from, size_t length) {
+    if (!from) return false;
+    if (!ledger_is_sealed()) return os_peek(to, from, length);
+    memcpy(to, from, length);
+    return true;
+}
+
+bool entry_out(void *to, const void *from, size_t length) {
+    if (!to) return false;
+    if (!ledger_is_sealed()) return os_poke(to, from, length);
+    memcpy(to, from, length);
+    return true;
+}
+
+/* Up to the end of its page it can be read as a whole, or not at all. */
+bool entry_text(char *to, size_t room, const char *from) {
+    size_t done = 0;
+    to[0] = 0;
+    while (from && done < room - 1) {
+        size_t part = OS_PAGE - (uintptr_t)(from + done) % OS_PAGE;
+        if (part > room - 1 - done) part = room - 1 - done;
+        if (!entry_in(to + done, from + done, part)) return false;
+        if (memchr(to + done, 0, part)) return true;
+        done += part;
+        to[done] = 0;
+    }
+    return true;
+}
+
+int64_t entry_size(const void *structure, uint32_t least, uint32_t most) {
+    uint32_t size = 0;
+    if (!entry_in(&size, structure, sizeof size)) return entry_fails(-EFAULT, "the structure cannot be read");
+    if (size < least) return entry_fails(-EINVAL, "the structure's first field must be its size, and is too small");
+    return size < most ? size : most;
+}

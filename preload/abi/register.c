@@ -1,0 +1,311 @@
+/* register.c — the entry points of memstow.h that say who owns what.
+ * In: the program's calls, with any argument. Out: the same to owners.c, tags.c and assign.c, once the arguments have
+ * been looked at. Every call keeps errno, and notes why it failed for memstow_error. */
+#include "include/memstow.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "preload/count/account.h"
+#include "preload/owners/assign.h"
+#include "preload/control/control.h"
+#include "preload/abi/entry.h"
+#include "preload/ledger/ledger.h"
+#include "preload/owners/moving.h"
+#include "preload/owners/owned.h"
+#include "preload/owners/owners.h"
+#include "preload/life/process.h"
+#include "preload/abi/register.h"
+#include "preload/count/tags.h"
+#include "preload/vram/vram_rescue.h"
+
+enum { TEXT_ROOM = 1024 + 1 }; /* one byte more than is kept, which says whether a character ends there */
+
+ENTRY uint32_t memstow_abi_version(void) { return MEMSTOW_ABI_VERSION; }
+
+ENTRY int32_t memstow_is_tracking(void) { return process_tracked(); }
+
+/* A forked child is not, until it has asked: till then the records are its parent's. */
+static int64_t not_tracked(void) { return entry_fails(-ENODEV, "the process keeps no ledger"); }
+
+/* --- owners --- */
+
+int64_t register_opened(int64_t id) {
+    if (id > 0) {
+        process_allow_fast_path();
+        moving_begin();
+        control_begin();
+    }
+    return entry_result(id);
+}
+
+ENTRY int64_t memstow_owner_open(uint32_t kind, const char *name, const char *origin, uint64_t key1, uint64_t key2) {
+    char texts[2][TEXT_ROOM];
+    if (!process_tracked()) return not_tracked();
+    if (kind != MEMSTOW_MODEL && kind != MEMSTOW_NODE && kind != MEMSTOW_CUSTOM)
+        return entry_fails(-EINVAL, "an owner is opened as a model, a node or a custom");
+    if (!entry_text(texts[0], TEXT_ROOM, name) || !entry_text(texts[1], TEXT_ROOM, origin))
+        return entry_fails(-EFAULT, "name or origin cannot be read");
+    return register_opened(owners_open(kind, texts[0], texts[1], (const uint64_t[2]){key1, key2}));
+}
+
+ENTRY int32_t memstow_owner_adopt(uint32_t owner, uint32_t provisional) {
+    if (!process_tracked()) return (int32_t)not_tracked();
+    int result = owners_adopt(owner, provisional);
+    if (result == -EINVAL)
+        return (int32_t)entry_fails(result, "only a model or custom that nobody adopted is adopted, by another");
+    return (int32_t)entry_result(result);
+}
+
+ENTRY int32_t memstow_owner_retire(uint32_t owner) {
+    if (!process_tracked()) return (int32_t)not_tracked();
+    int result = owners_kind(owner) == MEMSTOW_STATE ? -EINVAL : owners_retire(owner);
+    if (result == -EINVAL) return (int32_t)entry_fails(result, "a run is ended, and a state released: not retired");
+    return (int32_t)entry_result(result);
+}
+
+ENTRY int32_t memstow_owner_policy(uint32_t owner, uint32_t policy, int32_t priority) {
+    if (!process_tracked()) return (int32_t)not_tracked();
+    if (policy > MEMSTOW_FREE) return (int32_t)entry_fails(-EINVAL, "no such policy");
+    int result = owners_policy(owner, policy, priority);
+    if (result == -EINVAL) return (int32_t)entry_fails(result, "only models and customs have a policy");
+    return (int32_t)entry_result(result);
+}
+
+ENTRY int32_t memstow_owner_idle(uint32_t owner, uint32_t idle) {
+    if (!process_tracked()) return (int32_t)not_tracked();
+    if (idle > 1) return (int32_t)entry_fails(-EINVAL, "idle is 0 or 1");
+    int result = owners_idle(owner, idle);
+    if (result == -EINVAL) return (int32_t)entry_fails(result, "only models and customs are idle");
+    if (!result && !idle && !vram_rescue_is_over())
+        return (int32_t)entry_fails(-EBUSY, "a rescue moves memory out of a device, and does not end");
+    return (int32_t)entry_result(result);
+}
+
+ENTRY int32_t memstow_owner_figures(uint32_t owner, struct memstow_figures *out) {
+    struct memstow_figures figures;
+    if (!process_tracked()) return (int32_t)not_tracked();
+    int64_t size = entry_size(out, sizeof figures.size, sizeof figures);
+    if (size < 0) return (int32_t)size;
+    int result = owners_figures(owner, &figures);
+    if (result < 0) return (int32_t)entry_result(result);
+    figures.size = (uint32_t)size;
+    return entry_out(out, &figures, (size_t)size)
+               ? 0
+               : (int32_t)entry_fails(-EFAULT, "the figures cannot be written there");
+}
+
+/* The share of a tag; false: nothing is live. */
+static bool share_of(uint32_t number, const struct owned *has, struct memstow_share *share) {
+    struct snap_tag tag = tags_at(number);
+    *share = (struct memstow_share){.model = owners_final(tag.model),
+                                    .node = tag.node,
+                                    .run = tag.run,
+                                    .live_bytes = has->live_bytes,
+                                    .live_blocks = has->live_blocks,
+                                    .cuda_bytes = has->cuda_bytes};
+    return has->live_bytes || has->live_blocks || has->cuda_bytes; /* parts of blocks are bytes of no block */
+}
+
+/* As many as there is room for, each as long as the caller knows it: how many there are, or -EFAULT. */
+static int64_t hand_out(struct memstow_share *out, uint32_t room, uint32_t size, const struct owned *all,
+                        uint32_t tags) {
+    struct memstow_share share;
+    uint32_t found = 0, part = size < sizeof share ? size : sizeof share;
+    for (uint32_t number = 1; number < tags; number++) {
+        if (!share_of(number, &all[number], &share)) continue;
+        if (found < room && !entry_out((char *)out + (uint64_t)found * size, &share, part)) return -EFAULT;
+        found++;
+    }
+    return found;
+}
+
+ENTRY int64_t memstow_shares(struct memstow_share *out, uint32_t room, uint32_t size) {
+    if (!process_tracked()) return not_tracked();
+    if (room && !size) return entry_fails(-EINVAL, "shares of no size");
+    uint32_t tags = tags_count();
+    struct owned *all = owned_of_tags(tags);
+    if (!all) return entry_result(-ENOMEM);
+    int64_t found = hand_out(out, room, size, all, tags);
+    owned_let_go(all, tags);
+    return found < 0 ? entry_fails(found, "the shares cannot be written there") : found;
+}
+
+/* --- scopes --- */
+
+static bool is_node(uint32_t owner) { return owners_kind(owner) == MEMSTOW_NODE; }
+
+/* A thread that has a slot leaves its scopes when it ends; one that never allocated has none yet. */
+static void get_slot(void) {
+    if (unlikely(account_self == &account_nobody) && process_tracked()) account_thread_slot();
+}
+
+/* Those of a signal handler come and go in between. */
+static void changed(struct scopes *scopes) {
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    scopes->epoch = 0;
+}
+
+static bool has_scopes(uint32_t kind) { return kind && kind != MEMSTOW_RUN && kind != MEMSTOW_STATE; }
+
+static int32_t refuse_scope(uint32_t kind) {
+    if (kind == MEMSTOW_STATE) return (int32_t)entry_fails(-EINVAL, "a state has no scope: it is put");
+    return (int32_t)(kind ? entry_fails(-EINVAL, "a run has no scope: it is begun") : entry_result(-ENOENT));
+}
+
+ENTRY int32_t memstow_scope_enter(uint32_t owner) {
+    struct scopes *scopes = &tags_scopes;
+    if (unlikely(scopes->count == MEMSTOW_SCOPES))
+        return (int32_t)entry_fails(-ENOSPC, "too many scopes in each other");
+    uint32_t kind = owners_scope(owner, 1);
+    if (unlikely(!has_scopes(kind))) return refuse_scope(kind);
+    get_slot();
+    scopes->owners[scopes->count] = owner;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    scopes->count++;
+    changed(scopes);
+    return 0;
+}
+
+/* Where the innermost scope of the owner's kind is, if that is the owner's. */
+static bool find_scope(const struct scopes *scopes, uint32_t owner, uint32_t *at) {
+    for (uint32_t i = scopes->count; i-- > 0;) {
+        *at = i;
+        if (likely(scopes->owners[i] == owner)) return true;
+        if (is_node(scopes->owners[i]) == is_node(owner)) return false;
+    }
+    return false;
+}
+
+ENTRY int32_t memstow_scope_leave(uint32_t owner) {
+    struct scopes *scopes = &tags_scopes;
+    uint32_t at;
+    if (unlikely(!find_scope(scopes, owner, &at)))
+        return (int32_t)(owners_kind(owner)
+                             ? entry_fails(-EPERM, "it is not the innermost scope of its kind on this thread")
+                             : entry_result(-ENOENT));
+    for (; at + 1 < scopes->count; at++) scopes->owners[at] = scopes->owners[at + 1];
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* a handler puts its own behind all of them */
+    scopes->count--;
+    owners_scope(owner, -1);
+    changed(scopes);
+    return 0;
+}
+
+static void copy_scopes(struct memstow_scopes *to, uint32_t size) {
+    const struct scopes *from = &tags_scopes;
+    *to = (struct memstow_scopes){.size = size, .count = from->count};
+    memcpy(to->owners, from->owners, from->count * sizeof *from->owners);
+}
+
+static bool may_enter_all(const struct memstow_scopes *scopes) {
+    for (uint32_t i = 0; i < scopes->count; i++)
+        if (!has_scopes(owners_kind(scopes->owners[i]))) return false;
+    return true;
+}
+
+static void replace_scopes(const struct memstow_scopes *now) {
+    struct scopes *scopes = &tags_scopes;
+    get_slot();
+    for (uint32_t i = 0; i < now->count; i++) owners_scope(now->owners[i], 1);
+    for (uint32_t i = scopes->count; i-- > 0;) owners_scope(scopes->owners[i], -1);
+    scopes->count = 0;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    memcpy(scopes->owners, now->owners, now->count * sizeof *now->owners);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    scopes->count = now->count;
+    changed(scopes);
+}
+
+ENTRY int32_t memstow_scope_swap(const struct memstow_scopes *now, struct memstow_scopes *before) {
+    struct memstow_scopes wanted = {0}, had;
+    int64_t size = now ? entry_size(now, sizeof wanted, sizeof wanted) : 0;
+    if (size >= 0 && before) size = entry_size(before, sizeof had, sizeof had);
+    if (size < 0) return (int32_t)size;
+    if (now && !entry_in(&wanted, now, sizeof wanted))
+        return (int32_t)entry_fails(-EFAULT, "the scopes cannot be read");
+    if (wanted.count > MEMSTOW_SCOPES) return (int32_t)entry_fails(-EINVAL, "too many scopes");
+    if (!may_enter_all(&wanted)) return (int32_t)entry_fails(-ENOENT, "one of the scopes is of no owner");
+    copy_scopes(&had, sizeof had);
+    if (before && !entry_out(before, &had, sizeof had))
+        return (int32_t)entry_fails(-EFAULT, "the scopes before cannot be written there");
+    replace_scopes(&wanted);
+    return 0;
+}
+
+ENTRY int32_t memstow_scope_save(struct memstow_scopes *out) {
+    struct memstow_scopes have;
+    int64_t size = entry_size(out, sizeof have, sizeof have);
+    if (size < 0) return (int32_t)size;
+    copy_scopes(&have, sizeof have);
+    return entry_out(out, &have, sizeof have) ? 0 : (int32_t)entry_fails(-EFAULT, "the scopes cannot be written there");
+}
+
+/* --- ranges --- */
+
+static int32_t assign(uint32_t owner, const void *start, uint64_t length) {
+    if (!process_tracked()) return (int32_t)not_tracked();
+    if (!length || (uintptr_t)start + length < (uintptr_t)start) return (int32_t)entry_fails(-EINVAL, "no such range");
+    int result = assign_range((uintptr_t)start, length, owner);
+    if (result == -ENXIO) return (int32_t)entry_fails(result, "it is no block, large block or mapping of the program");
+    return (int32_t)entry_result(result);
+}
+
+ENTRY int32_t memstow_assign(uint32_t owner, const void *start, uint64_t length) {
+    uint32_t model = owners_final(owner), kind = owners_kind(model);
+    if (!kind) return (int32_t)entry_result(-ENOENT);
+    if (kind != MEMSTOW_MODEL && kind != MEMSTOW_CUSTOM)
+        return (int32_t)entry_fails(-EINVAL, "memory is assigned to models and customs");
+    return assign(model, start, length);
+}
+
+ENTRY int32_t memstow_release_range(const void *start, uint64_t length) { return assign(0, start, length); }
+
+/* --- moving --- */
+
+static int64_t moved(int64_t result) {
+    const char *why = owners_why_not_moved(result);
+    if (why) return entry_fails(result, why);
+    if (result == -EBUSY) return entry_fails(result, "memory is being moved already");
+    if (result == -ENOTSUP) return entry_fails(result, "it cannot be moved: the trace has the reasons");
+    if (result == -ENOSPC) return entry_fails(result, "the disk is full");
+    if (result == -ECANCELED) return entry_fails(result, "it was cancelled");
+    if (result == -EIO) return entry_fails(result, "the disk answered with an error");
+    if (result == -EINVAL) return entry_fails(result, "only what models and customs have is moved");
+    return entry_result(result);
+}
+
+static int64_t move(int64_t (*one)(uint32_t owner), uint32_t owner) {
+    if (!process_tracked()) return not_tracked();
+    owners_begin_call();
+    return moved(one(owner));
+}
+
+ENTRY int64_t memstow_stow(uint32_t owner) { return move(owners_stow, owner); }
+
+ENTRY int64_t memstow_restore(uint32_t owner) { return move(owners_restore, owner); }
+
+ENTRY int64_t memstow_release(uint32_t owner) { return move(owners_release, owner); }
+
+/* --- the most of a while --- */
+
+ENTRY int64_t memstow_peak(uint32_t anew) {
+    return process_tracked() ? (int64_t)account_peak(anew != 0) : not_tracked();
+}
+
+/* --- runs --- */
+
+ENTRY int64_t memstow_run_begin(const char *name) {
+    char text[TEXT_ROOM];
+    if (!process_tracked()) return not_tracked();
+    if (!entry_text(text, TEXT_ROOM, name)) return entry_fails(-EFAULT, "the name cannot be read");
+    int64_t run = owners_begin_run(text);
+    return run == -EBUSY ? entry_fails(run, "a run is on") : register_opened(run);
+}
+
+ENTRY int32_t memstow_run_end(uint32_t run, uint32_t outcome) {
+    if (!process_tracked()) return (int32_t)not_tracked();
+    if (outcome > MEMSTOW_OUT_OF_MEMORY) return (int32_t)entry_fails(-EINVAL, "no such outcome");
+    int result = owners_end_run(run, outcome);
+    return result == -ENOENT ? (int32_t)entry_fails(result, "that run is not on") : (int32_t)entry_result(result);
+}

@@ -1,0 +1,113 @@
+/* register_blocks.c — the entry point of memstow.h that says whose the blocks at some addresses are.
+ * In: addresses, which may lead nowhere. Out: owners and call stack of each block there. It changes nothing, and trusts
+ * no address: what is read in front of one is read by way of the kernel. */
+#include "include/memstow.h"
+
+#include <errno.h>
+
+#include "preload/cuda/cuda_blocks.h"
+#include "preload/cuda/cuda_counts.h"
+#include "preload/abi/entry.h"
+#include "preload/count/host.h"
+#include "preload/ledger/ledger.h"
+#include "preload/count/mappings.h"
+#include "preload/owners/owners.h"
+#include "preload/life/process.h"
+#include "preload/count/site.h"
+#include "preload/count/tags.h"
+
+static struct memstow_block block_of(uint64_t start, uint64_t size, uint32_t tag, uint32_t stack) {
+    struct snap_tag whose = tags_at(tag);
+    return (struct memstow_block){start, size, owners_final(whose.model), whose.node, whose.run, stack};
+}
+
+static struct memstow_block block_at_site(uint64_t start, uint64_t size, uint32_t site) {
+    struct snap_site record = site_record(site);
+    if (record.word == SNAP_SITE_FREE) return (struct memstow_block){0}; /* it was freed just now */
+    return block_of(start, size, snap_site_tag(record), snap_site_stack(record));
+}
+
+/* --- what CUDA gave --- */
+
+struct search {
+    uint64_t address;
+    struct snap_cuda_block block;
+};
+
+/* A part of a block counts as its owner's. */
+static void look_at(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
+    struct search *search = context;
+    bool is_memory = space == CUDA_ADDRESS || space == CUDA_PART;
+    if (!is_memory || search->address < block->address || search->address - block->address >= block->size) return;
+    if (!search->block.size || space == CUDA_PART) search->block = *block;
+}
+
+static bool find_on_cuda(uint64_t address, struct memstow_block *out) {
+    struct search search = {.address = address};
+    if (!cuda_counts_begun()) return false;
+    cuda_blocks_all(look_at, &search);
+    if (!search.block.size || !search.block.count) return false;
+    struct snap_cuda_site site = cuda_counts_at(search.block.count);
+    *out = block_of(search.block.address, search.block.size, site.tag, snap_site_stack(site_record(site.site)));
+    return true;
+}
+
+/* --- any --- */
+
+static bool find_around(uint64_t address, struct memstow_block *out) {
+    struct host_block host;
+    struct snap_mapping mapping;
+    if (mappings_find(address, &mapping))
+        *out = block_at_site(mapping.address, mapping.length, mapping.site);
+    else if (host_find(address, &host))
+        *out = block_at_site(host.start, host.size, host.site);
+    else
+        return find_on_cuda(address, out);
+    return true;
+}
+
+static bool find(uint64_t address, uint32_t how, struct memstow_block *out) {
+    struct host_block host;
+    *out = (struct memstow_block){0};
+    if (host_find_start(address, &host))
+        *out = block_at_site(host.start, host.size, host.site);
+    else if (how & MEMSTOW_INSIDE)
+        find_around(address, out);
+    return out->size != 0;
+}
+
+enum { AT_ONCE = 256 };
+
+/* Each as long as the caller knows it. */
+static bool hand_out(char *out, uint32_t size, const struct memstow_block *blocks, uint32_t count) {
+    if (size == sizeof *blocks) return entry_out(out, blocks, count * sizeof *blocks);
+    uint32_t part = size < sizeof *blocks ? size : sizeof *blocks;
+    for (uint32_t i = 0; i < count; i++)
+        if (!entry_out(out + (uint64_t)i * size, &blocks[i], part)) return false;
+    return true;
+}
+
+/* So many at once are read and written. How many of them are blocks, or -EFAULT. */
+static int64_t find_some(const uint64_t *addresses, uint32_t count, uint32_t how, char *out, uint32_t size) {
+    uint64_t some[AT_ONCE];
+    struct memstow_block blocks[AT_ONCE];
+    int64_t found = 0;
+    if (!entry_in(some, addresses, count * sizeof *some)) return -EFAULT;
+    for (uint32_t i = 0; i < count; i++) found += find(some[i], how, &blocks[i]);
+    return hand_out(out, size, blocks, count) ? found : -EFAULT;
+}
+
+ENTRY int64_t memstow_blocks(const uint64_t *addresses, uint32_t count, uint32_t how, struct memstow_block *out,
+                             uint32_t size) {
+    int64_t found = 0;
+    if (!process_tracked()) return entry_fails(-ENODEV, "the process keeps no ledger");
+    if (ledger_is_sealed()) return entry_fails(-ENODEV, "in a sandbox the kernel is not asked what can be read");
+    if (!size || how & ~(uint32_t)MEMSTOW_INSIDE) return entry_fails(-EINVAL, "no size, or no such way to look");
+    for (uint32_t i = 0; i < count; i += AT_ONCE) {
+        uint32_t some = count - i < AT_ONCE ? count - i : AT_ONCE;
+        int64_t more = find_some(addresses + i, some, how, (char *)out + (uint64_t)i * size, size);
+        if (more < 0) return entry_fails(more, "the addresses cannot be read, or the blocks not be written");
+        found += more;
+    }
+    return found;
+}

@@ -1,0 +1,235 @@
+/* register_state.c — the entry points of memstow.h that hold what lives on from one run to the next.
+ * In: the program's calls, with any argument. Out: the same to state_store.c, once the arguments have been looked at.
+ * Nothing here may run in a hook, or leave a piece of what failed. */
+#include "include/memstow.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "preload/abi/entry.h"
+#include "preload/ledger/ledger.h"
+#include "preload/shared/os.h"
+#include "preload/life/process.h"
+#include "preload/abi/register.h"
+#include "preload/state/state_store.h"
+
+enum { LEAST = offsetof(struct memstow_state_value, view) };
+
+static int64_t not_there(void) {
+    return entry_fails(-ENODEV, process_tracked() ? "the process is in a sandbox" : "the process keeps no ledger");
+}
+
+static bool is_there(void) { return process_tracked() && !ledger_is_sealed(); }
+
+struct reason {
+    int64_t code;
+    const char *why;
+};
+
+/* The result, with the reason noted that the table has for it, or else `other` finds. */
+static int64_t noted(int64_t result, const struct reason *reasons, size_t count, int64_t (*other)(int64_t result)) {
+    for (size_t i = 0; i < count; i++)
+        if (reasons[i].code == result) return entry_fails(result, reasons[i].why);
+    return other(result);
+}
+
+static int64_t result_of(int64_t result) {
+    static const struct reason known[] = {
+        {-ENOENT, "no such loop, or no value of that id"},
+        {-EBUSY, "an iteration is on"},
+        {-EPERM, "no iteration is on"},
+        {-ECANCELED, "the iteration ended meanwhile"},
+        {-ENOSPC, "the disk is full"},
+        {-EFBIG, "it is larger than files may be (RLIMIT_FSIZE, which holds for values in memory, too)"},
+        {-EIO, "the disk answered with an error, or the program has closed a descriptor of the store's"},
+        {-EMFILE, "the process has too many descriptors: each value takes one"},
+        {-ENOTSUP, "the directory will not do: it is not there, may not be written to, is in memory or on a network"},
+        {-EFAULT, "the value cannot be read"},
+    };
+    return noted(result, known, sizeof known / sizeof *known, entry_result);
+}
+
+static int64_t opened(int64_t result) {
+    static const struct reason known[] = {
+        {-EEXIST, "a loop of that name is open"},
+        {-EBUSY, "another loop has the prefix, here or in another process"},
+        {-EPERM, "files below the prefix are another user's, or can be written by others"},
+        {-EINVAL, "the prefix leads out of the directory, or is no name"},
+        {-ELOOP, "the prefix leads over a link, or a file below it is one"},
+        {-ENOTDIR, "the prefix, or the directory, is no folder"},
+        {-ENOENT, "there is no such directory"},
+        {-EUCLEAN, "a file below the prefix is damaged"},
+        {-EACCES, "files below the directory may not be made, or not be read"},
+    };
+    return noted(result, known, sizeof known / sizeof *known, result_of);
+}
+
+/* What worked may have made the first owner. */
+static int64_t with_owners(int64_t result) { return result > 0 ? register_opened(result) : result; }
+
+/* --- texts --- */
+
+/* False, with the reason noted: it cannot be read, is empty, or does not fit, which takes a byte more than it has. */
+static int64_t text(char *to, size_t room, const char *from, const char *unreadable, const char *unfit) {
+    if (!entry_text(to, room, from)) return entry_fails(-EFAULT, unreadable);
+    return to[0] && strlen(to) < room - 1 ? 0 : entry_fails(-EINVAL, unfit);
+}
+
+static int64_t id_text(char to[MEMSTOW_STATE_ID + 2], const char *id) {
+    return text(to, MEMSTOW_STATE_ID + 2, id, "the id cannot be read", "an id has 1 to 200 bytes");
+}
+
+/* --- loops --- */
+
+struct paths {
+    char prefix[STATE_PATH_ROOM], directory[STATE_PATH_ROOM];
+};
+
+static int64_t read_paths(struct paths *paths, struct memstow_state_options *options) {
+    int64_t error = 0;
+    if (options->prefix)
+        error = text(paths->prefix, STATE_PATH_ROOM, options->prefix, "the prefix cannot be read",
+                     "a prefix is not empty, and not longer than a path");
+    if (!error && options->directory)
+        error = text(paths->directory, STATE_PATH_ROOM, options->directory, "the directory cannot be read",
+                     "a directory is not empty, and not longer than a path");
+    if (!error && options->prefix && !options->directory)
+        error = entry_fails(-EINVAL, "a prefix needs a directory to be in");
+    if (options->prefix) options->prefix = paths->prefix;
+    if (options->directory) options->directory = paths->directory;
+    return error;
+}
+
+static int64_t read_options(struct memstow_state_options *options, const struct memstow_state_options *given) {
+    if (!given) return 0;
+    int64_t size = entry_size(given, sizeof *options, sizeof *options);
+    if (size < 0) return size;
+    if (!entry_in(options, given, (size_t)size)) return entry_fails(-EFAULT, "the options cannot be read");
+    return options->in_file > 1 ? entry_fails(-EINVAL, "in_file is 0 or 1") : 0;
+}
+
+ENTRY int64_t memstow_state_open(const char *loop, const struct memstow_state_options *options) {
+    char name[STATE_LOOP_ROOM];
+    struct paths paths;
+    struct memstow_state_options wish = {0};
+    if (!is_there()) return not_there();
+    int64_t error = text(name, sizeof name, loop, "the loop's name cannot be read", "a loop's name has 1 to 126 bytes");
+    if (!error) error = read_options(&wish, options);
+    if (!error) error = read_paths(&paths, &wish);
+    return error ? error : with_owners(opened(state_open(name, &wish, CALLER)));
+}
+
+ENTRY int32_t memstow_state_close(int64_t state, uint32_t keep) {
+    if (!is_there()) return (int32_t)not_there();
+    if (keep > 1) return (int32_t)entry_fails(-EINVAL, "keep is 0 or 1");
+    return (int32_t)result_of(state_close(state, keep));
+}
+
+ENTRY int64_t memstow_state_begin(int64_t state) { return is_there() ? result_of(state_begin(state)) : not_there(); }
+
+ENTRY int64_t memstow_state_commit(int64_t state) { return is_there() ? result_of(state_commit(state)) : not_there(); }
+
+ENTRY int32_t memstow_state_abandon(int64_t state) {
+    return (int32_t)(is_there() ? result_of(state_abandon_iteration(state)) : not_there());
+}
+
+ENTRY int64_t memstow_state_generation(int64_t state) {
+    return is_there() ? result_of(state_generation(state)) : not_there();
+}
+
+/* --- values --- */
+
+struct tables {
+    struct state_header *header; /* with the lengths of parts */
+    struct memstow_state_part *parts;
+    uint64_t length;
+};
+
+static uint64_t header_bytes(uint32_t count) {
+    return os_round_up(sizeof(struct state_header) + count * sizeof(struct memstow_state_part), OS_PAGE);
+}
+
+static void drop_tables(struct tables *self) { os_unmap(self->header, self->length); }
+
+/* Copies: the program may write to its own meanwhile. */
+static int64_t make_tables(struct tables *self, const char *type, const struct memstow_state_part *parts,
+                           uint32_t count) {
+    uint64_t bytes = count * sizeof *parts;
+    *self = (struct tables){.length = header_bytes(count) + os_round_up(bytes, OS_PAGE)};
+    self->header = os_map(self->length);
+    if (!self->header) return entry_result(-ENOMEM);
+    self->parts = (struct memstow_state_part *)((char *)self->header + header_bytes(count));
+    self->header->parts = count;
+    strcpy(self->header->type, type);
+    if (!count || entry_in(self->parts, parts, bytes)) {
+        for (uint32_t i = 0; i < count; i++) self->header->part[i].length = self->parts[i].length;
+        if (state_header_lay_out(self->header)) return 0;
+        drop_tables(self);
+        return entry_fails(-EINVAL, "the parts are too long");
+    }
+    drop_tables(self);
+    return entry_fails(-EFAULT, "the parts cannot be read");
+}
+
+ENTRY int64_t memstow_state_put(int64_t state, const char *id, const char *type, const struct memstow_state_part *parts,
+                                uint32_t count) {
+    char name[MEMSTOW_STATE_ID + 2], kind[MEMSTOW_STATE_TYPE + 1];
+    struct tables tables;
+    if (!is_there()) return not_there();
+    int64_t error = id_text(name, id);
+    if (error) return error;
+    if (!entry_text(kind, sizeof kind, type)) return entry_fails(-EFAULT, "the type cannot be read");
+    if (strlen(kind) >= MEMSTOW_STATE_TYPE) return entry_fails(-EINVAL, "a type has less than 64 bytes");
+    if (count > MEMSTOW_STATE_PARTS) return entry_fails(-EINVAL, "a value has at most 1,048,576 parts");
+    error = make_tables(&tables, kind, parts, count);
+    if (error) return error;
+    struct state_source source = {tables.header, tables.parts};
+    int64_t result = state_put(state, name, &source, CALLER);
+    drop_tables(&tables);
+    return with_owners(result_of(result));
+}
+
+ENTRY int32_t memstow_state_get(int64_t state, const char *id, struct memstow_state_value *out) {
+    char name[MEMSTOW_STATE_ID + 2];
+    struct memstow_state_value value;
+    if (!is_there()) return (int32_t)not_there();
+    int64_t size = entry_size(out, sizeof value, sizeof value), error = size < 0 ? size : id_text(name, id);
+    if (!error) error = result_of(state_get(state, name, &value));
+    if (error) return (int32_t)error;
+    value.size = (uint32_t)size;
+    if (entry_out(out, &value, (size_t)size)) return 0;
+    os_unmap(value.view, value.view_length);
+    return (int32_t)entry_fails(-EFAULT, "the value cannot be written there");
+}
+
+struct copying {
+    char *to;
+    uint32_t room, size, done;
+    bool failed;
+};
+
+static bool copy_out(const struct memstow_state_value *value, void *context) {
+    struct copying *self = context;
+    struct memstow_state_value copy = *value;
+    uint32_t part = self->size < sizeof copy ? self->size : sizeof copy;
+    if (self->done >= self->room) return true;
+    copy.size = part;
+    self->failed = !entry_out(self->to + (uint64_t)self->done++ * self->size, &copy, part);
+    return !self->failed;
+}
+
+ENTRY int64_t memstow_state_list(int64_t state, struct memstow_state_value *out, uint32_t room, uint32_t size) {
+    struct copying copying = {.to = (char *)out, .room = room, .size = size};
+    if (!is_there()) return not_there();
+    if (room && size < LEAST) return entry_fails(-EINVAL, "the structures are too small");
+    int64_t count = state_list(state, copy_out, &copying);
+    return copying.failed ? entry_fails(-EFAULT, "the values cannot be written there") : result_of(count);
+}
+
+ENTRY int32_t memstow_state_release(int64_t state, const char *id) {
+    char name[MEMSTOW_STATE_ID + 2];
+    if (!is_there()) return (int32_t)not_there();
+    int64_t error = id_text(name, id);
+    return (int32_t)(error ? error : result_of(state_release(state, name)));
+}

@@ -1,0 +1,30 @@
+/* arena.h — private memory for the library's own tables.
+ * In: sizes. Out: zeroed memory that is never given back. Callable from any hook, any thread, any signal handler:
+ * no lock, nothing from the program's allocator. */
+#ifndef MEMSTOW_ARENA_H
+#define MEMSTOW_ARENA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "preload/shared/snapshot.h"
+
+#pragma GCC visibility push(hidden)
+
+/* Zeroed, 64-byte aligned memory; NULL when the system refuses. Requests of ARENA_OWN and more get a mapping of
+ * their own, of which only touched pages cost memory. */
+void *arena_take(size_t length);
+
+/* The same for a table that will be used all over, in no order: in large pages where the system has them, so that
+ * looking something up costs one cache miss and not also several for the address. */
+void *arena_take_table(size_t length);
+
+enum { ARENA_OWN = 65536, ARENA_RANGES = 64 };
+
+/* Copies the ranges taken from the system so far into `out`, returns how many. When there are more than fit, the
+ * later ones are left out. */
+uint32_t arena_ranges(struct snap_range out[ARENA_RANGES]);
+
+#pragma GCC visibility pop
+
+#endif

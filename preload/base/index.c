@@ -1,0 +1,257 @@
+/* index.c — see index.h. */
+#include "preload/base/index.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "preload/base/arena.h"
+#include "preload/ledger/ledger.h"
+#include "preload/shared/os.h"
+
+/* Ids in an index start at 1, so no record has such a slot. GONE: one was taken out; who looks for another goes on. */
+enum { EMPTY = 0, GONE = 1 << INDEX_ID_BITS };
+#define SEALED UINT32_MAX
+
+static uint32_t slot_for(uint32_t hash, uint32_t id) { return hash << INDEX_ID_BITS | id; }
+static uint32_t id_in(uint32_t slot) { return slot & ((1u << INDEX_ID_BITS) - 1); }
+static bool may_be(uint32_t slot, uint32_t hash) { return (slot ^ hash << INDEX_ID_BITS) >> INDEX_ID_BITS == 0; }
+
+static uint32_t bits_of(const struct index *self) { return __atomic_load_n(&self->bits, __ATOMIC_ACQUIRE); }
+
+/* Slots that are not empty, about: `gone` counts after the fact, and starts again with a new table. */
+static uint64_t filled(const struct index *self) {
+    int32_t gone = __atomic_load_n(&self->gone, __ATOMIC_RELAXED);
+    return (uint64_t)__atomic_load_n(&self->used, __ATOMIC_RELAXED) + (gone > 0 ? (uint64_t)gone : 0);
+}
+
+/* Many that are gone are no reason: they are used again. But probes end at empty ones. */
+static bool is_nearly_full(const struct index *self, uint32_t bits) {
+    bool should_grow = 4 * (uint64_t)__atomic_load_n(&self->used, __ATOMIC_RELAXED) > 3ull << bits;
+    return (should_grow && (!self->may_grow || self->may_grow(sizeof(uint32_t) << bits))) ||
+           16 * filled(self) >= 15ull << bits;
+}
+
+static uint32_t *table_of(const struct index *self, uint32_t bits) {
+    return bits <= INDEX_LAST_BITS ? __atomic_load_n(&self->tables[bits], __ATOMIC_ACQUIRE) : NULL;
+}
+
+/* The low 8 bits of the hash are in the slot: the upper ones choose the place. */
+static uint32_t place_of(uint32_t hash, uint32_t bits) { return (hash * 0x9E3779B1u) >> (32 - bits); }
+
+/* The first slot, from the hash's place on, that is empty, sealed, or has an equal record; in place of an empty one, a
+ * slot before it from which a record is gone; and what it held. */
+static uint32_t *probe(const struct index *self, uint32_t *table, uint32_t bits, uint32_t hash, const void *key,
+                       uint32_t *seen) {
+    uint32_t mask = (1u << bits) - 1, *gone = NULL;
+    for (uint32_t i = place_of(hash, bits);; i = (i + 1) & mask) {
+        uint32_t slot = *seen = __atomic_load_n(&table[i], __ATOMIC_ACQUIRE);
+        if (slot == GONE) {
+            if (!gone) gone = &table[i];
+        } else if (slot == EMPTY && gone) {
+            *seen = GONE;
+            return gone;
+        } else if (slot == EMPTY || slot == SEALED || (may_be(slot, hash) && self->equal(id_in(slot), key))) {
+            return &table[i];
+        }
+    }
+}
+
+static bool is_record(uint32_t slot) { return slot != EMPTY && slot != SEALED && slot != GONE; }
+
+uint32_t index_find(const struct index *self, uint32_t hash, const void *key) {
+    uint32_t *table, slot;
+    for (uint32_t bits = bits_of(self); (table = table_of(self, bits)); bits++) {
+        probe(self, table, bits, hash, key, &slot);
+        if (is_record(slot)) return id_in(slot);
+    }
+    return INDEX_NONE;
+}
+
+/* --- growing --- */
+
+bool index_hold(struct index *self) { return lock_try(&self->growing); }
+
+void index_let_go(struct index *self) { lock_let_go(&self->growing); }
+
+static void insert_copy(uint32_t *table, uint32_t bits, uint32_t hash, uint32_t id) {
+    uint32_t mask = (1u << bits) - 1;
+    for (uint32_t i = place_of(hash, bits);; i = (i + 1) & mask) {
+        uint32_t empty = EMPTY;
+        if (__atomic_compare_exchange_n(&table[i], &empty, slot_for(hash, id), false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_RELAXED))
+            return;
+    }
+}
+
+/* Records lie all over memory; their hashes are about to be computed. */
+static void fetch_ahead(const struct index *self, const uint32_t *table, uint32_t bits, uint32_t i) {
+    enum { AHEAD = 16 };
+    uint32_t slot = __atomic_load_n(&table[(i + AHEAD) & ((1u << bits) - 1)], __ATOMIC_RELAXED);
+    if (is_record(slot)) __builtin_prefetch(self->record(id_in(slot)));
+}
+
+static void copy_into_next(struct index *self, uint32_t bits) {
+    uint32_t *from = self->tables[bits], *to = self->tables[bits + 1];
+    for (uint32_t i = 0; i < 1u << bits; i++) {
+        fetch_ahead(self, from, bits, i);
+        uint32_t slot = EMPTY;
+        while (!is_record(slot) &&
+               !__atomic_compare_exchange_n(&from[i], &slot, SEALED, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            ;
+        if (!is_record(slot)) continue;
+        uint32_t id = id_in(slot);
+        insert_copy(to, bits + 1, self->hash(id), id);
+    }
+    __atomic_store_n(&self->gone, 0, __ATOMIC_RELAXED);
+}
+
+/* One thread at a time, false for others, which go on meanwhile. The old table's memory is given back: who still reads
+ * there finds it empty, and goes on in the next. (An insertion there, at this very instant, is lost: that record gets a
+ * twin.) */
+static bool grow(struct index *self) {
+    if (!index_hold(self)) return false;
+    uint32_t bits = bits_of(self);
+    size_t length = sizeof(uint32_t) << (bits + 1);
+    uint32_t *next = bits < INDEX_LAST_BITS && is_nearly_full(self, bits) ? arena_take_table(length) : NULL;
+    if (next) {
+        __atomic_store_n(&self->tables[bits + 1], next, __ATOMIC_RELEASE);
+        copy_into_next(self, bits);
+        __atomic_store_n(&self->bits, bits + 1, __ATOMIC_RELEASE);
+        if (length / 2 >= ARENA_OWN && !ledger_is_sealed())
+            os_call(SYS_madvise, self->tables[bits], (long)(length / 2), MADV_DONTNEED);
+        ledger_note_own_memory();
+    }
+    index_let_go(self);
+    return true;
+}
+
+/* The last slots stay empty, so that every probe ends: then there is a larger table, or another thread makes it, or
+ * this one does, or there is no memory for it. What this one finds to be too full, it may also find grown by the time
+ * that it has its turn. */
+static bool has_room(struct index *self, uint32_t bits) {
+    int turn = 0;
+    do {
+        if (16 * filled(self) < 15ull << bits || table_of(self, bits + 1)) return true;
+        if (grow(self)) return table_of(self, bits + 1) != NULL;
+    } while (ledger_wait(turn++));
+    return false;
+}
+
+uint32_t index_insert(struct index *self, uint32_t hash, const void *key, uint32_t id) {
+    for (uint32_t bits = bits_of(self);;) {
+        uint32_t seen, *at = probe(self, table_of(self, bits), bits, hash, key, &seen);
+        if (is_record(seen)) return id_in(seen);
+        if (!table_of(self, bits + 1) && !has_room(self, bits)) return INDEX_NONE;
+        if (table_of(self, bits + 1)) {
+            bits++;
+            continue;
+        }
+        bool was_gone = seen == GONE;
+        if (__atomic_compare_exchange_n(at, &seen, slot_for(hash, id), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            if (was_gone) __atomic_fetch_sub(&self->gone, 1, __ATOMIC_RELAXED);
+            break;
+        }
+    }
+    __atomic_fetch_add(&self->used, 1, __ATOMIC_RELAXED);
+    if (unlikely(is_nearly_full(self, bits_of(self)))) grow(self);
+    return id;
+}
+
+/* --- from end to end --- */
+
+enum { SLOTS_AT_A_TIME = 4096 };
+
+/* A cluster is what lies between two empty slots. */
+static void walk_on(const struct index *self, struct index_walk *walk) {
+    uint32_t bits = bits_of(self), *table = table_of(self, bits);
+    if (walk->bits == bits) return;
+    *walk = (struct index_walk){.bits = bits, .dense = 2 * filled(self) > 1ull << bits};
+    while (__atomic_load_n(&table[walk->first], __ATOMIC_RELAXED) != EMPTY) walk->first++;
+}
+
+/* To the first slot from its place on that has no record any more. There it is found before it goes from here: who
+ * passed the one too early and the other too late inserts a twin. */
+static void move_up(const struct index *self, uint32_t *table, uint32_t i, struct index_walk *walk) {
+    uint32_t mask = (1u << walk->bits) - 1, slot = table[i];
+    for (uint32_t k = place_of(self->hash(id_in(slot)), walk->bits); k != i; k = (k + 1) & mask) {
+        uint32_t there = __atomic_load_n(&table[k], __ATOMIC_RELAXED);
+        if (is_record(there) ||
+            !__atomic_compare_exchange_n(&table[k], &there, slot, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            continue;
+        __atomic_store_n(&table[i], GONE, __ATOMIC_RELEASE);
+        walk->gone += there == EMPTY;
+        return;
+    }
+}
+
+/* Slots that are GONE and lead to nothing become empty: else probes would become longer with each time. That is safe
+ * while others insert: whoever passes a slot that is GONE on its way inserts there or before it, never behind. (Who
+ * passed it while it still held a record may insert behind, and is not found there: that record gets a twin, until it
+ * moves up itself.) */
+static void sweep(uint32_t *table, uint32_t from, uint32_t end, struct index_walk *walk) {
+    uint32_t mask = (1u << walk->bits) - 1;
+    while (end != from) {
+        uint32_t gone = GONE;
+        end = (end - 1) & mask;
+        if (__atomic_load_n(&table[end], __ATOMIC_RELAXED) == GONE &&
+            __atomic_compare_exchange_n(&table[end], &gone, EMPTY, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            walk->gone--;
+        else if (!walk->dense)
+            return;
+    }
+}
+
+/* In a dense table records that stay move up: then no slot that is GONE leads to anything. That takes their hashes.
+ * Returns how many slots it has passed. */
+static uint32_t prune_cluster(const struct index *self, uint32_t from, const struct ids *stay, struct ids *removed,
+                              struct index_walk *walk) {
+    uint32_t *table = table_of(self, walk->bits), mask = (1u << walk->bits) - 1, i = from, slot, passed = 1;
+    bool any_gone = false;
+    for (; (slot = __atomic_load_n(&table[i], __ATOMIC_ACQUIRE)) != EMPTY; i = (i + 1) & mask, passed++) {
+        if (walk->dense) fetch_ahead(self, table, walk->bits, i);
+        if (slot == GONE) {
+            any_gone = true;
+        } else if (stay ? !ids_has(stay, id_in(slot)) : ids_has(removed, id_in(slot))) {
+            ids_mark(removed, id_in(slot));
+            __atomic_store_n(&table[i], GONE, __ATOMIC_RELEASE);
+            walk->removed++;
+            walk->gone++;
+            any_gone = true;
+        } else if (any_gone && walk->dense) {
+            move_up(self, table, i, walk);
+        }
+    }
+    if (any_gone) sweep(table, from, i, walk);
+    return passed;
+}
+
+bool index_prune(struct index *self, const struct ids *stay, struct ids *removed, struct index_walk *walk) {
+    walk_on(self, walk);
+    uint32_t mask = (1u << walk->bits) - 1;
+    walk->removed = 0;
+    walk->gone = 0;
+    for (uint32_t passed = 0; passed < SLOTS_AT_A_TIME && walk->done <= mask;) {
+        uint32_t length = prune_cluster(self, (walk->first + 1 + walk->done) & mask, stay, removed, walk);
+        walk->done += length;
+        passed += length;
+    }
+    __atomic_fetch_sub(&self->used, walk->removed, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&self->gone, walk->gone, __ATOMIC_RELAXED);
+    return walk->done > mask;
+}
+
+bool index_begin(struct index *self) {
+    self->bits = INDEX_FIRST_BITS;
+    self->tables[self->bits] = arena_take(sizeof(uint32_t) << INDEX_FIRST_BITS);
+    return self->tables[self->bits] != NULL;
+}
+
+void index_reset(struct index *self) {
+    memset(self->tables, 0, sizeof self->tables);
+    self->bits = self->used = 0;
+    self->gone = 0;
+    self->growing = (struct lock){0};
+}
+
+uint64_t index_bytes(const struct index *self) { return sizeof(uint32_t) << bits_of(self); }

@@ -1,0 +1,68 @@
+/* index.h — a set of record ids found by the contents of their records: open addressing, lock-free, growing.
+ * In: a hash and a comparison. Out: the id of an equal record, or the new one's.
+ *
+ * It grows by a copy twice as large. Whoever copies puts SEALED into each empty slot first, so that nobody inserts
+ * where the copy has passed; who meets one goes on in the copy. (Method: the freezing of slots in Cliff Click's
+ * lock-free hash table, 2007.)
+ *
+ * Two threads that insert equal records at the same instant may both succeed, where the table grows or where records
+ * were taken out: callers know what to do about twins. */
+#ifndef MEMSTOW_INDEX_H
+#define MEMSTOW_INDEX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "preload/base/ids.h"
+#include "preload/base/lock.h"
+
+#pragma GCC visibility push(hidden)
+
+enum {
+    INDEX_ID_BITS = 24, /* a slot: 8 bits of the hash, and the id */
+    INDEX_FIRST_BITS = 10,
+    INDEX_LAST_BITS = 25,
+    INDEX_NONE = UINT32_MAX,
+};
+
+struct index {
+    /* Whether the record of an id equals the key; the hash of the record of an id, for copying. */
+    bool (*equal)(uint32_t id, const void *key);
+    uint32_t (*hash)(uint32_t id);
+    /* Where the record of an id lies, for the processor to fetch it in time. */
+    const void *(*record)(uint32_t id);
+    /* Whether there is so much more memory for a larger table; NULL: always. When not, it becomes fuller than it
+     * should. */
+    bool (*may_grow)(uint64_t bytes);
+    uint32_t *tables[INDEX_LAST_BITS + 1]; /* by the logarithm of its size; the last one that is there is in use */
+    uint32_t bits, used;
+    int32_t gone;
+    struct lock growing;
+};
+
+bool index_begin(struct index *self);
+/* The id of an equal record, or INDEX_NONE. */
+uint32_t index_find(const struct index *self, uint32_t hash, const void *key);
+/* Inserts `id`, whose record equals the key, unless an equal one is there: gives the one that is. INDEX_NONE: no room.
+ */
+uint32_t index_insert(struct index *self, uint32_t hash, const void *key, uint32_t id);
+
+/* What goes through the whole index does so a little at a time, and says when it is done. The caller holds the index,
+ * each time: it may grow in between, and then the walk begins anew. All zero: at the beginning. */
+struct index_walk {
+    uint32_t bits, first, done;
+    uint32_t removed;
+    int32_t gone; /* slots, more than before */
+    bool dense;
+};
+/* Takes out all records that are not in `stay`, and says which; where that is NULL, those in `removed`. Who looked a
+ * record up before may still have it. */
+bool index_prune(struct index *self, const struct ids *stay, struct ids *removed, struct index_walk *walk);
+bool index_hold(struct index *self); /* false: it grows just now */
+void index_let_go(struct index *self);
+void index_reset(struct index *self);
+uint64_t index_bytes(const struct index *self);
+
+#pragma GCC visibility pop
+
+#endif

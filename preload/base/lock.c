@@ -1,0 +1,50 @@
+/* lock.c — see lock.h. */
+#include "preload/base/lock.h"
+
+#include <signal.h>
+#include <sys/syscall.h>
+
+#include "preload/ledger/ledger.h"
+#include "preload/shared/os.h"
+
+/* Signals that the code at hand raises itself must be handled, or they kill. */
+#define BIT(number) ((uint64_t)1 << ((number)-1))
+static const uint64_t BLOCKED = ~(BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGILL) | BIT(SIGFPE) | BIT(SIGTRAP) | BIT(SIGSYS));
+
+bool lock_out_signals(uint64_t *before) {
+    return !ledger_is_sealed() && os_call(SYS_rt_sigprocmask, SIG_BLOCK, &BLOCKED, before, sizeof *before) == 0;
+}
+
+void lock_let_signals(uint64_t before) { os_call(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, sizeof before); }
+
+bool lock_try(struct lock *self) {
+    uint32_t idle = 0;
+    uint64_t signals = 0;
+    if (lock_is_held(self)) return false;
+    bool blocked = lock_out_signals(&signals);
+    if (__atomic_compare_exchange_n(&self->held, &idle, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+        self->blocked = blocked;
+        self->signals = signals;
+        return true;
+    }
+    if (blocked) lock_let_signals(signals);
+    return false;
+}
+
+static uint32_t given_up;
+
+bool lock_wait(struct lock *self) {
+    for (int turn = 0; ledger_wait(turn); turn++)
+        if (lock_try(self)) return true;
+    __atomic_fetch_add(&given_up, 1, __ATOMIC_RELAXED);
+    return false;
+}
+
+uint32_t lock_given_up(void) { return __atomic_load_n(&given_up, __ATOMIC_RELAXED); }
+
+void lock_let_go(struct lock *self) {
+    bool blocked = self->blocked;
+    uint64_t signals = self->signals;
+    __atomic_store_n(&self->held, 0, __ATOMIC_RELEASE);
+    if (blocked) lock_let_signals(signals);
+}

@@ -1,0 +1,129 @@
+/* words.c — see words.h. Open addressing. A word that is taken out leaves a mark, so that probing goes on behind it. */
+#include "preload/base/words.h"
+
+#include <string.h>
+
+#include "preload/base/arena.h"
+#include "preload/shared/os.h"
+
+enum { EMPTY = 0, GONE = 1, FIRST_BITS = 10 };
+
+struct words_table {
+    uint32_t bits;
+    uint32_t used; /* slots that are not EMPTY; the writer's */
+    uint32_t *numbers;
+    uint64_t words[]; /* 1 << bits */
+};
+
+static uint32_t size_of(const struct words_table *table) { return 1u << table->bits; }
+
+static uint32_t first_slot(const struct words_table *table, uint64_t word) {
+    return (uint32_t)((word ^ word >> 32) * 0x9E3779B97F4A7C15u >> (64 - table->bits));
+}
+
+static uint64_t word_at(const struct words_table *table, uint32_t slot) {
+    return __atomic_load_n(&table->words[slot], __ATOMIC_ACQUIRE);
+}
+
+static uint32_t slot_of(const struct words_table *table, uint64_t word) {
+    uint32_t mask = size_of(table) - 1, slot = first_slot(table, word);
+    for (;; slot = (slot + 1) & mask) {
+        uint64_t seen = word_at(table, slot);
+        if (likely(seen == word)) return slot;
+        if (seen == EMPTY) return WORDS_NONE;
+    }
+}
+
+/* Another word may have taken the slot since: then the number is that one's. */
+uint32_t words_find(const struct words *self, uint64_t word) {
+    const struct words_table *table = __atomic_load_n(&self->table, __ATOMIC_ACQUIRE);
+    uint32_t slot = table ? slot_of(table, word) : WORDS_NONE;
+    if (slot == WORDS_NONE) return WORDS_NONE;
+    uint32_t number = __atomic_load_n(&table->numbers[slot], __ATOMIC_ACQUIRE);
+    return likely(word_at(table, slot) == word) ? number : WORDS_NONE;
+}
+
+/* The word is written last: who finds it finds its number. Who sees the number sees that the word before it is gone. */
+static void insert(struct words_table *table, uint64_t word, uint32_t number) {
+    uint32_t mask = size_of(table) - 1, slot = first_slot(table, word);
+    while (word_at(table, slot) > GONE) slot = (slot + 1) & mask;
+    table->used += word_at(table, slot) == EMPTY;
+    __atomic_store_n(&table->numbers[slot], number, __ATOMIC_RELEASE);
+    __atomic_store_n(&table->words[slot], word, __ATOMIC_RELEASE);
+}
+
+/* A mark with nothing behind it is on no word's way. Returns how many words are left. */
+static uint32_t sweep(struct words_table *table) {
+    uint32_t mask = size_of(table) - 1, live = 0;
+    for (uint32_t slot = 0; slot <= mask; slot++) live += word_at(table, slot) > GONE;
+    for (uint32_t slot = 2 * mask + 1; slot-- > 0;) /* twice around: the end leads to the beginning */
+        if (word_at(table, slot & mask) == GONE && word_at(table, (slot + 1) & mask) == EMPTY) {
+            __atomic_store_n(&table->words[slot & mask], EMPTY, __ATOMIC_RELEASE);
+            table->used--;
+        }
+    return live;
+}
+
+static struct words_table *new_table(uint32_t bits) {
+    size_t size = (size_t)1 << bits;
+    struct words_table *table = arena_take(sizeof *table + size * (sizeof(uint64_t) + sizeof(uint32_t)));
+    if (!table) return NULL;
+    table->bits = bits;
+    table->numbers = (uint32_t *)(table->words + size);
+    return table;
+}
+
+static bool take_out(struct words_table *table, uint64_t word) {
+    uint32_t slot = slot_of(table, word);
+    return slot != WORDS_NONE &&
+           __atomic_compare_exchange_n(&table->words[slot], &word, GONE, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+}
+
+/* What is taken out of the old table while it is copied must not live on in the new one: once the new one is there to
+ * be seen, all that is no longer in the old one is taken out of it; who takes out later sees that there is a new one.
+ */
+static bool grow(struct words *self, uint32_t bits) {
+    struct words_table *old = self->table, *table = new_table(bits);
+    if (!table) return false;
+    for (uint32_t slot = 0; old && slot < size_of(old); slot++) {
+        uint64_t word = word_at(old, slot);
+        if (word > GONE) insert(table, word, old->numbers[slot]);
+    }
+    __atomic_store_n(&self->table, table, __ATOMIC_SEQ_CST);
+    for (uint32_t slot = 0; old && slot < size_of(table); slot++) {
+        uint64_t word = word_at(table, slot);
+        if (word > GONE && slot_of(old, word) == WORDS_NONE) take_out(table, word);
+    }
+    return true;
+}
+
+static bool is_full(const struct words_table *table) { return table->used >= size_of(table) / 4 * 3; }
+
+bool words_put(struct words *self, uint64_t word, uint32_t number) {
+    struct words_table *table = self->table;
+    if (!table && !grow(self, FIRST_BITS)) return false;
+    if (table && is_full(table)) {
+        bool crowded = sweep(table) >= size_of(table) / 2;
+        if ((crowded || is_full(table)) && (table->bits == 30 || !grow(self, table->bits + 1))) return false;
+    }
+    insert(self->table, word, number);
+    return true;
+}
+
+bool words_take_out(struct words *self, uint64_t word) {
+    bool was_there = false;
+    struct words_table *seen = NULL, *now = __atomic_load_n(&self->table, __ATOMIC_SEQ_CST);
+    while (now != seen) {
+        was_there |= take_out(now, word);
+        seen = now;
+        now = __atomic_load_n(&self->table, __ATOMIC_SEQ_CST);
+    }
+    return was_there;
+}
+
+void words_clear(struct words *self) {
+    struct words_table *table = self->table;
+    if (!table) return;
+    memset(table->words, 0, size_of(table) * sizeof *table->words);
+    table->used = 0;
+}

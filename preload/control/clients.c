@@ -1,0 +1,227 @@
+/* clients.c — see clients.h. */
+#include "preload/control/clients.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "preload/owners/moving.h"
+#include "preload/shared/os.h"
+#include "preload/control/requests.h"
+#include "preload/shared/wire.h"
+
+static const uint64_t MILLISECOND = 1000000;
+/* Answers come from threads that cannot reach our descriptors: so they are looked for. */
+enum { IDLE_MS = 1000, LOOK_MS = 20, SILENT_MS = 1000, TELL_MS = 250 };
+
+struct client {
+    int fd;                 /* 0: none */
+    uint64_t since, told;   /* when it came; when it was told something last */
+    uint64_t ticket;        /* of its request; 0: it has made none */
+    uint64_t move;          /* that it has ended, by number; 0: none */
+    uint64_t moved, wanted; /* of that */
+    uint32_t told_type;
+};
+
+static int listening;
+static struct client clients[CLIENTS_MOST];
+
+static bool is_asking(const struct client *client) { return client->fd && (client->ticket || client->move); }
+
+static bool is_silent(const struct client *client) { return client->fd && !is_asking(client); }
+
+static void drop(struct client *client) {
+    if (client->ticket) requests_leave(client->ticket);
+    os_close(client->fd);
+    *client = (struct client){0};
+}
+
+/* False: it does not read, or is gone. */
+static bool tell(struct client *client, uint32_t type, int64_t number, const char *text) {
+    uint8_t bytes[WIRE_MOST];
+    struct wire_message message = {.type = type, .ticket = client->ticket, .number = number};
+    os_copy(message.text, sizeof message.text, text);
+    size_t length = wire_put(bytes, &message);
+    client->told = os_now();
+    client->told_type = type;
+    return os_call(SYS_sendto, client->fd, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0) == (long)length;
+}
+
+static void tell_last(struct client *client, int64_t number, const char *text) {
+    tell(client, WIRE_DONE, number, text);
+    drop(client);
+}
+
+/* --- those who come --- */
+
+static bool is_same_user(int fd) {
+    struct ucred peer;
+    socklen_t length = sizeof peer;
+    return os_call(SYS_getsockopt, fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && length == sizeof peer &&
+           peer.uid == (uint32_t)os_call(SYS_geteuid);
+}
+
+/* A free place; else that of the one that has been silent longest, so that those who connect and say nothing keep
+ * nobody out. */
+static struct client *place_for_one(void) {
+    struct client *place = NULL;
+    for (int i = 0; i < CLIENTS_MOST; i++) {
+        if (!clients[i].fd) return &clients[i];
+        if (is_silent(&clients[i]) && (!place || clients[i].since < place->since)) place = &clients[i];
+    }
+    if (place) drop(place);
+    return place;
+}
+
+/* Who cannot have a descriptor waits in the kernel's queue; so do we, or that would be looked at without end. */
+static void let_one_in(void) {
+    const struct timespec pause = {.tv_nsec = 20 * (long)1000000};
+    int fd = (int)os_call(SYS_accept4, listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0) {
+        if (fd != -EAGAIN && fd != -ECONNABORTED) os_call(SYS_nanosleep, &pause, 0);
+        return;
+    }
+    struct client *place = is_same_user(fd) ? place_for_one() : NULL;
+    if (place)
+        *place = (struct client){.fd = fd, .since = os_now()};
+    else
+        os_close(fd);
+}
+
+/* --- what they say --- */
+
+static const char *why_not_taken(int64_t error) {
+    if (error == -EBUSY) return "too many requests are unanswered";
+    return error == -ENOTSUP ? "the program does not take such requests" : "";
+}
+
+static void take_request(struct client *client, const struct wire_message *message) {
+    int64_t ticket = is_asking(client) ? -EALREADY : requests_add(message->type, message->owner, message->text);
+    if (ticket < 0) {
+        tell_last(client, ticket, why_not_taken(ticket));
+        return;
+    }
+    client->ticket = (uint64_t)ticket;
+    if (!tell(client, WIRE_WAITING, 0, "")) drop(client);
+}
+
+/* What nobody has begun is taken back. Of what the program does for it only the move ends. */
+static void take_cancel(struct client *client) {
+    if (!client->ticket || requests_take_back(client->ticket))
+        tell_last(client, -ECANCELED, "");
+    else if (requests_worker_has(client->ticket))
+        owners_cancel();
+    else
+        requests_cancel(client->ticket);
+}
+
+/* Whoever makes it: the program, for itself or for a request of somebody else's, or memstow's worker. */
+static void take_end(struct client *client, const struct wire_message *message) {
+    int64_t move = is_asking(client) ? -EALREADY : owners_end_move(message->owner, message->number == WIRE_STOW);
+    if (move < 0)
+        tell_last(client, move, "");
+    else
+        client->move = (uint64_t)move;
+}
+
+static void hear(struct client *client) {
+    uint8_t bytes[WIRE_MOST + 1]; /* one more: too long is seen as such */
+    struct wire_message message;
+    long length = os_call(SYS_recvfrom, client->fd, bytes, sizeof bytes, MSG_DONTWAIT, 0, 0);
+    if (length == -EAGAIN || length == -EINTR) return;
+    if (length <= 0) {
+        drop(client);
+        return;
+    }
+    int error = wire_get_request(&message, bytes, (size_t)length);
+    if (error)
+        tell_last(client, error, error == -EPROTONOSUPPORT ? "the process speaks version 1" : "not a request");
+    else if (message.type == WIRE_CANCEL)
+        take_cancel(client);
+    else if (message.type == WIRE_END)
+        take_end(client, &message);
+    else
+        take_request(client, &message);
+}
+
+/* --- what they are told --- */
+
+static void follow(struct client *client, uint64_t now) {
+    int64_t result = -ECANCELED;
+    char text[256] = "";
+    enum request_state state = requests_look(client->ticket, &result, text);
+    if (state == REQUEST_DONE || state == REQUEST_NONE) {
+        tell_last(client, result, text);
+        return;
+    }
+    uint32_t type = state == REQUEST_TAKEN ? WIRE_WORKING : WIRE_WAITING;
+    if (type == client->told_type && now - client->told < TELL_MS * MILLISECOND) return;
+    uint64_t wanted, moved = owners_moved(&wanted);
+    if (type == WIRE_WORKING && wanted) os_decimal(text, wanted);
+    tell(client, type, type == WIRE_WORKING ? (int64_t)moved : 0, text); /* what does not get through does not matter */
+}
+
+/* Until the chunk that it is at is over. */
+static void follow_end(struct client *client, uint64_t now) {
+    bool is_on = owners_is_moving(client->move, &client->moved, &client->wanted);
+    if (is_on && now - client->told < TELL_MS * MILLISECOND) return;
+    char text[256] = "";
+    if (client->wanted) os_decimal(text, client->wanted);
+    if (is_on)
+        tell(client, WIRE_WORKING, (int64_t)client->moved, text);
+    else
+        tell_last(client, (int64_t)client->moved, text);
+}
+
+static void look_after(struct client *client, uint64_t now) {
+    if (client->move)
+        follow_end(client, now);
+    else if (is_asking(client))
+        follow(client, now);
+    else if (is_silent(client) && now - client->since > SILENT_MS * MILLISECOND)
+        drop(client);
+}
+
+/* --- waiting --- */
+
+static int patience(void) {
+    int least = IDLE_MS;
+    for (int i = 0; i < CLIENTS_MOST; i++)
+        if (is_asking(&clients[i])) least = LOOK_MS;
+    return least;
+}
+
+static bool has_room(void) {
+    for (int i = 0; i < CLIENTS_MOST; i++)
+        if (!is_asking(&clients[i])) return true;
+    return false;
+}
+
+void clients_begin(int fd) {
+    memset(clients, 0, sizeof clients); /* after a fork those of the parent */
+    listening = fd;
+}
+
+void clients_serve(void) {
+    struct pollfd polled[CLIENTS_MOST + 1];
+    int ms = patience();
+    const struct timespec time = {ms / 1000, ms % 1000 * (long)MILLISECOND};
+    for (int i = 0; i < CLIENTS_MOST; i++)
+        polled[i] = (struct pollfd){.fd = clients[i].fd ? clients[i].fd : -1, .events = POLLIN};
+    polled[CLIENTS_MOST] = (struct pollfd){.fd = has_room() ? listening : -1, .events = POLLIN};
+    long ready = os_call(SYS_ppoll, polled, CLIENTS_MOST + 1, &time, 0, 0);
+    for (int i = 0; ready > 0 && i < CLIENTS_MOST; i++)
+        if (polled[i].revents) hear(&clients[i]);
+    if (ready > 0 && polled[CLIENTS_MOST].revents) let_one_in();
+    uint64_t now = os_now();
+    for (int i = 0; i < CLIENTS_MOST; i++) look_after(&clients[i], now);
+}
+
+void clients_end(void) {
+    for (int i = 0; i < CLIENTS_MOST; i++)
+        if (clients[i].fd) tell_last(&clients[i], -ESHUTDOWN, "");
+    os_close(listening);
+}

@@ -1,0 +1,296 @@
+/* control.c — see control.h: the life of the two threads. clients.c is what they talk about. */
+#include "preload/control/control.h"
+
+#include <errno.h>
+#include <linux/close_range.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "preload/count/account.h"
+#include "preload/base/arena.h"
+#include "preload/control/clients.h"
+#include "preload/count/host.h"
+#include "preload/ledger/ledger.h"
+#include "preload/owners/moving.h"
+#include "preload/shared/os.h"
+#include "preload/control/place.h"
+#include "preload/control/requests.h"
+#include "preload/stacks/stack.h"
+#include "preload/triggers/trigger.h"
+
+/* A stack has room for the thread-local storage of all that the program was linked with, and never is a large page. */
+enum { STACK = 1536 * 1024, STOP_SECONDS = 100 };
+static const uint64_t SECOND = 1000000000;
+
+enum stage { STAGE_NONE, STAGE_BEGINNING, STAGE_RUNS, STAGE_OVER };
+
+/* What a forked child finds empty: its parent's threads are not in it, and the socket is not its own. */
+static struct {
+    uint32_t stage; /* enum stage */
+    uint32_t pid;
+    bool stopping;
+    bool working;     /* there is a worker */
+    bool left_out[2]; /* what glibc allocated for the listener, and for the worker, is not counted any more */
+    pthread_t listener, worker;
+    struct place place;
+} __attribute__((aligned(OS_PAGE))) page;
+
+/* Memory for the stacks, with a page without access in front; used again by a forked child. */
+static char *stacks[2];
+
+/* --- threads --- */
+
+static char *stack_for(int thread) {
+    if (!stacks[thread]) {
+        char *memory = arena_take(OS_PAGE + STACK);
+        if (!memory || os_call(SYS_mprotect, memory, OS_PAGE, PROT_NONE) < 0) return NULL;
+        stacks[thread] = memory + OS_PAGE;
+    }
+    return stacks[thread];
+}
+
+/* Those that glibc needs to reach every thread (setuid) stay open, and those of a fault. */
+static void block_signals(sigset_t *before) {
+    static const int open[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
+    sigset_t all;
+    sigfillset(&all); /* all but glibc's own */
+    for (size_t i = 0; i < sizeof open / sizeof *open; i++) sigdelset(&all, open[i]);
+    pthread_sigmask(SIG_SETMASK, &all, before);
+}
+
+/* It can be waited for: glibc ends a process whose last thread leaves on that thread. */
+static int start_thread(int which, pthread_t *thread, void *(*work)(void *)) {
+    pthread_attr_t attributes;
+    sigset_t before;
+    char *stack = stack_for(which);
+    if (!stack) return ENOMEM;
+    pthread_attr_init(&attributes);
+    int error = pthread_attr_setstack(&attributes, stack, STACK);
+    block_signals(&before);
+    if (!error) error = pthread_create(thread, &attributes, work, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return error;
+}
+
+/* glibc takes one block from the program's allocator for each thread: the vector of its thread-local storage, of which
+ * the second element is what the thread's descriptor has at its second word. It is ours, not the program's: so it is
+ * counted out, and in again before the thread's end, where it is freed. */
+__attribute__((no_sanitize("thread"))) /* it was written before the thread began, which ThreadSanitizer cannot know */
+static bool
+find_vector(pthread_t thread, struct host_block *vector) {
+    enum { ELEMENT = 16 };
+    return host_find(((const uintptr_t *)thread)[1] - ELEMENT, vector);
+}
+
+static void leave_out(int which, pthread_t thread) {
+    struct host_block vector;
+    if (find_vector(thread, &vector)) account_free(vector.site, vector.size);
+    __atomic_store_n(&page.left_out[which], true, __ATOMIC_RELEASE);
+}
+
+static void wait_to_be_left_out(int which) {
+    while (!__atomic_load_n(&page.left_out[which], __ATOMIC_ACQUIRE)) os_call(SYS_sched_yield);
+}
+
+static void count_in_again(void) {
+    struct host_block vector;
+    if (!find_vector((pthread_t)os_thread(), &vector)) return;
+    vector.site = account_alloc(vector.site, vector.size);
+    host_change(&vector);
+}
+
+static int start(int which, pthread_t *thread, void *(*work)(void *)) {
+    int error = start_thread(which, thread, work);
+    if (!error) leave_out(which, *thread);
+    return error;
+}
+
+static bool is_stopping(void) { return __atomic_load_n(&page.stopping, __ATOMIC_ACQUIRE); }
+
+/* --- the worker --- */
+
+static int64_t act(const struct memstow_request *request) {
+    switch (request->kind) {
+    case MEMSTOW_ASK_TRIGGER:
+        return memstow_trigger(MEMSTOW_REQUEST, request->text);
+    case MEMSTOW_ASK_STOW:
+        return owners_stow(request->owner);
+    case MEMSTOW_ASK_RESTORE:
+        return owners_restore(request->owner);
+    case MEMSTOW_ASK_RELEASE:
+        return owners_release(request->owner);
+    }
+    return -EINVAL;
+}
+
+/* What the answer says beside its number. */
+static void tell_of(struct memstow_request *request, int64_t result) {
+    bool moves = request->kind == MEMSTOW_ASK_STOW || request->kind == MEMSTOW_ASK_RESTORE;
+    if (request->kind == MEMSTOW_ASK_TRIGGER && result >= 0)
+        trigger_words(request->text, sizeof request->text);
+    else
+        os_copy(request->text, sizeof request->text,
+                moves && result >= 0 && owners_cut_short() ? "the move was cancelled" : "");
+}
+
+static void *work(void *nothing) {
+    struct memstow_request request;
+    uint64_t next_poll = 0;
+    os_call(SYS_prctl, PR_SET_NAME, "memstow worker");
+    wait_to_be_left_out(1);
+    for (;;) {
+        owners_begin_work(); /* first: who stops us cancels it afterwards */
+        uint32_t seen = requests_seen();
+        if (is_stopping()) break;
+        uint64_t now = os_now();
+        if (requests_take(&request)) {
+            int64_t result = act(&request);
+            tell_of(&request, result);
+            requests_done(request.ticket, result, request.text);
+        } else if (trigger_polls() && now >= next_poll) {
+            next_poll = now + SECOND;
+            trigger_poll(now, requests_pass_on);
+        } else {
+            requests_wait(seen, SECOND);
+        }
+    }
+    count_in_again();
+    return nothing;
+}
+
+/* When there is something to do. It stays: what comes once may come again. */
+static void start_worker(void) {
+    if (page.working || !(requests_for_worker() || trigger_polls())) return;
+    page.working = start(1, &page.worker, work) == 0;
+}
+
+/* --- the listener --- */
+
+/* A table of descriptors of our own. Nothing of the program's is in it, at no time: a pipe of which we had the other
+ * end would never end. Numbers 0 to 2 are taken, so that nothing written to standard output by mistake goes to a file
+ * or a client. */
+static int leave_descriptors(void) {
+    int error = (int)os_call(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE);
+    if (error) return error;
+    for (int fd = 0, want = 0; want <= 2; want++) {
+        fd = (int)os_call(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        if (fd != want) return fd < 0 ? fd : -EBADF;
+    }
+    return 0;
+}
+
+static void say_why_not(const char *what, int error) {
+    char note[160] = "no control socket: ";
+    strcat(note, what);
+    strcat(note, " failed with error ");
+    os_decimal(note + strlen(note), (uint64_t)-error);
+    ledger_fact(SNAP_FACT_NOTE, note);
+}
+
+/* Once, however often it begins. */
+static void tell_place(void) {
+    static char told[PLACE_ROOM];
+    if (!strcmp(told, page.place.path)) return;
+    strcpy(told, page.place.path);
+    ledger_fact(SNAP_FACT_CONTROL, told);
+}
+
+static void listen_until_stopped(void) {
+    const char *what = "close_range";
+    int fd = leave_descriptors();
+    if (fd == 0) fd = place_listen(&page.place, &what);
+    if (fd < 0) {
+        say_why_not(what, fd);
+        return;
+    }
+    tell_place();
+    clients_begin(fd);
+    while (!is_stopping()) {
+        clients_serve();
+        start_worker();
+    }
+    clients_end();
+    if (page.working) pthread_join(page.worker, NULL);
+}
+
+static void *be_listener(void *nothing) {
+    os_call(SYS_prctl, PR_SET_NAME, "memstow");
+    wait_to_be_left_out(0);
+    listen_until_stopped();
+    count_in_again();
+    return nothing;
+}
+
+/* --- begin and end --- */
+
+static void begin(void) {
+    page.pid = os_pid();
+    int error = start(0, &page.listener, be_listener);
+    if (error) say_why_not("a thread", -error);
+    __atomic_store_n(&page.stage, error ? STAGE_OVER : STAGE_RUNS, __ATOMIC_RELEASE);
+}
+
+void control_begin(void) {
+    uint32_t none = STAGE_NONE;
+    int error = errno;
+    /* In a handler that interrupts the program's allocator a thread cannot be made: the next owner is another time. */
+    if (__atomic_load_n(&page.stage, __ATOMIC_RELAXED) != STAGE_NONE || ledger_is_sealed() || stack_is_interrupted())
+        return;
+    if (os_call(SYS_madvise, &page, sizeof page, MADV_WIPEONFORK) == 0 &&
+        __atomic_compare_exchange_n(&page.stage, &none, STAGE_BEGINNING, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        begin();
+    errno = error;
+}
+
+/* Not in a vfork child, which has our memory under another pid. */
+static bool runs_here(void) {
+    return __atomic_load_n(&page.stage, __ATOMIC_ACQUIRE) == STAGE_RUNS && page.pid == os_pid();
+}
+
+static bool wait_for_listener(void) {
+    struct timespec until;
+    int cancelling;
+    uint64_t now = os_now();
+    until = (struct timespec){(time_t)(now / SECOND) + STOP_SECONDS, (long)(now % SECOND)};
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelling);
+    bool ended = pthread_clockjoin_np(page.listener, NULL, CLOCK_MONOTONIC, &until) == 0;
+    pthread_setcancelstate(cancelling, NULL);
+    return ended;
+}
+
+bool control_stop(void) {
+    uint32_t runs = STAGE_RUNS;
+    int error = errno;
+    if (!runs_here() ||
+        !__atomic_compare_exchange_n(&page.stage, &runs, STAGE_OVER, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        return false;
+    __atomic_store_n(&page.stopping, true, __ATOMIC_SEQ_CST);
+    owners_cancel();
+    requests_wake();
+    place_knock(&page.place);
+    bool ended = wait_for_listener();
+    place_leave(&page.place);
+    errno = error;
+    return ended;
+}
+
+void control_resume(void) {
+    int error = errno;
+    page.stopping = page.working = page.left_out[0] = page.left_out[1] = false;
+    if (stack_is_interrupted()) /* as in control_begin */
+        __atomic_store_n(&page.stage, STAGE_NONE, __ATOMIC_RELEASE);
+    else
+        begin();
+    errno = error;
+}
+
+void control_end(void) {
+    if (runs_here() && !ledger_is_sealed()) place_leave(&page.place);
+}

@@ -1,0 +1,164 @@
+/* place.c — see place.h. */
+#include "preload/control/place.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <time.h>
+
+#include "preload/shared/os.h"
+
+enum { WAITING = 8, LOCK_TRIES = 50, LOOKED_AT_MOST = 256 };
+
+static char runtime_folder[PLACE_ROOM]; /* "" when it is not set, or too long */
+
+/* Once: programs write over their environment. */
+__attribute__((constructor)) static void remember_folder(void) {
+    const char *folder = os_variable("XDG_RUNTIME_DIR");
+    if (folder[0] == '/' && strlen(folder) < PLACE_ROOM - 48) strcpy(runtime_folder, folder);
+}
+
+static uint32_t user(void) { return (uint32_t)os_call(SYS_geteuid); }
+
+/* A folder that belongs to this user, and that nobody else can look into: made if it is not there. Its descriptor, or
+ * -errno. */
+static int open_folder(const char *path) {
+    struct stat status;
+    os_call(SYS_mkdirat, AT_FDCWD, path, 0700);
+    int fd = os_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+    if (fd < 0) return fd;
+    int error = os_stat_fd(fd, &status);
+    if (!error && (status.st_uid != user() || status.st_mode & 077)) error = -EPERM;
+    if (error) os_close(fd);
+    return error ? error : fd;
+}
+
+static int choose_folder(struct place *self) {
+    if (runtime_folder[0]) {
+        strcpy(self->path, runtime_folder);
+        strcat(self->path, "/memstow");
+        int fd = open_folder(self->path);
+        if (fd >= 0) return fd;
+    }
+    strcpy(self->path, "/tmp/memstow-");
+    os_decimal(self->path + strlen(self->path), user());
+    return open_folder(self->path);
+}
+
+/* --- sockets that nobody listens to any more --- */
+
+static bool set_address(struct sockaddr_un *address, const char *folder, const char *name) {
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    if (strlen(folder) + 1 + strlen(name) >= sizeof address->sun_path) return false;
+    strcpy(address->sun_path, folder);
+    strcat(address->sun_path, "/");
+    strcat(address->sun_path, name);
+    return true;
+}
+
+/* The kernel refuses a connection to a socket whose process is gone, in whatever namespace it was (and to what is no
+ * socket). */
+static bool is_stale(const char *folder, const char *name) {
+    struct sockaddr_un address;
+    struct stat status;
+    if (name[0] < '0' || name[0] > '9' || !set_address(&address, folder, name)) return false;
+    long error = os_call(SYS_newfstatat, AT_FDCWD, address.sun_path, &status, AT_SYMLINK_NOFOLLOW);
+    if (error || !S_ISSOCK(status.st_mode)) return false;
+    int fd = (int)os_call(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) return false;
+    long result = os_call(SYS_connect, fd, &address, sizeof address);
+    os_close(fd);
+    return result == -ECONNREFUSED;
+}
+
+static void remove_stale(int folder, const char *path) {
+    char entries[4096] __attribute__((aligned(8)));
+    int looked_at = 0;
+    for (long n; (n = os_call(SYS_getdents64, folder, entries, sizeof entries)) > 0 && looked_at < LOOKED_AT_MOST;)
+        for (long at = 0; at < n && looked_at < LOOKED_AT_MOST; looked_at++) {
+            const struct dirent64 *entry = (const void *)(entries + at);
+            if (is_stale(path, entry->d_name)) os_call(SYS_unlinkat, folder, entry->d_name, 0);
+            at += entry->d_reclen;
+        }
+}
+
+/* Between bind and listen a socket looks like one that is gone: so both are done, and such sockets looked for, by one
+ * process at a time. Who has the lock for long is stopped. */
+static bool lock_folder(int folder) {
+    const struct timespec pause = {.tv_nsec = 10000000};
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        if (os_call(SYS_flock, folder, LOCK_EX | LOCK_NB) == 0) return true;
+        os_call(SYS_nanosleep, &pause, 0);
+    }
+    return false;
+}
+
+/* --- the socket of this process --- */
+
+static void own_name(char to[64]) {
+    strcpy(os_decimal(to, os_pid()), ".");
+    os_decimal(to + strlen(to), os_start_ticks(0));
+}
+
+/* The mode of the descriptor becomes that of the file, whatever the umask lets through. */
+static int bind_private(int fd, const struct sockaddr_un *address) {
+    int error = (int)os_call(SYS_fchmod, fd, 0600);
+    if (!error) error = (int)os_call(SYS_bind, fd, address, sizeof *address);
+    return error ? error : (int)os_call(SYS_listen, fd, WAITING);
+}
+
+static int listen_in(struct place *self, int folder, const char **what) {
+    struct sockaddr_un address;
+    struct stat status;
+    char name[64];
+    *what = "socket";
+    own_name(name);
+    if (!set_address(&address, self->path, name)) return -ENAMETOOLONG;
+    int fd = (int)os_call(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) return fd;
+    *what = "bind";
+    int error = bind_private(fd, &address);
+    if (!error) error = (int)os_call(SYS_newfstatat, folder, name, &status, AT_SYMLINK_NOFOLLOW);
+    if (error) {
+        os_close(fd);
+        return error;
+    }
+    strcpy(self->path, address.sun_path);
+    self->device = status.st_dev;
+    __atomic_store_n(&self->inode, status.st_ino, __ATOMIC_RELEASE); /* last: what place_leave looks at */
+    return fd;
+}
+
+int place_listen(struct place *self, const char **what) {
+    *what = "folder";
+    int folder = choose_folder(self);
+    if (folder < 0) return folder;
+    if (lock_folder(folder)) remove_stale(folder, self->path);
+    int fd = listen_in(self, folder, what);
+    os_close(folder);
+    return fd;
+}
+
+void place_knock(const struct place *self) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (!__atomic_load_n(&self->inode, __ATOMIC_ACQUIRE)) return;
+    os_copy(address.sun_path, sizeof address.sun_path, self->path);
+    int fd = (int)os_call(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) return;
+    os_call(SYS_connect, fd, &address, sizeof address);
+    os_close(fd);
+}
+
+void place_leave(const struct place *self) {
+    struct stat status;
+    if (!__atomic_load_n(&self->inode, __ATOMIC_ACQUIRE) ||
+        os_call(SYS_newfstatat, AT_FDCWD, self->path, &status, AT_SYMLINK_NOFOLLOW) < 0)
+        return;
+    if (status.st_dev == self->device && status.st_ino == self->inode) os_call(SYS_unlinkat, AT_FDCWD, self->path, 0);
+}

@@ -1,0 +1,269 @@
+/* requests.c — see requests.h. */
+#include "preload/control/requests.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "preload/ledger/ledger.h"
+#include "preload/base/lock.h"
+#include "preload/shared/os.h"
+#include "preload/owners/owners.h"
+
+struct request {
+    enum request_state state;
+    bool left;      /* nobody waits for the answer */
+    bool by_worker; /* who took it */
+    /* The ticket of the last one here that was taken back when the program had it; read without the lock. Those that
+     * come here later leave it: it is about none of them. */
+    uint64_t ended;
+    uint32_t kind, owner, reason;
+    uint64_t ticket; /* they are given in order: the lowest is the oldest */
+    uint64_t needed;
+    int64_t result;
+    char text[256]; /* of the request; once it is done, of the answer */
+};
+
+/* What a forked child finds empty: the requests are its parent's, and so are those who wait for them. */
+static struct {
+    struct lock lock;
+    bool wiped_by_fork; /* the kernel has been told so */
+    uint32_t answered;  /* the kinds, as bits, that the program has asked for: it answers those */
+    uint32_t posted;    /* futex: counts what those who wait for a request are to look at */
+    uint64_t tickets;   /* given so far */
+    struct request list[REQUESTS_MOST];
+} __attribute__((aligned(OS_PAGE))) page; /* whole pages, with nothing else on them */
+
+static bool begin(void) {
+    if (!lock_wait(&page.lock)) return false;
+    if (!page.wiped_by_fork && !ledger_is_sealed())
+        page.wiped_by_fork = os_call(SYS_madvise, &page, sizeof page, MADV_WIPEONFORK) == 0;
+    return true;
+}
+
+static void end(void) { lock_let_go(&page.lock); }
+
+static struct request *find(uint64_t ticket) {
+    for (int i = 0; i < REQUESTS_MOST; i++)
+        if (page.list[i].state != REQUEST_NONE && page.list[i].ticket == ticket) return &page.list[i];
+    return NULL;
+}
+
+static struct request *oldest(bool (*is)(const struct request *request, const void *context), const void *context) {
+    struct request *oldest = NULL;
+    for (int i = 0; i < REQUESTS_MOST; i++) {
+        struct request *request = &page.list[i];
+        if (is(request, context) && (!oldest || request->ticket < oldest->ticket)) oldest = request;
+    }
+    return oldest;
+}
+
+static bool is_waiting(const struct request *request, const void *kinds) {
+    return request->state == REQUEST_WAITING && *(const uint32_t *)kinds >> request->kind & 1;
+}
+
+static struct request *oldest_waiting(uint32_t kinds) { return oldest(is_waiting, &kinds); }
+
+/* --- who brings them --- */
+
+static struct request *free_place(void) {
+    for (int i = 0; i < REQUESTS_MOST; i++)
+        if (page.list[i].state == REQUEST_NONE) return &page.list[i];
+    return NULL;
+}
+
+/* memstow's worker has no answer to these. */
+static bool only_a_program_answers(uint32_t kind) { return !(REQUESTS_OLD >> kind & 1); }
+
+/* The ticket, or -EBUSY, -ENOTSUP. */
+static int64_t add(const struct request *wanted, const char *text) {
+    struct request *request = free_place();
+    if (only_a_program_answers(wanted->kind) && !(page.answered >> wanted->kind & 1)) return -ENOTSUP;
+    if (!request) return -EBUSY;
+    struct request added = *wanted;
+    added.state = REQUEST_WAITING;
+    added.ended = request->ended;
+    added.ticket = ++page.tickets;
+    *request = added;
+    os_copy(request->text, sizeof request->text, text);
+    return (int64_t)request->ticket;
+}
+
+int64_t requests_add(uint32_t kind, uint32_t owner, const char *text) {
+    struct request wanted = {.kind = kind, .owner = owner};
+    if (kind == MEMSTOW_ASK_TRIGGER) wanted.reason = MEMSTOW_REQUEST;
+    if (!begin()) return -EBUSY;
+    int64_t ticket = add(&wanted, text);
+    end();
+    if (ticket > 0) requests_wake();
+    return ticket;
+}
+
+static bool one_is_passed_on(void) {
+    for (int i = 0; i < REQUESTS_MOST; i++)
+        if (page.list[i].state != REQUEST_NONE && page.list[i].reason && page.list[i].reason != MEMSTOW_REQUEST)
+            return true;
+    return false;
+}
+
+bool requests_pass_on(uint32_t reason, const char *text, uint64_t needed) {
+    struct request wanted = {.kind = MEMSTOW_ASK_TRIGGER, .reason = reason, .needed = needed, .left = true};
+    if (!begin()) return true;
+    bool theirs = page.answered >> MEMSTOW_ASK_TRIGGER & 1;
+    if (theirs && !one_is_passed_on()) add(&wanted, text);
+    end();
+    if (theirs) requests_wake();
+    return theirs;
+}
+
+enum request_state requests_look(uint64_t ticket, int64_t *result, char text[256]) {
+    enum request_state state = REQUEST_WAITING; /* when it cannot be told: ask again */
+    if (!begin()) return state;
+    struct request *request = find(ticket);
+    state = request ? request->state : REQUEST_NONE;
+    if (state == REQUEST_DONE) {
+        *result = request->result;
+        memcpy(text, request->text, sizeof request->text);
+        request->state = REQUEST_NONE;
+    }
+    end();
+    return state;
+}
+
+bool requests_take_back(uint64_t ticket) {
+    bool taken_back = false;
+    if (!begin()) return false;
+    struct request *request = find(ticket);
+    if (request && request->state == REQUEST_WAITING) {
+        request->state = REQUEST_NONE;
+        taken_back = true;
+    }
+    end();
+    return taken_back;
+}
+
+void requests_leave(uint64_t ticket) {
+    if (!begin()) return;
+    struct request *request = find(ticket);
+    if (request && request->state == REQUEST_TAKEN)
+        request->left = true;
+    else if (request)
+        request->state = REQUEST_NONE;
+    end();
+}
+
+/* --- who answers them --- */
+
+/* kinds: those that the program asks for; 0: for the worker, which has all others. */
+static bool take(struct memstow_request *out, uint32_t kinds) {
+    if (!begin()) return false;
+    page.answered |= kinds;
+    struct request *request = oldest_waiting(kinds ? kinds : ~page.answered);
+    if (request) {
+        request->state = REQUEST_TAKEN;
+        request->by_worker = !kinds;
+        *out = (struct memstow_request){.size = sizeof *out,
+                                        .kind = request->kind,
+                                        .ticket = request->ticket,
+                                        .owner = request->owner,
+                                        .reason = request->reason,
+                                        .needed = request->needed};
+        memcpy(out->text, request->text, sizeof out->text);
+    }
+    end();
+    return request;
+}
+
+bool requests_take(struct memstow_request *out) { return take(out, 0); }
+
+bool requests_for_worker(void) {
+    if (!begin()) return false;
+    bool some = oldest_waiting(~page.answered);
+    end();
+    return some;
+}
+
+static bool is_programs(const struct request *request) {
+    return request->state == REQUEST_TAKEN && !request->by_worker;
+}
+
+bool requests_worker_has(uint64_t ticket) {
+    if (!begin()) return false;
+    struct request *request = find(ticket);
+    bool has = request && request->state == REQUEST_TAKEN && request->by_worker;
+    end();
+    return has;
+}
+
+int requests_next(struct memstow_request *out, uint32_t kinds, uint32_t milliseconds) {
+    uint64_t until = os_now() + milliseconds * UINT64_C(1000000);
+    for (;;) {
+        if (ledger_is_sealed()) return -ENODEV;
+        uint32_t seen = requests_seen();
+        if (take(out, kinds)) return 1;
+        uint64_t now = os_now();
+        if (now >= until || requests_wait(seen, until - now) == -EINTR) return 0;
+    }
+}
+
+int requests_done(uint64_t ticket, int64_t result, const char *text) {
+    if (!begin()) return -EBUSY;
+    struct request *request = find(ticket);
+    bool taken = request && request->state == REQUEST_TAKEN;
+    if (taken) {
+        request->state = request->left ? REQUEST_NONE : REQUEST_DONE;
+        request->result = result;
+        os_copy(request->text, sizeof request->text, text);
+    }
+    end();
+    return taken ? 0 : -ENOENT;
+}
+
+/* --- who takes one back that the program has taken --- */
+
+void requests_cancel(uint64_t ticket) {
+    if (!begin()) return;
+    struct request *request = find(ticket);
+    if (request && is_programs(request)) __atomic_store_n(&request->ended, ticket, __ATOMIC_SEQ_CST);
+    end();
+}
+
+struct moving {
+    uint32_t owner;
+    bool out;
+};
+
+/* A trigger is about every owner. The program may take a request on one thread and answer it on another. */
+static bool may_be_for(const struct request *request, const void *context) {
+    const struct moving *move = context;
+    if (!is_programs(request) || request->left) return false;
+    if (request->kind == MEMSTOW_ASK_TRIGGER) return move->out;
+    return (request->kind != MEMSTOW_ASK_RESTORE) == move->out && owners_final(request->owner) == move->owner;
+}
+
+uint64_t requests_end(uint32_t owner, bool out, struct move_end *at) {
+    struct moving move = {owners_final(owner), out};
+    *at = (struct move_end){0};
+    if (!begin()) return 0;
+    const struct request *request = oldest(may_be_for, &move);
+    if (request) *at = (struct move_end){&request->ended, request->ticket};
+    end();
+    return at->value;
+}
+
+/* --- waiting --- */
+
+uint32_t requests_seen(void) { return __atomic_load_n(&page.posted, __ATOMIC_ACQUIRE); }
+
+int requests_wait(uint32_t seen, uint64_t nanoseconds) {
+    struct timespec time = {(time_t)(nanoseconds / 1000000000), (long)(nanoseconds % 1000000000)};
+    return (int)os_call(SYS_futex, &page.posted, FUTEX_WAIT_PRIVATE, seen, &time);
+}
+
+void requests_wake(void) {
+    __atomic_fetch_add(&page.posted, 1, __ATOMIC_RELEASE);
+    os_call(SYS_futex, &page.posted, FUTEX_WAKE_PRIVATE, INT32_MAX);
+}

@@ -1,0 +1,214 @@
+/* births.c — see births.h. */
+#include "preload/count/births.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "preload/count/account.h"
+#include "preload/ledger/ledger.h"
+#include "preload/count/pin.h"
+#include "preload/count/site.h"
+
+enum { DESCRIPTORS = 1 << 16, STARTING = 256, INHERITED_MOST = 1024 };
+
+static struct series descriptors = {
+    .type = SNAP_BIRTH, .record_size = sizeof(struct snap_birth), .first_bits = 7, .limit = DESCRIPTORS};
+static struct series threads = {
+    .type = SNAP_START, .record_size = sizeof(struct snap_birth), .first_bits = 6, .limit = ACCOUNT_THREADS};
+static struct births_thread starting[STARTING];
+
+/* --- records --- */
+
+/* Sections of a type leave no gap between them. */
+static struct snap_birth *record_at(struct series *self, uint32_t id) {
+    if (id >= self->limit) return NULL;
+    if (!series_at(self, id))
+        for (uint32_t first = 0; first <= id; first = 2 * first + (1u << self->first_bits))
+            if (!series_reserve(self, first)) return NULL;
+    return series_at(self, id);
+}
+
+/* One that a thread was killed in the middle of is odd for good, until the next. */
+static void write_record(struct snap_birth *record, const struct snap_birth *birth) {
+    uint32_t sequence = os_load32(&record->sequence) | 1;
+    __atomic_store_n(&record->sequence, sequence, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    record->kind = birth->kind;
+    record->key = birth->key;
+    __atomic_store_n(&record->site, birth->site, __ATOMIC_RELAXED);
+    record->birth_ns = birth->birth_ns;
+    record->device = birth->device;
+    record->inode = birth->inode;
+    __atomic_store_n(&record->sequence, sequence + 1, __ATOMIC_RELEASE);
+}
+
+/* Without its owners: they would make a site of each stack for each run. */
+static uint32_t site_of_birth(struct caller caller) { return stack_site(caller.slot, caller.address, caller.rbp); }
+
+/* --- descriptors --- */
+
+/* Whether the process began under a filter of system calls (a container, say), by which statx may be forbidden. */
+static bool is_filtered(void) {
+    enum { NOT_ASKED, FILTERED, FREE };
+    static uint32_t known;
+    if (os_load32(&known) == NOT_ASKED)
+        __atomic_store_n(&known, os_call(SYS_prctl, PR_GET_SECCOMP) == 0 ? FREE : FILTERED, __ATOMIC_RELAXED);
+    return os_load32(&known) == FILTERED;
+}
+
+static void note_thing(struct snap_birth *birth, uint64_t device_major, uint32_t device_minor, uint64_t inode) {
+    birth->device = device_major << 32 | device_minor;
+    birth->inode = inode;
+}
+
+/* What the kernel knows, where it can be had without a question to a file server: under a filter it is asked for by
+ * fstat, which a copy's server may be too dead to answer. Who just opened a file has been there. */
+static void look_at(int fd, struct snap_birth *birth) {
+    struct statx st;
+    struct stat plain;
+    if (is_filtered()) {
+        bool just_opened = birth->kind != SNAP_BIRTH_COPY && birth->kind != SNAP_BIRTH_INHERITED;
+        if (just_opened && os_stat_fd(fd, &plain) == 0)
+            note_thing(birth, major(plain.st_dev), minor(plain.st_dev), plain.st_ino);
+    } else if (os_call(SYS_statx, fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st) == 0) {
+        note_thing(birth, st.stx_dev_major, st.stx_dev_minor, st.stx_ino);
+    }
+}
+
+/* Not so where stacks are not recorded, in a sandbox, nor in a child that shares our memory and not our descriptors. */
+static bool is_wanted(void) {
+    if (account_here && !sample_bytes) return false;
+    return ledger_is_ours() && !ledger_is_sealed() && os_pid() == ledger_head->pid;
+}
+
+/* Which may be so small that it has no room for more than the program's own. */
+static bool on_alternate_stack(void) {
+    stack_t stack;
+    return os_call(SYS_sigaltstack, 0, &stack) < 0 || stack.ss_flags & SS_ONSTACK;
+}
+
+void births_note(int fd, enum snap_birth_kind kind, struct caller caller) {
+    if (fd < 0 || !is_wanted() || on_alternate_stack()) return;
+    struct snap_birth birth = {.kind = kind, .key = (uint32_t)fd, .birth_ns = os_now()};
+    struct snap_birth *record = record_at(&descriptors, birth.key);
+    if (!record) return;
+    look_at(fd, &birth);
+    enum pin pin = pin_begin(caller.slot);
+    birth.site = site_of_birth(caller);
+    write_record(record, &birth);
+    pin_end(pin);
+}
+
+/* Those of one look, and how many. */
+struct numbers {
+    uint32_t list[INHERITED_MOST], count;
+};
+
+static bool take_number(void *context, const char *name) {
+    struct numbers *self = context;
+    uint32_t fd = 0;
+    for (; *name >= '0' && *name <= '9'; name++) fd = fd * 10 + (uint32_t)(*name - '0');
+    if (fd > STDERR_FILENO) self->list[self->count++] = fd;
+    return self->count < INHERITED_MOST;
+}
+
+/* Of several that are there one is the look's own, which is gone by then. */
+void births_note_inherited(void) {
+    static struct numbers numbers; /* only one thread begins a ledger */
+    numbers.count = 0;
+    if (!is_wanted()) return;
+    os_each_name("/proc/self/fd", take_number, &numbers);
+    for (uint32_t i = 0; i < numbers.count; i++) {
+        struct snap_birth birth = {.kind = SNAP_BIRTH_INHERITED, .key = numbers.list[i], .birth_ns = os_now()};
+        if (os_call(SYS_fcntl, birth.key, F_GETFD) < 0) continue;
+        struct snap_birth *record = record_at(&descriptors, birth.key);
+        if (!record) continue;
+        look_at((int)birth.key, &birth);
+        write_record(record, &birth);
+    }
+}
+
+/* --- threads --- */
+
+struct births_thread *births_expect(struct caller caller) {
+    if (!is_wanted()) return NULL;
+    struct births_thread *thread = NULL;
+    for (int i = 0; i < STARTING && !thread; i++)
+        if (!__atomic_exchange_n(&starting[i].taken, 1, __ATOMIC_ACQ_REL)) thread = &starting[i];
+    if (!thread) return NULL;
+    enum pin pin = pin_begin(caller.slot);
+    __atomic_store_n(&thread->site, site_of_birth(caller), __ATOMIC_RELAXED);
+    pin_end(pin);
+    return thread;
+}
+
+void births_forget(struct births_thread *thread) {
+    __atomic_store_n(&thread->site, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&thread->taken, 0, __ATOMIC_RELEASE);
+}
+
+void births_arrive(struct births_thread *thread) {
+    uint32_t slot = ledger_is_ours() && !ledger_is_sealed() ? account_thread_slot() : SNAP_THREAD_SHARED;
+    struct snap_birth *record = slot == SNAP_THREAD_SHARED ? NULL : record_at(&threads, slot);
+    struct snap_birth birth = {.kind = SNAP_BIRTH_OF_THREAD, .site = thread->site, .birth_ns = os_now()};
+    if (record) {
+        birth.key = os_tid();
+        write_record(record, &birth);
+    }
+    births_forget(thread);
+}
+
+/* --- */
+
+/* False: there is none, or somebody writes to it just now. */
+static bool read_record(const struct snap_birth *record, struct snap_birth *out) {
+    uint32_t sequence = __atomic_load_n(&record->sequence, __ATOMIC_ACQUIRE);
+    *out = *record;
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return out->kind && !(sequence & 1) && os_load32(&record->sequence) == sequence;
+}
+
+bool births_of_descriptor(uint32_t fd, struct snap_birth *out) {
+    const struct snap_birth *record = fd < descriptors.limit ? series_at(&descriptors, fd) : NULL;
+    return record && read_record(record, out);
+}
+
+bool births_of_thread(uint32_t tid, struct snap_birth *out) {
+    for (uint32_t slot = 0; slot < threads.limit; slot++) {
+        const struct snap_birth *record = series_at(&threads, slot);
+        if (!record) return false;
+        if (os_load32(&record->key) == tid && read_record(record, out)) return true;
+    }
+    return false;
+}
+
+static void visit_series(const struct series *self, void (*visit)(uint32_t site)) {
+    for (uint32_t id = 0; id < self->limit; id++) {
+        const struct snap_birth *record = series_at(self, id);
+        if (!record) return;
+        uint32_t site = os_load32(&record->site);
+        if (site) visit(site);
+    }
+}
+
+/* A site goes from `starting` to the threads' records: who looks in that order misses none. */
+void births_sites(void (*visit)(uint32_t site)) {
+    for (int i = 0; i < STARTING; i++) {
+        uint32_t site = __atomic_load_n(&starting[i].site, __ATOMIC_ACQUIRE);
+        if (site) visit(site);
+    }
+    visit_series(&threads, visit);
+    visit_series(&descriptors, visit);
+}
+
+void births_abandon(void) {
+    series_reset(&descriptors);
+    series_reset(&threads);
+    memset(starting, 0, sizeof starting);
+}

@@ -1,0 +1,276 @@
+/* counters.c — see counters.h. */
+#include "preload/count/counters.h"
+
+#include <string.h>
+
+#include "preload/base/ids.h"
+#include "preload/ledger/ledger.h"
+#include "preload/shared/os.h"
+#include "preload/count/site.h"
+
+enum { NARROW_EVENTS = 15 }; /* a site where more happens is worth a wide counter, which is faster to count at */
+
+static struct series wide = {.type = SNAP_WIDE,
+                             .record_size = sizeof(struct snap_counter),
+                             .first_bits = 7,
+                             .limit = IDS_LIMIT,
+                             .anchored = true};
+static struct ids *free_wide; /* NULL: there never were any */
+static struct series chunks = {
+    .type = SNAP_COUNTERS, .record_size = sizeof(struct snap_chunk), .first_bits = 3, .limit = 1u << 30};
+
+static struct snap_counter *wide_of(uint64_t word) { return (struct snap_counter *)(word ^ SNAP_WIDE_BIT); }
+
+static struct snap_counter counted(uint64_t word) {
+    if (!(word & SNAP_WIDE_BIT)) return snap_narrow_counter(word);
+    const struct snap_counter *counter = wide_of(word);
+    return (struct snap_counter){os_load(&counter->alloc_bytes), os_load(&counter->alloc_blocks),
+                                 os_load(&counter->free_bytes), os_load(&counter->free_blocks)};
+}
+
+static void sum_up(struct snap_counter *sum, const struct snap_counter *more) {
+    sum->alloc_bytes += more->alloc_bytes;
+    sum->alloc_blocks += more->alloc_blocks;
+    sum->free_bytes += more->free_bytes;
+    sum->free_blocks += more->free_blocks;
+}
+
+struct snap_counter counters_of_thread(const struct thread *self, struct snap_counter sum) {
+    for (uint32_t i = 0; i < self->chunk_limit; i++)
+        for (int j = 0; self->chunks[i] && j < SNAP_CHUNK_SITES; j++) {
+            struct snap_counter counter = counted(os_load(&self->chunks[i][j]));
+            sum_up(&sum, &counter);
+        }
+    return sum;
+}
+
+static uint64_t *make_chunk(struct thread *self, uint32_t index) {
+    struct snap_chunk *chunk = series_at(&chunks, series_take(&chunks));
+    uint64_t *none = NULL;
+    if (!chunk) return NULL;
+    chunk->index = index;
+    /* Before the chunk is there, so that a child that is forked just now forgets all of them. */
+    uint32_t limit = __atomic_load_n(&self->chunk_limit, __ATOMIC_RELAXED);
+    while (limit <= index && !__atomic_compare_exchange_n(&self->chunk_limit, &limit, index + 1, true, __ATOMIC_SEQ_CST,
+                                                          __ATOMIC_RELAXED))
+        ;
+    if (!__atomic_compare_exchange_n(&self->chunks[index], &none, chunk->words, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE))
+        return none; /* shared slot: another thread's; a signal handler's */
+    __atomic_store_n(&chunk->thread, self->slot + 1, __ATOMIC_RELEASE);
+    return chunk->words;
+}
+
+/* Memory is for counters of the shared slot when there is little: of those there is at most one a site. */
+static bool may_grow(const struct thread *self) {
+    return self->slot < SNAP_THREAD_FIRST || likely(!site_memory_full(SITE_STACKS));
+}
+
+/* The thread's word for a site; NULL: there is no room. */
+static uint64_t *word_of(struct thread *self, uint32_t site) {
+    uint32_t index = site / SNAP_CHUNK_SITES;
+    if (index >= ACCOUNT_CHUNKS) return NULL;
+    uint64_t *words = self->chunks[index];
+    if (unlikely(!words)) words = may_grow(self) ? make_chunk(self, index) : NULL;
+    return words ? words + site % SNAP_CHUNK_SITES : NULL;
+}
+
+/* The first of a section is none. */
+static struct snap_counter *new_wide(void) {
+    uint32_t id;
+    do id = series_take(&wide);
+    while (id != SERIES_NONE && series_place(&wide, id).record == 0);
+    return series_at(&wide, id);
+}
+
+static struct snap_counter *take_wide(void) {
+    struct ids *free = ids_known(&free_wide);
+    uint32_t id = free && ledger_is_ours() ? ids_take(free, 0) : IDS_NONE;
+    return id == IDS_NONE ? new_wide() : series_at(&wide, id);
+}
+
+static void put_wide(const struct snap_counter *counter) {
+    struct ids *free = ids_made(&free_wide);
+    if (free) ids_add(free, series_id(&wide, counter));
+}
+
+/* Makes the word wide, unless somebody else changes it just now. *seen: what it is. False: there is no room. */
+static bool widen(uint64_t *word, uint64_t *seen) {
+    struct snap_counter *counter = take_wide();
+    if (!counter) return false;
+    *counter = snap_narrow_counter(*seen);
+    uint64_t now = SNAP_WIDE_BIT | (uintptr_t)counter;
+    if (__atomic_compare_exchange_n(word, seen, now, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        *seen = now;
+    else
+        put_wide(counter);
+    return true;
+}
+
+struct snap_counter *counters_wide(struct thread *self, uint32_t site) {
+    uint64_t *word = word_of(self, site), seen = word ? os_load(word) : 0;
+    while (word && !(seen & SNAP_WIDE_BIT))
+        if (!widen(word, &seen)) return NULL;
+    return word ? wide_of(seen) : NULL;
+}
+
+/* What the word says with one more event; or SNAP_WIDE_BIT, when it is not for a word to say. */
+static uint64_t one_more(uint64_t word, uint64_t bytes, bool freed) {
+    uint32_t events = (uint32_t)(word >> 32 & 0xFFFF) + (uint32_t)(word >> 48);
+    if (bytes > UINT32_MAX || events >= NARROW_EVENTS || (word && (uint32_t)word != bytes)) return SNAP_WIDE_BIT;
+    return (word | bytes) + snap_narrow(0, !freed, freed);
+}
+
+static void atomic_add(uint64_t *word, uint64_t n) { __atomic_fetch_add(word, n, __ATOMIC_RELAXED); }
+
+static void count_wide(struct snap_counter *counter, uint64_t bytes, bool freed) {
+    atomic_add(freed ? &counter->free_bytes : &counter->alloc_bytes, bytes);
+    atomic_add(freed ? &counter->free_blocks : &counter->alloc_blocks, 1);
+}
+
+/* False: there is no room to count it in this slot. */
+static bool count_in(struct thread *self, uint32_t site, uint64_t bytes, bool freed) {
+    uint64_t *word = word_of(self, site), seen = word ? os_load(word) : 0;
+    if (!word) return false;
+    while (!(seen & SNAP_WIDE_BIT)) {
+        uint64_t sum = one_more(seen, bytes, freed);
+        if (sum == SNAP_WIDE_BIT) {
+            if (!widen(word, &seen)) return false;
+        } else if (__atomic_compare_exchange_n(word, &seen, sum, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE)) {
+            return true;
+        }
+    }
+    count_wide(wide_of(seen), bytes, freed);
+    return true;
+}
+
+/* At SNAP_SITE_UNKNOWN there is always room in the shared slot. Returns the site that it was counted at. */
+static uint32_t count_unknown(uint64_t bytes, bool freed) {
+    ledger_lost(SNAP_LOST_SITES);
+    struct snap_counter *counter = account_counter(account_at(SNAP_THREAD_SHARED), SNAP_SITE_UNKNOWN);
+    if (counter) count_wide(counter, bytes, freed);
+    return SNAP_SITE_UNKNOWN;
+}
+
+/* A thread for whose counters there is no memory counts in the shared slot. */
+uint32_t counters_add(struct thread *self, uint32_t site, uint64_t bytes, bool freed) {
+    if (likely(self != &account_nobody && count_in(self, site, bytes, freed))) return site;
+    return count_in(account_at(SNAP_THREAD_SHARED), site, bytes, freed) ? site : count_unknown(bytes, freed);
+}
+
+/* --- over all slots --- */
+
+uint64_t counters_bytes(void) {
+    return os_load(&chunks.next) * sizeof(struct snap_chunk) + os_load(&wide.next) * sizeof(struct snap_counter);
+}
+
+static struct snap_counter sum_of_site(uint32_t site) {
+    struct snap_counter sum = {0};
+    for (uint32_t slot = 0; slot < account_slots(); slot++) {
+        const struct thread *thread = account_at(slot);
+        const uint64_t *words = thread ? thread->chunks[site / SNAP_CHUNK_SITES] : NULL;
+        if (!words) continue;
+        struct snap_counter counter = counted(os_load(&words[site % SNAP_CHUNK_SITES]));
+        sum_up(&sum, &counter);
+    }
+    return sum;
+}
+
+/* Frees, allocations, frees again until both agree: summing all frees first and all allocations later would show
+ * blocks that never lived at the same time. */
+struct live counters_site_live(uint32_t site) {
+    enum { TRIES = 3 };
+    struct snap_counter freed, made, again;
+    for (int i = 0; i < TRIES; i++) {
+        freed = sum_of_site(site);
+        made = sum_of_site(site);
+        again = sum_of_site(site);
+        if (freed.free_bytes == again.free_bytes && freed.free_blocks == again.free_blocks) break;
+    }
+    if (made.alloc_bytes < again.free_bytes || made.alloc_blocks < again.free_blocks) return (struct live){0};
+    return (struct live){made.alloc_bytes - again.free_bytes, made.alloc_blocks - again.free_blocks};
+}
+
+void counters_sum(uint32_t chunk, struct snap_counter sums[SNAP_CHUNK_SITES]) {
+    memset(sums, 0, SNAP_CHUNK_SITES * sizeof *sums);
+    for (int frees = 1; frees >= 0; frees--)
+        for (uint32_t slot = 0; slot < account_slots(); slot++) {
+            const struct thread *thread = account_at(slot);
+            const uint64_t *words = thread ? thread->chunks[chunk] : NULL;
+            for (int i = 0; words && i < SNAP_CHUNK_SITES; i++) {
+                struct snap_counter counter = counted(os_load(&words[i]));
+                sums[i].free_bytes += frees ? counter.free_bytes : 0;
+                sums[i].free_blocks += frees ? counter.free_blocks : 0;
+                sums[i].alloc_bytes += frees ? 0 : counter.alloc_bytes;
+                sums[i].alloc_blocks += frees ? 0 : counter.alloc_blocks;
+            }
+        }
+}
+
+static void add_counter(struct snap_counter *to, const struct snap_counter *from) {
+    atomic_add(&to->free_bytes, from->free_bytes); /* first: killed in between, nothing looks live that is not */
+    atomic_add(&to->free_blocks, from->free_blocks);
+    atomic_add(&to->alloc_bytes, from->alloc_bytes);
+    atomic_add(&to->alloc_blocks, from->alloc_blocks);
+}
+
+/* Out of one slot's words. What it has too little from then on stands in its record. */
+static void take_out(uint32_t slot, uint64_t *words, const uint32_t to[SNAP_CHUNK_SITES],
+                     struct snap_counter sums[SNAP_CHUNK_SITES]) {
+    struct snap_thread *record = account_record(slot);
+    struct snap_counter taken = {0};
+    for (int i = 0; i < SNAP_CHUNK_SITES; i++) {
+        uint64_t word = to[i] ? os_load(&words[i]) : 0;
+        if (!word) continue;
+        struct snap_counter counter = counted(word);
+        sum_up(&sums[i], &counter);
+        sum_up(&taken, &counter);
+        __atomic_store_n(&words[i], 0, __ATOMIC_RELEASE);
+        if (word & SNAP_WIDE_BIT) put_wide(wide_of(word));
+    }
+    if (record) add_counter(&record->total, &taken);
+}
+
+/* Of the shared slot; where there is no room, that of SNAP_SITE_UNKNOWN. */
+static struct snap_counter *shared_counter(uint32_t site) {
+    struct snap_counter *counter = counters_wide(account_at(SNAP_THREAD_SHARED), site);
+    if (counter) return counter;
+    ledger_lost(SNAP_LOST_SITES);
+    return account_counter(account_at(SNAP_THREAD_SHARED), SNAP_SITE_UNKNOWN);
+}
+
+/* The shared slot's counters get all of it. */
+void counters_move(uint32_t chunk, const uint32_t to[SNAP_CHUNK_SITES]) {
+    struct snap_counter sums[SNAP_CHUNK_SITES] = {0};
+    struct snap_thread *record = account_record(SNAP_THREAD_SHARED);
+    for (uint32_t slot = 0; slot < account_slots(); slot++) {
+        const struct thread *thread = account_at(slot);
+        if (thread && thread->chunks[chunk]) take_out(slot, thread->chunks[chunk], to, sums);
+    }
+    struct snap_counter moved = {0};
+    for (int i = 0; i < SNAP_CHUNK_SITES; i++) {
+        struct snap_counter *into = to[i] ? shared_counter(to[i]) : NULL;
+        if (!into) continue;
+        add_counter(into, &sums[i]);
+        sum_up(&moved, &sums[i]);
+    }
+    const struct snap_counter less = {-moved.alloc_bytes, -moved.alloc_blocks, -moved.free_bytes, -moved.free_blocks};
+    if (record) add_counter(&record->total, &less);
+}
+
+/* For SNAP_SITE_UNKNOWN there is a counter from the start. */
+void counters_begin(void) {
+    counters_wide(account_at(SNAP_THREAD_SHARED), SNAP_SITE_UNKNOWN);
+    counters_wide(account_at(SNAP_THREAD_MAPPINGS), SNAP_SITE_UNKNOWN);
+}
+
+void counters_forget(struct thread *self) {
+    memset(self->chunks, 0, self->chunk_limit * sizeof *self->chunks);
+    self->chunk_limit = 0;
+}
+
+void counters_abandon(void) {
+    series_reset(&chunks);
+    series_reset(&wide);
+    free_wide = NULL;
+}

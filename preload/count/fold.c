@@ -1,0 +1,469 @@
+/* fold.c — see fold.h. */
+#include "preload/count/fold.h"
+
+#include <linux/membarrier.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "preload/count/account.h"
+#include "preload/base/arena.h"
+#include "preload/count/births.h"
+#include "preload/count/counters.h"
+#include "preload/base/ids.h"
+#include "preload/ledger/ledger.h"
+#include "preload/base/lock.h"
+#include "preload/owners/owners.h"
+#include "preload/count/peak.h"
+#include "preload/count/pin.h"
+#include "preload/count/site.h"
+#include "preload/stacks/tree.h"
+
+enum {
+    CHUNK = SNAP_CHUNK_SITES,
+    SLICE_NS = 500 * 1000,
+    WAIT_NS = 50 * 1000,
+    MUCH = 8,            /* one site in so many: then it is worth it in any case */
+    LITTLE = 64,         /* and so many are too few in any case */
+    PATIENCE = 16,       /* after too few, as many stacks that lack room as one site in so many */
+    RESERVE = 8,         /* at most so much is kept free */
+    TIME_SHARE = 25,     /* of the program's time, for what is worth less */
+    SOME_WANTS = 1024,   /* until that is asked again */
+    RUN_SITES = 1 << 15, /* made for runs: then those of earlier ones are looked at */
+};
+
+/* Stacks that allocated least often go first: by the logarithm of how often. */
+enum { BUCKETS = 65, STAYS = UINT8_MAX };
+
+uint32_t fold_wanted;
+uint64_t fold_wants, fold_wants_until, fold_losses_until = 1;
+uint64_t fold_run_sites, fold_run_sites_until = RUN_SITES;
+uint32_t fold_reserve;
+
+static struct {
+    struct lock busy;
+    bool of_runs;  /* what earlier runs left behind goes, and no more */
+    uint32_t step; /* 0: nothing is under way */
+    uint32_t at;   /* site or chunk, within the step */
+    struct tree_walk tree;
+    struct peak_walk picture;
+    uintptr_t slot;       /* of who does the slice */
+    uint64_t next, spent; /* the next slice not before; time that poor ones took */
+    uint64_t wants, lost; /* when it began */
+    uint8_t *buckets;     /* of each site, or STAYS */
+    uint32_t looked_at;   /* so many have one */
+    uint32_t in_bucket[BUCKETS];
+    unsigned last_bucket;          /* that goes */
+    uint32_t young, given;         /* so many could go of those that were not there before; so many went */
+    bool poor;                     /* it found less than it is worth in any case; or the last one did */
+    bool paid;                     /* then it is worth it all the same */
+    struct ids *going;             /* sites: hidden */
+    struct site_outer_found outer; /* while sites are given away */
+    struct ids *pictured;          /* sites that a picture of the peak shows, or that something was opened at */
+    struct ids *known; /* sites that stay, with their stacks in use (tree_use): until all are looked at again */
+} fold;
+
+static enum progress done_if(bool done) { return done ? PROGRESS_DONE : PROGRESS_MORE; }
+
+static uint64_t lost_stacks(void) { return os_load(&ledger_head->lost[SNAP_LOST_STACKS]); }
+
+/* --- whether --- */
+
+static bool can_pay(void) { return fold.spent <= (os_now() - ledger_head->start_ns) / TIME_SHARE; }
+
+/* Until that much has changed. */
+static enum progress not_before(uint64_t stacks) {
+    __atomic_store_n(&fold_wants_until, os_load(&fold_wants) + stacks, __ATOMIC_RELAXED);
+    __atomic_store_n(&fold_losses_until, lost_stacks() + 1 + stacks, __ATOMIC_RELAXED);
+    return PROGRESS_OVER;
+}
+
+static bool register_barrier(void) {
+    return os_call(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+/* The kernel makes a program with threads wait for some milliseconds: better now. Where calls are filtered, only those
+ * are made that are needed. */
+void fold_begin(void) {
+    if (os_call(SYS_prctl, PR_GET_SECCOMP) == 0) register_barrier();
+}
+
+static bool make_ready(void) {
+    if (!fold.buckets) fold.buckets = arena_take(SITE_LIMIT);
+    return fold.buckets && ids_made(&fold.going) && ids_made(&fold.pictured) && ids_made(&fold.known) &&
+           site_make_ready() && tree_make_ready() && register_barrier();
+}
+
+static enum progress begin(void) {
+    uint32_t wanted = os_load32(&fold_wanted);
+    if (!wanted) return PROGRESS_OVER; /* another thread has done it just now */
+    fold.of_runs = !(wanted & FOLD_ROOM);
+    fold.paid = can_pay();
+    if (!fold.of_runs && fold.poor && !fold.paid) return not_before(SOME_WANTS);
+    if (!make_ready()) return not_before(UINT32_MAX);
+    fold.wants = os_load(&fold_wants);
+    fold.given = 0;
+    memset(fold.in_bucket, 0, sizeof fold.in_bucket);
+    ids_clear(fold.pictured);
+    return PROGRESS_DONE;
+}
+
+/* --- what may go --- */
+
+static void picture_shows(uint32_t site) { ids_mark(fold.pictured, site); }
+
+static enum progress find_pictured(void) {
+    enum peak_listed listed = peak_sites(picture_shows, &fold.picture);
+    if (listed != PEAK_ALL) return listed == PEAK_BUSY ? PROGRESS_LATER : PROGRESS_MORE;
+    births_sites(picture_shows);
+    return PROGRESS_DONE;
+}
+
+static bool is_dead(const struct snap_counter *sum) {
+    return sum->alloc_bytes == sum->free_bytes && sum->alloc_blocks == sum->free_blocks;
+}
+
+/* The outermost stacks stay: they are few, and others are added to them. */
+static bool is_outermost(uint32_t stack) {
+    if (stack == TREE_ROOT) return true;
+    uint32_t place = tree_frame(stack) == SNAP_RUN_FRAME ? tree_outer(stack) : stack;
+    return place == TREE_ROOT || tree_outer(place) == TREE_ROOT;
+}
+
+static bool may_go(uint32_t site, const struct snap_counter *sum) {
+    struct snap_site record = site_record(site);
+    return is_dead(sum) && record.word != SNAP_SITE_FREE && !ids_has(fold.pictured, site) &&
+           !site_is_of_mapping(site) && !is_outermost(snap_site_stack(record));
+}
+
+static uint8_t bucket_of(const struct snap_counter *sum) {
+    return sum->alloc_blocks ? (uint8_t)(64 - __builtin_clzll(sum->alloc_blocks)) : 0;
+}
+
+/* At the sites of one chunk that are known, or at those that are not. */
+static void look_at(uint32_t chunk, bool known) {
+    struct snap_counter sums[CHUNK];
+    bool summed = false;
+    for (uint32_t i = 0, site = chunk * CHUNK; i < CHUNK; i++, site++) {
+        if (!known) fold.buckets[site] = STAYS;
+        if (ids_has(fold.known, site) != known || site < SNAP_SITE_FIRST || site >= site_count()) continue;
+        if (!summed) counters_sum(chunk, sums);
+        summed = true;
+        if (may_go(site, &sums[i])) fold.in_bucket[fold.buckets[site] = bucket_of(&sums[i])]++;
+    }
+}
+
+/* How many could go: about half of all sites, if so many can. */
+static uint32_t choose_buckets(uint32_t all) {
+    uint32_t chosen = fold.in_bucket[fold.last_bucket = 0];
+    while (chosen < all / 2 && fold.last_bucket < BUCKETS - 1) chosen += fold.in_bucket[++fold.last_bucket];
+    return chosen;
+}
+
+static uint32_t sites_in_use(void) { return site_count() - (uint32_t)site_free_count(); }
+
+/* Most stacks that die are young: it may do to look at those that were not there at the last fold. */
+static enum progress look_at_young(void) {
+    uint32_t all = sites_in_use();
+    look_at(fold.at++, false);
+    fold.looked_at = fold.at * CHUNK;
+    if (fold.looked_at < site_count()) return PROGRESS_MORE;
+    fold.young = choose_buckets(all);
+    fold.poor = fold.young < all / MUCH;
+    return PROGRESS_DONE;
+}
+
+/* Where the old ones would not double what can go, they stay what they are. */
+static enum progress look_at_old(void) {
+    uint32_t all = sites_in_use(), chosen;
+    if (!fold.poor) return PROGRESS_DONE;
+    look_at(fold.at++, true);
+    if (fold.at * CHUNK < fold.looked_at) return PROGRESS_MORE;
+    chosen = choose_buckets(all);
+    fold.poor = chosen < all / MUCH;
+    if (fold.poor && (chosen < all / LITTLE || !fold.paid)) return not_before(all / PATIENCE);
+    if (chosen / 2 < fold.young) return PROGRESS_DONE;
+    ids_clear(fold.known);
+    tree_forget_uses();
+    return PROGRESS_DONE;
+}
+
+static bool is_of_earlier_run(uint32_t site) {
+    uint32_t run = tags_at(snap_site_tag(site_record(site))).run;
+    return run && run != tags_run();
+}
+
+/* What dead stacks of a run were added to, once there are many later runs: it joins that of others. */
+static bool may_join(uint32_t site, const struct snap_counter *sum) {
+    struct snap_site record = site_record(site);
+    return is_dead(sum) && snap_site_stack(record) == TREE_ROOT && !ids_has(fold.pictured, site) &&
+           !site_is_of_mapping(site) && owners_first_of(tags_at(snap_site_tag(record)).run);
+}
+
+/* All of it, at a time: it is not much, and of no use for runs to come. */
+static enum progress look_at_runs(void) {
+    struct snap_counter sums[CHUNK];
+    bool summed = false;
+    uint32_t chunk = fold.at++;
+    for (uint32_t i = 0, site = chunk * CHUNK; i < CHUNK && site < site_count(); i++, site++) {
+        if (site < SNAP_SITE_FIRST || !is_of_earlier_run(site)) continue;
+        if (!summed) counters_sum(chunk, sums);
+        summed = true;
+        if (may_go(site, &sums[i]) || may_join(site, &sums[i])) ids_mark(fold.going, site);
+    }
+    return done_if(fold.at * CHUNK >= site_count());
+}
+
+/* --- hiding --- */
+
+static uint32_t *site_of_stack(uint32_t site) { return tree_site(snap_site_stack(site_record(site))); }
+
+static bool is_tagged(uint32_t site) { return snap_site_tag(site_record(site)) != 0; }
+
+/* One that has come to life meanwhile will be shown again. */
+static enum progress hide_sites(void) {
+    enum { AT_A_TIME = 1024 };
+    for (uint32_t end = fold.at + AT_A_TIME; fold.at < end && fold.at < fold.looked_at; fold.at++) {
+        uint32_t site = fold.at, seen = site;
+        if (fold.buckets[site] > fold.last_bucket || ids_has(fold.known, site)) continue;
+        if (!is_tagged(site))
+            __atomic_compare_exchange_n(site_of_stack(site), &seen, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+        ids_mark(fold.going, site);
+    }
+    return done_if(fold.at >= fold.looked_at);
+}
+
+/* All sites that are there and not about to go are known from now on; those in the making will be the next time. */
+static enum progress know_sites(void) {
+    enum { AT_A_TIME = 256 };
+    uint32_t count = site_count();
+    for (uint32_t end = fold.at + AT_A_TIME; fold.at < end && fold.at < count; fold.at++) {
+        struct snap_site record = site_record(fold.at);
+        if (!record.word || record.word == SNAP_SITE_FREE || ids_has(fold.going, fold.at)) continue;
+        if (ids_mark(fold.known, fold.at)) tree_use(snap_site_stack(record));
+    }
+    return done_if(fold.at >= count);
+}
+
+/* Those that were made meanwhile are hidden, too, and shown again if they are in use. */
+static enum progress hide_tagged(void) { return done_if(site_hide_tagged(fold.known, fold.going, &fold.tree.index)); }
+
+static enum progress hide_of_runs(void) { return done_if(site_hide_tagged(NULL, fold.going, &fold.tree.index)); }
+
+static enum progress hide_stacks(void) { return tree_hide(&fold.tree); }
+
+/* Behind the barrier, whoever has not seen the new generation had its pin before. */
+static enum progress let_threads_forget(void) {
+    site_forget_stacks();
+    pin_epoch();
+    bool done = !ledger_is_sealed() && os_call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
+    return done ? PROGRESS_DONE : PROGRESS_LATER;
+}
+
+static enum progress wait_for_all(void) { return pin_all_quiet(fold.slot) ? PROGRESS_DONE : PROGRESS_LATER; }
+
+/* --- giving away --- */
+
+/* Unless its stack has got another one. */
+static void show_site(uint32_t site) {
+    uint32_t none = 0;
+    if (is_tagged(site))
+        site_show_tagged(site);
+    else
+        __atomic_compare_exchange_n(site_of_stack(site), &none, site, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    ids_remove(fold.going, site);
+}
+
+/* A site that was just being made was not hidden: its stack got it only then. And one may have got a mapping at which
+ * nothing is ever counted. */
+static bool is_shown(uint32_t site) {
+    if (is_tagged(site)) return site_known_tagged(site_record(site)) == site;
+    return __atomic_load_n(site_of_stack(site), __ATOMIC_RELAXED) == site;
+}
+
+static bool is_used(uint32_t site, const struct snap_counter *sum) {
+    return !is_dead(sum) || site_is_of_mapping(site) || is_shown(site);
+}
+
+/* The first chunk from where the step is that has sites which go. */
+static bool next_chunk(uint32_t *chunk) {
+    uint32_t site = ids_next(fold.going, fold.at);
+    if (site == IDS_NONE) return false;
+    *chunk = site / CHUNK;
+    fold.at = (*chunk + 1) * CHUNK;
+    return true;
+}
+
+/* A hidden site that is in use again was in a thread's hands. From here on none is: what lives keeps its site, and what
+ * is dead stays dead, but for what a thread that is at work just now may do. So no picture of the peak that is taken
+ * from here on has it, either. */
+static enum progress show_used_sites(void) {
+    struct snap_counter sums[CHUNK];
+    uint32_t chunk;
+    if (!next_chunk(&chunk)) {
+        pin_epoch();
+        ids_clear(fold.pictured);
+        memset(&fold.outer, 0, sizeof fold.outer);
+        return PROGRESS_DONE;
+    }
+    counters_sum(chunk, sums);
+    for (uint32_t i = 0, site = chunk * CHUNK; i < CHUNK; i++, site++)
+        if (ids_has(fold.going, site) && is_used(site, &sums[i])) show_site(site);
+    return PROGRESS_MORE;
+}
+
+/* The tag of what was an owner's, and of a run of long ago; 0: there is no room for it. */
+static uint32_t heir_tag(uint32_t number) {
+    struct snap_tag tag = tags_at(number);
+    uint32_t first = owners_first_of(tag.run);
+    if (!first) return number;
+    tag.run = first;
+    return tags_number(tag);
+}
+
+static uint32_t tagged_heir(uint32_t site, uint32_t tag) {
+    uint32_t number = heir_tag(tag), heir = number ? site_tagged(SNAP_SITE_UNKNOWN, number) : SNAP_SITE_UNKNOWN;
+    return heir == site ? SNAP_SITE_UNKNOWN : heir;
+}
+
+/* Where the totals of a site that goes will be counted; 0: it stays after all. That may be a new site of the same
+ * stack. What was an owner's stays the owner's, without a stack. */
+static uint32_t heir_of(uint32_t site, const struct snap_counter *sum) {
+    struct snap_site record = site_record(site);
+    if (!is_dead(sum) || ids_has(fold.pictured, site)) return SNAP_SITE_UNKNOWN;
+    if (snap_site_tag(record)) return tagged_heir(site, snap_site_tag(record));
+    return site_outer(snap_site_stack(record), &fold.outer);
+}
+
+/* Of how many it is forgotten at which stack they were. */
+static uint64_t forgotten(const struct snap_counter *sum, uint32_t site, uint32_t heir) {
+    return sum->alloc_blocks && snap_site_stack(site_record(heir)) != snap_site_stack(site_record(site));
+}
+
+/* Readers of the ledger must not take the old stack of an id for its new one, nor see what was moved twice. */
+static void move_totals(uint32_t chunk, const uint32_t heirs[CHUNK]) {
+    __atomic_fetch_add(&ledger_head->fold_sequence, 1, __ATOMIC_SEQ_CST);
+    for (uint32_t i = 0; i < CHUNK; i++)
+        if (heirs[i]) site_close(chunk * CHUNK + i);
+    counters_move(chunk, heirs);
+    __atomic_fetch_add(&ledger_head->fold_sequence, 1, __ATOMIC_SEQ_CST);
+}
+
+static void free_sites(uint32_t chunk, const uint32_t heirs[CHUNK]) {
+    for (uint32_t i = 0; i < CHUNK; i += 64) {
+        uint64_t bits = 0;
+        for (uint32_t k = 0; k < 64; k++) bits |= (uint64_t)(heirs[i + k] != 0) << k;
+        ids_unmark_word(fold.going, (chunk * CHUNK + i) / 64, bits);
+        ids_unmark_word(fold.known, (chunk * CHUNK + i) / 64, bits);
+        site_free(chunk * CHUNK + i, bits);
+        fold.given += (uint32_t)__builtin_popcountll(bits);
+    }
+}
+
+static enum progress give_sites_away(void) {
+    struct snap_counter sums[CHUNK];
+    uint32_t heirs[CHUNK] = {0}, chunk;
+    uint64_t folded = 0;
+    if (!next_chunk(&chunk)) return PROGRESS_DONE;
+    counters_sum(chunk, sums);
+    for (uint32_t i = 0, site = chunk * CHUNK; i < CHUNK; i++, site++) {
+        if (!ids_has(fold.going, site)) continue;
+        heirs[i] = heir_of(site, &sums[i]);
+        if (heirs[i])
+            folded += forgotten(&sums[i], site, heirs[i]);
+        else
+            show_site(site);
+    }
+    move_totals(chunk, heirs);
+    free_sites(chunk, heirs);
+    __atomic_fetch_add(&ledger_head->lost[SNAP_LOST_FOLDED], folded, __ATOMIC_RELAXED);
+    return PROGRESS_MORE;
+}
+
+static enum progress give_stacks_away(void) { return tree_give_away(&fold.tree); }
+
+/* Who did without room tries again. */
+static enum progress end(void) {
+    uint64_t wants = os_load(&fold_wants) - fold.wants, lost = lost_stacks();
+    uint32_t all = sites_in_use();
+    if (lost != fold.lost) site_forget_stacks();
+    fold.lost = lost;
+    uint32_t most = site_count() / RESERVE;
+    __atomic_store_n(&fold_reserve, 2 * wants < most ? 2 * (uint32_t)wants : most, __ATOMIC_RELAXED);
+    ledger_note_own_memory();
+    return not_before(fold.given < all / MUCH ? all / PATIENCE : 0);
+}
+
+static enum progress end_of_runs(void) {
+    __atomic_store_n(&fold_run_sites_until, os_load(&fold_run_sites) + RUN_SITES, __ATOMIC_RELAXED);
+    ledger_note_own_memory();
+    return PROGRESS_OVER;
+}
+
+/* --- slices --- */
+
+typedef enum progress step_function(void);
+
+static step_function *const steps[] = {
+    begin,       find_pictured,      look_at_young, look_at_old,     hide_sites,   know_sites,    hide_tagged,
+    hide_stacks, let_threads_forget, wait_for_all,  show_used_sites, wait_for_all, find_pictured, give_sites_away,
+    know_sites,  give_stacks_away,   end,
+};
+static step_function *const steps_of_runs[] = {
+    begin,           find_pictured, look_at_runs,  hide_of_runs,    let_threads_forget, wait_for_all,
+    show_used_sites, wait_for_all,  find_pictured, give_sites_away, end_of_runs,
+};
+
+static void go_to(uint32_t step) {
+    fold.step = step;
+    fold.at = 0;
+    fold.tree = (struct tree_walk){0};
+    fold.picture = (struct peak_walk){0};
+}
+
+/* Part of a step. False: it is over, or cannot go on just now. */
+static bool work(void) {
+    enum progress progress = (fold.of_runs ? steps_of_runs : steps)[fold.step]();
+    if (progress == PROGRESS_DONE) go_to(fold.step + 1);
+    if (progress != PROGRESS_OVER) return progress != PROGRESS_LATER;
+    go_to(0);
+    __atomic_fetch_and(&fold_wanted, fold.of_runs ? ~FOLD_RUNS : 0, __ATOMIC_RELAXED);
+    return false;
+}
+
+/* Stacks are being lost, or half of what was free when it began is gone. */
+static bool is_urgent(void) {
+    return lost_stacks() != fold.lost || !fold_is_short(2 * (os_load(&fold_wants) - fold.wants), site_count());
+}
+
+/* Else the program has as much time for itself between slices. */
+static void do_slice(void) {
+    uint64_t began = os_now(), now = began;
+    bool more = true;
+    while (more && now - began < SLICE_NS) {
+        more = work();
+        now = os_now();
+    }
+    if (fold.poor && !fold.of_runs) fold.spent += now - began;
+    uint64_t pause = !more ? WAIT_NS : is_urgent() ? 0 : now - began;
+    __atomic_store_n(&fold.next, now + pause, __ATOMIC_RELAXED);
+}
+
+/* Neither the child that a signal handler forked out of the middle of a hook, and whose ledger is still its parent's,
+ * nor one of vfork, which may be killed at any time. */
+void fold_step(uintptr_t slot) {
+    if (lock_is_held(&fold.busy) || os_now() < os_load(&fold.next)) return;
+    if (ledger_is_sealed() || os_pid() != ledger_head->pid || !lock_try(&fold.busy)) return;
+    fold.slot = slot;
+    do_slice();
+    lock_let_go(&fold.busy);
+}
+
+void fold_abandon(void) {
+    memset(&fold, 0, sizeof fold);
+    fold_wanted = 0;
+    fold_run_sites = 0;
+    fold_run_sites_until = RUN_SITES;
+    fold_wants = fold_wants_until = fold_reserve = 0;
+    fold_losses_until = 1;
+}

@@ -1,0 +1,248 @@
+/* heaps.c — see heaps.h. A heap's blocks are counted in one word with what has become of it, so that exactly one
+ * thread, the one that frees the last block of a retired one, destroys it. */
+#include "preload/count/heaps.h"
+
+#include "preload/base/arena.h"
+#include "preload/ledger/ledger.h"
+#include "preload/base/lock.h"
+#include "preload/base/next.h"
+#include "preload/shared/os.h"
+#include "preload/owners/owners.h"
+#include "preload/count/tags.h"
+#include "preload/base/words.h"
+
+#ifdef MEMSTOW_MIMALLOC
+#include <mimalloc.h>
+
+enum { ARENA_KIB = 64 * 1024 }; /* address space that mimalloc asks for at a time, at first; more later */
+
+/* `state`: how many blocks it has, and two bits. */
+enum { RETIRED = 1, DESTROYED = 2, BLOCK = 4 };
+struct heap {
+    mi_heap_t *heap;
+    uint64_t state;
+    uint64_t tidied; /* `state` when it was tidied last */
+    uint32_t maker;  /* the thread that made it */
+};
+
+/* In a forked child: mimalloc may have been left in the middle of something by another thread of the parent, with a
+ * lock held for ever. So nothing is asked of it any more: the child's blocks come from the allocator that was there,
+ * and those that it inherited stay where they are when they are freed. */
+static bool left_behind;
+
+static struct next_allocator base; /* what was there */
+static struct words by_owner;      /* numbers: in heaps[] */
+static struct words by_heap;       /* by address of the mi_heap_t */
+enum { SLAB = 64, SLABS = OWNERS_LIMIT / SLAB };
+static struct heap *slabs[SLABS];
+static uint32_t count;
+static struct lock making;
+
+static struct heap *heap_at(uint32_t number) { return &slabs[number / SLAB][number % SLAB]; }
+
+static struct heap *find(const struct words *by, uint64_t word) {
+    uint32_t number = words_find(by, word);
+    return number == WORDS_NONE ? NULL : heap_at(number);
+}
+
+static struct heap *make(uint32_t owner) {
+    struct heap *heap = find(&by_owner, owner + 2);
+    if (heap || count == OWNERS_LIMIT) return heap;
+    if (!slabs[count / SLAB]) slabs[count / SLAB] = arena_take(SLAB * sizeof *heap);
+    mi_heap_t *made = slabs[count / SLAB] ? mi_heap_new() : NULL;
+    if (!made) return NULL;
+    uint32_t number = count;
+    heap = heap_at(number);
+    *heap = (struct heap){.heap = made, .maker = os_tid()};
+    __atomic_store_n(&count, number + 1, __ATOMIC_RELEASE);
+    return words_put(&by_heap, (uintptr_t)made, number) && words_put(&by_owner, owner + 2, number) ? heap : NULL;
+}
+
+struct heap *heaps_of(uint32_t owner) {
+    if (!owner || left_behind || owners_is_retired(owner)) return NULL;
+    struct heap *heap = find(&by_owner, owner + 2);
+    if (heap || !base.malloc || ledger_is_sealed() || !lock_wait(&making)) return heap;
+    heap = make(owner);
+    lock_let_go(&making);
+    heaps_tidy();
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* who retired it meanwhile has seen the heap, or is seen here */
+    if (heap && owners_is_retired(owner)) heaps_retire(owner);
+    return heap;
+}
+
+/* --- blocks --- */
+
+/* What it had lies in pages that nobody else has: they go back now. The address may be another heap's soon. */
+static void destroy(struct heap *self) {
+    words_take_out(&by_heap, (uintptr_t)self->heap);
+    mi_heap_destroy(self->heap);
+    mi_collect(true);
+}
+
+static void destroy_if_over(struct heap *self) {
+    uint64_t over = RETIRED;
+    if (left_behind) return;
+    if (__atomic_compare_exchange_n(&self->state, &over, DESTROYED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        destroy(self);
+}
+
+/* A block is counted before it is there, so that nobody destroys the heap meanwhile. */
+static bool take(struct heap *self) {
+    uint64_t before = __atomic_fetch_add(&self->state, BLOCK, __ATOMIC_ACQ_REL);
+    if (likely(!(before & (RETIRED | DESTROYED)))) return true;
+    __atomic_fetch_sub(&self->state, BLOCK, __ATOMIC_ACQ_REL);
+    destroy_if_over(self);
+    return false;
+}
+
+static void let_go(struct heap *self) {
+    if (unlikely(__atomic_sub_fetch(&self->state, BLOCK, __ATOMIC_ACQ_REL) == RETIRED)) destroy_if_over(self);
+}
+
+/* Of each size mimalloc keeps a page that is free, up to 64 KiB of it: in a retired owner's heap, into which nothing
+ * comes any more, a block that lives on held up to 1.3 MB. These pages go. Only the thread that allocated there can
+ * reach them: the one that made the heap, as a rule. Those of another one stay until that thread ends. */
+static void tidy(struct heap *self, uint32_t thread) {
+    if (self->maker != thread) return;
+    uint64_t before = __atomic_fetch_add(&self->state, BLOCK, __ATOMIC_ACQ_REL); /* nobody destroys it meanwhile */
+    if ((before & (RETIRED | DESTROYED)) == RETIRED && before >= BLOCK && before != self->tidied) {
+        self->tidied = before;
+        mi_heap_collect(self->heap, true);
+    }
+    let_go(self);
+}
+
+/* The thread that tidies; 0: nobody does, in a forked child, or where the kernel is asked for nothing. */
+static uint32_t tidying_thread(void) { return left_behind || ledger_is_sealed() ? 0 : os_tid(); }
+
+void heaps_tidy(void) {
+    uint32_t thread = tidying_thread();
+    for (uint32_t i = 0, end = __atomic_load_n(&count, __ATOMIC_ACQUIRE); i < end; i++) {
+        struct heap *heap = heap_at(i);
+        if (__atomic_load_n(&heap->state, __ATOMIC_RELAXED) & RETIRED) tidy(heap, thread);
+    }
+}
+
+/* The heap of the owner in whose scope the thread is; NULL: in none, or of one that is retired. Blocks of a process
+ * that keeps no ledger have no header, and are taken for glibc's. */
+static struct heap *present(void) {
+    return likely(ledger_head->pid && ledger_is_ours() && !left_behind) ? tags_present()->heap : NULL;
+}
+
+/* What the heap gives, or NULL: then what was there serves. */
+#define FROM_HEAP(call)                                                                                                \
+    struct heap *self = present();                                                                                     \
+    if (self && take(self)) {                                                                                          \
+        void *p = call;                                                                                                \
+        if (likely(p)) return p;                                                                                       \
+        let_go(self);                                                                                                  \
+    }
+
+static void *heap_malloc(size_t size) {
+    FROM_HEAP(mi_heap_malloc(self->heap, size))
+    return base.malloc(size);
+}
+
+static void *heap_calloc(size_t n, size_t each) {
+    FROM_HEAP(mi_heap_calloc(self->heap, n, each))
+    return base.calloc(n, each);
+}
+
+static void *heap_memalign(size_t alignment, size_t size) {
+    FROM_HEAP(mi_heap_malloc_aligned(self->heap, size, alignment))
+    return base.memalign(alignment, size);
+}
+
+/* The heap that a block is of; NULL: it is none of ours. */
+static struct heap *heap_of(const void *p) {
+    mi_heap_t *heap = mi_heap_of(p);
+    return likely(!heap) ? NULL : find(&by_heap, (uintptr_t)heap);
+}
+
+bool heaps_have(const void *raw) { return base.malloc && heap_of(raw); }
+
+static void heap_free(void *p) {
+    struct heap *self = heap_of(p);
+    if (likely(!self)) {
+        base.free(p);
+        return;
+    }
+    if (!left_behind) mi_free(p);
+    let_go(self);
+}
+
+static size_t heap_usable(void *p) { return heap_of(p) ? mi_usable_size(p) : base.usable(p); }
+
+/* It stays where it is from, unless the scope is another: then it moves there. */
+static void *heap_realloc(void *p, size_t size) {
+    struct heap *from = heap_of(p), *to = present();
+    if (!from && !to) return base.realloc(p, size);
+    if (from == to) return mi_heap_realloc(from->heap, p, size);
+    void *moved = heap_malloc(size);
+    size_t had = heap_usable(p);
+    if (!moved) return NULL;
+    __builtin_memcpy(moved, p, had < size ? had : size);
+    heap_free(p);
+    return moved;
+}
+
+/* --- */
+
+/* Mimalloc keeps freed pages for a while, and what is scheduled is not all given back even when it is asked to: a heap
+ * of 200 MB that two threads had freed kept 80 of them. Large pages make each heap several MB larger. Of each arena a
+ * heap has some 75 bit maps, one bit for 64 KiB: 150 KB for one of 1 GiB, as mimalloc makes them. In a sandbox it would
+ * ask the kernel for what may kill.
+ *
+ * `malloc` last: who gets a block of a heap finds the `free` for it. */
+void heaps_begin(void) {
+    if (base.malloc || ledger_is_sealed()) return;
+    next_begin_mimalloc();
+    mi_option_set(mi_option_purge_delay, 0);
+    mi_option_set(mi_option_allow_thp, 0);
+    mi_option_set(mi_option_arena_reserve, ARENA_KIB);
+    base = next;
+    next_spares = false;
+    __atomic_store_n(&next.free, heap_free, __ATOMIC_RELEASE);
+    __atomic_store_n(&next.usable, heap_usable, __ATOMIC_RELEASE);
+    __atomic_store_n(&next.realloc, heap_realloc, __ATOMIC_RELEASE);
+    __atomic_store_n(&next.memalign, heap_memalign, __ATOMIC_RELEASE);
+    __atomic_store_n(&next.calloc, heap_calloc, __ATOMIC_RELEASE);
+    __atomic_store_n(&next.malloc, heap_malloc, __ATOMIC_RELEASE);
+}
+
+void heaps_retire(uint32_t owner) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* as in heaps_of */
+    struct heap *heap = find(&by_owner, owner + 2);
+    if (!heap) return;
+    words_take_out(&by_owner, owner + 2);
+    __atomic_fetch_or(&heap->state, RETIRED, __ATOMIC_ACQ_REL);
+    destroy_if_over(heap);
+    tidy(heap, tidying_thread());
+}
+
+void heaps_collect(uint32_t owner) {
+    struct heap *heap = left_behind ? NULL : find(&by_owner, owner + 2);
+    if (!heap || !take(heap)) return;
+    mi_heap_collect(heap->heap, true);
+    let_go(heap);
+}
+
+void heaps_abandon(void) {
+    making = (struct lock){0};
+    left_behind = base.malloc != NULL;
+}
+#else
+struct heap *heaps_of(uint32_t owner) {
+    (void)owner;
+    return NULL;
+}
+bool heaps_have(const void *raw) {
+    (void)raw;
+    return false;
+}
+void heaps_begin(void) {}
+void heaps_abandon(void) {}
+void heaps_retire(uint32_t owner) { (void)owner; }
+void heaps_collect(uint32_t owner) { (void)owner; }
+void heaps_tidy(void) {}
+#endif

@@ -1,0 +1,517 @@
+/* mappings.c — see mappings.h. The queue is a lock-free stack, taken whole and reversed; the table is touched only
+ * by whoever holds `busy`, which nobody waits for: the holder looks at the queue again after letting go. */
+#include "preload/count/mappings.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "preload/count/account.h"
+#include "preload/ledger/ledger.h"
+#include "preload/base/lock.h"
+#include "preload/shared/os.h"
+#include "preload/count/pin.h"
+#include "preload/count/site.h"
+
+enum { EVENTS = 1 << 15, RESERVED = 64, WAITS = 10000, WAIT_NS = 100000, PIECES = 1 << 16 };
+
+enum operation { ADD, TAKE, DROP, PUT, RESTORE, PROTECT, ADVISE, ASSIGN };
+
+struct event {
+    uint32_t next; /* in the queue or the pool; the first field: see queue() */
+    uint8_t operation, kind, shared, accessible;
+    uint32_t site, tid, ticket;
+    int32_t advice;
+    uint64_t address, length, time;
+    uint64_t source; /* ADD: a mapping whose kind it has; 0: kind and shared say */
+};
+
+static struct event events[EVENTS];
+static struct pool {
+    uint64_t free;       /* index + 1 of the first event that came back (0: none), and a tag against ABA above it */
+    uint32_t fresh, end; /* indices of events that were never given out */
+} common = {.end = EVENTS - RESERVED},
+  reserved = {.fresh = EVENTS - RESERVED, .end = EVENTS}; /* reserved: for a sandbox, where nobody can wait */
+static uint32_t queue_head;                               /* index + 1 of the newest queued event */
+static uint32_t busy;
+static uint32_t last_ticket;
+
+static struct series records = {
+    .type = SNAP_MAPPING, .record_size = sizeof(struct snap_mapping), .first_bits = 7, .limit = PIECES};
+
+/* Below: only while busy is held. Ids of records: in address order, unused, and taken out for a ticket. */
+static uint32_t ordered[PIECES], ordered_count;
+static uint32_t unused[PIECES], unused_count;
+static struct { uint32_t id, ticket; } taken[PIECES];
+static uint32_t taken_count;
+static uint32_t chosen[PIECES]; /* of them, those of the ticket at hand */
+
+/* --- the queue --- */
+
+/* Whoever is late in try_take_event looks at the link of an event that is in use by now, and then fails. */
+static uint32_t next_of(const struct event *event) { return __atomic_load_n(&event->next, __ATOMIC_RELAXED); }
+
+static void set_next(struct event *event, uint32_t next) { __atomic_store_n(&event->next, next, __ATOMIC_RELAXED); }
+
+static struct event *try_take_event(struct pool *pool) {
+    uint64_t head = __atomic_load_n(&pool->free, __ATOMIC_ACQUIRE);
+    while ((uint32_t)head) {
+        struct event *event = &events[(uint32_t)head - 1];
+        uint64_t rest = ((head >> 32) + 1) << 32 | next_of(event);
+        if (__atomic_compare_exchange_n(&pool->free, &head, rest, true, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
+            return event;
+    }
+    uint32_t fresh = __atomic_load_n(&pool->fresh, __ATOMIC_RELAXED);
+    while (fresh < pool->end)
+        if (__atomic_compare_exchange_n(&pool->fresh, &fresh, fresh + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            return &events[fresh];
+    return NULL;
+}
+
+/* The pool is empty when the holder of the table lost the processor in the middle of its work: wait for it, but not
+ * for ever, and asleep, since on a busy machine giving way is not enough. */
+static struct event *take_event(void) {
+    const struct timespec pause = {.tv_nsec = WAIT_NS};
+    struct event *event = try_take_event(&common);
+    if (!event && ledger_is_sealed()) event = try_take_event(&reserved);
+    for (int wait = 0; !event && wait < WAITS && !ledger_is_sealed(); wait++) {
+        os_call(SYS_nanosleep, &pause, 0);
+        event = try_take_event(&common);
+    }
+    if (!event) ledger_lost(SNAP_LOST_MAPPINGS);
+    return event;
+}
+
+static void give_event_back(struct event *event) {
+    struct pool *pool = event - events < EVENTS - RESERVED ? &common : &reserved;
+    uint64_t head = os_load(&pool->free), mine;
+    do {
+        set_next(event, (uint32_t)head);
+        mine = ((head >> 32) + 1) << 32 | (uint64_t)(event - events + 1);
+    } while (!__atomic_compare_exchange_n(&pool->free, &head, mine, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+}
+
+static void apply(const struct event *event);
+
+static void apply_queue(void) {
+    uint32_t newest = __atomic_exchange_n(&queue_head, 0, __ATOMIC_ACQUIRE), oldest = 0;
+    while (newest) {
+        struct event *event = &events[newest - 1];
+        uint32_t next = next_of(event);
+        set_next(event, oldest);
+        oldest = newest;
+        newest = next;
+    }
+    while (oldest) {
+        struct event *event = &events[oldest - 1];
+        oldest = next_of(event);
+        apply(event);
+        give_event_back(event);
+    }
+}
+
+/* False: another thread has it, and will look at the queue again. */
+static bool take_table(void) {
+    uint32_t nobody = 0;
+    return __atomic_compare_exchange_n(&busy, &nobody, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+static void submit(struct event *event) {
+    uint32_t head = __atomic_load_n(&queue_head, __ATOMIC_RELAXED);
+    do set_next(event, head);
+    while (!__atomic_compare_exchange_n(&queue_head, &head, (uint32_t)(event - events + 1), true, __ATOMIC_SEQ_CST,
+                                        __ATOMIC_RELAXED));
+    uint64_t signals = 0;
+    bool blocked = lock_out_signals(&signals); /* until it has looked again: others rely on that */
+    while (__atomic_load_n(&queue_head, __ATOMIC_SEQ_CST) && take_table()) {
+        apply_queue();
+        __atomic_store_n(&busy, 0, __ATOMIC_SEQ_CST);
+    }
+    if (blocked) lock_let_signals(signals);
+}
+
+/* --- records --- */
+
+static struct snap_mapping *record_at(uint32_t id) { return series_at(&records, id); }
+
+static struct snap_mapping *piece(uint32_t position) { return record_at(ordered[position]); }
+
+static uint64_t end_of(const struct snap_mapping *record) { return record->address + record->length; }
+
+static void write_record(uint32_t id, const struct snap_mapping *value) {
+    struct snap_mapping *record = record_at(id);
+    uint32_t sequence = record->sequence;
+    __atomic_store_n(&record->sequence, sequence + 1, __ATOMIC_RELEASE);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    size_t after = sizeof value->sequence;
+    memcpy((char *)record + after, (const char *)value + after, sizeof *value - after);
+    __atomic_store_n(&record->sequence, sequence + 2, __ATOMIC_RELEASE);
+}
+
+static uint32_t new_record(void) {
+    uint32_t id = SERIES_NONE;
+    if (ordered_count + taken_count < PIECES) id = unused_count ? unused[--unused_count] : series_take(&records);
+    if (id == SERIES_NONE) ledger_lost(SNAP_LOST_MAPPINGS);
+    return id;
+}
+
+static void free_record(uint32_t id) {
+    write_record(id, &(struct snap_mapping){0});
+    unused[unused_count++] = id;
+}
+
+/* First position whose piece ends after the address. */
+static uint32_t position_of(uint64_t address) {
+    uint32_t low = 0, high = ordered_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (end_of(piece(middle)) > address)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static void insert_at(uint32_t position, uint32_t id) {
+    memmove(ordered + position + 1, ordered + position, (ordered_count - position) * sizeof *ordered);
+    ordered[position] = id;
+    ordered_count++;
+}
+
+static void remove_at(uint32_t position, uint32_t count) {
+    ordered_count -= count;
+    memmove(ordered + position, ordered + position + count, (ordered_count - position) * sizeof *ordered);
+}
+
+/* --- counting: memory without access or backed by a file is told apart, and is not live --- */
+
+static void count(const struct snap_mapping *record, uint64_t bytes, uint64_t blocks) {
+    if (record->kind == SNAP_MAP_FILE)
+        __atomic_fetch_add(&ledger_head->file_mapped_live, bytes, __ATOMIC_RELAXED);
+    else if (record->kind == SNAP_MAP_RESERVED)
+        __atomic_fetch_add(&ledger_head->reserved_live, bytes, __ATOMIC_RELAXED);
+    else
+        account_map(record->site, bytes, blocks);
+}
+
+static void uncount(const struct snap_mapping *record, uint64_t bytes, uint64_t blocks) {
+    if (record->kind == SNAP_MAP_FILE)
+        __atomic_fetch_sub(&ledger_head->file_mapped_live, bytes, __ATOMIC_RELAXED);
+    else if (record->kind == SNAP_MAP_RESERVED)
+        __atomic_fetch_sub(&ledger_head->reserved_live, bytes, __ATOMIC_RELAXED);
+    else
+        account_unmap(record->site, bytes, blocks);
+}
+
+/* --- operations --- */
+
+/* Makes `address` a border between pieces. A piece more is a block more. */
+static void cut(uint64_t address) {
+    uint32_t position = position_of(address);
+    if (position == ordered_count || piece(position)->address >= address) return;
+    uint32_t id = new_record();
+    struct snap_mapping lower = *piece(position), upper = lower;
+    if (id == SERIES_NONE) return;
+    upper.address = address;
+    upper.length = end_of(&lower) - address;
+    lower.length = address - lower.address;
+    write_record(ordered[position], &lower);
+    write_record(id, &upper);
+    insert_at(position + 1, id);
+    count(&upper, 0, 1);
+}
+
+/* Cuts at both ends; the pieces within are [position, returned). */
+static uint32_t isolate(uint64_t address, uint64_t length, uint32_t *position) {
+    cut(address);
+    cut(address + length);
+    uint32_t end = *position = position_of(address);
+    while (end < ordered_count && end_of(piece(end)) <= address + length) end++;
+    return end;
+}
+
+static void drop_range(uint64_t address, uint64_t length) {
+    uint32_t position, end = isolate(address, length, &position);
+    for (uint32_t i = position; i < end; i++) {
+        uncount(piece(i), piece(i)->length, 1);
+        free_record(ordered[i]);
+    }
+    remove_at(position, end - position);
+}
+
+static void place(uint32_t id) {
+    const struct snap_mapping *record = record_at(id);
+    insert_at(position_of(record->address), id);
+}
+
+static void apply_add(const struct event *event) {
+    uint32_t source = event->source ? position_of(event->source) : ordered_count;
+    struct snap_mapping like = {.kind = event->kind, .shared = event->shared};
+    if (source < ordered_count && piece(source)->address <= event->source) like = *piece(source);
+    drop_range(event->address, event->length);
+    uint32_t id = new_record();
+    if (id == SERIES_NONE) return;
+    struct snap_mapping record = {.kind = like.kind,
+                                  .address = event->address,
+                                  .length = event->length,
+                                  .birth_ns = event->time,
+                                  .site = event->site,
+                                  .tid = event->tid,
+                                  .shared = like.shared};
+    write_record(id, &record);
+    place(id);
+    count(&record, record.length, 1);
+}
+
+static void apply_take(const struct event *event) {
+    uint32_t position, end = isolate(event->address, event->length, &position);
+    for (uint32_t i = position; i < end; i++) {
+        taken[taken_count].id = ordered[i];
+        taken[taken_count++].ticket = event->ticket;
+    }
+    remove_at(position, end - position);
+}
+
+/* Fills chosen[] with the records taken for the ticket, lowest address first; returns how many. */
+static uint32_t untake(uint32_t ticket) {
+    uint32_t count = 0, kept = 0;
+    for (uint32_t i = 0; i < taken_count; i++)
+        if (taken[i].ticket == ticket)
+            chosen[count++] = taken[i].id;
+        else
+            taken[kept++] = taken[i];
+    taken_count = kept;
+    return count;
+}
+
+static void apply_drop(const struct event *event) {
+    uint32_t pieces = untake(event->ticket);
+    for (uint32_t i = 0; i < pieces; i++) {
+        uncount(record_at(chosen[i]), record_at(chosen[i])->length, 1);
+        free_record(chosen[i]);
+    }
+}
+
+/* Pieces keep their order and size from the new address on; the last one takes up the difference in length. */
+static void apply_put(const struct event *event) {
+    uint64_t at = event->address, end = event->address + event->length;
+    uint32_t last = SERIES_NONE, pieces = untake(event->ticket);
+    drop_range(event->address, event->length); /* MREMAP_FIXED */
+    for (uint32_t i = 0; i < pieces; i++) {
+        uint32_t id = last = chosen[i];
+        struct snap_mapping record = *record_at(id);
+        uint64_t length = at >= end ? 0 : record.length < end - at ? record.length : end - at;
+        uncount(&record, record.length - length, length ? 0 : 1);
+        if (!length) {
+            free_record(id);
+            continue;
+        }
+        record.address = at;
+        record.length = length;
+        at += length;
+        write_record(id, &record);
+        place(id);
+    }
+    if (last == SERIES_NONE || at >= end || !record_at(last)->length) return;
+    struct snap_mapping record = *record_at(last);
+    record.length += end - at;
+    write_record(last, &record);
+    count(&record, end - at, 0);
+}
+
+static void apply_restore(const struct event *event) {
+    uint32_t pieces = untake(event->ticket);
+    for (uint32_t i = 0; i < pieces; i++) place(chosen[i]);
+}
+
+static bool changes_kind(const struct snap_mapping *record, bool accessible) {
+    return record->kind == (accessible ? SNAP_MAP_RESERVED : SNAP_MAP_ANONYMOUS);
+}
+
+static void apply_protect(const struct event *event) {
+    uint64_t end = event->address + event->length;
+    uint32_t position = position_of(event->address);
+    bool any = false;
+    for (; position < ordered_count && piece(position)->address < end; position++)
+        any = any || changes_kind(piece(position), event->accessible);
+    if (!any) return;
+    uint32_t stop = isolate(event->address, event->length, &position);
+    for (; position < stop; position++) {
+        struct snap_mapping record = *piece(position);
+        if (!changes_kind(&record, event->accessible)) continue;
+        uncount(&record, record.length, 1);
+        record.kind = event->accessible ? SNAP_MAP_ANONYMOUS : SNAP_MAP_RESERVED;
+        write_record(ordered[position], &record);
+        count(&record, record.length, 1);
+    }
+}
+
+static void apply_advise(const struct event *event) {
+    uint64_t end = event->address + event->length;
+    for (uint32_t i = position_of(event->address); i < ordered_count && piece(i)->address < end; i++) {
+        struct snap_mapping record = *piece(i);
+        record.advice |= event->advice >= 0 && event->advice < 64 ? (uint64_t)1 << event->advice : 0;
+        write_record(ordered[i], &record);
+    }
+}
+
+static bool is_counted(const struct snap_mapping *record) {
+    return record->kind != SNAP_MAP_FILE && record->kind != SNAP_MAP_RESERVED;
+}
+
+/* What was counted stays counted once. `site` is a model here; whoever applies this is pinned until the new sites are
+ * known as those of mappings. */
+static void apply_assign(const struct event *event) {
+    enum pin pin = pin_begin((uintptr_t)__builtin_frame_address(0));
+    uint32_t position, end = isolate(event->address, event->length, &position);
+    for (; position < end; position++) {
+        struct snap_mapping record = *piece(position);
+        uint32_t to;
+        if (!site_of_model(record.site, event->site, &to)) continue;
+        if (is_counted(&record) && !account_shift_mapped(record.site, to, record.length, 1)) continue;
+        record.site = to;
+        write_record(ordered[position], &record);
+    }
+    pin_end(pin);
+}
+
+static void apply(const struct event *event) {
+    static void (*const operations[])(const struct event *) = {
+        [ADD] = apply_add,         [TAKE] = apply_take,       [DROP] = apply_drop,     [PUT] = apply_put,
+        [RESTORE] = apply_restore, [PROTECT] = apply_protect, [ADVISE] = apply_advise, [ASSIGN] = apply_assign,
+    };
+    operations[event->operation](event);
+}
+
+/* --- what the hooks call --- */
+
+static bool queue(struct event value) {
+    struct event *event = take_event();
+    if (!event) return false;
+    memcpy((char *)event + sizeof event->next, (char *)&value + sizeof value.next, sizeof value - sizeof value.next);
+    submit(event);
+    return true;
+}
+
+static uint32_t self_id(void) { return ledger_is_sealed() ? 0 : os_tid(); }
+
+static uint64_t whole_pages(uint64_t length) { return os_round_up(length, OS_PAGE); }
+
+void mappings_add(uintptr_t address, uint64_t length, enum snap_mapping_kind kind, bool shared, uint32_t site) {
+    queue((struct event){.operation = ADD,
+                         .kind = (uint8_t)kind,
+                         .shared = shared,
+                         .site = site,
+                         .tid = self_id(),
+                         .address = address,
+                         .length = kind == SNAP_MAP_BRK ? length : whole_pages(length),
+                         .time = os_now()});
+}
+
+void mappings_copy(uintptr_t source, uintptr_t address, uint64_t length, uint32_t site) {
+    queue((struct event){.operation = ADD,
+                         .kind = SNAP_MAP_ANONYMOUS,
+                         .site = site,
+                         .tid = self_id(),
+                         .address = address,
+                         .length = whole_pages(length),
+                         .time = os_now(),
+                         .source = source});
+}
+
+uint32_t mappings_take(uintptr_t address, uint64_t length) {
+    uint32_t ticket = __atomic_add_fetch(&last_ticket, 1, __ATOMIC_RELAXED);
+    queue((struct event){.operation = TAKE, .address = address, .length = length, .ticket = ticket});
+    return ticket;
+}
+
+void mappings_drop(uint32_t ticket) { queue((struct event){.operation = DROP, .ticket = ticket}); }
+
+void mappings_put(uint32_t ticket, uintptr_t address, uint64_t length) {
+    queue((struct event){.operation = PUT, .address = address, .length = whole_pages(length), .ticket = ticket});
+}
+
+void mappings_restore(uint32_t ticket) { queue((struct event){.operation = RESTORE, .ticket = ticket}); }
+
+void mappings_protect(uintptr_t address, uint64_t length, bool accessible) {
+    queue((struct event){
+        .operation = PROTECT, .address = address, .length = whole_pages(length), .accessible = accessible});
+}
+
+/* Records are looked at as they are: whoever assigns has mapped it before, and does not unmap it meanwhile. No two of
+ * them overlap. */
+static uint64_t overlap(const struct snap_mapping *record, uint64_t address, uint64_t end) {
+    if (!record || !record->length || address >= end_of(record) || end <= record->address) return 0;
+    return (end < end_of(record) ? end : end_of(record)) - (address > record->address ? address : record->address);
+}
+
+static bool is_mapped(uint64_t address, uint64_t end) {
+    uint64_t found = 0;
+    for (uint64_t id = 0, n = os_load(&records.next); id < n && found < end - address; id++)
+        found += overlap(record_at((uint32_t)id), address, end);
+    return found >= end - address;
+}
+
+/* Whoever applies it answers nobody: what may be refused is looked at before. */
+static bool has_room(uint64_t address, uint64_t end, uint32_t model) {
+    enum pin pin = pin_begin((uintptr_t)__builtin_frame_address(0));
+    uint64_t found = 0;
+    bool has = true;
+    for (uint64_t id = 0, n = os_load(&records.next); id < n && has && found < end - address; id++) {
+        const struct snap_mapping *record = record_at((uint32_t)id);
+        uint64_t bytes = overlap(record, address, end);
+        uint32_t to;
+        if (!bytes) continue;
+        found += bytes;
+        has = site_of_model(record->site, model, &to) &&
+              (!is_counted(record) || account_shift_mapped(record->site, to, 0, 0));
+    }
+    pin_end(pin);
+    return has;
+}
+
+int mappings_assign(uintptr_t address, uint64_t length, uint32_t model) {
+    if (!is_mapped(address, address + length)) return -ENXIO;
+    if (!has_room(address, address + length, model)) return -ENOMEM;
+    return queue((struct event){.operation = ASSIGN, .address = address, .length = length, .site = model}) ? 0
+                                                                                                           : -ENOMEM;
+}
+
+/* A copy that was not written to meanwhile. */
+static bool copy_record(const struct snap_mapping *record, struct snap_mapping *to) {
+    uint32_t sequence = __atomic_load_n(&record->sequence, __ATOMIC_ACQUIRE);
+    *to = *record;
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return !(sequence & 1) && __atomic_load_n(&record->sequence, __ATOMIC_RELAXED) == sequence;
+}
+
+bool mappings_find(uintptr_t address, struct snap_mapping *out) {
+    for (uint64_t id = 0, n = os_load(&records.next); id < n; id++) {
+        const struct snap_mapping *record = record_at((uint32_t)id);
+        if (overlap(record, address, address + 1) && copy_record(record, out) && overlap(out, address, address + 1))
+            return is_counted(out);
+    }
+    return false;
+}
+
+void mappings_advise(uintptr_t address, uint64_t length, int advice) {
+    if (advice >= 0 && advice < 32) __atomic_fetch_add(&ledger_head->advised_bytes[advice], length, __ATOMIC_RELAXED);
+    queue((struct event){.operation = ADVISE, .address = address, .length = whole_pages(length), .advice = advice});
+}
+
+void mappings_abandon(void) {
+    series_reset(&records);
+    ordered_count = unused_count = taken_count = 0;
+    queue_head = busy = 0;
+    common = (struct pool){.end = EVENTS - RESERVED};
+    reserved = (struct pool){.fresh = EVENTS - RESERVED, .end = EVENTS};
+}
+
+void mappings_visit_records(void (*visit)(struct snap_mapping *record, void *context), void *context) {
+    for (uint64_t id = 0, n = os_load(&records.next); id < n; id++) {
+        struct snap_mapping *record = record_at((uint32_t)id);
+        if (record && record->length) visit(record, context);
+    }
+}

@@ -1,0 +1,134 @@
+/* origin.c — what the ledger knows of what is left; see origin.h. */
+#include "preload/count/origin.h"
+
+#include <string.h>
+
+#include "preload/count/births.h"
+#include "preload/ledger/ledger.h"
+#include "preload/shared/os.h"
+#include "preload/life/process.h"
+#include "preload/stacks/python_record.h"
+#include "preload/stacks/rule.h"
+#include "preload/count/site.h"
+#include "preload/stacks/tree.h"
+
+/* How many frames are named, and looked at for it. The kernel tells the start of a thread in hundredths of a second. */
+enum { NAMED_MOST = 4, LOOKED_AT_MOST = 256, TICK_NS = 20000000 };
+
+/* --- a stack in words --- */
+
+struct words {
+    char *to;
+    size_t room;
+    int count;
+};
+
+static void put(struct words *self, const char *text) {
+    os_copy(self->to, self->room, text);
+    size_t length = strlen(self->to);
+    self->to += length;
+    self->room -= length;
+}
+
+static void put_hex(struct words *self, uint64_t number) {
+    char text[17], *at = text + 16;
+    for (*at = 0; number || at == text + 16; number >>= 4) *--at = "0123456789abcdef"[number & 15];
+    put(self, at);
+}
+
+/* The last names of a path: the folder's, too, because many packages have a file named __init__.py. */
+static const char *tail(const char *path, int names) {
+    const char *at = path + strlen(path);
+    for (; at > path; at--)
+        if (at[-1] == '/' && !--names) return at;
+    return path;
+}
+
+static bool is_python(const struct snap_frame *frame) { return frame->code && frame->code != SNAP_FRAME_INTERRUPTED; }
+
+/* "create_server socket.py:902"; what imports modules is left out. */
+static void put_python(struct words *self, const struct snap_frame *frame) {
+    const struct snap_code *code = python_record_code(frame->code - 1);
+    const char *file = code ? ledger_text(code->file) : "<frozen";
+    char line[24];
+    if (strncmp(file, "<frozen", 7) == 0) return;
+    put(self, self->count++ ? ", " : "");
+    put(self, ledger_text(code->name));
+    put(self, " ");
+    put(self, tail(file, 2));
+    put(self, ":");
+    os_decimal(line, frame->line);
+    put(self, line);
+}
+
+/* "libssl.so.3+0x1234": by the address in the file, which addr2line takes. */
+static void put_native(struct words *self, const struct snap_frame *frame) {
+    const struct snap_module *module = site_module_record(frame->module);
+    put(self, self->count++ ? ", " : "");
+    put(self, module ? tail(ledger_text(module->path), 1) : "?");
+    put(self, "+0x");
+    put_hex(self, frame->address - (module ? module->bias : 0));
+}
+
+static void put_frames(struct words *self, uint32_t place, bool python) {
+    for (int i = 0; place != TREE_ROOT && i < LOOKED_AT_MOST && self->count < NAMED_MOST; i++) {
+        const struct snap_frame *frame = rule_frame(tree_frame(place));
+        if (frame && is_python(frame) && python) put_python(self, frame);
+        if (frame && !is_python(frame) && !python) put_native(self, frame);
+        place = tree_outer(place);
+    }
+}
+
+/* Innermost first. Where there are functions of Python only these are named: they say what the program did. */
+static void describe(uint32_t site, char *to, size_t room) {
+    struct words words = {to, room, 0};
+    uint32_t place = site ? snap_site_stack(site_record(site)) : TREE_ROOT;
+    *to = 0;
+    put_frames(&words, place, true);
+    if (!words.count) put_frames(&words, place, false);
+}
+
+/* --- the answers --- */
+
+static void tell(const struct snap_birth *birth, struct shutdown_birth *out) {
+    uint64_t now = os_now();
+    out->inherited = birth->kind == SNAP_BIRTH_INHERITED;
+    out->age_ns = now > birth->birth_ns ? now - birth->birth_ns : 0;
+    describe(birth->site, out->by, sizeof out->by);
+}
+
+/* The descriptor that was noted may have been closed unseen, and another one have its number: device and inode tell.
+ * Where they could not be noted the kind has to do. tools/watch/origins.c has the same rule. */
+static bool is_same(const struct snap_birth *birth, const struct shutdown_descriptor *what) {
+    if (birth->inode || birth->device) return birth->inode == what->inode && birth->device == what->device;
+    if (birth->kind == SNAP_BIRTH_COPY || birth->kind == SNAP_BIRTH_INHERITED) return true;
+    return (what->kind == HANDLE_SOCKET) == (birth->kind == SNAP_BIRTH_SOCKET);
+}
+
+static bool of_descriptor(const struct shutdown_descriptor *what, struct shutdown_birth *out) {
+    struct snap_birth birth;
+    if (!births_of_descriptor(what->fd, &birth) || !is_same(&birth, what)) return false;
+    tell(&birth, out);
+    return true;
+}
+
+/* The kernel gives an id to another thread when the first has ended: a birth that is older than the thread is not its.
+ */
+static bool of_thread(uint32_t tid, uint64_t age_ns, struct shutdown_birth *out) {
+    struct snap_birth birth;
+    if (!births_of_thread(tid, &birth)) return false;
+    tell(&birth, out);
+    return out->age_ns <= age_ns + TICK_NS;
+}
+
+static uint64_t live_bytes(void) {
+    int64_t live = __atomic_load_n(&ledger_head->host_live, __ATOMIC_RELAXED) +
+                   __atomic_load_n(&ledger_head->mapped_live, __ATOMIC_RELAXED);
+    return live > 0 ? (uint64_t)live : 0;
+}
+
+static bool is_kept(void) { return process_page.stage == PROCESS_TRACKED && ledger_is_ours(); }
+
+static bool has_births(void) { return ledger_head->stacks != SNAP_STACKS_NONE; }
+
+const struct shutdown_ledger origin_ledger = {is_kept, has_births, of_descriptor, of_thread, live_bytes};

@@ -1,0 +1,143 @@
+/* parts.c — see parts.h. One array, by block and start: blocks with parts are few. */
+#include "preload/count/parts.h"
+
+#include <string.h>
+
+#include "preload/base/lock.h"
+#include "preload/shared/os.h"
+#include "preload/base/room.h"
+
+static struct part *parts;
+static uint32_t count, room;
+static struct lock busy;
+
+static uint64_t end_of(const struct part *part) { return part->start + part->length; }
+
+/* The first part of the block that ends behind `start`, or what comes behind the block's. */
+static uint32_t position_of(uintptr_t block, uint64_t start) {
+    uint32_t low = 0, high = count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        const struct part *part = &parts[middle];
+        if (part->block > block || (part->block == block && end_of(part) > start))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static void insert(uint32_t at, const struct part *part) {
+    memmove(parts + at + 1, parts + at, (count - at) * sizeof *parts);
+    parts[at] = *part;
+    count++;
+}
+
+static void remove_at(uint32_t at, uint32_t n) {
+    memmove(parts + at, parts + at + n, (count - at - n) * sizeof *parts);
+    count -= n;
+}
+
+/* The part at a position gives up what lies in [start, end); what is left of it stays, as one or two. Returns the
+ * position behind. */
+static uint32_t cut_out(uint32_t at, uint64_t start, uint64_t end) {
+    struct part before = parts[at], behind = before;
+    remove_at(at, 1);
+    if (before.start < start) {
+        before.length = start - before.start;
+        insert(at++, &before);
+    }
+    if (end_of(&behind) > end) {
+        behind.length = end_of(&behind) - end;
+        behind.start = end;
+        insert(at, &behind);
+    }
+    return at;
+}
+
+static uint64_t overlap(const struct part *part, uint64_t start, uint64_t end) {
+    uint64_t from = part->start > start ? part->start : start, to = end_of(part) < end ? end_of(part) : end;
+    return to > from ? to - from : 0;
+}
+
+static bool is_of(uint32_t at, uintptr_t block) { return at < count && parts[at].block == block; }
+
+static void add(const struct part *part, uint32_t rest, const struct parts_counts *counts) {
+    uint64_t start = part->start, end = end_of(part), fresh = part->length;
+    uint32_t at = position_of(part->block, start);
+    while (is_of(at, part->block) && parts[at].start < end) {
+        uint64_t bytes = overlap(&parts[at], start, end);
+        counts->shift(parts[at].site, part->site, bytes);
+        fresh -= bytes;
+        at = cut_out(at, start, end);
+    }
+    if (fresh) counts->shift(rest, part->site, fresh);
+    if (part->site != rest) insert(position_of(part->block, start), part);
+}
+
+static bool counts_room(uintptr_t block, uint32_t rest, const struct parts_counts *counts) {
+    bool is = counts->room(rest);
+    for (uint32_t at = position_of(block, 0); is && is_of(at, block); at++) is = counts->room(parts[at].site);
+    return is;
+}
+
+/* One that is cut in two, and the new one. */
+static bool has_room(const struct part *part, uint32_t rest, const struct parts_counts *counts) {
+    return (count + 2 <= room || room_grow(&parts, &room, count + 2, sizeof *parts)) && counts->room(part->site) &&
+           counts_room(part->block, rest, counts);
+}
+
+bool parts_add(const struct part *part, uint32_t rest, const struct parts_counts *counts) {
+    if (!lock_wait(&busy)) return false;
+    bool done = has_room(part, rest, counts);
+    if (done) add(part, rest, counts);
+    lock_let_go(&busy);
+    return done;
+}
+
+static void join(uintptr_t block, uint32_t rest, const struct parts_counts *counts) {
+    uint32_t first = position_of(block, 0), n = 0;
+    for (; is_of(first + n, block); n++) counts->shift(parts[first + n].site, rest, parts[first + n].length);
+    remove_at(first, n);
+}
+
+bool parts_join(uintptr_t block, uint32_t rest, const struct parts_counts *counts) {
+    if (!lock_wait(&busy)) return false;
+    bool done = counts_room(block, rest, counts);
+    if (done) join(block, rest, counts);
+    lock_let_go(&busy);
+    return done;
+}
+
+void parts_take(uintptr_t block, void (*visit)(const struct part *part, void *context), void *context) {
+    if (!lock_wait(&busy)) return;
+    uint32_t first = position_of(block, 0), n = 0;
+    for (; is_of(first + n, block); n++) visit(&parts[first + n], context);
+    remove_at(first, n);
+    lock_let_go(&busy);
+}
+
+static void visit_all(uintptr_t block, uint64_t size, uint32_t rest, parts_visit *visit, void *context) {
+    uint64_t done = 0;
+    for (uint32_t at = position_of(block, 0); at < count && parts[at].block == block && end_of(&parts[at]) <= size;
+         at++) {
+        if (parts[at].start > done) visit(rest, block + done, parts[at].start - done, context);
+        visit(parts[at].site, block + parts[at].start, parts[at].length, context);
+        done = end_of(&parts[at]);
+    }
+    if (done < size) visit(rest, block + done, size - done, context);
+}
+
+void parts_each(uintptr_t block, uint64_t size, uint32_t rest, parts_visit *visit, void *context) {
+    if (!os_load32(&count)) {
+        visit(rest, block, size, context);
+    } else if (lock_wait(&busy)) {
+        visit_all(block, size, rest, visit, context);
+        lock_let_go(&busy);
+    }
+}
+
+void parts_abandon(void) {
+    count = 0;
+    busy = (struct lock){0};
+}

@@ -1,0 +1,143 @@
+/* pin.c — see pin.h. */
+#include "preload/count/pin.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "preload/count/account.h"
+#include "preload/ledger/ledger.h"
+#include "preload/shared/os.h"
+#include "preload/stacks/stack.h"
+
+static uint32_t epoch;
+
+/* Threads without a slot that are pinned now: few, and most of them late in their death. Those that find no room here
+ * are counted. */
+enum { STRAYS = 32 };
+static struct stray {
+    uint32_t tid;   /* 0: free */
+    uint32_t quiet; /* as in struct thread */
+    uintptr_t pinned;
+} strays[STRAYS];
+static uint32_t more_strays, more_quiet;
+
+static struct stray *stray_with(uint32_t tid) {
+    for (int i = 0; i < STRAYS; i++)
+        if (__atomic_load_n(&strays[i].tid, __ATOMIC_RELAXED) == tid) return &strays[i];
+    return NULL;
+}
+
+static struct stray *new_stray(uint32_t tid) {
+    for (int i = 0; i < STRAYS; i++) {
+        uint32_t none = 0;
+        if (__atomic_compare_exchange_n(&strays[i].tid, &none, tid, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            return &strays[i];
+    }
+    return NULL;
+}
+
+/* As stack_has_left, for a thread that does not know its stack: a pin on the alternate stack is of a handler that is
+ * over once the thread is on another. */
+static bool stray_has_left(uintptr_t inner, uintptr_t slot) {
+    stack_t other;
+    if (os_call(SYS_sigaltstack, 0, &other) < 0 || other.ss_flags & SS_ONSTACK) return false;
+    return slot >= inner || inner - (uintptr_t)other.ss_sp < other.ss_size;
+}
+
+/* In a sandbox the kernel is asked nothing, and no site becomes free any more. */
+static enum pin pin_stray(uintptr_t slot) {
+    if (ledger_is_sealed()) return PIN_OUTER;
+    uint32_t tid = os_tid();
+    struct stray *self = stray_with(tid);
+    if (self && self->pinned && !stray_has_left(self->pinned, slot)) return PIN_OUTER;
+    if (!self) self = new_stray(tid);
+    if (!self) {
+        __atomic_fetch_add(&more_strays, 1, __ATOMIC_SEQ_CST);
+        return PIN_MORE;
+    }
+    __atomic_store_n(&self->pinned, slot, __ATOMIC_SEQ_CST);
+    return PIN_STRAY;
+}
+
+/* In a forked child there is nothing to do any more. */
+static void unpin_stray(void) {
+    struct stray *self = ledger_is_sealed() ? NULL : stray_with(os_tid());
+    if (!self) return;
+    __atomic_store_n(&self->pinned, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&self->tid, 0, __ATOMIC_RELEASE);
+}
+
+static void unpin_one_more(void) {
+    uint32_t seen = __atomic_load_n(&more_strays, __ATOMIC_RELAXED);
+    while (seen &&
+           !__atomic_compare_exchange_n(&more_strays, &seen, seen - 1, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+        ;
+}
+
+static bool has_died(uint32_t tid) { return os_call(SYS_tgkill, os_pid(), tid, 0) < 0; }
+
+static bool strays_quiet(uintptr_t slot) {
+    bool all = true;
+    for (int i = 0; i < STRAYS; i++) {
+        struct stray *stray = &strays[i];
+        uint32_t tid = __atomic_load_n(&stray->tid, __ATOMIC_ACQUIRE);
+        uintptr_t pinned = __atomic_load_n(&stray->pinned, __ATOMIC_SEQ_CST);
+        if (tid && pinned && pinned != slot && has_died(tid) &&
+            __atomic_compare_exchange_n(&stray->pinned, &pinned, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+            __atomic_store_n(&stray->tid, 0, __ATOMIC_RELEASE);
+            pinned = 0;
+        }
+        if (!pinned || pinned == slot) stray->quiet = epoch;
+        all = all && stray->quiet == epoch;
+    }
+    if (!__atomic_load_n(&more_strays, __ATOMIC_SEQ_CST)) more_quiet = epoch;
+    return all && more_quiet == epoch;
+}
+
+enum pin pin_begin(uintptr_t slot) {
+    if (account_thread_slot() == SNAP_THREAD_SHARED) return pin_stray(slot);
+    struct thread *self = account_self;
+    if (self->pinned && !stack_has_left(self->pinned, slot)) return PIN_OUTER;
+    __atomic_store_n(&self->pinned, slot, __ATOMIC_RELAXED);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    return PIN_OWN;
+}
+
+void pin_end(enum pin pin) {
+    if (pin == PIN_STRAY)
+        unpin_stray();
+    else if (pin == PIN_MORE)
+        unpin_one_more();
+    else if (pin == PIN_OWN && account_self != &account_nobody)
+        __atomic_store_n(&account_self->pinned, 0, __ATOMIC_RELEASE);
+}
+
+void pin_epoch(void) { epoch++; }
+
+/* A thread that a signal handler ended in the middle of a hook never comes back; that is asked now and then. */
+static bool is_dead(uint32_t slot) {
+    enum { ONE_IN = 64 };
+    static uint32_t asked;
+    const struct snap_thread *record = account_record(slot);
+    return record && ++asked % ONE_IN == 0 && has_died(__atomic_load_n(&record->tid, __ATOMIC_RELAXED));
+}
+
+bool pin_all_quiet(uintptr_t slot) {
+    bool all = strays_quiet(slot);
+    for (uint32_t i = SNAP_THREAD_FIRST; i < account_slots(); i++) {
+        struct thread *thread = account_at(i);
+        uintptr_t pinned = thread ? __atomic_load_n(&thread->pinned, __ATOMIC_ACQUIRE) : 0;
+        if (!thread || thread->quiet == epoch) continue;
+        if (!pinned || (thread == account_self && pinned == slot) || account_has_ended(i) || is_dead(i))
+            thread->quiet = epoch;
+        else
+            all = false;
+    }
+    return all;
+}
+
+void pin_abandon(void) {
+    memset(strays, 0, sizeof strays);
+    more_strays = 0;
+}

@@ -1,0 +1,180 @@
+/* tags.c — see tags.h. A tag is three owner ids of 20 bits, one word, by which words.h finds its number. */
+#include "preload/count/tags.h"
+
+#include <string.h>
+
+#include "preload/count/account.h"
+#include "preload/base/arena.h"
+#include "preload/count/heaps.h"
+#include "preload/ledger/ledger.h"
+#include "preload/base/lock.h"
+#include "preload/owners/owners.h"
+#include "preload/count/site.h"
+#include "preload/base/words.h"
+
+enum { KNOWN_BITS = 12 };
+
+/* The last sites that a thread came by, each one word: the site without a tag, the tag, and the site with it. So a
+ * signal handler sees and leaves only whole ones. */
+struct tagged {
+    uint32_t generation; /* site_generation that they are of */
+    uint64_t known[1 << KNOWN_BITS];
+};
+enum { SITE_BITS = 21 };
+_Static_assert(SITE_LIMIT <= 1 << SITE_BITS, "two sites and a tag fit a word");
+
+bool tags_used;
+uint32_t tags_epoch = 1;
+__thread struct scopes tags_scopes __attribute__((tls_model("initial-exec")));
+
+static uint32_t run_on, first_of_run; /* the first tag that was made for it */
+static struct words numbers;
+static struct lock making;
+static struct series tags = {
+    .type = SNAP_TAG, .record_size = sizeof(struct snap_tag), .first_bits = 6, .limit = 1 << SNAP_SITE_TAG_BITS};
+
+void tags_use(void) { __atomic_store_n(&tags_used, true, __ATOMIC_SEQ_CST); }
+
+/* 0 is no epoch. */
+void tags_change(void) { __atomic_fetch_add(&tags_epoch, 2, __ATOMIC_SEQ_CST); }
+
+uint32_t tags_run(void) { return __atomic_load_n(&run_on, __ATOMIC_ACQUIRE); }
+
+/* --- numbers --- */
+
+struct snap_tag tags_at(uint32_t number) {
+    const struct snap_tag *tag = number < os_load(&tags.next) ? series_at(&tags, number) : NULL;
+    return tag ? *tag : (struct snap_tag){0};
+}
+
+uint32_t tags_count(void) { return (uint32_t)os_load(&tags.next); }
+
+/* Words 0 and 1 are none. */
+static uint64_t word_of(struct snap_tag tag) {
+    return ((uint64_t)tag.model | (uint64_t)tag.node << 20 | (uint64_t)tag.run << 40) << 1;
+}
+
+/* Words are taken out, and put in again (words_find): the record, which never changes, says whose the number is. */
+static uint32_t find(uint64_t word) {
+    uint32_t number = words_find(&numbers, word);
+    return likely(number == WORDS_NONE || word_of(tags_at(number)) == word) ? number : WORDS_NONE;
+}
+
+/* Numbers are those of the records: nothing is there before the record is. */
+static uint32_t make(struct snap_tag tag) {
+    uint32_t number = find(word_of(tag));
+    if (number != WORDS_NONE) return number;
+    number = series_take(&tags);
+    struct snap_tag *record = series_at(&tags, number);
+    if (!record) return 0;
+    *record = tag;
+    return words_put(&numbers, word_of(tag), number) ? number : 0;
+}
+
+uint32_t tags_number(struct snap_tag tag) {
+    if (!word_of(tag)) return 0;
+    uint32_t number = find(word_of(tag));
+    if (likely(number != WORDS_NONE)) return number;
+    owners_note(tag);
+    number = 0;
+    if (lock_wait(&making)) {
+        number = make(tag);
+        lock_let_go(&making);
+    }
+    if (!number) ledger_lost(SNAP_LOST_TAGS);
+    return number;
+}
+
+/* --- the run --- */
+
+/* Nobody asks for those any more: what is still there of the run has its sites. Should somebody all the same, it gets
+ * another number, which says the same. */
+static void forget_numbers(uint32_t run, uint32_t first) {
+    if (!lock_wait(&making)) return;
+    for (uint32_t number = first, end = tags_count(); number < end; number++) {
+        struct snap_tag tag = tags_at(number);
+        if (tag.run == run) words_take_out(&numbers, word_of(tag));
+    }
+    lock_let_go(&making);
+}
+
+void tags_set_run(uint32_t run) {
+    uint32_t before = tags_run(), first = first_of_run;
+    if (run) first_of_run = tags_count();
+    __atomic_store_n(&run_on, run, __ATOMIC_RELEASE);
+    tags_change();
+    if (!run) forget_numbers(before, first);
+}
+
+/* --- the thread's tag --- */
+
+static void work_out(struct scopes *self) {
+    struct snap_tag tag = {.run = tags_run()};
+    for (uint32_t i = self->count; i-- > 0 && !(tag.model && tag.node);) {
+        uint32_t owner = self->owners[i], *part = owners_kind(owner) == MEMSTOW_NODE ? &tag.node : &tag.model;
+        if (!*part) *part = owner;
+    }
+    self->model = tag.model = owners_final(tag.model);
+    self->heap = heaps_of(tag.model);
+    self->tag = tags_number(tag);
+}
+
+/* Again, if a signal handler had scopes of its own meanwhile: part of it would be the handler's. */
+void tags_refresh(void) {
+    enum { AT_WORK = 2 }; /* epochs are odd */
+    struct scopes *self = &tags_scopes;
+    uint32_t epoch, seen;
+    do {
+        epoch = __atomic_load_n(&tags_epoch, __ATOMIC_ACQUIRE);
+        __atomic_store_n(&self->epoch, seen = AT_WORK, __ATOMIC_RELAXED);
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        work_out(self);
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    } while (!__atomic_compare_exchange_n(&self->epoch, &seen, epoch, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+}
+
+void tags_end_thread(void) {
+    struct scopes *self = &tags_scopes;
+    while (self->count) owners_scope(self->owners[--self->count], -1);
+    self->epoch = 0;
+}
+
+static struct tagged *known_of(struct thread *self) {
+    if (unlikely(!self->tagged) && self != &account_nobody) self->tagged = arena_take(sizeof *self->tagged);
+    return self->tagged;
+}
+
+static void forget(struct tagged *self, uint32_t generation) {
+    memset(self->known, 0, sizeof self->known);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    self->generation = generation;
+}
+
+uint32_t tags_site(uint32_t site) {
+    uint32_t tag = tags_present()->tag, generation = __atomic_load_n(&site_generation, __ATOMIC_ACQUIRE);
+    if (!tag) return site;
+    struct tagged *self = known_of(account_self);
+    if (unlikely(!self)) return site_tagged(site, tag);
+    if (unlikely(self->generation != generation)) forget(self, generation);
+    uint64_t key = site | (uint64_t)tag << SITE_BITS;
+    uint64_t *known = &self->known[key * 0x9E3779B97F4A7C15u >> (64 - KNOWN_BITS)], seen = os_load(known);
+    if (likely(seen >> SITE_BITS == key)) return seen & ((1u << SITE_BITS) - 1);
+    uint32_t found = site_tagged(site, tag);
+    os_store(known, key << SITE_BITS | found);
+    return found;
+}
+
+/* --- */
+
+void tags_begin(void) {
+    struct snap_tag *untagged = series_at(&tags, series_take(&tags));
+    if (untagged) *untagged = (struct snap_tag){0};
+}
+
+void tags_abandon(void) {
+    series_reset(&tags);
+    words_clear(&numbers);
+    making = (struct lock){0};
+    first_of_run = 0;
+    tags_change();
+}

@@ -1,0 +1,55 @@
+/* cuda_blocks.h — the lock-free table of what CUDA gave the program: memory, arrays, physical memory, mappings, ranges.
+ * In: additions after the driver's call, removals before it. Out: look-ups by address or handle, and the ledger's
+ * CUDA_BLOCK records, which are the table: private is only where each key is. A forked child begins with an empty one:
+ * device memory is not inherited. */
+#ifndef MEMSTOW_CUDA_BLOCKS_H
+#define MEMSTOW_CUDA_BLOCKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "preload/shared/snapshot.h"
+
+#pragma GCC visibility push(hidden)
+
+/* What the number of a block is. Numbers of different spaces are different things. */
+enum cuda_space {
+    CUDA_ADDRESS,
+    CUDA_PHYSICAL, /* by a number of ours: a handle may be another's while the memory is still mapped */
+    CUDA_HANDLE,   /* of physical memory: `pool` is its number, `users` how often it must be released */
+    CUDA_MAPPING,  /* of physical memory, the same */
+    CUDA_RANGE,    /* of addresses, and of what memstow holds for a device */
+    CUDA_ARRAY,
+    CUDA_POOL,
+    CUDA_PART /* of a block, by its own address; `pool` is the block's */
+};
+
+/* False: there is no memory for it (counted as lost). A block that is there under this number must not be. */
+bool cuda_blocks_add(enum cuda_space space, const struct snap_cuda_block *block);
+/* Takes it out; of two racing calls for one number one gets it. */
+bool cuda_blocks_take(enum cuda_space space, uint64_t number, struct snap_cuda_block *out);
+/* Only if `is` says so of its record, which then is this number's for certain. */
+typedef bool cuda_blocks_test(const struct snap_cuda_block *block, const void *context);
+bool cuda_blocks_take_if(enum cuda_space space, uint64_t number, cuda_blocks_test *is, const void *context,
+                         struct snap_cuda_block *out);
+bool cuda_blocks_find(enum cuda_space space, uint64_t number, struct snap_cuda_block *out);
+
+/* The record itself, to change what may change while it is there: flags, users, count, pool. Until it is let go of,
+ * whoever else wants it waits. NULL: there is none. */
+struct cuda_hold {
+    uint64_t *key;
+    struct snap_cuda_block *record;
+};
+struct snap_cuda_block *cuda_blocks_hold(enum cuda_space space, uint64_t number, struct cuda_hold *hold);
+void cuda_blocks_let_go(const struct cuda_hold *hold);
+
+/* Calls visit for a copy of each that is there, in no order. */
+typedef void cuda_blocks_visit(enum cuda_space space, const struct snap_cuda_block *block, void *context);
+void cuda_blocks_all(cuda_blocks_visit *visit, void *context);
+
+/* In a forked child. */
+void cuda_blocks_abandon(void);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,175 @@
+/* cuda_captures.c — see cuda_captures.h. By their places in the list, and not by a number alone: an end that fails,
+ * because the stream was not being captured, must not end another's. When a stream is destroyed, its captures answer to
+ * its name no more: once the driver has done it, that may be another's. The default streams of threads have one name,
+ * and are told apart by the thread, which alone can name its own. One for which there was no room in the list never
+ * ends: then the driver is asked for nothing any more. */
+#include "preload/cuda/cuda_captures.h"
+
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "preload/count/account.h"
+#include "preload/cuda/cuda_counts.h"
+#include "preload/ledger/ledger.h"
+#include "preload/base/lock.h"
+#include "preload/shared/os.h"
+
+enum { CAPTURES_MOST = 64 };
+static struct capture {
+    cuda_handle stream; /* NULL: none */
+    uint32_t thread;    /* whose default stream it is */
+    uint32_t number;    /* 0: it has not begun yet */
+    bool left;          /* its stream is being destroyed */
+    struct cuda_place place;
+} captures[CAPTURES_MOST];
+static uint32_t numbers; /* that were given to captures of which the driver does not say its own */
+static uint32_t count;
+static struct lock changing;
+
+/* Waits for whole contexts, a futex. Whoever begins a capture counts it and then looks at this; whoever is about to
+ * wait counts that and then looks for captures: one of the two sees the other. */
+static uint32_t waits;
+static uint64_t wait_began_ns; /* the latest of them */
+enum { LONG_NS = 1000000000 };
+
+bool cuda_captures_any(void) { return __atomic_load_n(&count, __ATOMIC_SEQ_CST) != 0; }
+
+bool cuda_captures_hold_off(void) {
+    if (cuda_captures_any()) return false;
+    os_store(&wait_began_ns, os_now());
+    __atomic_fetch_add(&waits, 1, __ATOMIC_SEQ_CST);
+    if (!cuda_captures_any()) return true;
+    cuda_captures_go_on();
+    return false;
+}
+
+void cuda_captures_go_on(void) {
+    if (__atomic_sub_fetch(&waits, 1, __ATOMIC_SEQ_CST) || !cuda_captures_any() || ledger_is_sealed()) return;
+    os_call(SYS_futex, &waits, FUTEX_WAKE_PRIVATE, INT32_MAX);
+}
+
+static void let_waits_end(void) {
+    uint64_t end = 0, now;
+    for (uint32_t seen; (seen = __atomic_load_n(&waits, __ATOMIC_SEQ_CST)) && !ledger_is_sealed();) {
+        if (!end) end = os_load(&wait_began_ns) + LONG_NS;
+        if ((now = os_now()) >= end) return;
+        const struct timespec rest = {.tv_nsec = (long)(end - now) - 1};
+        os_call(SYS_futex, &waits, FUTEX_WAIT_PRIVATE, seen, &rest);
+    }
+}
+
+/* In the ledger, too: who has written what was overtaken meanwhile writes again. */
+static void add_to_count(int change) {
+    uint32_t *in_ledger = &cuda_counts_head()->captures;
+    uint32_t now = __atomic_add_fetch(&count, (uint32_t)change, __ATOMIC_SEQ_CST);
+    for (uint32_t written = ~now; written != now; now = __atomic_load_n(&count, __ATOMIC_SEQ_CST))
+        __atomic_store_n(in_ledger, written = now, __ATOMIC_SEQ_CST);
+}
+
+static struct capture capture_here(cuda_handle stream) {
+    bool own = stream == (cuda_handle)CUDA_STREAM_PER_THREAD;
+    return (struct capture){.stream = stream ? stream : (cuda_handle)CUDA_STREAM_LEGACY,
+                            .thread = own ? account_thread_slot() : 0};
+}
+
+uint64_t cuda_captures_begin(cuda_handle stream, const struct cuda_place *place) {
+    struct capture capture = capture_here(stream);
+    uint64_t where = 0;
+    capture.place = *place;
+    add_to_count(1);
+    let_waits_end();
+    if (!lock_wait(&changing)) return 0;
+    for (int i = 0; i < CAPTURES_MOST && !where; i++)
+        if (!captures[i].stream) {
+            captures[i] = capture;
+            where = (uint64_t)1 << i;
+        }
+    lock_let_go(&changing);
+    return where;
+}
+
+static uint32_t own_number(void) {
+    enum { NO_DRIVERS = 0x40000000 }; /* which count from 1 */
+    return NO_DRIVERS | ++numbers;
+}
+
+void cuda_captures_began(uint64_t where, uint32_t number) {
+    if (!where || !lock_wait(&changing)) return;
+    captures[__builtin_ctzll(where)].number = number ? number : own_number();
+    lock_let_go(&changing);
+}
+
+void cuda_captures_never_began(uint64_t where) {
+    if (where)
+        cuda_captures_ended(where);
+    else
+        add_to_count(-1);
+}
+
+typedef bool is_meant(const struct capture *capture, const struct capture *like);
+
+static bool is_of_stream(const struct capture *capture, const struct capture *like) {
+    return capture->stream == like->stream && capture->thread == like->thread;
+}
+
+static bool is_of_context(const struct capture *capture, const struct capture *like) {
+    return capture->place.context == like->place.context;
+}
+
+/* Locked. Those that go on. */
+static uint64_t find(is_meant *is, struct capture like) {
+    uint64_t found = 0;
+    for (int i = 0; i < CAPTURES_MOST; i++) {
+        const struct capture *capture = &captures[i];
+        bool goes_on = capture->stream && capture->number && !capture->left;
+        if (goes_on && is(capture, &like)) found |= (uint64_t)1 << i;
+    }
+    return found;
+}
+
+uint32_t cuda_captures_find(cuda_handle stream) {
+    uint32_t number = 0;
+    if (!cuda_captures_any() || !lock_wait(&changing)) return 0;
+    uint64_t found = find(is_of_stream, capture_here(stream));
+    if (found) number = captures[__builtin_ctzll(found)].number;
+    lock_let_go(&changing);
+    return number;
+}
+
+static uint64_t find_locked(is_meant *is, struct capture like) {
+    if (!cuda_captures_any() || !lock_wait(&changing)) return 0;
+    uint64_t found = find(is, like);
+    lock_let_go(&changing);
+    return found;
+}
+
+uint64_t cuda_captures_of_stream(cuda_handle stream) { return find_locked(is_of_stream, capture_here(stream)); }
+
+uint64_t cuda_captures_of_context(cuda_handle context) {
+    return find_locked(is_of_context, (struct capture){.place = {.context = context}});
+}
+
+void cuda_captures_leave(uint64_t places, bool leave) {
+    if (!places || !lock_wait(&changing)) return;
+    for (int i = 0; i < CAPTURES_MOST; i++)
+        if (places >> i & 1) captures[i].left = leave;
+    lock_let_go(&changing);
+}
+
+void cuda_captures_ended(uint64_t places) {
+    if (!places || !lock_wait(&changing)) return;
+    for (int i = 0; i < CAPTURES_MOST; i++)
+        if (places >> i & 1 && captures[i].stream) {
+            captures[i] = (struct capture){0};
+            add_to_count(-1);
+        }
+    lock_let_go(&changing);
+}
+
+void cuda_captures_abandon(void) {
+    memset(captures, 0, sizeof captures);
+    count = waits = numbers = 0;
+    changing = (struct lock){0};
+}

@@ -1,0 +1,246 @@
+/* cuda_device.c — see cuda_device.h. Functions of the driver are looked up once, in the library that is there. */
+#include "preload/cuda/cuda_device.h"
+
+#include <string.h>
+
+#include "preload/cuda/cuda_captures.h"
+#include "preload/cuda/cuda_counts.h"
+#include "preload/cuda/cuda_scope.h"
+#include "preload/shared/os.h"
+#include "preload/count/site.h"
+#include "preload/vram/vram_serve.h"
+
+enum { SAMPLE_NS = 1000000000, SAMPLE_SOON_NS = 50000000, SAMPLE_BYTES = 64 << 20 };
+
+/* A function, looked for anew when something was unloaded; one that is not there is not looked for each time. Address
+ * and generation of the code that is loaded share a word: thread A looks, thread B unloads and looks, A writes after B,
+ * and the next one looks again. */
+enum { GENERATION_BITS = 16, LOOKED = 1 << (GENERATION_BITS - 1) };
+
+static void *find(uint64_t *known, const char *name) {
+    uint64_t now = LOOKED | (__atomic_load_n(&site_code_generation, __ATOMIC_ACQUIRE) & (LOOKED - 1));
+    uint64_t seen = os_load(known);
+    if (unlikely((seen & (LOOKED | (LOOKED - 1))) != now)) {
+        seen = (uint64_t)(uintptr_t)cuda_scope_any(name, NULL) << GENERATION_BITS | now;
+        os_store(known, seen);
+    }
+    return (void *)(uintptr_t)(seen >> GENERATION_BITS);
+}
+
+/* A function of the driver by its name, or NULL. */
+#define FUNCTION(name, parameters)                                                                                     \
+    static int(*name(void)) parameters {                                                                               \
+        static uint64_t known;                                                                                         \
+        return (int(*) parameters)find(&known, #name);                                                                 \
+    }
+FUNCTION(cuCtxGetCurrent, (cuda_handle *))
+FUNCTION(cuCtxSetCurrent, (cuda_handle))
+FUNCTION(cuCtxGetDevice, (int *))
+FUNCTION(cuDeviceGetCount, (int *))
+FUNCTION(cuStreamGetDevice, (cuda_handle, int *))
+FUNCTION(cuStreamIsCapturing, (cuda_handle, int *))
+FUNCTION(cuStreamGetCaptureInfo, (cuda_handle, int *, uint64_t *))
+FUNCTION(cuDevicePrimaryCtxGetState, (int, unsigned *, int *))
+FUNCTION(cuDevicePrimaryCtxRetain, (cuda_handle *, int))
+FUNCTION(cuDevicePrimaryCtxRelease_v2, (int))
+FUNCTION(cuDeviceGetName, (char *, int, int))
+FUNCTION(cuDeviceGetUuid, (void *, int))
+FUNCTION(cuDeviceGetUuid_v2, (void *, int))
+FUNCTION(cuDeviceGetAttribute, (int *, int, int))
+FUNCTION(cuMemGetInfo_v2, (size_t *, size_t *))
+FUNCTION(cuDeviceGetMemPool, (cuda_handle *, int))
+FUNCTION(cuMemPoolGetAttribute, (cuda_handle, int, void *))
+FUNCTION(cuDeviceGetGraphMemAttribute, (int, int, void *))
+
+static __thread struct cuda_place last __attribute__((tls_model("initial-exec")));
+static __thread uint32_t last_ended __attribute__((tls_model("initial-exec"))); /* how many had ended then */
+static uint32_t contexts_ended;
+static cuda_handle primaries[SNAP_CUDA_DEVICES];
+static uint64_t sampled[SNAP_CUDA_DEVICES];
+static int device_count;
+
+struct cuda_place cuda_device_now(void) {
+    cuda_handle context = NULL;
+    int device = 0;
+    if (!cuCtxGetCurrent() || cuCtxGetCurrent()(&context) || !context) return (struct cuda_place){0};
+    uint32_t ended = __atomic_load_n(&contexts_ended, __ATOMIC_ACQUIRE);
+    if (likely(context == last.context && ended == last_ended)) return last;
+    if (!cuCtxGetDevice() || cuCtxGetDevice()(&device) || device < 0) device = 0;
+    last_ended = ended;
+    return last = (struct cuda_place){context, (uint32_t)device};
+}
+
+struct cuda_place cuda_device_in(cuda_handle context) {
+    cuda_handle before = NULL;
+    if (!cuCtxGetCurrent() || !cuCtxSetCurrent() || cuCtxGetCurrent()(&before)) return (struct cuda_place){0};
+    if (cuCtxSetCurrent()(context)) return (struct cuda_place){0};
+    struct cuda_place place = cuda_device_now();
+    if (cuCtxSetCurrent()(before)) cuCtxSetCurrent()(before);
+    return place;
+}
+
+uint32_t cuda_device_of_thread(uintptr_t caller) {
+    struct cuda_place now = cuda_device_now();
+    void *linked = now.context ? NULL : cuda_scope_linked("cudaGetDevice", caller);
+    int device, (*ask)(int *) = (int (*)(int *))linked;
+    if (now.context) return now.device;
+    if (!ask) ask = (int (*)(int *))cuda_scope_any("cudaGetDevice", NULL);
+    return ask && !ask(&device) && device >= 0 ? (uint32_t)device : 0;
+}
+
+static bool has_several(void) {
+    if (unlikely(!device_count) && (!cuDeviceGetCount() || cuDeviceGetCount()(&device_count))) return false;
+    return device_count > 1;
+}
+
+uint32_t cuda_device_of_stream(cuda_handle stream, uint32_t now) {
+    int device = (int)now;
+    if ((uintptr_t)stream <= CUDA_STREAM_PER_THREAD || !has_several() || !cuStreamGetDevice()) return now;
+    return cuStreamGetDevice()(stream, &device) || device < 0 ? now : (uint32_t)device;
+}
+
+bool cuda_device_captures(cuda_handle stream, bool otherwise) {
+    int status = 0;
+    if (likely(!cuda_captures_any())) return false;
+    if (!cuStreamIsCapturing() || cuStreamIsCapturing()(stream, &status)) return otherwise;
+    return status != 0;
+}
+
+/* One that has become invalid has no number any more (cuda.h), but the stream that it began on is known. The legacy
+ * stream is never captured. */
+uint32_t cuda_device_capture(cuda_handle stream) {
+    enum { ACTIVE = 1 };
+    uint64_t number = 0;
+    int status = 0;
+    if ((uintptr_t)stream < CUDA_STREAM_PER_THREAD || !cuda_captures_any()) return 0;
+    if (!cuStreamGetCaptureInfo() || cuStreamGetCaptureInfo()(stream, &status, &number)) status = 0;
+    return status == ACTIVE ? (uint32_t)number : cuda_captures_find(stream);
+}
+
+/* --- contexts --- */
+
+void cuda_device_primary(uint32_t device, cuda_handle context) {
+    if (device < SNAP_CUDA_DEVICES) __atomic_store_n(&primaries[device], context, __ATOMIC_RELAXED);
+}
+
+cuda_handle cuda_device_primary_of(uint32_t device) {
+    return device < SNAP_CUDA_DEVICES ? __atomic_load_n(&primaries[device], __ATOMIC_RELAXED) : NULL;
+}
+
+/* A release is what undoes a retain: who has it retained still has it so. */
+cuda_handle cuda_device_ask_primary(uint32_t device) {
+    cuda_handle context = NULL;
+    unsigned flags;
+    int active = 0;
+    if (!cuDevicePrimaryCtxGetState() || !cuDevicePrimaryCtxRetain() || !cuDevicePrimaryCtxRelease_v2()) return NULL;
+    if (cuDevicePrimaryCtxGetState()((int)device, &flags, &active) || !active) return NULL;
+    if (cuDevicePrimaryCtxRetain()(&context, (int)device)) return NULL;
+    cuDevicePrimaryCtxRelease_v2()((int)device); /* once, whatever it answers: an error may be an earlier kernel's */
+    return context;
+}
+
+void cuda_device_context_ended(void) { __atomic_fetch_add(&contexts_ended, 1, __ATOMIC_RELEASE); }
+
+bool cuda_device_is_active(uint32_t device) {
+    unsigned flags;
+    int active = 1;
+    return !cuDevicePrimaryCtxGetState() || cuDevicePrimaryCtxGetState()((int)device, &flags, &active) || active;
+}
+
+/* --- figures --- */
+
+/* Of what is in the ledger; the rest has been moved out of it. */
+static int64_t live_on(uint32_t device, const struct snap_cuda_device *record) {
+    uint64_t out;
+    vram_serve_stowed_on(device, &out);
+    return __atomic_load_n(&record->live, __ATOMIC_RELAXED) - (int64_t)out;
+}
+
+/* The second generation of the question is answered for the instance of a device that the process has (MIG), the first
+ * for the device. */
+static uint32_t kind_of(uint32_t device, uint8_t uuid[16]) {
+    enum { MPS_ENABLED = 133, UUID = 16 };
+    uint8_t whole[UUID];
+    uint32_t kind = 0;
+    int shared = 0;
+    if (cuDeviceGetUuid_v2() && !cuDeviceGetUuid_v2()(uuid, (int)device)) kind |= SNAP_CUDA_HAS_UUID;
+    if (kind && cuDeviceGetUuid() && !cuDeviceGetUuid()(whole, (int)device))
+        kind |= SNAP_CUDA_KNOWS_MIG | (memcmp(uuid, whole, UUID) ? SNAP_CUDA_IS_MIG : 0);
+    if (cuDeviceGetAttribute() && !cuDeviceGetAttribute()(&shared, MPS_ENABLED, (int)device))
+        kind |= SNAP_CUDA_KNOWS_MPS | (shared ? SNAP_CUDA_IS_MPS : 0);
+    return kind;
+}
+
+static void note_identity(uint32_t device, struct snap_cuda_device *record) {
+    if (record->name[0] || !cuDeviceGetName()) return;
+    record->kind = kind_of(device, record->uuid);
+    cuDeviceGetName()(record->name, sizeof record->name, (int)device);
+}
+
+static void note(uint32_t device, uint64_t available, uint64_t total) {
+    struct snap_cuda_device *record = cuda_counts_device(device);
+    if (!record) return;
+    os_store(&record->available, available);
+    os_store(&record->total, total);
+    __atomic_store_n(&record->figures_live, live_on(device, record), __ATOMIC_RELAXED);
+    os_store(&record->figures_ns, os_now());
+    note_identity(device, record);
+}
+
+static void note_pool(uint32_t device, struct snap_cuda_device *record) {
+    cuda_handle pool;
+    if (!cuDeviceGetMemPool() || !cuMemPoolGetAttribute() || cuDeviceGetMemPool()(&pool, (int)device)) return;
+    uint64_t reserved, used;
+    if (!cuMemPoolGetAttribute()(pool, CUDA_POOL_RESERVED, &reserved)) os_store(&record->pool_reserved, reserved);
+    if (!cuMemPoolGetAttribute()(pool, CUDA_POOL_USED, &used)) os_store(&record->pool_used, used);
+}
+
+static void note_graphs(uint32_t device, struct snap_cuda_device *record) {
+    uint64_t reserved, used;
+    if (!cuDeviceGetGraphMemAttribute()) return;
+    if (!cuDeviceGetGraphMemAttribute()((int)device, CUDA_GRAPH_RESERVED, &reserved))
+        os_store(&record->graph_reserved, reserved);
+    if (!cuDeviceGetGraphMemAttribute()((int)device, CUDA_GRAPH_USED, &used)) os_store(&record->graph_used, used);
+}
+
+/* What the pool keeps belongs to the same moment as what is free, or the difference is none. */
+void cuda_device_figures(uint64_t available, uint64_t total) {
+    uint64_t asked;
+    uint32_t device = cuda_device_now().device;
+    struct snap_cuda_device *record = cuda_counts_device(device);
+    note(device, available, total - vram_serve_stowed_on(device, &asked));
+    if (!record || cuda_captures_any()) return;
+    note_pool(device, record);
+    note_graphs(device, record);
+}
+
+/* One thread at a time: once a second, or sooner when much has come or gone. */
+static bool is_due(uint32_t device, const struct snap_cuda_device *record, bool urgent) {
+    uint64_t now = os_now(), before = os_load(&sampled[device]), since = now - before;
+    int64_t moved = live_on(device, record) - __atomic_load_n(&record->figures_live, __ATOMIC_RELAXED);
+    bool soon = since >= SAMPLE_SOON_NS && (moved >= SAMPLE_BYTES || moved <= -SAMPLE_BYTES);
+    if (!urgent && before && since < SAMPLE_NS && !soon) return false;
+    return __atomic_compare_exchange_n(&sampled[device], &before, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+void cuda_device_sample(const struct cuda_place *place, bool urgent) {
+    size_t available, total;
+    if (!place->context || place->device >= SNAP_CUDA_DEVICES || cuda_captures_any()) return;
+    struct snap_cuda_device *record = cuda_counts_device(place->device);
+    if (!record || !is_due(place->device, record, urgent)) return;
+    if (!cuMemGetInfo_v2() || cuMemGetInfo_v2()(&available, &total)) return;
+    note(place->device, available, total);
+    note_pool(place->device, record);
+    note_graphs(place->device, record);
+}
+
+uint64_t cuda_device_total(void) {
+    size_t available, total;
+    return cuMemGetInfo_v2() && !cuMemGetInfo_v2()(&available, &total) ? total : 0;
+}
+
+void cuda_device_abandon(void) {
+    memset(primaries, 0, sizeof primaries);
+    memset(sampled, 0, sizeof sampled);
+    last = (struct cuda_place){0};
+}

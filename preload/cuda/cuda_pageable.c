@@ -1,0 +1,56 @@
+/* cuda_pageable.c — see cuda_pageable.h. */
+#include "preload/cuda/cuda_pageable.h"
+
+#include "preload/cuda/cuda_captures.h"
+#include "preload/cuda/cuda_device.h"
+#include "preload/cuda/cuda_scope.h"
+#include "preload/shared/snapshot.h"
+#include "preload/vram/stow_cuda.h"
+
+enum { PAGEABLE = 88 /* CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS */, WAIT_MS = 5000 };
+
+static void *found(const char *name) { return cuda_scope_any(name, NULL); }
+
+/* What work may run in that uses the host's memory. */
+struct contexts {
+    cuda_handle list[VRAM_CONTEXTS];
+    uint32_t count;
+    bool missing; /* there are more */
+};
+
+static void add(struct contexts *self, cuda_handle context) {
+    uint32_t i = 0;
+    while (i < self->count && self->list[i] != context) i++;
+    if (i == VRAM_CONTEXTS) self->missing = true;
+    if (i == self->count && i < VRAM_CONTEXTS && context) self->list[self->count++] = context;
+}
+
+/* Primary contexts that are there; and where any device reads, those that the program made, on whichever. */
+static void find_contexts(struct contexts *self) {
+    int (*count)(int *) = (int (*)(int *))found("cuDeviceGetCount");
+    int (*attribute)(int *, int, int) = (int (*)(int *, int, int))found("cuDeviceGetAttribute");
+    int devices = 0, reads = 0;
+    bool any = false;
+    *self = (struct contexts){0};
+    if (!count || !attribute || count(&devices)) return;
+    for (int i = 0; i < devices && i < SNAP_CUDA_DEVICES; i++) {
+        if (attribute(&reads, PAGEABLE, i) || !reads) continue;
+        if (!any) self->count = stow_cuda_contexts(self->list, &self->missing);
+        any = true;
+        add(self, cuda_device_ask_primary((uint32_t)i));
+    }
+}
+
+bool cuda_pageable_any(void) {
+    struct contexts contexts;
+    find_contexts(&contexts);
+    return contexts.count != 0;
+}
+
+bool cuda_pageable_quiet(void) {
+    struct vram_driver driver;
+    struct contexts contexts;
+    find_contexts(&contexts);
+    return !contexts.missing && !cuda_captures_any() && vram_driver_find(&driver, found) &&
+           vram_quiet(&driver, contexts.list, contexts.count, WAIT_MS) == 0;
+}

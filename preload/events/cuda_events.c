@@ -1,0 +1,379 @@
+/* cuda_events.c — see cuda_events.h. What is freed leaves the table before the driver is called: once the driver has
+ * it, another thread may get the same number. */
+#include "preload/events/cuda_events.h"
+
+#include "preload/count/account.h"
+#include "preload/cuda/cuda_captures.h"
+#include "preload/cuda/cuda_counts.h"
+#include "preload/events/cuda_oom.h"
+#include "preload/events/cuda_parts.h"
+#include "preload/ledger/ledger.h"
+#include "preload/base/lock.h"
+#include "preload/shared/os.h"
+#include "preload/life/process.h"
+#include "preload/count/site.h"
+#include "preload/stow/stow.h"
+#include "preload/count/tags.h"
+#include "preload/vram/vram_serve.h"
+
+static uint64_t last_physical;
+
+static void add_one(uint64_t *word) { __atomic_fetch_add(word, 1, __ATOMIC_RELAXED); }
+
+static enum cuda_space space_of(enum snap_cuda_kind kind) {
+    switch (kind) {
+    case SNAP_CUDA_ARRAY:
+        return CUDA_ARRAY;
+    case SNAP_CUDA_RESERVED:
+        return CUDA_RANGE;
+    case SNAP_CUDA_MAPPING:
+        return CUDA_MAPPING;
+    case SNAP_CUDA_POOL:
+        return CUDA_POOL;
+    case SNAP_CUDA_HANDLE:
+        return CUDA_HANDLE;
+    default:
+        return CUDA_ADDRESS;
+    }
+}
+
+/* Handles, mappings and pools have no bytes of their own. */
+static bool is_counted(const struct snap_cuda_block *block) {
+    return block->kind != SNAP_CUDA_HANDLE && block->kind != SNAP_CUDA_MAPPING && block->kind != SNAP_CUDA_POOL;
+}
+
+static void count_out(const struct snap_cuda_block *block) {
+    uint64_t parts = block->flags & SNAP_CUDA_PARTS ? cuda_parts_end(block) : 0;
+    if (is_counted(block)) cuda_counts_remove(block->count, block->size - parts, 1);
+}
+
+/* Host memory that a device knows the pages of. */
+static bool is_held(enum cuda_space space, const struct snap_cuda_block *block) {
+    return space == CUDA_ADDRESS && (block->kind == SNAP_CUDA_REGISTERED || block->kind == SNAP_CUDA_PINNED);
+}
+
+void cuda_events_forget(enum cuda_space space, const struct snap_cuda_block *block) {
+    count_out(block);
+    if (is_held(space, block)) stow_unlock_range(block->address, block->size);
+}
+
+/* Frees that are not seen leave a block behind: the context ended in a way that is not known, or the free went another
+ * way. */
+static void drop_earlier(enum cuda_space space, uint64_t number) {
+    struct snap_cuda_block earlier;
+    if (likely(!cuda_blocks_take(space, number, &earlier))) return;
+    if (!cuda_events_any_ends()) add_one(&cuda_counts_head()->missed_frees);
+    cuda_events_forget(space, &earlier);
+}
+
+static void add(const struct cuda_call *call, enum cuda_space space, struct snap_cuda_block *block) {
+    drop_earlier(space, block->address);
+    if (is_counted(block))
+        block->count = cuda_counts_add(site_of_call(call->caller), tags_used ? tags_present()->tag : 0, block->kind,
+                                       block->device, block->size);
+    block->birth_ns = os_now();
+    block->thread = account_thread_slot();
+    block->ends = cuda_events_ends_begun();
+    if (!cuda_blocks_add(space, block) && is_counted(block))
+        cuda_counts_remove(block->count, block->size, 1); /* its end will not be seen */
+}
+
+/* --- coming --- */
+
+static struct snap_cuda_block block_here(enum snap_cuda_kind kind, uint64_t number, uint64_t bytes) {
+    struct cuda_place place = cuda_device_now();
+    return (struct snap_cuda_block){.kind = (uint8_t)kind,
+                                    .device = (uint16_t)place.device,
+                                    .address = number,
+                                    .size = bytes,
+                                    .context = (uintptr_t)place.context};
+}
+
+/* The driver says how much the device of the thread's context has: not always that of the block. */
+static void sample(const struct snap_cuda_block *block, uint32_t device_of_context) {
+    cuda_device_sample(&(struct cuda_place){(cuda_handle)block->context, device_of_context}, false);
+}
+
+void cuda_events_register(struct cuda_call *call, uint64_t at, uint64_t bytes) {
+    call->impossible = stow_lock_range(at, bytes) != 0;
+    call->number = at;
+    call->locked = call->impossible ? 0 : bytes;
+}
+
+void cuda_events_made(const struct cuda_call *call, enum snap_cuda_kind kind, uint64_t number, uint64_t bytes) {
+    struct snap_cuda_block block = block_here(kind, number, bytes);
+    if (!number) return;
+    if (kind == SNAP_CUDA_PINNED) stow_lock_range(number, bytes);
+    add(call, space_of(kind), &block);
+    sample(&block, block.device);
+}
+
+void cuda_events_made_pool(const struct cuda_call *call, cuda_handle pool, const struct cuda_properties *properties) {
+    struct snap_cuda_block block = block_here(SNAP_CUDA_POOL, (uintptr_t)pool, 0);
+    if (properties->location.type == CUDA_LOCATION_DEVICE) block.device = (uint16_t)properties->location.id;
+    add(call, CUDA_POOL, &block);
+}
+
+static uint32_t device_of_pool(cuda_handle pool, uint32_t otherwise) {
+    struct snap_cuda_block known;
+    return cuda_blocks_find(CUDA_POOL, (uintptr_t)pool, &known) ? known.device : otherwise;
+}
+
+void cuda_events_made_in_pool(const struct cuda_call *call, uint64_t at, uint64_t bytes, cuda_handle stream,
+                              cuda_handle pool) {
+    cuda_handle meant = cuda_device_stream(stream, call->per_thread);
+    bool captured = cuda_device_captures(meant, false);
+    struct snap_cuda_block block = block_here(captured ? SNAP_CUDA_GRAPH : SNAP_CUDA_POOL_MEMORY, at, bytes);
+    uint32_t here = block.device, device = cuda_device_of_stream(stream, here);
+    if (!at) return;
+    block.device = (uint16_t)(pool ? device_of_pool(pool, device) : device);
+    block.stream = (uintptr_t)meant;
+    block.pool = captured ? 0 : (uintptr_t)pool;
+    block.users = captured ? cuda_device_capture(meant) : 0;
+    add(call, CUDA_ADDRESS, &block);
+    if (!captured) sample(&block, here);
+}
+
+void cuda_events_made_in_graph(const struct cuda_call *call, const struct cuda_alloc_node *alloc, cuda_handle graph) {
+    struct snap_cuda_block block = block_here(SNAP_CUDA_GRAPH, alloc->start, alloc->bytes);
+    const struct cuda_properties *of = &alloc->pool.properties;
+    if (of->location.type == CUDA_LOCATION_DEVICE) block.device = (uint16_t)of->location.id;
+    block.pool = (uintptr_t)graph;
+    if (alloc->start) add(call, CUDA_ADDRESS, &block);
+}
+
+/* --- physical memory --- */
+
+static void add_handle(const struct cuda_call *call, cuda_memory memory, uint64_t physical) {
+    struct snap_cuda_block of, handle = {.kind = SNAP_CUDA_HANDLE, .address = memory, .pool = physical, .users = 1};
+    if (cuda_blocks_find(CUDA_PHYSICAL, physical, &of)) handle.device = of.device;
+    add(call, CUDA_HANDLE, &handle);
+}
+
+static void add_physical(const struct cuda_call *call, cuda_memory memory, struct snap_cuda_block block) {
+    block.address = __atomic_add_fetch(&last_physical, 1, __ATOMIC_RELAXED);
+    block.stream = memory;
+    block.users = 1;
+    add(call, CUDA_PHYSICAL, &block);
+    add_handle(call, memory, block.address);
+}
+
+void cuda_events_made_physical(const struct cuda_call *call, cuda_memory memory, uint64_t bytes,
+                               const struct cuda_properties *properties) {
+    int type = properties->location.type;
+    bool host = type >= CUDA_LOCATION_HOST && type <= CUDA_LOCATION_HOST_NUMA_CURRENT;
+    struct snap_cuda_block block = block_here(host ? SNAP_CUDA_PINNED : SNAP_CUDA_PHYSICAL, 0, bytes);
+    uint32_t here = block.device;
+    if (type == CUDA_LOCATION_DEVICE) block.device = (uint16_t)properties->location.id;
+    add_physical(call, memory, block);
+    sample(&block, here);
+}
+
+/* Handles, physical memory and what was opened have users, who come and go on any thread; what has none is gone. */
+static struct lock using;
+
+static bool begin_using(void) {
+    bool begun = lock_wait(&using);
+    if (!begun) ledger_lost(SNAP_LOST_CUDA);
+    return begun;
+}
+
+static bool change_users(enum cuda_space space, uint64_t number, int change, struct snap_cuda_block *out) {
+    struct cuda_hold hold;
+    struct snap_cuda_block *record = cuda_blocks_hold(space, number, &hold);
+    if (!record) return false;
+    __atomic_fetch_add(&record->users, (uint32_t)change, __ATOMIC_RELAXED);
+    *out = *record;
+    cuda_blocks_let_go(&hold);
+    return true;
+}
+
+void cuda_events_opened(const struct cuda_call *call, uint64_t at) {
+    struct snap_cuda_block there, block = block_here(SNAP_CUDA_IMPORTED, at, 0);
+    block.users = 1;
+    if (!at) return;
+    if (!begin_using()) return;
+    bool again = cuda_blocks_find(CUDA_ADDRESS, at, &there) && there.kind == SNAP_CUDA_IMPORTED;
+    if (!again || !change_users(CUDA_ADDRESS, at, 1, &there)) add(call, CUDA_ADDRESS, &block);
+    lock_let_go(&using);
+}
+
+void cuda_events_made_of_another(const struct cuda_call *call, cuda_memory memory) {
+    add_physical(call, memory, block_here(SNAP_CUDA_IMPORTED, 0, 0));
+}
+
+static void use_physical(uint64_t physical) {
+    struct snap_cuda_block record;
+    change_users(CUDA_PHYSICAL, physical, 1, &record);
+}
+
+static bool has_no_users(const struct snap_cuda_block *block, const void *context) {
+    (void)context;
+    return block->users == 0;
+}
+
+static void let_go_of_physical(uint64_t physical) {
+    struct snap_cuda_block last;
+    if (!change_users(CUDA_PHYSICAL, physical, -1, &last) || last.users) return;
+    if (cuda_blocks_take_if(CUDA_PHYSICAL, physical, has_no_users, NULL, &last)) count_out(&last);
+}
+
+/* The mapping that an address lies in, of which it need not be the start. */
+struct search {
+    uint64_t address;
+    struct snap_cuda_block found;
+};
+
+static void look_at_mapping(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
+    struct search *search = context;
+    if (space == CUDA_MAPPING && search->address - block->address < block->size) search->found = *block;
+}
+
+static bool find_mapping(uint64_t address, struct snap_cuda_block *out) {
+    struct search search = {.address = address};
+    if (cuda_blocks_find(CUDA_MAPPING, address, out)) return true;
+    cuda_blocks_all(look_at_mapping, &search);
+    *out = search.found;
+    return search.found.size != 0;
+}
+
+static void retain(const struct cuda_call *call, cuda_memory memory, cuda_address at) {
+    struct snap_cuda_block handle, mapping;
+    if (change_users(CUDA_HANDLE, memory, 1, &handle) || !find_mapping(at, &mapping)) return;
+    use_physical(mapping.pool);
+    add_handle(call, memory, mapping.pool);
+}
+
+void cuda_events_retained(const struct cuda_call *call, cuda_memory memory, cuda_address at) {
+    if (!begin_using()) return;
+    retain(call, memory, at);
+    lock_let_go(&using);
+}
+
+void cuda_events_released(struct cuda_call *call) {
+    if (!call->found)
+        cuda_events_gone(call); /* notes that it is not known */
+    else if (!call->kept)
+        let_go_of_physical(call->taken.pool);
+}
+
+void cuda_events_mapped(const struct cuda_call *call, cuda_address at, uint64_t bytes, cuda_memory memory) {
+    struct snap_cuda_block handle, block = block_here(SNAP_CUDA_MAPPING, at, bytes);
+    if (!cuda_blocks_find(CUDA_HANDLE, memory, &handle)) return;
+    block.pool = handle.pool;
+    use_physical(handle.pool);
+    add(call, CUDA_MAPPING, &block);
+}
+
+/* Whole mappings, one after the other. */
+void cuda_events_unmapped(cuda_address at, uint64_t bytes) {
+    struct snap_cuda_block mapping;
+    for (cuda_address end = at + bytes; at < end && cuda_blocks_take(CUDA_MAPPING, at, &mapping); at += mapping.size)
+        let_go_of_physical(mapping.pool);
+}
+
+/* --- going --- */
+
+void cuda_events_take(struct cuda_call *call, enum cuda_space space, uint64_t number) {
+    call->removes = number != 0;
+    call->space = space;
+    call->number = number;
+    call->found = number && cuda_blocks_take(space, number, &call->taken);
+}
+
+static void take_one(struct cuda_call *call) {
+    call->found = change_users(call->space, call->number, -1, &call->taken);
+    call->kept = call->found && (int32_t)call->taken.users > 0;
+    if (call->found && !call->kept) call->found = cuda_blocks_take(call->space, call->number, &call->taken);
+}
+
+void cuda_events_take_one(struct cuda_call *call, enum cuda_space space, uint64_t number) {
+    call->removes = number != 0;
+    call->space = space;
+    call->number = number;
+    if (!number) return;
+    if (!begin_using()) return;
+    take_one(call);
+    lock_let_go(&using);
+}
+
+void cuda_events_gone(struct cuda_call *call) {
+    if (call->found && !call->kept)
+        cuda_events_forget(call->space, &call->taken);
+    else if (call->removes && !call->found)
+        add_one(&cuda_counts_head()->foreign_frees);
+}
+
+static void put_back(struct cuda_call *call) {
+    struct snap_cuda_block now;
+    if (call->kept && change_users(call->space, call->number, 1, &now)) return;
+    if (call->kept || call->space == CUDA_HANDLE) call->taken.users = 1;      /* the last of them that is left */
+    if (!cuda_blocks_add(call->space, &call->taken)) count_out(&call->taken); /* its end will not be seen */
+}
+
+void cuda_events_stays(struct cuda_call *call) {
+    if (call->found) put_back(call);
+    if (call->locked) stow_unlock_range(call->number, call->locked);
+    if (call->removes && !call->found) add_one(&cuda_counts_head()->foreign_frees);
+}
+
+void cuda_events_gone_in(struct cuda_call *call, cuda_handle stream) {
+    if (call->found && cuda_device_captures(cuda_device_stream(stream, call->per_thread), false))
+        cuda_events_stays(call);
+    else
+        cuda_events_gone(call);
+}
+
+/* --- marks --- */
+
+static bool mark(enum cuda_space space, uint64_t number, enum snap_cuda_flag flag) {
+    struct cuda_hold hold;
+    struct snap_cuda_block *record = cuda_blocks_hold(space, number, &hold);
+    if (!record) return false;
+    __atomic_fetch_or(&record->flags, (uint8_t)flag, __ATOMIC_RELAXED);
+    cuda_blocks_let_go(&hold);
+    return true;
+}
+
+/* What is mapped at an address is physical memory, which is what others are told of. It goes first: a block that is
+ * about to leave the table may have had the same address. */
+void cuda_events_mark(enum cuda_space space, uint64_t number, enum snap_cuda_flag flag) {
+    struct snap_cuda_block mapping;
+    bool is_address = space == CUDA_ADDRESS, mapped = is_address && cuda_blocks_find(CUDA_MAPPING, number, &mapping);
+    if (!mapped && (mark(space, number, flag) || !is_address)) return;
+    if (mapped || find_mapping(number, &mapping)) mark(CUDA_PHYSICAL, mapping.pool, flag);
+}
+
+void cuda_events_mark_memory(cuda_memory memory, enum snap_cuda_flag flag) {
+    struct snap_cuda_block handle;
+    if (cuda_blocks_find(CUDA_HANDLE, memory, &handle)) mark(CUDA_PHYSICAL, handle.pool, flag);
+}
+
+/* --- refused --- */
+
+void cuda_events_refused(const struct cuda_call *call) {
+    struct cuda_place place = cuda_device_now();
+    cuda_oom_refused(&place, call->asked_kind, call->asked);
+}
+
+/* --- not known --- */
+
+void cuda_events_unknown(const char *name) {
+    if (!process_tracked()) return;
+    struct snap_cuda *head = cuda_counts_head();
+    if (!__atomic_fetch_add(&head->unknown_entries, 1, __ATOMIC_RELAXED))
+        os_copy(head->unknown, sizeof head->unknown, name);
+    ledger_lost(SNAP_LOST_CUDA);
+}
+
+void cuda_events_abandon(void) {
+    using = (struct lock){0};
+    cuda_events_abandon_ends();
+    cuda_blocks_abandon();
+    cuda_captures_abandon();
+    cuda_counts_abandon();
+    cuda_device_abandon();
+    cuda_parts_abandon();
+    cuda_oom_abandon();
+    vram_serve_abandon();
+}

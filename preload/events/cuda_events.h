@@ -1,0 +1,120 @@
+/* cuda_events.h — what a call of CUDA means: blocks that come and go, pools, physical memory, graphs, contexts.
+ * In: the arguments and results of entries, by the words of cuda_table.h. Out: the ledger's table and counters of CUDA
+ * memory. Any thread; the call itself is over, or has not begun. */
+#ifndef MEMSTOW_CUDA_EVENTS_H
+#define MEMSTOW_CUDA_EVENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "preload/cuda/cuda_abi.h"
+#include "preload/cuda/cuda_blocks.h"
+#include "preload/cuda/cuda_device.h"
+#include "preload/stacks/stack.h"
+
+#pragma GCC visibility push(hidden)
+
+enum cuda_ending { CUDA_NOTHING_ENDS, CUDA_GRAPH_ENDS, CUDA_CONTEXT_ENDS, CUDA_DEVICE_ENDS };
+enum cuda_capture { CUDA_NO_CAPTURE, CUDA_CAPTURE_BEGINS, CUDA_CAPTURE_ENDS, CUDA_STREAM_ENDS };
+
+/* A call of an entry, on the stack of its hook. */
+struct cuda_call {
+    struct caller caller;
+    bool outermost;
+    bool outer;      /* it is the thread's outermost, and counts */
+    bool per_thread; /* its default stream is the thread's own */
+    bool removes;    /* `taken` is what it frees; its number was `number`, and is not 0 */
+    bool found;
+    bool kept;       /* others use it still */
+    bool impossible; /* it may not be made: the driver is not asked */
+    enum cuda_capture captured;
+    cuda_handle stream; /* whose capture begins or ends */
+    uint32_t capture;   /* the one that ends; 0: none that is known */
+    uint64_t captures;  /* that begin or end with it: their places (cuda_captures.h) */
+    enum cuda_ending ending;
+    bool ends_much; /* a capture, a graph or a context: such ends are numbered */
+    uint32_t end;   /* its number; of contexts, also that of stow_cuda_end_begins: */
+    uint64_t served_end;
+    uint64_t ends;   /* graph or context */
+    uint32_t device; /* that is reset, or whose primary context is released */
+    enum cuda_space space;
+    enum snap_cuda_kind asked_kind;
+    uint64_t asked; /* bytes, where the driver may have none; else 0 */
+    uint64_t number;
+    uint64_t locked; /* bytes at `number` that stay where they are, unless it fails */
+    struct snap_cuda_block taken;
+};
+
+/* Before: takes out what is freed. After: it is gone; or it stays, because the call failed. A free in the order of a
+ * stream that is being captured frees nothing yet. */
+void cuda_events_take(struct cuda_call *call, enum cuda_space space, uint64_t number);
+/* Before: one use of it ends; it is taken out with the last. */
+void cuda_events_take_one(struct cuda_call *call, enum cuda_space space, uint64_t number);
+void cuda_events_gone(struct cuda_call *call);
+void cuda_events_gone_in(struct cuda_call *call, cuda_handle stream);
+void cuda_events_stays(struct cuda_call *call);
+
+/* Before: a device is told of the program's own memory, which comes back whole if it was stowed, and does not move
+ * until the device has forgotten it. Where it cannot come back the call is impossible. */
+void cuda_events_register(struct cuda_call *call, uint64_t at, uint64_t bytes);
+
+void cuda_events_made(const struct cuda_call *call, enum snap_cuda_kind kind, uint64_t number, uint64_t bytes);
+void cuda_events_made_in_pool(const struct cuda_call *call, uint64_t at, uint64_t bytes, cuda_handle stream,
+                              cuda_handle pool);
+void cuda_events_made_in_graph(const struct cuda_call *call, const struct cuda_alloc_node *alloc, cuda_handle graph);
+void cuda_events_made_pool(const struct cuda_call *call, cuda_handle pool, const struct cuda_properties *properties);
+void cuda_events_made_physical(const struct cuda_call *call, cuda_memory memory, uint64_t bytes,
+                               const struct cuda_properties *properties);
+/* Another process's memory, which is to be closed as often as it was opened. */
+void cuda_events_opened(const struct cuda_call *call, uint64_t at);
+void cuda_events_made_of_another(const struct cuda_call *call, cuda_memory memory);
+
+/* `at` lies in memory that is mapped. */
+void cuda_events_retained(const struct cuda_call *call, cuda_memory memory, cuda_address at);
+void cuda_events_released(struct cuda_call *call);
+void cuda_events_mapped(const struct cuda_call *call, cuda_address at, uint64_t bytes, cuda_memory memory);
+void cuda_events_unmapped(cuda_address at, uint64_t bytes);
+
+void cuda_events_mark(enum cuda_space space, uint64_t number, enum snap_cuda_flag flag);
+void cuda_events_mark_memory(cuda_memory memory, enum snap_cuda_flag flag);
+/* Before: what is about to happen to a stream's capture. After: it went so. The capture has become this graph. */
+void cuda_events_capture(struct cuda_call *call, enum cuda_capture what, cuda_handle stream);
+void cuda_events_capture_went(const struct cuda_call *call, int result);
+void cuda_events_captured(const struct cuda_call *call, cuda_handle graph);
+/* Before: all that is a graph's or a context's is about to end; of a device, what is its primary context's is. After:
+ * what was there by then has ended. */
+void cuda_events_ends(struct cuda_call *call, enum cuda_ending what, cuda_handle handle);
+void cuda_events_reset(struct cuda_call *call, uint32_t device);
+void cuda_events_ended(struct cuda_call *call);
+/* Before a release of the primary context, which may be the last; after. */
+void cuda_events_release(struct cuda_call *call, uint32_t device);
+void cuda_events_primary_released(struct cuda_call *call);
+
+/* How many ends have begun so far. Whether any is under way: what it ends may be somebody else's already. One is over,
+ * however it went; in a forked child, all are. */
+uint32_t cuda_events_ends_begun(void);
+bool cuda_events_any_ends(void);
+void cuda_events_end_is_over(void);
+void cuda_events_abandon_ends(void);
+
+/* The driver had no memory for what the call asked for. */
+void cuda_events_refused(const struct cuda_call *call);
+
+/* It is no longer there, and was taken out. */
+void cuda_events_forget(enum cuda_space space, const struct snap_cuda_block *block);
+
+/* Somebody asked for an entry, and got it, that has to do with memory and is not in the table. */
+void cuda_events_unknown(const char *name);
+
+/* In a forked child. */
+void cuda_events_abandon(void);
+
+/* Bytes of arrays by their descriptions, without what the driver adds for its layout. */
+uint64_t cuda_channels_bytes(const struct cuda_channels *channels, struct cuda_extent extent, uint32_t levels,
+                             unsigned flags);
+uint64_t cuda_array_2d_bytes(const struct cuda_array_2d *is);
+uint64_t cuda_array_3d_bytes(const struct cuda_array_3d *is, uint32_t levels);
+
+#pragma GCC visibility pop
+
+#endif

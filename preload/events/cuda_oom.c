@@ -1,0 +1,68 @@
+/* cuda_oom.c — see cuda_oom.h.
+ *
+ * PyTorch's native allocator asks the driver again for the same after it has let its cache go, and only then raises an
+ * error; who probes asks for less. So of memory that is asked for outside of pools a snapshot is taken when a thread
+ * asks for as much a second time. Out of a pool nobody asks twice: the first refusal is an error that the program sees.
+ */
+#include "preload/events/cuda_oom.h"
+
+#include <string.h>
+
+#include "preload/cuda/cuda_counts.h"
+#include "preload/ledger/ledger.h"
+#include "preload/shared/os.h"
+#include "preload/ledger/spawn.h"
+
+enum { FILES_MOST = 8, PATH_ROOM = 4096 };
+static const uint64_t APART_NS = 30000000000; /* for a snapshot takes a while, and refusals come in series */
+
+static __thread uint64_t last_bytes __attribute__((tls_model("initial-exec")));
+static uint64_t taken_ns;
+static uint32_t taken;
+
+static void note(const struct cuda_place *place, enum snap_cuda_kind kind, uint64_t bytes) {
+    struct snap_cuda *head = cuda_counts_head();
+    os_store(&head->refused_bytes, bytes);
+    os_store(&head->refused_live, (uint64_t)__atomic_load_n(&head->live, __ATOMIC_RELAXED));
+    head->refused_device = place->device;
+    head->refused_kind = kind;
+    os_store(&head->refused_ns, os_now());
+    __atomic_fetch_add(&head->refused, 1, __ATOMIC_RELAXED);
+}
+
+static bool is_error(enum snap_cuda_kind kind, uint64_t bytes) {
+    bool again = last_bytes == bytes;
+    last_bytes = bytes;
+    return again || kind == SNAP_CUDA_POOL_MEMORY;
+}
+
+/* One thread's turn, and not so soon after the last. */
+static bool is_due(void) {
+    uint64_t now = os_now(), before = os_load(&taken_ns);
+    if (os_load32(&taken) >= FILES_MOST || (before && now - before < APART_NS)) return false;
+    return __atomic_compare_exchange_n(&taken_ns, &before, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+static void take_snapshot(void) {
+    char path[PATH_ROOM];
+    uint32_t number = __atomic_add_fetch(&taken, 1, __ATOMIC_RELAXED);
+    const char *ledger = ledger_path();
+    if (!ledger[0] || strlen(ledger) + 16 > sizeof path) return;
+    strcpy(path, ledger);
+    strcat(path, ".oom");
+    strcpy(os_decimal(path + strlen(path), number), ".mst");
+    if (spawn_snapshot(path) == 0) cuda_counts_head()->refused_files = number;
+}
+
+void cuda_oom_refused(const struct cuda_place *place, enum snap_cuda_kind kind, uint64_t bytes) {
+    note(place, kind, bytes);
+    cuda_device_sample(place, true);
+    if (is_error(kind, bytes) && !__atomic_load_n(&cuda_counts_head()->captures, __ATOMIC_RELAXED) && is_due())
+        take_snapshot();
+}
+
+void cuda_oom_abandon(void) {
+    taken_ns = 0;
+    taken = 0;
+    last_bytes = 0;
+}

@@ -1,0 +1,21 @@
+/* cuda_oom.h — what is done when a device has no memory for a request.
+ * In: refusals. Out: the ledger's note of the last one, and a snapshot beside the ledger's file, FILE.oom1.mst and so
+ * on, that shows who had it all. Not for programs that only try how much they can get: they ask for less next time. */
+#ifndef MEMSTOW_CUDA_OOM_H
+#define MEMSTOW_CUDA_OOM_H
+
+#include <stdint.h>
+
+#include "preload/cuda/cuda_device.h"
+#include "preload/shared/snapshot.h"
+
+#pragma GCC visibility push(hidden)
+
+void cuda_oom_refused(const struct cuda_place *place, enum snap_cuda_kind kind, uint64_t bytes);
+
+/* In a forked child. */
+void cuda_oom_abandon(void);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,218 @@
+/* cuda_parts.c — see cuda_parts.h. A part that is assigned anew gives way: what it covered goes back to its block
+ * first, so that parts never overlap. */
+#include "preload/events/cuda_parts.h"
+
+#include <errno.h>
+
+#include "preload/cuda/cuda_blocks.h"
+#include "preload/cuda/cuda_counts.h"
+#include "preload/base/lock.h"
+#include "preload/shared/os.h"
+#include "preload/owners/owners.h"
+#include "preload/vram/stow_cuda.h"
+
+static struct lock assigning;
+
+/* --- which block --- */
+
+struct search {
+    uint64_t start, end;
+    struct snap_cuda_block block;
+};
+
+static bool can_have_parts(uint32_t kind) {
+    return kind == SNAP_CUDA_DEVICE_MEMORY || kind == SNAP_CUDA_POOL_MEMORY || kind == SNAP_CUDA_MANAGED ||
+           kind == SNAP_CUDA_PINNED;
+}
+
+static bool holds(const struct snap_cuda_block *block, uint64_t start, uint64_t end) {
+    return start >= block->address && end <= block->address + block->size && can_have_parts(block->kind);
+}
+
+static void look_at(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
+    struct search *search = context;
+    if (space == CUDA_ADDRESS && holds(block, search->start, search->end)) search->block = *block;
+}
+
+static bool find_block(struct search *search) {
+    if (cuda_blocks_find(CUDA_ADDRESS, search->start, &search->block) &&
+        holds(&search->block, search->start, search->end))
+        return true;
+    search->block = (struct snap_cuda_block){0};
+    cuda_blocks_all(look_at, search);
+    return search->block.size != 0;
+}
+
+/* --- parts --- */
+
+struct ending {
+    uint64_t block, start, end; /* parts of the block that touch the range */
+    uint32_t keep;              /* the block's record, that what is left of them goes to; 0: they are freed with it */
+    uint64_t bytes;
+};
+
+static void add_part(const struct snap_cuda_block *like, uint64_t start, uint64_t end, uint32_t count) {
+    struct snap_cuda_block part = *like;
+    part.address = start;
+    part.size = end - start;
+    part.pool = like->pool;
+    part.count = count;
+    part.flags = SNAP_CUDA_PART;
+    cuda_blocks_add(CUDA_PART, &part);
+}
+
+/* What of the part lies outside of the range stays a part. */
+static void cut(const struct snap_cuda_block *part, const struct ending *ending, uint32_t block_count) {
+    uint64_t part_end = part->address + part->size;
+    uint64_t start = part->address > ending->start ? part->address : ending->start;
+    uint64_t end = part_end < ending->end ? part_end : ending->end;
+    uint32_t model = cuda_counts_model(part->count);
+    uint32_t back = cuda_counts_shift(part->count, cuda_counts_model(block_count), end - start, 0);
+    cuda_counts_let_go(back); /* the block keeps the record it has */
+    if (part->address < start) {
+        uint32_t same = cuda_counts_shift(part->count, model, 0, 0);
+        add_part(part, part->address, start, same);
+    }
+    if (end < part_end) {
+        uint32_t same = cuda_counts_shift(part->count, model, 0, 0);
+        add_part(part, end, part_end, same);
+    }
+    cuda_counts_let_go(part->count);
+}
+
+static void end_part(enum cuda_space space, const struct snap_cuda_block *record, void *context) {
+    struct ending *ending = context;
+    struct snap_cuda_block part;
+    if (space != CUDA_PART || record->pool != ending->block) return;
+    if (record->address >= ending->end || record->address + record->size <= ending->start) return;
+    if (!cuda_blocks_take(CUDA_PART, record->address, &part)) return;
+    ending->bytes += part.size;
+    if (ending->keep)
+        cut(&part, ending, ending->keep);
+    else
+        cuda_counts_remove(part.count, part.size, 0);
+}
+
+uint64_t cuda_parts_end(const struct snap_cuda_block *block) {
+    struct ending ending = {.block = block->address, .end = UINT64_MAX};
+    cuda_blocks_all(end_part, &ending);
+    return ending.bytes;
+}
+
+static void clear(const struct snap_cuda_block *block, uint64_t start, uint64_t end) {
+    struct ending ending = {.block = block->address, .start = start, .end = end, .keep = block->count};
+    if (block->flags & SNAP_CUDA_PARTS) cuda_blocks_all(end_part, &ending);
+}
+
+/* --- assigning --- */
+
+static int assign_whole(struct snap_cuda_block *block, uint32_t model) {
+    uint32_t to = cuda_counts_shift(block->count, model, block->size, 1);
+    if (!to) return -ENOMEM;
+    cuda_counts_let_go(block->count);
+    __atomic_store_n(&block->count, to, __ATOMIC_RELEASE);
+    return 0;
+}
+
+static int assign_part(struct snap_cuda_block *block, uint64_t start, uint64_t end, uint32_t model) {
+    struct snap_cuda_block like = *block;
+    uint32_t to = cuda_counts_shift(block->count, model, end - start, 0);
+    if (!to) return -ENOMEM;
+    __atomic_fetch_or(&block->flags, SNAP_CUDA_PARTS, __ATOMIC_RELAXED);
+    like.pool = block->address;
+    add_part(&like, start, end, to);
+    return 0;
+}
+
+static int assign_cleared(struct snap_cuda_block *block, uint64_t start, uint64_t end, uint32_t model) {
+    clear(block, start, end);
+    if (start == block->address && end == start + block->size) return assign_whole(block, model);
+    if (model == cuda_counts_model(block->count)) return 0;
+    return assign_part(block, start, end, model);
+}
+
+/* Where there is no room to count it, nothing has changed. */
+static int assign_in(struct snap_cuda_block *block, uint64_t start, uint64_t end, uint32_t model) {
+    uint32_t room = cuda_counts_shift(block->count, model, 0, 0);
+    if (!room) return -ENOMEM;
+    int result = assign_cleared(block, start, end, model);
+    cuda_counts_let_go(room);
+    return result;
+}
+
+/* Whose the parts of a block are. */
+struct share {
+    uint64_t block, bytes;
+    uint32_t model;
+    bool several;
+};
+
+static void look_at_part(enum cuda_space space, const struct snap_cuda_block *record, void *context) {
+    struct share *share = context;
+    if (space != CUDA_PART || record->pool != share->block) return;
+    uint32_t model = owners_final(cuda_counts_model(record->count));
+    if (share->bytes && model != share->model) share->several = true;
+    share->model = model;
+    share->bytes += record->size;
+}
+
+struct owners_of {
+    uint64_t block;
+    uint32_t *owners, count, room;
+};
+
+static void add_owner(enum cuda_space space, const struct snap_cuda_block *record, void *context) {
+    struct owners_of *self = context;
+    bool is_part = space == CUDA_PART && record->pool == self->block;
+    if (!is_part && (space != CUDA_ADDRESS || record->address != self->block)) return;
+    uint32_t model = owners_final(cuda_counts_model(record->count)), i = 0;
+    while (i < self->count && self->owners[i] != model) i++;
+    if (model && i == self->count && i < self->room) self->owners[self->count++] = model;
+}
+
+uint32_t cuda_parts_owners(uint64_t block, uint32_t *owners, uint32_t room) {
+    struct owners_of of = {block, owners, 0, room};
+    cuda_blocks_all(add_owner, &of);
+    return of.count;
+}
+
+/* Where memstow serves it, it moves with the model that has all of it, or with none. */
+static void tell_server(struct vram_block *served, const struct snap_cuda_block *block) {
+    struct share share = {.block = block->address};
+    if (block->flags & SNAP_CUDA_PARTS) cuda_blocks_all(look_at_part, &share);
+    bool all = share.bytes == block->size && !share.several;
+    uint32_t model = all ? share.model : owners_final(cuda_counts_model(block->count));
+    stow_cuda_assign(served, model, share.bytes && !all);
+}
+
+/* The block is held: whoever frees it waits, and then finds all its parts. */
+static int assign_of(uint64_t address, struct vram_block *served, uint64_t start, uint64_t end, uint32_t model) {
+    struct cuda_hold hold;
+    struct snap_cuda_block *block = cuda_blocks_hold(CUDA_ADDRESS, address, &hold);
+    if (!block) return -ENXIO;
+    int result = holds(block, start, end) ? assign_in(block, start, end, model) : -ENXIO;
+    if (!result && served) tell_server(served, block);
+    cuda_blocks_let_go(&hold);
+    return result;
+}
+
+/* What is out of the device can only come back with who put it away; and whoever moves it reads whose it is. */
+static int assign(uint64_t start, uint64_t end, uint32_t model) {
+    struct search search = {.start = start, .end = end};
+    struct vram_block *served;
+    if (!find_block(&search)) return -ENXIO;
+    if (!stow_cuda_hold(search.block.address, &served)) return -EBUSY;
+    int result = assign_of(search.block.address, served, start, end, model);
+    if (served) stow_cuda_let_go(served);
+    return result;
+}
+
+int cuda_parts_assign(uint64_t start, uint64_t length, uint32_t model) {
+    if (!cuda_counts_begun()) return -ENXIO;
+    if (!lock_wait(&assigning)) return -EBUSY;
+    int result = assign(start, start + length, model);
+    lock_let_go(&assigning);
+    return result;
+}
+
+void cuda_parts_abandon(void) { assigning = (struct lock){0}; }

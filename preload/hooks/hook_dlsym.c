@@ -1,0 +1,132 @@
+/* hook_dlsym.c — dlsym and dlvsym: who asks for an entry point of CUDA by name gets our hook.
+ * In: every look-up of the program. Out: the real function, reached by a jump, for all names but those in cuda_table.h.
+ *
+ * The real dlsym looks at its return address: RTLD_NEXT is "after the caller", and a library in a namespace sees that
+ * one only. A call from here would be ours: an interposer of somebody else's that asks for RTLD_NEXT would find itself.
+ * Hence a jump, in assembly; what costs more than two comparisons happens only for names that begin with "cu". */
+#include <dlfcn.h>
+#include <link.h>
+
+#include "preload/events/cuda_events.h"
+#include "preload/cuda/cuda_route.h"
+#include "preload/cuda/cuda_scope.h"
+#include "preload/shared/os.h"
+#include "preload/base/symbol.h"
+
+typedef void *lookup(void *, const char *);
+typedef void *versioned_lookup(void *, const char *, const char *);
+
+/* Found by the first caller. */
+__attribute__((used, visibility("hidden"))) lookup *hook_next_dlsym;
+__attribute__((used, visibility("hidden"))) versioned_lookup *hook_next_dlvsym;
+__attribute__((visibility("hidden"))) void hook_find_dlsym(void);
+
+/* In two registers: the answer, and whether it is one, or the real function is to be jumped to. */
+struct answer {
+    void *at;
+    uint64_t final;
+};
+__attribute__((visibility("hidden"))) struct answer hook_answer_dlsym(void *handle, const char *name,
+                                                                      const char *version, uintptr_t caller);
+
+/* libc's, or that of another library that wraps it: an overlay's, say. */
+void hook_find_dlsym(void) {
+    __atomic_store_n(&hook_next_dlvsym, (versioned_lookup *)symbol_next("dlvsym"), __ATOMIC_RELEASE);
+    __atomic_store_n(&hook_next_dlsym, (lookup *)symbol_next("dlsym"), __ATOMIC_RELEASE);
+}
+
+static void *look_up(void *handle, const char *name, const char *version) {
+    return version ? hook_next_dlvsym(handle, name, version) : hook_next_dlsym(handle, name);
+}
+
+/* The search found us, who are there in every process. What would it have found: what comes behind us, and if that is
+ * nothing, a library that was loaded with the caller, and that others need not see. dlerror says what dlsym says. */
+static void *found_without_us(void *handle, const char *name, const char *version, uintptr_t caller) {
+    void *seen = look_up(RTLD_NEXT, name, version);
+    void *linked = !seen && handle == RTLD_DEFAULT ? cuda_scope_linked(name, caller) : NULL;
+    if (linked) LIBC(dlerror)();
+    return seen ? seen : linked;
+}
+
+static struct answer instead_of_ours(int entry, void *handle, const char *name, const char *version, uintptr_t caller,
+                                     void *ours) {
+    void *real = found_without_us(handle, name, version, caller);
+    if (!real || cuda_route_is_exempt(caller)) return (struct answer){real, 1};
+    bool same = cuda_route_real((enum cuda_entry_id)entry, 0, caller) == real;
+    return (struct answer){same ? ours : cuda_route_hook((enum cuda_entry_id)entry, real), 1};
+}
+
+/* Whether RTLD_NEXT of this caller comes to us: it was loaded before us, and nobody between has the name. */
+static bool comes_to_us(const char *name, uintptr_t caller) {
+    const struct link_map *asks = cuda_scope_object(caller), *ours = cuda_scope_object((uintptr_t)&hook_find_dlsym);
+    const struct link_map *object = ours ? ours->l_prev : NULL;
+    while (object && object != asks && !symbol_find(object, name, NULL)) object = object->l_prev;
+    return object && object == asks;
+}
+
+/* Answered by a jump, unless that would find our hook and there is nothing behind it. */
+static struct answer next_one(const char *name, const char *version, uintptr_t caller) {
+    bool is_there = !comes_to_us(name, caller) || look_up(RTLD_NEXT, name, version);
+    return (struct answer){.final = !is_there};
+}
+
+/* An entry of the driver's that is not in the table, and that the caller is about to get. */
+static void look_at_unknown(void *handle, const char *name, const char *version, uintptr_t caller) {
+    if (handle == RTLD_NEXT || !cuda_route_is_unknown_memory(name)) return;
+    void *found = look_up(handle, name, version);
+    if (found && cuda_route_is_driver((uintptr_t)found) && !cuda_route_is_exempt(caller)) cuda_events_unknown(name);
+}
+
+struct answer hook_answer_dlsym(void *handle, const char *name, const char *version, uintptr_t caller) {
+    int entry = cuda_route_named(name);
+    if (!hook_next_dlsym) hook_find_dlsym();
+    if (entry < 0) {
+        look_at_unknown(handle, name, version, caller);
+        return (struct answer){0};
+    }
+    if (handle == RTLD_NEXT) return next_one(name, version, caller);
+    void *found = look_up(handle, name, version);
+    if (!found) return (struct answer){NULL, 1};
+    if (cuda_route_is_hook(found)) return instead_of_ours(entry, handle, name, version, caller, found);
+    if (cuda_route_is_exempt(caller)) return (struct answer){found, 1};
+    return (struct answer){cuda_route_hook((enum cuda_entry_id)entry, found), 1};
+}
+
+/* The arguments, over a call: the stack is a multiple of 16 at each, the return address and three words. */
+#define KEEP                                                                                                           \
+    "    .irp word, rdi, rsi, rdx\n"                                                                                   \
+    "    pushq %\\word\n"                                                                                              \
+    "    .cfi_adjust_cfa_offset 8\n"                                                                                   \
+    "    .endr\n"
+#define GIVE_BACK                                                                                                      \
+    "    .irp word, rdx, rsi, rdi\n"                                                                                   \
+    "    popq %\\word\n"                                                                                               \
+    "    .cfi_adjust_cfa_offset -8\n"                                                                                  \
+    "    .endr\n"
+
+#define THUNK(name, next, take_version)                                                                                \
+    __asm__(".pushsection .text\n"                                                                                     \
+            ".globl " #name "\n"                                                                                       \
+            ".type " #name ", @function\n" #name ":\n"                                                                 \
+            "    .cfi_startproc\n"                                                                                     \
+            "    testq %rsi, %rsi\n"                                                                                   \
+            "    je 1f\n"                                                                                              \
+            "    cmpb $99, (%rsi)\n" /* c */                                                                           \
+            "    jne 1f\n"                                                                                             \
+            "    cmpb $117, 1(%rsi)\n" /* u */                                                                         \
+            "    je 3f\n"                                                                                              \
+            "1:  movq " #next "(%rip), %rax\n"                                                                         \
+            "    testq %rax, %rax\n"                                                                                   \
+            "    je 2f\n"                                                                                              \
+            "    jmpq *%rax\n"                                                                                         \
+            "2:\n" KEEP "    call hook_find_dlsym\n" GIVE_BACK "    jmpq *" #next "(%rip)\n"                           \
+            "3:\n" KEEP take_version "    movq 24(%rsp), %rcx\n" /* the return address */                              \
+            "    call hook_answer_dlsym\n"                                                                             \
+            "    movq %rdx, %rcx\n" GIVE_BACK "    testq %rcx, %rcx\n"                                                 \
+            "    je 1b\n"                                                                                              \
+            "    ret\n"                                                                                                \
+            "    .cfi_endproc\n"                                                                                       \
+            ".size " #name ", .-" #name "\n"                                                                           \
+            ".popsection\n");
+THUNK(dlsym, hook_next_dlsym, "    xorl %edx, %edx\n")
+THUNK(dlvsym, hook_next_dlvsym, "")

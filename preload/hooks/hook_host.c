@@ -1,0 +1,716 @@
+/* hook_host.c — the malloc family.
+ * In: the program's calls. Out: blocks of the next allocator with a header in front, and one event each. It must
+ * behave as the family does without us: results, errno, alignment, usable sizes, what an invalid pointer does.
+ *
+ * Most blocks are small, and 16-aligned: malloc, calloc, realloc and free have a fast path for those, taken while
+ * process_page allows it. Everything else goes through host_alloc and host_free. */
+#include <errno.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "preload/count/account.h"
+#include "preload/owners/assign.h"
+#include "preload/count/blocks.h"
+#include "preload/count/header.h"
+#include "preload/count/heaps.h"
+#include "preload/count/host.h"
+#include "preload/ledger/ledger.h"
+#include "preload/life/misuse.h"
+#include "preload/base/next.h"
+#include "preload/count/peak.h"
+#include "preload/count/pin.h"
+#include "preload/life/process.h"
+#include "preload/count/site.h"
+#include "preload/stow/stow.h"
+
+#define HOOK __attribute__((visibility("default")))
+
+_Static_assert(SITE_LIMIT == 1 << HEADER_SITE_BITS && SNAP_LARGE_BYTES == 1 << 16, "header.h");
+
+enum { BEFORE = sizeof(struct header) };
+
+/* --- blocks and their headers --- */
+
+static bool on_page(const void *p) { return (uintptr_t)p % OS_PAGE == 0; }
+
+static struct header *header_of(const void *p) { return (struct header *)p - 1; }
+
+/* The secret lies in no place that a program writes to by accident: addresses of ours, mixed. Early blocks have it
+ * always: they are made before it is known which allocator comes next, and freed after. */
+static uint32_t key_of(const void *p, uint32_t mark) {
+    return process_next == NEXT_FOREIGN || mark & HEADER_EARLY ? header_key((uintptr_t)p, (uintptr_t)&process_page) : 0;
+}
+
+/* Whether a pointer is a block with a header of ours, as it was written. Reading 16 bytes back is safe: a page-aligned
+ * pointer comes here only over glibc or mimalloc, where it is a block of ours or a chunk of glibc's, header in front.
+ */
+static bool has_header(const void *p) {
+    const struct header *header = header_of(p);
+    uint32_t mark = header_mark_in(header);
+    return header_magic(mark) && header->size >> HEADER_SIZE_BITS == 0 &&
+           header->site - header_site(header) == key_of(p, mark) &&
+           header_generation(mark) <= header_generation(process_mark);
+}
+
+/* What is known of a block of the program. */
+struct known {
+    void *raw; /* as the next allocator has it */
+    uint64_t size;
+    uint32_t site, mark;
+    bool ours, in_table;
+};
+
+static struct known in_table(void *p, const struct block *entry) {
+    uint32_t distance = entry->mark & BLOCK_BARE ? 0 : header_distance(entry->mark);
+    return (struct known){(char *)p - distance, entry->size, entry->site, entry->mark, true, true};
+}
+
+/* Not in front of a mapping that was a block, and is no more. */
+static bool header_can_be_read(const void *p) {
+    struct header header;
+    return !misuse_is_gone(p) || ledger_is_sealed() || os_peek(&header, header_of(p), sizeof header);
+}
+
+static struct known look_at(void *p) {
+    struct block entry;
+    if (on_page(p)) {
+        if (blocks_find((uintptr_t)p, &entry)) return in_table(p, &entry);
+        if (process_next == NEXT_FOREIGN || !header_can_be_read(p)) return (struct known){.raw = p};
+    }
+    if (!has_header(p)) return (struct known){.raw = p};
+    const struct header *header = header_of(p);
+    uint32_t mark = header_mark_in(header);
+    return (struct known){
+        (char *)p - header_distance(mark), header->size, header_site(header), mark, true, mark & HEADER_LISTED};
+}
+
+/* Blocks that are none of ours came from glibc (__libc_malloc, or before tracking), or from the foreign allocator
+ * that the program has. */
+static const struct next_allocator *allocator_of(const struct known *block) {
+    if (block->ours) return block->mark & HEADER_EARLY ? &next_libc : &next;
+    return process_next == NEXT_FOREIGN ? &next : &next_libc;
+}
+
+static bool is_counted(const struct known *block) {
+    return block->ours && !(block->mark & HEADER_EARLY) && process_tracked();
+}
+
+static bool is_inherited(const struct known *block) {
+    return header_generation(block->mark) != header_generation(process_mark);
+}
+
+static void count_out(const void *p, const struct known *block) {
+    if (!is_counted(block)) return;
+    if (is_inherited(block)) {
+        account_free_inherited(block->size);
+    } else {
+        if (unlikely(block->mark & HEADER_PARTS)) assign_end_parts((uintptr_t)p, block->site);
+        account_free(block->site, block->size);
+    }
+}
+
+/* Of a pointer that may be no block, nor lead to any memory. */
+static bool may_look_at(uintptr_t address) {
+    struct header header;
+    struct block entry;
+    if (!address || address % BEFORE) return false;
+    if (on_page((void *)address) && blocks_find(address, &entry)) return true;
+    return ledger_is_sealed() || os_peek(&header, header_of((void *)address), sizeof header);
+}
+
+static bool find_listed_around(uintptr_t address, uintptr_t *start, struct block *entry) {
+    *start = blocks_around(address, entry);
+    return *start != 0;
+}
+
+static bool is_programs(uintptr_t address, const struct known *block, struct host_block *out) {
+    *out = (struct host_block){address, block->size, block->site, (block->mark & HEADER_PARTS) != 0};
+    return block->ours && is_counted(block) && !is_inherited(block);
+}
+
+bool host_find_start(uintptr_t address, struct host_block *out) {
+    struct known block = may_look_at(address) ? look_at((void *)address) : (struct known){0};
+    return is_programs(address, &block, out);
+}
+
+bool host_find(uintptr_t address, struct host_block *out) {
+    struct block entry;
+    struct known block = may_look_at(address) ? look_at((void *)address) : (struct known){0};
+    if (!block.ours && find_listed_around(address, &address, &entry)) block = in_table((void *)address, &entry);
+    return is_programs(address, &block, out);
+}
+
+static void write_header(void *p, uint64_t size, uint32_t mark, uint32_t site) {
+    uint32_t keyed = site | key_of(p, mark);
+    *header_of(p) = (struct header){.site = keyed, .seal = header_seal(mark, keyed, size), .size = size};
+}
+
+static uint32_t with_parts(uint32_t mark, bool parts) {
+    return (mark & ~(uint32_t)HEADER_PARTS) | (parts ? HEADER_PARTS : 0);
+}
+
+void host_change(const struct host_block *block) {
+    struct block entry;
+    void *p = (void *)block->start;
+    bool listed = blocks_find(block->start, &entry), bare = listed && entry.mark & BLOCK_BARE;
+    if (!bare) write_header(p, block->size, with_parts(header_mark_in(header_of(p)), block->parts), block->site);
+    if (!listed) return;
+    entry.site = block->site;
+    entry.mark = with_parts(entry.mark, block->parts);
+    blocks_change(block->start, &entry);
+}
+
+/* --- allocating --- */
+
+static void *no_memory(void) {
+    errno = ENOMEM;
+    return NULL;
+}
+
+/* The site that an event of the caller is counted at. Asks again whether events count: a signal handler may have
+ * forked while the allocator was at work, and this be the child, whose counters are still those of its parent. */
+static uint32_t site_counted(struct caller caller, uint64_t size) {
+    if (!process_tracked()) return SNAP_SITE_UNKNOWN;
+    enum pin pin = pin_begin(caller.slot);
+    uint32_t site = account_alloc(site_of(caller, size), size);
+    pin_end(pin);
+    return site;
+}
+
+/* Writes the header of a new block; lists it, too, when it is one that must be found by address. A large block that
+ * finds no room in the table stays counted. */
+static void describe(void *p, uint64_t size, uint32_t mark, uint32_t site) {
+    bool listed = size >= SNAP_LARGE_BYTES || (on_page(p) && process_next == NEXT_FOREIGN);
+    mark |= listed ? HEADER_LISTED : 0;
+    write_header(p, size, mark, site);
+    if (listed) blocks_add((uintptr_t)p, &(struct block){size, site, mark}, account_thread_slot());
+}
+
+/* Before libc is set up, and while tracking begins: from glibc, with a header that says so, so that it is told
+ * apart from a foreign allocator's blocks. */
+static void *early_alloc(size_t alignment, size_t size, bool zero) {
+    size_t distance = alignment > BEFORE ? alignment : BEFORE;
+    if (distance > HEADER_DISTANCE_MAX) return next_libc.memalign(alignment, size);
+    char *raw = alignment > BEFORE ? next_libc.memalign(alignment, size + distance)
+                : zero             ? next_libc.calloc(1, size + 2 * BEFORE)
+                                   : next_libc.malloc(size + 2 * BEFORE);
+    if (!raw) return NULL;
+    /* Over a foreign allocator no header is looked for in front of a page-aligned block. */
+    if (alignment == BEFORE && on_page(raw + BEFORE)) distance = 2 * BEFORE;
+    uint32_t mark = header_mark(0, (uint32_t)distance) | HEADER_EARLY;
+    char *p = raw + distance;
+    ledger_lost(SNAP_LOST_BLOCKS);
+    write_header(p, size, mark, SNAP_SITE_UNKNOWN);
+    if (on_page(p)) blocks_add((uintptr_t)p, &(struct block){size, SNAP_SITE_UNKNOWN, mark}, SNAP_THREAD_SHARED);
+    return p;
+}
+
+/* Nothing is counted here (any more). Over mimalloc, whose blocks cannot be told from ours without a header,
+ * glibc serves. */
+static void *untracked_alloc(size_t alignment, size_t size, bool zero) {
+    const struct next_allocator *from = process_next == NEXT_MIMALLOC ? &next_libc : &next;
+    if (alignment > BEFORE) return from->memalign(alignment, size);
+    return zero ? from->calloc(1, size) : from->malloc(size);
+}
+
+/* Page-aligned blocks go without a header, which would cost a page: the table knows them. */
+static void *bare_alloc(size_t alignment, size_t size, struct caller caller) {
+    char *p = next.memalign(alignment, size);
+    if (!p) return NULL;
+    uint32_t site = site_counted(caller, size), mark = process_mark | BLOCK_BARE;
+    if (!blocks_add((uintptr_t)p, &(struct block){size, site, mark}, account_thread_slot())) {
+        account_free(site, size);
+        ledger_lost(SNAP_LOST_BLOCKS);
+        if (process_next == NEXT_MIMALLOC) { /* what is not listed is taken for glibc's */
+            next.free(p);
+            p = next_libc.memalign(alignment, size);
+        }
+    }
+    return p;
+}
+
+/* --- mappings of their own: large blocks in the scope of a model or custom --- */
+
+/* The header lies at the end of a page in front of the block, which is then whole pages that can be moved. */
+static uint64_t mapped_length(uint64_t size) { return OS_PAGE + os_round_up(size, OS_PAGE); }
+
+static bool wants_mapping(size_t alignment, size_t size) {
+    return unlikely(tags_used) && size >= HEAPS_MAPPED && alignment <= OS_PAGE && tags_present()->model;
+}
+
+static void *mapped_alloc(size_t size, struct caller caller) {
+    char *raw = os_map(mapped_length(size));
+    if (!raw) return no_memory();
+    uint32_t site = site_counted(caller, size);
+    describe(raw + OS_PAGE, size, header_mark(header_generation(process_mark), OS_PAGE) | HEADER_MAPPED, site);
+    return raw + OS_PAGE;
+}
+
+/* NULL: also when part of it has been stowed and come back: then it is two mappings, which do not move as one. */
+static void *mapped_resize(const struct known *block, size_t size) {
+    long raw = os_call(SYS_mremap, block->raw, mapped_length(block->size), mapped_length(size), MREMAP_MAYMOVE);
+    return raw < 0 && raw > -OS_PAGE ? NULL : (void *)raw;
+}
+
+static void *host_alloc(size_t alignment, size_t size, bool zero, struct caller caller) {
+    if (unlikely(size > PTRDIFF_MAX - alignment)) return no_memory();
+    if (unlikely(!process_tracked()))
+        return process_page.stage == PROCESS_UNTRACKED ? untracked_alloc(alignment, size, zero)
+                                                       : early_alloc(alignment, size, zero);
+    if (wants_mapping(alignment, size)) return mapped_alloc(size, caller);
+    if (alignment >= OS_PAGE) return bare_alloc(alignment, size, caller);
+    char *raw = zero ? next.calloc(1, size + BEFORE) : next.malloc(size + alignment);
+    if (unlikely(!raw)) return NULL;
+    /* Raw blocks are 16-aligned, so the first aligned address after a header is at most `alignment` away. */
+    char *p = (char *)os_round_up((uintptr_t)raw + BEFORE, alignment);
+    uint32_t site = site_counted(caller, size);
+    uint32_t mark = header_mark(header_generation(process_mark), (uint32_t)(p - raw));
+    describe(p, size, mark, site);
+    return p;
+}
+
+static bool is_plain(size_t size) { return likely(size < process_page.small); }
+
+/* The usual case has no stack frame of its own: whatever is unusual is a tail call. */
+__attribute__((noinline)) static void *stamp_slow(struct header *header, size_t size, struct caller caller) {
+    uint32_t site = site_counted(caller, size);
+    write_header(header + 1, size, process_mark, site);
+    return header + 1;
+}
+
+/* The site's counter is new to this thread, which is pinned. */
+__attribute__((noinline)) static void *stamp_at(struct header *header, size_t size, uint32_t site) {
+    site = process_tracked() ? account_alloc(site, size) : SNAP_SITE_UNKNOWN;
+    pin_end(PIN_OWN);
+    write_header(header + 1, size, process_mark, site);
+    return header + 1;
+}
+
+__attribute__((noinline)) static void *flushed(struct thread *self, void *p) {
+    account_flush(self);
+    return p;
+}
+
+/* `base`: process_page.mark_here. */
+static inline void *stamp_here(struct thread *self, uint32_t base, struct header *header, size_t size) {
+    __atomic_store_n(&header->site, account_here, __ATOMIC_RELAXED); /* else the compiler makes one store of two, with
+                                                                        more instructions than it saves */
+    header->seal = base + (uint32_t)size;
+    header->size = size;
+    if (unlikely(account_alloc_at(self, self->here, size))) return flushed(self, header + 1);
+    return header + 1;
+}
+
+/* Most blocks are no samples, while stacks are sampled. */
+__attribute__((noinline)) static void *stamp_unless_sampled(struct header *header, size_t size, uintptr_t slot,
+                                                            uintptr_t address, uintptr_t rbp) {
+    struct thread *self = account_self;
+    uint32_t mark = process_page.mark_here;
+    uint64_t until = os_load(&self->until);
+    if (unlikely(size >= until || !mark)) return stamp_slow(header, size, (struct caller){slot, address, rbp});
+    os_store(&self->until, until - size);
+    return stamp_here(self, mark, header, size);
+}
+
+/* Counts the block at a site, and lets go of the pin that was taken for it. */
+static inline void *stamp_pinned(struct thread *self, struct header *header, size_t size, uint32_t site) {
+    struct snap_counter *counter = account_counter(self, site);
+    uint32_t mark = process_page.mark;
+    if (unlikely(!counter || !mark)) return stamp_at(header, size, site);
+    header->site = site;
+    header->seal = mark + site + (uint32_t)size;
+    header->size = size;
+    bool due = account_alloc_at(self, counter, size);
+    __atomic_store_n(&self->pinned, 0, __ATOMIC_RELEASE);
+    if (unlikely(due)) return flushed(self, header + 1);
+    return header + 1;
+}
+
+/* While owners are in use, and this block's stack is not recorded, but who it belongs to. */
+__attribute__((noinline)) static void *stamp_tagged(struct header *header, size_t size, uintptr_t slot,
+                                                    uintptr_t address, uintptr_t rbp) {
+    struct thread *self = account_self;
+    uint64_t until = os_load(&self->until);
+    if (unlikely(!process_page.mark || self->pinned || (sample_bytes && size >= until)))
+        return stamp_slow(header, size, (struct caller){slot, address, rbp});
+    self->pinned = slot;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (sample_bytes) os_store(&self->until, until - size);
+    return stamp_pinned(self, header, size, tags_site(account_here));
+}
+
+/* While call stacks are recorded, or samples of them, or owners are in use. */
+__attribute__((noinline)) static void *stamp_by_stack(struct header *header, size_t size, uintptr_t slot,
+                                                      uintptr_t address, uintptr_t rbp) {
+    struct thread *self = account_self;
+    uint32_t mark = process_page.mark;
+    if (unlikely(account_here && tags_used)) return stamp_tagged(header, size, slot, address, rbp);
+    if (unlikely(account_here || !mark || self->pinned)) return stamp_unless_sampled(header, size, slot, address, rbp);
+    self->pinned = slot;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    uint32_t site = stack_site(slot, address, rbp);
+    if (unlikely(tags_used)) site = tags_site(site);
+    return stamp_pinned(self, header, size, site);
+}
+
+static inline void *stamp(struct header *header, size_t size, struct caller caller) {
+    uint32_t mark = process_page.mark_here; /* 0 in a child that a signal handler forked meanwhile */
+    if (unlikely(!header)) return NULL;
+    struct thread *self = account_self;
+    if (unlikely(!mark || !self->always)) return stamp_by_stack(header, size, caller.slot, caller.address, caller.rbp);
+    return stamp_here(self, mark, header, size);
+}
+
+HOOK void *malloc(size_t size) {
+    if (!is_plain(size)) return host_alloc(BEFORE, size, false, CALLER);
+    struct header *header = next.malloc(size + BEFORE);
+    return stamp(header, size, CALLER);
+}
+
+HOOK void *calloc(size_t count, size_t each) {
+    size_t size;
+    if (unlikely(__builtin_mul_overflow(count, each, &size))) return no_memory();
+    if (!is_plain(size)) return host_alloc(BEFORE, size, true, CALLER);
+    return stamp(next.calloc(1, size + BEFORE), size, CALLER);
+}
+
+/* --- freeing --- */
+
+/* What is stowed of it is not read back. */
+static void give_back(void *p, const struct known *block) {
+    if (!block->in_table) {
+        allocator_of(block)->free(block->raw);
+        return;
+    }
+    bool mapped = block->mark & HEADER_MAPPED;
+    uint32_t pass = stow_pass_begin();
+    if (stow_pass_watched(pass)) (mapped ? stow_note_unmap : stow_note_free)((uintptr_t)p, block->size);
+    if (mapped)
+        os_unmap(block->raw, mapped_length(block->size));
+    else
+        allocator_of(block)->free(block->raw);
+    stow_pass_end(pass);
+    stack_note_unmapping(); /* that may have been all of a mapping */
+}
+
+/* What the block was is still there to be read when it is freed again (misuse.h). */
+static inline void note_free(void *p, uint64_t size, uint32_t site, uintptr_t slot) {
+    struct header_note *note = header_note(p, size, &next_spares);
+    if (likely(note)) *note = (struct header_note){(uint32_t)stack_address(slot), site + process_page.note};
+}
+
+/* Of what is known by address, nothing is written: it may be stowed. */
+static void note_end(void *p, const struct known *block, uintptr_t slot) {
+    bool bare = block->mark & BLOCK_BARE;
+    if (!bare) header_of(p)->freed = HEADER_FREED;
+    if (block->in_table)
+        misuse_note_gone(p, block->size, block->mark, block->site, slot);
+    else if (!(block->mark & HEADER_EARLY))
+        note_free(p, block->size, block->site, slot);
+}
+
+static void free_known(void *p, const struct known *block, uintptr_t slot) {
+    struct block entry;
+    if (block->in_table && !blocks_take((uintptr_t)p, &entry) && block->mark & BLOCK_BARE)
+        return; /* freed twice, by two threads at once: the other one gives it back */
+    if (block->size >= PEAK_FALL_LEAST && is_counted(block) && !is_inherited(block))
+        peak_note_free(block->site, block->size);
+    count_out(p, block);
+    note_end(p, block, slot);
+    give_back(p, block);
+}
+
+/* What is no block of ours, for its allocator to say so. Not where glibc would not come to that. */
+static void *as_it_is(void *p) {
+    bool tells = process_next == NEXT_FOREIGN || process_page.stage != PROCESS_TRACKED || !misuse_leads_astray(p);
+    return tells ? p : misuse_nobody();
+}
+
+/* Its header is written anew, as far as it is known. */
+static struct known mend(void *p, const struct misuse *misuse) {
+    struct block entry;
+    uint32_t mark = blocks_find((uintptr_t)p, &entry) ? entry.mark : process_mark;
+    write_header(p, misuse->size, mark, misuse->site);
+    return look_at(p);
+}
+
+/* In a process that keeps no ledger most blocks are none of ours: they are passed on at once. */
+static struct misuse misuse_at(void *p) {
+    return process_tracked() || !misuse_may_be_chunk(p) ? misuse_of(p) : (struct misuse){0};
+}
+
+/* The allocator is asked to free what it is given here, so that it says what it says without us. */
+__attribute__((noinline)) static void free_no_block(void *p, uintptr_t slot) {
+    struct misuse misuse = misuse_at(p);
+    const struct known none = {.raw = as_it_is(p)};
+    if (misuse.kind) misuse_report((uintptr_t)p, &misuse, SNAP_MISUSE_FREE, stack_caller(slot));
+    if (misuse.kind && misuse.harmless) {
+        struct known block = mend(p, &misuse);
+        free_known(p, &block, slot);
+    } else if (!misuse.kind) {
+        allocator_of(&none)->free(none.raw);
+    } else {
+        allocator_of(&none)->free(misuse.raw ? misuse.raw : misuse_nobody());
+    }
+}
+
+__attribute__((noinline)) static void host_free(void *p, uintptr_t slot) {
+    if (!p) return;
+    struct known block = look_at(p);
+    if (likely(block.ours))
+        free_known(p, &block, slot);
+    else
+        free_no_block(p, slot);
+}
+
+__attribute__((noinline)) static void free_flushed(struct thread *self, struct header *header) {
+    account_flush(self);
+    next.free(header);
+}
+
+/* Later it may lie within another block, and nobody is to find it there (host_find). */
+static inline void end_plain(struct header *header, uint64_t size, uint32_t site, uintptr_t slot) {
+    header->freed = HEADER_FREED;
+    note_free(header + 1, size, site, slot);
+}
+
+/* A plain block of a site that the thread has no wide counter of. Of what is none, all that looked like one may have
+ * been the sum. */
+__attribute__((noinline)) static void free_counted(struct header *header, uintptr_t slot) {
+    uint64_t size = header->size;
+    uint32_t site = header->site;
+    if (unlikely(site >= SITE_LIMIT)) {
+        host_free(header + 1, slot);
+        return;
+    }
+    end_plain(header, size, site, slot);
+    account_free(site, size);
+    next.free(header);
+}
+
+__attribute__((noinline)) static void free_at_site(void *p, uintptr_t slot) {
+    struct header *header = header_of(p);
+    struct thread *self = account_self;
+    uint32_t mark = process_page.mark; /* 0 over a foreign allocator, whose words may be 0, too */
+    if (unlikely(on_page(p) || !mark || !header_is_small(header, mark))) {
+        host_free(p, slot); /* NULL too */
+        return;
+    }
+    uint64_t size = header->size;
+    struct snap_counter *counter = account_counter(self, header->site);
+    if (unlikely(!counter)) {
+        free_counted(header, slot);
+        return;
+    }
+    end_plain(header, size, header->site, slot);
+    if (unlikely(account_free_at(self, counter, size)))
+        free_flushed(self, header);
+    else
+        next.free(header);
+}
+
+HOOK void free(void *p) {
+    uint32_t base = process_page.mark_here;
+    if (!base) return free_at_site(p, CALLER_SLOT);
+    struct header *header = header_of(p);
+    struct thread *self = account_self;
+    if (unlikely(on_page(p) || base + self->nowhere + header->size != header->seal))
+        return free_at_site(p, CALLER_SLOT);
+    uint64_t size = header->size;
+    header->freed = HEADER_FREED;
+    if (unlikely(account_free_at(self, self->here, size)))
+        free_flushed(self, header);
+    else
+        next.free(header);
+}
+
+/* --- resizing --- */
+
+/* What the allocator copies, or moves as pages, must be plain memory. */
+static void *resize_large(void *p, const struct known *block, size_t size, int *error) {
+    void *raw = NULL;
+    uint32_t pass = stow_pass_begin();
+    *error = stow_pass_watched(pass) ? stow_note_whole((uintptr_t)p, block->size, true) : 0;
+    if (!*error)
+        raw = block->mark & HEADER_MAPPED ? mapped_resize(block, size) : next.realloc(block->raw, size + BEFORE);
+    stow_pass_end(pass);
+    return raw;
+}
+
+/* All that the program may have written to: every usable byte, not only those it asked for. */
+static size_t usable_in(const void *p, const struct known *block) {
+    if (block->ours && block->mark & HEADER_MAPPED) return os_round_up(block->size, OS_PAGE);
+    return allocator_of(block)->usable(block->raw) - (size_t)((const char *)p - (const char *)block->raw);
+}
+
+static void *resize_by_copy(void *p, const struct known *block, size_t size, struct caller caller) {
+    void *copy = host_alloc(BEFORE, size, false, caller);
+    size_t usable = usable_in(p, block);
+    if (!copy) return NULL;
+    memcpy(copy, p, usable < size ? usable : size);
+    host_free(p, caller.slot);
+    return copy;
+}
+
+/* In place or moved by the next allocator, header and all. What is known by address is taken out before, and put
+ * back on failure; the counters follow the header, so they change afterwards. */
+static void *resize_whole(void *p, const struct known *block, size_t size, struct caller caller) {
+    struct block entry;
+    bool entered = block->in_table && blocks_take((uintptr_t)p, &entry);
+    uint32_t mapped = block->mark & HEADER_MAPPED, distance = header_distance(block->mark);
+    header_of(p)->freed = HEADER_FREED; /* as in end_plain */
+    int error = 0;
+    char *raw = entered ? resize_large(p, block, size, &error) : next.realloc(block->raw, size + BEFORE);
+    if (!raw) {
+        write_header(p, block->size, block->mark, block->site);
+        if (entered) blocks_add((uintptr_t)p, &entry, account_thread_slot());
+        bool readable = error != -EIO; /* else reading it would be a SIGBUS */
+        return readable && (mapped || error) ? resize_by_copy(p, block, size, caller) : no_memory();
+    }
+    if (block->size >= PEAK_FALL_LEAST && is_counted(block) && !is_inherited(block))
+        peak_note_resized(block->site, block->size);
+    count_out(p, block);
+    char *moved = raw + distance;
+    uint32_t site = site_counted(caller, size);
+    describe(moved, size, header_mark(header_generation(process_mark), distance) | mapped, site);
+    return moved;
+}
+
+static void *resize_known(void *p, const struct known *block, size_t size, struct caller caller) {
+    if (size == 0 && process_next != NEXT_FOREIGN) { /* glibc's way */
+        host_free(p, caller.slot);
+        return NULL;
+    }
+    if (size > PTRDIFF_MAX - BEFORE) return no_memory();
+    bool mapped = block->mark & HEADER_MAPPED && size >= HEAPS_MAPPED && !is_inherited(block);
+    bool whole = (mapped || (char *)p - (char *)block->raw == BEFORE) && !(block->mark & HEADER_PARTS);
+    if (is_counted(block) && whole) return resize_whole(p, block, size, caller);
+    return resize_by_copy(p, block, size, caller);
+}
+
+/* Of a block that was freed, the allocator may give what it is asked for, without us: then it is one again. */
+static void *resize_freed(void *raw, size_t size, struct caller caller) {
+    const struct known none = {0};
+    const struct next_allocator *from = allocator_of(&none);
+    if (size > PTRDIFF_MAX - BEFORE) return no_memory();
+    if (!raw || !size) return from->realloc(raw ? raw : misuse_nobody(), size);
+    struct header *again = from->realloc(raw, size + BEFORE);
+    if (!again) return NULL;
+    describe(again + 1, size, header_mark(header_generation(process_mark), BEFORE), site_counted(caller, size));
+    return again + 1;
+}
+
+/* As free_no_block. */
+__attribute__((noinline)) static void *resize_no_block(void *p, size_t size, struct caller caller) {
+    struct misuse misuse = misuse_at(p);
+    const struct known none = {.raw = as_it_is(p)};
+    if (!misuse.kind) return allocator_of(&none)->realloc(none.raw, size);
+    misuse_report((uintptr_t)p, &misuse, SNAP_MISUSE_REALLOC, caller);
+    if (!misuse.harmless) return resize_freed(misuse.raw, size, caller);
+    struct known block = mend(p, &misuse);
+    return resize_known(p, &block, size, caller);
+}
+
+__attribute__((noinline)) static void *host_realloc(void *p, size_t size, struct caller caller) {
+    struct known block = look_at(p);
+    return likely(block.ours) ? resize_known(p, &block, size, caller) : resize_no_block(p, size, caller);
+}
+
+static inline void *any_realloc(void *p, size_t size, struct caller caller) {
+    struct header *header = header_of(p);
+    if (unlikely(!p)) return host_alloc(BEFORE, size, false, caller);
+    if (unlikely(on_page(p) || !is_plain(size) || size == 0 || !header_is_small(header, process_page.mark)))
+        return host_realloc(p, size, caller);
+    uint64_t before = header->size;
+    uint32_t site = header->site;
+    if (unlikely(site >= SITE_LIMIT)) return host_realloc(p, size, caller); /* as in free_counted */
+    header->freed = HEADER_FREED;                                           /* as in end_plain */
+    header = next.realloc(header, size + BEFORE);
+    if (unlikely(!header)) {
+        header_of(p)->size = before;
+        return NULL;
+    }
+    if (likely(process_page.mark))
+        account_free(site, before);
+    else if (process_tracked()) /* a child: see site_counted */
+        account_free_inherited(before);
+    return stamp(header, size, caller);
+}
+
+HOOK void *realloc(void *p, size_t size) { return any_realloc(p, size, CALLER); }
+
+/* Ours, or that of a program which defines malloc itself, or of Valgrind in place of either: not all of them have the
+ * functions that are made of these here, as they are in libc. */
+extern __typeof__(realloc) program_realloc __asm__("realloc");
+extern __typeof__(free) program_free __asm__("free");
+
+HOOK void *reallocarray(void *p, size_t count, size_t each) {
+    size_t size;
+    if (unlikely(__builtin_mul_overflow(count, each, &size))) return no_memory();
+    return program_realloc(p, size); /* a jump: the caller is still the program */
+}
+
+/* --- aligned --- */
+
+static bool is_power_of_two(size_t n) { return n && !(n & (n - 1)); }
+
+static void *aligned(size_t alignment, size_t size, struct caller caller) {
+    return host_alloc(alignment > BEFORE ? alignment : BEFORE, size, false, caller);
+}
+
+/* glibc rounds an odd alignment up, or refuses it: let it, and leave such a block alone. */
+HOOK void *memalign(size_t alignment, size_t size) {
+    if (is_power_of_two(alignment)) return aligned(alignment, size, CALLER);
+    return (process_next == NEXT_FOREIGN ? &next : &next_libc)->memalign(alignment, size);
+}
+
+HOOK void *aligned_alloc(size_t alignment, size_t size) {
+    return is_power_of_two(alignment) ? aligned(alignment, size, CALLER) : next_aligned_alloc(alignment, size);
+}
+
+HOOK int posix_memalign(void **out, size_t alignment, size_t size) {
+    if (!is_power_of_two(alignment) || alignment % sizeof(void *)) return EINVAL;
+    void *p = aligned(alignment, size, CALLER);
+    if (!p) return ENOMEM;
+    *out = p;
+    return 0;
+}
+
+HOOK void *valloc(size_t size) { return aligned(OS_PAGE, size, CALLER); }
+
+HOOK void *pvalloc(size_t size) {
+    size_t whole = os_round_up(size, OS_PAGE);
+    return whole < size ? no_memory() : aligned(OS_PAGE, whole, CALLER);
+}
+
+/* --- the rest --- */
+
+/* No header declares these: one was removed from glibc, the others are of C23. */
+void cfree(void *p);
+void free_sized(void *p, size_t size);
+void free_aligned_sized(void *p, size_t alignment, size_t size);
+
+HOOK void cfree(void *p) { program_free(p); }
+
+HOOK void free_sized(void *p, size_t size) {
+    (void)size;
+    program_free(p);
+}
+
+HOOK void free_aligned_sized(void *p, size_t alignment, size_t size) {
+    (void)alignment;
+    (void)size;
+    program_free(p);
+}
+
+/* All that the allocator gave, as without us: some programs (redis) use every byte of it. */
+HOOK size_t malloc_usable_size(void *p) {
+    if (!p) return 0;
+    struct known block = look_at(p);
+    struct misuse misuse = block.ours ? (struct misuse){0} : misuse_at(p);
+    if (misuse.raw) block = (struct known){.raw = misuse.raw, .ours = true};
+    return usable_in(p, &block);
+}

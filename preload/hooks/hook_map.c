@@ -1,0 +1,242 @@
+/* hook_map.c — the mmap family.
+ * In: the program's calls. Out: the same calls to the next definition, and what they did, to the table of mappings.
+ * Mappings that an allocator or the library itself makes for its own use never come here or are told apart. */
+#include <errno.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "preload/cuda/cuda_route.h"
+#include "preload/hooks/hook_entry.h"
+#include "preload/ledger/ledger.h"
+#include "preload/count/mappings.h"
+#include "preload/hooks/mimalloc_calls.h"
+#include "preload/life/process.h"
+#include "preload/stacks/python.h"
+#include "preload/count/site.h"
+#include "preload/stow/stow.h"
+#include "preload/base/symbol.h"
+
+#define HOOK __attribute__((visibility("default")))
+
+/* What CUDA's driver maps is its own: addresses of devices, pinned memory that the program asked CUDA for. */
+static bool counts(struct caller caller) {
+    return process_tracked() && !next_is_allocator_code(caller.address) && !cuda_route_is_driver(caller.address);
+}
+
+HOOK_ENTRY(brk)
+HOOK_ENTRY(sbrk)
+
+/* glibc 2.36 has no names for these. */
+enum { ADVICE_DONTNEED_LOCKED = 24, ADVICE_GUARD_INSTALL = 102 };
+#define ADDRESSES ((uintptr_t)1 << 56)
+
+static enum snap_mapping_kind kind_of(int protection, int flags) {
+    if (!(flags & MAP_ANONYMOUS)) return SNAP_MAP_FILE;
+    return protection == PROT_NONE ? SNAP_MAP_RESERVED : SNAP_MAP_ANONYMOUS;
+}
+
+/* What the kernel refuses in any case does not touch the table, in which it would split pieces. */
+static bool is_range(const void *start, size_t length) {
+    return (uintptr_t)start % OS_PAGE == 0 && length && length <= ADDRESSES && (uintptr_t)start <= ADDRESSES - length;
+}
+
+/* Arenas of Python's small objects outlive the scope that the first of them was made in: they are everybody's. */
+static uint32_t site_of_new(struct caller caller) {
+    return unlikely(python_maps_arenas(caller.address)) ? site_of_call(caller) : site_of_mapping(caller);
+}
+
+static void *map(void *hint, size_t length, int protection, int flags, int fd, off_t offset, struct caller caller) {
+    uint32_t pass = stow_pass_begin();
+    bool over = stow_pass_watched(pass) && flags & MAP_FIXED && is_range(hint, length);
+    if (over) stow_note_change((uintptr_t)hint, length);
+    void *p = NEXT(mmap)(hint, length, protection, flags, fd, offset);
+    if (over && p != MAP_FAILED) stow_note_unmap((uintptr_t)hint, length); /* a call that fails leaves what was there */
+    stow_pass_end(pass);
+    if (flags & MAP_FIXED) stack_note_unmapping();
+    if (p != MAP_FAILED && counts(caller))
+        mappings_add((uintptr_t)p, length, kind_of(protection, flags), (flags & MAP_TYPE) != MAP_PRIVATE,
+                     site_of_new(caller));
+    return p;
+}
+
+HOOK void *mmap(void *hint, size_t length, int protection, int flags, int fd, off_t offset) {
+    return map(hint, length, protection, flags, fd, offset, CALLER);
+}
+
+HOOK void *mmap64(void *hint, size_t length, int protection, int flags, int fd, off64_t offset) {
+    return map(hint, length, protection, flags, fd, offset, CALLER);
+}
+
+static int unmap(void *start, size_t length) {
+    struct stow_kept kept = {0};
+    uint32_t pass = stow_pass_begin();
+    if (stow_pass_watched(pass) && is_range(start, length)) stow_note_unmapping((uintptr_t)start, length, &kept);
+    int result = NEXT(munmap)(start, length);
+    if (result && kept.count) stow_put_back(&kept); /* it would take one mapping more than there may be */
+    stow_pass_end(pass);
+    stack_note_unmapping();
+    return result;
+}
+
+HOOK int munmap(void *start, size_t length) {
+    if (!counts(CALLER) || !is_range(start, length)) return unmap(start, length);
+    uint32_t ticket = mappings_take((uintptr_t)start, os_round_up(length, OS_PAGE));
+    int result = unmap(start, length);
+    if (result)
+        mappings_restore(ticket);
+    else
+        mappings_drop(ticket);
+    return result;
+}
+
+/* What a file backs would grow beyond the file's end. */
+static bool make_whole(void *start, size_t length, void *over, size_t over_length) {
+    int error = is_range(start, length) ? stow_note_whole((uintptr_t)start, length, false) : 0;
+    if (over) stow_note_change((uintptr_t)over, over_length);
+    if (error) errno = ENOMEM;
+    return !error;
+}
+
+static void *remap(void *old, size_t old_length, size_t length, int flags, void *hint) {
+    uint32_t pass = stow_pass_begin();
+    void *p = MAP_FAILED, *over = flags & MREMAP_FIXED && is_range(hint, length) ? hint : NULL;
+    if (!stow_pass_watched(pass) || make_whole(old, old_length, over, length))
+        p = NEXT(mremap)(old, old_length, length, flags, hint);
+    if (stow_pass_watched(pass) && over && p != MAP_FAILED) stow_note_unmap((uintptr_t)over, length);
+    stow_pass_end(pass);
+    stack_note_unmapping();
+    return p;
+}
+
+/* With old length 0 a shared mapping is mapped a second time; with MREMAP_DONTUNMAP the old range stays, empty. */
+static void *remap_keeping_old(void *old, size_t old_length, size_t length, int flags, void *hint,
+                               struct caller caller) {
+    void *p = remap(old, old_length, length, flags, hint);
+    if (p != MAP_FAILED) mappings_copy((uintptr_t)old, (uintptr_t)p, length, site_of_mapping(caller));
+    return p;
+}
+
+HOOK void *mremap(void *old, size_t old_length, size_t length, int flags, ...) {
+    void *hint = NULL;
+    if (flags & (MREMAP_FIXED | MREMAP_DONTUNMAP)) {
+        va_list list;
+        va_start(list, flags);
+        hint = va_arg(list, void *);
+        va_end(list);
+    }
+    if (!counts(CALLER) || (old_length && !is_range(old, old_length)))
+        return remap(old, old_length, length, flags, hint);
+    if (!old_length || flags & MREMAP_DONTUNMAP) return remap_keeping_old(old, old_length, length, flags, hint, CALLER);
+    uint32_t ticket = mappings_take((uintptr_t)old, os_round_up(old_length, OS_PAGE));
+    void *p = remap(old, old_length, length, flags, hint);
+    if (p == MAP_FAILED)
+        mappings_restore(ticket);
+    else
+        mappings_put(ticket, (uintptr_t)p, length);
+    return p;
+}
+
+/* Some advice means something else to memory that a file backs, or is refused there. */
+static void prepare_advice(void *start, size_t length, int advice) {
+    if (!is_range(start, length)) return;
+    if (advice == MADV_DONTNEED || advice == MADV_FREE || advice == ADVICE_DONTNEED_LOCKED ||
+        advice == ADVICE_GUARD_INSTALL)
+        stow_note_discard((uintptr_t)start, length);
+    else if (advice == MADV_WIPEONFORK || advice == MADV_DONTFORK || advice == MADV_MERGEABLE ||
+             advice == MADV_REMOVE || advice == MADV_DONTDUMP)
+        stow_note_whole((uintptr_t)start, length, false);
+}
+
+HOOK int madvise(void *start, size_t length, int advice) {
+    uint32_t pass = stow_pass_begin();
+    if (stow_pass_watched(pass)) prepare_advice(start, length, advice);
+    int result = NEXT(madvise)(start, length, advice);
+    stow_pass_end(pass);
+    if (!result && counts(CALLER)) mappings_advise((uintptr_t)start, length, advice);
+    return result;
+}
+
+HOOK int mprotect(void *start, size_t length, int protection) {
+    uint32_t pass = stow_pass_begin();
+    if (stow_pass_watched(pass) && is_range(start, length)) stow_note_change((uintptr_t)start, length);
+    int result = NEXT(mprotect)(start, length, protection);
+    stow_pass_end(pass);
+    if (!(protection & PROT_READ)) stack_note_unmapping();
+    if (!result && counts(CALLER)) mappings_protect((uintptr_t)start, length, protection != PROT_NONE);
+    return result;
+}
+
+/* Who locks memory wants it to be there: whole, and not on its way. */
+static bool make_whole_to_lock(uint32_t pass, const void *start, size_t length) {
+    uintptr_t first = (uintptr_t)start & ~(uintptr_t)(OS_PAGE - 1);
+    if (!stow_pass_watched(pass) || !stow_note_whole(first, length + ((uintptr_t)start - first), false)) return true;
+    errno = ENOMEM;
+    return false;
+}
+
+HOOK int mlock(const void *start, size_t length) {
+    uint32_t pass = stow_pass_begin();
+    int result = make_whole_to_lock(pass, start, length) ? NEXT(mlock)(start, length) : -1;
+    stow_pass_end(pass);
+    return result;
+}
+
+HOOK int mlock2(const void *start, size_t length, unsigned flags) {
+    uint32_t pass = stow_pass_begin();
+    int result = make_whole_to_lock(pass, start, length) ? NEXT(mlock2)(start, length, flags) : -1;
+    stow_pass_end(pass);
+    return result;
+}
+
+/* A key would be lost with the mapping that it was given to. */
+HOOK int pkey_mprotect(void *start, size_t length, int protection, int key) {
+    uint32_t pass = stow_pass_begin();
+    int result = -1;
+    if (key == -1 && stow_pass_watched(pass) && is_range(start, length)) stow_note_change((uintptr_t)start, length);
+    if (key == -1 || make_whole_to_lock(pass, start, length))
+        result = NEXT(pkey_mprotect)(start, length, protection, key);
+    stow_pass_end(pass);
+    if (!(protection & PROT_READ)) stack_note_unmapping();
+    if (!result && counts(CALLER)) mappings_protect((uintptr_t)start, length, protection != PROT_NONE);
+    return result;
+}
+
+/* Nothing more leaves, and what has left comes back: madvise must find locked memory, and refuse. */
+HOOK int mlockall(int flags) {
+    uint32_t pass = stow_pass_begin();
+    int result = -1;
+    if (stow_pass_watched(pass)) stow_note_change(0, (size_t)1 << 47);
+    if (!(flags & MCL_CURRENT) || make_whole_to_lock(pass, NULL, (size_t)1 << 47)) result = NEXT(mlockall)(flags);
+    stow_pass_end(pass);
+    return result;
+}
+
+static void note_break(uintptr_t before, uintptr_t after, struct caller caller) {
+    if (after < before) stack_note_unmapping();
+    if (after > before)
+        mappings_add(before, after - before, SNAP_MAP_BRK, false, site_of_mapping(caller));
+    else if (after < before)
+        mappings_drop(mappings_take(after, before - after));
+}
+
+/* Only the program's own calls come here: glibc's malloc moves the break from within. */
+void *hook_sbrk(intptr_t change) {
+    void *before = HOOK_NEXT(sbrk)(change);
+    if (before != (void *)-1 && change && counts(CALLER))
+        note_break((uintptr_t)before, (uintptr_t)before + (uintptr_t)change, CALLER);
+    return before;
+}
+
+int hook_brk(void *address) {
+    void *before = HOOK_NEXT(sbrk)(0);
+    int result = HOOK_NEXT(brk)(address);
+    if (!result && counts(CALLER)) note_break((uintptr_t)before, (uintptr_t)address, CALLER);
+    return result;
+}
+
+MIMALLOC_CALLS(mmap)
+MIMALLOC_CALLS(munmap)
+MIMALLOC_CALLS(madvise)
+MIMALLOC_CALLS(mprotect)

@@ -1,0 +1,322 @@
+/* hook_process.c — exec, exit (of the main thread, too), unloading of code, and the way into a sandbox.
+ * In: the program's calls. Out: the same calls to the next definition, with the ledger told before. Fork needs no
+ * hook: the child notices by itself (process.h). */
+#include <alloca.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <threads.h>
+#include <unistd.h>
+
+#include "preload/control/control.h"
+#include "preload/hooks/hook_entry.h"
+#include "preload/ledger/ledger.h"
+#include "preload/hooks/mimalloc_calls.h"
+#include "preload/life/process.h"
+#include "preload/life/sandbox.h"
+#include "preload/count/site.h"
+#include "preload/stow/stow.h"
+#include "preload/base/symbol.h"
+
+#define HOOK __attribute__((visibility("default")))
+
+HOOK_ENTRY(clone)
+
+/* Our constructors are called before libc's, which sets this. */
+__attribute__((constructor(101))) static void find_environment(int count, char **arguments, char **environment) {
+    (void)count, (void)arguments;
+    if (!environ) environ = environment;
+}
+
+__attribute__((constructor)) static void begin_at_start(void) {
+    process_begin();
+    process_watch();
+}
+
+__attribute__((destructor)) static void end_at_exit(void) { process_end(SNAP_EXITED); }
+
+/* --- exec: the same process goes on as another program --- */
+
+enum exec_kind { EXEC_PATH, EXEC_SEARCHED, EXEC_FD };
+enum { VARIABLES_MOST = 1 << 16 };
+
+static int exec_next(enum exec_kind kind, const char *file, int fd, char *const arguments[],
+                     char *const environment[]) {
+    if (kind == EXEC_FD) return NEXT(fexecve)(fd, arguments, environment);
+    return kind == EXEC_PATH ? NEXT(execve)(file, arguments, environment) : NEXT(execvpe)(file, arguments, environment);
+}
+
+static bool is_variable(const char *text, const char *name) { return !strncmp(text, name, strlen(name)); }
+
+/* How many variables there are; 0 also when the next image will not have this library, or has no room for one more. */
+static size_t variables_to_pass(char *const environment[]) {
+    size_t count = 0;
+    bool preloaded = false;
+    for (; environment && environment[count]; count++) preloaded |= is_variable(environment[count], "LD_PRELOAD=");
+    return preloaded && count < VARIABLES_MOST ? count : 0;
+}
+
+/* The next image learns from its environment how many there were before it. The list is made on the stack, for a vfork
+ * child may not allocate. */
+static int exec_with(enum exec_kind kind, const char *file, int fd, char *const arguments[],
+                     char *const environment[]) {
+    char variable[PROCESS_EXEC_ROOM];
+    char *const *passed = environment;
+    process_exec(true);
+    size_t count = variables_to_pass(environment);
+    if (count && process_exec_variable(variable)) {
+        char **list = alloca((count + 2) * sizeof *list);
+        size_t used = 0;
+        for (size_t i = 0; i < count; i++)
+            if (!is_variable(environment[i], "MEMSTOW_EXEC=")) list[used++] = environment[i];
+        list[used++] = variable;
+        list[used] = NULL;
+        passed = list;
+    }
+    int result = exec_next(kind, file, fd, arguments, passed);
+    process_exec(false);
+    return result;
+}
+
+HOOK int execve(const char *path, char *const arguments[], char *const environment[]) {
+    return exec_with(EXEC_PATH, path, -1, arguments, environment);
+}
+
+HOOK int execv(const char *path, char *const arguments[]) { return exec_with(EXEC_PATH, path, -1, arguments, environ); }
+
+HOOK int execvp(const char *file, char *const arguments[]) {
+    return exec_with(EXEC_SEARCHED, file, -1, arguments, environ);
+}
+
+HOOK int execvpe(const char *file, char *const arguments[], char *const environment[]) {
+    return exec_with(EXEC_SEARCHED, file, -1, arguments, environment);
+}
+
+HOOK int fexecve(int fd, char *const arguments[], char *const environment[]) {
+    return exec_with(EXEC_FD, NULL, fd, arguments, environment);
+}
+
+/* Collects the arguments of an execl variant, on the stack: a vfork child may not allocate. */
+#define COLLECT(arguments, first, list)                                                                                \
+    do {                                                                                                               \
+        size_t count_ = 1;                                                                                             \
+        va_list again_;                                                                                                \
+        va_copy(again_, list);                                                                                         \
+        while (va_arg(again_, char *)) count_++;                                                                       \
+        va_end(again_);                                                                                                \
+        arguments = alloca((count_ + 1) * sizeof *arguments);                                                          \
+        arguments[0] = (char *)first;                                                                                  \
+        for (size_t i_ = 1; i_ <= count_; i_++) arguments[i_] = va_arg(list, char *);                                  \
+    } while (0)
+
+HOOK int execl(const char *path, const char *first, ...) {
+    char **arguments;
+    va_list list;
+    va_start(list, first);
+    COLLECT(arguments, first, list);
+    va_end(list);
+    return execv(path, arguments);
+}
+
+HOOK int execlp(const char *file, const char *first, ...) {
+    char **arguments;
+    va_list list;
+    va_start(list, first);
+    COLLECT(arguments, first, list);
+    va_end(list);
+    return execvp(file, arguments);
+}
+
+HOOK int execle(const char *path, const char *first, ...) {
+    char **arguments;
+    va_list list;
+    va_start(list, first);
+    COLLECT(arguments, first, list);
+    char *const *environment = va_arg(list, char *const *);
+    va_end(list);
+    return execve(path, arguments, environment);
+}
+
+/* --- forks that glibc does not announce (fork is announced by pthread_atfork) --- */
+
+HOOK pid_t _Fork(void) {
+    struct stow_forking forking = stow_fork_begin();
+    pid_t pid = NEXT(_Fork)();
+    stow_fork_end(forking, pid == 0);
+    return pid;
+}
+
+struct clone_start {
+    int (*start)(void *);
+    void *argument;
+    struct stow_forking forking;
+};
+
+static int clone_begins(void *context) {
+    struct clone_start *self = context; /* on the stack of the parent, of which the child has a copy */
+    stow_fork_end(self->forking, true);
+    return self->start(self->argument);
+}
+
+int hook_clone(int (*start)(void *), void *stack, int flags, void *argument, ...) {
+    va_list list;
+    va_start(list, argument);
+    pid_t *parent = va_arg(list, pid_t *);
+    void *local = va_arg(list, void *);
+    pid_t *child = va_arg(list, pid_t *);
+    va_end(list);
+    if (flags & CLONE_VM) return HOOK_NEXT(clone)(start, stack, flags, argument, parent, local, child);
+    struct clone_start begin = {start, argument, stow_fork_begin()};
+    int pid = HOOK_NEXT(clone)(clone_begins, stack, flags, &begin, parent, local, child);
+    stow_fork_end(begin.forking, false);
+    return pid;
+}
+
+static bool is_fork(long number, unsigned long first) {
+    if (number == SYS_clone3) return first && !(((const struct clone_args *)first)->flags & CLONE_VM);
+    return number == SYS_fork || (number == SYS_clone && !(first & CLONE_VM));
+}
+
+/* --- the ends that run no destructor --- */
+
+HOOK __attribute__((noreturn)) void _exit(int status) {
+    process_end(SNAP_ABRUPT_EXIT);
+    for (;;) os_call(SYS_exit_group, status);
+}
+
+HOOK __attribute__((noreturn)) void _Exit(int status) { _exit(status); }
+
+/* A program whose main thread leaves ends with the last of the others, which must not be ours. */
+static void main_thread_leaves(void) {
+    if (os_tid() == os_pid()) control_stop();
+}
+
+HOOK __attribute__((noreturn)) void pthread_exit(void *value) {
+    main_thread_leaves();
+    NEXT(pthread_exit)(value);
+    __builtin_unreachable();
+}
+
+HOOK __attribute__((noreturn)) void thrd_exit(int value) {
+    main_thread_leaves();
+    NEXT(thrd_exit)(value);
+    __builtin_unreachable();
+}
+
+/* --- code that comes and goes --- */
+
+/* A library opened with RTLD_DEEPBIND calls libc's free, while libc's strdup and getline call our malloc: it would give
+ * glibc pointers that are not glibc's. It is opened without that flag, and the report says so. dlopen looks at its
+ * caller (run path, namespace), so that this must be a jump. */
+__attribute__((used, visibility("hidden"))) void *hook_next_dlopen;
+__attribute__((visibility("hidden"))) void *hook_before_dlopen(int flags);
+
+/* The first time, and for RTLD_DEEPBIND: what to jump to. */
+void *hook_before_dlopen(int flags) {
+    static bool noted;
+    if (!hook_next_dlopen) hook_next_dlopen = symbol_next("dlopen");
+    if (flags & RTLD_DEEPBIND && process_tracked() && !__atomic_exchange_n(&noted, true, __ATOMIC_RELAXED))
+        ledger_fact(SNAP_FACT_NOTE, "libraries were opened without the RTLD_DEEPBIND that was asked for");
+    return hook_next_dlopen;
+}
+
+__asm__(".pushsection .text\n"
+        ".globl dlopen\n"
+        ".type dlopen, @function\n"
+        "dlopen:\n"
+        "    .cfi_startproc\n"
+        "    movq hook_next_dlopen(%rip), %rax\n"
+        "    testl $8, %esi\n" /* RTLD_DEEPBIND */
+        "    jne 1f\n"
+        "    testq %rax, %rax\n"
+        "    je 1f\n"
+        "    jmpq *%rax\n"
+        "1:  pushq %rdi\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        "    pushq %rsi\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        "    subq $8, %rsp\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        "    movl %esi, %edi\n"
+        "    call hook_before_dlopen\n"
+        "    addq $8, %rsp\n"
+        "    .cfi_adjust_cfa_offset -8\n"
+        "    popq %rsi\n"
+        "    .cfi_adjust_cfa_offset -8\n"
+        "    popq %rdi\n"
+        "    .cfi_adjust_cfa_offset -8\n"
+        "    andl $-9, %esi\n"
+        "    jmpq *%rax\n"
+        "    .cfi_endproc\n"
+        ".size dlopen, .-dlopen\n"
+        ".popsection\n");
+
+HOOK int dlclose(void *handle) {
+    site_forget_code();
+    int result = NEXT(dlclose)(handle);
+    site_forget_code();
+    return result;
+}
+
+/* --- system calls, and sandboxes: opening a file may kill the program from then on --- */
+
+HOOK int prctl(int option, ...) {
+    va_list list;
+    va_start(list, option);
+    unsigned long a = va_arg(list, unsigned long), b = va_arg(list, unsigned long);
+    unsigned long c = va_arg(list, unsigned long), d = va_arg(list, unsigned long);
+    va_end(list);
+    bool enters = unlikely(option == PR_SET_SECCOMP) && sandbox_enter(SYS_prctl, option, (long)a, (const void *)b);
+    int result = NEXT(prctl)(option, a, b, c, d);
+    if (enters) sandbox_entered(SYS_prctl, 0, result);
+    return result;
+}
+
+static bool is_way_in(long number) { return number == SYS_seccomp || number == SYS_prctl; }
+
+static long enter(__typeof__(&syscall) call, long number, const long a[6]) {
+    bool enters = sandbox_enter(number, a[0], a[1], (const void *)a[2]);
+    long result = call(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    if (enters) sandbox_entered(number, a[1], result);
+    return result;
+}
+
+/* A memory policy would be lost with the mapping that it was given to; libnuma sets it so. */
+static long bind_memory(__typeof__(&syscall) call, const long a[6]) {
+    uint32_t pass = stow_pass_begin();
+    long result = -1;
+    if (stow_pass_watched(pass) && a[1] > 0 && stow_note_whole((uint64_t)a[0], (uint64_t)a[1], false))
+        errno = ENOMEM;
+    else
+        result = call(SYS_mbind, a[0], a[1], a[2], a[3], a[4], a[5]);
+    stow_pass_end(pass);
+    return result;
+}
+
+/* Quick: some programs make all their waiting and asking for thread ids so. */
+HOOK long syscall(long number, ...) {
+    __typeof__(&syscall) found = NEXT(syscall);
+    va_list list;
+    va_start(list, number);
+    long a = va_arg(list, long), b = va_arg(list, long), c = va_arg(list, long);
+    long d = va_arg(list, long), e = va_arg(list, long), f = va_arg(list, long);
+    va_end(list);
+    if (unlikely(number == SYS_exit_group)) _exit((int)a); /* as qemu-user does */
+    if (unlikely(is_way_in(number))) return enter(found, number, (const long[]){a, b, c, d, e, f});
+    if (unlikely(number == SYS_mbind)) return bind_memory(found, (const long[]){a, b, c, d, e, f});
+    if (likely(!is_fork(number, (unsigned long)a))) return found(number, a, b, c, d, e, f);
+    struct stow_forking forking = stow_fork_begin();
+    long result = found(number, a, b, c, d, e, f);
+    stow_fork_end(forking, result == 0);
+    return result;
+}
+
+MIMALLOC_CALLS(prctl)
+MIMALLOC_CALLS(syscall)

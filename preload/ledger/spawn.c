@@ -1,0 +1,139 @@
+/* spawn.c — see spawn.h.
+ *
+ * A child that execs is a child like any other from then on: the kernel sends SIGCHLD at its end, and waitpid(-1) finds
+ * it. So the command is a grandchild. Between it and us is a process that never execs: without an exit signal, it is no
+ * child that anybody finds who does not ask for that kind. It shares our memory, so that it costs nothing to make in a
+ * process of many gigabytes; only system calls are made in it. */
+#include "preload/ledger/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "preload/ledger/ledger.h"
+#include "preload/shared/os.h"
+#include "preload/base/symbol.h"
+
+enum { STACK = 32 * 1024, CANNOT_RUN = 127, ROOM = 4096 };
+enum { COMMAND_REFUSED = 2, COMMAND_FAILED = 3 }; /* exit codes of the command */
+
+static char command[ROOM];        /* "" when the library was preloaded by hand */
+static char libraries[ROOM + 32]; /* "LD_LIBRARY_PATH=…", or "" */
+
+/* Once: programs write over their environment. */
+__attribute__((constructor)) static void remember_command(void) {
+    os_copy(command, sizeof command, os_variable("MEMSTOW_COMMAND"));
+    const char *found = os_variable("LD_LIBRARY_PATH");
+    if (!found[0] || strlen(found) >= ROOM) return;
+    strcpy(libraries, "LD_LIBRARY_PATH=");
+    strcat(libraries, found);
+}
+
+/* Of one command: what its two processes read, which run in our memory. */
+struct spawn {
+    __typeof__(&clone) clone; /* libc's, whoever else has one */
+    char *arguments[6], *environment[2];
+    char pid[24];
+    char stacks[2][STACK] __attribute__((aligned(16)));
+};
+
+/* Signals that the program ignores would be ignored by the command, too, and its handlers are not in it. */
+static void default_signals(void) {
+    struct {
+        void *handler;
+        unsigned long flags;
+        void *restorer;
+        uint64_t mask;
+    } action = {0};
+    uint64_t none = 0;
+    for (int number = 1; number < 65; number++) os_call(SYS_rt_sigaction, number, &action, NULL, sizeof action.mask);
+    os_call(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof none);
+}
+
+static int run_command(void *context) {
+    const struct spawn *self = context;
+    long nowhere = os_call(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR);
+    if (nowhere < 0) return CANNOT_RUN;
+    for (int fd = 0; fd < 3; fd++)
+        if (nowhere != fd) os_call(SYS_dup2, nowhere, fd);
+    os_call(SYS_close_range, 3, ~0u, 0);
+    default_signals();
+    os_call(SYS_execve, command, self->arguments, self->environment);
+    return CANNOT_RUN;
+}
+
+static long start(struct spawn *self, int which, int (*run)(void *), int flags) {
+    int kept = errno;
+    long pid = self->clone(run, self->stacks[which] + STACK, CLONE_VM | flags, self);
+    if (pid < 0) pid = -errno;
+    errno = kept;
+    return pid;
+}
+
+/* Its exit code; else CANNOT_RUN. */
+static int wait_for(long pid) {
+    int status = 0;
+    long result;
+    do result = os_call(SYS_wait4, pid, &status, __WALL, NULL);
+    while (result == -EINTR);
+    return result == pid && WIFEXITED(status) ? WEXITSTATUS(status) : CANNOT_RUN;
+}
+
+/* All signals are blocked, as they were where it was made: what is sent to the program's group is the program's. But a
+ * SIGCHLD that the program ignores would let the command go before its exit code is known. */
+static int stand_between(void *context) {
+    struct spawn *self = context;
+    uint64_t action[4] = {0};
+    os_call(SYS_rt_sigaction, SIGCHLD, action, NULL, sizeof(uint64_t));
+    long pid = start(self, 1, run_command, CLONE_VFORK | SIGCHLD);
+    return pid < 0 ? CANNOT_RUN : wait_for(pid);
+}
+
+/* No handler of the program's runs in either of them. */
+static long start_blocked(struct spawn *self) {
+    uint64_t all = ~UINT64_C(0), before = 0;
+    os_call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
+    long pid = start(self, 0, stand_between, 0);
+    os_call(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
+    return pid;
+}
+
+static int snapshot(struct spawn *self, const char *path) {
+    self->clone = LIBC(clone);
+    if (!self->clone) return CANNOT_RUN;
+    os_decimal(self->pid, os_pid());
+    char *arguments[] = {command, "snapshot", self->pid, "-o", (char *)path, NULL};
+    memcpy(self->arguments, arguments, sizeof arguments);
+    self->environment[0] = libraries[0] ? libraries : NULL;
+    long pid = start_blocked(self);
+    return pid < 0 ? CANNOT_RUN : wait_for(pid);
+}
+
+static int meaning(int code, const char *path) {
+    struct stat status;
+    switch (code) {
+    case 0:
+        return 0;
+    case COMMAND_REFUSED:
+        return os_call(SYS_newfstatat, AT_FDCWD, path, &status, AT_SYMLINK_NOFOLLOW) == 0 ? -EEXIST : -ENOENT;
+    case COMMAND_FAILED:
+        return -EIO;
+    }
+    return -ECHILD;
+}
+
+int spawn_snapshot(const char *path) {
+    if (!path[0]) return -EINVAL;
+    if (!command[0] || ledger_is_sealed()) return -ECHILD;
+    struct spawn *self = os_map(sizeof *self);
+    if (!self) return -ENOMEM;
+    int code = snapshot(self, path);
+    os_unmap(self, sizeof *self);
+    return meaning(code, path);
+}

@@ -1,0 +1,151 @@
+/* trace.c — see trace.h. One thread at a time writes; a process that is killed in the middle of a line has not moved
+ * `end`, so the line is not there. */
+#include "preload/ledger/trace.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "preload/shared/jsontext.h"
+#include "preload/ledger/ledger.h"
+#include "preload/base/lock.h"
+#include "preload/shared/os.h"
+
+static struct {
+    struct lock lock;
+    struct snap_ring *ring; /* NULL: no line yet */
+} trace;
+
+static char *bytes_of(struct snap_ring *ring) { return (char *)(ring + 1); }
+
+static void put(uint64_t position, const void *from, size_t length) {
+    size_t place = position % TRACE_ROOM, first = TRACE_ROOM - place < length ? TRACE_ROOM - place : length;
+    memcpy(bytes_of(trace.ring) + place, from, first);
+    memcpy(bytes_of(trace.ring), (const char *)from + first, length - first);
+}
+
+static void get(uint64_t position, void *to, size_t length) {
+    size_t place = position % TRACE_ROOM, first = TRACE_ROOM - place < length ? TRACE_ROOM - place : length;
+    memcpy(to, bytes_of(trace.ring) + place, first);
+    memcpy((char *)to + first, bytes_of(trace.ring), length - first);
+}
+
+static uint64_t size_of(uint32_t length) { return os_round_up(sizeof(struct snap_line) + length, 8); }
+
+/* The head at a position below `end`. The program can write where it should not: what cannot be is the end of all
+ * lines. */
+static bool head_at(uint64_t position, struct snap_line *head) {
+    uint64_t left = os_load(&trace.ring->end) - position;
+    if (left < sizeof *head || left > TRACE_ROOM) return false;
+    get(position, head, sizeof *head);
+    return head->length && head->length <= SNAP_LINE_MOST && size_of(head->length) <= left;
+}
+
+/* The oldest lines go. */
+static void make_room(uint64_t need) {
+    uint64_t start = os_load(&trace.ring->start), end = os_load(&trace.ring->end);
+    struct snap_line head;
+    if (end - start > TRACE_ROOM) start = end;
+    while (end - start + need > TRACE_ROOM) start = head_at(start, &head) ? start + size_of(head.length) : end;
+    os_store(&trace.ring->start, start);
+    __atomic_thread_fence(__ATOMIC_RELEASE); /* before what they were is written over */
+}
+
+static bool make_ring(void) {
+    struct snap_ring *ring = ledger_section(SNAP_TRACE, 1, sizeof *ring + TRACE_ROOM, 0);
+    if (!ring) return false;
+    ring->room = TRACE_ROOM;
+    ring->next = 1;
+    trace.ring = ring;
+    return true;
+}
+
+static char *put_text(char *to, const char *text, size_t length) {
+    memcpy(to, text, length);
+    return to + length;
+}
+
+/* The object with number and time in front: its length. Blanks between its members may be ends of lines. */
+static size_t write_line(char to[SNAP_LINE_MOST], uint64_t number, const char *text, size_t length) {
+    static const char first[] = "{\"n\":", second[] = ",\"t\":";
+    size_t member = 1;
+    while (memchr(" \t\r\n", text[member], 4)) member++;
+    char *at = put_text(to, first, sizeof first - 1);
+    at = os_decimal(at, number);
+    at = put_text(at, second, sizeof second - 1);
+    at = os_decimal(at, os_now());
+    if (text[member] != '}') *at++ = ',';
+    char *rest = at;
+    at = put_text(at, text + member, length - member);
+    for (; rest < at; rest++)
+        if (*rest == '\n' || *rest == '\r' || *rest == '\t') *rest = ' ';
+    return (size_t)(at - to);
+}
+
+static void append(const char *text, size_t length) {
+    char line[SNAP_LINE_MOST];
+    struct snap_ring *ring = trace.ring;
+    struct snap_line head = {.number = ring->next};
+    head.length = (uint32_t)write_line(line, head.number, text, length);
+    head.check = snap_line_check(head.number, line, head.length);
+    make_room(size_of(head.length));
+    uint64_t end = os_load(&ring->end);
+    put(end, &head, sizeof head);
+    put(end + sizeof head, line, head.length);
+    os_store(&ring->next, head.number + 1);
+    __atomic_store_n(&ring->end, end + size_of(head.length), __ATOMIC_RELEASE);
+}
+
+/* Without the blanks in front and behind: the first byte is the brace. */
+static void trim(const char **text, size_t *length) {
+    static const char blanks[] = " \t\r\n";
+    for (; *length && memchr(blanks, **text, 4); (*text)++) --*length;
+    while (*length && memchr(blanks, (*text)[*length - 1], 4)) --*length;
+}
+
+int trace_add(const char *text, size_t length) {
+    int error = 0;
+    if (!ledger_head->pid || !ledger_is_ours()) return -ENODEV;
+    trim(&text, &length);
+    if (length < 2 || length > TRACE_TEXT_MOST) return -EINVAL;
+    if (!lock_wait(&trace.lock)) {
+        ledger_lost(SNAP_LOST_TRACE);
+        return -EBUSY;
+    }
+    if (trace.ring || make_ring())
+        append(text, length);
+    else
+        error = -ENOMEM;
+    lock_let_go(&trace.lock);
+    if (error) ledger_lost(SNAP_LOST_TRACE);
+    return error;
+}
+
+int trace_add_foreign(const char *text, size_t length) {
+    struct jsontext object = {text, length}, own;
+    if (length > TRACE_TEXT_MOST || !jsontext_is_object(text, length)) return -EINVAL;
+    trim(&object.at, &object.length);
+    if (jsontext_member(object, "n", &own) || jsontext_member(object, "t", &own)) return -EINVAL;
+    return trace_add(object.at, object.length);
+}
+
+static size_t read_locked(uint64_t *place, char *to, uint64_t *number) {
+    struct snap_line head;
+    uint64_t start = os_load(&trace.ring->start), end = os_load(&trace.ring->end);
+    if (*place < start) *place = start;
+    if (*place >= end || !head_at(*place, &head)) return 0;
+    get(*place + sizeof head, to, head.length);
+    if (head.check != snap_line_check(head.number, to, head.length)) return 0;
+    *place += size_of(head.length);
+    *number = head.number;
+    return head.length;
+}
+
+size_t trace_read(uint64_t *place, char *to, uint64_t *number) {
+    size_t length = 0;
+    if (!ledger_is_ours() || !lock_wait(&trace.lock)) return 0;
+    if (trace.ring) length = read_locked(place, to, number);
+    lock_let_go(&trace.lock);
+    return length;
+}
+
+void trace_abandon(void) { memset(&trace, 0, sizeof trace); }

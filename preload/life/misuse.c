@@ -1,0 +1,301 @@
+/* misuse.c — see misuse.h. What glibc has in a chunk that is free, from its user's first byte (raw) on:
+ *
+ *   kept by a thread's cache   a link and, in the second word, a key that is the same in the whole process
+ *   in a fast bin              a link; the second word is as it was
+ *   in another bin             links to and from two others, and in large chunks two words more
+ *   joined to one before it    all is as it was
+ *   a mapping of its own       nothing: it is gone
+ *
+ * Our header is the first two words. */
+#include "preload/life/misuse.h"
+
+#include <errno.h>
+
+#include "preload/count/blocks.h"
+#include "preload/count/heaps.h"
+#include "preload/ledger/ledger.h"
+#include "preload/base/next.h"
+#include "preload/shared/os.h"
+#include "preload/life/process.h"
+#include "preload/count/site.h"
+#include "preload/stow/stow.h"
+
+enum { BEFORE = sizeof(struct header), WORD = sizeof(uint64_t), GONE = 64, SLACK = 31 };
+enum { CHUNK_PREVIOUS_IN_USE = 1, CHUNK_MAPPED = 2, CHUNK_NOT_MAIN = 4, CHUNK_FLAGS = 7, CHUNK_BIT_3 = 8 };
+enum { CHUNK_LEAST = 32, CHUNK_CACHED = 1040 /* the largest that caches keep, by default */ };
+#define CHUNK_MOST ((uint64_t)1 << HEADER_SIZE_BITS)
+
+static uint64_t cache_key; /* 0: not known yet, or there is none */
+
+/* Blocks that are known by address, and were freed last: one for each place that addresses share. */
+static struct gone {
+    uintptr_t address;
+    uint64_t size;
+    uint32_t mark, site, caller;
+} gone[GONE];
+
+void *misuse_nobody(void) {
+    static const uint64_t words[4] __attribute__((aligned(16))) = {~(uint64_t)15, 0, 0, 0};
+    return (void *)(words + 1); /* odd, and of a size that has no end */
+}
+
+/* --- memory that may not be there --- */
+
+/* `known`: an address that can be read, and with it all of its page; 0: none. */
+static bool word_at(uintptr_t address, uintptr_t known, uint64_t *out) {
+    if (known && address / OS_PAGE == known / OS_PAGE) {
+        *out = *(const uint64_t *)address;
+        return true;
+    }
+    return !ledger_is_sealed() && os_peek(out, (const void *)address, sizeof *out);
+}
+
+/* Else what is not there cannot be told from what cannot be read: some filters of system calls refuse it. */
+static bool can_look(void) {
+    uint64_t word;
+    return word_at((uintptr_t)&gone, 0, &word);
+}
+
+static bool word_is(uintptr_t address, uint64_t value) {
+    uint64_t word;
+    return word_at(address, 0, &word) && word == value;
+}
+
+/* --- chunks of glibc's --- */
+
+static bool is_size(uint64_t word) {
+    return word < CHUNK_MOST && !(word & CHUNK_BIT_3) && (word & ~(uint64_t)CHUNK_FLAGS) >= CHUNK_LEAST;
+}
+
+bool misuse_may_be_chunk(const void *p) { return is_size(((const uint64_t *)p)[-1]); }
+
+/* By that flag glibc takes what lies in front of the chunk, at a multiple of 64 MiB, for the heap that it is in. */
+bool misuse_leads_astray(const void *p) {
+    uint64_t word = ((const uint64_t *)p)[-1];
+    return word >= CHUNK_MOST && (word & (CHUNK_MAPPED | CHUNK_NOT_MAIN)) == CHUNK_NOT_MAIN;
+}
+
+/* A mapping of its own is whole pages; else the chunk behind it knows that it is in use. How many bytes it has for its
+ * user; 0: there is no chunk in use. */
+static uint64_t usable_at(uintptr_t raw, uintptr_t known) {
+    uint64_t word, before, behind;
+    if (!word_at(raw - WORD, known, &word) || !is_size(word)) return 0;
+    uint64_t size = word & ~(uint64_t)CHUNK_FLAGS;
+    if (word & CHUNK_MAPPED) {
+        bool whole = word_at(raw - 2 * WORD, known, &before) && !((raw - 2 * WORD - before) % OS_PAGE) &&
+                     !((before + size) % OS_PAGE);
+        return whole ? size - 2 * WORD : 0;
+    }
+    bool in_use = word_at(raw - WORD + size, known, &behind) && behind < CHUNK_MOST && !(behind & CHUNK_BIT_3) &&
+                  behind & CHUNK_PREVIOUS_IN_USE;
+    return in_use ? size - WORD : 0;
+}
+
+/* Of a list that is linked both ways. */
+static bool is_in_bin(uintptr_t raw) {
+    uint64_t chunk = raw - 2 * WORD, forward = ((const uint64_t *)raw)[0], back = ((const uint64_t *)raw)[1];
+    if (forward % BEFORE || back % BEFORE || !forward || back >= CHUNK_MOST || forward >= CHUNK_MOST) return false;
+    return word_is(forward + 3 * WORD, chunk) && word_is(back + 2 * WORD, chunk);
+}
+
+/* A block that is freed at once lies in its thread's cache, where one of its size lay that is freed again: so nothing
+ * is where it would not be without this. */
+static uint64_t key_in_freed(uint64_t usable) {
+    uint64_t *block = next_libc.malloc(usable);
+    if (!block) return 0;
+    block[1] = 0;
+    next_libc.free(block);
+    return *(volatile uint64_t *)&block[1];
+}
+
+/* Twice, in case that a signal handler came in between. */
+static void find_cache_key(uintptr_t raw, uintptr_t known) {
+    uint64_t word, usable = CHUNK_LEAST - WORD;
+    if (os_load(&cache_key)) return;
+    int kept = errno;
+    if (word_at(raw - WORD, known, &word) && is_size(word) && word <= CHUNK_CACHED)
+        usable = (word & ~(uint64_t)CHUNK_FLAGS) - WORD;
+    uint64_t key = key_in_freed(usable);
+    if (key >= CHUNK_MOST && key == key_in_freed(usable)) os_store(&cache_key, key);
+    errno = kept;
+}
+
+static bool is_kept_by_cache(uintptr_t raw, uintptr_t known) {
+    uint64_t word;
+    if (!word_at(raw + WORD, known, &word) || word < CHUNK_MOST) return false; /* a key is 64 bits at random */
+    find_cache_key(raw, known);
+    return word == os_load(&cache_key);
+}
+
+/* --- freed before --- */
+
+/* Glibc is asked of its chunks only; another allocator of the program's, of whatever we had from it. */
+static void *asked(uintptr_t raw, uintptr_t known) {
+    uint64_t word;
+    bool chunk = next_is_glibc && word_at(raw - WORD, known, &word) && is_size(word) && !heaps_have((void *)raw);
+    return process_next == NEXT_FOREIGN || chunk ? (void *)raw : NULL;
+}
+
+static struct gone *gone_at(uintptr_t address) {
+    return &gone[(address >> 4) * 0x9E3779B97F4A7C15u >> 56 & (GONE - 1)];
+}
+
+void misuse_note_gone(const void *p, uint64_t size, uint32_t mark, uint32_t site, uintptr_t slot) {
+    struct gone *at = gone_at((uintptr_t)p);
+    __atomic_store_n(&at->address, 0, __ATOMIC_RELAXED);
+    *at = (struct gone){(uintptr_t)p, size, mark, site, (uint32_t)stack_address(slot)};
+}
+
+bool misuse_is_gone(const void *p) { return gone_at((uintptr_t)p)->address == (uintptr_t)p; }
+
+/* What lies there by now may be another block. Of a mapping nothing may be left, our header neither. */
+static struct misuse of_gone(uintptr_t p, const struct gone *found) {
+    uintptr_t raw = p - (found->mark & BLOCK_BARE ? 0 : header_distance(found->mark));
+    bool again = !can_look() || usable_at(p, 0) || usable_at(raw, 0);
+    if (again && !is_kept_by_cache(raw, 0)) return (struct misuse){0};
+    void *asks = found->mark & HEADER_MAPPED ? NULL : asked(raw, 0);
+    return (struct misuse){SNAP_MISUSE_FREED, false, asks, found->size, found->site, found->caller};
+}
+
+/* Sites of an earlier one are those of a parent's ledger. */
+static uint32_t own_generation(void) { return header_generation(process_mark); }
+
+/* Where it is depends on the size, which may not be known: there are two places. */
+static void read_note(uintptr_t p, uint64_t size, struct misuse *to) {
+    const bool any = true;
+    for (uintptr_t at = p; at <= p + 2 * sizeof(struct header_note); at += 2 * sizeof(struct header_note)) {
+        struct header_note note;
+        uint64_t word;
+        if (size != MISUSE_UNKNOWN && (uintptr_t)header_note((void *)p, size, &any) != at) continue;
+        if (!word_at(at, p, &word)) continue;
+        __builtin_memcpy(&note, &word, sizeof note);
+        if (!header_note_is(&note, own_generation())) continue;
+        to->site = header_note_site(&note);
+        to->caller = note.caller;
+        return;
+    }
+}
+
+static struct misuse freed(uintptr_t p, uintptr_t raw, uint64_t size, uint32_t site) {
+    struct misuse found = {SNAP_MISUSE_FREED, false, asked(raw, p - BEFORE), size, site, 0};
+    if (misuse_is_gone((void *)p))
+        found.caller = gone_at(p)->caller;
+    else
+        read_note(p, size, &found);
+    return found;
+}
+
+/* It was in a bin, and was then joined to what lay before it: links to where it was, its note, and no other chunk. */
+static bool was_in_bin(uintptr_t p) {
+    uint64_t forward = ((const uint64_t *)p)[-2], back = ((const uint64_t *)p)[-1];
+    bool links = forward % BEFORE == 0 && back % BEFORE == 0 && forward >= OS_PAGE && back >= OS_PAGE;
+    struct misuse found = {0};
+    if (!links || forward >= CHUNK_MOST || back >= CHUNK_MOST) return false;
+    read_note(p, MISUSE_UNKNOWN, &found);
+    bool noted = found.caller && found.site < site_count() && site_code(found.caller);
+    return noted && can_look() && !usable_at(p, p - BEFORE);
+}
+
+/* Its header says so itself, and may be whole otherwise. */
+static struct misuse of_marked(uintptr_t p, struct header header) {
+    header.freed = 0;
+    uint32_t mark = header_mark_in(&header);
+    bool whole = header_magic(mark) && header_generation(mark) <= own_generation() &&
+                 (header_distance(mark) == BEFORE || header.site < 1u << HEADER_SITE_BITS);
+    bool known = whole && header_generation(mark) == own_generation();
+    return freed(p, p - (whole ? header_distance(mark) : BEFORE), header.size,
+                 known ? header_site(&header) : SNAP_SITE_UNKNOWN);
+}
+
+/* In a forked child: what was freed before has sites of the parent's. */
+void misuse_forget_sites(void) {
+    for (int i = 0; i < GONE; i++) gone[i].site = SNAP_SITE_UNKNOWN;
+}
+
+/* --- written over --- */
+
+static bool fits(uint64_t size, uint64_t usable) { return size <= usable - BEFORE && usable - BEFORE - size <= SLACK; }
+
+static bool is_site(uint32_t site) { return site && site < 1u << HEADER_SITE_BITS; }
+
+/* The word in front of the block is as it was: what is damaged is the block's before it, without us. The block may be a
+ * parent's. */
+static struct misuse of_damaged_sum(uintptr_t raw, const struct header *header) {
+    uint32_t sealed = header->seal - process_mark - (uint16_t)header->size;
+    uint32_t site = is_site(header->site) ? header->site : is_site(sealed) ? sealed : SNAP_SITE_UNKNOWN;
+    if (own_generation()) site = SNAP_SITE_UNKNOWN;
+    return (struct misuse){SNAP_MISUSE_DAMAGED, true, (void *)raw, header->size, site, 0};
+}
+
+static struct misuse of_damaged_size(const struct header *header, uint64_t usable) {
+    uint32_t size = header->seal - process_mark - header->site;
+    bool known = is_site(header->site) && size < SNAP_LARGE_BYTES && fits(size, usable);
+    return (struct misuse){
+        SNAP_MISUSE_DAMAGED, false, NULL, known ? size : MISUSE_UNKNOWN, known ? header->site : SNAP_SITE_UNKNOWN, 0};
+}
+
+/* Nothing of ours may be left, but the chunk is there. Where another may begin at p, it takes the seal to tell. */
+static struct misuse of_damaged(uintptr_t p, const struct header *header) {
+    uint64_t usable = usable_at(p - BEFORE, p - BEFORE);
+    bool sealed = is_site(header->seal - process_mark - (uint16_t)header->size), other = is_size(header->size);
+    if (usable < BEFORE || (other && !sealed && usable_at(p, p - BEFORE))) return (struct misuse){0};
+    bool some = header->size || is_site(header->site) || sealed;
+    if (some && fits(header->size, usable)) return of_damaged_sum(p - BEFORE, header);
+    return other ? (struct misuse){0} : of_damaged_size(header, usable);
+}
+
+static uint64_t chunk_of(uintptr_t raw, uintptr_t known) {
+    uint64_t word;
+    return word_at(raw - WORD, known, &word) ? word : 0;
+}
+
+/* What is known by address needs no header. Of a mapping of its own, glibc looks at the lower bits of the size only;
+ * mimalloc at nothing in front of a block. */
+static struct misuse of_listed(uintptr_t p, const struct block *block, const struct header *header) {
+    uintptr_t raw = p - header_distance(block->mark);
+    uint64_t changed = header->size ^ block->size;
+    bool mapping = block->mark & HEADER_MAPPED || chunk_of(raw, p - BEFORE) & CHUNK_MAPPED;
+    bool harmless = !next_is_glibc || !(mapping ? changed % OS_PAGE : changed);
+    return (struct misuse){SNAP_MISUSE_DAMAGED, harmless, NULL, block->size, block->site, 0};
+}
+
+/* Over glibc, or the built-in mimalloc. */
+static struct misuse of_ours(uintptr_t p, const struct header *header) {
+    struct block block;
+    if (blocks_find(p, &block)) return of_listed(p, &block, header);
+    if (header->freed == HEADER_FREED) return of_marked(p, *header);
+    if (!next_is_glibc) return (struct misuse){0};
+    if (is_kept_by_cache(p - BEFORE, p - BEFORE) || is_in_bin(p - BEFORE) || was_in_bin(p))
+        return freed(p, p - BEFORE, MISUSE_UNKNOWN, SNAP_SITE_UNKNOWN);
+    return of_damaged(p, header);
+}
+
+struct misuse misuse_of(void *pointer) {
+    uintptr_t p = (uintptr_t)pointer;
+    const struct header *header = (const struct header *)p - 1;
+    bool aligned = p % BEFORE == 0, foreign = process_next == NEXT_FOREIGN;
+    const struct gone *found = !foreign && misuse_is_gone(pointer) ? gone_at(p) : NULL;
+    struct misuse known = found ? of_gone(p, found) : (struct misuse){0};
+    if (known.kind || !aligned || (found && p % OS_PAGE == 0)) return known;
+    if (!foreign) return of_ours(p, header);
+    return p % OS_PAGE && header->freed == HEADER_FREED ? of_marked(p, *header) : known;
+}
+
+/* --- at the end --- */
+
+/* Another thread may free it meanwhile. */
+static void look_at_live(struct snap_large *record, void *nothing) {
+    struct header header;
+    uintptr_t p = os_load(&record->address);
+    struct misuse found = {SNAP_MISUSE_DAMAGED, true, NULL, record->size, record->site, 0};
+    (void)nothing;
+    if (p % OS_PAGE == 0 || !os_peek(&header, (void *)(p - BEFORE), sizeof header)) return;
+    if (header.size == found.size && header_magic(header_mark_in(&header))) return;
+    if (header.freed != HEADER_FREED && os_load(&record->address) == p)
+        misuse_report(p, &found, SNAP_MISUSE_END, (struct caller){0});
+}
+
+/* What is stowed stays where it is. */
+void misuse_find_live(void) {
+    if (!__atomic_load_n(&stow_watch, __ATOMIC_RELAXED)) blocks_visit_records(look_at_live, NULL);
+}

@@ -1,0 +1,61 @@
+/* misuse.h — a pointer that the program frees or resizes, and whose header does not say that it is a block: what is it?
+ * In: the pointer; and large blocks, when they are freed. Out: whether it was freed before, or its header was
+ * overwritten, and what is known of the block; a record in the ledger, and a line on standard error. It must never end
+ * the process: the allocator behind us gets what makes it report the fault itself, as it does without us.
+ *
+ * All of this is off the fast path, which knows a block by its header and looks at nothing else. */
+#ifndef MEMSTOW_MISUSE_H
+#define MEMSTOW_MISUSE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "preload/count/header.h"
+#include "preload/shared/snapshot.h"
+#include "preload/stacks/stack.h"
+
+#pragma GCC visibility push(hidden)
+
+#define MISUSE_UNKNOWN UINT64_MAX
+
+struct misuse {
+    uint32_t kind;   /* enum snap_misuse_kind; 0: neither */
+    bool harmless;   /* without us these bytes are not the allocator's: the block can be freed as if they were whole */
+    void *raw;       /* the pointer that the allocator gave for it; NULL: do not ask the allocator */
+    uint64_t size;   /* or MISUSE_UNKNOWN */
+    uint32_t site;   /* SNAP_SITE_UNKNOWN: not known */
+    uint32_t caller; /* of the first free, as in a header_note; 0: not known */
+};
+
+/* Finds out about p. The 16 bytes in front of p can be read; other memory around it may not be mapped. */
+struct misuse misuse_of(void *p);
+
+/* Whether the word in front of p can be the size of a chunk of glibc's. */
+bool misuse_may_be_chunk(const void *p);
+
+/* Whether glibc would follow the word in front of p to memory that may not be mapped, before it reports anything. */
+bool misuse_leads_astray(const void *p);
+
+/* A pointer that glibc's free and realloc always report as invalid. */
+void *misuse_nobody(void);
+
+/* Whether a block that was known by address was freed at p not long ago: its header may be unmapped. */
+bool misuse_is_gone(const void *p);
+
+/* A block that is known by address is about to be freed. Nothing is noted in its memory, which may be stowed. */
+void misuse_note_gone(const void *p, uint64_t size, uint32_t mark, uint32_t site, uintptr_t slot);
+
+/* At the end of the process: reports live large blocks whose header was overwritten. */
+void misuse_find_live(void);
+
+/* To be called before the allocator is, which may end the process. */
+void misuse_report(uintptr_t p, const struct misuse *misuse, enum snap_misuse_call call, struct caller caller);
+
+/* In a forked child. */
+void misuse_abandon(void);
+/* For misuse_report.c. */
+void misuse_forget_sites(void);
+
+#pragma GCC visibility pop
+
+#endif

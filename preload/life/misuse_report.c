@@ -1,0 +1,145 @@
+/* misuse_report.c — what misuse.c found, told.
+ * In: what a pointer was, and the call that it was passed to. Out: a record in the ledger, and one line on standard
+ * error, where glibc's own message goes. It must not allocate, nor wait for long. A process tells of its first ones
+ * only. */
+#include "preload/life/misuse.h"
+
+#include <link.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "preload/count/account.h"
+#include "preload/ledger/ledger.h"
+#include "preload/shared/os.h"
+#include "preload/count/site.h"
+#include "preload/base/symbol.h"
+
+enum { LINES_MOST = 8 };
+
+static struct snap_misuse *records;
+static uint32_t told;
+
+/* --- the record --- */
+
+/* The section is made by the first thread that needs it: of two at once, one's stays empty. */
+static struct snap_misuse *record_at(uint32_t number) {
+    struct snap_misuse *there = __atomic_load_n(&records, __ATOMIC_ACQUIRE), *made;
+    if (number >= SNAP_MISUSES) return NULL;
+    if (!there && (made = ledger_section(SNAP_MISUSE, sizeof *made, SNAP_MISUSES, 0)) &&
+        __atomic_compare_exchange_n(&records, &there, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        there = made;
+    return there ? there + number : NULL;
+}
+
+static void write_record(struct snap_misuse *to, const struct snap_misuse *what) {
+    struct snap_misuse record = *what;
+    record.kind = 0;
+    *to = record;
+    __atomic_store_n(&to->kind, what->kind, __ATOMIC_RELEASE);
+}
+
+/* --- the line --- */
+
+struct text {
+    size_t used;
+    char s[640];
+};
+
+static void put(struct text *self, const char *more) {
+    os_copy(self->s + self->used, sizeof self->s - self->used, more);
+    self->used += strlen(self->s + self->used);
+}
+
+static void put_number(struct text *self, uint64_t number) {
+    char digits[24];
+    os_decimal(digits, number);
+    put(self, digits);
+}
+
+static void put_hex(struct text *self, uint64_t number) {
+    char digits[] = "0x0000000000000000", *at = digits + sizeof digits - 1;
+    do *--at = "0123456789abcdef"[number % 16];
+    while ((number /= 16));
+    put(self, "0x");
+    put(self, at);
+}
+
+/* As addr2line takes it: the file, and the address in it. */
+static void put_place(struct text *self, const char *what, uintptr_t address) {
+    struct dl_find_object object;
+    if (!address) return;
+    put(self, what);
+    if (_dl_find_object((void *)address, &object) || !object.dlfo_link_map) {
+        put_hex(self, address);
+        return;
+    }
+    const char *path = site_path(object.dlfo_link_map), *slash = strrchr(path, '/');
+    put(self, slash ? slash + 1 : path);
+    put(self, "+");
+    put_hex(self, address - object.dlfo_link_map->l_addr);
+}
+
+static void put_size(struct text *self, uint64_t size) {
+    if (size == MISUSE_UNKNOWN) return;
+    put_number(self, size);
+    put(self, size == 1 ? " byte " : " bytes ");
+}
+
+static const char *what_of(const struct snap_misuse *record) {
+    if (record->kind == SNAP_MISUSE_DAMAGED) return "memstow: header of a block overwritten: ";
+    return record->call == SNAP_MISUSE_REALLOC ? "memstow: realloc of a freed block: " : "memstow: block freed twice: ";
+}
+
+static void write_line(const struct snap_misuse *record, uintptr_t allocated, uintptr_t freed, uintptr_t now) {
+    struct text line = {0};
+    bool again = record->kind == SNAP_MISUSE_FREED && record->call == SNAP_MISUSE_FREE;
+    put(&line, what_of(record));
+    put_size(&line, record->size);
+    put(&line, "at ");
+    put_hex(&line, record->address);
+    put_place(&line, ", allocated by ", allocated);
+    put_place(&line, ", first freed by ", freed);
+    put_place(&line, again ? ", freed again by " : ", found when passed to free or realloc by ", now);
+    if (record->call == SNAP_MISUSE_END) put(&line, ", found at the end of the process");
+    if (*ledger_path()) {
+        put(&line, "; stacks: memstow report ");
+        put(&line, ledger_path());
+    }
+    if (line.used > sizeof line.s - 2) line.used = sizeof line.s - 2;
+    line.s[line.used++] = '\n';
+    os_write(STDERR_FILENO, line.s, line.used);
+}
+
+/* --- */
+
+static bool is_known(uint32_t site) { return site >= SNAP_SITE_FIRST && site != account_here && site < site_count(); }
+
+void misuse_report(uintptr_t p, const struct misuse *misuse, enum snap_misuse_call call, struct caller caller) {
+    uint32_t number = __atomic_fetch_add(&told, 1, __ATOMIC_RELAXED);
+    if (!ledger_is_ours() || number >= SNAP_MISUSES) return;
+    uint32_t site = is_known(misuse->site) ? misuse->site : SNAP_SITE_UNKNOWN;
+    uint32_t now = caller.slot ? site_of_call(caller) : SNAP_SITE_UNKNOWN; /* its modules are known from here on */
+    uintptr_t freed = misuse->caller ? site_code(misuse->caller) : 0;
+    struct snap_misuse record = {.kind = misuse->kind,
+                                 .call = (uint16_t)call,
+                                 .address = p,
+                                 .size = misuse->size,
+                                 .time_ns = os_now(),
+                                 .thread = account_thread_slot()};
+    if (misuse->harmless) record.flags |= SNAP_MISUSE_HARMLESS;
+    if (site && misuse->kind == SNAP_MISUSE_FREED && site_free_count()) record.flags |= SNAP_MISUSE_UNSURE;
+    if (site) site_keep(site);
+    record.places[SNAP_MISUSE_ALLOCATED].site = site;
+    record.places[SNAP_MISUSE_FREED_FIRST].site = freed ? site_of_place(freed) : SNAP_SITE_UNKNOWN;
+    record.places[SNAP_MISUSE_NOW].site = now;
+    struct snap_misuse *to = record_at(number);
+    if (to) write_record(to, &record);
+    if (number < LINES_MOST && !ledger_is_sealed())
+        write_line(&record, site ? site_caller(site, symbol_is_in_libc) : 0, freed, caller.address);
+}
+
+void misuse_abandon(void) {
+    records = NULL;
+    told = 0;
+    misuse_forget_sites();
+}

@@ -1,0 +1,443 @@
+/* process.c — see process.h. */
+#include "preload/life/process.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "preload/count/account.h"
+#include "preload/count/births.h"
+#include "preload/count/blocks.h"
+#include "preload/life/closing.h"
+#include "preload/control/control.h"
+#include "preload/events/cuda_events.h"
+#include "preload/count/header.h"
+#include "preload/count/heaps.h"
+#include "preload/ledger/ledger.h"
+#include "preload/count/mappings.h"
+#include "preload/life/misuse.h"
+#include "preload/owners/moving.h"
+#include "preload/owners/owners.h"
+#include "preload/count/parts.h"
+#include "preload/count/peak.h"
+#include "preload/shared/pressure.h"
+#include "preload/count/sample.h"
+#include "preload/count/site.h"
+#include "preload/stacks/stack.h"
+#include "preload/state/state_store.h"
+#include "preload/stow/stow.h"
+#include "preload/base/symbol.h"
+#include "preload/count/tags.h"
+#include "preload/ledger/trace.h"
+#include "preload/triggers/trigger.h"
+#include "preload/vram/vram_serve.h"
+
+#define EXEC_VARIABLE "MEMSTOW_EXEC"
+
+enum { DEFAULT_STACK_MEMORY = 64 * 1000 * 1000 };
+
+struct process_page process_page __attribute__((aligned(OS_PAGE)));
+uint32_t process_mark;
+enum next_kind process_next;
+
+/* Copied from the environment once: programs write over it (setproctitle) and change it. */
+static struct {
+    char out[4096]; /* template of the main process's file */
+    bool out_named; /* -o FILE without any %: others get FILE.PID */
+    char follow[1024];
+    uint32_t main_pid, stacks;
+    uint64_t stack_memory; /* bytes for call stacks, sites and counters */
+    uint64_t sample_bytes;
+    bool mimalloc;
+    bool unread_stacks, unread_stack_memory, unread_allocator; /* these have other values than there are */
+    uint32_t unread_pressure;                                  /* what pressure_wish could not read */
+    uint8_t run_id[16];
+} wish;
+
+static bool begun_before; /* in this process or in one that it was forked from */
+static bool ended;
+static bool from_cupti;
+static const char *heap_unseen; /* why the program's calls of malloc do not come to us; NULL: they do */
+static uint32_t home_pid, fork_depth, exec_generation; /* home_pid: who began last, tracked or not */
+static bool ledger_kept = true;                        /* beyond an exec */
+static char name[64], exe[4096], command[4096];
+
+/* --- the environment --- */
+
+static uint64_t read_decimal(const char **text) {
+    uint64_t n = 0;
+    for (; **text >= '0' && **text <= '9'; (*text)++) n = n * 10 + (uint64_t)(**text - '0');
+    return n;
+}
+
+static uint64_t decimal(const char *text) { return read_decimal(&text); }
+
+static void read_run_id(const char *hex) {
+    for (int i = 0; i < 32 && hex[i]; i++) {
+        int digit = hex[i] <= '9' ? hex[i] - '0' : (hex[i] | 32) - 'a' + 10;
+        wish.run_id[i / 2] = (uint8_t)(wish.run_id[i / 2] << 4 | (digit & 15));
+    }
+}
+
+/* Preloaded by hand, without `memstow run`: the command's default, in the directory where the program starts. */
+static void default_out(void) {
+    static const char file[] = "/memstow.%n.%p.mst";
+    char here[sizeof wish.out / 2 - sizeof file];
+    long n = os_call(SYS_getcwd, here, sizeof here);
+    if (n <= 0 || here[0] != '/') return;
+    char *to = wish.out;
+    for (const char *at = here; *at; *to++ = *at++)
+        if (*at == '%') *to++ = '%'; /* as it stands, not as a template */
+    strcpy(to, file);
+}
+
+/* How many images this process ran before this one. Its children find the variable, too: they have another pid, or,
+ * much later, another start. */
+static uint32_t earlier_images(void) {
+    const char *text = os_variable(EXEC_VARIABLE);
+    if (read_decimal(&text) != os_pid() || *text++ != '.') return 0;
+    if (read_decimal(&text) != os_start_ticks(0) || *text++ != '.') return 0;
+    return (uint32_t)read_decimal(&text);
+}
+
+/* full, none, sample or sample:BYTES, in plain digits: the command has read anything else. False: nothing of these. */
+static bool read_stacks(const char *mode) {
+    static const char sample[] = "sample";
+    size_t length = sizeof sample - 1;
+    wish.stacks = strcmp(mode, "none") ? SNAP_STACKS_FULL : SNAP_STACKS_NONE;
+    if (wish.stacks == SNAP_STACKS_NONE || !mode[0] || !strcmp(mode, "full")) return true;
+    if (strncmp(mode, sample, length) != 0 || (mode[length] && mode[length] != ':')) return false;
+    wish.stacks = SNAP_STACKS_SAMPLE;
+    wish.sample_bytes = SAMPLE_DEFAULT;
+    if (!mode[length]) return true;
+    const char *digits = mode + length + 1;
+    uint64_t bytes = read_decimal(&digits);
+    bool fits = bytes && bytes <= SNAP_SAMPLE_MOST && !*digits;
+    if (fits) wish.sample_bytes = bytes;
+    return fits;
+}
+
+static bool read_stack_memory(const char *text) {
+    const char *digits = text;
+    uint64_t bytes = read_decimal(&digits);
+    bool fits = bytes && !*digits;
+    wish.stack_memory = fits ? bytes : DEFAULT_STACK_MEMORY;
+    return fits || !text[0];
+}
+
+static bool read_allocator(const char *word) {
+    wish.mimalloc = !strcmp(word, "mimalloc");
+    return wish.mimalloc || !word[0] || !strcmp(word, "keep");
+}
+
+static void read_wishes(void) {
+    os_copy(wish.out, sizeof wish.out, os_variable("MEMSTOW_OUT"));
+    if (!wish.out[0]) default_out();
+    wish.out_named = os_variable("MEMSTOW_OUT_NAMED")[0] == '1';
+    os_copy(wish.follow, sizeof wish.follow, os_variable("MEMSTOW_FOLLOW"));
+    wish.main_pid = (uint32_t)decimal(os_variable("MEMSTOW_MAIN"));
+    wish.unread_stacks = !read_stacks(os_variable("MEMSTOW_STACKS"));
+    wish.unread_stack_memory = !read_stack_memory(os_variable("MEMSTOW_STACK_MEMORY"));
+    wish.unread_allocator = !read_allocator(os_variable("MEMSTOW_ALLOCATOR"));
+    wish.unread_pressure = pressure_wish(os_variable("MEMSTOW_PRESSURE"), os_variable("MEMSTOW_IDLE"));
+    read_run_id(os_variable("MEMSTOW_RUN"));
+    exec_generation = earlier_images();
+}
+
+/* --- who this is --- */
+
+/* The name that the program was called by, as `ps` would show it: argv[0] without its directories. */
+static void name_from(const char *called) {
+    const char *slash = strrchr(called, '/');
+    os_copy(name, sizeof name, slash ? slash + 1 : called);
+    if (!name[0]) os_copy(name, sizeof name, "program");
+}
+
+static void read_identity(void) {
+    int fd = os_open("/proc/self/cmdline", O_RDONLY, 0);
+    long n = fd < 0 ? 0 : os_read(fd, command, sizeof command - 1);
+    if (fd >= 0) os_close(fd);
+    command[n > 0 ? n : 0] = 0;
+    name_from(command);
+    for (n = n > 0 ? n - 1 : 0, command[n] = 0; n-- > 0;)
+        if (!command[n]) command[n] = ' ';
+    n = os_call(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", exe, sizeof exe - 1);
+    exe[n > 0 ? n : 0] = 0;
+}
+
+static bool in_list(const char *list, const char *word) {
+    size_t length = strlen(word);
+    for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',')
+        if (strcspn(at, ",") == length && !strncmp(at, word, length)) return true;
+    return false;
+}
+
+static bool wanted(void) {
+    if (os_pid() == wish.main_pid || !wish.follow[0] || !strcmp(wish.follow, "all")) return true;
+    return strcmp(wish.follow, "none") && in_list(wish.follow, name);
+}
+
+/* --- the file's name --- */
+
+static void append(char *to, size_t room, const char *text) {
+    size_t at = strlen(to);
+    os_copy(to + at, room - at, text);
+}
+
+static void append_decimal(char *to, size_t room, uint64_t n) {
+    char digits[24];
+    os_decimal(digits, n);
+    append(to, room, digits);
+}
+
+static void expand(char *to, size_t room, uint32_t generation) {
+    to[0] = 0;
+    for (const char *at = wish.out; *at; at++) {
+        char plain[2] = {*at, 0};
+        switch (*at == '%' ? at[1] : 0) {
+        case 'n':
+            append(to, room, name);
+            break;
+        case 'p':
+            append_decimal(to, room, os_pid());
+            break;
+        case 'x':
+            append_decimal(to, room, generation);
+            break;
+        case '%':
+            append(to, room, "%");
+            break;
+        default:
+            append(to, room, plain);
+            continue;
+        }
+        at++;
+    }
+    if (wish.out_named && os_pid() != wish.main_pid) {
+        append(to, room, ".");
+        append_decimal(to, room, os_pid());
+    }
+}
+
+/* --- begin --- */
+
+static void wipe_page(void) { process_page = (struct process_page){0}; }
+
+static bool wiped_by_kernel; /* in a forked child */
+
+static void hide_from_valgrind(void) {
+    struct dl_find_object us;
+    if (_dl_find_object((void *)hide_from_valgrind, &us) == 0)
+        os_hide_from_valgrind(us.dlfo_map_start, (size_t)((char *)us.dlfo_map_end - (char *)us.dlfo_map_start));
+}
+
+/* Who is in front of us is called in our place, or, by Valgrind's tools that look at the heap, in everybody's. */
+static const char *look_for_heap(void) {
+    if (symbol_before("malloc"))
+        return "the program defines malloc itself: its heap cannot be seen, but for what that malloc passes on";
+    if (symbol_before("_vgr10010ZU_VgSoSynsomalloc_malloc"))
+        return "Valgrind serves the heap in place of the program's allocator: it cannot be seen";
+    return NULL;
+}
+
+/* We may be in the middle of the program's malloc, which holds a lock: nothing of the program's is called. */
+static void begin_first(void) {
+    begun_before = true;
+    hide_from_valgrind();
+    os_clock = LIBC(clock_gettime);
+    read_wishes();
+    read_identity();
+    wiped_by_kernel = os_call(SYS_madvise, &process_page, sizeof process_page, MADV_WIPEONFORK) == 0;
+    heap_unseen = look_for_heap();
+    if (!from_cupti) process_next = next_find(wish.mimalloc && !heap_unseen);
+    os_close_holes();
+}
+
+static void end_at_quick_exit(void) { process_end(SNAP_ABRUPT_EXIT); }
+
+/* libc takes a lock for these, and may allocate. What is registered first runs last, before a fork too. */
+void process_watch(void) {
+    if (!wiped_by_kernel) pthread_atfork(NULL, NULL, wipe_page); /* before Linux 4.14; raw clone goes unnoticed there */
+    stow_watch_forks();
+    at_quick_exit(end_at_quick_exit);
+}
+
+/* What the parent tracked is the parent's. The blocks are still there: their headers tell them apart by their
+ * generation, which stops at 255. */
+static uint64_t leave_parent(void) {
+    bool was_tracked = ledger_head->pid != 0;
+    fork_depth++;
+    exec_generation = 0;
+    uint64_t inherited = account_abandon();
+    site_abandon();
+    owners_abandon();
+    heaps_abandon();
+    parts_abandon();
+    peak_abandon();
+    mappings_abandon();
+    cuda_events_abandon();
+    births_abandon();
+    trace_abandon();
+    trigger_abandon();
+    trigger_poll_abandon();
+    misuse_abandon();
+    stow_abandon();
+    moving_abandon();
+    state_abandon();
+    blocks_close_ledger();
+    ledger_abandon();
+    ended = false;
+    return was_tracked ? inherited : 0;
+}
+
+static bool begin_ledger(uint64_t inherited) {
+    char path[sizeof wish.out];
+    struct ledger_identity identity = {
+        .path = path,
+        .name = name,
+        .exe = exe,
+        .command = command,
+        .stacks = wish.stacks,
+        .sample_bytes = wish.sample_bytes,
+        .allocator = process_next == NEXT_MIMALLOC ? SNAP_ALLOCATOR_MIMALLOC : SNAP_ALLOCATOR_KEEP,
+        .flags = (fork_depth ? SNAP_FORK_CHILD : 0) | (process_next == NEXT_FOREIGN ? SNAP_FOREIGN_ALLOCATOR : 0) |
+                 (from_cupti ? SNAP_FROM_CUPTI : 0),
+        .fork_depth = fork_depth,
+        .exec_generation = exec_generation,
+        .header_overhead = sizeof(struct header),
+        .inherited_bytes = inherited,
+    };
+    memcpy(identity.run_id, wish.run_id, sizeof identity.run_id);
+    /* With %x in the template every image of this pid has a name of its own. */
+    bool numbered = strstr(wish.out, "%x") != NULL;
+    do expand(path, sizeof path, identity.exec_generation);
+    while (numbered && ledger_made_by_us(path) && ++identity.exec_generation < 1000);
+    if (!path[0]) identity.path = NULL;
+    return ledger_begin(&identity);
+}
+
+/* The command refuses such words; what stands in the environment reaches us as it is. */
+static void note_unreadable(void) {
+    if (wish.unread_stacks)
+        ledger_fact(SNAP_FACT_NOTE, "MEMSTOW_STACKS is none of full, none, sample and sample:BYTES: it counts as full, "
+                                    "sample:… as sample");
+    if (wish.unread_stack_memory)
+        ledger_fact(SNAP_FACT_NOTE, "MEMSTOW_STACK_MEMORY is no number of bytes above 0: it counts as not set");
+    if (wish.unread_allocator)
+        ledger_fact(SNAP_FACT_NOTE, "MEMSTOW_ALLOCATOR is neither keep nor mimalloc: it counts as keep");
+    if (wish.unread_pressure & PRESSURE_UNREADABLE)
+        ledger_fact(SNAP_FACT_NOTE, "MEMSTOW_PRESSURE is no amount, N% or psi:N%: it counts as not set");
+    if (wish.unread_pressure & PRESSURE_IDLE_UNREADABLE)
+        ledger_fact(SNAP_FACT_NOTE, "MEMSTOW_IDLE is no number of seconds above 0: it counts as not set");
+    if (vram_serve_unreadable()) ledger_fact(SNAP_FACT_NOTE, vram_serve_unreadable());
+}
+
+static void note_heap(void) {
+    if (from_cupti)
+        ledger_fact(SNAP_FACT_NOTE,
+                    "libmemstow.so was not preloaded: this is CUDA memory as CUPTI lists it, and nothing "
+                    "of the host's");
+    else if (heap_unseen)
+        ledger_fact(SNAP_FACT_NOTE, heap_unseen);
+    else if (wish.mimalloc && process_next != NEXT_MIMALLOC)
+        ledger_fact(SNAP_FACT_NOTE, "built without mimalloc: --allocator=keep");
+}
+
+static enum process_stage begin(void) {
+    uint64_t inherited = 0;
+    home_pid = os_pid();
+    if (begun_before)
+        inherited = leave_parent();
+    else
+        begin_first();
+    if (ledger_is_sealed()) /* a child of a sandboxed process: making a file may kill it */
+        return PROCESS_UNTRACKED;
+    process_mark = header_mark(fork_depth < 255 ? fork_depth : 255, sizeof(struct header));
+    if (!wanted() || !begin_ledger(inherited)) return PROCESS_UNTRACKED;
+    account_begin();
+    sample_bytes = wish.sample_bytes;
+    site_begin(wish.stacks, wish.stack_memory, exe);
+    blocks_open_ledger();
+    note_heap();
+    note_unreadable();
+    ledger_note_own_memory();
+    births_note_inherited();
+    return PROCESS_TRACKED;
+}
+
+/* Under tags each event is looked up. */
+void process_allow_fast_path(void) {
+    process_page.note = header_note_sign(header_generation(process_mark));
+    if (process_next == NEXT_FOREIGN) return;
+    process_page.mark_here = account_here && !tags_used ? process_mark + account_here : 0;
+    __atomic_store_n(&process_page.mark, process_mark, __ATOMIC_RELEASE);
+    __atomic_store_n(&process_page.small, SNAP_LARGE_BYTES, __ATOMIC_RELEASE);
+}
+
+void process_is_from_cupti(void) { from_cupti = true; }
+
+bool process_begin(void) {
+    extern char **environ;
+    uint32_t unset = PROCESS_UNSET;
+    if (process_page.stage != PROCESS_UNSET) return process_page.stage == PROCESS_TRACKED;
+    if (!environ) /* libc is not set up yet */
+        return false;
+    /* A child that a signal handler forked: what it interrupted will go on, with the tables that it began with. */
+    if (begun_before && stack_is_interrupted()) return false;
+    if (!__atomic_compare_exchange_n(&process_page.stage, &unset, PROCESS_BEGINNING, false, __ATOMIC_ACQUIRE,
+                                     __ATOMIC_ACQUIRE))
+        return unset == PROCESS_TRACKED;
+    enum process_stage stage = begin();
+    if (stage == PROCESS_TRACKED) process_allow_fast_path();
+    __atomic_store_n(&process_page.stage, stage, __ATOMIC_RELEASE);
+    return stage == PROCESS_TRACKED;
+}
+
+/* --- end --- */
+
+/* In a forked child that has not begun the page is wiped. */
+bool process_is_vfork_child(void) { return process_page.stage != PROCESS_UNSET && os_pid() != home_pid; }
+
+/* Nor in a forked child that never allocated. */
+static bool is_ours_to_end(void) { return process_page.stage == PROCESS_TRACKED && !process_is_vfork_child(); }
+
+void process_end(enum snap_state state) {
+    if (!is_ours_to_end() || __atomic_exchange_n(&ended, true, __ATOMIC_ACQ_REL)) return;
+    control_end();
+    closing_write();
+    ledger_end(state);
+}
+
+/* A forked copy on its way to become something else: nobody wants its ledger. Should it stay what it is, it gets a new
+ * one, as after a fork; but not while other threads of its own are at work in the old one. */
+void process_exec(bool before) {
+    if (!is_ours_to_end()) return;
+    if (before) {
+        ledger_kept = !fork_depth || ledger_is_sealed() || !os_single_threaded();
+        if (ledger_kept)
+            ledger_end(SNAP_EXECED);
+        else
+            ledger_unlink();
+    } else if (!ledger_kept) {
+        wipe_page();
+    } else {
+        ledger_resume();
+    }
+}
+
+/* In the memory of the caller: a vfork child, which gets false, and other threads may be here at the same time. */
+bool process_exec_variable(char to[PROCESS_EXEC_ROOM]) {
+    if (!is_ours_to_end() || !ledger_kept) return false;
+    strcpy(to, EXEC_VARIABLE "=");
+    append_decimal(to, PROCESS_EXEC_ROOM, home_pid);
+    append(to, PROCESS_EXEC_ROOM, ".");
+    append_decimal(to, PROCESS_EXEC_ROOM, ledger_head->start_ticks);
+    append(to, PROCESS_EXEC_ROOM, ".");
+    append_decimal(to, PROCESS_EXEC_ROOM, (uint64_t)ledger_head->exec_generation + 1);
+    return true;
+}

@@ -1,0 +1,81 @@
+/* assign.c — see assign.h. What a block is, hook_host.c knows; here is what it is counted at. */
+#include "preload/owners/assign.h"
+
+#include <errno.h>
+
+#include "preload/count/account.h"
+#include "preload/events/cuda_parts.h"
+#include "preload/count/host.h"
+#include "preload/base/lock.h"
+#include "preload/count/mappings.h"
+#include "preload/count/parts.h"
+#include "preload/count/pin.h"
+#include "preload/count/site.h"
+
+/* Tries of who was refused while somebody held a lock for long: each lasts for a tenth of a second at least. */
+enum { TRIES = 50 };
+
+static bool shift_allocated(uint32_t from, uint32_t to, uint64_t bytes) {
+    return from == to || account_shift(from, to, bytes, 0, false);
+}
+
+static const struct parts_counts counts = {.room = account_shift_room, .shift = shift_allocated};
+
+/* What may be refused comes first: from the first count that moves on nothing fails. */
+static bool assign_whole(struct host_block *block, uint32_t model) {
+    uint32_t from = block->site, to;
+    if (!site_of_model(from, model, &to)) return false;
+    if (to != from && !(account_shift_room(from) && account_shift_room(to))) return false;
+    if (block->parts && !parts_join(block->start, from, &counts)) return false;
+    if (to != from) account_shift(from, to, block->size, 1, false);
+    block->parts = false;
+    block->site = to;
+    host_change(block);
+    return true;
+}
+
+/* The mark comes before the parts, which who frees the block else would not look for; without parts it says nothing. */
+static bool assign_part(struct host_block *block, uint64_t start, uint64_t length, uint32_t model) {
+    struct part part = {block->start, start, length, 0};
+    if (!site_of_model(block->site, model, &part.site)) return false;
+    block->parts = true;
+    host_change(block);
+    return parts_add(&part, block->site, &counts);
+}
+
+static int assign_in(struct host_block *block, uint64_t start, uint64_t length, uint32_t model) {
+    enum pin pin = pin_begin((uintptr_t)__builtin_frame_address(0));
+    bool whole = length == block->size;
+    bool done = whole ? assign_whole(block, model) : assign_part(block, start, length, model);
+    pin_end(pin);
+    return done ? 0 : -ENOMEM;
+}
+
+static int try_to_assign(uintptr_t start, uint64_t length, uint32_t model) {
+    struct host_block block;
+    int on_device = cuda_parts_assign(start, length, model);
+    if (on_device != -ENXIO) return on_device;
+    if (host_find(start, &block) && length <= block.size - (start - block.start))
+        return assign_in(&block, start - block.start, length, model);
+    return mappings_assign(start, length, model);
+}
+
+/* The ledger grows in one thread, which may have to wait for the disk: that is no refusal. */
+int assign_range(uintptr_t start, uint64_t length, uint32_t model) {
+    int result = -ENOMEM;
+    uint32_t seen;
+    for (int i = 0; i < TRIES && (result == -ENOMEM || result == -EBUSY); i++) {
+        seen = lock_given_up();
+        result = try_to_assign(start, length, model);
+        if (lock_given_up() == seen) break;
+    }
+    return result;
+}
+
+/* --- when a block ends --- */
+
+static void count_part_out(const struct part *part, void *rest) {
+    account_shift(*(const uint32_t *)rest, part->site, part->length, 0, true);
+}
+
+void assign_end_parts(uintptr_t block, uint32_t site) { parts_take(block, count_part_out, &site); }

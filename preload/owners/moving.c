@@ -1,0 +1,382 @@
+/* moving.c — see moving.h. stow.h moves; here is what, and whether it is still the owner's. */
+#include "preload/owners/moving.h"
+
+#include <errno.h>
+
+#include "preload/cuda/cuda_route.h"
+#include "preload/cuda/cuda_pageable.h"
+#include "preload/count/heaps.h"
+#include "preload/shared/heapsort.h"
+#include "preload/ledger/ledger.h"
+#include "preload/ledger/line.h"
+#include "preload/base/lock.h"
+#include "preload/shared/os.h"
+#include "preload/owners/owned.h"
+#include "preload/owners/owners.h"
+#include "preload/control/requests.h"
+#include "preload/stow/stow.h"
+#include "preload/stow/stow_uffd.h"
+#include "preload/triggers/trigger.h"
+#include "preload/vram/vram_serve.h"
+
+/* In a mapping of its own: large models have thousands of pieces. */
+struct list {
+    uint32_t owner, count, room;
+    struct stow_piece *pieces;
+};
+
+static bool count_piece(uintptr_t start, uint64_t length, void *context) {
+    (void)start, (void)length;
+    ((struct list *)context)->room++;
+    return true;
+}
+
+static bool add_piece(uintptr_t start, uint64_t length, void *context) {
+    struct list *list = context;
+    if (list->count == list->room) return false;
+    list->pieces[list->count++] = (struct stow_piece){.start = start, .length = length, .owner = list->owner};
+    return true;
+}
+
+static size_t bytes_of(const struct list *list) {
+    return os_round_up((list->room + 1) * sizeof *list->pieces, OS_PAGE);
+}
+
+static bool list_begin(struct list *list, uint32_t owner, uint32_t which) {
+    *list = (struct list){.owner = owner};
+    owned_visit_pieces(owner, which, count_piece, list);
+    list->pieces = os_map(bytes_of(list));
+    if (list->pieces) owned_visit_pieces(owner, which, add_piece, list);
+    return list->pieces != NULL;
+}
+
+static void list_end(struct list *list) { os_unmap(list->pieces, bytes_of(list)); }
+
+/* What of a piece is not where it was to go: an earlier move may have taken some of it there. */
+static uint64_t kept_of(const struct stow_piece *piece, bool out) {
+    uint64_t away = stow_bytes_within(piece->start, piece->length);
+    if (!out) return away;
+    return piece->length - (away > piece->moved ? away : piece->moved);
+}
+
+static void note_refusal(uint32_t owner, bool out, const char *why, uint64_t bytes, uint64_t pieces) {
+    struct line line;
+    line_begin(&line, "REFUSED");
+    line_number(&line, "owner", owner);
+    line_string(&line, "move", out ? "out" : "back");
+    line_string(&line, "because", why);
+    line_number(&line, "bytes", bytes);
+    line_number(&line, "pieces", pieces);
+    line_end(&line);
+}
+
+/* A line for each reason, with all that it kept where it is. */
+static void note_refusals(const struct list *list, bool out) {
+    for (uint32_t refusal = STOW_DONE + 1; refusal < STOW_REFUSALS; refusal++) {
+        uint64_t bytes = 0, pieces = 0;
+        if (refusal == STOW_EMPTY) continue;
+        for (uint32_t i = 0; i < list->count; i++) {
+            if (list->pieces[i].refusal != refusal) continue;
+            bytes += kept_of(&list->pieces[i], out);
+            pieces++;
+        }
+        if (pieces) note_refusal(list->owner, out, stow_refusal_text(refusal), bytes, pieces);
+    }
+}
+
+static uint64_t start_of(const struct stow_piece *piece) { return piece->start; }
+
+HEAPSORT(struct stow_piece, sort_by_start, start_of)
+
+/* What the owner has by the time that the first piece is asked about, in order. */
+struct present {
+    uint32_t owner, which;
+    bool known;
+    struct list list;
+};
+
+static void look(struct present *self) {
+    self->known = true;
+    if (list_begin(&self->list, owners_final(self->owner), self->which))
+        sort_by_start(self->list.pieces, self->list.count);
+}
+
+/* Who is to end it. */
+enum ender { BY_CALL, BY_WORKER, BY_REQUEST };
+
+/* One move of an owner's. It is a frame of the thread that moves: nobody else is told where it is. */
+struct mover {
+    struct present present;
+    bool out;
+    struct move_end end;
+    enum ender ender;
+    uint64_t number; /* 0: it is not at hand, and nobody was told of it */
+    uint64_t wanted; /* as was told last */
+};
+
+static bool is_still_there(const struct stow_piece *piece, void *context) {
+    struct present *self = &((struct mover *)context)->present;
+    if (!self->known) look(self);
+    uint32_t low = 0, high = self->list.count; /* behind the last that begins no later */
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (self->list.pieces[middle].start <= piece->start)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const struct stow_piece *has = low ? &self->list.pieces[low - 1] : NULL;
+    return has && piece->start + piece->length <= has->start + has->length;
+}
+
+static struct {
+    uint32_t thread;
+    uint64_t work, ended; /* what it does now, by number, and what of that is to end */
+} worker;
+
+/* Calls of the program's that move, by number; each has its word here to be ended by, which is another's only when so
+ * many more have come. */
+enum { CALLS = 64 };
+static uint64_t calls, ended_calls[CALLS];
+static __thread uint64_t this_call __attribute__((tls_model("initial-exec")));
+
+void owners_begin_call(void) { this_call = __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED); }
+
+static void find_end(struct mover *self) {
+    if (__atomic_load_n(&worker.thread, __ATOMIC_RELAXED) == os_tid()) {
+        self->ender = BY_WORKER;
+        self->end = (struct move_end){&worker.ended, os_load(&worker.work)};
+    } else if (requests_end(self->present.owner, self->out, &self->end)) {
+        self->ender = BY_REQUEST;
+    } else {
+        if (!this_call) owners_begin_call();
+        self->ender = BY_CALL;
+        self->end = (struct move_end){&ended_calls[this_call % CALLS], this_call};
+    }
+}
+
+/* --- the move at hand, for who looks on --- */
+
+enum { OVER = 8 }; /* more than can end between two looks of who asked for an end */
+
+static struct {
+    struct lock lock;
+    struct shown {
+        uint64_t number; /* 0: none */
+        uint32_t owner;
+        bool out;
+        enum ender ender;
+        uint64_t value; /* of its move_end */
+    } mover;
+    uint64_t number, moved, wanted; /* of it, or of the last */
+    struct figures {
+        uint64_t number, moved, wanted;
+    } over[OVER]; /* the last that ended, by number */
+} hand;
+
+static void note_in_ledger(const struct mover *self) {
+    os_store(&ledger_head->moved_bytes, hand.moved);
+    os_store(&ledger_head->wanted_bytes, hand.wanted);
+    ledger_head->moving = self->out ? SNAP_MOVING_OUT : SNAP_MOVING_BACK;
+    __atomic_store_n(&ledger_head->moving_owner, owners_final(self->present.owner), __ATOMIC_RELEASE);
+}
+
+/* Who is asked for nothing else by the engine, which lets one at a time. */
+static void tell(uint64_t moved, uint64_t wanted, void *context) {
+    struct mover *self = context;
+    if (!lock_wait(&hand.lock)) return;
+    if (!self->number) self->number = ++hand.number;
+    hand.mover = (struct shown){self->number, self->present.owner, self->out, self->ender, self->end.value};
+    hand.moved = moved;
+    hand.wanted = self->wanted = wanted;
+    note_in_ledger(self);
+    lock_let_go(&hand.lock);
+}
+
+/* Where another move is at hand by now, the ledger goes on telling of that one. Without the lock, too: whoever has it
+ * for so long may end this move when it is over, and finds nothing there that is gone. */
+static void leave_hand(const struct mover *self, int64_t moved) {
+    uint64_t seen = self->number;
+    if (!self->number) return;
+    bool locked = lock_wait(&hand.lock);
+    struct figures *over = &hand.over[self->number % OVER];
+    *over = (struct figures){self->number, moved > 0 ? (uint64_t)moved : 0, self->wanted};
+    if (__atomic_compare_exchange_n(&hand.mover.number, &seen, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        __atomic_store_n(&ledger_head->moving_owner, 0, __ATOMIC_RELEASE);
+    if (locked) lock_let_go(&hand.lock);
+}
+
+static bool is_of(const struct shown *mover, uint32_t owner, bool out) {
+    return mover->number && mover->out == out && (!owner || owners_final(owner) == owners_final(mover->owner));
+}
+
+static void end_mover(const struct shown *mover) {
+    if (mover->ender == BY_REQUEST)
+        requests_cancel(mover->value);
+    else
+        os_store(mover->ender == BY_WORKER ? &worker.ended : &ended_calls[mover->value % CALLS], mover->value);
+}
+
+int64_t owners_end_move(uint32_t owner, bool out) {
+    if (!lock_wait(&hand.lock)) return -EBUSY;
+    const struct shown mover = hand.mover;
+    bool is = is_of(&mover, owner, out);
+    if (is) end_mover(&mover);
+    lock_let_go(&hand.lock);
+    return is ? (int64_t)mover.number : -ENOENT;
+}
+
+bool owners_is_moving(uint64_t number, uint64_t *moved, uint64_t *wanted) {
+    if (!lock_wait(&hand.lock)) return true;
+    const struct figures *over = &hand.over[number % OVER];
+    bool is = over->number < number; /* else it has left, or one after it */
+    if (over->number == number)
+        *moved = over->moved, *wanted = over->wanted;
+    else if (hand.number == number)
+        *moved = hand.moved, *wanted = hand.wanted;
+    lock_let_go(&hand.lock);
+    return is;
+}
+
+void moving_abandon(void) {
+    hand.lock = (struct lock){0};
+    hand.mover = (struct shown){0};
+}
+
+/* What of it lies in a device's memory that memstow served. */
+static int64_t move_device(uint32_t owner, bool out, struct move_end end) {
+    return out ? vram_serve_out(owner, owners_is_idle(owner), false, end) : vram_serve_in(owner);
+}
+
+/* An error counts only where nothing moved. But who uses what is still out of a device breaks it: that counts. */
+static int64_t both(int64_t host, int64_t device, bool out) {
+    if (host > 0 && device > 0) return host + device;
+    if (!out && device < 0) return device;
+    if (host > 0 || device > 0) return host > 0 ? host : device;
+    return host ? host : device;
+}
+
+/* A device that reads the host's memory as the processor does (HMM, ATS) cannot wait for a page that is on its way,
+ * out or back; and where somebody uses the owner, what begins a moment after the look may read it. */
+static bool devices_use_it(uint32_t owner, const struct list *list, bool out) {
+    bool nothing_moves = out ? !list->count : !stow_bytes(owner, NULL);
+    if (nothing_moves || stow_forked_beside_threads()) return false;
+    return cuda_pageable_any() && (!owners_is_idle(owner) || !cuda_pageable_quiet());
+}
+
+static int64_t refuse_all(struct list *list, uint32_t refusal) {
+    for (uint32_t i = 0; i < list->count; i++) list->pieces[i].refusal = refusal;
+    return list->count ? -ENOTSUP : 0;
+}
+
+static int64_t move_host(struct mover *self, struct list *list) {
+    uint32_t owner = self->present.owner;
+    struct stow_options options = {.idle = owners_is_idle(owner),
+                                   .held_unseen = !stow_forked_beside_threads() && cuda_route_has_exempt(),
+                                   .end = self->end,
+                                   .tell = tell,
+                                   .is_there = is_still_there,
+                                   .context = self};
+    int64_t moved = self->present.which & OWNED_MEMORY && devices_use_it(owner, list, self->out)
+                        ? refuse_all(list, STOW_DEVICE_READS)
+                        : (self->out ? stow_out : stow_in)(list->pieces, list->count, &options);
+    note_refusals(list, self->out);
+    return moved;
+}
+
+/* Of this thread's last move: it had an end put to it, and some is not where it was to go. */
+static __thread bool cut_short __attribute__((tls_model("initial-exec")));
+
+bool owners_cut_short(void) { return cut_short; }
+
+static bool is_cut_short(const struct list *list) {
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->pieces[i].refusal == STOW_CANCELLED) return true;
+    return false;
+}
+
+/* Nobody writes to values of the store, and readers have views of their own: they are copied, and not waited for. Where
+ * they lie is a descriptor of the program's, which the worker does not have. */
+static int64_t move_state(const struct mover *self) {
+    uint32_t owner = self->present.owner;
+    if (!owned_store) return 0;
+    if (self->ender == BY_WORKER) {
+        note_refusal(owner, self->out, "the store's values are moved by the program's threads only", 0, 1);
+        return -ENOTSUP;
+    }
+    int64_t moved = owned_store->move(owner, self->out, self->end);
+    owners_note_stowed(owner, owned_store->stowed(owner), 0);
+    return moved;
+}
+
+static int64_t move(uint32_t owner, uint32_t which, bool out) {
+    struct list list;
+    uint32_t kind = owners_kind(owner = owners_final(owner));
+    vram_serve_forget_why();
+    if (!kind) return -ENOENT;
+    if (kind != MEMSTOW_MODEL && kind != MEMSTOW_CUSTOM && kind != MEMSTOW_STATE) return -EINVAL;
+    if (ledger_is_sealed()) return -ENOTSUP; /* the kernel is asked for nothing */
+    struct mover mover = {.present = {.owner = owner, .which = which}, .out = out};
+    find_end(&mover);
+    if (move_is_ended(mover.end)) return -ECANCELED;
+    if (kind == MEMSTOW_STATE) return which & OWNED_MEMORY ? move_state(&mover) : 0;
+    if (!list_begin(&list, owner, which)) return -ENOMEM;
+    int64_t moved = move_host(&mover, &list);
+    owner = owners_final(owner); /* it may have been adopted meanwhile */
+    int64_t of_device = which & OWNED_DEVICE ? move_device(owner, out, mover.end) : 0;
+    owners_note_stowed(owner, stow_bytes(owner, NULL), vram_serve_stowed(owner));
+    if (mover.present.list.pieces) list_end(&mover.present.list);
+    int64_t result = both(moved, of_device, out);
+    leave_hand(&mover, result);
+    cut_short = result >= 0 && is_cut_short(&list);
+    list_end(&list);
+    return result;
+}
+
+int64_t owners_stow(uint32_t owner) { return move(owner, OWNED_MEMORY | OWNED_FILES | OWNED_DEVICE, true); }
+
+int64_t owners_stow_host(uint32_t owner) { return move(owner, OWNED_MEMORY | OWNED_FILES, true); }
+
+int64_t owners_stow_device(uint32_t owner) {
+    owner = owners_final(owner);
+    int64_t moved = vram_serve_out(owner, owners_is_idle(owner), true, (struct move_end){0});
+    owners_note_stowed(owner, stow_bytes(owner, NULL), vram_serve_stowed(owner));
+    return moved;
+}
+
+int64_t owners_restore(uint32_t owner) { return move(owner, OWNED_MEMORY | OWNED_DEVICE, false); }
+
+/* What is free in the owner's heap; and of files, which can be read again, what nobody wrote to. */
+int64_t owners_release(uint32_t owner) {
+    owner = owners_final(owner);
+    if (!owners_kind(owner)) return -ENOENT;
+    heaps_collect(owner);
+    int64_t dropped = move(owner, OWNED_FILES, true);
+    return dropped > 0 ? dropped : 0;
+}
+
+const char *owners_why_not_moved(int64_t result) { return vram_serve_why(result); }
+
+uint64_t owners_moved(uint64_t *wanted) {
+    struct stow_progress progress = stow_progress();
+    *wanted = progress.at_work ? progress.wanted : 0;
+    return progress.at_work ? progress.moved : 0;
+}
+
+void owners_begin_work(void) {
+    __atomic_fetch_add(&worker.work, 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&worker.thread, os_tid(), __ATOMIC_RELAXED);
+}
+
+void owners_cancel(void) { os_store(&worker.ended, os_load(&worker.work)); }
+
+/* Before Linux 5.7 no memory stays mapped when it is moved away, and without userfaultfd nobody who uses it meanwhile
+ * can be made to wait. */
+void moving_begin(void) {
+    uint32_t features;
+    if (trigger_can_stow || ledger_is_sealed()) return;
+    int fd = uffd_open(0, &features);
+    if (fd >= 0) os_close(fd);
+    trigger_can_in_use = fd >= 0;
+    trigger_can_stow = true;
+}

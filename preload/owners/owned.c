@@ -1,0 +1,229 @@
+/* owned.c — see owned.h. */
+#include "preload/owners/owned.h"
+
+#include "preload/count/account.h"
+#include "preload/count/blocks.h"
+#include "preload/count/counters.h"
+#include "preload/cuda/cuda_counts.h"
+#include "preload/ledger/ledger.h"
+#include "preload/count/mappings.h"
+#include "preload/shared/os.h"
+#include "preload/owners/owners.h"
+#include "preload/count/parts.h"
+#include "preload/count/site.h"
+#include "preload/stow/stow.h"
+#include "preload/stow/stow_area.h"
+#include "preload/vram/stow_cuda.h"
+#include "preload/count/tags.h"
+#include "preload/vram/vram_serve.h"
+
+const struct owned_store *owned_store;
+
+/* The number of a site's tag. */
+static uint32_t number_of(uint32_t site) {
+    struct snap_site record = site_record(site);
+    return record.word == SNAP_SITE_FREE ? 0 : snap_site_tag(record);
+}
+
+/* The owners of a tag, adoption done. */
+static struct snap_tag owners_of(uint32_t number) {
+    struct snap_tag tag = tags_at(number);
+    tag.model = owners_final(tag.model);
+    return tag;
+}
+
+static struct snap_tag tag_of(uint32_t site) { return owners_of(number_of(site)); }
+
+/* Whole pages: what lies between the first and the last border. */
+static uint64_t whole_pages(uint64_t start, uint64_t length, uintptr_t *first) {
+    uint64_t end = (start + length) & ~(uint64_t)(OS_PAGE - 1);
+    *first = os_round_up(start, OS_PAGE);
+    return end > *first ? end - *first : 0;
+}
+
+/* --- by site --- */
+
+struct sums {
+    struct owned *all; /* by owner, or by tag */
+    uint32_t count;
+};
+
+static void add(const struct sums *sums, uint32_t which, const struct snap_counter *sum) {
+    if (!which || which >= sums->count) return;
+    struct owned *has = &sums->all[which];
+    has->allocated_bytes += sum->alloc_bytes;
+    has->live_bytes += sum->alloc_bytes - sum->free_bytes;
+    has->live_blocks += sum->alloc_blocks - sum->free_blocks;
+}
+
+typedef void add_counter(const struct sums *sums, uint32_t tag, const struct snap_counter *sum);
+
+static void add_to_owners(const struct sums *sums, uint32_t number, const struct snap_counter *sum) {
+    struct snap_tag tag = owners_of(number);
+    add(sums, tag.model, sum);
+    add(sums, tag.node, sum);
+    add(sums, tag.run, sum);
+}
+
+/* Most chunks have no site with a tag: those are not summed. */
+static void add_chunk(const struct sums *sums, uint32_t chunk, add_counter *to) {
+    struct snap_counter counters[SNAP_CHUNK_SITES];
+    bool summed = false;
+    for (uint32_t i = 0, site = chunk * SNAP_CHUNK_SITES; i < SNAP_CHUNK_SITES; i++, site++) {
+        uint32_t number = number_of(site);
+        if (!number) continue;
+        if (!summed) counters_sum(chunk, counters);
+        summed = true;
+        to(sums, number, &counters[i]);
+    }
+}
+
+static void add_sites(const struct sums *sums, add_counter *to) {
+    for (uint32_t chunk = 0; chunk * SNAP_CHUNK_SITES < site_count(); chunk++) add_chunk(sums, chunk, to);
+}
+
+static void add_part(uint32_t site, uintptr_t start, uint64_t length, void *context) {
+    const struct sums *sums = context;
+    uintptr_t first;
+    uint32_t model = tag_of(site).model;
+    if (model && model < sums->count) sums->all[model].movable_bytes += whole_pages(start, length, &first);
+}
+
+/* What was given away of a block is who got it's. */
+static void add_block(struct snap_large *record, void *context) {
+    parts_each(record->address, record->size, record->site, add_part, context);
+}
+
+static void add_mapping(struct snap_mapping *record, void *context) {
+    const struct sums *sums = context;
+    struct snap_tag tag = tag_of(record->site);
+    uintptr_t first;
+    if (record->kind != SNAP_MAP_ANONYMOUS) return;
+    if (tag.model && tag.model < sums->count)
+        sums->all[tag.model].movable_bytes += whole_pages(record->address, record->length, &first);
+    const uint32_t owners[] = {tag.model, tag.node, tag.run};
+    for (int i = 0; i < 3; i++)
+        if (owners[i] && owners[i] < sums->count) sums->all[owners[i]].mapped_bytes += record->length;
+}
+
+static void add_cuda(const struct snap_cuda_site *site, void *context) {
+    const struct sums *sums = context;
+    struct snap_tag tag = tags_at(site->tag);
+    const uint32_t owners[] = {owners_final(tag.model), tag.node, tag.run};
+    for (int i = 0; i < 3 && snap_cuda_on_device(site->kind); i++)
+        if (owners[i] && owners[i] < sums->count)
+            sums->all[owners[i]].cuda_bytes += site->counter.alloc_bytes - site->counter.free_bytes;
+}
+
+static void add_state(uint32_t owner, uint64_t bytes, bool in_file, void *context) {
+    struct sums *sums = context;
+    if (owner < sums->count && in_file) sums->all[owner].stowed_bytes += bytes;
+}
+
+/* Of a device's memory what memstow serves, wherever it is. */
+static void add_served(uint32_t owner, uint64_t bytes, bool stowed, void *context) {
+    struct sums *sums = context;
+    if (owner >= sums->count) return;
+    sums->all[owner].movable_bytes += bytes;
+    sums->all[owner].device_movable_bytes += bytes;
+    if (!stowed) return;
+    sums->all[owner].stowed_bytes += bytes;
+    sums->all[owner].device_stowed_bytes += bytes;
+}
+
+static size_t bytes_for(uint32_t count) { return os_round_up(count * sizeof(struct owned), OS_PAGE); }
+
+struct owned *owned_of_all(uint32_t count) {
+    struct sums sums = {os_map(bytes_for(count)), count};
+    if (!sums.all) return NULL;
+    add_sites(&sums, add_to_owners);
+    blocks_visit_records(add_block, &sums);
+    mappings_visit_records(add_mapping, &sums);
+    cuda_counts_visit(add_cuda, &sums);
+    for (uint32_t owner = 1; stow_watch && owner < count; owner++)
+        if (sums.all[owner].movable_bytes) sums.all[owner].stowed_bytes = stow_bytes(owner, NULL);
+    if (owned_store) owned_store->visit(add_state, &sums);
+    if (vram_serves) stow_cuda_visit(add_served, &sums);
+    return sums.all;
+}
+
+void owned_let_go(struct owned *all, uint32_t count) {
+    if (all) os_unmap(all, bytes_for(count));
+}
+
+/* --- by tag --- */
+
+static void add_cuda_to_tag(const struct snap_cuda_site *site, void *context) {
+    const struct sums *sums = context;
+    if (site->tag < sums->count && snap_cuda_on_device(site->kind))
+        sums->all[site->tag].cuda_bytes += site->counter.alloc_bytes - site->counter.free_bytes;
+}
+
+struct owned *owned_of_tags(uint32_t count) {
+    struct sums sums = {os_map(bytes_for(count)), count};
+    if (!sums.all) return NULL;
+    add_sites(&sums, add);
+    cuda_counts_visit(add_cuda_to_tag, &sums);
+    return sums.all;
+}
+
+/* --- by piece --- */
+
+struct search {
+    uint32_t owner, which;
+    owned_visit *visit;
+    void *context;
+    bool over;
+};
+
+static void visit_piece(struct search *search, uint32_t site, uintptr_t start, uint64_t length) {
+    if (search->over || !length || tag_of(site).model != search->owner) return;
+    search->over = !search->visit(start, length, search->context);
+}
+
+static void visit_part(uint32_t site, uintptr_t start, uint64_t length, void *context) {
+    uintptr_t first;
+    length = whole_pages(start, length, &first);
+    visit_piece(context, site, first, length);
+}
+
+static void visit_block(struct snap_large *record, void *context) {
+    parts_each(record->address, record->size, record->site, visit_part, context);
+}
+
+static void visit_mapping(struct snap_mapping *record, void *context) {
+    const struct search *search = context;
+    bool wanted = (record->kind == SNAP_MAP_ANONYMOUS && search->which & OWNED_MEMORY) ||
+                  (record->kind == SNAP_MAP_FILE && search->which & OWNED_FILES);
+    uintptr_t first;
+    uint64_t length = whole_pages(record->address, record->length, &first); /* it may have been assigned in part */
+    if (wanted) visit_piece(context, record->site, first, length);
+}
+
+void owned_visit_pieces(uint32_t owner, uint32_t which, owned_visit *visit, void *context) {
+    struct search search = {owner, which, visit, context, false};
+    if (which & OWNED_MEMORY) blocks_visit_records(visit_block, &search);
+    mappings_visit_records(visit_mapping, &search);
+}
+
+/* --- what is in memory --- */
+
+struct resident {
+    int pagemap;
+    uint64_t bytes;
+};
+
+static bool add_resident(uintptr_t start, uint64_t length, void *context) {
+    struct resident *self = context;
+    self->bytes += stow_pages_count(self->pagemap, start, start + length, STOW_PAGES_RESIDENT);
+    return true;
+}
+
+uint64_t owned_resident(uint32_t owner) {
+    if (ledger_is_sealed()) return UINT64_MAX;
+    struct resident self = {.pagemap = stow_pages_open()};
+    if (self.pagemap < 0) return UINT64_MAX;
+    owned_visit_pieces(owner, OWNED_MEMORY, add_resident, &self);
+    os_close(self.pagemap);
+    return self.bytes;
+}

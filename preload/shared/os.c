@@ -1,0 +1,298 @@
+/* os.c — see os.h. Every call goes to the kernel directly: libc's wrappers set errno and are cancellation points,
+ * and some of them are hooks of ours. */
+#include "preload/shared/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+long os_call6(long number, long a, long b, long c, long d, long e, long f) {
+    long result;
+    register long r10 __asm__("r10") = d;
+    register long r8 __asm__("r8") = e;
+    register long r9 __asm__("r9") = f;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+/* These instructions have no effect but under Valgrind, which takes them for a question (valgrind.h). The answer
+ * elsewhere is 0. */
+static uint64_t ask_valgrind(uint64_t question, uint64_t a, uint64_t b) {
+    uint64_t question_and_arguments[6] = {question, a, b}, answer = 0;
+    __asm__ volatile("rolq $3, %%rdi; rolq $13, %%rdi; rolq $61, %%rdi; rolq $51, %%rdi; xchgq %%rbx, %%rbx"
+                     : "+d"(answer)
+                     : "a"(question_and_arguments)
+                     : "cc", "memory");
+    return answer;
+}
+
+bool os_is_under_valgrind(void) {
+    enum { RUNNING_ON_VALGRIND = 0x1001 };
+    return ask_valgrind(RUNNING_ON_VALGRIND, 0, 0) != 0;
+}
+
+/* The number of a question is a tool's two letters, and the place in the list of its header. */
+void os_hide_from_valgrind(const void *start, size_t length) {
+    enum { MAKE_UNTRACKED = 'H' << 24 | 'G' << 16 | (256 + 39), START_SUPPRESSION = 'D' << 24 | 'R' << 16 | 2 };
+    ask_valgrind(MAKE_UNTRACKED, (uintptr_t)start, length);
+    ask_valgrind(START_SUPPRESSION, (uintptr_t)start, length);
+}
+
+static void *map(uintptr_t wanted, size_t length, int protection) {
+    int flags = MAP_NORESERVE | MAP_PRIVATE | MAP_ANONYMOUS;
+    long at = os_call(SYS_mmap, wanted, length, protection, flags, -1);
+    if (at < 0 && at > -OS_PAGE) return NULL;
+    os_hide_from_valgrind((void *)at, length);
+    return (void *)at;
+}
+
+void *os_map(size_t length) { return map(0, length, PROT_READ | PROT_WRITE); }
+
+/* Three areas, so that mappings that are as aligned lie next to each other: they are few to the kernel, and to us.
+ * Below libraries, where sanitizers still allow memory. */
+#define AREA ((uintptr_t)64 << 30)
+static uintptr_t area_ends[3];
+
+/* Where the kernel is asked to put it; 0: anywhere. */
+static uintptr_t place_apart(size_t length, size_t align) {
+    uint32_t i = align <= OS_PAGE ? 0 : align <= 256 * 1024 ? 1 : 2;
+    uintptr_t here = (uintptr_t)area_ends & ~(AREA - 1), seen = __atomic_load_n(&area_ends[i], __ATOMIC_RELAXED), start;
+    if (here / AREA < 5) return 0;
+    do start = os_round_up(seen ? seen : here - (i + 3) * AREA, align);
+    while (!__atomic_compare_exchange_n(&area_ends[i], &seen, start + os_round_up(length, OS_PAGE), true,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    return start;
+}
+
+void *os_map_apart(size_t length, size_t align) {
+    void *at = map(place_apart(length, align), length, PROT_READ | PROT_WRITE);
+    if (!at || (uintptr_t)at % align == 0) return at;
+    os_unmap(at, length);
+    return NULL;
+}
+
+void *os_reserve_apart(size_t length) { return map(place_apart(length, OS_PAGE), length, PROT_NONE); }
+
+long os_map_file(void *at, size_t length, int fd, uint64_t offset) {
+    long got = os_call(SYS_mmap, at, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, offset);
+    if (got != (long)at) return got;
+    os_hide_from_valgrind(at, length);
+    return 0;
+}
+
+void os_unmap(void *start, size_t length) { os_call(SYS_munmap, start, length); }
+
+static bool close_at(uintptr_t at, size_t length) {
+    int flags = MAP_NORESERVE | MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+    long got = os_call(SYS_mmap, at, length, PROT_NONE, flags, -1);
+    if (got == (long)at) return true;
+    if (got > 0 || got <= -OS_PAGE) os_unmap((void *)got, length); /* before Linux 4.17 it is put elsewhere */
+    return false;
+}
+
+/* Of 2 MiB at most, each. The program's next mappings would come to lie there. */
+void os_close_holes(void) {
+    extern char __ehdr_start[] __attribute__((visibility("hidden"))), _end[] __attribute__((visibility("hidden")));
+    uintptr_t below = (uintptr_t)__ehdr_start, behind = os_round_up((uintptr_t)_end, OS_PAGE);
+    for (size_t length = 1 << 20; length >= OS_PAGE; length /= 2) {
+        if (close_at(below - length, length)) below -= length;
+        if (close_at(behind, length)) behind += length;
+    }
+}
+
+static bool copy(long call, const struct iovec *here, const struct iovec *there) {
+    return os_call(call, os_pid(), here, 1, there, 1) == (long)here->iov_len;
+}
+
+bool os_peek(void *to, const void *from, size_t length) {
+    return copy(SYS_process_vm_readv, &(struct iovec){to, length}, &(struct iovec){(void *)from, length});
+}
+
+bool os_poke(void *to, const void *from, size_t length) {
+    return copy(SYS_process_vm_writev, &(struct iovec){(void *)from, length}, &(struct iovec){to, length});
+}
+
+int os_open(const char *path, int flags, int mode) {
+    long fd;
+    do fd = os_call(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, mode);
+    while (fd == -EINTR);
+    return (int)fd;
+}
+
+void os_close(int fd) { os_call(SYS_close, fd); }
+
+long os_read(int fd, void *to, size_t length) {
+    size_t done = 0;
+    while (done < length) {
+        long got = os_call(SYS_read, fd, to + done, (long)(length - done));
+        if (got == -EINTR) continue;
+        if (got < 0) return got;
+        if (got == 0) break;
+        done += (size_t)got;
+    }
+    return (long)done;
+}
+
+long os_pread(int fd, void *to, size_t length, uint64_t offset) {
+    long got;
+    do got = os_call(SYS_pread64, fd, to, length, offset);
+    while (got == -EINTR);
+    return got;
+}
+
+long os_write(int fd, const void *from, size_t length) {
+    size_t done = 0;
+    while (done < length) {
+        long put = os_call(SYS_write, fd, from + done, (long)(length - done));
+        if (put == -EINTR) continue;
+        if (put <= 0) return put ? put : -EIO;
+        done += (size_t)put;
+    }
+    return 0;
+}
+
+int os_stat_fd(int fd, struct stat *out) { return (int)os_call(SYS_fstat, fd, out); }
+
+uint64_t os_file_limit(void) {
+    struct rlimit limit;
+    if (os_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &limit) < 0) return 0;
+    return limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
+}
+
+struct entry64 { /* of getdents64 */
+    uint64_t inode;
+    int64_t next;
+    unsigned short length;
+    unsigned char type;
+    char name[];
+};
+
+void os_each_name(const char *folder, bool (*visit)(void *context, const char *name), void *context) {
+    char buffer[4096] __attribute__((aligned(8)));
+    int fd = os_open(folder, O_RDONLY | O_DIRECTORY, 0);
+    if (fd < 0) return;
+    bool more = true;
+    for (long got; more && (got = os_call(SYS_getdents64, fd, buffer, sizeof buffer)) > 0;)
+        for (long at = 0; more && at < got;) {
+            const struct entry64 *entry = (const struct entry64 *)(buffer + at);
+            at += entry->length;
+            if (entry->name[0] != '.') more = visit(context, entry->name);
+        }
+    os_close(fd);
+}
+
+int (*os_clock)(clockid_t clock, struct timespec *now);
+
+static uint64_t clock_ns(clockid_t clock) {
+    struct timespec now = {0};
+    if (os_clock)
+        os_clock(clock, &now); /* vDSO: no system call, cannot fail for these clocks */
+    else
+        os_call(SYS_clock_gettime, clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t os_now(void) { return clock_ns(CLOCK_MONOTONIC); }
+
+uint64_t os_wall_now(void) { return clock_ns(CLOCK_REALTIME); }
+
+uint32_t os_pid(void) { return (uint32_t)os_call(SYS_getpid); }
+
+uint32_t os_tid(void) { return (uint32_t)os_call(SYS_gettid); }
+
+/* A folder has as many links as subfolders, and two more. */
+bool os_single_threaded(void) {
+    struct stat tasks;
+    return os_call(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &tasks) == 0 && tasks.st_nlink == 3;
+}
+
+void os_copy(char *to, size_t room, const char *from) {
+    size_t length = strlen(from);
+    length = length < room ? length : room - 1;
+    memcpy(to, from, length);
+    to[length] = 0;
+}
+
+char *os_decimal(char *to, uint64_t n) {
+    char digits[20];
+    int count = 0;
+    do digits[count++] = (char)('0' + n % 10);
+    while ((n /= 10));
+    while (count) *to++ = digits[--count];
+    *to = 0;
+    return to;
+}
+
+const char *os_variable(const char *key) {
+    extern char **environ;
+    size_t length = strlen(key);
+    for (char **at = environ; at && *at; at++)
+        if (!strncmp(*at, key, length) && (*at)[length] == '=') return *at + length + 1;
+    return "";
+}
+
+static void stat_path(char out[40], uint32_t pid) {
+    strcpy(out, "/proc/");
+    strcpy(os_decimal(out + strlen(out), pid), "/stat");
+}
+
+uint64_t os_start_ticks(uint32_t pid) {
+    char path[40] = "/proc/self/stat", text[1024];
+    if (pid) stat_path(path, pid);
+    int fd = os_open(path, O_RDONLY, 0);
+    if (fd < 0) return 0;
+    long n = os_read(fd, text, sizeof text - 1);
+    os_close(fd);
+    if (n <= 0) return 0;
+    text[n] = 0;
+    const char *at = strrchr(text, ')'); /* the name may hold spaces and parentheses */
+    for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
+    uint64_t ticks = 0;
+    for (at = at ? at + 1 : ""; *at >= '0' && *at <= '9'; at++) ticks = ticks * 10 + (uint64_t)(*at - '0');
+    return ticks;
+}
+
+bool os_has_ended(int pidfd) {
+    struct pollfd look = {.fd = pidfd, .events = POLLIN};
+    return os_call(SYS_poll, &look, 1, 0) > 0;
+}
+
+/* First the hold, then the look: what the hold is on cannot change any more. */
+int os_hold_process(uint32_t pid, uint64_t start_ticks) {
+    int fd = (int)os_call(SYS_pidfd_open, pid, 0);
+    if (fd < 0) return fd;
+    uint64_t now = os_start_ticks(pid);
+    if (now == start_ticks) return fd;
+    bool ended = os_has_ended(fd);
+    os_close(fd);
+    return ended || now ? -ESRCH : -EIO;
+}
+
+static int hex_digit(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+bool os_boot_id(uint8_t out[16]) {
+    char text[40] = {0};
+    int fd = os_open("/proc/sys/kernel/random/boot_id", O_RDONLY, 0);
+    if (fd < 0) return false;
+    os_read(fd, text, sizeof text - 1);
+    os_close(fd);
+    int n = 0;
+    for (const char *p = text; *p && n < 32; p++) {
+        int digit = hex_digit(*p);
+        if (digit < 0) continue;
+        out[n / 2] = (uint8_t)(n % 2 ? out[n / 2] << 4 | digit : digit);
+        n++;
+    }
+    return n == 32;
+}

@@ -1,0 +1,130 @@
+/* residency.c — see residency.h. */
+#include "preload/shared/residency.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "preload/shared/os.h"
+#include "preload/shared/snapshot.h"
+
+enum { ENTRIES = 512 }; /* a read covers 2 MiB of address space */
+
+static const uint64_t PRESENT = (uint64_t)1 << 63, FILE_OR_SHARED = (uint64_t)1 << 61;
+
+/* "<directory>/<name>", of this process or of one by number. */
+static int open_in_proc(int pid, const char *file, int flags) {
+    char path[64] = "/proc/", *end = path + strlen(path);
+    if (pid)
+        end = os_decimal(end, (uint32_t)pid);
+    else
+        end = strcpy(end, "self") + 4;
+    *end = '/';
+    strcpy(end + 1, file);
+    return os_open(path, flags, 0);
+}
+
+int residency_open(struct residency *self, int pid) {
+    self->page_size = OS_PAGE;
+    self->pagemap = -1;
+    self->directory = open_in_proc(pid, "", O_RDONLY | O_DIRECTORY);
+    if (self->directory < 0) return self->directory;
+    self->pagemap = open_in_proc(pid, "pagemap", O_RDONLY);
+    if (self->pagemap >= 0) return 0;
+    os_close(self->directory);
+    return self->pagemap;
+}
+
+void residency_close(struct residency *self) {
+    os_close(self->directory);
+    os_close(self->pagemap);
+}
+
+uint64_t residency_count(const struct residency *self, uint64_t start, uint64_t end, uint64_t *anonymous) {
+    static uint64_t entries[ENTRIES];
+    uint64_t present = 0, private = 0;
+    uint64_t page = start / self->page_size, last = (end + self->page_size - 1) / self->page_size;
+    while (page < last) {
+        uint64_t want = last - page < ENTRIES ? last - page : ENTRIES;
+        long got = os_pread(self->pagemap, entries, want * sizeof *entries, page * sizeof *entries);
+        if (got < (long)sizeof *entries) break;
+        for (uint64_t i = 0; i < (uint64_t)got / sizeof *entries; i++) {
+            present += (entries[i] & PRESENT) != 0;
+            private += (entries[i] & PRESENT) && !(entries[i] & FILE_OR_SHARED);
+        }
+        page += (uint64_t)got / sizeof *entries;
+    }
+    if (anonymous) *anonymous = private * self->page_size;
+    return present * self->page_size;
+}
+
+static uint64_t hexadecimal(const char **at) {
+    uint64_t n = 0;
+    for (;; (*at)++) {
+        char c = **at;
+        if (c >= '0' && c <= '9')
+            n = n << 4 | (uint64_t)(c - '0');
+        else if (c >= 'a' && c <= 'f')
+            n = n << 4 | (uint64_t)(c - 'a' + 10);
+        else
+            return n;
+    }
+}
+
+/* "start-end rwxp offset device inode      path" */
+static bool parse_line(const char *line, struct residency_region *out) {
+    out->start = hexadecimal(&line);
+    if (*line++ != '-') return false;
+    out->end = hexadecimal(&line);
+    if (*line++ != ' ' || strlen(line) < 4 || out->end <= out->start) return false;
+    out->readable = line[0] == 'r';
+    out->flags = (line[1] == 'w' ? SNAP_REGION_WRITE : 0u) | (line[2] == 'x' ? SNAP_REGION_EXEC : 0u) |
+                 (line[3] == 's' ? SNAP_REGION_SHARED : 0u);
+    for (int field = 0; field < 4 && line; field++) {
+        line = strchr(line, ' ');
+        line = line ? line + 1 : NULL;
+    }
+    out->path = line ? line + strspn(line, " ") : "";
+    return true;
+}
+
+int residency_regions(const struct residency *self, int (*visit)(void *context, const struct residency_region *region),
+                      void *context) {
+    static char text[8192];
+    size_t held = 0;
+    int result = 0;
+    int fd = (int)os_call(SYS_openat, self->directory, "maps", (long)(O_RDONLY | O_CLOEXEC), 0);
+    if (fd < 0) return fd;
+    for (;;) {
+        long got = os_call(SYS_read, fd, text + held, (long)(sizeof text - 1 - held));
+        if (got <= 0) break;
+        held += (size_t)got;
+        text[held] = 0;
+        char *line = text, *end;
+        while (!result && (end = strchr(line, '\n'))) {
+            struct residency_region region;
+            *end = 0;
+            if (parse_line(line, &region)) result = visit(context, &region);
+            line = end + 1;
+        }
+        held -= (size_t)(line - text);
+        if (held == sizeof text - 1) held = 0; /* no line is that long */
+        memmove(text, line, held);
+        if (result) break;
+    }
+    os_close(fd);
+    return result;
+}
+
+uint64_t residency_rss(const struct residency *self) {
+    char text[128] = {0};
+    int fd = (int)os_call(SYS_openat, self->directory, "statm", (long)(O_RDONLY | O_CLOEXEC), 0);
+    if (fd < 0) return 0;
+    os_read(fd, text, sizeof text - 1);
+    os_close(fd);
+    const char *at = strchr(text, ' ');
+    uint64_t pages = 0;
+    for (at = at ? at + 1 : ""; *at >= '0' && *at <= '9'; at++) pages = pages * 10 + (uint64_t)(*at - '0');
+    return pages * self->page_size;
+}

@@ -1,0 +1,77 @@
+/* wire.c — see wire.h. */
+#include "preload/shared/wire.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+/* Bytes of the character that begins here, which has `room` bytes at most; 0: there is none. Control characters, the
+ * long ways to write a character, surrogates and what lies above Unicode are none. */
+static size_t character(const uint8_t *at, size_t room) {
+    static const struct {
+        uint8_t from, to, second_from, second_to, length;
+    } forms[] = {
+        {0x20, 0x7e, 0, 0, 1},       {0xc2, 0xc2, 0xa0, 0xbf, 2}, {0xc3, 0xdf, 0x80, 0xbf, 2},
+        {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3},
+        {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4},
+        {0xf4, 0xf4, 0x80, 0x8f, 4},
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        if (at[0] < forms[i].from || at[0] > forms[i].to) continue;
+        if (forms[i].length > room) return 0;
+        if (forms[i].length > 1 && (at[1] < forms[i].second_from || at[1] > forms[i].second_to)) return 0;
+        for (size_t k = 2; k < forms[i].length; k++)
+            if ((at[k] & 0xc0) != 0x80) return 0;
+        return forms[i].length;
+    }
+    return 0;
+}
+
+size_t wire_text(const char *from, size_t most) {
+    const uint8_t *bytes = (const uint8_t *)from;
+    size_t used = 0, length = strnlen(from, most), step;
+    while (used < length && (step = character(bytes + used, length - used))) used += step;
+    return used;
+}
+
+size_t wire_put(uint8_t to[WIRE_MOST], const struct wire_message *message) {
+    size_t text = wire_text(message->text, WIRE_TEXT);
+    struct wire_head head = {.magic = WIRE_MAGIC,
+                             .version = WIRE_VERSION,
+                             .type = (uint16_t)message->type,
+                             .length = (uint32_t)(sizeof head + text),
+                             .owner = message->owner,
+                             .ticket = message->ticket,
+                             .number = message->number};
+    memcpy(to, &head, sizeof head);
+    memcpy(to + sizeof head, message->text, text);
+    return sizeof head + text;
+}
+
+static int get(struct wire_message *out, const uint8_t *bytes, size_t length) {
+    struct wire_head head;
+    if (length < sizeof head || length > WIRE_MOST) return -EPROTO;
+    memcpy(&head, bytes, sizeof head);
+    if (head.magic != WIRE_MAGIC) return -EPROTO;
+    if (head.version != WIRE_VERSION) return -EPROTONOSUPPORT;
+    if (head.length != length) return -EPROTO;
+    size_t text = length - sizeof head;
+    *out = (struct wire_message){.type = head.type, .owner = head.owner, .ticket = head.ticket, .number = head.number};
+    memcpy(out->text, bytes + sizeof head, text);
+    return wire_text(out->text, WIRE_TEXT) == text ? 0 : -EILSEQ;
+}
+
+int wire_get_request(struct wire_message *out, const uint8_t *bytes, size_t length) {
+    int result = get(out, bytes, length);
+    if (result < 0) return result;
+    bool of_owner = out->type >= WIRE_STOW && out->type <= WIRE_RELEASE;
+    if (out->type == WIRE_END) return out->number == WIRE_STOW || out->number == WIRE_RESTORE ? 0 : -EPROTO;
+    if (out->type < WIRE_TRIGGER || out->type > WIRE_HOLDERS) return -EPROTO;
+    return of_owner == (out->owner != 0) ? 0 : -EPROTO;
+}
+
+int wire_get_answer(struct wire_message *out, const uint8_t *bytes, size_t length) {
+    int result = get(out, bytes, length);
+    if (result < 0) return result;
+    return out->type >= WIRE_WAITING && out->type <= WIRE_DONE ? 0 : -EPROTO;
+}

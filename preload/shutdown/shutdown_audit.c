@@ -1,0 +1,201 @@
+/* shutdown_audit.c — what a program has at the stages of its end; see shutdown_audit.h. */
+#include "preload/shutdown/shutdown_audit.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+
+#include "preload/shared/os.h"
+#include "preload/shared/socket_line.h"
+
+enum { LISTED_MOST = 256, PATH_ROOM = 64, LINK_ROOM = 4096, BUFFER = 1 << 14, STANDARD_ERROR = 2 };
+
+static const struct shutdown_ledger *ledger; /* NULL: nobody knows more */
+
+void shutdown_audit_ask(const struct shutdown_ledger *asked) { __atomic_store_n(&ledger, asked, __ATOMIC_RELEASE); }
+
+static const struct shutdown_ledger *who_knows(void) {
+    const struct shutdown_ledger *one = __atomic_load_n(&ledger, __ATOMIC_ACQUIRE);
+    return one && one->is_kept() ? one : NULL;
+}
+
+static const struct shutdown_ledger *who_knows_births(void) {
+    const struct shutdown_ledger *one = who_knows();
+    return one && one->has_births() ? one : NULL;
+}
+
+/* --- memory --- */
+
+/* "SIZE RESIDENT SHARED …", in pages. */
+void shutdown_audit_memory(struct line *line) {
+    const struct shutdown_ledger *knows = who_knows();
+    uint64_t pages[3] = {0};
+    char text[128];
+    int fd = os_open("/proc/self/statm", O_RDONLY, 0), field = 0;
+    long got = fd < 0 ? 0 : os_read(fd, text, sizeof text - 1);
+    if (fd >= 0) os_close(fd);
+    text[got > 0 ? got : 0] = 0;
+    for (const char *at = text; *at && field < 3; at++)
+        if (*at == ' ')
+            field++;
+        else
+            pages[field] = pages[field] * 10 + (uint64_t)(*at - '0');
+    if (field) line_number(line, "rss_bytes", pages[1] * OS_PAGE);
+    if (field) line_number(line, "shared_bytes", pages[2] * OS_PAGE);
+    if (knows) line_number(line, "live_bytes", knows->live_bytes());
+}
+
+/* --- descriptors --- */
+
+/* A file of that thread's folder in /proc: the thread that reads it may have other descriptors than the program. */
+static char *path_of(char path[PATH_ROOM], uint32_t thread, const char *file) {
+    strcpy(path, "/proc/self/task/");
+    strcpy(os_decimal(path + strlen(path), thread ? thread : os_pid()), file);
+    return path;
+}
+
+struct list {
+    uint32_t thread;
+    int64_t count; /* of all; the first are listed */
+    struct shutdown_descriptor listed[LISTED_MOST];
+};
+
+static bool read_fd(const char *name, uint32_t *fd) {
+    for (*fd = 0; *name >= '0' && *name <= '9'; name++) *fd = *fd * 10 + (uint32_t)(*name - '0');
+    return !*name;
+}
+
+/* The descriptor of the look itself, which is there only where the reading thread shares the program's. */
+static bool is_own_look(const char *target) {
+    size_t length = strlen(target);
+    return strncmp(target, "/proc/", 6) == 0 && length > 3 && strcmp(target + length - 3, "/fd") == 0;
+}
+
+/* Asking no file server. */
+static void look_at_thing(const char *path, struct shutdown_descriptor *descriptor) {
+    struct statx st;
+    if (os_call(SYS_statx, AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO, &st) < 0) return;
+    descriptor->device = (uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor;
+    descriptor->inode = st.stx_ino;
+}
+
+static bool take_descriptor(void *context, const char *name) {
+    struct list *list = context;
+    struct shutdown_descriptor descriptor = {0};
+    char path[PATH_ROOM], target[LINK_ROOM];
+    if (!read_fd(name, &descriptor.fd) || descriptor.fd <= STANDARD_ERROR) return true;
+    path_of(path, list->thread, "/fd/");
+    strcat(path, name);
+    long got = os_call(SYS_readlink, path, target, sizeof target - 1);
+    target[got > 0 ? got : 0] = 0;
+    if (got <= 0 || is_own_look(target) || strcmp(target, "/dev/null") == 0) return true;
+    if (list->count++ >= LISTED_MOST) return true;
+    descriptor.kind = handle_kind_of(target);
+    look_at_thing(path, &descriptor);
+    os_copy(descriptor.what, sizeof descriptor.what, target);
+    list->listed[list->count - 1] = descriptor;
+    return true;
+}
+
+static int64_t listed(const struct list *list) { return list->count < LISTED_MOST ? list->count : LISTED_MOST; }
+
+/* --- sockets --- */
+
+static void name_socket(struct list *list, const struct socket_line *socket) {
+    for (int64_t i = 0; i < listed(list); i++) {
+        struct shutdown_descriptor *one = &list->listed[i];
+        if (one->kind == HANDLE_SOCKET && one->inode == socket->inode)
+            os_copy(one->what, sizeof one->what, socket->text);
+    }
+}
+
+/* A line that is longer than the buffer is cut. */
+static void read_table(struct list *list, const char *table) {
+    char path[PATH_ROOM], text[BUFFER];
+    struct socket_line socket;
+    size_t kept = 0;
+    strcat(path_of(path, list->thread, "/net/"), table);
+    int fd = os_open(path, O_RDONLY, 0);
+    for (long got; fd >= 0 && (got = os_call(SYS_read, fd, text + kept, sizeof text - 1 - kept)) > 0;) {
+        char *at = text, *end;
+        text[kept + (size_t)got] = 0;
+        for (; (end = strchr(at, '\n')); at = end + 1) {
+            *end = 0;
+            if (socket_line_parse(&socket, table, at)) name_socket(list, &socket);
+        }
+        kept = strlen(at);
+        if (kept == sizeof text - 1) kept = 0;
+        memmove(text, at, kept);
+    }
+    if (fd >= 0) os_close(fd);
+}
+
+static void name_sockets(struct list *list) {
+    bool some = false;
+    for (int64_t i = 0; i < listed(list); i++) some |= list->listed[i].kind == HANDLE_SOCKET;
+    for (int i = 0; some && i < SOCKET_TABLES; i++) read_table(list, socket_tables[i]);
+}
+
+/* --- in the log --- */
+
+static void put_birth(struct line *line, bool known, const struct shutdown_birth *birth, const char *by) {
+    if (known && birth->inherited) line_string(line, by, "inherited");
+    if (!known) line_string(line, by, "unseen");
+    if (!known || birth->inherited) return;
+    line_number(line, "age_ms", birth->age_ns / 1000000);
+    if (birth->by[0]) line_string(line, by, birth->by);
+}
+
+static void log_descriptor(const struct shutdown_descriptor *descriptor) {
+    const struct shutdown_ledger *knows = who_knows_births();
+    struct shutdown_birth birth;
+    struct line line;
+    shutdown_log_line(&line, "left descriptor");
+    line_number(&line, "descriptor", descriptor->fd);
+    line_string(&line, "type", handle_word(descriptor->kind, false));
+    line_string(&line, "what", descriptor->what);
+    if (knows) put_birth(&line, knows->descriptor(descriptor, &birth), &birth, "opened_by");
+    shutdown_log_write(&line);
+}
+
+int64_t shutdown_audit_descriptors(uint32_t asks) {
+    struct list *list = os_map(sizeof *list);
+    char path[PATH_ROOM];
+    if (!list) return 0;
+    list->thread = asks;
+    os_each_name(path_of(path, asks, "/fd"), take_descriptor, list);
+    name_sockets(list);
+    for (int64_t i = 0; i < listed(list); i++) log_descriptor(&list->listed[i]);
+    int64_t count = list->count;
+    os_unmap(list, sizeof *list);
+    return count;
+}
+
+void shutdown_audit_thread(struct line *line, uint32_t tid) {
+    const struct shutdown_ledger *knows = who_knows_births();
+    struct shutdown_birth birth;
+    uint64_t age_ms = shutdown_age_ms(os_start_ticks(tid));
+    line_number(line, "age_ms", age_ms);
+    if (knows && knows->thread(tid, age_ms * 1000000, &birth) && birth.by[0]) line_string(line, "started_by", birth.by);
+}
+
+static bool count_name(void *count, const char *name) {
+    uint32_t fd;
+    *(uint64_t *)count += read_fd(name, &fd);
+    return true;
+}
+
+/* The number includes that of the look itself where the reading thread shares the program's descriptors. */
+void shutdown_audit_stage(const char *stage, uint32_t asks) {
+    uint64_t count = 0;
+    char path[PATH_ROOM];
+    struct line line;
+    os_each_name(path_of(path, asks, "/fd"), count_name, &count);
+    shutdown_log_line(&line, "stage");
+    line_string(&line, "name", stage);
+    shutdown_audit_memory(&line);
+    line_number(&line, "descriptors", count);
+    shutdown_log_write(&line);
+}

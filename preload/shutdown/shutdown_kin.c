@@ -1,0 +1,281 @@
+/* shutdown_kin.c — the processes that come of this one; see shutdown_kin.h. */
+#include "preload/shutdown/shutdown_kin.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "preload/shared/os.h"
+
+/* On a system with more processes than TABLE_MOST the others are not looked at. */
+enum { TABLE_MOST = 1 << 16, KNOWN_MOST = 1024, STAT_FIELDS = 24, CHUNK = 1 << 14, MARK_ROOM = 64 };
+
+struct process {
+    uint64_t start_ticks, rss_pages;
+    uint32_t pid;
+    struct kin kin;
+    enum kin_link link;
+    bool ended;
+    char name[16];
+};
+
+struct table {
+    struct process self;
+    uint32_t count;
+    struct process list[TABLE_MOST];
+};
+
+/* Those that were found, and how first. One look at a time adds to them. */
+static struct {
+    uint64_t start_ticks;
+    uint32_t pid;
+    enum kin_link link;
+} known[KNOWN_MOST];
+static uint32_t known_count, noting;
+
+void shutdown_kin_reset(void) { known_count = noting = 0; }
+
+const char *shutdown_kin_words(enum kin_link link) {
+    static const char *const words[] = {
+        [KIN_NONE] = "",
+        [KIN_STARTED] = "started by this program",
+        [KIN_KNOWN] = "was so before its parent ended",
+        [KIN_GROUP] = "in a group or session of this program",
+        [KIN_MARK] = "has this program's mark",
+        [KIN_SEED] = "registered",
+    };
+    return words[link];
+}
+
+/* --- one process --- */
+
+/* "PID (NAME) STATE PARENT GROUP SESSION …": the numbers from field 4 on, in their places. */
+static void read_numbers(const char *at, uint64_t fields[STAT_FIELDS + 1]) {
+    for (int field = 4; field <= STAT_FIELDS && *at == ' '; field++) {
+        bool negative = *++at == '-';
+        if (negative) at++;
+        for (; *at >= '0' && *at <= '9'; at++) fields[field] = fields[field] * 10 + (uint64_t)(*at - '0');
+        if (negative) fields[field] = 0;
+    }
+}
+
+/* The main thread of one that runs may have ended. */
+static bool parse(struct process *out, char *text) {
+    uint64_t fields[STAT_FIELDS + 1] = {0};
+    char *name = strchr(text, '('), *end = strrchr(text, ')');
+    if (!name || !end || end < name || strlen(end) < 4) return false;
+    *end = 0;
+    os_copy(out->name, sizeof out->name, name + 1);
+    read_numbers(end + 3, fields);
+    out->ended = end[2] == 'X' || (end[2] == 'Z' && fields[20] < 2);
+    out->kin = (struct kin){(uint32_t)fields[4], (uint32_t)fields[5], (uint32_t)fields[6]};
+    out->start_ticks = fields[22], out->rss_pages = fields[24];
+    return true;
+}
+
+static char *path_in_proc(char path[48], uint32_t pid, const char *file) {
+    strcpy(path, "/proc/");
+    strcpy(os_decimal(path + strlen(path), pid), file);
+    return path;
+}
+
+static bool read_process(struct process *out, uint32_t pid) {
+    char path[48], text[1024];
+    int fd = os_open(path_in_proc(path, pid, "/stat"), O_RDONLY, 0);
+    if (fd < 0) return false;
+    long got = os_read(fd, text, sizeof text - 1);
+    os_close(fd);
+    text[got > 0 ? got : 0] = 0;
+    *out = (struct process){.pid = pid};
+    return parse(out, text);
+}
+
+bool shutdown_kin_of(uint32_t pid, struct kin *kin, bool *ended) {
+    struct process process;
+    if (!read_process(&process, pid)) return false;
+    *kin = process.kin;
+    *ended = process.ended;
+    return true;
+}
+
+static bool take_process(void *context, const char *name) {
+    struct table *table = context;
+    uint32_t pid = 0;
+    if (name[0] < '1' || name[0] > '9' || strlen(name) > 10) return true;
+    for (; *name >= '0' && *name <= '9'; name++) pid = pid * 10 + (uint32_t)(*name - '0');
+    if (pid != table->self.pid && read_process(&table->list[table->count], pid)) table->count++;
+    return table->count < TABLE_MOST;
+}
+
+static struct process *find(struct table *table, uint32_t pid) {
+    for (uint32_t i = 0; i < table->count; i++)
+        if (table->list[i].pid == pid) return &table->list[i];
+    return NULL;
+}
+
+/* --- the mark that it inherited --- */
+
+static bool is_of_this_namespace(uint32_t pid) {
+    struct stat own, other;
+    char path[48];
+    return os_call(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/pid", &own, 0) == 0 &&
+           os_call(SYS_newfstatat, AT_FDCWD, path_in_proc(path, pid, "/ns/pid"), &other, 0) == 0 &&
+           own.st_ino == other.st_ino && own.st_dev == other.st_dev;
+}
+
+/* What this process, and what it starts, is known by: "PID.START". */
+static void write_mark(char *to, const char *variable, const struct process *self, const char *end) {
+    strcpy(to, variable);
+    strcpy(os_decimal(to + strlen(to), self->pid), ".");
+    strcpy(os_decimal(to + strlen(to), self->start_ticks), end);
+}
+
+struct marks {
+    char program[MARK_ROOM]; /* a whole variable: of all that such a program starts */
+    char started[MARK_ROOM]; /* what one begins with: of what it started as its own, which has a number */
+};
+
+static bool is_there(const char *text, size_t have, const char *mark, size_t length) {
+    return have >= length && memcmp(text, mark, length) == 0;
+}
+
+/* Whether the environment has one of the marks. A mark may cross the end of a chunk: so the last bytes of each chunk
+ * are read again with the next one. */
+static bool has_variable(int fd, const struct marks *marks) {
+    size_t program = strlen(marks->program) + 1, started = strlen(marks->started), kept = 1;
+    size_t most = program > started ? program : started;
+    char text[CHUNK] = {0};
+    for (long got; (got = os_read(fd, text + kept, sizeof text - kept)) > 0;) {
+        size_t have = kept + (size_t)got, at = 1;
+        for (; at < have; at++)
+            if (!text[at - 1] && (is_there(text + at, have - at, marks->program, program) ||
+                                  is_there(text + at, have - at, marks->started, started)))
+                return true;
+        kept = have < most ? have : most;
+        memmove(text, text + have - kept, kept);
+    }
+    return false;
+}
+
+static bool has_mark(uint32_t pid, const struct marks *marks) {
+    char path[48];
+    int fd = os_open(path_in_proc(path, pid, "/environ"), O_RDONLY, 0);
+    if (fd < 0) return false;
+    bool found = has_variable(fd, marks);
+    os_close(fd);
+    return found && is_of_this_namespace(pid);
+}
+
+/* --- which of them are kin --- */
+
+static void link_one(struct table *table, uint32_t pid, uint64_t start_ticks, enum kin_link link) {
+    struct process *process = find(table, pid);
+    if (process && !process->link && process->start_ticks == start_ticks) process->link = link;
+}
+
+/* Those that were found by a parent were that before it ended; for others the first way still holds. */
+static void link_known(struct table *table) {
+    for (uint32_t i = 0, count = __atomic_load_n(&known_count, __ATOMIC_ACQUIRE); i < count; i++)
+        link_one(table, known[i].pid, known[i].start_ticks, known[i].link == KIN_STARTED ? KIN_KNOWN : known[i].link);
+}
+
+/* A process that is older than this one cannot have its mark. */
+static void link_marked(struct table *table) {
+    struct marks marks;
+    write_mark(marks.program, "MEMSTOW_PROGRAM=", &table->self, "");
+    write_mark(marks.started, "MEMSTOW_STARTED=", &table->self, ".");
+    for (uint32_t i = 0; i < table->count; i++) {
+        struct process *process = &table->list[i];
+        if (process->link || process->ended || process->start_ticks < table->self.start_ticks) continue;
+        if (has_mark(process->pid, &marks)) process->link = KIN_MARK;
+    }
+}
+
+static bool was_found(uint32_t pid) {
+    for (uint32_t i = 0, count = __atomic_load_n(&known_count, __ATOMIC_ACQUIRE); i < count; i++)
+        if (known[i].pid == pid) return true;
+    return false;
+}
+
+/* Whether this process, or one that comes of it, began the group or session of that number. As long as a group has
+ * members the kernel gives its number to no other process. In this process's own group there may be strangers that have
+ * the same parent: the rest of a pipeline. */
+static bool is_number_of_kin(struct table *table, const struct process *process, uint32_t number) {
+    if (number == table->self.pid) return process->kin.parent != table->self.kin.parent;
+    const struct process *leader = find(table, number);
+    return leader ? leader->link != KIN_NONE : was_found(number);
+}
+
+/* A parent that is younger is another process that got the parent's number. */
+static bool is_started_by_kin(struct table *table, const struct process *process) {
+    const struct process *parent =
+        process->kin.parent == table->self.pid ? &table->self : find(table, process->kin.parent);
+    return parent && parent->link && parent->start_ticks <= process->start_ticks;
+}
+
+static bool link_more(struct table *table) {
+    bool more = false;
+    for (uint32_t i = 0; i < table->count; i++) {
+        struct process *process = &table->list[i];
+        if (process->link || process->start_ticks < table->self.start_ticks) continue;
+        if (is_started_by_kin(table, process))
+            process->link = KIN_STARTED;
+        else if (is_number_of_kin(table, process, process->kin.group) ||
+                 is_number_of_kin(table, process, process->kin.session))
+            process->link = KIN_GROUP;
+        more |= process->link != KIN_NONE;
+    }
+    return more;
+}
+
+static void link_all(struct table *table, const struct shutdown_seed *seeds, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) link_one(table, seeds[i].pid, seeds[i].start_ticks, KIN_SEED);
+    while (link_more(table)) continue;
+    link_known(table);
+    link_marked(table);
+    while (link_more(table)) continue;
+}
+
+/* --- a look --- */
+
+static bool is_known(const struct process *process) {
+    for (uint32_t i = 0; i < known_count; i++)
+        if (known[i].pid == process->pid && known[i].start_ticks == process->start_ticks) return true;
+    return false;
+}
+
+/* A full list begins anew, with the processes that are still there. */
+static void note(const struct table *table) {
+    if (__atomic_exchange_n(&noting, 1, __ATOMIC_ACQUIRE)) return;
+    if (known_count == KNOWN_MOST) __atomic_store_n(&known_count, 0, __ATOMIC_RELEASE);
+    for (uint32_t i = 0; i < table->count && known_count < KNOWN_MOST; i++) {
+        const struct process *process = &table->list[i];
+        if (!process->link || is_known(process)) continue;
+        known[known_count].pid = process->pid;
+        known[known_count].start_ticks = process->start_ticks;
+        known[known_count].link = process->link;
+        __atomic_store_n(&known_count, known_count + 1, __ATOMIC_RELEASE);
+    }
+    __atomic_store_n(&noting, 0, __ATOMIC_RELEASE);
+}
+
+int shutdown_kin_look(const struct shutdown_seed *seeds, uint32_t count,
+                      void (*visit)(void *context, const struct shutdown_relative *relative), void *context) {
+    struct table *table = os_map(sizeof *table);
+    if (!table) return -ENOMEM;
+    bool can_be_told = read_process(&table->self, os_pid());
+    table->self.link = KIN_SEED;
+    if (can_be_told) os_each_name("/proc", take_process, table);
+    if (can_be_told) link_all(table, seeds, count);
+    note(table);
+    for (uint32_t i = 0; visit && i < table->count; i++) {
+        const struct process *process = &table->list[i];
+        struct shutdown_relative relative = {
+            process->pid, process->kin.parent, process->start_ticks, process->rss_pages * OS_PAGE, process->link, ""};
+        os_copy(relative.name, sizeof relative.name, process->name);
+        if (process->link && !process->ended) visit(context, &relative);
+    }
+    os_unmap(table, sizeof *table);
+    return can_be_told ? 0 : -EIO;
+}

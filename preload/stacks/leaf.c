@@ -1,0 +1,150 @@
+/* leaf.c — see leaf.h. */
+#include "preload/stacks/leaf.h"
+
+#include <string.h>
+
+#include "preload/base/arena.h"
+#include "preload/ledger/ledger.h"
+#include "preload/stacks/rule.h"
+
+enum {
+    FIRST_BITS = 8, /* of sets */
+    LAST_BITS = 10,
+    MORE_ADDRESSES = 8,
+    PERIOD = 1024, /* fills after which it is asked what they are good for: */
+    ENOUGH = 4,    /* so many hits for each */
+    ONE_IN = 8,    /* fills that are done when most are spared */
+};
+
+/* The hop of an address that has none yet. */
+__attribute__((noinline)) static const struct hop *find_hop(struct leaves *self, uintptr_t address) {
+    static const struct hop unknown = {0, LEAF_FAR};
+    struct hop *hop = leaf_hop(self, address);
+    uint32_t how = rule_how(address);
+    if (rule_kind(how) == RULE_STALE) return &unknown; /* not yet */
+    *hop = (struct hop){address, rule_kind(how) == RULE_SP ? (uintptr_t)rule_cfa(how) : LEAF_FAR};
+    return hop;
+}
+
+__attribute__((noinline)) bool leaf_joins(const struct leaf *leaf, struct memo *memo) {
+    uint32_t join = (uint32_t)leaf->join;
+    if (join >= memo->count || memo->elements[join].path != leaf->path || !memo_holds(memo, join + 1, 0, true))
+        return false;
+    memo_begin(memo); /* elements further in were not looked at */
+    return true;
+}
+
+/* Goes on with the hash along frame pointers, in code that has them; it need not, to be right. */
+__attribute__((noinline)) static uint64_t hash_of_chain(uint64_t h, uintptr_t rbp, uintptr_t slot, uintptr_t end,
+                                                        uint64_t count) {
+    for (; count && rbp > slot && rbp < end - sizeof(uint64_t) && rbp % sizeof(uint64_t) == 0; count--) {
+        const uint64_t *frame = (const uint64_t *)rbp;
+        h = (h << 7 | h >> 57) ^ frame[1];
+        slot = rbp;
+        rbp = frame[0];
+    }
+    return h;
+}
+
+static INLINE uint64_t hash(struct leaves *self, uintptr_t end, const struct caller *caller, uint64_t count) {
+    uintptr_t slot = caller->slot, address = caller->address;
+    uint64_t h = address + slot;
+    while (--count) {
+        const struct hop *hop = leaf_hop(self, address);
+        if (unlikely(hop->address != address)) hop = find_hop(self, address);
+        uintptr_t next = slot + hop->distance;
+        if (unlikely(next >= end)) return self->more ? hash_of_chain(h, caller->rbp, slot, end, count) : h;
+        slot = next;
+        address = *(const uint64_t *)slot;
+        h = (h << 7 | h >> 57) ^ address;
+    }
+    return h;
+}
+
+uint64_t leaf_hash(struct leaves *self, uintptr_t end, const struct caller *caller, uint64_t count) {
+    return hash(self, end, caller, count);
+}
+
+uint32_t leaf_find_more(struct leaves *self, struct memo *memo, uintptr_t end, const struct caller *caller) {
+    return leaf_find_in(self, leaf_set(self, hash(self, end, caller, 3 + self->more)), memo, *caller);
+}
+
+/* How many of the outermost elements a leaf joins: as many of the innermost words as it takes are in it. */
+static uint32_t joined(const struct memo *memo) {
+    const struct element *elements = memo->elements, *top = &elements[memo->count - 1];
+    uint32_t k = memo->count;
+    while (k > 1 && top->words - elements[k - 2].words <= LEAF_WORDS && top->evals == elements[k - 2].evals) k--;
+    return k == 1 && top->words <= LEAF_WORDS && !top->evals ? 0 : k;
+}
+
+static bool begin(struct leaves *self, uint32_t bits) {
+    struct leaf *leaves = arena_take((sizeof *leaves * LEAF_WAYS) << bits);
+    if (!leaves) return false;
+    self->leaves = leaves;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* a handler may leave here: never more sets than there are */
+    self->shift = 64 - bits;
+    self->patience = (LEAF_WAYS << bits) / PERIOD;
+    return true;
+}
+
+/* Stacks come again, but too many have come meanwhile. In recursion many have the same innermost addresses: then more
+ * of them choose the set, and there is room for more stacks. When that does not help, because stacks differ in their
+ * Python frames only, it is given up. Where there are too many still, few are taken in, and those stay for longer. */
+static void see_to(struct leaves *self) {
+    uint32_t hits = self->hits, bits = 64 - self->shift;
+    self->hits = 0;
+    if (self->patience) {
+        self->patience--; /* it is not full yet */
+        return;
+    }
+    self->spares = false;
+    if (hits >= ENOUGH * PERIOD) return;
+    if (bits < LAST_BITS && begin(self, bits + 1)) {
+        if (!self->more) self->hits_before = hits;
+        self->more = MORE_ADDRESSES;
+        ledger_note_own_memory();
+    } else if (self->more && hits < 2 * self->hits_before) {
+        self->more = 0;
+    } else {
+        self->spares = hits < PERIOD;
+    }
+}
+
+static bool is_worth_it(struct leaves *self) {
+    if (++self->fills % PERIOD == 0) see_to(self);
+    return !self->spares || self->fills % ONE_IN == 0;
+}
+
+void leaf_fill(struct leaves *self, const struct memo *memo, uintptr_t end, const struct caller *caller,
+               uint32_t site) {
+    const struct element *top = &memo->elements[memo->count - 1];
+    uint32_t k = joined(memo), n = 0;
+    if (k == memo->count || !is_worth_it(self)) return;
+    const struct word *word = memo->words + memo_words(memo, k), *last = memo->words + top->words;
+    struct leaf *leaf = leaf_set(self, leaf_hash(self, end, caller, 3 + self->more));
+    leaf += (self->fills ^ self->fills / ONE_IN) % LEAF_WAYS;
+    leaf->state.slot = 0;
+    for (; word < last; word++, n++) {
+        uintptr_t offset = (uintptr_t)word->at - caller->slot;
+        if (unlikely(offset > INT32_MAX)) return;
+        leaf->offsets[n] = (uint32_t)offset;
+        leaf->values[n] = word->value;
+    }
+    for (; n < LEAF_WORDS; n++) {
+        leaf->offsets[n] = 0; /* the return address itself */
+        leaf->values[n] = caller->address;
+    }
+    leaf->state = (struct state){caller->slot, caller->address, caller->rbp};
+    leaf->any_rbp = !top->needs_rbp;
+    leaf->join = (int32_t)k - 1;
+    leaf->path = k ? memo->elements[k - 1].path : 0;
+    leaf->site = site;
+}
+
+bool leaf_begin(struct leaves *self) { return begin(self, FIRST_BITS); }
+
+void leaf_forget(struct leaves *self) {
+    uint32_t count = self->leaves ? LEAF_WAYS << (64 - self->shift) : 0;
+    for (uint32_t i = 0; i < count; i++) self->leaves[i].state.slot = 0;
+    memset(self->hops, 0, sizeof self->hops);
+}

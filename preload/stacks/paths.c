@@ -1,0 +1,34 @@
+/* paths.c — see paths.h. */
+#include "preload/stacks/paths.h"
+
+#include <string.h>
+
+#include "preload/base/arena.h"
+#include "preload/ledger/ledger.h"
+
+enum { FIRST_BITS = 6, LAST_BITS = 11, FIRST_MISSES = 32 };
+
+static uint32_t size(const struct paths *self) { return self->table ? PATHS_WAYS << self->table->bits : FIRST_MISSES; }
+
+/* What is known is lost, and comes again soon. */
+static void grow(struct paths *self) {
+    uint32_t bits = self->table ? self->table->bits + 1 : FIRST_BITS;
+    size_t length = sizeof *self->table + ((sizeof *self->table->known * PATHS_WAYS) << bits);
+    struct paths_table *larger = bits <= LAST_BITS ? arena_take(length) : NULL;
+    self->missed = 0;
+    if (!larger) return;
+    larger->bits = bits;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    self->table = larger;
+    ledger_note_own_memory();
+}
+
+/* The ways of a set take turns. */
+void paths_add(struct paths *self, uint64_t path, uint32_t site) {
+    if (++self->missed > size(self)) grow(self);
+    if (self->table) paths_set(self->table, path)[self->missed % PATHS_WAYS] = (struct known_path){path, site};
+}
+
+void paths_forget(struct paths *self) {
+    if (self->table) memset(self->table->known, 0, (sizeof *self->table->known * PATHS_WAYS) << self->table->bits);
+}

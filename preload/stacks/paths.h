@@ -1,0 +1,51 @@
+/* paths.h — the sites of the stacks that a thread has come by, by the hash of all that they are made of.
+ * In: a path (memo.h). Out: its site. It is a cache: what it does not know, or has no room for, is looked up in the
+ * tree. It belongs to one thread, and grows with its need. Paths of different generations differ: nothing needs to be
+ * forgotten. */
+#ifndef MEMSTOW_PATHS_H
+#define MEMSTOW_PATHS_H
+
+#include <stdint.h>
+
+#include "preload/shared/os.h"
+
+#pragma GCC visibility push(hidden)
+
+struct known_path {
+    uint64_t path;
+    uint32_t site; /* 0: none */
+};
+
+enum { PATHS_WAYS = 4 }; /* a cache line */
+
+struct paths_table {
+    uint32_t bits; /* that choose the set */
+    struct known_path known[] __attribute__((aligned(64)));
+};
+
+struct paths {
+    struct paths_table *table; /* NULL: none yet */
+    uint32_t missed;           /* since it has its size */
+};
+
+static inline struct known_path *paths_set(struct paths_table *table, uint64_t path) {
+    return table->known + (path >> (64 - table->bits)) * PATHS_WAYS;
+}
+
+/* 0 when it is not known. */
+static inline uint32_t paths_find(const struct paths *self, uint64_t path) {
+    if (unlikely(!self->table)) return 0;
+    const struct known_path *set = paths_set(self->table, path);
+    for (int i = 0; i < PATHS_WAYS; i++)
+        if (set[i].path == path) return set[i].site;
+    return 0;
+}
+
+void paths_add(struct paths *self, uint64_t path, uint32_t site);
+
+/* What was being added when a signal handler left for good may be half there. */
+void paths_forget(struct paths *self);
+
+#pragma GCC visibility pop
+
+#endif

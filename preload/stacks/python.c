@@ -1,0 +1,423 @@
+/* python.c — see python.h. Which interpreters there are, and the walk along a thread's chain of frames.
+ *
+ * An evaluation loop is one call of _PyEval_EvalFrameDefault. It runs a Python function and those that this one calls
+ * directly; a call that goes through C code ends in another loop. Each loop keeps a variable in its native frame that
+ * the chain runs through (python_layout.h): a loop's frames are those that the chain holds up to that variable, and the
+ * variable's address says which native frame it is. So the two stacks are merged by addresses alone.
+ *
+ * The chain is that of the calling thread: nobody else changes it, and all in it is alive, since the frames hold their
+ * code. Only the thread state may be another's: see thread_state(). */
+#include "preload/stacks/python.h"
+
+#include <dlfcn.h>
+
+#include "preload/base/lock.h"
+#include "preload/shared/os.h"
+#include "preload/stacks/python_code.h"
+#include "preload/stacks/python_layout.h"
+#include "preload/stacks/python_record.h"
+#include "preload/count/site.h"
+#include "preload/base/symbol.h"
+
+enum { SPINS = 100000, PLAIN_OBJECTS = 256 };
+
+struct interpreter {
+    uintptr_t object_start, object_end; /* of the library or program that it is in; 0: unloaded */
+    uintptr_t eval_start, eval_end;     /* the evaluation loop's main part */
+    const struct link_map *object;
+    uintptr_t runtime;           /* _PyRuntime */
+    uintptr_t code_type;         /* PyCode_Type */
+    uintptr_t (*own)(void);      /* PyGILState_GetThisThreadState */
+    uintptr_t (*attached)(void); /* 3.11: _PyThreadState_UncheckedGet */
+    uintptr_t arenas;            /* the function that maps arenas; 0: it is not known */
+    uint32_t generation;         /* site_code_generation when it was last seen to be there */
+    struct python_layout layout;
+};
+static struct interpreter interpreters[PYTHON_INTERPRETERS];
+static uint32_t interpreter_count;
+static void (*deallocs[PYTHON_INTERPRETERS])(uintptr_t code); /* of their code objects, before ours */
+static struct lock adding;
+
+/* --- finding an interpreter --- */
+
+/* Deaths of code objects are heard of by their type's tp_dealloc: one function an interpreter, to know whose it is. */
+static void code_dies(uint32_t index, uintptr_t code) {
+    python_record_dies(code | index);
+    deallocs[index](code);
+}
+#define CODE_DIES(n)                                                                                                   \
+    static void code_dies_##n(uintptr_t code) { code_dies(n, code); }
+CODE_DIES(0)
+CODE_DIES(1)
+CODE_DIES(2)
+CODE_DIES(3)
+CODE_DIES(4)
+CODE_DIES(5)
+CODE_DIES(6)
+CODE_DIES(7)
+static void (*const code_dies_of[])(uintptr_t) = {code_dies_0, code_dies_1, code_dies_2, code_dies_3,
+                                                  code_dies_4, code_dies_5, code_dies_6, code_dies_7};
+_Static_assert(sizeof code_dies_of / sizeof *code_dies_of == PYTHON_INTERPRETERS, "one an interpreter");
+
+static void (**dealloc_of(const struct interpreter *self))(uintptr_t) {
+    return (void (**)(uintptr_t))(self->code_type + self->layout.type_dealloc);
+}
+
+static bool hears_of_deaths(const struct interpreter *self) {
+    return *dealloc_of(self) == code_dies_of[self - interpreters];
+}
+
+/* It hears already in a child that was forked when another thread of its parent's was about to add the interpreter. */
+static void hear_of_deaths(struct interpreter *self) {
+    if (hears_of_deaths(self)) return;
+    deallocs[self - interpreters] = *dealloc_of(self);
+    __atomic_store_n(dealloc_of(self), code_dies_of[self - interpreters], __ATOMIC_RELEASE);
+}
+
+/* A program at a fixed address has copies of the variables that it names, and the library uses those. */
+static uintptr_t find_variable(const struct link_map *object, const char *name) {
+    const struct link_map *program = object;
+    while (program->l_prev) program = program->l_prev;
+    uintptr_t found = symbol_find(program, name, NULL);
+    return found ? found : symbol_find(object, name, NULL);
+}
+
+/* Small objects lie in arenas: PyObjectArenaAllocator says who maps them. */
+static uintptr_t find_arenas(const struct link_map *object) {
+    struct {
+        uintptr_t context, alloc, free;
+    } arenas = {0};
+    uintptr_t get = symbol_find(object, "PyObject_GetArenaAllocator", NULL); /* it copies the three words */
+    if (get) ((void (*)(void *))get)(&arenas);
+    return arenas.alloc;
+}
+
+static bool describe(struct interpreter *self, const struct dl_find_object *found, uintptr_t eval, size_t size) {
+    const struct link_map *object = found->dlfo_link_map;
+    uintptr_t version = find_variable(object, "Py_Version");
+    *self = (struct interpreter){
+        .object_end = (uintptr_t)found->dlfo_map_end,
+        .eval_start = eval,
+        .eval_end = eval + size,
+        .object = object,
+        .runtime = find_variable(object, "_PyRuntime"),
+        .code_type = find_variable(object, "PyCode_Type"),
+        .own = (uintptr_t(*)(void))symbol_find(object, "PyGILState_GetThisThreadState", NULL),
+        .generation = __atomic_load_n(&site_code_generation, __ATOMIC_ACQUIRE),
+    };
+    if (!version || !self->runtime || !self->code_type || !self->own ||
+        !python_layout((uint32_t) * (const unsigned long *)version, (const void *)self->runtime, &self->layout))
+        return false;
+    if (self->layout.frame_is_entry)
+        self->attached = (uintptr_t(*)(void))symbol_find(object, "_PyThreadState_UncheckedGet", NULL);
+    self->arenas = find_arenas(object);
+    return true;
+}
+
+static void say_unknown(void) {
+    static bool said;
+    if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
+        ledger_fact(SNAP_FACT_NOTE,
+                    "call stacks do not show the functions of a Python that is not understood (3.11 and later are)");
+}
+
+/* The object's first address is written last: from then on the interpreter is there. */
+static void add(const struct dl_find_object *found) {
+    uint32_t index = interpreter_count;
+    size_t size = 0;
+    uintptr_t eval = symbol_find(found->dlfo_link_map, "_PyEval_EvalFrameDefault", &size);
+    if (!eval) return;
+    struct interpreter *self = &interpreters[index];
+    if (index == PYTHON_INTERPRETERS || !describe(self, found, eval, size)) {
+        say_unknown();
+        return;
+    }
+    hear_of_deaths(self);
+    self->object_start = (uintptr_t)found->dlfo_map_start;
+    __atomic_store_n(&interpreter_count, index + 1, __ATOMIC_RELEASE);
+}
+
+static struct interpreter *interpreter_at(uintptr_t pc) {
+    uint32_t count = __atomic_load_n(&interpreter_count, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < count; i++)
+        if (pc - interpreters[i].object_start < interpreters[i].object_end - interpreters[i].object_start)
+            return &interpreters[i];
+    return NULL;
+}
+
+bool python_maps_arenas(uintptr_t caller) {
+    enum { FUNCTION = 256 };
+    const struct interpreter *self = interpreter_at(caller);
+    return self && self->arenas && caller - self->arenas < FUNCTION;
+}
+
+/* Objects without an interpreter, by where they begin: most of them are asked about often. */
+static uint64_t plain_objects[PLAIN_OBJECTS];
+
+static uint64_t plain_word(uintptr_t start, uint32_t generation) {
+    return (uint64_t)start << 16 | (uint16_t)generation;
+}
+
+/* False also when another thread is at it for long, or this one is. */
+static bool begin_adding(void) {
+    for (int i = 0; i < SPINS; i++) {
+        if (lock_try(&adding)) return true;
+        __builtin_ia32_pause();
+    }
+    return false;
+}
+
+/* The interpreter in the object that the code belongs to, which may be seen for the first time. */
+static struct interpreter *look_into_object(uintptr_t pc, uint32_t generation) {
+    struct dl_find_object found;
+    if (_dl_find_object((void *)pc, &found) || !found.dlfo_link_map) return NULL;
+    uintptr_t start = (uintptr_t)found.dlfo_map_start;
+    uint64_t *plain = &plain_objects[start / OS_PAGE % PLAIN_OBJECTS], word = plain_word(start, generation);
+    if (os_load(plain) == word || !begin_adding()) return NULL;
+    if (!interpreter_at(pc)) add(&found);
+    lock_let_go(&adding);
+    struct interpreter *self = interpreter_at(pc);
+    if (!self) __atomic_store_n(plain, word, __ATOMIC_RELAXED);
+    return self;
+}
+
+/* After a dlclose another object may lie where an interpreter was. Its code objects are nobody's then; a new
+ * interpreter gets a new index. */
+static bool still_there(struct interpreter *self, uint32_t generation) {
+    struct dl_find_object found;
+    if (likely(self->generation == generation)) return true;
+    bool same = !_dl_find_object((void *)self->eval_start, &found) && found.dlfo_link_map == self->object &&
+                (uintptr_t)found.dlfo_map_start == self->object_start &&
+                symbol_find(self->object, "_PyEval_EvalFrameDefault", NULL) == self->eval_start &&
+                hears_of_deaths(self);
+    if (same)
+        __atomic_store_n(&self->generation, generation, __ATOMIC_RELAXED);
+    else
+        __atomic_store_n(&self->object_end, self->object_start, __ATOMIC_RELEASE);
+    return same;
+}
+
+/* --- the thread's chain --- */
+
+/* The thread state that the thread had last, attached (with the GIL) or not; 0: none. It dies under its thread only
+ * when the interpreter ends, which says so before. Reading it may make the thread's copy of a library's thread-local
+ * storage, which calls malloc: whoever comes by here meanwhile finds none. */
+static uintptr_t own_state(const struct interpreter *self) {
+    static __thread bool inside __attribute__((tls_model("initial-exec")));
+    if (inside) return 0;
+    inside = true;
+    uintptr_t state = self->own();
+    inside = false;
+    uintptr_t ending =
+        __atomic_load_n((uintptr_t *)(self->runtime + self->layout.runtime_finalizing), __ATOMIC_RELAXED);
+    return ending && ending != state ? 0 : state;
+}
+
+/* 3.11 remembers for each thread the first thread state only, which is not that of a subinterpreter; and globally the
+ * one that holds the GIL. That one is looked at next, and must be this thread's. */
+static uintptr_t state_with_gil(const struct interpreter *self) {
+    uintptr_t state = self->attached ? self->attached() : 0;
+    return state && python_word(state, self->layout.thread_id) == os_thread() ? state : 0;
+}
+
+/* Where the chain begins; 0: nowhere. */
+static uintptr_t chain_head(const struct interpreter *self, unsigned attempt) {
+    uintptr_t state = attempt == 0 ? own_state(self) : state_with_gil(self);
+    return state ? python_word(state, self->layout.thread_head) : 0;
+}
+
+static void begin_walk(struct python_walk *walk, const struct interpreter *self, unsigned attempt) {
+    *walk = (struct python_walk){chain_head(self, attempt), (uint16_t)(1 + (self - interpreters)), (uint16_t)attempt};
+}
+
+/* Mirrors _PyFrame_IsIncomplete: such a frame is still being made, and tracebacks do not show it either. An instruction
+ * outside of the code is in a thread's own copy of it (free-threaded interpreters), where this cannot be told. */
+static bool is_shown(const struct interpreter *self, uintptr_t frame, uintptr_t code, uintptr_t instruction) {
+    const struct python_layout *at = &self->layout;
+    if (!code || python_word(code, at->object_type) != self->code_type) return false;
+    if (python_byte(frame, at->frame_owner) == PYTHON_GENERATOR_OWNER) return true;
+    intptr_t offset = (intptr_t)(instruction - code - at->code_start);
+    return offset >= (int32_t)python_half(code, at->code_first_traceable) * (intptr_t)2 || offset < -2;
+}
+
+static inline struct python_frame frame_at(const struct interpreter *self, uintptr_t frame) {
+    uintptr_t code = python_untagged(python_word(frame, self->layout.frame_code));
+    return (struct python_frame){frame, code | (uintptr_t)(self - interpreters),
+                                 python_word(frame, self->layout.frame_instruction)};
+}
+
+static inline bool is_entry(const struct python_layout *at, uintptr_t frame) {
+    return !at->frame_is_entry && python_byte(frame, at->frame_owner) >= at->entry_owner;
+}
+
+/* The frame after this one in the same loop; 0: this was the last. */
+static inline uintptr_t next_of(const struct python_layout *at, uintptr_t frame) {
+    if (at->frame_is_entry && python_byte(frame, at->frame_is_entry)) return 0;
+    return python_word(frame, at->frame_previous);
+}
+
+/* The frames from this one up to the end of its loop. *end is the loop's entry frame; in 3.11 0. */
+static size_t collect(const struct interpreter *self, uintptr_t frame, uintptr_t *end, struct python_frame *out,
+                      size_t room) {
+    size_t count = 0;
+    for (; frame && !is_entry(&self->layout, frame); frame = next_of(&self->layout, frame)) {
+        struct python_frame found = frame_at(self, frame);
+        if (!is_shown(self, frame, python_plain(found.code), found.instruction)) continue;
+        if (count < room) out[count] = found;
+        count++;
+    }
+    *end = frame;
+    return count;
+}
+
+/* --- a loop's variable: its _PyCFrame (3.11, 3.12) or its entry frame (from 3.13) --- */
+
+static bool has_cframes(const struct interpreter *self) { return self->layout.cframe_previous != 0; }
+
+/* From one _PyCFrame to the next, outwards along the native stack, to the one in [slot, cfa); 0: there is none. The
+ * last is none of a loop but lies in the thread state. */
+static uintptr_t find_cframe(struct python_walk *walk, const struct interpreter *self, uintptr_t slot, uintptr_t cfa) {
+    uintptr_t cframe = walk->at, before = 0;
+    for (; cframe > before && cframe < slot; cframe = python_word(cframe, self->layout.cframe_previous))
+        before = cframe;
+    if (cframe < slot || cframe >= cfa) return 0;
+    return walk->at = cframe;
+}
+
+/* The frames of the loop in [slot, cfa), and its variable; that is 0 when it is not on the way that the walk takes. */
+static size_t walk_to(struct python_walk *walk, const struct interpreter *self, uintptr_t slot, uintptr_t cfa,
+                      uintptr_t *variable, struct python_frame *out, size_t room) {
+    uintptr_t end;
+    if (has_cframes(self)) {
+        *variable = find_cframe(walk, self, slot, cfa);
+        return *variable ? collect(self, python_word(*variable, self->layout.cframe_frame), &end, out, room) : 0;
+    }
+    *variable = 0;
+    for (uintptr_t frame = walk->at; frame; frame = python_word(end, self->layout.frame_previous)) {
+        size_t count = collect(self, frame, &end, out, room);
+        if (!end || end >= cfa) return 0;
+        if (end < slot) continue; /* a loop further in */
+        walk->at = python_word(end, self->layout.frame_previous);
+        *variable = end;
+        return count;
+    }
+    return 0;
+}
+
+static size_t find_loop(struct python_walk *walk, const struct interpreter *self, uintptr_t slot, uintptr_t cfa,
+                        uintptr_t *variable, struct python_frame *out, size_t room) {
+    if (walk->interpreter != self - interpreters + 1) begin_walk(walk, self, 0);
+    size_t count = walk_to(walk, self, slot, cfa, variable, out, room);
+    if (likely(*variable)) return count;
+    struct python_walk other;
+    begin_walk(&other, self, !walk->attempt);
+    count = walk_to(&other, self, slot, cfa, variable, out, room);
+    if (*variable) *walk = other;
+    return count;
+}
+
+/* --- what the unwinder asks --- */
+
+bool python_is_eval(uintptr_t pc, uintptr_t slot, uintptr_t cfa) {
+    uint32_t generation = __atomic_load_n(&site_code_generation, __ATOMIC_ACQUIRE);
+    struct interpreter *self = interpreter_at(pc - 1); /* a call may be a function's last instruction */
+    if (self && !still_there(self, generation)) self = NULL;
+    if (!self) self = look_into_object(pc - 1, generation);
+    if (!self) return false;
+    if (pc - 1 - self->eval_start < self->eval_end - self->eval_start) return true;
+    struct python_walk walk = {0};
+    uintptr_t variable = 0;
+    if (cfa > slot) find_loop(&walk, self, slot, cfa, &variable, NULL, 0);
+    return variable != 0;
+}
+
+size_t python_frames(struct python_walk *walk, uintptr_t slot, uintptr_t cfa, uintptr_t *anchor,
+                     struct python_frame *out, size_t room) {
+    const struct interpreter *self = interpreter_at(*(const uintptr_t *)slot);
+    uintptr_t variable = 0;
+    size_t count = self ? find_loop(walk, self, slot, cfa, &variable, out, room) : 0;
+    *anchor = variable ? variable | (uintptr_t)(self - interpreters) : 0;
+    if (!variable) ledger_lost(SNAP_LOST_PYTHON);
+    return count;
+}
+
+/* From 3.13: the loop's innermost frame, which is what follows the inner loop's entry frame. */
+static uintptr_t first_frame(const struct interpreter *self, uintptr_t inner, uintptr_t anchor) {
+    bool same_interpreter = inner && !((inner ^ anchor) & PYTHON_INDEX_MASK);
+    return same_interpreter ? python_word(python_plain(inner), self->layout.frame_previous) : chain_head(self, 0);
+}
+
+/* The frame that is expected, which is the chain's: told by another load than the chain's, so that the processor need
+ * not wait for each link before it reads the next frame. */
+static inline uintptr_t as_expected(const struct python_frame *expected) {
+    uintptr_t frame;
+    __asm__("movq %1, %0" : "=r"(frame) : "m"(expected->frame)); /* the compiler would take the one for the other */
+    return frame;
+}
+
+/* Whether the chain from `frame` on up to its loop's end, which is `entry` (0: not to be asked), holds these frames;
+ * with any layout, and where frames lie in between that are not shown. */
+static __attribute__((noinline)) bool same_at_length(const struct interpreter *self, uintptr_t frame,
+                                                     const struct python_frame *expected, size_t count,
+                                                     uintptr_t entry) {
+    const struct python_layout *at = &self->layout;
+    const struct python_frame *last = expected + count;
+    for (; frame && !is_entry(at, frame); frame = next_of(at, frame)) {
+        struct python_frame found = frame_at(self, frame);
+        if (expected < last && expected->frame == frame && expected->code == found.code &&
+            expected->instruction == found.instruction)
+            expected++;
+        else if (is_shown(self, frame, python_plain(found.code), found.instruction))
+            return false;
+    }
+    return expected == last && (!entry || frame == entry);
+}
+
+/* The same. `at` is known when this is compiled, where it can be. A frame that is what is expected is none of those at
+ * which a loop ends: they run other code. */
+static inline __attribute__((always_inline)) bool same_frames(const struct interpreter *self,
+                                                              const struct python_layout *at, uintptr_t index,
+                                                              uintptr_t frame, const struct python_frame *expected,
+                                                              size_t count, uintptr_t entry) {
+    for (; count; count--, expected++) {
+        if (unlikely(!frame || expected->frame != frame)) return same_at_length(self, frame, expected, count, entry);
+        __builtin_prefetch((const void *)(expected[PYTHON_AHEAD].frame + at->frame_code));
+        uintptr_t here = as_expected(expected), code = python_untagged(python_word(here, at->frame_code)) | index;
+        if (unlikely(code != expected->code || python_word(here, at->frame_instruction) != expected->instruction))
+            return same_at_length(self, frame, expected, count, entry);
+        frame = next_of(at, here);
+    }
+    if (likely(frame == entry || (!entry && is_entry(at, frame)))) return true;
+    return same_at_length(self, frame, expected, 0, entry);
+}
+
+static __attribute__((noinline)) bool same_from_313(const struct interpreter *self, uintptr_t inner, uintptr_t anchor,
+                                                    const struct python_frame *frames, size_t count) {
+    uintptr_t index = anchor & PYTHON_INDEX_MASK, first = first_frame(self, inner, anchor);
+    return same_frames(self, &self->layout, index, first, frames, count, python_plain(anchor));
+}
+
+bool python_same(uintptr_t inner, uintptr_t anchor, const struct python_frame *frames, size_t count) {
+    if (unlikely(!anchor)) return count == 0;
+    uintptr_t index = anchor & PYTHON_INDEX_MASK, variable = python_plain(anchor);
+    const struct interpreter *self = &interpreters[index];
+    if (likely(self->layout.fixed == 11)) {
+        uintptr_t first = python_word(variable, python_layout_311.cframe_frame);
+        return same_frames(self, &python_layout_311, index, first, frames, count, 0);
+    }
+    if (self->layout.fixed == 12) {
+        uintptr_t first = python_word(variable, python_layout_312.cframe_frame);
+        return same_frames(self, &python_layout_312, index, first, frames, count, 0);
+    }
+    return same_from_313(self, inner, anchor, frames, count);
+}
+
+uint32_t python_frame_record(const struct python_frame *frame) {
+    const struct interpreter *self = &interpreters[frame->code & PYTHON_INDEX_MASK];
+    return python_record(&self->layout, frame->code, frame->instruction);
+}
+
+void python_abandon(void) {
+    adding = (struct lock){0};
+    python_record_abandon();
+}

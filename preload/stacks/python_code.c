@@ -1,0 +1,99 @@
+/* python_code.c — see python_code.h. CPython describes the location table in Objects/locations.md. */
+#include "preload/stacks/python_code.h"
+
+/* --- lines --- */
+
+struct bytes {
+    const uint8_t *at, *end;
+};
+
+/* Six bits a byte, lowest first; bit 6 says that more follow. */
+static uint32_t varint(struct bytes *in) {
+    uint32_t value = 0;
+    for (unsigned shift = 0; in->at < in->end && shift < 32; shift += 6) {
+        uint8_t byte = *in->at++;
+        value |= (uint32_t)(byte & 63) << shift;
+        if (!(byte & 64)) break;
+    }
+    return value;
+}
+
+static int32_t signed_varint(struct bytes *in) {
+    uint32_t value = varint(in);
+    return value & 1 ? -(int32_t)(value >> 1) : (int32_t)(value >> 1);
+}
+
+enum { ONE_LINE = 10, NO_COLUMNS = 13, LONG = 14, NONE = 15 }; /* below ONE_LINE: short forms, on the same line */
+
+/* How many lines an entry of this kind moves on. */
+static int32_t line_step(struct bytes *in, unsigned kind) {
+    if (kind == NO_COLUMNS || kind == LONG) return signed_varint(in);
+    return kind >= ONE_LINE && kind < NO_COLUMNS ? (int32_t)kind - ONE_LINE : 0;
+}
+
+/* An entry begins with a byte whose bit 7 is set, and only there: bits 3–6 are its kind, bits 0–2 the number of code
+ * units that it is for, minus 1. Columns follow, which are of no interest here. */
+uint32_t python_line_from(const uint8_t *table, size_t length, struct python_cursor *cursor, uint32_t unit) {
+    for (struct bytes in = {table + cursor->at, table + length}; in.at < in.end;) {
+        uint8_t head = *in.at++;
+        unsigned kind = head >> 3 & 15;
+        int64_t line = cursor->line + line_step(&in, kind);
+        uint32_t covered = cursor->covered + (head & 7u) + 1;
+        if (unit < covered) return kind == NONE || line < 0 ? 0 : (uint32_t)line;
+        while (in.at < in.end && !(*in.at & 128)) in.at++;
+        *cursor = (struct python_cursor){line, (size_t)(in.at - table), covered};
+    }
+    return 0;
+}
+
+uint32_t python_line(const uint8_t *table, size_t length, uint32_t first_line, uint32_t unit) {
+    struct python_cursor cursor = {.line = first_line};
+    return python_line_from(table, length, &cursor, unit);
+}
+
+/* --- text --- */
+
+static uint32_t character(const void *characters, size_t index, unsigned width) {
+    if (width == 1) return ((const uint8_t *)characters)[index];
+    return width == 2 ? ((const uint16_t *)characters)[index] : ((const uint32_t *)characters)[index];
+}
+
+static unsigned encode(uint32_t c, uint8_t out[4]) {
+    if (c >= 0xDC80 && c <= 0xDCFF) { /* surrogateescape: a byte that was not UTF-8 */
+        out[0] = (uint8_t)c;
+        return 1;
+    }
+    if ((c >= 0xD800 && c <= 0xDFFF) || c > 0x10FFFF) c = 0xFFFD;
+    if (c < 0x80) {
+        out[0] = c ? (uint8_t)c : '?';
+        return 1;
+    }
+    unsigned length = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    for (unsigned i = length - 1; i > 0; i--, c >>= 6) out[i] = (uint8_t)(0x80 | (c & 63));
+    out[0] = (uint8_t)(0xF00 >> length | c);
+    return length;
+}
+
+size_t python_utf8(const void *characters, size_t count, unsigned width, char *to, size_t room) {
+    size_t length = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint8_t bytes[4];
+        unsigned n = encode(character(characters, i, width), bytes);
+        if (length + n >= room) break;
+        for (unsigned k = 0; k < n; k++) to[length++] = (char)bytes[k];
+    }
+    to[length] = 0;
+    return length;
+}
+
+/* Only "compact" strings, whose characters follow the header: all others are made by C code of long ago, until 3.11. */
+size_t python_text(const struct python_layout *layout, uintptr_t object, char *to, size_t room) {
+    to[0] = 0;
+    if (!object) return 0;
+    uint32_t state = python_half(object, layout->text_state) >> layout->text_kind_shift;
+    unsigned width = state & 7;
+    bool compact = state & 8, ascii = state & 16;
+    if (!compact || (width != 1 && width != 2 && width != 4)) return 0;
+    const void *characters = (const void *)(object + (ascii ? layout->text_ascii : layout->text_other));
+    return python_utf8(characters, python_word(object, layout->text_length), width, to, room);
+}

@@ -1,0 +1,75 @@
+/* python_layout.c — see python_layout.h. */
+#include "preload/stacks/python_layout.h"
+
+#include <string.h>
+
+/* --- 3.13 and later: _Py_DebugOffsets, with which _PyRuntime begins. A cookie, then 64-bit words: version, whether it
+ * is free-threaded, and groups of offsets, each begun by the size of the struct. Groups gain words between versions.
+ * --- */
+
+enum { WORD_VERSION = 1, WORD_FREE_THREADED = 2, WORD_FINALIZING = 4, WORDS = 81 };
+
+/* Index of each group's first word (the size). */
+struct groups {
+    uint32_t thread, frame, code, object, bytes, text;
+};
+static const struct groups groups_313 = {.thread = 19, .frame = 28, .code = 34, .object = 44, .bytes = 64, .text = 67};
+static const struct groups groups_314 = {.thread = 22, .frame = 31, .code = 39, .object = 50, .bytes = 74, .text = 77};
+
+/* A group's word n, which must be an offset into the struct: `good` becomes false when it is not. */
+static uint32_t offset(const uint64_t *words, uint32_t group, uint32_t n, bool *good) {
+    uint64_t size = words[group], at = words[group + n];
+    *good = *good && size <= 1 << 20 && at < size;
+    return (uint32_t)at;
+}
+
+static bool from_words(const uint64_t *words, const struct groups *at, struct python_layout *out) {
+    bool good = true;
+    uint32_t head = (uint32_t)words[at->object], free_threaded = words[WORD_FREE_THREADED] != 0;
+    *out = (struct python_layout){
+        .thread_head = offset(words, at->thread, 4, &good),
+        .thread_id = offset(words, at->thread, 5, &good),
+        .frame_previous = offset(words, at->frame, 1, &good),
+        .frame_code = offset(words, at->frame, 2, &good),
+        .frame_instruction = offset(words, at->frame, 3, &good),
+        .frame_owner = offset(words, at->frame, 5, &good),
+        .code_file = offset(words, at->code, 1, &good),
+        .code_name = offset(words, at->code, 3, &good),
+        .code_lines = offset(words, at->code, 4, &good),
+        .code_first_line = offset(words, at->code, 5, &good),
+        .code_start = offset(words, at->code, 9, &good),
+        .object_type = offset(words, at->object, 1, &good),
+        .object_size = head,
+        .type_dealloc = head + 4 * sizeof(void *), /* size, name, two sizes, and then it */
+        .bytes_start = offset(words, at->bytes, 2, &good),
+        .text_state = offset(words, at->text, 1, &good),
+        .text_length = offset(words, at->text, 2, &good),
+        .text_ascii = (uint32_t)words[at->text + 3],
+        .text_other = (uint32_t)words[at->text + 3] + 2 * sizeof(void *), /* cached UTF-8 and its length lie between */
+        .text_kind_shift = free_threaded ? 8 : 2,                         /* "interned" is a byte there, to be atomic */
+        .runtime_finalizing = (uint32_t)words[WORD_FINALIZING],
+        .entry_owner = 3, /* FRAME_OWNED_BY_CSTACK, in 3.14 _INTERPRETER, in 3.15 also _THREAD_STATE = 4 */
+    };
+    /* Not published: an int, padded, then `void *co_extra`, then (3.14, free-threaded) `co_tlbc`, then the code. */
+    bool more = free_threaded && at == &groups_314;
+    out->code_first_traceable = out->code_start - (more ? 24 : 16);
+    return good && head >= 16 && head <= 64 && words[at->object + 1] == head - 8 && words[at->bytes + 1] == head &&
+           out->text_ascii >= out->text_state + 4 && out->text_ascii <= 128 && out->code_start > out->code_lines + 24;
+}
+
+static bool from_runtime(uint32_t version, const void *runtime, struct python_layout *out) {
+    uint64_t words[WORDS];
+    if (memcmp(runtime, "xdebugpy", 8)) return false;
+    memcpy(words, runtime, sizeof words); /* _PyRuntime is larger by far */
+    if ((uint32_t)words[WORD_VERSION] != version) return false;
+    return from_words(words, version >> 16 == 0x030d ? &groups_313 : &groups_314, out);
+}
+
+bool python_layout(uint32_t version, const void *runtime, struct python_layout *out) {
+    uint32_t minor = version >> 16;
+    if (minor == 0x030b || minor == 0x030c) {
+        *out = minor == 0x030b ? python_layout_311 : python_layout_312;
+        return true;
+    }
+    return minor > 0x030c && runtime && from_runtime(version, runtime, out);
+}

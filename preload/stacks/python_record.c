@@ -1,0 +1,201 @@
+/* python_record.c — see python_record.h. Four tables that readers need no lock for: code object → code id, content of a
+ * code → code id, text of a file name → string, and (code id, instruction) → frame id.
+ *
+ * Code objects come and go; a program that compiles in a loop makes the same ones again and again. So a code id stands
+ * for content (names, first line, lines of its instructions), and a code object that is new at an address finds the id
+ * of the one before it. One thread at a time writes to the tables; who finds another at it (or, in a signal handler,
+ * itself) makes records that no table knows, and that the next look makes once more. */
+#include "preload/stacks/python_record.h"
+
+#include <string.h>
+
+#include "preload/base/lock.h"
+#include "preload/shared/os.h"
+#include "preload/stacks/python.h"
+#include "preload/stacks/python_code.h"
+#include "preload/count/site.h"
+#include "preload/base/words.h"
+
+enum { TEXT_ROOM = 1024, SPINS = 200 };
+
+static struct words codes_by_object, codes_by_content, files, frames_by_place;
+static struct series *frames;
+static struct series codes = {
+    .type = SNAP_CODE, .record_size = sizeof(struct snap_code), .first_bits = 8, .limit = 1 << 22};
+static struct lock writing;
+static bool unlisted; /* there were code objects that codes_by_object does not know: any death may be theirs */
+
+/* Ids of content are hashes of 64 bits: among a million codes two are taken for one with a chance of 1 : 40 million. */
+static uint64_t hash_more(uint64_t hash, const void *bytes, size_t length) {
+    const uint8_t *at = bytes;
+    uint64_t word;
+    for (; length >= sizeof word; at += sizeof word, length -= sizeof word) {
+        memcpy(&word, at, sizeof word);
+        hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+        hash ^= hash >> 32;
+    }
+    word = length;
+    memcpy((char *)&word + 1, at, length);
+    hash = (hash ^ word) * 0xD6E8FEB86659FD93u;
+    return hash ^ hash >> 29;
+}
+
+static uint64_t hash_key(uint64_t hash) { return hash | 2; } /* 0 and 1 are no words */
+
+/* What makes a code what it is. */
+struct description {
+    struct lines {
+        uint32_t first;
+        const uint8_t *table;
+        size_t length;
+    } lines;
+    size_t name_length, file_length;
+    char name[TEXT_ROOM], file[TEXT_ROOM];
+};
+
+static struct lines lines_of(const struct python_layout *layout, uintptr_t code) {
+    uintptr_t table = python_word(code, layout->code_lines);
+    struct lines lines = {.first = python_half(code, layout->code_first_line)};
+    if (table) lines.table = (const uint8_t *)(table + layout->bytes_start);
+    if (table) lines.length = python_word(table, layout->object_size);
+    return lines;
+}
+
+static void describe(const struct python_layout *layout, uintptr_t code, struct description *out) {
+    out->lines = lines_of(layout, code);
+    out->name_length = python_text(layout, python_word(code, layout->code_name), out->name, sizeof out->name);
+    out->file_length = python_text(layout, python_word(code, layout->code_file), out->file, sizeof out->file);
+}
+
+static uint64_t hash_of(const struct description *code) {
+    uint64_t hash = hash_more(code->lines.first, code->name, code->name_length);
+    hash = hash_more(hash, code->file, code->file_length);
+    return hash_key(hash_more(hash, code->lines.table, code->lines.length));
+}
+
+/* The file name as a string of the ledger; few files hold many functions. */
+static uint32_t file_string(const struct description *code, bool writer) {
+    uint64_t key = hash_key(hash_more(1, code->file, code->file_length));
+    uint32_t string = words_find(&files, key);
+    if (string != WORDS_NONE) return string;
+    string = ledger_string(code->file);
+    if (writer && string) words_put(&files, key, string);
+    return string;
+}
+
+static uint32_t add_code(const struct description *code, bool writer) {
+    uint32_t id = series_take(&codes);
+    struct snap_code *record = series_at(&codes, id);
+    if (!record) return WORDS_NONE;
+    *record = (struct snap_code){ledger_string(code->name), file_string(code, writer), code->lines.first, 0};
+    return id;
+}
+
+/* First sight of a code object. In a function of its own, so that the texts take stack only then. */
+static __attribute__((noinline)) uint32_t code_of_new(const struct python_layout *layout, uintptr_t code, bool writer) {
+    struct description described;
+    describe(layout, code, &described);
+    uint64_t content = hash_of(&described);
+    uint32_t id = words_find(&codes_by_content, content);
+    if (id == WORDS_NONE) {
+        id = add_code(&described, writer);
+        if (writer && id != WORDS_NONE) words_put(&codes_by_content, content, id);
+    }
+    return id;
+}
+
+/* Where the last question about a line stopped, and of which code (by content) it was; the writer's. */
+static struct {
+    uint32_t code;
+    struct python_cursor cursor;
+} last_line = {.code = WORDS_NONE};
+
+static uint32_t line_of(const struct python_layout *layout, uintptr_t code, uint32_t id, uint32_t offset, bool writer) {
+    struct lines lines = lines_of(layout, code);
+    uint32_t unit = offset / 2;
+    if (!writer) return python_line(lines.table, lines.length, lines.first, unit);
+    if (last_line.code != id || unit < last_line.cursor.covered || last_line.cursor.at > lines.length) {
+        last_line.cursor = (struct python_cursor){.line = lines.first};
+        last_line.code = id;
+    }
+    return python_line_from(lines.table, lines.length, &last_line.cursor, unit);
+}
+
+static uint32_t add_frame(const struct python_layout *layout, uintptr_t code, uint32_t id, uint32_t offset,
+                          bool writer) {
+    uint32_t frame = site_memory_full(SITE_FRAMES) ? WORDS_NONE : series_take(frames);
+    struct snap_frame *record = series_at(frames, frame);
+    if (!record) return WORDS_NONE;
+    uint32_t line = line_of(layout, code, id, offset, writer);
+    *record = (struct snap_frame){.address = offset, .line = line, .code = 1 + id};
+    return frame;
+}
+
+/* Offset of the instruction in bytes. Not every instruction pointer is inside the code: before the first instruction it
+ * may be one unit in front, and a free-threaded interpreter runs copies. Such a frame has the function's first
+ * instruction. */
+static uint32_t offset_of(const struct python_layout *layout, uintptr_t code, uintptr_t instruction) {
+    uintptr_t start = code + layout->code_start, length = python_word(code, layout->object_size) * 2;
+    return instruction - start < length ? (uint32_t)(instruction - start) : 0;
+}
+
+static uint64_t place_key(uint32_t code, uint32_t offset) { return (uint64_t)(code + 1) << 32 | offset; }
+
+static bool begin_writing(void) {
+    for (int i = 0; i < SPINS; i++) {
+        if (lock_try(&writing)) return true;
+        __builtin_ia32_pause();
+    }
+    return false;
+}
+
+static uint32_t known_code(const struct python_layout *layout, uintptr_t code_key, bool writer) {
+    uint32_t id = words_find(&codes_by_object, code_key);
+    if (id != WORDS_NONE) return id;
+    id = code_of_new(layout, python_plain(code_key), writer);
+    if (!writer || id == WORDS_NONE || !words_put(&codes_by_object, code_key, id)) unlisted = true;
+    return id;
+}
+
+static __attribute__((noinline)) uint32_t record_new(const struct python_layout *layout, uintptr_t code_key,
+                                                     uint32_t offset) {
+    bool writer = begin_writing();
+    uint32_t id = known_code(layout, code_key, writer), frame = WORDS_NONE;
+    if (id != WORDS_NONE) frame = words_find(&frames_by_place, place_key(id, offset));
+    if (id != WORDS_NONE && frame == WORDS_NONE) {
+        frame = add_frame(layout, python_plain(code_key), id, offset, writer);
+        if (writer && frame != WORDS_NONE) words_put(&frames_by_place, place_key(id, offset), frame);
+    }
+    if (writer) lock_let_go(&writing);
+    return frame;
+}
+
+uint32_t python_record(const struct python_layout *layout, uintptr_t code_key, uintptr_t instruction) {
+    if (!frames) return WORDS_NONE;
+    uint32_t offset = offset_of(layout, python_plain(code_key), instruction);
+    uint32_t id = words_find(&codes_by_object, code_key);
+    uint32_t frame = id == WORDS_NONE ? WORDS_NONE : words_find(&frames_by_place, place_key(id, offset));
+    return likely(frame != WORDS_NONE) ? frame : record_new(layout, code_key, offset);
+}
+
+const struct snap_code *python_record_code(uint32_t id) { return series_at(&codes, id); }
+
+void python_record_dies(uintptr_t code_key) {
+    if (words_take_out(&codes_by_object, code_key) || __atomic_load_n(&unlisted, __ATOMIC_RELAXED))
+        site_forget_stacks();
+}
+
+void python_begin(struct series *of_frames) { frames = of_frames; }
+
+/* The writer may have been another thread of the parent's. */
+void python_record_abandon(void) {
+    words_clear(&codes_by_object);
+    words_clear(&codes_by_content);
+    words_clear(&files);
+    words_clear(&frames_by_place);
+    series_reset(&codes);
+    last_line.code = WORDS_NONE;
+    frames = NULL;
+    writing = (struct lock){0};
+    unlisted = false;
+}

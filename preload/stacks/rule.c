@@ -1,0 +1,187 @@
+/* rule.c — see rule.h. Any thread reads the table and puts rules into it; one at a time replaces it. Two that put the
+ * same rule at the same moment put the same, but for its frame, which may get a second record: readers join them. */
+#include "preload/stacks/rule.h"
+
+#include <string.h>
+
+#include "preload/base/arena.h"
+#include "preload/stacks/cfi.h"
+#include "preload/ledger/ledger.h"
+#include "preload/base/lock.h"
+#include "preload/stacks/python.h"
+#include "preload/count/site.h"
+#include "preload/shared/snapshot.h"
+
+enum { FIRST_BITS = 12, LAST_BITS = 24 };
+
+struct rule_table *rule_table;
+
+static struct lock replacing;
+static struct series frames = {
+    .type = SNAP_FRAME, .record_size = sizeof(struct snap_frame), .first_bits = 10, .limit = SNAP_RUN_FRAME};
+
+/* --- one rule --- */
+
+static bool in_units(int64_t offset, int bits) {
+    return offset % 8 == 0 && offset / 8 < (int64_t)1 << (bits - 1) && offset / 8 > -((int64_t)1 << (bits - 1));
+}
+
+static struct rule packed(uint64_t place, const struct cfi_rule *from) {
+    static const uint8_t kinds[] = {
+        [CFI_UNKNOWN] = RULE_UNKNOWN,   [CFI_SP] = RULE_SP,         [CFI_BP] = RULE_BP,
+        [CFI_BP_DEREF] = RULE_BP_DEREF, [CFI_SIGNAL] = RULE_SIGNAL, [CFI_END] = RULE_END,
+    };
+    bool fits = in_units(from->cfa, 32 - RULE_OFFSET_SHIFT) && (from->bp == CFI_SAME || in_units(from->bp, 16));
+    uint16_t bp = (uint16_t)(from->bp == CFI_SAME || !fits ? RULE_NO_BP : from->bp / 8);
+    bool needs_bp = from->kind == CFI_BP || from->kind == CFI_BP_DEREF || from->bp_at_bp;
+    uint32_t flags = (from->bp_at_bp ? RULE_BP_AT_BP : 0) | (needs_bp ? RULE_NEEDS_BP : 0);
+    uint32_t how = fits ? kinds[from->kind] | flags | (uint32_t)(from->cfa / 8) << RULE_OFFSET_SHIFT : RULE_UNKNOWN;
+    return (struct rule){place | (uint64_t)bp << RULE_PLACE_BITS, how, RULE_NO_FRAME};
+}
+
+static struct rule look_up(uint64_t place) {
+    /* A return address may lie behind the last instruction of its function: the call is one byte before. */
+    uintptr_t pc = place & RULE_INTERRUPTED ? place ^ RULE_INTERRUPTED : place - 1;
+    struct cfi_object object;
+    struct cfi_rule rule = {.kind = CFI_UNKNOWN};
+    if (cfi_object_of(pc, &object)) rule = cfi_find(&object, pc);
+    if (rule.why == CFI_NO_ENTRY && !(place & RULE_INTERRUPTED)) { /* nobody called it: makecontext put it there */
+        struct cfi_rule first = cfi_find(&object, place);
+        if (first.kind == CFI_END) rule = first;
+    }
+    return packed(place, &rule);
+}
+
+static uint32_t new_frame(uint64_t place, uint32_t module) {
+    uint32_t id = site_memory_full(SITE_FRAMES) ? SERIES_NONE : series_take(&frames);
+    struct snap_frame *frame = series_at(&frames, id);
+    if (!frame) return RULE_NO_FRAME;
+    *frame = (struct snap_frame){.address = place & ~RULE_INTERRUPTED,
+                                 .module = module,
+                                 .code = place & RULE_INTERRUPTED ? SNAP_FRAME_INTERRUPTED : 0};
+    return id;
+}
+
+/* The frame that the place had before rules were forgotten, if the same file is there. */
+static uint32_t frame_for(uint64_t place, uint32_t before) {
+    uint32_t module = site_module(place & ~RULE_INTERRUPTED);
+    const struct snap_frame *frame = before == RULE_NO_FRAME ? NULL : series_at(&frames, before);
+    return frame && frame->module == module ? before : new_frame(place, module);
+}
+
+/* --- the table --- */
+
+static struct rule_table *new_table(uint32_t bits) {
+    struct rule_table *table = arena_take_table(sizeof *table + (sizeof(struct rule) << bits));
+    if (!table) return NULL;
+    table->shift = 64 - bits;
+    table->mask = (1u << bits) - 1;
+    for (uint32_t i = 0; i <= table->mask; i++) table->rules[i].frame = RULE_NO_FRAME;
+    return table;
+}
+
+static bool is_filled(const struct rule_table *table, uint32_t sixteenths) {
+    return 16 * (uint64_t)__atomic_load_n(&table->used, __ATOMIC_RELAXED) >= sixteenths * ((uint64_t)table->mask + 1);
+}
+
+static void put(struct rule *slot, const struct rule *rule) {
+    __atomic_store_n(&slot->frame, rule->frame, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->place, rule->place, __ATOMIC_RELEASE);
+    __atomic_store_n(&slot->how, rule->how, __ATOMIC_RELEASE);
+}
+
+/* What is written last is read first. */
+static struct rule taken_from(const struct rule *slot) {
+    uint32_t how = __atomic_load_n(&slot->how, __ATOMIC_ACQUIRE);
+    uint64_t place = __atomic_load_n(&slot->place, __ATOMIC_ACQUIRE);
+    return (struct rule){place, how, __atomic_load_n(&slot->frame, __ATOMIC_RELAXED)};
+}
+
+static struct rule_table *twice(const struct rule_table *from) {
+    uint32_t bits = 64 - from->shift + 1;
+    struct rule_table *table = bits <= LAST_BITS ? new_table(bits) : NULL;
+    if (!table) return NULL;
+    for (uint32_t i = 0; i <= from->mask; i++) {
+        struct rule rule = taken_from(&from->rules[i]);
+        if (!rule.place) continue;
+        put(rule_slot(table, rule_place(rule.place)), &rule);
+        table->used++;
+    }
+    return table;
+}
+
+static void grow(void) {
+    if (!lock_try(&replacing)) return;
+    struct rule_table *larger = is_filled(rule_table, 12) ? twice(rule_table) : NULL;
+    if (larger) {
+        __atomic_store_n(&rule_table, larger, __ATOMIC_RELEASE);
+        ledger_note_own_memory();
+    }
+    lock_let_go(&replacing);
+}
+
+/* The place's slot, taken for it if it is new; NULL when the table is as full as may be. What others put into a table
+ * while a larger one is made may be missing there, and is read again. */
+static struct rule *slot_for(uint64_t place) {
+    if (unlikely(is_filled(__atomic_load_n(&rule_table, __ATOMIC_ACQUIRE), 12))) grow();
+    struct rule_table *table = __atomic_load_n(&rule_table, __ATOMIC_ACQUIRE);
+    for (;;) {
+        struct rule *slot = rule_slot(table, place);
+        uint64_t there = __atomic_load_n(&slot->place, __ATOMIC_ACQUIRE);
+        if (there && !((there ^ place) << (64 - RULE_PLACE_BITS))) return slot;
+        if (there) continue; /* taken for another place just now */
+        if (is_filled(table, 15)) return NULL;
+        if (!__atomic_compare_exchange_n(&slot->place, &there, place, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            continue;
+        __atomic_fetch_add(&table->used, 1, __ATOMIC_RELAXED);
+        return slot;
+    }
+}
+
+struct rule rule_read(uint64_t place) {
+    struct rule rule = look_up(place), *slot = slot_for(place);
+    rule.frame = frame_for(place, slot ? __atomic_load_n(&slot->frame, __ATOMIC_RELAXED) : RULE_NO_FRAME);
+    if (slot) put(slot, &rule);
+    return rule;
+}
+
+void rule_mark(uint64_t place, uint32_t flags) {
+    struct rule *slot = rule_slot(__atomic_load_n(&rule_table, __ATOMIC_ACQUIRE), place);
+    uint32_t how = __atomic_load_n(&slot->how, __ATOMIC_ACQUIRE);
+    uint64_t there = __atomic_load_n(&slot->place, __ATOMIC_RELAXED);
+    if (rule_kind(how) != RULE_STALE && !((there ^ place) << (64 - RULE_PLACE_BITS)))
+        __atomic_compare_exchange_n(&slot->how, &how, how | flags, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+const struct snap_frame *rule_frame(uint32_t frame) { return series_at(&frames, frame); }
+
+void rule_forget(void) {
+    if (!rule_table) return;
+    bool locked = lock_wait(&replacing); /* in a forked child its holder may never come back */
+    struct rule_table *table;
+    do { /* without the lock, a larger copy may come meanwhile */
+        table = __atomic_load_n(&rule_table, __ATOMIC_ACQUIRE);
+        for (uint32_t i = 0; i <= table->mask; i++)
+            __atomic_store_n(&table->rules[i].how, RULE_STALE, __ATOMIC_RELEASE);
+    } while (table != __atomic_load_n(&rule_table, __ATOMIC_ACQUIRE));
+    if (locked) lock_let_go(&replacing);
+}
+
+bool rule_begin(void) {
+    python_begin(&frames);
+    rule_table = new_table(FIRST_BITS);
+    return rule_table != NULL;
+}
+
+/* The addresses are the same in a forked child, but the frames were the parent's. */
+void rule_abandon(void) {
+    python_abandon();
+    series_reset(&frames);
+    replacing = (struct lock){0};
+    rule_table = NULL;
+}
+
+uint64_t rule_bytes(void) {
+    return os_load(&frames.next) * sizeof(struct snap_frame) +
+           (rule_table ? (rule_table->mask + 1) * sizeof(struct rule) : 0);
+}

@@ -1,0 +1,103 @@
+/* rule.h — a place in the code → how to get from its frame to that of its caller, and its frame id in the ledger.
+ * In: return addresses. Out: a rule, read once from .eh_frame (cfi.h) and kept. No lock; any thread, any signal
+ * handler.
+ *
+ * Rules die with the code that they are of: rule_forget makes all of them stale, and each is read again when it is next
+ * asked for. A frame id outlives that, if the same file is still mapped at the same place. */
+#ifndef MEMSTOW_RULE_H
+#define MEMSTOW_RULE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "preload/shared/os.h"
+#include "preload/shared/snapshot.h"
+
+#pragma GCC visibility push(hidden)
+
+/* One entry of the table: 16 bytes, so that four share a cache line.
+ *   place: the code address (47 bits), RULE_INTERRUPTED, and above them where rbp is saved
+ *   how:   enum rule_kind, flags, and the offset of the CFA
+ * Offsets are in units of 8 bytes. */
+struct rule {
+    uint64_t place;
+    uint32_t how;
+    uint32_t frame; /* id of the SNAP_FRAME record; RULE_NO_FRAME: none could be made */
+};
+
+enum rule_kind {
+    RULE_STALE,    /* to be read (again) */
+    RULE_SP,       /* CFA = rsp + offset */
+    RULE_BP,       /* CFA = rbp + offset */
+    RULE_BP_DEREF, /* CFA = *(rbp + offset) */
+    RULE_SIGNAL,   /* a signal frame of the kernel */
+    RULE_END,      /* the outermost frame */
+    RULE_UNKNOWN,  /* the caller cannot be found */
+};
+enum {
+    RULE_KIND_MASK = 7,
+    RULE_BP_AT_BP = 1 << 3,   /* rbp is saved at rbp + its offset, not at CFA + its offset */
+    RULE_EVAL_KNOWN = 1 << 4, /* it has been asked whether this is a Python evaluation loop: */
+    RULE_EVAL = 1 << 5,
+    RULE_NEEDS_BP = 1 << 6, /* the way to the caller's frame depends on rbp */
+    RULE_OFFSET_SHIFT = 7,
+    RULE_PLACE_BITS = 48,
+    RULE_NO_BP = INT16_MIN, /* rbp is not saved: the caller's is the same */
+};
+#define RULE_INTERRUPTED ((uint64_t)1 << 47) /* the address is of the instruction itself, not behind a call */
+#define RULE_NO_FRAME UINT32_MAX
+
+static inline enum rule_kind rule_kind(uint32_t how) { return how & RULE_KIND_MASK; }
+static inline int64_t rule_cfa(uint32_t how) { return (int64_t)((int32_t)how >> RULE_OFFSET_SHIFT) * 8; }
+static inline uint64_t rule_place(uint64_t place) { return place & (((uint64_t)1 << RULE_PLACE_BITS) - 1); }
+static inline int32_t rule_bp(uint64_t place) { return (int16_t)(place >> RULE_PLACE_BITS); } /* or RULE_NO_BP */
+
+struct rule_table {
+    uint32_t shift, mask, used;
+    struct rule rules[];
+};
+extern struct rule_table *rule_table;
+
+/* Reads the rule and keeps it if it can. */
+struct rule rule_read(uint64_t place);
+
+static inline struct rule *rule_slot(struct rule_table *table, uint64_t place) {
+    for (uint32_t i = (uint32_t)(place * 0x9E3779B97F4A7C15u >> table->shift);; i = (i + 1) & table->mask) {
+        uint64_t there = __atomic_load_n(&table->rules[i].place, __ATOMIC_ACQUIRE);
+        if (!((there ^ place) << (64 - RULE_PLACE_BITS)) || !there) return &table->rules[i];
+    }
+}
+
+/* Of kind RULE_STALE when it is not known (any more). `how` is written last, so it is read first; and a slot that was
+ * empty may meanwhile have become another place's. */
+static inline struct rule rule_known(uint64_t place) {
+    const struct rule *slot = rule_slot(__atomic_load_n(&rule_table, __ATOMIC_ACQUIRE), place);
+    uint32_t how = __atomic_load_n(&slot->how, __ATOMIC_ACQUIRE);
+    uint64_t there = __atomic_load_n(&slot->place, __ATOMIC_RELAXED);
+    if (unlikely((there ^ place) << (64 - RULE_PLACE_BITS))) how = RULE_STALE;
+    return (struct rule){there, how, __atomic_load_n(&slot->frame, __ATOMIC_RELAXED)};
+}
+
+static inline uint32_t rule_how(uint64_t place) { return rule_known(place).how; }
+
+static inline struct rule rule_of(uint64_t place) {
+    struct rule rule = rule_known(place);
+    return likely(rule_kind(rule.how) != RULE_STALE) ? rule : rule_read(place);
+}
+
+/* Sets flags of a rule that is known. */
+void rule_mark(uint64_t place, uint32_t flags);
+
+/* The record of a frame id that a rule has. */
+const struct snap_frame *rule_frame(uint32_t frame);
+
+/* Code may have gone, or other code come in its place. */
+void rule_forget(void);
+
+bool rule_begin(void);
+void rule_abandon(void);
+uint64_t rule_bytes(void);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,389 @@
+/* stack.c — see stack.h.
+ *
+ * A thread remembers its last stack (memo.h). The next one is unwound from its inner end (unwind.h) until a state is
+ * met that is remembered; if the words from there outwards are what they were, so is all the rest. Stacks that were
+ * seen before, and need no unwinding at all, are in the leaf cache (leaf.h).
+ *
+ * Of the last other stacks that the thread ran on (a coroutine's, a signal handler's) it remembers the same, with more
+ * care: they may be gone, or be another coroutine's. */
+#include "preload/stacks/stack.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/syscall.h>
+
+#include "preload/count/account.h"
+#include "preload/base/arena.h"
+#include "preload/count/fold.h"
+#include "preload/stacks/leaf.h"
+#include "preload/ledger/ledger.h"
+#include "preload/stacks/memo.h"
+#include "preload/shared/os.h"
+#include "preload/stacks/paths.h"
+#include "preload/stacks/rule.h"
+#include "preload/count/site.h"
+#include "preload/stacks/tree.h"
+#include "preload/stacks/unwind.h"
+#include "preload/stacks/view.h"
+
+enum {
+    OTHERS = 16,          /* stacks besides its own that a thread remembers */
+    DEEPER = 2 * OS_PAGE, /* how far below the deepest slot of another stack a slot is taken to be on it, too */
+};
+
+struct stack {
+    struct own_stack own;
+    uintptr_t busy;     /* slot of who is at work here; 0: nobody */
+    struct memo *other; /* of the other stack that the last allocation was on; NULL: it was on the thread's own */
+    uint32_t generation;
+    uint32_t unmappings;  /* when `looked` was */
+    struct region looked; /* what could be read then of the stack of `other` */
+    struct memo memo;     /* of the thread's own stack */
+    struct memo *others;
+    uint64_t clock; /* for memo.used */
+    struct unwound unwound;
+    bool complete;       /* the last stack was unwound to its outermost frame */
+    bool returned;       /* it has been there before, and not so long ago */
+    struct stack *spare; /* for a signal handler that interrupts the work here */
+    bool remembers;      /* a spare one does not; nor has it leaves */
+    struct paths paths;
+    struct leaves leaves;
+};
+
+uint32_t stack_unmappings;
+
+static struct stack *new_stack(bool remembers) {
+    struct stack *self = arena_take(sizeof *self);
+    if (self && remembers) self->remembers = leaf_begin(&self->leaves);
+    return self;
+}
+
+static void forget(struct stack *self) {
+    memo_cut(&self->memo, 0);
+    for (int i = 0; self->others && i < OTHERS; i++) memo_cut(&self->others[i], 0);
+    leaf_forget(&self->leaves);
+}
+
+/* What a signal handler left for good in the middle of a change. */
+__attribute__((noinline)) static void forget_half_done(struct stack *self) {
+    forget(self);
+    paths_forget(&self->paths);
+}
+
+/* --- the whole stack --- */
+
+/* The site of the remembered stack. */
+static uint32_t site_of_memo(struct stack *self, struct memo *memo, uintptr_t address) {
+    uint64_t path = memo->count ? memo->elements[memo->count - 1].path : 0;
+    uint32_t site = paths_find(&self->paths, path);
+    self->returned = site != 0;
+    if (site) return site;
+    site = site_for_stack(memo_stack(memo), address);
+    if (self->remembers && memo->count) paths_add(&self->paths, path, site);
+    return site;
+}
+
+/* Steps beyond what can be remembered are left out: the innermost ones. */
+static uint32_t find(struct stack *self, struct memo *memo, struct view *view, const struct caller *caller) {
+    bool own = view->own;
+    enum outcome outcome = unwind(&self->unwound, memo, view, &self->own, caller);
+    if (outcome == UNKNOWN || outcome == BROKEN) ledger_lost(SNAP_LOST_FRAMES);
+    view->ended = outcome != GOES_ON;
+    self->complete = outcome == ENDED;
+    bool whole = memo_push(memo, &self->unwound.steps, self->generation);
+    if (!whole) ledger_lost(SNAP_LOST_STACKS);
+    uint32_t site = site_of_memo(self, memo, caller->address);
+    if (outcome == BROKEN || !whole || own != view->own) memo_cut(memo, 0);
+    memo_begin(memo);
+    return site;
+}
+
+/* Nothing is remembered. */
+static uint32_t find_anew(struct stack *self, struct view view, const struct caller *caller) {
+    memo_cut(&self->memo, 0);
+    uint32_t site = find(self, &self->memo, &view, caller);
+    memo_cut(&self->memo, 0);
+    return site;
+}
+
+static uint32_t find_own(struct stack *self, const struct caller *caller) {
+    struct view view = view_of_own(&self->own, caller->slot);
+    self->other = NULL;
+    return self->remembers ? find(self, &self->memo, &view, caller) : find_anew(self, view, caller);
+}
+
+/* --- other stacks than the thread's own --- */
+
+/* What is remembered of the stack that the slot lies on, or seems to: nothing wrong comes of a mistake. */
+static struct memo *recall(const struct stack *self, uintptr_t slot) {
+    struct memo *found = NULL;
+    for (int i = 0; self->others && i < OTHERS; i++) {
+        struct memo *other = &self->others[i];
+        struct region near = {other->extent.low - DEEPER, other->extent.high};
+        if (region_has(&near, slot) && (!found || near.high < found->extent.high)) found = other;
+    }
+    return found;
+}
+
+static struct region extent_at_least(uintptr_t slot) {
+    return (struct region){slot, os_round_up(slot + sizeof(uint64_t), OS_PAGE)};
+}
+
+static struct memo *forget_oldest(struct stack *self, uintptr_t slot) {
+    struct memo *oldest = &self->others[0];
+    for (int i = 1; i < OTHERS; i++)
+        if (self->others[i].used < oldest->used) oldest = &self->others[i];
+    memo_cut(oldest, 0);
+    oldest->extent = extent_at_least(slot);
+    return oldest;
+}
+
+/* The thread is on this stack now. What is remembered of it is good for something if all can be read from the present
+ * slot up to its end. That is asked when the thread comes from another stack, and when anything was unmapped. It may
+ * have been elsewhere without an allocation: that is why words are verified from inside, too. */
+static struct view come_to(struct stack *self, struct memo *memo, uintptr_t slot) {
+    struct view view = view_of_other(slot);
+    memo_begin(memo);
+    uint32_t unmappings = __atomic_load_n(&stack_unmappings, __ATOMIC_ACQUIRE);
+    bool stayed = memo == self->other && unmappings == self->unmappings && view.low >= self->looked.low &&
+                  view.high <= self->looked.high;
+    if (memo != self->other) memo->used = ++self->clock;
+    self->other = memo;
+    self->unmappings = unmappings;
+    if (stayed && memo->count) view = (struct view){self->looked.low, self->looked.high, false, false};
+    if (memo->count) view_look_up_to(&view, memo->extent.high);
+    if (view.high < memo->extent.high) memo_cut(memo, 0);
+    return view;
+}
+
+/* From the slot to behind the outermost word. No other stack that is remembered can be there still. */
+static void note_extent(struct stack *self, struct memo *memo, uintptr_t slot) {
+    struct region extent = extent_at_least(slot);
+    for (uint32_t i = 0, n = memo_words(memo, memo->count); i < n; i++) {
+        uintptr_t end = (uintptr_t)(memo->words[i].at + 1);
+        if (!i || end > extent.high) extent.high = end;
+    }
+    for (int i = 0; i < OTHERS; i++) {
+        struct region *there = &self->others[i].extent;
+        if (there->low < extent.high && extent.low < there->high) *there = (struct region){0, 0};
+    }
+    memo->extent = extent;
+}
+
+/* `memo`: what was recalled, or NULL. */
+static uint32_t find_elsewhere(struct stack *self, struct memo *memo, const struct caller *caller) {
+    if (!self->others && self->remembers) self->others = arena_take(OTHERS * sizeof *self->others);
+    if (!self->others) return find_anew(self, view_of_other(caller->slot), caller);
+    if (!memo) memo = forget_oldest(self, caller->slot);
+    struct view view = come_to(self, memo, caller->slot);
+    uint32_t site = find(self, memo, &view, caller);
+    if (!view.own) self->looked = (struct region){view.low, view.high};
+    if (view.ended) note_extent(self, memo, caller->slot);
+    if (caller->slot < memo->extent.low) memo->extent.low = caller->slot;
+    return site;
+}
+
+/* --- */
+
+/* The thread's memory of its stacks, or NULL. */
+static struct stack *stack_of_thread(void) {
+    if (unlikely(account_self == &account_nobody)) account_thread_slot();
+    struct thread *self = account_self;
+    if (unlikely(self == &account_nobody)) return NULL;
+    if (unlikely(!self->stack)) self->stack = new_stack(true);
+    return self->stack && self->stack->remembers ? self->stack : NULL;
+}
+
+/* Whether a signal handler runs on an alternate stack, which may lie in an outer frame. */
+static bool on_alternate_stack(void) {
+    stack_t stack;
+    return ledger_is_sealed() || os_call(SYS_sigaltstack, 0, &stack) < 0 || stack.ss_flags & SS_ONSTACK;
+}
+
+/* Whether the hook whose slot was `inner` is gone for good, seen from one with `slot`: a signal handler left it by
+ * longjmp. Its frame was further in than ours, or it is ours now. */
+static bool has_left(const struct stack *self, uintptr_t inner, uintptr_t slot) {
+    const struct region *on =
+        region_has(&self->own.known, inner) || !self->other ? &self->own.known : &self->other->extent;
+    return slot >= inner && region_has(on, inner) && region_has(on, slot) && !on_alternate_stack();
+}
+
+bool stack_has_left(uintptr_t inner, uintptr_t slot) {
+    const struct stack *self = account_self->stack;
+    return self && has_left(self, inner, slot);
+}
+
+bool stack_has_left_call(const struct caller *inner, uintptr_t slot) {
+    static __thread struct own_stack unknown __attribute__((tls_model("initial-exec"))); /* where no stacks are kept */
+    struct stack *self = account_self->stack;
+    struct own_stack *own = self ? &self->own : &unknown;
+    bool deeper = slot < inner->slot && own_stack_has(own, inner->slot) && own_stack_has(own, slot);
+    if (deeper) return *(const uintptr_t *)inner->slot != inner->address;
+    return self ? has_left(self, inner->slot, slot) : slot >= inner->slot && !on_alternate_stack();
+}
+
+static bool is_at_work(const struct stack *self, uintptr_t slot) {
+    return unlikely(self->busy) && !has_left(self, self->busy, slot);
+}
+
+bool stack_is_interrupted(void) {
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    for (const struct stack *self = account_self->stack; self; self = self->spare)
+        if (is_at_work(self, here)) return true;
+    return false;
+}
+
+static void begin_work(struct stack *self, uintptr_t slot) {
+    self->busy = slot;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+static void end_work(struct stack *self) {
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    self->busy = 0;
+}
+
+static uint32_t find_site(struct stack *self, const struct caller *caller) {
+    struct memo *other = region_has(&self->own.known, caller->slot) ? NULL : recall(self, caller->slot);
+    if (other || !own_stack_has(&self->own, caller->slot)) return find_elsewhere(self, other, caller);
+    uint32_t site = find_own(self, caller);
+    if (self->returned && self->memo.count) leaf_fill(&self->leaves, &self->memo, self->own.known.high, caller, site);
+    return site;
+}
+
+static uint32_t site_with(struct stack *self, const struct caller *caller) {
+    uint32_t generation = __atomic_load_n(&site_generation, __ATOMIC_ACQUIRE);
+    if (unlikely(self->busy)) forget_half_done(self); /* it was left in the middle */
+    begin_work(self, caller->slot);
+    if (unlikely(self->generation != generation)) {
+        forget(self);
+        self->generation = generation;
+    }
+    uint32_t site = find_site(self, caller);
+    end_work(self);
+    return site;
+}
+
+uint32_t stack_site_of_place(uintptr_t address) {
+    struct rule rule = rule_of(address);
+    uint32_t place = rule.frame == RULE_NO_FRAME ? TREE_NONE : tree_step(TREE_ROOT, &rule.frame, 1);
+    uint32_t stack = place == TREE_NONE ? TREE_NONE : tree_stack(place);
+    return site_for_stack(stack == TREE_NONE ? TREE_ROOT : stack, address);
+}
+
+/* For want of anything better: the calling place alone. */
+static uint32_t site_of_caller(const struct caller *caller) {
+    ledger_lost(SNAP_LOST_FRAMES);
+    return stack_site_of_place(caller->address);
+}
+
+/* A thread late in its death has nothing to remember with: all such share one, one at a time. */
+static uint32_t site_for_nobody(const struct caller *caller) {
+    static struct stack *shared;
+    static uint32_t taken;
+    uint32_t idle = 0, me = ledger_head->pid;
+    if (!__atomic_compare_exchange_n(&taken, &idle, me, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED) &&
+        (idle == me || !__atomic_compare_exchange_n(&taken, &idle, me, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)))
+        return site_of_caller(caller); /* taken, and not by a thread of a process that this one was forked from */
+    if (!shared) shared = new_stack(false);
+    uint32_t site;
+    if (shared) {
+        stack_inherit(shared);
+        site = site_with(shared, caller);
+    } else {
+        site = site_of_caller(caller);
+    }
+    __atomic_store_n(&taken, 0, __ATOMIC_RELEASE);
+    return site;
+}
+
+/* The same, seen from a stack that another memory has just found to its end. Who is interrupted has a signal frame
+ * further in, and is on this stack: another one may be left and come back to. */
+static bool is_left_behind(const struct stack *self, const struct stack *by, uintptr_t slot) {
+    bool same_stack = region_has(&by->own.known, self->busy) && region_has(&by->own.known, slot) && slot < self->busy;
+    return self->busy && same_stack &&
+           (!by->unwound.handler ||
+            (region_has(&by->own.known, by->unwound.handler) && by->unwound.handler > self->busy));
+}
+
+/* Its thread is at work with each of them in front of `by`, or it was: then they are free again. */
+static void free_those_left(struct stack *self, const struct stack *by, uintptr_t slot) {
+    for (; self != by; self = self->spare)
+        if (is_left_behind(self, by, slot)) {
+            forget_half_done(self);
+            self->busy = 0;
+        }
+}
+
+enum { SPARES = 8 };
+
+/* The stack is not in the leaf cache, or it cannot be asked. */
+__attribute__((noinline)) static uint32_t site_in_full(uintptr_t slot, uintptr_t address, uintptr_t rbp) {
+    struct caller caller = {slot, address, rbp};
+    struct stack *first = stack_of_thread(), *self = first;
+    if (unlikely(__atomic_load_n(&fold_wanted, __ATOMIC_RELAXED))) fold_step(slot);
+    if (!self) return site_for_nobody(&caller);
+    for (int i = 0; self && is_at_work(self, slot); i++) {
+        if (!self->spare && i < SPARES) self->spare = new_stack(false);
+        self = self->spare;
+    }
+    if (!self) return site_of_caller(&caller);
+    uint32_t site = site_with(self, &caller);
+    if (unlikely(self != first) && self->complete) free_those_left(first, self, slot);
+    return site;
+}
+
+/* Whether the leaves may be asked: they are about the thread's own stack, and nobody is at work in them. `but`: what
+ * else must be 0. */
+static INLINE bool may_ask_leaves(const struct stack *self, uintptr_t slot, uint64_t but) {
+    return likely(!(self->busy | but) && region_has(&self->own.known, slot) &&
+                  __atomic_load_n(&site_generation, __ATOMIC_ACQUIRE) == self->generation);
+}
+
+/* In leaves that are not for the fast path, because more addresses choose their set. */
+__attribute__((noinline)) static uint32_t site_in_more_leaves(struct stack *self, uintptr_t slot, uintptr_t address,
+                                                              uintptr_t rbp) {
+    memo_begin(&self->memo); /* what was left in the middle */
+    if (!self->leaves.more || !may_ask_leaves(self, slot, 0)) return 0;
+    begin_work(self, slot);
+    self->other = NULL;
+    uint32_t site =
+        leaf_find_more(&self->leaves, &self->memo, self->own.known.high, &(struct caller){slot, address, rbp});
+    end_work(self);
+    return site;
+}
+
+/* 0 when it is not there. */
+static INLINE uint32_t site_in_leaves(struct stack *self, struct caller caller) {
+    if (unlikely(!self)) return 0;
+    if (unlikely(!may_ask_leaves(self, caller.slot, self->leaves.more)))
+        return site_in_more_leaves(self, caller.slot, caller.address, caller.rbp);
+    begin_work(self, caller.slot);
+    memo_begin(&self->memo);
+    self->other = NULL;
+    uint32_t site = leaf_find(&self->leaves, &self->memo, self->own.known.high, caller);
+    end_work(self);
+    return site;
+}
+
+#ifdef MEMSTOW_ORACLE /* the test build that compares every stack with libunwind's: tests/oracle */
+void oracle_check(const struct caller *caller, uint32_t site);
+#else
+static inline void oracle_check(const struct caller *caller, uint32_t site) { (void)caller, (void)site; }
+#endif
+
+uint32_t stack_site(uintptr_t slot, uintptr_t address, uintptr_t rbp) {
+    uint32_t site = site_in_leaves(account_self->stack, (struct caller){slot, address, rbp});
+    if (unlikely(!site)) site = site_in_full(slot, address, rbp);
+    oracle_check(&(struct caller){slot, address, rbp}, site);
+    return site;
+}
+
+void stack_inherit(struct stack *self) {
+    self->own = (struct own_stack){0};
+    self->busy = 0;
+    self->other = NULL;
+    for (int i = 0; self->others && i < OTHERS; i++) self->others[i].extent = (struct region){0, 0};
+    if (self->spare) stack_inherit(self->spare);
+    forget(self);
+}

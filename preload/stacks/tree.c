@@ -1,0 +1,334 @@
+/* tree.c — see tree.h. */
+#include "preload/stacks/tree.h"
+
+#include <string.h>
+
+#include "preload/count/fold.h"
+#include "preload/base/ids.h"
+#include "preload/base/index.h"
+#include "preload/ledger/ledger.h"
+#include "preload/shared/os.h"
+#include "preload/count/site.h"
+
+static struct series words = {.type = SNAP_RUN,
+                              .record_size = sizeof(uint32_t),
+                              .first_bits = 12,
+                              .limit = (1 << INDEX_ID_BITS) - 1}; /* a run is found by the id of its first word */
+
+static uint32_t *word_at(uint32_t id) { return series_at(&words, id); }
+
+/* Of a frame: SNAP_RUN_END may come to it at any time. */
+static inline uint32_t frame_word(const uint32_t *word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }
+
+/* --- where stacks part --- */
+
+/* A run is found by the place that it lies inside of, and its first frame. */
+struct way {
+    uint32_t outer, frame;
+};
+
+static struct way way_of(uint32_t run) {
+    const uint32_t *word = word_at(run);
+    return (struct way){word[SNAP_RUN_OUTER], frame_word(&word[SNAP_RUN_HEAD]) & SNAP_RUN_FRAME};
+}
+
+static bool run_equal(uint32_t run, const void *key) {
+    const struct way *wanted = key, way = way_of(run);
+    return way.outer == wanted->outer && way.frame == wanted->frame;
+}
+
+static uint32_t hash_way(const struct way *way) {
+    uint64_t h = ((uint64_t)way->outer << 32 | way->frame) * 0x9E3779B97F4A7C15u;
+    h ^= h >> 32;
+    h *= 0xD6E8FEB86659FD93u;
+    return (uint32_t)(h >> 32);
+}
+
+static uint32_t run_hash(uint32_t run) {
+    struct way way = way_of(run);
+    return hash_way(&way);
+}
+
+static const void *run_record(uint32_t run) { return word_at(run); }
+
+static struct index ways = {.equal = run_equal, .hash = run_hash, .record = run_record, .may_grow = site_has_memory};
+
+/* --- words that are free --- */
+
+static bool words_were_freed, words_are_joined;
+static int64_t free_words;
+
+static void count_free_words(int64_t more) { __atomic_fetch_add(&free_words, more, __ATOMIC_RELAXED); }
+
+static bool words_are_short(void) {
+    int64_t free = __atomic_load_n(&free_words, __ATOMIC_RELAXED);
+    enum { A_STACK = 8 }; /* words that one takes, about */
+    bool few = fold_is_short(free > 0 ? (uint64_t)free / A_STACK : 0, os_load(&words.next) / A_STACK);
+    return few && site_memory_full(SITE_SOON);
+}
+
+/* What is free has its length in place of the first word of a head, and in place of the second the id of another that
+ * is as long. The upper bits of a list's head count, so that one which was taken and put back meanwhile is not taken
+ * for the same. From LONG on any length may be cut to any that is wanted. */
+#define IS_FREE ((uint32_t)1 << 31)
+enum { RUN_MAX = SNAP_RUN_HEAD + SNAP_RUN_MOST, LONG = RUN_MAX + 2, LONGEST = 256 };
+static uint64_t free_runs[LONG + 1];
+#define FREE_ID ((1u << INDEX_ID_BITS) - 1)
+
+static uint32_t free_length(const uint32_t *word) { return word[0] & ~IS_FREE; }
+
+static void put_free(uint32_t id, uint32_t length) {
+    uint32_t *word = word_at(id);
+    uint64_t *head = &free_runs[length < LONG ? length : LONG], seen = os_load(head), now;
+    count_free_words(length);
+    __atomic_store_n(&word[0], IS_FREE | length, __ATOMIC_RELAXED);
+    do {
+        __atomic_store_n(&word[1], (uint32_t)seen & FREE_ID, __ATOMIC_RELAXED);
+        now = ((seen | FREE_ID) + 1) | id;
+    } while (!__atomic_compare_exchange_n(head, &seen, now, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+}
+
+/* One from that list, or TREE_NONE. */
+static uint32_t take_free_of(uint32_t list) {
+    uint64_t *head = &free_runs[list], seen = __atomic_load_n(head, __ATOMIC_ACQUIRE), now;
+    do {
+        if (!(seen & FREE_ID)) return TREE_NONE;
+        const uint32_t *word = word_at((uint32_t)seen & FREE_ID);
+        now = ((seen | FREE_ID) + 1) | (__atomic_load_n(&word[1], __ATOMIC_RELAXED) & FREE_ID);
+    } while (!__atomic_compare_exchange_n(head, &seen, now, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+    uint32_t id = (uint32_t)seen & FREE_ID;
+    count_free_words(-(int64_t)free_length(word_at(id)));
+    return id;
+}
+
+/* All of them: others find none there meanwhile. */
+static uint32_t take_all_of(uint32_t list) {
+    uint64_t *head = &free_runs[list], seen = __atomic_load_n(head, __ATOMIC_ACQUIRE), now;
+    do now = ((seen | FREE_ID) + 1);
+    while (!__atomic_compare_exchange_n(head, &seen, now, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+    return (uint32_t)seen & FREE_ID;
+}
+
+/* So many words; of what is longer the rest, which must be long enough for what is free to say so, stays free. */
+static uint32_t take_free(uint32_t length) {
+    if (!__atomic_load_n(&words_were_freed, __ATOMIC_RELAXED) || !ledger_is_ours()) return TREE_NONE;
+    uint32_t id = take_free_of(length);
+    for (uint32_t list = length + 2; id == TREE_NONE && list <= LONG; list++) {
+        id = take_free_of(list);
+        if (id != TREE_NONE) put_free(id + length, free_length(word_at(id)) - length);
+    }
+    return id;
+}
+
+/* --- runs --- */
+
+/* While words that are free are being joined, some of what is kept for ends may be taken. */
+static bool may_take(enum site_memory of) {
+    return !site_memory_full(__atomic_load_n(&words_are_joined, __ATOMIC_RELAXED) ? SITE_ENDS : of);
+}
+
+static uint32_t new_run(uint32_t length, enum site_memory of) {
+    uint32_t id = take_free(length);
+    if (id == TREE_NONE && may_take(of)) return series_take_run(&words, length);
+    if (id == TREE_NONE || words_are_short()) fold_want();
+    return id;
+}
+
+/* Of `count` frames. Another thread may be faster with one that begins the same way: then it is that one. INDEX_NONE:
+ * there is no room. */
+static uint32_t add_run(const struct way *way, uint32_t hash, const uint32_t *frames, uint32_t count,
+                        enum site_memory of) {
+    uint32_t id = new_run(SNAP_RUN_HEAD + count, of), *word = word_at(id);
+    if (!word) return index_find(&ways, hash, way);
+    __atomic_store_n(&word[SNAP_RUN_OUTER], way->outer, __ATOMIC_RELAXED);
+    __atomic_store_n(&word[SNAP_RUN_SITE], 0, __ATOMIC_RELAXED); /* take_free_of may look there */
+    for (uint32_t i = 0; i < count; i++) word[SNAP_RUN_HEAD + i] = frames[i];
+    word[SNAP_RUN_HEAD] |= SNAP_RUN_FIRST;
+    word[SNAP_RUN_HEAD + count - 1] |= SNAP_RUN_LAST;
+    uint32_t there = index_insert(&ways, hash, way, id);
+    if (there != id) put_free(id, SNAP_RUN_HEAD + count);
+    return there;
+}
+
+/* As many of the frames as there is room for in one piece. */
+static uint32_t add_frames(const struct way *way, uint32_t hash, const uint32_t *frames, uint32_t count) {
+    enum { FEW = 8 };
+    uint32_t most = count < SNAP_RUN_MOST ? count : SNAP_RUN_MOST, run;
+    do run = add_run(way, hash, frames, most, SITE_STACKS);
+    while (unlikely(run == INDEX_NONE) && most > FEW && (most /= 2));
+    return run;
+}
+
+static uint32_t first_place(uint32_t run) { return run == INDEX_NONE ? TREE_NONE : run + SNAP_RUN_HEAD; }
+
+uint32_t tree_step(uint32_t at, const uint32_t *frames, uint32_t count) {
+    const uint32_t *word = word_at(at);
+    if (!(frame_word(word) & SNAP_RUN_LAST) && (frame_word(word + 1) & SNAP_RUN_FRAME) == frames[0]) return at + 1;
+    struct way way = {at, frames[0]};
+    uint32_t hash = hash_way(&way), run = index_find(&ways, hash, &way);
+    if (run == INDEX_NONE) run = add_frames(&way, hash, frames, count);
+    return first_place(run);
+}
+
+uint32_t tree_stack_known(uint32_t place) {
+    const struct way way = {place, SNAP_RUN_FRAME};
+    uint32_t word = frame_word(word_at(place));
+    if (!(word & (SNAP_RUN_LAST | SNAP_RUN_END))) return TREE_NONE;
+    if (word & SNAP_RUN_LAST) return place;
+    return first_place(index_find(&ways, hash_way(&way), &way));
+}
+
+/* A run without a frame takes little, and totals of others may have to be counted there. */
+uint32_t tree_stack(uint32_t place) {
+    const struct way way = {place, SNAP_RUN_FRAME};
+    uint32_t stack = tree_stack_known(place);
+    if (likely(stack != TREE_NONE)) return stack;
+    stack = first_place(add_run(&way, hash_way(&way), &way.frame, 1, SITE_ENDS));
+    if (stack != TREE_NONE) __atomic_fetch_or(word_at(place), SNAP_RUN_END, __ATOMIC_RELAXED);
+    return stack;
+}
+
+uint32_t tree_frame(uint32_t place) { return frame_word(word_at(place)) & SNAP_RUN_FRAME; }
+
+/* The id of a run that has the place; it is not the root. */
+static uint32_t run_of(uint32_t place) {
+    for (const uint32_t *word = word_at(place); !(frame_word(word) & SNAP_RUN_FIRST); word--) place--;
+    return place - SNAP_RUN_HEAD;
+}
+
+uint32_t tree_first(uint32_t place) { return first_place(run_of(place)); }
+
+uint32_t tree_outside(uint32_t place) { return word_at(run_of(place))[SNAP_RUN_OUTER]; }
+
+uint32_t tree_outer(uint32_t place) {
+    const uint32_t *word = word_at(place);
+    return frame_word(word) & SNAP_RUN_FIRST ? word_at(place - SNAP_RUN_HEAD)[SNAP_RUN_OUTER] : place - 1;
+}
+
+/* The word behind the root's is its site. */
+uint32_t *tree_site(uint32_t stack) {
+    return word_at(stack == TREE_ROOT ? TREE_ROOT + 1 : run_of(stack) + SNAP_RUN_SITE);
+}
+
+/* --- making room --- */
+
+static struct ids *used, *hidden;
+
+bool tree_make_ready(void) { return ids_made(&used) && ids_made(&hidden); }
+
+void tree_use(uint32_t stack) {
+    while (stack != TREE_ROOT) {
+        uint32_t run = run_of(stack);
+        if (!ids_mark(used, run)) return;
+        stack = word_at(run)[SNAP_RUN_OUTER];
+    }
+}
+
+void tree_forget_uses(void) { ids_clear(used); }
+
+static enum progress done_if(bool done) { return done ? PROGRESS_DONE : PROGRESS_MORE; }
+
+enum progress tree_hide(struct tree_walk *walk) {
+    if (!index_hold(&ways)) return PROGRESS_LATER;
+    bool done = index_prune(&ways, used, hidden, &walk->index);
+    index_let_go(&ways);
+    return done_if(done);
+}
+
+enum { IDS_AT_A_TIME = 256 };
+
+static enum progress each_hidden(void (*each)(uint32_t id), struct tree_walk *walk) {
+    for (int i = 0; i < IDS_AT_A_TIME; i++, walk->at++) {
+        walk->at = ids_next(hidden, walk->at);
+        if (walk->at == IDS_NONE) return PROGRESS_DONE;
+        each(walk->at);
+    }
+    return PROGRESS_MORE;
+}
+
+/* Those that are free already are looked at again, so that neighbours can be joined: without that, what long ones were
+ * cut into would never be a long one again. */
+static enum progress take_all_free(struct tree_walk *walk) {
+    __atomic_store_n(&words_are_joined, true, __ATOMIC_RELAXED);
+    for (int i = 0; i < IDS_AT_A_TIME; i++) {
+        while (!walk->at && walk->length < LONG) walk->at = take_all_of(++walk->length);
+        if (!walk->at) return PROGRESS_DONE;
+        const uint32_t *word = word_at(walk->at);
+        ids_mark(hidden, walk->at);
+        count_free_words(-(int64_t)free_length(word));
+        walk->at = __atomic_load_n(&word[1], __ATOMIC_RELAXED) & FREE_ID;
+    }
+    return PROGRESS_MORE;
+}
+
+static bool is_unused(uint32_t id) { return ids_has(hidden, id) && !ids_has(used, id); }
+
+static bool is_beside(uint32_t id, uint32_t next) {
+    return series_place(&words, id).segment == series_place(&words, next).segment;
+}
+
+/* Of a run, or of what is free. */
+static uint32_t length_of(uint32_t id) {
+    const uint32_t *word = word_at(id);
+    uint32_t length = SNAP_RUN_HEAD;
+    if (word[0] & IS_FREE) return free_length(word);
+    while (!(frame_word(&word[length++]) & SNAP_RUN_LAST))
+        ;
+    return length;
+}
+
+/* Together with those that follow it in memory. */
+static void free_unused_run(uint32_t id) {
+    if (!is_unused(id)) return;
+    uint32_t length = length_of(id);
+    ids_remove(hidden, id);
+    for (uint32_t next; next = id + length, is_unused(next) && is_beside(id, next);) {
+        uint32_t more = length_of(next);
+        if (length + more > LONGEST) break;
+        ids_remove(hidden, next);
+        length += more;
+    }
+    put_free(id, length);
+}
+
+static enum progress free_unused_runs(struct tree_walk *walk) {
+    enum progress progress = each_hidden(free_unused_run, walk);
+    __atomic_store_n(&words_were_freed, true, __ATOMIC_RELAXED);
+    if (progress == PROGRESS_DONE) __atomic_store_n(&words_are_joined, false, __ATOMIC_RELAXED);
+    return progress;
+}
+
+/* What has a twin by now stays hidden, and is made free by the next one who gives away after its last use. */
+static void show_run(uint32_t id) {
+    struct way way = way_of(id);
+    if (index_insert(&ways, hash_way(&way), &way, id) == id) ids_remove(hidden, id);
+}
+
+static enum progress show_runs(struct tree_walk *walk) { return each_hidden(show_run, walk); }
+
+enum progress tree_give_away(struct tree_walk *walk) {
+    static enum progress (*const each[])(struct tree_walk *) = {take_all_free, free_unused_runs, show_runs};
+    enum progress progress = each[walk->step](walk);
+    if (progress != PROGRESS_DONE) return progress;
+    *walk = (struct tree_walk){.step = walk->step + 1};
+    return walk->step < sizeof each / sizeof *each ? PROGRESS_MORE : PROGRESS_DONE;
+}
+
+/* --- */
+
+uint64_t tree_bytes(void) { return os_load(&words.next) * sizeof(uint32_t) + index_bytes(&ways); }
+
+bool tree_begin(void) {
+    if (series_take_run(&words, 2) != TREE_ROOT || !index_begin(&ways)) return false;
+    *word_at(TREE_ROOT) = SNAP_RUN_FIRST | SNAP_RUN_LAST | SNAP_RUN_FRAME;
+    return true;
+}
+
+void tree_abandon(void) {
+    series_reset(&words);
+    index_reset(&ways);
+    used = hidden = NULL;
+    memset(free_runs, 0, sizeof free_runs);
+    free_words = 0;
+    words_were_freed = words_are_joined = false;
+}

@@ -1,0 +1,86 @@
+/* view.c — see view.h. */
+#include "preload/stacks/view.h"
+
+#include <errno.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include "preload/ledger/ledger.h"
+
+enum {
+    LARGEST_STACK = 64 << 20,
+    FURTHER = 1 << 20, /* how far beyond what is known of another stack a word may lie */
+    PAGES_AT_ONCE = 64,
+    FEW_PAGES = 8,
+};
+
+extern void *__libc_stack_end;
+
+/* How many of the first pages can be read: asks the kernel to copy a byte of each. A few, and where it refuses to do
+ * that for anybody (an old container's rules), one by one: for a signal set that it reads before it finds the request
+ * invalid. Valgrind would take that for an error of the program's. */
+static unsigned long readable(uintptr_t page, unsigned long count) {
+    char bytes[PAGES_AT_ONCE];
+    struct iovec local = {bytes, sizeof bytes}, remote[PAGES_AT_ONCE];
+    if (count > FEW_PAGES || os_is_under_valgrind()) {
+        for (unsigned long i = 0; i < count; i++) remote[i] = (struct iovec){(void *)(page + i * OS_PAGE), 1};
+        long copied = os_call(SYS_process_vm_readv, os_pid(), &local, 1, remote, count, 0);
+        if (copied != -EPERM && copied != -ENOSYS) return copied > 0 ? (unsigned long)copied : 0;
+    }
+    unsigned long good = 0;
+    while (good < count && os_call(SYS_rt_sigprocmask, -1, page + good * OS_PAGE, 0, 8) == -EINVAL) good++;
+    return good;
+}
+
+/* Whether the pages from `low` to `high` can all be read; sets *high to where they cannot. */
+static void ask_for_pages(uintptr_t low, uintptr_t *high) {
+    for (uintptr_t page = low; page < *high;) {
+        unsigned long left = (*high - page + OS_PAGE - 1) / OS_PAGE,
+                      count = left < PAGES_AT_ONCE ? left : PAGES_AT_ONCE;
+        unsigned long good = readable(page, count);
+        page += good * OS_PAGE;
+        if (good < count) *high = page;
+    }
+}
+
+static uintptr_t main_thread; /* its thread pointer */
+
+__attribute__((constructor)) static void note_main_thread(void) { main_thread = os_thread(); }
+
+/* The main thread's stack ends where the program found it; another thread's at its thread control block, which glibc
+ * puts at the upper end. */
+static uintptr_t own_end(uintptr_t slot) {
+    uintptr_t tcb = os_thread(), end = (uintptr_t)__libc_stack_end;
+    if (slot <= end && end - slot < LARGEST_STACK) return end + sizeof(uint64_t);
+    return tcb != main_thread && slot < tcb && tcb - slot < LARGEST_STACK ? tcb : 0;
+}
+
+bool own_stack_find(struct own_stack *self, uintptr_t slot) {
+    uintptr_t end = slot < self->known.low && self->known.low - slot < LARGEST_STACK ? self->known.low : own_end(slot);
+    uintptr_t low = slot & ~(uintptr_t)(OS_PAGE - 1), reached = end;
+    if (!end || slot >= end || ledger_is_sealed()) return false;
+    if (slot < self->hole && self->hole < end && !readable(self->hole, 1)) return false;
+    ask_for_pages(low, &reached);
+    if (reached < end) {
+        self->hole = reached;
+        return false;
+    }
+    if (end != self->known.low) self->known.high = end;
+    self->known.low = low;
+    return true;
+}
+
+void view_look_up_to(struct view *view, uintptr_t end) {
+    uintptr_t high = os_round_up(end, OS_PAGE);
+    if (high <= view->high || ledger_is_sealed()) return;
+    ask_for_pages(view->high, &high);
+    view->high = high;
+}
+
+/* Twice as much is looked at each time. */
+bool view_reaches(struct view *view, uintptr_t address) {
+    if (view->own || address - view->high >= FURTHER || address - view->low >= LARGEST_STACK) return false;
+    uintptr_t end = address + sizeof(uint64_t), twice = 2 * view->high - view->low;
+    view_look_up_to(view, end > twice ? end : twice);
+    return address < view->high;
+}

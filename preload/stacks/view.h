@@ -1,0 +1,67 @@
+/* view.h — what may be read of the stack that the calling thread is on.
+ * In: slots (addresses of words of a stack). Out: how far outwards of them memory can be read. The kernel is asked for
+ * pages that are not known yet, and for none in a sandbox; errno is kept. Everything belongs to the calling thread. */
+#ifndef MEMSTOW_VIEW_H
+#define MEMSTOW_VIEW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "preload/shared/os.h"
+
+#pragma GCC visibility push(hidden)
+
+struct region {
+    uintptr_t low, high;
+};
+
+static inline bool region_has(const struct region *region, uintptr_t slot) {
+    return slot - region->low < region->high - region->low;
+}
+
+/* A thread's own stack. */
+struct own_stack {
+    struct region known; /* what is known to be readable */
+    uintptr_t hole;      /* a page below that could not be read; 0: none is known */
+};
+
+/* Whether the slot lies on the thread's own stack, all of which up to its end can then be read, now and later. In a
+ * sandbox nothing more can be asked: what is not known by then stays foreign. */
+bool own_stack_find(struct own_stack *self, uintptr_t slot);
+
+static inline bool own_stack_has(struct own_stack *self, uintptr_t slot) {
+    return likely(region_has(&self->known, slot)) || own_stack_find(self, slot);
+}
+
+/* What may be read of the present stack, from the page of the slot on. That page can be read: it was written to just
+ * now. Another stack than the thread's own is looked at as far as it is needed. */
+struct view {
+    uintptr_t low, high;
+    bool own;
+    bool ended; /* the stack was unwound to its end */
+};
+
+static inline struct view view_of_own(const struct own_stack *own, uintptr_t slot) {
+    return (struct view){slot, own->known.high, true, false};
+}
+
+static inline struct view view_of_other(uintptr_t slot) {
+    uintptr_t low = slot & ~(uintptr_t)(OS_PAGE - 1);
+    return (struct view){low, low + OS_PAGE, false, false};
+}
+
+/* Asks for all up to `end`; view->high says how far it can be read. */
+void view_look_up_to(struct view *view, uintptr_t end);
+
+/* Whether the word at an address beyond what is known can be read, too. */
+bool view_reaches(struct view *view, uintptr_t address);
+
+/* The word at an address, if it lies further out than `above`: outer frames lie higher. Else NULL. */
+static inline const uint64_t *view_word(struct view *view, uintptr_t above, uintptr_t address) {
+    if (address < above || address % sizeof(uint64_t)) return NULL;
+    return likely(address < view->high) || view_reaches(view, address) ? (const uint64_t *)address : NULL;
+}
+
+#pragma GCC visibility pop
+
+#endif

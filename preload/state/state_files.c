@@ -1,0 +1,330 @@
+/* state_files.c — see state_files.h. An iteration commits when the manifest's new file takes the old one's name. */
+#include "preload/state/state_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "preload/shared/os.h"
+
+enum { VERSION = 1, NAME_ROOM = 256, ESCAPED_MOST = 160, MANIFEST_MOST = 256 << 20 };
+
+static const char MAGIC[8] = "MSTSTATE", MANIFEST[] = "manifest", NEW_MANIFEST[] = "manifest.new", LOCK[] = "lock",
+                  VALUE[] = ".value", FOLDER[] = ".state";
+
+/* --- names --- */
+
+static bool is_plain(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+}
+
+static uint64_t hash_of(const char *text) {
+    uint64_t hash = 0xCBF29CE484222325u;
+    for (; *text; text++) hash = (hash ^ (unsigned char)*text) * 0x100000001B3u;
+    return hash;
+}
+
+static char *append_hex(char *to, uint64_t n, int digits) {
+    for (int i = digits; i-- > 0;) *to++ = "0123456789ABCDEF"[n >> 4 * i & 15];
+    *to = 0;
+    return to;
+}
+
+/* Plain characters stand for themselves, all others for their number. What is too long ends with a hash of it all. */
+static char *append_escaped(char *to, const char *id) {
+    const char *end = to + ESCAPED_MOST;
+    for (const char *at = id; *at; at++) {
+        if (to + 3 > end) {
+            *to++ = '~';
+            return append_hex(to, hash_of(id), 16);
+        }
+        if (is_plain(*at))
+            *to++ = *at;
+        else
+            *to++ = '%', to = append_hex(to, (unsigned char)*at, 2);
+    }
+    *to = 0;
+    return to;
+}
+
+static void name_of(char name[NAME_ROOM], const struct state_entry *entry) {
+    char *end = append_escaped(name, entry->id);
+    *end++ = '.';
+    strcpy(os_decimal(end, entry->generation), VALUE);
+}
+
+/* --- the folder --- */
+
+static int is_ours(int fd, bool folder, struct stow_file *out) {
+    struct stat status;
+    int error = os_stat_fd(fd, &status);
+    if (error) return error;
+    if (folder ? !S_ISDIR(status.st_mode) : !S_ISREG(status.st_mode) || status.st_nlink != 1) return -EPERM;
+    if (status.st_uid != (uid_t)os_call(SYS_geteuid) || status.st_mode & (S_IWGRP | S_IWOTH)) return -EPERM;
+    *out = (struct stow_file){.fd = fd, .device = status.st_dev, .inode = status.st_ino};
+    return 0;
+}
+
+static int open_at(int folder, const char *name, int flags) {
+    struct stat status;
+    long fd = os_call(SYS_openat, folder, name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+    if (fd != -ENOTDIR) return (int)fd;
+    bool link = os_call(SYS_newfstatat, folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode);
+    return link ? -ELOOP : -ENOTDIR;
+}
+
+/* The next name of a path, whose length is written; NULL: there is one that leads elsewhere, or nowhere. */
+static const char *next_name(const char **path, char name[NAME_ROOM], bool *last) {
+    size_t length = strcspn(*path, "/");
+    if (!length || length + sizeof FOLDER > NAME_MAX) return NULL;
+    memcpy(name, *path, length);
+    name[length] = 0;
+    *last = !(*path)[length];
+    *path += length + !*last;
+    return strcmp(name, ".") && strcmp(name, "..") ? name : NULL;
+}
+
+static int enter(int above, const char *name) {
+    long made = os_call(SYS_mkdirat, above, name, 0700);
+    if (made < 0 && made != -EEXIST) return (int)made;
+    return open_at(above, name, O_RDONLY | O_DIRECTORY);
+}
+
+static bool is_within(const char *prefix) {
+    char name[NAME_ROOM];
+    bool last = false;
+    while (!last)
+        if (!next_name(&prefix, name, &last)) return false;
+    return true;
+}
+
+/* Takes `above` over, which is what the folder is in, or closes it. */
+static int open_folder(struct state_files *self, int above, const char *prefix) {
+    bool last = false;
+    int folder = above, error;
+    while (!last) {
+        next_name(&prefix, self->name, &last);
+        if (last) strcat(self->name, FOLDER);
+        folder = enter(above, self->name);
+        if (folder < 0 || last) break;
+        os_close(above);
+        above = folder;
+    }
+    struct stat status;
+    error = folder < 0 ? folder : is_ours(folder, true, &self->folder);
+    if (!error) error = os_stat_fd(above, &status);
+    if (!error) {
+        self->above = (struct stow_file){.fd = above, .device = status.st_dev, .inode = status.st_ino};
+        return 0;
+    }
+    if (folder >= 0) os_close(folder);
+    os_close(above);
+    return error;
+}
+
+int state_files_open(struct state_files *self, const char *directory, const char *prefix) {
+    *self = (struct state_files){.lock.fd = -1};
+    if (!is_within(prefix)) return -EINVAL;
+    int fd = os_open(directory, O_RDONLY | O_DIRECTORY, 0);
+    int error = fd < 0 ? fd : open_folder(self, fd, prefix);
+    if (error) self->name[0] = 0;
+    return error;
+}
+
+bool state_files_are_same(const struct state_files *a, const struct state_files *b) {
+    return a->name[0] && b->name[0] && a->folder.device == b->folder.device && a->folder.inode == b->folder.inode;
+}
+
+/* A lock of the process's, not of the descriptor's: a forked child that outlives it does not have it. */
+int state_files_lock(struct state_files *self) {
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct stat status;
+    int fd = open_at(self->folder.fd, LOCK, O_RDWR | O_CREAT);
+    if (fd < 0) return fd;
+    int error = is_ours(fd, false, &self->lock);
+    if (!error && os_call(SYS_fcntl, fd, F_SETLK, &lock) < 0) error = -EBUSY;
+    /* Another process may have removed it between the two. */
+    if (!error && (os_call(SYS_newfstatat, self->folder.fd, LOCK, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
+                   status.st_ino != self->lock.inode))
+        error = -EBUSY;
+    if (error) {
+        os_close(fd);
+        self->lock.fd = -1;
+    }
+    return error;
+}
+
+/* --- the manifest --- */
+
+static uint64_t bytes_of(const struct state_manifest *manifest) {
+    return sizeof *manifest + manifest->count * sizeof *manifest->entries;
+}
+
+static uint64_t sum_of(const struct state_manifest *manifest) {
+    const uint64_t *word = (const uint64_t *)manifest;
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < bytes_of(manifest) / sizeof *word; i++)
+        if (word + i != &manifest->checksum) sum = (sum ^ word[i]) * 0x9E3779B97F4A7C15u, sum ^= sum >> 29;
+    return sum;
+}
+_Static_assert(sizeof(struct state_manifest) % 8 == 0 && sizeof(struct state_entry) % 8 == 0, "summed by words");
+
+static bool is_sound(const struct state_manifest *manifest, uint64_t length) {
+    if (length < sizeof *manifest || memcmp(manifest->magic, MAGIC, sizeof MAGIC) != 0) return false;
+    if (manifest->version != VERSION || bytes_of(manifest) != length) return false;
+    for (uint32_t i = 0; i < manifest->count; i++)
+        if (!manifest->entries[i].id[0] || !memchr(manifest->entries[i].id, 0, MEMSTOW_STATE_ID + 1)) return false;
+    return manifest->checksum == sum_of(manifest);
+}
+
+static int read_manifest(int fd, struct state_manifest **manifest, uint64_t *length) {
+    struct stow_file file;
+    struct stat status;
+    int error = is_ours(fd, false, &file);
+    if (!error) error = os_stat_fd(fd, &status);
+    if (error) return error;
+    *length = (uint64_t)status.st_size;
+    if (!*length || *length > MANIFEST_MOST) return -EUCLEAN;
+    *manifest = os_map(*length);
+    if (!*manifest) return -ENOMEM;
+    long got = os_pread(fd, *manifest, *length, 0);
+    if (got == (long)*length && is_sound(*manifest, *length)) return 0;
+    os_unmap(*manifest, *length);
+    *manifest = NULL;
+    return got < 0 ? -EIO : -EUCLEAN;
+}
+
+/* --- what no manifest names --- */
+
+struct cleaning {
+    int folder;
+    const struct state_manifest *manifest; /* NULL: it names nothing */
+};
+
+static bool is_named(const struct state_manifest *manifest, const char *file) {
+    char name[NAME_ROOM];
+    for (uint32_t i = 0; manifest && i < manifest->count; i++) {
+        name_of(name, &manifest->entries[i]);
+        if (!strcmp(name, file)) return true;
+    }
+    return false;
+}
+
+/* ID.GENERATION.value, as only name_of makes them. */
+static bool is_value(const char *name) {
+    size_t id = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-%~");
+    const char *at = name + id;
+    if (!id || *at++ != '.') return false;
+    size_t digits = strspn(at, "0123456789");
+    return digits && !strcmp(at + digits, VALUE);
+}
+
+static bool clean(void *context, const char *name) {
+    const struct cleaning *self = context;
+    if (!strcmp(name, NEW_MANIFEST) || (is_value(name) && !is_named(self->manifest, name)))
+        os_call(SYS_unlinkat, self->folder, name, 0);
+    return true;
+}
+
+static void clean_folder(const struct state_files *self, const struct state_manifest *manifest) {
+    struct cleaning cleaning = {self->folder.fd, manifest};
+    char path[40] = "/proc/self/fd/";
+    os_decimal(path + strlen(path), (uint64_t)self->folder.fd);
+    os_each_name(path, clean, &cleaning);
+}
+
+int state_files_read(const struct state_files *self, struct state_manifest **manifest, uint64_t *length) {
+    *manifest = NULL;
+    int fd = open_at(self->folder.fd, MANIFEST, O_RDONLY);
+    if (fd < 0 && fd != -ENOENT) return fd;
+    int error = fd < 0 ? 0 : read_manifest(fd, manifest, length);
+    if (fd >= 0) os_close(fd);
+    if (!error) clean_folder(self, *manifest);
+    return error;
+}
+
+int state_files_value(const struct state_files *self, const struct state_entry *entry) {
+    char name[NAME_ROOM];
+    struct stow_file file;
+    name_of(name, entry);
+    int fd = open_at(self->folder.fd, name, O_RDONLY);
+    if (fd < 0) return fd == -ENOENT ? -EUCLEAN : fd;
+    int error = is_ours(fd, false, &file);
+    if (error) os_close(fd);
+    return error ? error : fd;
+}
+
+/* --- commit --- */
+
+static bool is_there(const struct state_files *self) {
+    return stow_file_is_still(&self->folder) && stow_file_is_still(&self->lock);
+}
+
+int state_files_link(const struct state_files *self, const struct stow_file *file, const struct state_entry *entry) {
+    char name[NAME_ROOM], path[40] = "/proc/self/fd/";
+    if (!is_there(self) || !stow_file_is_still(file)) return -EIO;
+    name_of(name, entry);
+    os_decimal(path + strlen(path), (uint64_t)file->fd);
+    long result = os_call(SYS_linkat, AT_FDCWD, path, self->folder.fd, name, AT_SYMLINK_FOLLOW);
+    if (result != -EEXIST) return (int)result;
+    os_call(SYS_unlinkat, self->folder.fd, name, 0); /* of a commit that failed */
+    return (int)os_call(SYS_linkat, AT_FDCWD, path, self->folder.fd, name, AT_SYMLINK_FOLLOW);
+}
+
+static int write_new(const struct state_files *self, const struct state_manifest *manifest) {
+    int fd = open_at(self->folder.fd, NEW_MANIFEST, O_WRONLY | O_CREAT | O_TRUNC);
+    if (fd < 0) return fd;
+    long result = bytes_of(manifest) > os_file_limit() ? -EFBIG : os_write(fd, manifest, bytes_of(manifest));
+    if (result >= 0) result = os_call(SYS_fsync, fd);
+    os_close(fd);
+    return result < 0 ? (int)result : 0;
+}
+
+int state_files_write(const struct state_files *self, struct state_manifest *manifest) {
+    if (!is_there(self)) return -EIO;
+    memcpy(manifest->magic, MAGIC, sizeof MAGIC);
+    manifest->version = VERSION;
+    manifest->checksum = sum_of(manifest);
+    int folder = self->folder.fd, error = (int)os_call(SYS_fsync, folder); /* names of values, before who names them */
+    if (!error) error = write_new(self, manifest);
+    if (!error) error = (int)os_call(SYS_renameat, folder, NEW_MANIFEST, folder, MANIFEST);
+    if (error) {
+        os_call(SYS_unlinkat, folder, NEW_MANIFEST, 0);
+        return error;
+    }
+    os_call(SYS_fsync, folder);
+    return 0;
+}
+
+void state_files_remove(const struct state_files *self, const struct state_entry *entry) {
+    char name[NAME_ROOM];
+    name_of(name, entry);
+    if (stow_file_is_still(&self->folder)) os_call(SYS_unlinkat, self->folder.fd, name, 0);
+}
+
+static void remove_all(const struct state_files *self) {
+    os_call(SYS_unlinkat, self->folder.fd, MANIFEST, 0);
+    clean_folder(self, NULL);
+    os_call(SYS_unlinkat, self->folder.fd, LOCK, 0);
+    os_call(SYS_unlinkat, self->above.fd, self->name, AT_REMOVEDIR);
+}
+
+void state_files_forget(struct state_files *self) {
+    if (!self->name[0]) return;
+    if (self->lock.fd >= 0) stow_file_close(&self->lock);
+    stow_file_close(&self->above);
+    stow_file_close(&self->folder);
+    self->name[0] = 0;
+}
+
+void state_files_close(struct state_files *self, bool all) {
+    if (!self->name[0]) return;
+    if (self->lock.fd >= 0 && is_there(self) && all && stow_file_is_still(&self->above))
+        remove_all(self);
+    else if (self->lock.fd >= 0 && is_there(self))
+        os_call(SYS_unlinkat, self->folder.fd, LOCK, 0);
+    state_files_forget(self);
+}

@@ -1,0 +1,38 @@
+/* state_store.h — loops and their values, generation by generation.
+ * In: the calls of register_state.c, on any thread, with arguments that have been looked at; moves of owners
+ * (owned_store). Out:
+ * values that become visible together, their owners, and what they hold, in the ledger. Bytes are copied and written
+ * while nobody is kept from reading. Never in a hook. Results are numbers or -errno, as memstow.h has them. */
+#ifndef MEMSTOW_STATE_STORE_H
+#define MEMSTOW_STATE_STORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "include/memstow.h"
+#include "preload/stacks/stack.h"
+#include "preload/state/state_bytes.h"
+
+#pragma GCC visibility push(hidden)
+
+enum { STATE_LOOP_ROOM = 128, STATE_PATH_ROOM = 2048 };
+
+/* `caller`: whose call stack values are counted at. */
+int64_t state_open(const char *loop, const struct memstow_state_options *options, struct caller caller);
+int64_t state_begin(int64_t loop);
+int64_t state_put(int64_t loop, const char *id, const struct state_source *source, struct caller caller);
+int64_t state_commit(int64_t loop);
+int state_abandon_iteration(int64_t loop);
+int state_get(int64_t loop, const char *id, struct memstow_state_value *out);
+/* Calls visit for each value that can be got; false from it ends that. */
+int64_t state_list(int64_t loop, bool (*visit)(const struct memstow_state_value *value, void *context), void *context);
+int64_t state_generation(int64_t loop);
+int state_release(int64_t loop, const char *id);
+int state_close(int64_t loop, bool keep);
+
+/* In a forked child: it has no loops. */
+void state_abandon(void);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,143 @@
+/* stow_ahead.c — see stow_ahead.h. */
+#include "preload/stow/stow_ahead.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "preload/shared/os.h"
+#include "preload/stow/stow.h"
+#include "preload/stow/stow_thread.h"
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+/* REQUEST: the kernel reads no more at a time than the disk takes in one request, and forgets the rest. */
+enum { PIECE = 1 << 20, REQUEST = 128 << 10, AT_ONCE = 3 << 20, AHEAD = 32 << 20, HUGE = 2 << 20 };
+_Static_assert(AHEAD_MOST / PIECE <= 64, "a bit for each piece");
+
+static uint32_t refusal_of(long error) {
+    switch (error) {
+    case -EFAULT:
+    case -EIO:
+    case -EHWPOISON:
+        return STOW_DISK_ERROR;
+    case -ENOMEM:
+        return STOW_ADDRESS_SPACE;
+    default:
+        return STOW_NO_KERNEL_HELP;
+    }
+}
+
+uint32_t ahead_populate(uint64_t start, uint64_t length, bool for_writing, bool *known) {
+    long result;
+    do result = os_call(SYS_madvise, start, length, for_writing ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+    while (result == -EINTR || result == -EAGAIN);
+    *known = result != -EINVAL;
+    return result < 0 && *known ? refusal_of(result) : STOW_DONE;
+}
+
+/* Before Linux 5.14 a write fault on each page does it; an error of the disk is then a SIGBUS. */
+static uint32_t make_own(uint64_t start, uint64_t length) {
+    bool known;
+    uint32_t refusal = ahead_populate(start, length, true, &known);
+    for (uint64_t at = start; !known && at < start + length; at += OS_PAGE)
+        __asm__ volatile("lock orb $0, %0" : "+m"(*(volatile char *)at));
+    return refusal;
+}
+
+/* Little by little, so that the first pages are not waited for until all have been asked for. */
+static void expect(struct stow_ahead *self, uint64_t at) {
+    uint64_t until = self->until - at < AHEAD ? self->until : at + AHEAD;
+    if (self->expected < at) self->expected = at;
+    if (until > self->expected + AT_ONCE) until = self->expected + AT_ONCE;
+    for (; self->expected < until; self->expected += REQUEST) {
+        uint64_t left = until - self->expected;
+        os_call(SYS_madvise, self->expected, left < REQUEST ? left : REQUEST, MADV_WILLNEED);
+    }
+}
+
+static uint32_t make_ready(struct stow_ahead *self, uint64_t from, uint64_t length) {
+    if (!self->reader) expect(self, self->start + from);
+    return make_own(self->start + from, length);
+}
+
+static void report(struct stow_ahead *self, uint64_t number, uint32_t refusal) {
+    if (refusal)
+        __atomic_store_n(&self->refusal, refusal, __ATOMIC_RELAXED);
+    else
+        __atomic_fetch_or(&self->made, (uint64_t)1 << number, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&self->serial, 1, __ATOMIC_RELEASE);
+    os_call(SYS_futex, &self->serial, FUTEX_WAKE_PRIVATE, 1);
+}
+
+static bool goes_on(const struct stow_ahead *self) {
+    return !__atomic_load_n(&self->stop, __ATOMIC_RELAXED) && !__atomic_load_n(&self->refusal, __ATOMIC_RELAXED);
+}
+
+static void go_ahead(void *context) {
+    struct stow_ahead *self = context;
+    for (uint64_t number = 0, from = 0; from < self->length && goes_on(self); number++, from += PIECE) {
+        uint64_t left = self->length - from;
+        report(self, number, make_ready(self, from, left < PIECE ? left : PIECE));
+    }
+}
+
+/* An error is found again by who makes pages ready. */
+static void read_huge(void *context) {
+    struct stow_ahead *self = context;
+    uint64_t end = self->start + self->length, next;
+    for (uint64_t at = self->start; at < end && goes_on(self); at = next) {
+        bool known;
+        next = (at + HUGE) & ~(uint64_t)(HUGE - 1);
+        if (next > end) next = end;
+        ahead_populate(at, next - at, false, &known);
+    }
+}
+
+/* A file system that knows huge pages reads one in one request. They are read in any case where they are faulted in,
+ * and not where the kernel is told that they will be needed. */
+static void begin_huge(struct stow_ahead *self) {
+    if (os_call(SYS_madvise, self->start, self->length, MADV_HUGEPAGE) < 0) return;
+    self->reader = thread_start(read_huge, self, NULL);
+}
+
+/* What is one piece, or where there can be no thread, comes first as a whole. */
+void ahead_begin(struct stow_ahead *self, uint64_t start, uint64_t length, uint64_t until, uint64_t expected,
+                 bool huge) {
+    *self = (struct stow_ahead){.start = start, .length = length, .until = until, .expected = expected};
+    if (self->until < start + length) self->until = start + length;
+    if (huge && length > HUGE) begin_huge(self);
+    if (length > PIECE) self->maker = thread_start(go_ahead, self, NULL);
+    if (!self->maker) go_ahead(self);
+}
+
+static uint64_t ready(const struct stow_ahead *self) {
+    uint64_t missing = ~__atomic_load_n(&self->made, __ATOMIC_ACQUIRE);
+    uint64_t bytes = (missing ? (uint64_t)__builtin_ctzll(missing) : 64) * PIECE;
+    return bytes < self->length ? bytes : self->length;
+}
+
+uint64_t ahead_wait(struct stow_ahead *self, uint64_t done, uint64_t wanted) {
+    const struct timespec most = {.tv_sec = 1};
+    for (;;) {
+        uint32_t serial = __atomic_load_n(&self->serial, __ATOMIC_ACQUIRE);
+        uint32_t refusal = __atomic_load_n(&self->refusal, __ATOMIC_RELAXED);
+        uint64_t there = ready(self);
+        bool enough = there >= done + wanted;
+        if (enough || refusal) return enough ? wanted : there - done;
+        os_call(SYS_futex, &self->serial, FUTEX_WAIT_PRIVATE, serial, &most);
+    }
+}
+
+void ahead_end(struct stow_ahead *self) {
+    __atomic_store_n(&self->stop, true, __ATOMIC_RELAXED);
+    if (self->maker) thread_join(self->maker);
+    if (self->reader) thread_join(self->reader);
+    self->maker = self->reader = NULL;
+}

@@ -1,0 +1,507 @@
+/* stow_back.c — see stow_back.h.
+ *
+ * In use: a private file mapping cannot be registered with userfaultfd, nor can its pages be moved out of it: mremap
+ * would leave the file's old bytes for others to see, or a hole. So, for as much at a time as the pipes take:
+ *   1. every page is made the process's own, as a write would make it (MADV_POPULATE_WRITE), by a thread that runs
+ * ahead (stow_ahead.c);
+ *   2. the pages themselves, not copies, are put into pipes (vmsplice): they hold them, with what is still being
+ *      written;
+ *   3. mremap puts an empty range, registered with userfaultfd, in the place of the mapping, in one step: from now on
+ *      nobody can write, and who touches the range waits;
+ *   4. what the pages hold by now is read from the pipes, by way of a buffer that stays in the processor's cache, and
+ *      copied into the range: a new page for each, which the kernel need not clear; who waits is woken.
+ * mremap keeps the registration only for a descriptor that is told of it, and waits until somebody has read that, as no
+ * debugger can wait for it to stop: who reads are a thread of our own, for as long as this takes, and a process, which
+ * no debugger stops. Each would do; somebody may end the process, and there may be no room for it.
+ *
+ * Nobody else uses it (realloc, idle owners): the file is read past the page cache into room of ours, on threads that
+ * run ahead (stow_read.c; with CAP_CHECKPOINT_RESTORE, else as above), pages written since are copied over it, the
+ * empty range takes the mapping's place, and what was read is copied into that: who reads meanwhile waits, too. A write
+ * between the two copies would be lost. Without userfaultfd fresh memory takes the mapping's place, and is written to.
+ */
+#include "preload/stow/stow_back.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+
+#include "preload/shared/os.h"
+#include "preload/stow/stow.h"
+#include "preload/stow/stow_ahead.h"
+#include "preload/stow/stow_area.h"
+#include "preload/stow/stow_thread.h"
+#include "preload/stow/stow_uffd.h"
+
+enum {
+    HUGE = 2 << 20,
+    ROOM_MAPPED = BACK_ROOM + 2 * HUGE,
+    SMALLEST = 1 << 20,
+    PIPE_WANTED = 1 << 20,
+    POURED = 256 << 10,
+    TURNS = 4
+};
+enum { EVENTS = 16, EVENT_SIZE = 32 };
+
+/* --- who reads events --- */
+
+static void listen(void *context) {
+    const struct stow_back *self = context;
+    char events[EVENTS * EVENT_SIZE];
+    struct pollfd wait[2] = {{.fd = self->uffd, .events = POLLIN}, {.fd = self->stop, .events = POLLIN}};
+    for (;;) {
+        long ready = os_call(SYS_poll, wait, 2, -1);
+        if (ready < 0 && ready != -EINTR) break;
+        if (wait[0].revents & POLLIN) os_call(SYS_read, self->uffd, events, (long)sizeof events);
+        if (wait[1].revents || wait[0].revents & (POLLERR | POLLNVAL)) break;
+    }
+}
+
+static bool start_listeners(struct stow_back *self) {
+    self->stop = (int)os_call(SYS_eventfd2, 0, EFD_CLOEXEC);
+    self->listeners[0] = self->stop < 0 ? NULL : thread_start(listen, self, NULL);
+    self->listeners[1] = self->listeners[0] ? thread_start_apart(listen, self) : NULL;
+    return self->listeners[0] != NULL;
+}
+
+static void stop_listeners(struct stow_back *self) {
+    const uint64_t one = 1;
+    if (self->listeners[0]) os_write(self->stop, &one, sizeof one);
+    for (int i = 0; i < BACK_LISTENERS; i++) {
+        if (self->listeners[i]) thread_join(self->listeners[i]);
+        self->listeners[i] = NULL;
+    }
+    if (self->stop >= 0) os_close(self->stop);
+}
+
+/* --- begin and end --- */
+
+/* Huge pages, where there are any: a disk then reads so much in one request as it can, which takes a third of the time.
+ * A page at each end is never touched: it may be a neighbour, which is registered, of a range that comes back. A child
+ * has no use for it, and must not share what is read into. */
+static char *map_room(struct stow_back *self) {
+    self->room_mapped = os_map(ROOM_MAPPED);
+    if (!self->room_mapped) return NULL;
+    os_call(SYS_madvise, self->room_mapped, ROOM_MAPPED, MADV_HUGEPAGE);
+    os_call(SYS_madvise, self->room_mapped, ROOM_MAPPED, MADV_DONTFORK);
+    return (char *)os_round_up((uintptr_t)self->room_mapped + OS_PAGE, HUGE);
+}
+
+static bool take_room(struct stow_back *self) {
+    self->text = os_map(STOW_AREA_TEXT);
+    self->room = map_room(self);
+    return self->room && self->text;
+}
+
+static bool open_pipe(struct stow_back *self) {
+    struct back_pipe *pipe = &self->pipes[self->pipe_count];
+    if (os_call(SYS_pipe2, pipe->ends, O_CLOEXEC | O_NONBLOCK) < 0) return false;
+    self->pipe_count++;
+    long room = os_call(SYS_fcntl, pipe->ends[0], F_SETPIPE_SZ, PIPE_WANTED);
+    if (room < 0) room = os_call(SYS_fcntl, pipe->ends[0], F_GETPIPE_SZ);
+    pipe->room = room > 0 ? (uint64_t)room : 0;
+    self->pipes_room += pipe->room;
+    return room > 0;
+}
+
+/* One will do; more of them mean fewer steps. */
+static bool open_pipes(struct stow_back *self) {
+    while (self->pipe_count < BACK_PIPES && open_pipe(self)) continue;
+    return self->pipes_room > 0;
+}
+
+static uint32_t begin_with_faults(struct stow_back *self) {
+    uint32_t features = 0;
+    self->uffd = uffd_open(UFFD_FOLLOWS, &features);
+    if (self->uffd < 0 || !(features & UFFD_FOLLOWS)) return STOW_NOT_IDLE;
+    if (!open_pipes(self)) return STOW_NO_DESCRIPTOR;
+    return start_listeners(self) ? STOW_DONE : STOW_NO_KERNEL_HELP;
+}
+
+static void end_with_faults(struct stow_back *self) {
+    stop_listeners(self);
+    if (self->uffd >= 0) os_close(self->uffd);
+    for (uint32_t i = 0; i < self->pipe_count; i++) os_close(self->pipes[i].ends[0]), os_close(self->pipes[i].ends[1]);
+    self->uffd = self->stop = -1;
+    self->pipe_count = 0;
+}
+
+uint32_t back_begin(struct stow_back *self, bool mine, bool own_files) {
+    *self = (struct stow_back){.mine = mine, .own_files = own_files, .uffd = -1, .stop = -1};
+    self->pagemap = stow_pages_open();
+    uint32_t refusal = self->pagemap < 0 ? STOW_NO_DESCRIPTOR : take_room(self) ? STOW_DONE : STOW_ADDRESS_SPACE;
+    if (!refusal) {
+        refusal = begin_with_faults(self);
+        if (refusal) end_with_faults(self);
+        if (mine) refusal = STOW_DONE;
+    }
+    if (refusal) back_end(self);
+    return refusal;
+}
+
+static void stop_reading(struct stow_back *self) {
+    if (self->reads) read_end(&self->reading);
+    self->reads = false;
+}
+
+void back_end(struct stow_back *self) {
+    stop_reading(self);
+    end_with_faults(self);
+    if (self->pagemap >= 0) os_close(self->pagemap);
+    for (uint32_t i = 0; i < self->file_count && !self->own_files; i++) os_close(self->files[i].fd);
+    if (self->room_mapped) os_unmap(self->room_mapped, ROOM_MAPPED);
+    if (self->text) os_unmap(self->text, STOW_AREA_TEXT);
+    *self = (struct stow_back){.uffd = -1, .pagemap = -1, .stop = -1};
+}
+
+void back_expect(struct stow_back *self, uint64_t until) {
+    self->until = until;
+    self->expected = 0;
+}
+
+/* --- the file behind a mapping --- */
+
+static char *hexadecimal(char *to, uint64_t n) {
+    char digits[16];
+    int count = 0;
+    do digits[count++] = "0123456789abcdef"[n % 16];
+    while (n /= 16);
+    while (count) *to++ = digits[--count];
+    *to = 0;
+    return to;
+}
+
+/* Privileged, else -EPERM. */
+static int open_behind(const struct stow_area *area) {
+    char path[80] = "/proc/self/map_files/", *end = hexadecimal(path + strlen(path), area->start);
+    *end++ = '-';
+    hexadecimal(end, area->end);
+    int fd = os_open(path, O_RDONLY | O_DIRECT, 0);
+    return fd == -EINVAL ? os_open(path, O_RDONLY, 0) : fd;
+}
+
+/* It is held for as long as this takes, and longer on a thread with descriptors of its own: when the last of it is back
+ * the file goes away with its blocks, for which a disk may need as long as for a good part of the reading. Nobody waits
+ * for that. */
+static int file_behind(struct stow_back *self, const struct stow_area *area) {
+    for (uint32_t i = 0; i < self->file_count; i++)
+        if (self->files[i].inode == area->inode && self->files[i].device == area->device) return self->files[i].fd;
+    stop_reading(self);
+    int fd = open_behind(area);
+    if (fd < 0) return fd;
+    if (self->file_count == BACK_FILES) os_close(self->files[--self->file_count].fd);
+    self->files[self->file_count++] = (struct back_file){fd, area->device, area->inode};
+    return fd;
+}
+
+/* --- with faults that wait --- */
+
+static uint32_t empty_pipe(const struct back_pipe *pipe, char *to, uint64_t length) {
+    for (uint64_t done = 0; done < length;) {
+        long got = os_call(SYS_read, pipe->ends[0], to + done, (long)(length - done));
+        if (got == -EINTR) continue;
+        if (got <= 0) return STOW_NO_KERNEL_HELP;
+        done += (uint64_t)got;
+    }
+    return STOW_DONE;
+}
+
+/* What was put into each, in order. */
+static void empty_pipes(struct stow_back *self, char *to, uint64_t length) {
+    for (uint32_t i = 0; length; i++) {
+        uint64_t part = length < self->pipes[i].room ? length : self->pipes[i].room;
+        empty_pipe(&self->pipes[i], to, part);
+        to += part, length -= part;
+    }
+}
+
+static uint64_t hold_in(const struct back_pipe *pipe, uint64_t start, uint64_t length) {
+    uint64_t done = 0;
+    while (done < length) {
+        struct iovec part = {(void *)(start + done), length - done};
+        long put = os_call(SYS_vmsplice, pipe->ends[1], &part, 1, 0);
+        if (put == -EINTR) continue;
+        if (put <= 0) break;
+        done += (uint64_t)put;
+    }
+    return done;
+}
+
+/* The pages themselves into the pipes. Less than all: what went in is taken out again. */
+static uint32_t hold_pages(struct stow_back *self, uint64_t start, uint64_t length, char *waste) {
+    uint64_t done = 0, put = 0;
+    for (uint32_t i = 0; done < length; i++, done += put) {
+        uint64_t part = length - done < self->pipes[i].room ? length - done : self->pipes[i].room;
+        put = hold_in(&self->pipes[i], start + done, part);
+        if (put == part) continue;
+        empty_pipes(self, waste, done + put);
+        return STOW_NO_KERNEL_HELP;
+    }
+    return STOW_DONE;
+}
+
+/* It must succeed: the pages are nowhere else by now. */
+static void copy_in(struct stow_back *self, uint64_t start, uint64_t length, const char *from) {
+    const struct timespec pause = {.tv_nsec = 1000000};
+    uint64_t done = uffd_copy(self->uffd, start, (uint64_t)from, length) == 0 ? length : 0;
+    while (done < length) {
+        long result = uffd_copy(self->uffd, start + done, (uint64_t)from + done, OS_PAGE);
+        if (uffd_is_lost(result)) memcpy((void *)(start + done), from + done, OS_PAGE);
+        if (result == 0 || result == -EEXIST || uffd_is_lost(result))
+            done += OS_PAGE;
+        else
+            os_call(SYS_nanosleep, &pause, 0);
+    }
+}
+
+static bool is_hole(uint64_t start) {
+    unsigned char there;
+    return os_call(SYS_mincore, start, OS_PAGE, &there) == -ENOMEM;
+}
+
+/* The kernel unmaps what was there first: should it then lack memory for the rest, it is asked again. */
+static bool put_over(char *mapping, uint64_t start, uint64_t length) {
+    long at;
+    do at = os_call(SYS_mremap, mapping, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, start);
+    while (at != (long)start && is_hole(start));
+    return at == (long)start;
+}
+
+static void pour(struct stow_back *self, uint64_t start, uint64_t length) {
+    for (uint32_t i = 0; length; i++) {
+        uint64_t rest = length < self->pipes[i].room ? length : self->pipes[i].room;
+        for (uint64_t part; rest; start += part, length -= part, rest -= part) {
+            part = rest < POURED ? rest : POURED;
+            empty_pipe(&self->pipes[i], self->room, part);
+            copy_in(self, start, part, self->room);
+        }
+    }
+}
+
+static uint32_t swap_held(struct stow_back *self, uint64_t start, uint64_t length, char *empty) {
+    uint32_t refusal = hold_pages(self, start, length, self->room);
+    if (refusal) return refusal;
+    if (!put_over(empty, start, length)) {
+        empty_pipes(self, self->room, length);
+        return STOW_ADDRESS_SPACE;
+    }
+    pour(self, start, length);
+    uffd_wake(self->uffd, start, length);
+    return STOW_DONE;
+}
+
+/* What was written since it was stowed, until that is all in the copy: who says that nobody writes may be wrong. */
+static uint32_t copy_own(struct stow_back *self, uint64_t start, uint64_t end, char *to) {
+    for (int turn = 0; turn < TURNS; turn++) {
+        uint64_t at = start, run_end, pages;
+        bool same = true;
+        for (; stow_pages_run(self->pagemap, &at, end, STOW_PAGES_OWN, 1, &run_end, &pages); at = run_end) {
+            if (!memcmp(to + (at - start), (void *)at, run_end - at)) continue;
+            memcpy(to + (at - start), (void *)at, run_end - at);
+            same = false;
+        }
+        if (same) return STOW_DONE;
+    }
+    return STOW_IN_USE;
+}
+
+static uint32_t swap_read(struct stow_back *self, uint64_t start, uint64_t length, char *empty, char *copy) {
+    uint32_t refusal = copy_own(self, start, start + length, copy);
+    if (refusal) return refusal;
+    if (!put_over(empty, start, length)) return STOW_ADDRESS_SPACE;
+    copy_in(self, start, length, copy);
+    uffd_wake(self->uffd, start, length);
+    return STOW_DONE;
+}
+
+/* As programs map memory, so that it can become one mapping with what lies beside it. */
+static long map_plain(uint64_t at, uint64_t length, int flags) {
+    return os_call(SYS_mmap, at, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1);
+}
+
+/* Memory that lies to huge pages as the range does, and nothing beside it: parts of it go away, and what then comes to
+ * lie there is somebody else's. */
+static char *map_like(uint64_t start, uint64_t length) {
+    long at = map_plain(0, length + 2 * HUGE, 0);
+    if (at < 0 && at > -OS_PAGE) return NULL;
+    char *mapped = (char *)at, *place = (char *)os_round_up((uintptr_t)mapped, HUGE) + start % HUGE;
+    if (place > mapped) os_unmap(mapped, (size_t)(place - mapped));
+    os_unmap(place + length, (size_t)(mapped + 2 * HUGE - place));
+    return place;
+}
+
+/* What was one mapping is one again, or mremap would refuse to let it grow: new pages take over the anon_vma of a
+ * neighbour that is in all like them, registered too. A page of each will do. Refused where that is no plain memory. */
+static void register_neighbours(struct stow_back *self, uint64_t start, uint64_t end) {
+    uffd_register(self->uffd, start - OS_PAGE, OS_PAGE);
+    uffd_register(self->uffd, end, OS_PAGE);
+}
+
+static void unregister_with_neighbours(struct stow_back *self, uint64_t start, uint64_t end) {
+    uffd_unregister(self->uffd, start, end - start);
+    uffd_unregister(self->uffd, start - OS_PAGE, OS_PAGE);
+    uffd_unregister(self->uffd, end, OS_PAGE);
+}
+
+/* Less than all where there is no more address space. */
+static char *map_some_like(uint64_t start, uint64_t *length) {
+    char *place;
+    while (!(place = map_like(start, *length)) && *length > SMALLEST) *length = os_round_up(*length / 2, OS_PAGE);
+    return place;
+}
+
+/* The file behind a range; fd < 0: nobody may open it. */
+struct source {
+    int fd;
+    uint64_t offset;
+};
+
+/* Nobody reads it again. */
+static void drop_cached(const struct source *source, uint64_t from, uint64_t length) {
+    if (source->fd >= 0) os_call(SYS_fadvise64, source->fd, source->offset + from, length, POSIX_FADV_DONTNEED);
+}
+
+/* The pages are made the process's own in place. */
+static uint32_t swap_in_place(struct stow_back *self, const struct source *source, uint64_t start, uint64_t length,
+                              char *empty, uint64_t *done) {
+    struct stow_ahead ahead;
+    uint32_t refusal = STOW_DONE;
+    ahead_begin(&ahead, start, length, self->until, self->expected, source->fd >= 0);
+    while (!refusal && *done < length) {
+        uint64_t part = length - *done < self->pipes_room ? length - *done : self->pipes_room;
+        part = ahead_wait(&ahead, *done, part);
+        refusal = part ? swap_held(self, start + *done, part, empty + *done) : ahead.refusal;
+        if (refusal) break;
+        drop_cached(source, *done, part);
+        *done += part;
+    }
+    ahead_end(&ahead);
+    self->expected = ahead.expected;
+    return refusal;
+}
+
+/* Whether what is being read is the file from there on. What was taken of it, and is not back, is read again. */
+static bool reads_on(const struct stow_back *self, const struct source *source) {
+    const struct stow_read *reading = &self->reading;
+    return self->reads && !reading->refusal && reading->fd == source->fd && reading->taken < reading->length &&
+           reading->offset + reading->taken == source->offset;
+}
+
+/* As far as ranges come next that the same mapping of the file covers. */
+static void read_from(struct stow_back *self, const struct stow_area *area, const struct source *source,
+                      uint64_t length) {
+    if (reads_on(self, source)) return;
+    stop_reading(self);
+    uint64_t start = area->start + (source->offset - area->offset);
+    uint64_t end = self->until < area->end ? self->until : area->end;
+    if (end < start + length) end = start + length;
+    read_begin(&self->reading, source->fd, source->offset, end - start, self->room, BACK_ROOM / READ_PIECE);
+    self->reads = true;
+}
+
+static uint32_t swap_read_ahead(struct stow_back *self, const struct source *source, uint64_t start, uint64_t length,
+                                char *empty, uint64_t *done) {
+    uint32_t refusal = STOW_DONE;
+    while (!refusal && *done < length) {
+        char *copy;
+        uint64_t part = read_wait(&self->reading, &copy);
+        if (part > length - *done) part = length - *done;
+        refusal = part ? swap_read(self, start + *done, part, empty + *done, copy) : self->reading.refusal;
+        if (refusal) break;
+        read_take(&self->reading, part);
+        *done += part;
+    }
+    drop_cached(source, 0, length);
+    return refusal;
+}
+
+/* The parts stay registered until all are back: beside each other they are one mapping only as long as they are alike.
+ */
+static uint32_t with_faults(struct stow_back *self, const struct stow_area *area, uint64_t start, uint64_t length,
+                            uint64_t *done) {
+    struct source source = {file_behind(self, area), area->offset + (start - area->start)};
+    char *empty = map_some_like(start, &length);
+    if (!empty) return STOW_ADDRESS_SPACE;
+    uint32_t refusal = uffd_register(self->uffd, (uint64_t)empty, length) < 0 ? STOW_NO_KERNEL_HELP : STOW_DONE;
+    register_neighbours(self, start, start + length);
+    if (!refusal && self->mine && source.fd >= 0) {
+        read_from(self, area, &source, length);
+        refusal = swap_read_ahead(self, &source, start, length, empty, done);
+    } else if (!refusal) {
+        refusal = swap_in_place(self, &source, start, length, empty, done);
+    }
+    unregister_with_neighbours(self, start, start + length);
+    if (*done < length) os_unmap(empty + *done, length - *done);
+    return refusal;
+}
+
+/* --- nobody else uses it, and there is no userfaultfd --- */
+
+static long read_file(int fd, char *to, uint64_t length, uint64_t offset) {
+    for (uint64_t done = 0; done < length;) {
+        long got = os_pread(fd, to + done, length - done, offset + done);
+        if (got <= 0) return got ? got : -EIO;
+        done += (uint64_t)got;
+    }
+    return 0;
+}
+
+static uint32_t read_through(uint64_t start, uint64_t length, char *to) {
+    bool known;
+    uint32_t refusal = ahead_populate(start, length, false, &known);
+    if (!refusal) memcpy(to, (void *)start, length);
+    return refusal;
+}
+
+static uint32_t read_whole(struct stow_back *self, const struct stow_area *area, uint64_t start, uint64_t length,
+                           char *to) {
+    int fd = file_behind(self, area);
+    if (fd < 0) return read_through(start, length, to);
+    long result = read_file(fd, to, length, area->offset + (start - area->start));
+    os_call(SYS_fadvise64, fd, area->offset + (start - area->start), length, POSIX_FADV_DONTNEED);
+    return result < 0 ? STOW_DISK_ERROR : STOW_DONE;
+}
+
+static bool map_fresh(uint64_t start, uint64_t length) {
+    long at;
+    do at = map_plain(start, length, MAP_FIXED);
+    while (at != (long)start && is_hole(start));
+    return at == (long)start;
+}
+
+static uint32_t undisturbed(struct stow_back *self, const struct stow_area *area, uint64_t start, uint64_t length) {
+    uint32_t refusal = read_whole(self, area, start, length, self->room);
+    if (!refusal) refusal = copy_own(self, start, start + length, self->room);
+    if (!refusal && !map_fresh(start, length)) refusal = STOW_ADDRESS_SPACE;
+    if (!refusal) memcpy((void *)start, self->room, length);
+    return refusal;
+}
+
+/* What is read back, or copied, are other pages: who holds those of now, to write to them later, would write to pages
+ * that nobody sees. Only the process's own pages can be held so. */
+static uint32_t why_held(struct stow_back *self, uint64_t start, uint64_t end) {
+    uint64_t run_end, pages;
+    if (!stow_pages_run(self->pagemap, &start, end, STOW_PAGES_OWN, 1, &run_end, &pages)) return STOW_DONE;
+    if (self->held_unseen) return STOW_HELD_UNSEEN;
+    return stow_pages_are_pinned() ? STOW_PINNED : STOW_DONE;
+}
+
+uint32_t back_in(struct stow_back *self, uint64_t start, uint64_t length, uint64_t *done) {
+    struct stow_area area;
+    *done = 0;
+    if (!stow_area_at(start, self->text, &area) || area.shared || !area.file) return STOW_GONE;
+    if (!area.read || !area.write) return STOW_NO_ACCESS;
+    if (length > area.end - start) length = area.end - start;
+    uint32_t refusal = why_held(self, start, start + length);
+    if (refusal) return refusal;
+    if (self->uffd >= 0) return with_faults(self, &area, start, length, done);
+    if (length > BACK_ROOM) length = BACK_ROOM;
+    refusal = undisturbed(self, &area, start, length);
+    *done = refusal ? 0 : length;
+    return refusal;
+}

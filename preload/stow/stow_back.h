@@ -1,0 +1,60 @@
+/* stow_back.h — a range that a stow file backs, whole and back in memory that no file backs.
+ * In: a range in one private file mapping of ours. Out: STOW_DONE, or why not, and the range is as it was. What was
+ * written to it since it was stowed stays, and so does what is written meanwhile, except where the caller says that
+ * nobody does (`mine`); without userfaultfd it takes such a caller. The caller sees to it that nobody unmaps the range,
+ * and that this thread runs no handler. */
+#ifndef MEMSTOW_STOW_BACK_H
+#define MEMSTOW_STOW_BACK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "preload/stow/stow_read.h"
+
+#pragma GCC visibility push(hidden)
+
+/* BACK_ROOM: what is read ahead at most. */
+enum { BACK_CHUNK = 64 << 20, BACK_ROOM = 16 << 20, BACK_PIPES = 4, BACK_FILES = 8, BACK_LISTENERS = 2 };
+
+struct back_pipe {
+    int ends[2];
+    uint64_t room;
+};
+
+struct back_file {
+    int fd;
+    uint64_t device, inode; /* as the list of mappings has them */
+};
+
+struct stow_back {
+    bool mine; /* nobody else uses what comes back */
+    bool own_files;
+    bool held_unseen; /* the caller's, after back_begin: a device may hold any page that was written to */
+    int uffd, pagemap;
+    struct back_pipe pipes[BACK_PIPES];
+    uint32_t pipe_count;
+    int stop;
+    uint64_t pipes_room;
+    uint64_t until, expected; /* see back_expect; the kernel was asked to read up to there */
+    struct stow_read reading; /* of `mine`: what comes next, into `room`; from chunk to chunk */
+    bool reads;
+    struct back_file files[BACK_FILES]; /* those of the last ranges */
+    uint32_t file_count;
+    char *room, *room_mapped; /* of BACK_ROOM bytes, and what was mapped for it */
+    char *text;
+    struct stow_thread *listeners[BACK_LISTENERS];
+};
+
+/* `own_files`: descriptors that are left open are closed by themselves, and later. */
+uint32_t back_begin(struct stow_back *self, bool mine, bool own_files);
+void back_end(struct stow_back *self);
+
+/* At most BACK_CHUNK bytes. *done: how much is back, which may be a part, where it is refused, too. */
+uint32_t back_in(struct stow_back *self, uint64_t start, uint64_t length, uint64_t *done);
+
+/* Ranges up to there come next: the kernel may begin to read them. */
+void back_expect(struct stow_back *self, uint64_t until);
+
+#pragma GCC visibility pop
+
+#endif

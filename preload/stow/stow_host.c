@@ -1,0 +1,224 @@
+/* stow_host.c — see stow_host.h.
+ *
+ * Where the kernel has userfaultfd the pages move: the range is registered, so that whoever touches a page that is not
+ * there waits; each page goes to a range of ours in one step, with what was written to it up to then; that is written
+ * to the file; the file's mapping takes the range's place; all who wait are woken, and fault again, in the file.
+ * UFFDIO_MOVE moves page by page and refuses those that a device holds. mremap moves them all, those too: so it is for
+ * idle owners in a process that has none pinned. Without userfaultfd the range is copied, written, compared with the
+ * copy and mapped over: between the last two nobody may write. */
+#include "preload/stow/stow_host.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "preload/shared/os.h"
+#include "preload/stow/stow_area.h"
+#include "preload/stow/stow_uffd.h"
+
+enum { HUGE = 2 << 20, SMALLEST = 1 << 20, COMPARED = 256 << 10, PAUSES = 600 };
+
+/* --- room to move through --- */
+
+/* Page for page at the same place in a huge page as what it takes the place of, so that huge pages move as such. */
+static char *place_in(const struct stow_host *self, uint64_t start) { return self->room + start % HUGE; }
+
+static bool take_room(struct stow_host *self) {
+    for (uint64_t length = STOW_CHUNK; length >= SMALLEST; length /= 2) {
+        char *room = os_map(length + 2 * HUGE);
+        if (!room) continue;
+        char *start = (char *)os_round_up((uintptr_t)room, HUGE);
+        if (start > room) os_unmap(room, (size_t)(start - room));
+        self->room = start;
+        self->chunk = length;
+        self->room_length = length + 2 * HUGE - (uint64_t)(start - room);
+        return true;
+    }
+    return false;
+}
+
+static uint32_t begin_without_moving(struct stow_host *self, enum stow_way best, bool idle) {
+    if (!idle) return STOW_NOT_IDLE;
+    if (stow_pages_are_pinned()) return STOW_PINNED;
+    self->way = self->uffd >= 0 && best <= STOW_BY_REMAP ? STOW_BY_REMAP : STOW_BY_COMPARING;
+    return self->way == STOW_BY_REMAP || take_room(self) ? STOW_DONE : STOW_ADDRESS_SPACE;
+}
+
+uint32_t host_begin(struct stow_host *self, enum stow_way best, bool idle) {
+    uint32_t features = 0;
+    *self = (struct stow_host){.uffd = -1, .chunk = STOW_CHUNK};
+    self->pagemap = stow_pages_open();
+    if (self->pagemap < 0) return self->pagemap == -EMFILE ? STOW_NO_DESCRIPTOR : STOW_NO_KERNEL_HELP;
+    if (best <= STOW_BY_REMAP) self->uffd = uffd_open(best == STOW_BY_MOVE ? UFFD_MOVES : 0, &features);
+    uint32_t refusal = STOW_DONE;
+    if (self->uffd < 0 || !(features & UFFD_MOVES))
+        refusal = begin_without_moving(self, best, idle);
+    else if (!take_room(self))
+        refusal = STOW_ADDRESS_SPACE;
+    if (refusal) host_end(self);
+    return refusal;
+}
+
+void host_end(struct stow_host *self) {
+    if (self->uffd >= 0) os_close(self->uffd);
+    if (self->pagemap >= 0) os_close(self->pagemap);
+    if (self->room) os_unmap(self->room, self->room_length);
+    self->uffd = self->pagemap = -1;
+    self->room = NULL;
+}
+
+/* --- the file in the place of the memory --- */
+
+static uint32_t put_over(void *mapping, uint64_t start, uint64_t length) {
+    long at = os_call(SYS_mremap, mapping, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, start);
+    return at == (long)start ? STOW_DONE : STOW_ADDRESS_SPACE;
+}
+
+/* --- moving --- */
+
+static uint32_t refusal_of(long error) {
+    switch (error) {
+    case -EBUSY:
+    case -EAGAIN:
+        return STOW_PINNED;
+    case -ENOMEM:
+        return STOW_ADDRESS_SPACE;
+    default:
+        return STOW_GONE;
+    }
+}
+
+/* Where the pages of a range are meanwhile: the first `length` bytes of it. */
+struct taken {
+    char *at;
+    uint64_t length;
+};
+
+/* The room is registered for no longer than pages move there: where the range has none, it has none either, and who
+ * then reads it to write it out would wait for ever. */
+static uint32_t move_to_room(struct stow_host *self, uint64_t start, uint64_t length, struct taken *taken) {
+    if (uffd_register(self->uffd, (uint64_t)self->room, self->room_length) < 0) return STOW_NO_KERNEL_HELP;
+    long result = uffd_move(self->uffd, (uint64_t)taken->at, start, length, &taken->length);
+    uffd_unregister(self->uffd, (uint64_t)self->room, self->room_length);
+    return result < 0 ? refusal_of(result) : STOW_DONE;
+}
+
+static uint32_t take_away(struct stow_host *self, uint64_t start, uint64_t length, struct taken *taken) {
+    if (self->way == STOW_BY_MOVE) {
+        taken->at = place_in(self, start);
+        return move_to_room(self, start, length, taken);
+    }
+    long at = os_call(SYS_mremap, start, length, length, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
+    if (at < 0 && at > -OS_PAGE) return STOW_ADDRESS_SPACE;
+    *taken = (struct taken){(char *)at, length};
+    return STOW_DONE;
+}
+
+/* Pages that a forked process shares, or did, do not move either, until they are written to: or'ing nothing into a byte
+ * does that and loses nobody's write. */
+static void make_own(struct stow_host *self, uint64_t start, uint64_t end) {
+    uint64_t run_end, pages;
+    for (; stow_pages_run(self->pagemap, &start, end, STOW_PAGES_MAPPED, 1, &run_end, &pages); start = run_end)
+        for (uint64_t at = start; at < run_end; at += OS_PAGE)
+            __asm__ volatile("lock orb $0, %0" : "+m"(*(volatile char *)at));
+}
+
+static long move_back(struct stow_host *self, uint64_t start, uint64_t length, const struct taken *taken,
+                      uint64_t *back) {
+    uint64_t done;
+    long result = uffd_move(self->uffd, start + *back, (uint64_t)taken->at + *back, taken->length - *back, &done);
+    *back += done;
+    if (result == -EBUSY) make_own(self, (uint64_t)taken->at + *back, (uint64_t)taken->at + length);
+    if (!uffd_is_lost(result)) return result;
+    memcpy((void *)(start + *back), taken->at + *back, taken->length - *back);
+    return 0;
+}
+
+/* What then comes to lie where the room was is somebody else's: the rest of it is left. */
+static long put_room_over(struct stow_host *self, const struct taken *taken, uint64_t start) {
+    long at = os_call(SYS_mremap, taken->at, taken->length, taken->length, MREMAP_MAYMOVE | MREMAP_FIXED, start);
+    if (at == (long)start) self->room = NULL;
+    return at == (long)start ? 0 : -EAGAIN;
+}
+
+/* It must succeed. In the end, when all pages had been taken away, the mapping that they are in may take the place of
+ * the range's own, and has to where that is gone. */
+static void put_back(struct stow_host *self, uint64_t start, uint64_t length, const struct taken *taken) {
+    const struct timespec pause = {.tv_nsec = 1000000};
+    bool whole = taken->length == length;
+    uint64_t back = 0;
+    long result = taken->length ? -EAGAIN : 0;
+    for (int i = 0; result < 0; i++) {
+        if (i) os_call(SYS_nanosleep, &pause, 0);
+        if (self->way == STOW_BY_MOVE) result = move_back(self, start, length, taken, &back);
+        bool hopeless = self->way == STOW_BY_REMAP || i >= PAUSES || result == -ENOENT || result == -EINVAL;
+        if (result < 0 && hopeless && whole && !back) result = put_room_over(self, taken, start);
+    }
+}
+
+static void drop(struct stow_host *self, const struct taken *taken) {
+    if (self->way == STOW_BY_MOVE)
+        os_call(SYS_madvise, taken->at, taken->length, MADV_DONTNEED);
+    else
+        os_unmap(taken->at, taken->length);
+}
+
+static uint32_t move_out(struct stow_host *self, uint64_t start, uint64_t length) {
+    struct taken taken = {.length = 0};
+    void *mapping = stow_file_map(&self->file, length);
+    if (!mapping) return STOW_ADDRESS_SPACE;
+    uint32_t refusal = uffd_register(self->uffd, start, length) < 0 ? STOW_FAULTS_TAKEN : STOW_DONE;
+    if (!refusal) {
+        refusal = take_away(self, start, length, &taken);
+        if (!refusal) refusal = stow_file_write(&self->file, taken.at, length);
+        if (!refusal) refusal = put_over(mapping, start, length);
+        if (refusal) put_back(self, start, length, &taken);
+        uffd_unregister(self->uffd, start, length);
+    }
+    if (refusal)
+        os_unmap(mapping, length);
+    else
+        drop(self, &taken);
+    return refusal;
+}
+
+/* --- without userfaultfd --- */
+
+static uint32_t compare_and_map(struct stow_host *self, uint64_t start, const char *copy, uint64_t length) {
+    void *mapping = stow_file_map(&self->file, length);
+    if (!mapping) return STOW_ADDRESS_SPACE;
+    uint32_t refusal = memcmp((void *)start, copy, length) ? STOW_IN_USE : put_over(mapping, start, length);
+    if (refusal) os_unmap(mapping, length);
+    return refusal;
+}
+
+static uint32_t copy_out(struct stow_host *self, uint64_t start, uint64_t length, uint64_t *done) {
+    char *copy = place_in(self, start);
+    memcpy(copy, (void *)start, length);
+    uint32_t refusal = stow_file_write(&self->file, copy, length);
+    while (!refusal && *done < length) {
+        uint64_t part = length - *done < COMPARED ? length - *done : COMPARED;
+        refusal = compare_and_map(self, start + *done, copy + *done, part);
+        if (refusal) break;
+        *done += part;
+        self->file.used += part;
+    }
+    os_call(SYS_madvise, self->room, self->room_length, MADV_DONTNEED);
+    return refusal;
+}
+
+uint32_t host_out(struct stow_host *self, uint64_t start, uint64_t length, uint64_t *done) {
+    *done = 0;
+    if (self->way != STOW_BY_REMAP && !self->room) return STOW_ADDRESS_SPACE;
+    if (self->way == STOW_BY_COMPARING) return copy_out(self, start, length, done);
+    uint32_t refusal = move_out(self, start, length);
+    if (refusal == STOW_PINNED && self->way == STOW_BY_MOVE) {
+        make_own(self, start, start + length);
+        refusal = move_out(self, start, length);
+    }
+    *done = refusal ? 0 : length;
+    self->file.used += *done;
+    return refusal;
+}

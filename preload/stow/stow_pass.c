@@ -1,0 +1,190 @@
+/* stow_pass.c — what the program does to memory that is stowed, or on its way: the part of stow.h for the hooks. */
+#include <errno.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "preload/ledger/ledger.h"
+#include "preload/shared/os.h"
+#include "preload/stow/stow_area.h"
+#include "preload/stow/stow_table.h"
+#include "preload/stow/stow_work.h"
+
+static uint64_t whole_end(uint64_t start, uint64_t length) { return os_round_up(start + length, OS_PAGE); }
+
+/* With the lock: whoever is at work leaves the range alone from now on. */
+static void settle(uint64_t start, uint64_t end) {
+    table_wait(start, end);
+    for (uint32_t i = 0; i < work_current.count; i++) {
+        struct work *work = &work_current.work[i];
+        if (start < work->piece.start + work->piece.length && work->piece.start < end) work->gone = true;
+    }
+}
+
+void stow_note_change(uint64_t start, uint64_t length) {
+    table_lock();
+    settle(start, whole_end(start, length));
+    table_unlock();
+}
+
+void stow_note_unmap(uint64_t start, uint64_t length) {
+    table_lock();
+    settle(start, whole_end(start, length));
+    table_take(start, whole_end(start, length));
+    work_update_watch();
+    table_unlock();
+}
+
+/* More ranges than there is room for are forgotten: they stay as they are, and are not brought back whole. */
+void stow_note_unmapping(uint64_t start, uint64_t length, struct stow_kept *kept) {
+    struct stow_region region = {.end = start};
+    uint64_t end = whole_end(start, length);
+    kept->count = 0;
+    table_lock();
+    settle(start, end);
+    while (kept->count < STOW_KEPT && table_first(region.end, end, &region))
+        kept->ranges[kept->count++] = (struct stow_kept_range){region.start, region.end, region.owner};
+    table_take(start, end);
+    work_update_watch();
+    table_unlock();
+}
+
+void stow_put_back(const struct stow_kept *kept) {
+    table_lock();
+    for (uint32_t i = 0; i < kept->count; i++)
+        table_put(kept->ranges[i].start, kept->ranges[i].end, kept->ranges[i].owner);
+    work_update_watch();
+    table_unlock();
+}
+
+static void put_fresh(uint64_t start, uint64_t end, int protection) {
+    os_call(SYS_mmap, start, end - start, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+}
+
+/* An allocator goes on to use what is freed, and some take pages that they have not touched for zeros; it does not know
+ * that a file lies there. */
+void stow_note_free(uint64_t start, uint64_t length) {
+    struct stow_region region = {.end = start};
+    uint64_t end = start + length;
+    table_lock();
+    settle(start, end);
+    while (table_first(region.end, end, &region)) put_fresh(region.start, region.end, PROT_READ | PROT_WRITE);
+    table_take(start, end);
+    work_update_watch();
+    table_unlock();
+}
+
+struct discarding {
+    uint64_t start, end;
+};
+
+static bool discard_area(void *context, const struct stow_area *area) {
+    const struct discarding *self = context;
+    struct stow_region region = {.end = self->start > area->start ? self->start : area->start};
+    uint64_t end = self->end < area->end ? self->end : area->end;
+    int protection = (area->read ? PROT_READ : 0) | (area->write ? PROT_WRITE : 0) | (area->execute ? PROT_EXEC : 0);
+    while (region.end < end && table_first(region.end, end, &region)) put_fresh(region.start, region.end, protection);
+    return area->start < self->end;
+}
+
+void stow_note_discard(uint64_t start, uint64_t length) {
+    struct discarding range = {start, whole_end(start, length)};
+    struct stow_region region;
+    table_lock();
+    settle(range.start, range.end);
+    if (table_first(range.start, range.end, &region)) {
+        char *text = os_map(STOW_AREA_TEXT);
+        if (text) stow_areas(false, text, discard_area, &range);
+        if (text) os_unmap(text, STOW_AREA_TEXT);
+        table_take(range.start, range.end);
+        work_update_watch();
+    }
+    table_unlock();
+}
+
+struct whole {
+    uint64_t start, end;
+    bool mine, own_files;
+    uint32_t refusal;
+};
+
+static void make_whole(void *context) {
+    struct whole *self = context;
+    struct work work = {.asked_by_hook = true};
+    struct stow_back back;
+    self->refusal = back_begin(&back, self->mine, self->own_files);
+    /* Where nothing moves atomically, only what is idle has been stowed. */
+    if (self->refusal == STOW_NOT_IDLE) self->refusal = back_begin(&back, true, self->own_files);
+    if (self->refusal) return;
+    self->refusal = work_bring_back(&work, &back, self->start, self->end, false);
+    back_end(&back);
+}
+
+int stow_note_whole(uint64_t start, uint64_t length, bool mine) {
+    struct whole whole = {.start = start & ~(uint64_t)(OS_PAGE - 1), .end = whole_end(start, length)};
+    stow_note_change(start, length);
+    if (!work_stowed_in(whole.start, whole.end)) return 0;
+    whole.mine = mine || os_single_threaded();
+    work_apart(make_whole, &whole, &whole.own_files);
+    return work_error(whole.refusal);
+}
+
+int stow_lock_range(uint64_t start, uint64_t length) {
+    table_lock();
+    settle(start, whole_end(start, length));
+    bool listed = work_register(start, start + length);
+    table_unlock();
+    int result = listed ? stow_note_whole(start, length, false) : -ENOMEM;
+    if (listed && result) stow_unlock_range(start, length);
+    return result;
+}
+
+void stow_unlock_range(uint64_t start, uint64_t length) {
+    table_lock();
+    work_unregister(start, start + length);
+    table_unlock();
+}
+
+/* --- fork --- */
+
+static bool forked_beside_threads;
+
+bool stow_forked_beside_threads(void) { return forked_beside_threads; }
+
+struct stow_forking stow_fork_begin(void) {
+    struct stow_forking self = {.pass = stow_pass_begin()};
+    self.beside_threads = ledger_is_sealed() || !os_single_threaded();
+    self.held = stow_pass_watched(self.pass);
+    if (!self.held) return self;
+    table_lock();
+    table_wait(0, UINT64_MAX);
+    return self;
+}
+
+void stow_fork_end(struct stow_forking self, bool in_child) {
+    if (in_child) {
+        forked_beside_threads |= self.beside_threads;
+        if (self.held) table_leave_in_child();
+        if (self.held || !ledger_is_sealed()) stow_abandon();
+        return;
+    }
+    if (self.held) table_unlock();
+    stow_pass_end(self.pass);
+}
+
+static __thread struct stow_forking forking __attribute__((tls_model("initial-exec")));
+
+static void fork_begins(void) { forking = stow_fork_begin(); }
+static void fork_ended(void) { stow_fork_end(forking, false); }
+static void child_begins(void) { stow_fork_end(forking, true); }
+
+void stow_watch_forks(void) { pthread_atfork(fork_begins, fork_ended, child_begins); }
+
+void stow_abandon(void) {
+    static uint32_t home;
+    uint32_t pid = os_pid();
+    if (home == pid) return; /* it has begun by now to move memory itself */
+    home = pid;
+    table_abandon();
+    work_abandon();
+}

@@ -1,0 +1,206 @@
+/* stow_table.c — see stow_table.h. */
+#include "preload/stow/stow_table.h"
+
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "preload/ledger/ledger.h"
+#include "preload/base/lock.h"
+#include "preload/shared/os.h"
+
+enum { FIRST_ROOM = 1024 };
+
+/* --- the lock --- */
+
+static struct {
+    uint32_t word; /* 0 free, 1 held, 2 held and waited for */
+    uint32_t depth;
+    uint64_t owner;
+    bool blocked;
+    uint64_t signals;
+} lock;
+
+static struct {
+    uint64_t start, end;
+    uint32_t serial; /* of chunks that have ended: what others wait at */
+} moving;
+
+static void wait_at(uint32_t *word, uint32_t value) {
+    const struct timespec most = {.tv_sec = 1};
+    os_call(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &most);
+}
+
+static void wake_all(uint32_t *word) { os_call(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX); }
+
+static void acquire(void) {
+    uint32_t was = 0;
+    if (__atomic_compare_exchange_n(&lock.word, &was, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
+    while (__atomic_exchange_n(&lock.word, 2, __ATOMIC_ACQUIRE)) wait_at(&lock.word, 2);
+}
+
+static void release(void) {
+    if (__atomic_exchange_n(&lock.word, 0, __ATOMIC_RELEASE) == 2) wake_all(&lock.word);
+}
+
+/* In a sandbox the kernel is not asked for thread ids; these are larger than any. */
+static uint64_t self_id(void) { return ledger_is_sealed() ? (uint64_t)__builtin_thread_pointer() : os_tid(); }
+
+void table_lock(void) {
+    uint64_t self = self_id();
+    uint64_t signals = 0;
+    if (__atomic_load_n(&lock.owner, __ATOMIC_RELAXED) == self) {
+        lock.depth++;
+        return;
+    }
+    bool blocked = lock_out_signals(&signals);
+    acquire();
+    lock.blocked = blocked;
+    lock.signals = signals;
+    __atomic_store_n(&lock.owner, self, __ATOMIC_RELAXED);
+}
+
+void table_unlock(void) {
+    if (lock.depth) {
+        lock.depth--;
+        return;
+    }
+    bool blocked = lock.blocked;
+    uint64_t signals = lock.signals;
+    __atomic_store_n(&lock.owner, 0, __ATOMIC_RELAXED);
+    release();
+    if (blocked) lock_let_signals(signals);
+}
+
+/* Signals stay out: who waits goes on to change what it waited for. */
+static void wait_for_chunk(void) {
+    uint32_t serial = __atomic_load_n(&moving.serial, __ATOMIC_ACQUIRE), depth = lock.depth;
+    uint64_t self = lock.owner;
+    bool blocked = lock.blocked;
+    uint64_t signals = lock.signals;
+    lock.depth = 0;
+    __atomic_store_n(&lock.owner, 0, __ATOMIC_RELAXED);
+    release();
+    wait_at(&moving.serial, serial);
+    acquire();
+    __atomic_store_n(&lock.owner, self, __ATOMIC_RELAXED);
+    lock.depth = depth, lock.blocked = blocked, lock.signals = signals;
+}
+
+static bool in_flight(uint64_t start, uint64_t end) { return moving.start < end && start < moving.end; }
+
+void table_wait(uint64_t start, uint64_t end) {
+    while (in_flight(start, end)) wait_for_chunk();
+}
+
+void table_begin(uint64_t start, uint64_t end) {
+    table_wait(0, UINT64_MAX);
+    moving.start = start, moving.end = end;
+}
+
+void table_end(void) {
+    moving.start = moving.end = 0;
+    __atomic_fetch_add(&moving.serial, 1, __ATOMIC_RELEASE);
+    wake_all(&moving.serial);
+}
+
+bool table_is_moving(uint64_t address) { return in_flight(address, address + 1); }
+
+void table_leave_in_child(void) {
+    bool blocked = lock.blocked;
+    uint64_t signals = lock.signals;
+    table_abandon();
+    if (blocked) lock_let_signals(signals);
+}
+
+void table_abandon(void) {
+    memset(&lock, 0, sizeof lock);
+    moving.start = moving.end = 0;
+}
+
+/* --- regions, sorted, none overlapping --- */
+
+static struct stow_region *regions;
+static uint32_t count, room;
+
+bool table_reserve(uint32_t more) {
+    if (count + more <= room) return true;
+    uint32_t wanted = room ? room : FIRST_ROOM;
+    while (wanted < count + more) wanted *= 2;
+    struct stow_region *larger = os_map(wanted * sizeof *larger);
+    if (!larger) return false;
+    if (regions) {
+        memcpy(larger, regions, count * sizeof *regions);
+        os_unmap(regions, room * sizeof *regions);
+    }
+    regions = larger, room = wanted;
+    return true;
+}
+
+/* The first region that ends behind `address`. */
+static uint32_t position(uint64_t address) {
+    uint32_t low = 0, high = count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (regions[middle].end <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void insert(uint32_t at, struct stow_region region) {
+    memmove(regions + at + 1, regions + at, (count - at) * sizeof *regions);
+    regions[at] = region;
+    count++;
+}
+
+static void erase(uint32_t from, uint32_t to) {
+    memmove(regions + from, regions + to, (count - to) * sizeof *regions);
+    count -= to - from;
+}
+
+/* Cutting one region in two needs a place more. Without one the tail is forgotten: it stays as it is, and is not
+ * brought back whole. */
+void table_take(uint64_t start, uint64_t end) {
+    uint32_t first = position(start), last = first;
+    if (first < count && regions[first].start < start && regions[first].end > end) {
+        struct stow_region tail = regions[first];
+        tail.start = end;
+        regions[first].end = start;
+        if (table_reserve(1)) insert(first + 1, tail);
+        return;
+    }
+    if (first < count && regions[first].start < start && regions[first].end > start) regions[first++].end = start;
+    for (last = first; last < count && regions[last].end <= end; last++) continue;
+    if (last < count && regions[last].start < end) regions[last].start = end;
+    erase(first, last);
+}
+
+bool table_put(uint64_t start, uint64_t end, uint32_t owner) {
+    if (!table_reserve(2)) return false;
+    table_take(start, end);
+    uint32_t at = position(start);
+    if (at && regions[at - 1].end == start && regions[at - 1].owner == owner)
+        regions[at - 1].end = end;
+    else
+        insert(at, (struct stow_region){.start = start, .end = end, .owner = owner});
+    return true;
+}
+
+bool table_first(uint64_t start, uint64_t end, struct stow_region *out) {
+    uint32_t at = position(start);
+    if (start >= end || at == count || regions[at].start >= end) return false;
+    *out = regions[at];
+    if (out->start < start) out->start = start;
+    if (out->end > end) out->end = end;
+    return true;
+}
+
+uint32_t table_count(void) { return count; }
+
+struct stow_region *table_regions(void) {
+    return regions;
+}

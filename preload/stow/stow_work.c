@@ -1,0 +1,220 @@
+/* stow_work.c — see stow_work.h. */
+#include "preload/stow/stow_work.h"
+
+#include <errno.h>
+
+#include "preload/base/lock.h"
+#include "preload/shared/os.h"
+#include "preload/base/room.h"
+#include "preload/stow/stow_table.h"
+#include "preload/stow/stow_thread.h"
+
+uint32_t stow_watch, stow_epoch, stow_passing[2];
+struct stow_current work_current;
+
+enum { HUGE = 2 << 20 };
+
+static const char *const TEXTS[STOW_REFUSALS] = {
+    [STOW_DONE] = "it moved",
+    [STOW_EMPTY] = "no whole page of it is in memory",
+    [STOW_GONE] = "it was freed, unmapped or changed meanwhile",
+    [STOW_CANCELLED] = "the move was cancelled",
+    [STOW_NOT_PRIVATE] = "it is shared with other processes",
+    [STOW_NO_ACCESS] = "it is not readable and writable, or it is code",
+    [STOW_LOCKED] = "it is locked in memory (mlock)",
+    [STOW_LOCKS_FUTURE] = "all that is mapped is locked in memory (mlockall)",
+    [STOW_PINNED] = "a device or a system call in flight holds its pages",
+    [STOW_REGISTERED] = "a device was told where it is",
+    [STOW_HELD_UNSEEN] = "comfy-aimdo may have told a device where it is, and the kernel cannot say",
+    [STOW_DEVICE_READS] = "a device can use it where it is (HMM, ATS), and is busy, or the owner is not idle",
+    [STOW_MEMORY_POLICY] = "it has a NUMA memory policy",
+    [STOW_KEY] = "it has a protection key",
+    [STOW_SEALED] = "it is sealed (mseal)",
+    [STOW_FORK_ADVICE] = "it is kept from forked processes (MADV_DONTFORK, MADV_WIPEONFORK)",
+    [STOW_NO_DUMP] = "it is kept out of core dumps (MADV_DONTDUMP)",
+    [STOW_FAULTS_TAKEN] = "the program handles its page faults itself (userfaultfd)",
+    [STOW_SPECIAL] = "it is a device's memory, or on huge pages of its own",
+    [STOW_NAMELESS_FILE] = "its file has no name any more, and may be in memory itself",
+    [STOW_STACK] = "it is a stack",
+    [STOW_NOT_IDLE] = "the kernel cannot move it in one step, and its owner is not idle",
+    [STOW_IN_USE] = "its owner was called idle, and it was written to",
+    [STOW_MAPPINGS] = "the process is near vm.max_map_count",
+    [STOW_ADDRESS_SPACE] = "there is no address space or memory to move it through",
+    [STOW_NO_DIRECTORY] = "there is no stow directory that can be written to",
+    [STOW_MEMORY_TARGET] = "the stow directory is in memory (tmpfs)",
+    [STOW_UNSAFE_TARGET] = "the stow directory is on FUSE, a network or an unknown file system",
+    [STOW_FILE_LIMIT] = "the limit of file sizes (RLIMIT_FSIZE)",
+    [STOW_DISK_FULL] = "the disk is full",
+    [STOW_DISK_ERROR] = "the disk answered with an error",
+    [STOW_NO_DESCRIPTOR] = "no descriptor is left, or it was closed (RLIMIT_NOFILE)",
+    [STOW_SANDBOX] = "the process is in a sandbox",
+    [STOW_NO_KERNEL_HELP] = "the kernel lacks or forbids what this takes",
+};
+
+const char *stow_refusal_text(uint32_t refusal) { return refusal < STOW_REFUSALS ? TEXTS[refusal] : "?"; }
+
+/* In no order. One range may be in it more than once: it is registered anew while it is still being taken out. */
+struct range {
+    uint64_t start, end;
+};
+static struct {
+    struct range *ranges;
+    uint32_t room, count;
+} registered;
+
+void work_update_watch(void) {
+    __atomic_store_n(&stow_watch, table_count() + __atomic_load_n(&work_current.held, __ATOMIC_RELAXED),
+                     __ATOMIC_SEQ_CST);
+}
+
+void work_note_progress(uint64_t moved, uint64_t wanted) {
+    os_store(&work_current.moved, moved);
+    os_store(&work_current.wanted, wanted);
+    if (work_current.tell) work_current.tell(moved, wanted, work_current.context);
+}
+
+struct stow_progress stow_progress(void) {
+    return (struct stow_progress){os_load(&work_current.moved), os_load(&work_current.wanted),
+                                  __atomic_load_n(&work_current.held, __ATOMIC_RELAXED) != 0};
+}
+
+void work_refuse(struct work *work, uint32_t refusal) {
+    if (!work->piece.refusal) work->piece.refusal = refusal;
+}
+
+int work_error(uint32_t refusal) {
+    switch (refusal) {
+    case STOW_DONE:
+    case STOW_EMPTY:
+        return 0;
+    case STOW_CANCELLED:
+        return -ECANCELED;
+    case STOW_DISK_FULL:
+    case STOW_FILE_LIMIT:
+        return -ENOSPC;
+    case STOW_DISK_ERROR:
+        return -EIO;
+    case STOW_MAPPINGS:
+    case STOW_ADDRESS_SPACE:
+    case STOW_NO_DESCRIPTOR:
+        return -ENOMEM;
+    case STOW_SANDBOX:
+        return -EPERM;
+    default:
+        return -ENOTSUP;
+    }
+}
+
+bool work_is_registered(uint64_t start, uint64_t end) {
+    for (uint32_t i = 0; i < registered.count; i++)
+        if (start < registered.ranges[i].end && registered.ranges[i].start < end) return true;
+    return false;
+}
+
+bool work_register(uint64_t start, uint64_t end) {
+    if (!ROOM_FOR(&registered, ranges, room, registered.count + 1)) return false;
+    registered.ranges[registered.count++] = (struct range){start, end};
+    return true;
+}
+
+void work_unregister(uint64_t start, uint64_t end) {
+    for (uint32_t i = 0; i < registered.count; i++)
+        if (registered.ranges[i].start == start && registered.ranges[i].end == end) {
+            registered.ranges[i] = registered.ranges[--registered.count];
+            return;
+        }
+}
+
+/* --- chunks --- */
+
+/* With the table's lock. */
+static uint32_t why_not(const struct work *work, uint64_t start, uint64_t end) {
+    if (work->asked_by_hook) return STOW_DONE;
+    if (work_is_registered(start, end)) return STOW_REGISTERED;
+    return work->gone ? STOW_GONE : STOW_DONE;
+}
+
+/* A part of the segment whose turn it is; false, and why, when it is not to be moved any more. */
+bool work_begin(struct work *work, uint64_t start, uint64_t end) {
+    if (!work->asked_by_hook && move_is_ended(work_current.end)) {
+        work_refuse(work, STOW_CANCELLED);
+        return false;
+    }
+    table_lock();
+    table_begin(start, end);
+    uint32_t refusal = why_not(work, start, end);
+    if (refusal) table_end();
+    table_unlock();
+    if (refusal) work_refuse(work, refusal);
+    return !refusal;
+}
+
+void work_end(struct work *work, uint64_t bytes) {
+    table_end();
+    work_update_watch();
+    table_unlock();
+    work->piece.moved += bytes;
+    if (!work->asked_by_hook) work_note_progress(work_current.moved + bytes, work_current.wanted);
+}
+
+/* Chunks end where huge pages do. */
+uint64_t work_chunk_end(uint64_t start, uint64_t stop, uint64_t most) {
+    if (stop - start <= most) return stop;
+    uint64_t end = (start + most) & ~(uint64_t)(HUGE - 1);
+    return end > start ? end : start + most;
+}
+
+/* --- back --- */
+
+/* Back into memory, chunk by chunk; *end receives how far. */
+uint32_t work_bring_back(struct work *work, struct stow_back *back, uint64_t start, uint64_t stop, bool counts) {
+    struct stow_region region;
+    back_expect(back, stop);
+    for (;;) {
+        table_lock();
+        bool any = table_first(start, stop, &region);
+        table_unlock();
+        if (!any) return STOW_DONE;
+        uint64_t end = work_chunk_end(region.start, region.end, BACK_CHUNK), done;
+        if (!work_begin(work, region.start, end)) return work->piece.refusal;
+        uint32_t refusal = back_in(back, region.start, end - region.start, &done);
+        table_lock();
+        if (done) table_take(region.start, region.start + done);
+        work_end(work, counts ? done : 0);
+        if (refusal) return refusal;
+        start = region.start + done;
+    }
+}
+
+uint64_t work_stowed_in(uint64_t start, uint64_t end) {
+    struct stow_region region = {.end = start};
+    uint64_t sum = 0;
+    table_lock();
+    while (table_first(region.end, end, &region)) sum += region.end - region.start;
+    table_unlock();
+    return sum;
+}
+
+/* --- on a thread of its own --- */
+
+/* Where there can be no thread, on the caller's. */
+void work_apart(void (*work)(void *context), void *context, bool *own_files) {
+    uint64_t signals = 0;
+    *own_files = false;
+    bool blocked = lock_out_signals(&signals);
+    struct stow_thread *thread = blocked ? thread_start(work, context, own_files) : NULL;
+    if (thread)
+        thread_join(thread);
+    else
+        work(context);
+    if (blocked) lock_let_signals(signals);
+}
+
+void work_abandon(void) {
+    work_current.held = 0;
+    work_current.work = NULL, work_current.count = 0;
+    work_current.tell = NULL;
+    stow_passing[0] = stow_passing[1] = 0;
+    registered.count = 0;
+    work_update_watch();
+}

@@ -1,0 +1,389 @@
+/* trigger.c — see trigger.h. */
+#include "preload/triggers/trigger.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "preload/count/heaps.h"
+#include "preload/ledger/ledger.h"
+#include "preload/ledger/line.h"
+#include "preload/owners/moving.h"
+#include "preload/shared/os.h"
+#include "preload/shared/policy.h"
+#include "preload/shared/pressure.h"
+#include "preload/base/room.h"
+
+/* What is known of each decision in the end. */
+struct result {
+    int64_t moved, released; /* bytes, or -errno */
+    uint64_t after, stowed;
+    uint64_t device_after, device_stowed; /* device_stowed: of stowed */
+    enum policy_category category;
+};
+
+static struct {
+    uint32_t stage;  /* enum stage: who has moved it on owns the rest */
+    uint32_t thread; /* who began it, and is to end it; 0: not known */
+    uint64_t number, began_ns;
+    uint32_t reason;
+    struct memstow_decision *decisions;
+    struct result *results;
+    struct owner_state *owners;
+    uint32_t decision_room, result_room, owner_room, count;
+    uint64_t last[POLICY_CATEGORIES]; /* owners in each, when a trigger ended */
+} trigger;
+enum stage { STAGE_NONE, STAGE_DECIDING, STAGE_DECIDED };
+
+bool trigger_can_stow, trigger_can_in_use, trigger_rescue_takes_kept;
+bool (*trigger_rescue_helps)(uint32_t owner);
+
+static bool move_on(enum stage from, enum stage to) {
+    uint32_t expected = from;
+    return __atomic_compare_exchange_n(&trigger.stage, &expected, to, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+static void finish(enum stage stage) { __atomic_store_n(&trigger.stage, stage, __ATOMIC_RELEASE); }
+
+/* --- words of the trace --- */
+
+static const char *policy_word(uint32_t policy) {
+    static const char *const words[] = {"none", "keep", "stow", "free"};
+    return policy < sizeof words / sizeof *words ? words[policy] : "none";
+}
+
+static const char *kind_word(uint32_t kind) {
+    static const char *const words[] = {"", "model", "node", "run", "custom", "state"};
+    return kind < sizeof words / sizeof *words ? words[kind] : "";
+}
+
+static const char *reason_word(uint32_t reason) {
+    static const char *const words[] = {"", "run_ended", "request", "pressure", "idle", "rescue"};
+    return words[reason];
+}
+
+static const char *why_word(uint32_t why) {
+    static const char *const words[] = {"",        "nothing_said", "policy", "in_use", "pressure", "empty",
+                                        "retired", "not_needed",   "cannot", "recent", "rescue"};
+    return words[why];
+}
+
+static const char *category_word(enum policy_category category) {
+    static const char *const words[] = {"kept", "stowed", "freed", "blocked"};
+    return words[category];
+}
+
+/* Of errors that moving and giving back have; NULL: another one. */
+static const char *error_word(int64_t error) {
+    static const struct {
+        int number;
+        const char *word;
+    } words[] = {{EBUSY, "EBUSY"},   {ENOTSUP, "ENOTSUP"}, {ENOSPC, "ENOSPC"},      {EIO, "EIO"},
+                 {ENOENT, "ENOENT"}, {ENOMEM, "ENOMEM"},   {EINVAL, "EINVAL"},      {EPERM, "EPERM"},
+                 {EFBIG, "EFBIG"},   {EROFS, "EROFS"},     {EDQUOT, "EDQUOT"},      {EACCES, "EACCES"},
+                 {ENODEV, "ENODEV"}, {EINTR, "EINTR"},     {ECANCELED, "ECANCELED"}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (error == -words[i].number) return words[i].word;
+    return NULL;
+}
+
+void trigger_note_policy(uint32_t owner, uint32_t kind, const char *name, const uint64_t keys[2], uint32_t policy,
+                         int32_t priority) {
+    struct line line;
+    line_begin(&line, "SET");
+    line_number(&line, "owner", owner);
+    line_string(&line, "owner_kind", kind_word(kind));
+    line_string(&line, "name", name);
+    line_pair(&line, "keys", keys[0], keys[1]);
+    line_string(&line, "policy", policy_word(policy));
+    line_signed(&line, "priority", priority);
+    line_end(&line);
+}
+
+static void begin_line(struct line *line, const char *kind) {
+    line_begin(line, kind);
+    line_number(line, "trigger", trigger.number);
+}
+
+/* Of devices there is a word only where something is, or was, in one. */
+static void device_number(struct line *line, const char *key, uint64_t bytes) {
+    if (bytes) line_number(line, key, bytes);
+}
+
+static void trace_begin(uint32_t reason, const char *text, uint64_t needed) {
+    struct line line;
+    uint64_t before = 0, device_before = 0;
+    for (uint32_t i = 0; i < trigger.count; i++) {
+        before = policy_sum(before, trigger.decisions[i].live_bytes);
+        device_before = policy_sum(device_before, trigger.decisions[i].device_bytes);
+    }
+    begin_line(&line, "TRIGGER");
+    line_string(&line, "reason", reason_word(reason));
+    line_string(&line, "text", text);
+    line_number(&line, "needed", needed);
+    line_number(&line, "owners", trigger.count);
+    line_number(&line, "before_bytes", before);
+    device_number(&line, "device_before_bytes", device_before);
+    line_number(&line, "began_ns", trigger.began_ns);
+    line_end(&line);
+}
+
+static void trace_decision(const struct memstow_decision *decision) {
+    struct line line;
+    begin_line(&line, "DECISION");
+    line_number(&line, "owner", decision->owner);
+    line_string(&line, "policy", policy_word(decision->policy));
+    line_string(&line, "action", policy_word(decision->action));
+    line_string(&line, "why", why_word(decision->why));
+    line_number(&line, "bytes", decision->live_bytes);
+    device_number(&line, "device_bytes", decision->device_bytes);
+    line_end(&line);
+}
+
+static void trace_category(const struct memstow_decision *decision, const struct result *result) {
+    struct line line;
+    int64_t error = result->moved < 0 ? result->moved : result->released;
+    begin_line(&line, "CATEGORY");
+    line_number(&line, "owner", decision->owner);
+    line_string(&line, "category", category_word(result->category));
+    line_number(&line, "before_bytes", decision->live_bytes);
+    line_number(&line, "after_bytes", result->after);
+    line_number(&line, "stowed_bytes", result->stowed);
+    device_number(&line, "device_before_bytes", decision->device_bytes);
+    device_number(&line, "device_after_bytes", result->device_after);
+    device_number(&line, "device_stowed_bytes", result->device_stowed);
+    if (error < 0) line_string(&line, "error", error_word(error) ? error_word(error) : "other");
+    line_end(&line);
+}
+
+/* Why what is left of an owner is there. */
+static const char *remains_why(const struct memstow_decision *decision, const struct result *result) {
+    if (result->category == POLICY_STOWED) return "stowed";
+    if (decision->action == MEMSTOW_FREE) return "alive";
+    if (decision->action == MEMSTOW_STOW) return "refused";
+    return why_word(decision->why);
+}
+
+static void trace_remaining(const struct memstow_decision *decision, const struct result *result) {
+    struct line line;
+    begin_line(&line, "REMAINING");
+    line_number(&line, "owner", decision->owner);
+    line_number(&line, "bytes", result->after);
+    line_number(&line, "stowed_bytes", result->stowed);
+    device_number(&line, "device_bytes", result->device_after);
+    line_string(&line, "why", remains_why(decision, result));
+    line_end(&line);
+}
+
+/* --- begin --- */
+
+/* All owners, in memory of ours: their number may grow while it is made larger. */
+bool trigger_list_owners(struct owner_state **owners, uint32_t *room, uint32_t *count) {
+    *count = owners_list(*owners, *room);
+    while (*count > *room) {
+        if (!room_grow(owners, room, *count, sizeof **owners)) return false;
+        *count = owners_list(*owners, *room);
+    }
+    return true;
+}
+
+/* Who does not help stays, as if in use. */
+static void leave_out_others(struct owner_state *owners, uint32_t count) {
+    for (uint32_t i = 0; trigger_rescue_helps && i < count; i++)
+        if (owners[i].idle) owners[i].idle = trigger_rescue_helps(owners[i].id);
+}
+
+static bool decide(uint32_t reason, uint64_t needed, bool drops) {
+    uint32_t owners;
+    trigger.began_ns = os_now();
+    struct policy_question question = {.reason = reason,
+                                       .can_stow = trigger_can_stow,
+                                       .can_in_use = trigger_can_in_use,
+                                       .drops = drops,
+                                       .take_kept = reason == POLICY_RESCUE ? trigger_rescue_takes_kept
+                                                                            : pressure_wishes()->take_kept,
+                                       .needed = needed,
+                                       .now_ns = trigger.began_ns,
+                                       .idle_ns = pressure_wishes()->idle_ns};
+    if (!trigger_list_owners(&trigger.owners, &trigger.owner_room, &owners) ||
+        !ROOM_FOR(&trigger, decisions, decision_room, owners) || !ROOM_FOR(&trigger, results, result_room, owners))
+        return false;
+    if (reason == POLICY_RESCUE) leave_out_others(trigger.owners, owners);
+    trigger.count = policy_decide(trigger.owners, owners, &question, trigger.decisions);
+    return true;
+}
+
+/* Who began one and is gone will not end it: its trace stays as it is, unfinished. */
+static bool take_over(void) {
+    uint32_t thread = os_load32(&trigger.thread);
+    bool gone = thread && !ledger_is_sealed() && os_call(SYS_tgkill, os_pid(), thread, 0) == -ESRCH;
+    if (!gone || !move_on(STAGE_DECIDED, STAGE_DECIDING)) return false;
+    if (os_load32(&trigger.thread) == thread) return true;
+    finish(STAGE_DECIDED); /* another has ended that one and begun its own meanwhile */
+    return false;
+}
+
+int64_t trigger_begin(uint32_t reason, const char *text, uint64_t needed, bool drops,
+                      const struct memstow_decision **decisions) {
+    if (reason < MEMSTOW_RUN_ENDED || reason > POLICY_RESCUE) return -EINVAL;
+    if (!move_on(STAGE_NONE, STAGE_DECIDING) && !take_over()) return -EBUSY;
+    trigger.thread = ledger_is_sealed() ? 0 : os_tid();
+    if (!decide(reason, needed, drops)) {
+        finish(STAGE_NONE);
+        return -ENOMEM;
+    }
+    trigger.number++;
+    trigger.reason = reason;
+    trace_begin(reason, text, needed);
+    for (uint32_t i = 0; i < trigger.count; i++) trace_decision(&trigger.decisions[i]);
+    *decisions = trigger.decisions;
+    uint32_t count = trigger.count;
+    finish(STAGE_DECIDED);
+    return count;
+}
+
+/* --- end --- */
+
+/* A rescue is in a hook of the program's: nothing of the host's is touched there. */
+static struct result act(const struct memstow_decision *decision) {
+    struct result result = {0};
+    if (trigger.reason == POLICY_RESCUE) {
+        if (decision->action == MEMSTOW_STOW) result.moved = owners_stow_device(decision->owner);
+        return result;
+    }
+    if (decision->action == MEMSTOW_STOW)
+        result.moved = (trigger.reason == MEMSTOW_PRESSURE ? owners_stow_host : owners_stow)(decision->owner);
+    if (decision->action != MEMSTOW_KEEP || decision->why == MEMSTOW_WHY_RETIRED)
+        result.released = owners_release(decision->owner);
+    return result;
+}
+
+static const struct owner_state *state_of(uint32_t owner, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        if (trigger.owners[i].id == owner) return &trigger.owners[i];
+    return NULL;
+}
+
+/* Owners that are not in the list any more have nothing. */
+static void see_what_came_of_it(void) {
+    uint32_t owners;
+    if (!trigger_list_owners(&trigger.owners, &trigger.owner_room, &owners)) owners = trigger.owner_room;
+    for (uint32_t i = 0; i < trigger.count; i++) {
+        const struct memstow_decision *decision = &trigger.decisions[i];
+        const struct owner_state *state = state_of(decision->owner, owners);
+        struct result *result = &trigger.results[i];
+        result->after = state ? state->live_bytes : 0;
+        result->stowed = state ? state->stowed_bytes : 0;
+        result->device_after = state ? state->device_bytes : 0;
+        result->device_stowed = state ? state->device_stowed_bytes : 0;
+        result->category =
+            policy_category(decision->action, decision->why, policy_sum(decision->live_bytes, decision->device_bytes),
+                            policy_sum(result->after, result->device_after), result->stowed);
+    }
+}
+
+struct sums {
+    uint64_t categories[POLICY_CATEGORIES], models, before, after, moved, released, given;
+    uint64_t device_before, device_after;
+};
+
+static uint64_t not_negative(int64_t n) { return n > 0 ? (uint64_t)n : 0; }
+
+static uint64_t what_went(uint64_t before, uint64_t after) { return before > after ? before - after : 0; }
+
+/* What was dropped, and what its heap gave back, may be the same memory: the larger of the two counts. */
+static uint64_t given_by(const struct memstow_decision *decision, const struct result *result) {
+    uint64_t released = not_negative(result->released);
+    uint64_t dropped = what_went(decision->live_bytes, result->after);
+    bool counts = trigger.reason != MEMSTOW_PRESSURE; /* which is of the host */
+    uint64_t of_devices = counts ? what_went(decision->device_bytes, result->device_after) : 0;
+    if (decision->action == MEMSTOW_KEEP && decision->why != MEMSTOW_WHY_RETIRED) return 0;
+    uint64_t moved = policy_sum(not_negative(result->moved), of_devices);
+    if (trigger.reason == POLICY_RESCUE) return moved;
+    return policy_sum(moved, dropped > released ? dropped : released);
+}
+
+static void add(struct sums *sums, const struct memstow_decision *decision, const struct result *result) {
+    sums->moved = policy_sum(sums->moved, not_negative(result->moved));
+    sums->released = policy_sum(sums->released, not_negative(result->released));
+    sums->given = policy_sum(sums->given, given_by(decision, result));
+    if (decision->why == MEMSTOW_WHY_EMPTY) return;
+    sums->categories[result->category]++;
+    sums->models++;
+    sums->before = policy_sum(sums->before, decision->live_bytes);
+    sums->after = policy_sum(sums->after, result->after);
+    sums->device_before = policy_sum(sums->device_before, decision->device_bytes);
+    sums->device_after = policy_sum(sums->device_after, result->device_after);
+}
+
+static void trace_act(const struct sums *sums) {
+    struct line line;
+    begin_line(&line, "ACT");
+    for (int i = 0; i < POLICY_CATEGORIES; i++)
+        line_number(&line, category_word((enum policy_category)i), sums->categories[i]);
+    line_number(&line, "models_before", sums->models);
+    line_number(&line, "models_after", sums->models - sums->categories[POLICY_FREED]);
+    line_number(&line, "before_bytes", sums->before);
+    line_number(&line, "after_bytes", sums->after);
+    device_number(&line, "device_before_bytes", sums->device_before);
+    device_number(&line, "device_after_bytes", sums->device_after);
+    line_number(&line, "moved_bytes", sums->moved);
+    line_number(&line, "released_bytes", sums->released);
+    line_number(&line, "given_bytes", sums->given);
+    line_number(&line, "took_ns", os_now() - trigger.began_ns);
+    line_end(&line);
+}
+
+static bool has_anything(const struct result *result) { return result->after || result->device_after; }
+
+static uint64_t trace_end(void) {
+    struct sums sums = {0};
+    for (uint32_t i = 0; i < trigger.count; i++) {
+        add(&sums, &trigger.decisions[i], &trigger.results[i]);
+        if (trigger.decisions[i].why != MEMSTOW_WHY_EMPTY) trace_category(&trigger.decisions[i], &trigger.results[i]);
+    }
+    for (uint32_t i = 0; i < trigger.count; i++)
+        if (trigger.decisions[i].why != MEMSTOW_WHY_EMPTY && has_anything(&trigger.results[i]))
+            trace_remaining(&trigger.decisions[i], &trigger.results[i]);
+    for (int i = 0; i < POLICY_CATEGORIES; i++)
+        __atomic_store_n(&trigger.last[i], sums.categories[i], __ATOMIC_RELAXED);
+    trace_act(&sums); /* the last: a trigger without it was not finished */
+    return sums.given;
+}
+
+int64_t trigger_end(void) {
+    if (!move_on(STAGE_DECIDED, STAGE_DECIDING)) return -ENOENT;
+    owners_begin_call();
+    for (uint32_t i = 0; i < trigger.count; i++) trigger.results[i] = act(&trigger.decisions[i]);
+    see_what_came_of_it();
+    heaps_tidy();
+    uint64_t given = trace_end();
+    finish(STAGE_NONE);
+    return given > INT64_MAX ? INT64_MAX : (int64_t)given;
+}
+
+void trigger_words(char *to, size_t room) {
+    char words[POLICY_CATEGORIES * 40] = "", *end = words;
+    for (int i = 0; i < POLICY_CATEGORIES; i++) {
+        uint64_t count = os_load(&trigger.last[i]);
+        if (!count) continue;
+        end = stpcpy(end, end > words ? ", " : "");
+        end = stpcpy(stpcpy(os_decimal(end, count), " "), category_word((enum policy_category)i));
+    }
+    os_copy(to, room, *words ? words : "no owner has memory");
+}
+
+void trigger_cancel(void) {
+    if (move_on(STAGE_DECIDED, STAGE_DECIDING)) finish(STAGE_NONE);
+}
+
+int64_t trigger_run(uint32_t reason, const char *text, uint64_t needed) {
+    const struct memstow_decision *decisions;
+    int64_t count = trigger_begin(reason, text, needed, false, &decisions);
+    return count < 0 ? count : trigger_end();
+}
+
+void trigger_abandon(void) {
+    finish(STAGE_NONE);
+    trigger.number = 0;
+}

@@ -1,0 +1,60 @@
+/* trigger.h — the moment when policies are applied.
+ * In: a reason, owners as they are (owners.h). Out: decisions, what came of them, and the trace of both. Outside of
+ * hooks; one trigger at a time, which one thread may begin and another one end. docs/decisions.md has the rules and the
+ * lines. */
+#ifndef MEMSTOW_TRIGGER_H
+#define MEMSTOW_TRIGGER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "include/memstow.h"
+#include "preload/owners/owners.h"
+
+#pragma GCC visibility push(hidden)
+
+/* `reason`: enum memstow_reason, or POLICY_RESCUE, which may also come in a hook and moves what is in devices alone.
+ * The number of decisions, which are at `*decisions` until trigger_end; or -EINVAL, -EBUSY, -ENOMEM. `drops`: the
+ * caller drops what is to be freed before it ends the trigger. */
+int64_t trigger_begin(uint32_t reason, const char *text, uint64_t needed, bool drops,
+                      const struct memstow_decision **decisions);
+/* The bytes given back; -ENOENT: no trigger is on. */
+int64_t trigger_end(void);
+/* Ends it with nothing done; the trace shows one that was not finished. */
+void trigger_cancel(void);
+/* Both, for memstow's own: nobody drops anything. */
+int64_t trigger_run(uint32_t reason, const char *text, uint64_t needed);
+
+/* What came of the last one that ended, in words: "2 kept, 1 freed". */
+void trigger_words(char *to, size_t room);
+
+/* Notes in the trace that a policy was set, or changed. */
+void trigger_note_policy(uint32_t owner, uint32_t kind, const char *name, const uint64_t keys[2], uint32_t policy,
+                         int32_t priority);
+
+/* What can be moved, as whoever moves knows: at all; and without the owner being declared idle. */
+extern bool trigger_can_stow, trigger_can_in_use;
+/* Whether a rescue of a device may stow owners that are to be kept, after all others. */
+extern bool trigger_rescue_takes_kept;
+/* And whether what an owner has would help: with several devices it may lie in another one. NULL: it would. */
+extern bool (*trigger_rescue_helps)(uint32_t owner);
+
+/* Is memory short, or has an owner become idle? Called about once a second by a thread of memstow's own, which may
+ * wait. `ask` passes the trigger on to a program that answers requests: false when there is none, and then it is done
+ * here. What was done or passed on: enum memstow_reason, or 0. */
+uint32_t trigger_poll(uint64_t now_ns, bool (*ask)(uint32_t reason, const char *text, uint64_t needed));
+
+/* Whether there is anything to poll for: pressure or idleness were asked for in the environment. */
+bool trigger_polls(void);
+
+/* All owners, in an array that grows. False: no memory. */
+bool trigger_list_owners(struct owner_state **owners, uint32_t *room, uint32_t *count);
+
+/* In a forked child: no trigger is on, and nobody polls. */
+void trigger_abandon(void);
+void trigger_poll_abandon(void);
+
+#pragma GCC visibility pop
+
+#endif

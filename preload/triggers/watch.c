@@ -1,0 +1,89 @@
+/* watch.c — triggers that nobody asks for: memory is short, or an owner has not been used for long. Everything belongs
+ * to the one thread that polls. See trigger.h. */
+#include <errno.h>
+
+#include "preload/ledger/ledger.h"
+#include "preload/shared/policy.h"
+#include "preload/shared/pressure.h"
+#include "preload/triggers/trigger.h"
+
+enum { PRESSURE_WAIT_S = 10, PRESSURE_WAIT_MOST_S = 300 };
+static const uint64_t SECOND = 1000000000;
+
+/* Of the one thread that polls. */
+static struct {
+    uint64_t idle_since_ns; /* who became idle before this has been seen to */
+    uint64_t idle_next_ns;  /* not looked for before this */
+    uint64_t pressure_ns;   /* not before this */
+    uint64_t wait_s;
+    struct owner_state *owners;
+    uint32_t owner_room;
+} watch;
+
+bool trigger_polls(void) {
+    const struct pressure_wishes *wishes = pressure_wishes();
+    return wishes->any || wishes->idle_ns;
+}
+
+/* Waits longer each time that a trigger gave little. Whoever is asked does it later: what came of it is not known
+ * here, and counts as nothing. */
+static void wait_after(uint64_t now_ns, bool gave) {
+    watch.wait_s = gave || !watch.wait_s ? PRESSURE_WAIT_S : 2 * watch.wait_s;
+    if (watch.wait_s > PRESSURE_WAIT_MOST_S) watch.wait_s = PRESSURE_WAIT_MOST_S;
+    watch.pressure_ns = now_ns + watch.wait_s * SECOND;
+}
+
+typedef bool ask_function(uint32_t reason, const char *text, uint64_t needed);
+
+/* Whether it was done or passed on; *gave: whether that was worth it, a tenth of what was needed. */
+static bool do_or_ask(uint32_t reason, const char *text, uint64_t needed, ask_function *ask, bool *gave) {
+    *gave = false;
+    if (ask && ask(reason, text, needed)) return true;
+    int64_t given = trigger_run(reason, text, needed);
+    *gave = given > 0 && (uint64_t)given >= needed / 10;
+    return given != -EBUSY;
+}
+
+static bool poll_pressure(uint64_t now_ns, ask_function *ask) {
+    const char *text;
+    bool gave;
+    if (!pressure_wishes()->any || now_ns < watch.pressure_ns) return false;
+    uint64_t needed = pressure_needed(&text);
+    if (!needed) watch.wait_s = 0;
+    if (!needed || !do_or_ask(MEMSTOW_PRESSURE, text, needed, ask, &gave)) return false;
+    wait_after(now_ns, gave);
+    return true;
+}
+
+static bool somebody_became_idle(uint64_t now_ns) {
+    struct policy_question question = {.reason = MEMSTOW_IDLE,
+                                       .can_stow = trigger_can_stow,
+                                       .can_in_use = trigger_can_in_use,
+                                       .now_ns = now_ns,
+                                       .idle_ns = pressure_wishes()->idle_ns};
+    uint32_t count;
+    if (!trigger_list_owners(&watch.owners, &watch.owner_room, &count)) return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (policy_became_idle(&watch.owners[i], &question, watch.idle_since_ns)) return true;
+    return false;
+}
+
+/* What all owners have is the sum over all threads and sites: milliseconds in a large program. So not each second. */
+static bool poll_idle(uint64_t now_ns, ask_function *ask) {
+    uint64_t idle_ns = pressure_wishes()->idle_ns;
+    bool gave;
+    if (!idle_ns || now_ns < watch.idle_next_ns) return false;
+    watch.idle_next_ns = now_ns + idle_ns / 10;
+    if (!somebody_became_idle(now_ns)) return false;
+    if (!do_or_ask(MEMSTOW_IDLE, "not used for long", 0, ask, &gave)) return false;
+    watch.idle_since_ns = now_ns;
+    return true;
+}
+
+uint32_t trigger_poll(uint64_t now_ns, ask_function *ask) {
+    if (ledger_is_sealed()) return 0;
+    if (poll_pressure(now_ns, ask)) return MEMSTOW_PRESSURE;
+    return poll_idle(now_ns, ask) ? MEMSTOW_IDLE : 0;
+}
+
+void trigger_poll_abandon(void) { watch.pressure_ns = watch.wait_s = watch.idle_since_ns = watch.idle_next_ns = 0; }

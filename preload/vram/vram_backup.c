@@ -1,0 +1,191 @@
+/* vram_backup.c — see vram_backup.h. What is pinned is memory of ours that the driver is told of, not the driver's own:
+ * that would go with its context, which a block in place of a pool outlives. */
+#include "preload/vram/vram_backup.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "preload/cuda/cuda_blocks.h"
+#include "preload/ledger/ledger.h"
+#include "preload/base/lock.h"
+#include "preload/shared/os.h"
+#include "preload/shared/pressure.h"
+#include "preload/stow/stow.h"
+
+enum { PORTABLE = 1, ATTEMPTS = 3, HELD_MOST = 64 };
+enum { DRIVER_ENDED = 4, NO_CONTEXT = 201, CONTEXT_ENDED = 709, NOT_REGISTERED = 713 };
+
+static uint64_t bytes_of[VRAM_KEPT_KINDS];
+
+/* Pinned memory, and the context that it was pinned in. */
+struct pinned {
+    void *at;
+    uint64_t bytes;
+    cuda_handle context;
+};
+static struct pinned held[HELD_MOST]; /* those that the device may still write to, or the driver did not let go of */
+static uint32_t held_count;
+static struct lock busy;
+
+uint64_t vram_backup_bytes(enum vram_kept kept) {
+    uint64_t sum = 0;
+    for (int i = 0; i < VRAM_KEPT_KINDS; i++)
+        if (kept == VRAM_KEPT_KINDS || i == (int)kept) sum += os_load(&bytes_of[i]);
+    return sum;
+}
+
+static uint64_t add(enum vram_kept kept, uint64_t bytes) {
+    return __atomic_add_fetch(&bytes_of[kept], bytes, __ATOMIC_RELAXED);
+}
+
+static void take_off(enum vram_kept kept, uint64_t bytes) {
+    __atomic_fetch_sub(&bytes_of[kept], bytes, __ATOMIC_RELAXED);
+}
+
+/* --- the ledger --- */
+
+static void note(enum snap_cuda_kind kind, const void *at, uint64_t bytes, uint32_t device) {
+    cuda_blocks_add(CUDA_RANGE,
+                    &(struct snap_cuda_block){
+                        .kind = (uint8_t)kind, .device = (uint16_t)device, .address = (uintptr_t)at, .size = bytes});
+}
+
+static void forget(const void *at) {
+    struct snap_cuda_block record;
+    cuda_blocks_take(CUDA_RANGE, (uintptr_t)at, &record);
+}
+
+void vram_backup_note_buffer(const void *at, uint64_t bytes, uint32_t device) {
+    note(SNAP_CUDA_BUFFER, at, bytes, device);
+}
+
+void vram_backup_forget_buffer(const void *at) { forget(at); }
+
+/* A forked child has no device to bring it back to. */
+static void is_made(struct vram_block *self, void *at, enum vram_kept kept) {
+    self->backup = at;
+    self->kept = kept;
+    os_call(SYS_madvise, at, self->size, MADV_DONTFORK);
+    note(SNAP_CUDA_BACKUP, at, self->size, self->device);
+}
+
+/* --- in memory --- */
+
+/* An eighth of what the machine or the cgroup has left stays free: a model that is put away must not be what the
+ * system kills the program for. */
+static bool fits(uint64_t bytes, uint64_t most) {
+    uint64_t left = pressure_left(), now = add(VRAM_IN_MEMORY, bytes) + vram_backup_bytes(VRAM_PINNED);
+    return (!most || now <= most) && bytes <= left - left / 8;
+}
+
+/* Where the driver does not take it, it is ordinary memory. */
+static bool pin(const struct vram_driver *driver, const struct vram_block *self, void *at, uint64_t most) {
+    bool pinned = add(VRAM_PINNED, self->size) <= most && !driver->cuMemHostRegister_v2(at, self->size, PORTABLE);
+    take_off(pinned ? VRAM_IN_MEMORY : VRAM_PINNED, self->size);
+    return pinned;
+}
+
+bool vram_backup_make(const struct vram_driver *driver, struct vram_block *self, const struct vram_limits *limits) {
+    void *at = fits(self->size, limits->memory) ? os_map(self->size) : NULL;
+    if (!at) {
+        take_off(VRAM_IN_MEMORY, self->size);
+        return false;
+    }
+    os_call(SYS_madvise, at, self->size, MADV_HUGEPAGE);
+    is_made(self, at, limits->pinned && pin(driver, self, at, limits->pinned) ? VRAM_PINNED : VRAM_IN_MEMORY);
+    return true;
+}
+
+/* --- in a file --- */
+
+/* Where a disk fails, who reads a mapping of it is killed; the kernel, which is asked to read it, is not. */
+static bool can_be_read_back(void) {
+    char from = 1, to = 0;
+    return os_peek(&to, &from, 1);
+}
+
+uint32_t vram_backup_make_file(struct vram_block *self, const struct vram_limits *limits, struct stow_file *file) {
+    if (!limits->disk || ledger_is_sealed()) return STOW_EMPTY;
+    if (!can_be_read_back()) return STOW_NO_KERNEL_HELP;
+    uint32_t refusal =
+        add(VRAM_IN_FILE, self->size) <= limits->disk ? stow_file_open(file, NULL, self->size) : STOW_EMPTY;
+    void *at = refusal ? NULL : stow_file_map(file, self->size);
+    if (!refusal && !at) stow_file_close(file);
+    if (!at) take_off(VRAM_IN_FILE, self->size);
+    if (at) is_made(self, at, VRAM_IN_FILE);
+    return refusal || at ? refusal : (uint32_t)STOW_ADDRESS_SPACE;
+}
+
+/* --- ends --- */
+
+static bool is_gone(int error) {
+    return !error || error == NOT_REGISTERED || error == NO_CONTEXT || error == CONTEXT_ENDED || error == DRIVER_ENDED;
+}
+
+/* It may be that its context has ended, and with that what the driver knew. False: the driver still has it. */
+static bool unpin(const struct vram_driver *driver, const struct pinned *self) {
+    struct vram_visit visit;
+    int error = vram_driver_enter(driver, self->context, &visit);
+    if (error) return is_gone(error);
+    for (int i = 0; i < ATTEMPTS && (error = driver->cuMemHostUnregister(self->at)); i++) continue;
+    vram_driver_leave(driver, &visit);
+    return is_gone(error);
+}
+
+static struct pinned pinned_of(const struct vram_block *self) {
+    return (struct pinned){self->backup, self->size, self->context};
+}
+
+static void give_back(void *at, uint64_t bytes, enum vram_kept kept) {
+    forget(at);
+    os_unmap(at, bytes);
+    take_off(kept, bytes);
+}
+
+/* Where there are more than that, the memory is lost. */
+static void hold(const struct pinned *pinned) {
+    if (!lock_wait(&busy)) return;
+    if (held_count < HELD_MOST) held[held_count++] = *pinned;
+    lock_let_go(&busy);
+}
+
+void vram_backup_drop(const struct vram_driver *driver, struct vram_block *self) {
+    if (!self->backup) return;
+    struct pinned pinned = pinned_of(self);
+    if (self->kept == VRAM_PINNED && !unpin(driver, &pinned))
+        hold(&pinned);
+    else
+        give_back(self->backup, self->size, self->kept);
+    self->backup = NULL;
+}
+
+void vram_backup_leave(struct vram_block *self) {
+    struct pinned pinned = pinned_of(self);
+    hold(&pinned);
+    self->backup = NULL;
+}
+
+static bool next_held(struct pinned *out) {
+    if (!os_load32(&held_count) || !lock_wait(&busy)) return false;
+    bool any = held_count;
+    if (any) *out = held[--held_count];
+    lock_let_go(&busy);
+    return any;
+}
+
+void vram_backup_collect(const struct vram_driver *driver) {
+    struct pinned each;
+    while (next_held(&each)) {
+        if (!unpin(driver, &each)) {
+            hold(&each);
+            return;
+        }
+        give_back(each.at, each.bytes, VRAM_PINNED);
+    }
+}
+
+void vram_backup_abandon(void) {
+    held_count = 0;
+    busy = (struct lock){0};
+    for (int i = 0; i < VRAM_KEPT_KINDS; i++) os_store(&bytes_of[i], 0);
+}

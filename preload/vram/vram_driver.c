@@ -1,0 +1,29 @@
+/* vram_driver.c — see vram_driver.h. */
+#include "preload/vram/vram_driver.h"
+
+enum { RELAXED = 2 /* CU_STREAM_CAPTURE_MODE_RELAXED */ };
+
+bool vram_driver_find(struct vram_driver *self, void *(*find)(const char *name)) {
+#define F(name, parameters)                                                                                            \
+    if (!(self->name = (int(*) parameters)find(#name))) return false;
+    VRAM_FUNCTIONS(F)
+#undef F
+    return true;
+}
+
+int vram_driver_enter(const struct vram_driver *self, cuda_handle context, struct vram_visit *visit) {
+    visit->mode = RELAXED;
+    int error = self->cuCtxGetCurrent(&visit->before);
+    if (!error) error = self->cuThreadExchangeStreamCaptureMode(&visit->mode);
+    if (error) return error;
+    if (!context || context == visit->before || !(error = self->cuCtxSetCurrent(context))) return 0;
+    self->cuThreadExchangeStreamCaptureMode(&visit->mode);
+    return error;
+}
+
+/* What is refused once is tried again: a thread that is left in another context does harm. */
+void vram_driver_leave(const struct vram_driver *self, struct vram_visit *visit) {
+    if (self->cuCtxSetCurrent(visit->before)) self->cuCtxSetCurrent(visit->before);
+    int mode = visit->mode;
+    if (self->cuThreadExchangeStreamCaptureMode(&mode)) self->cuThreadExchangeStreamCaptureMode(&visit->mode);
+}

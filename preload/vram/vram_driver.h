@@ -1,0 +1,76 @@
+/* vram_driver.h — the driver's functions that serving and moving device memory takes.
+ * In: a way to look them up. Out: all of them, or none: a driver that lacks one serves nothing. */
+#ifndef MEMSTOW_VRAM_DRIVER_H
+#define MEMSTOW_VRAM_DRIVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "preload/cuda/cuda_abi.h"
+
+#pragma GCC visibility push(hidden)
+
+struct vram_prop { /* CUmemAllocationProp */
+    int type, handle_types, location_type, location_id;
+    void *windows;
+    unsigned char compression, rdma;
+    unsigned short usage;
+    unsigned char reserved[4];
+};
+struct vram_access { /* CUmemAccessDesc */
+    int location_type, location_id, flags;
+};
+
+/* F(name, parameters) */
+#define VRAM_FUNCTIONS(F)                                                                                              \
+    F(cuCtxGetCurrent, (cuda_handle *))                                                                                \
+    F(cuCtxSetCurrent, (cuda_handle))                                                                                  \
+    F(cuDeviceGetAttribute, (int *, int, int))                                                                         \
+    F(cuStreamGetCtx, (cuda_handle, cuda_handle *))                                                                    \
+    F(cuDeviceGetDefaultMemPool, (cuda_handle *, int))                                                                 \
+    F(cuMemPoolTrimTo, (cuda_handle, size_t))                                                                          \
+    F(cuCtxSynchronize, (void))                                                                                        \
+    F(cuThreadExchangeStreamCaptureMode, (int *))                                                                      \
+    F(cuMemAddressReserve, (cuda_address *, size_t, size_t, cuda_address, unsigned long long))                         \
+    F(cuMemAddressFree, (cuda_address, size_t))                                                                        \
+    F(cuMemCreate, (cuda_memory *, size_t, const struct vram_prop *, unsigned long long))                              \
+    F(cuMemRelease, (cuda_memory))                                                                                     \
+    F(cuMemMap, (cuda_address, size_t, size_t, cuda_memory, unsigned long long))                                       \
+    F(cuMemUnmap, (cuda_address, size_t))                                                                              \
+    F(cuMemSetAccess, (cuda_address, size_t, const struct vram_access *, size_t))                                      \
+    F(cuMemHostAlloc, (void **, size_t, unsigned))                                                                     \
+    F(cuMemFreeHost, (void *))                                                                                         \
+    F(cuMemHostRegister_v2, (void *, size_t, unsigned))                                                                \
+    F(cuMemHostUnregister, (void *))                                                                                   \
+    F(cuMemcpyDtoHAsync_v2, (void *, cuda_address, size_t, cuda_handle))                                               \
+    F(cuMemcpyHtoDAsync_v2, (cuda_address, const void *, size_t, cuda_handle))                                         \
+    F(cuStreamCreate, (cuda_handle *, unsigned))                                                                       \
+    F(cuStreamDestroy_v2, (cuda_handle))                                                                               \
+    F(cuStreamSynchronize, (cuda_handle))                                                                              \
+    F(cuEventCreate, (cuda_handle *, unsigned))                                                                        \
+    F(cuEventDestroy_v2, (cuda_handle))                                                                                \
+    F(cuEventRecord, (cuda_handle, cuda_handle))                                                                       \
+    F(cuEventQuery, (cuda_handle))                                                                                     \
+    F(cuEventSynchronize, (cuda_handle))
+
+struct vram_driver {
+#define F(name, parameters) int(*name) parameters;
+    VRAM_FUNCTIONS(F)
+#undef F
+};
+
+bool vram_driver_find(struct vram_driver *self, void *(*find)(const char *name));
+
+/* The calling thread works in a context (NULL: that which it is in), and no capture forbids what it does or is broken
+ * by it. The thread is as it was after the second call. */
+struct vram_visit {
+    cuda_handle before;
+    int mode;
+};
+int vram_driver_enter(const struct vram_driver *self, cuda_handle context, struct vram_visit *visit);
+void vram_driver_leave(const struct vram_driver *self, struct vram_visit *visit);
+
+#pragma GCC visibility pop
+
+#endif

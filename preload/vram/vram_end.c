@@ -1,0 +1,166 @@
+/* vram_end.c — see vram_end.h. */
+#include "preload/vram/vram_end.h"
+
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "preload/cuda/cuda_captures.h"
+#include "preload/shared/os.h"
+#include "preload/vram/vram_backup.h"
+#include "preload/vram/vram_table.h"
+
+enum { NO_TIMING = 2 };
+
+static uint32_t pending; /* blocks that are freed or wrecks */
+static uint64_t searches;
+
+/* --- ends --- */
+
+/* With the lock. */
+static void set_state(struct vram_block *self, enum vram_state state) {
+    bool was = self->state >= VRAM_FREEING, is = state >= VRAM_FREEING;
+    self->state = state;
+    if (is != was) __atomic_fetch_add(&pending, is ? 1 : UINT32_MAX, __ATOMIC_RELEASE);
+}
+
+void vram_end_give_back(struct vram_block *self, enum vram_state state) {
+    vram_table_lock();
+    set_state(self, state);
+    self->moving = false;
+    vram_table_changed();
+    vram_table_let_go();
+}
+
+static int drop_event(const struct vram_driver *driver, struct vram_block *self) {
+    int error = self->event ? driver->cuEventDestroy_v2(self->event) : 0;
+    if (!error) self->event = NULL;
+    return error;
+}
+
+static bool let_go(const struct vram_driver *driver, struct vram_block *self) {
+    struct vram_visit visit;
+    if (vram_driver_enter(driver, self->event ? self->event_context : NULL, &visit)) return false;
+    bool gone = vram_block_end(driver, self) && !drop_event(driver, self);
+    vram_driver_leave(driver, &visit);
+    return gone;
+}
+
+void vram_end_now(const struct vram_driver *driver, struct vram_block *self) {
+    vram_table_lock();
+    set_state(self, VRAM_WRECK); /* nobody finds it any more */
+    vram_table_let_go();
+    vram_backup_drop(driver, self);
+    bool gone = let_go(driver, self);
+    vram_table_lock();
+    self->moving = false;
+    if (gone) {
+        vram_table_drop(self);
+        __atomic_fetch_sub(&pending, 1, __ATOMIC_RELEASE);
+    }
+    vram_table_changed();
+    vram_table_let_go();
+}
+
+/* An event belongs to the context of its stream, which need be neither the block's nor the thread's. */
+static int record(const struct vram_driver *driver, struct vram_block *self, cuda_handle stream) {
+    struct vram_visit visit;
+    cuda_handle context = NULL;
+    if ((uintptr_t)stream > CUDA_STREAM_PER_THREAD && driver->cuStreamGetCtx(stream, &context)) context = NULL;
+    int error = vram_driver_enter(driver, context, &visit);
+    if (error) return error;
+    self->event_context = context ? context : visit.before;
+    self->event_number = vram_table_number();
+    error = driver->cuEventCreate(&self->event, NO_TIMING);
+    if (!error) error = driver->cuEventRecord(self->event, stream);
+    if (error) drop_event(driver, self);
+    vram_driver_leave(driver, &visit);
+    return error;
+}
+
+int vram_end_in(const struct vram_driver *driver, struct vram_block *self, cuda_handle stream) {
+    int error = drop_event(driver, self); /* one that could not be dropped before */
+    if (!error) error = record(driver, self, stream);
+    vram_end_give_back(self, error ? VRAM_LIVE : VRAM_FREEING);
+    return error;
+}
+
+void vram_end_later(struct vram_block *self) { vram_end_give_back(self, VRAM_FREEING); }
+
+/* --- who comes by --- */
+
+/* A capture would be broken by a wait for a whole context. */
+static bool is_executed(const struct vram_driver *driver, struct vram_block *self) {
+    struct vram_visit visit;
+    bool with_event = self->event;
+    if (self->state == VRAM_WRECK || self->no_context) return true;
+    if (!with_event && !cuda_captures_hold_off()) return false;
+    bool entered = !vram_driver_enter(driver, with_event ? self->event_context : self->context, &visit);
+    bool executed = entered && (with_event ? !driver->cuEventQuery(self->event) : !driver->cuCtxSynchronize());
+    if (!with_event) cuda_captures_go_on();
+    if (entered) vram_driver_leave(driver, &visit);
+    return executed;
+}
+
+/* One that neither this search nor a later one has looked at yet, the caller's from now on. */
+static struct vram_block *next_freed(uint64_t search) {
+    vram_table_lock();
+    struct vram_block *block = vram_table_first();
+    while (block && (block->state < VRAM_FREEING || block->moving || block->searched >= search)) block = block->next;
+    if (block) {
+        block->moving = true;
+        block->searched = search;
+    }
+    vram_table_let_go();
+    return block;
+}
+
+uint32_t vram_end_ripe(const struct vram_driver *driver) {
+    uint32_t ended = 0;
+    if (!__atomic_load_n(&pending, __ATOMIC_ACQUIRE)) return 0;
+    uint64_t search = __atomic_add_fetch(&searches, 1, __ATOMIC_RELAXED);
+    for (struct vram_block *block; (block = next_freed(search));) {
+        if (is_executed(driver, block)) {
+            vram_end_now(driver, block);
+            ended++;
+        } else {
+            vram_end_give_back(block, block->state);
+        }
+    }
+    return ended;
+}
+
+static bool any_freed(void) {
+    vram_table_lock();
+    const struct vram_block *block = vram_table_first();
+    while (block && block->state != VRAM_FREEING) block = block->next;
+    vram_table_let_go();
+    return block != NULL;
+}
+
+bool vram_end_wait(const struct vram_driver *driver, uint32_t milliseconds) {
+    const struct timespec while_ = {.tv_nsec = 1000000};
+    uint64_t end = os_now() + milliseconds * (uint64_t)1000000;
+    bool ended;
+    while (!(ended = vram_end_ripe(driver) != 0) && any_freed() && os_now() < end)
+        os_call(SYS_nanosleep, &while_, NULL);
+    return ended;
+}
+
+void vram_end_context(cuda_handle context, uint64_t number) {
+    struct vram_block *block = vram_table_first();
+    while (block) {
+        bool its = block->event && block->event_context == context && block->event_number < number;
+        if (its && block->moving) {
+            vram_table_wait();
+            block = vram_table_first();
+            continue;
+        }
+        if (its) {
+            block->event = NULL;
+            block->no_context = true; /* what was before it has ended, too */
+        }
+        block = block->next;
+    }
+}
+
+void vram_end_abandon(void) { pending = searches = 0; }

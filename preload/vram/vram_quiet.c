@@ -1,0 +1,101 @@
+/* vram_quiet.c — see vram_quiet.h. What the thread reads and writes is static: it may outlive its caller.
+ * IDLE, WAITING by who asks; DONE by the thread, IDLE by who asked and has read the result; or GIVEN_UP by who asked,
+ * IDLE by the thread. */
+#include "preload/vram/vram_quiet.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "preload/cuda/cuda_captures.h"
+#include "preload/shared/os.h"
+
+enum { IDLE, WAITING, DONE, GIVEN_UP };
+
+static struct {
+    struct vram_driver driver;
+    cuda_handle contexts[VRAM_CONTEXTS];
+    uint32_t count;
+    int error;
+    uint32_t state; /* futex */
+} job;
+
+static bool becomes(uint32_t from, uint32_t to) {
+    if (!__atomic_compare_exchange_n(&job.state, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return false;
+    os_call(SYS_futex, &job.state, FUTEX_WAKE_PRIVATE, INT32_MAX);
+    return true;
+}
+
+static int wait_for(cuda_handle context) {
+    int error = job.driver.cuCtxSetCurrent(context);
+    if (error) return error;
+    if (!cuda_captures_hold_off()) return VRAM_CAPTURE;
+    error = job.driver.cuCtxSynchronize();
+    cuda_captures_go_on();
+    return error;
+}
+
+static void *wait_for_all(void *unused) {
+    int error = 0;
+    for (uint32_t i = 0; i < job.count && !error; i++) error = wait_for(job.contexts[i]);
+    job.error = error;
+    if (!becomes(WAITING, DONE)) becomes(GIVEN_UP, IDLE);
+    return unused;
+}
+
+static bool start(void) {
+    pthread_t thread;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool started = !pthread_create(&thread, NULL, wait_for_all, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (started) pthread_detach(thread);
+    return started;
+}
+
+static uint32_t state_now(void) { return __atomic_load_n(&job.state, __ATOMIC_ACQUIRE); }
+
+/* False: it is in this state for so long. */
+static bool wait_while(uint32_t state, uint64_t end_ns) {
+    while (state_now() == state) {
+        uint64_t now = os_now();
+        if (now >= end_ns) return false;
+        struct timespec rest = {(time_t)((end_ns - now) / 1000000000), (long)((end_ns - now) % 1000000000)};
+        os_call(SYS_futex, &job.state, FUTEX_WAIT_PRIVATE, state, &rest);
+    }
+    return true;
+}
+
+/* The job is the caller's. */
+static bool take_job(uint64_t end_ns) {
+    for (;;) {
+        uint32_t state = state_now();
+        if (state == IDLE && becomes(IDLE, WAITING)) return true;
+        if (state == GIVEN_UP || (state != IDLE && !wait_while(state, end_ns))) return false;
+    }
+}
+
+static int result_of_job(uint64_t end_ns) {
+    if (!wait_while(WAITING, end_ns) && becomes(WAITING, GIVEN_UP)) return VRAM_NOT_QUIET;
+    int error = job.error;
+    becomes(DONE, IDLE);
+    return error;
+}
+
+int vram_quiet(const struct vram_driver *driver, const cuda_handle *contexts, uint32_t count, uint32_t milliseconds) {
+    uint64_t end = os_now() + milliseconds * (uint64_t)1000000;
+    if (!count) return 0;
+    if (!take_job(end)) return VRAM_NOT_QUIET;
+    job.driver = *driver;
+    job.count = count < VRAM_CONTEXTS ? count : VRAM_CONTEXTS;
+    memcpy(job.contexts, contexts, job.count * sizeof *contexts);
+    if (start()) return result_of_job(end);
+    becomes(WAITING, IDLE);
+    return VRAM_NO_THREAD;
+}
+
+void vram_quiet_abandon(void) { job.state = IDLE; }

@@ -1,0 +1,152 @@
+/* vram_rescue.c — see vram_rescue.h.
+ *
+ * Who asks may hold locks of the program's (PyTorch's allocator asks with its own held), or Python's. So nobody is
+ * waited for who might wait for them: what runs on the device is waited for by a thread of memstow's, for a limited
+ * time; another thread's rescue, or its move, for as long, and where that goes on there is no rescue; locks of
+ * memstow's are held for short, and never while the program is called. */
+#include "preload/vram/vram_rescue.h"
+
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "preload/cuda/cuda_captures.h"
+#include "preload/cuda/cuda_device.h"
+#include "preload/cuda/cuda_route.h"
+#include "preload/ledger/ledger.h"
+#include "preload/base/lock.h"
+#include "preload/shared/os.h"
+#include "preload/shared/policy.h"
+#include "preload/vram/stow_cuda.h"
+#include "preload/triggers/trigger.h"
+
+enum { WAIT_MS = 5000, WAITS_MOST = 2 };
+/* After one that was in vain, and twice as long as it took at least; twice as long each time, up to the second. */
+static const uint64_t PAUSE_NS = 1000000000, PAUSE_MOST_NS = 60000000000, OVER_NS = 60000000000;
+
+static bool off;
+static struct lock rescuing;
+static uint32_t short_of;                /* the device, of who holds the lock */
+static uint64_t not_before_ns, pause_ns; /* anybody's: the last one counts */
+static __thread bool within __attribute__((tls_model("initial-exec")));
+static __thread uint64_t last_bytes __attribute__((tls_model("initial-exec")));
+
+const char *vram_rescue_wish(const char *text) {
+    bool known = !*text || !strcmp(text, "0") || !strcmp(text, "1") || !strcmp(text, "kept");
+    off = !strcmp(text, "0");
+    trigger_rescue_takes_kept = !strcmp(text, "kept");
+    return known ? NULL : "MEMSTOW_CUDA_RESCUE is none of 0, 1 and kept: it counts as not set";
+}
+
+/* Who asks for plain memory and is refused may try how much there is, or have a cache to let go of: it is an error when
+ * it asks for as much again. */
+static bool is_error(struct vram_rescue *self) {
+    if (self->judged) return self->is_error;
+    self->judged = true;
+    self->is_error = self->in_pool || last_bytes == self->bytes;
+    last_bytes = self->in_pool ? last_bytes : self->bytes;
+    return self->is_error;
+}
+
+static bool may_be(void) {
+    return !off && !within && stow_cuda_is_on() && !cuda_captures_any() && !cuda_route_has_exempt() &&
+           !ledger_is_sealed();
+}
+
+/* --- others that give memory back --- */
+
+static bool wait_for_rescue(void) {
+    const struct timespec while_ = {.tv_nsec = 1000000};
+    uint64_t end = os_now() + WAIT_MS * (uint64_t)1000000;
+    if (!lock_is_held(&rescuing)) return false;
+    while (lock_is_held(&rescuing) && os_now() < end) os_call(SYS_nanosleep, &while_, NULL);
+    return !lock_is_held(&rescuing);
+}
+
+/* One that began after the request was made may be over before anybody looks. */
+static bool others_gave(struct vram_rescue *self) {
+    if (self->waits == WAITS_MOST) return false;
+    bool gave = stow_cuda_left() != self->left || wait_for_rescue() || stow_cuda_wait_move(WAIT_MS);
+    self->waits += gave;
+    self->left = stow_cuda_left();
+    return gave;
+}
+
+/* --- one of our own --- */
+
+static void was_in_vain(uint64_t took_ns) {
+    uint64_t last = os_load(&pause_ns), pause = last ? 2 * last : PAUSE_NS;
+    if (pause < 2 * took_ns) pause = 2 * took_ns;
+    if (pause > PAUSE_MOST_NS) pause = PAUSE_MOST_NS;
+    os_store(&pause_ns, pause);
+    os_store(&not_before_ns, os_now() + pause);
+}
+
+/* Nobody is put away for what the device could not have if it were empty. */
+static bool can_ever_be(uint64_t bytes) {
+    uint64_t total = cuda_device_total();
+    return bytes <= (total ? total : UINT64_MAX - VRAM_GRANULE);
+}
+
+/* Or was: that it is out is what the trace says. */
+static bool is_in_short_one(uint32_t owner) {
+    struct stow_cuda_sums sums = stow_cuda_sums(owner, short_of);
+    return sums.live || sums.stowed;
+}
+
+/* As much as was asked for, though some of that may be free: it did not do. */
+static bool give(const struct vram_rescue *self) {
+    uint64_t needed = os_round_up(self->bytes, VRAM_GRANULE);
+    short_of = cuda_device_of_stream(self->stream, cuda_device_now().device);
+    if (!stow_cuda_sums(0, short_of).live || !can_ever_be(self->bytes)) return false;
+    uint64_t begun = os_now();
+    within = true;
+    trigger_rescue_helps = is_in_short_one;
+    int64_t given = trigger_run(POLICY_RESCUE, "no device memory was left", needed);
+    within = false;
+    if (given <= 0) was_in_vain(os_now() - begun);
+    return given > 0;
+}
+
+static bool rescue(struct vram_rescue *self) {
+    if (self->tried || os_now() < os_load(&not_before_ns)) return false;
+    if (!lock_try(&rescuing)) return others_gave(self); /* another thread was faster */
+    self->tried = true;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    bool gave = give(self);
+    lock_let_go(&rescuing);
+    return gave;
+}
+
+/* Who comes after it sees that the owner is in use: the lock is taken before that is looked at. */
+bool vram_rescue_is_over(void) {
+    const struct timespec while_ = {.tv_nsec = 1000000};
+    uint64_t end = os_now() + OVER_NS;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    while (!within && lock_is_held(&rescuing) && os_now() < end) os_call(SYS_nanosleep, &while_, NULL);
+    return within || !lock_is_held(&rescuing);
+}
+
+void vram_rescue_worked(void) {
+    os_store(&pause_ns, 0);
+    last_bytes = 0;
+}
+
+struct vram_rescue vram_rescue_begin(uint64_t bytes, bool in_pool) {
+    return (struct vram_rescue){.bytes = bytes, .in_pool = in_pool, .left = stow_cuda_left()};
+}
+
+bool vram_rescue(struct vram_rescue *self) {
+    if (!may_be() || !is_error(self)) return false;
+    if (self->tried) {
+        was_in_vain(0); /* what was given back was not what it takes */
+        return false;
+    }
+    return others_gave(self) || rescue(self);
+}
+
+void vram_rescue_abandon(void) {
+    rescuing = (struct lock){0};
+    not_before_ns = pause_ns = last_bytes = 0;
+    within = false;
+}

@@ -1,0 +1,46 @@
+/* vram_rescue.h — a device has no memory for a request: what idle owners have there leaves it, and the request is made
+ * once more, before the program hears of it.
+ * In: requests that the driver refused, in the hooks of its entries. Out: whether it is worth asking again; the trace
+ * has what was decided (reason "rescue"). Never for who only tries how much there is, as cuda_oom.h has it; never while
+ * a stream is being captured, nor in a callback of the driver's, in which it refuses everything for another reason.
+ * Any thread, whatever locks its callers hold: each wait here ends by itself, and one rescue is on at a time.
+ * MEMSTOW_CUDA_RESCUE=0: there is none; =kept: owners that are to be kept are taken, too, after all others. */
+#ifndef MEMSTOW_VRAM_RESCUE_H
+#define MEMSTOW_VRAM_RESCUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "preload/cuda/cuda_abi.h"
+
+#pragma GCC visibility push(hidden)
+
+/* NULL, or, of a text that cannot be read and counts as not set, a sentence. */
+const char *vram_rescue_wish(const char *text);
+
+/* A request, from before it is made for the first time. */
+struct vram_rescue {
+    uint64_t bytes;
+    bool in_pool;
+    cuda_handle stream; /* in whose order, and of whose device's memory; NULL: of the thread's device */
+    bool judged, is_error;
+    uint32_t waits;
+    uint64_t left; /* blocks that had left their device when it was made */
+    bool tried;    /* a rescue was made for it */
+};
+struct vram_rescue vram_rescue_begin(uint64_t bytes, bool in_pool);
+/* It was refused: true, ask again. errno may change. */
+bool vram_rescue(struct vram_rescue *self);
+/* It was granted after one was tried. */
+void vram_rescue_worked(void);
+
+/* An owner has just been declared in use: a rescue that is on, and may have seen it idle, is waited for. What it has
+ * taken is out then. False: it did not end within a minute. */
+bool vram_rescue_is_over(void);
+
+/* In a forked child. */
+void vram_rescue_abandon(void);
+
+#pragma GCC visibility pop
+
+#endif

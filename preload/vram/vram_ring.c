@@ -1,0 +1,233 @@
+/* vram_ring.c — see vram_ring.h. While the device fills or empties one buffer, threads copy the other: a single thread
+ * is slower than the bus, above all into memory that was never touched. */
+#include "preload/vram/vram_ring.h"
+
+#include <string.h>
+
+#include "preload/base/lock.h"
+#include "preload/shared/os.h"
+#include "preload/stow/stow_thread.h"
+
+enum { NON_BLOCKING = 1, NO_TIMING = 2, PORTABLE = 1, ATTEMPTS = 3, PARALLEL = 1 << 20, PART = 16 << 10 };
+
+int vram_ring_begin(const struct vram_driver *driver, struct vram_ring *self) {
+    int error = 0;
+    if (!self->stream) error = driver->cuStreamCreate(&self->stream, NON_BLOCKING);
+    for (int i = 0; i < VRAM_SLOTS && !error; i++) {
+        if (!self->event[i]) error = driver->cuEventCreate(&self->event[i], NO_TIMING);
+        if (!error && !self->slot[i])
+            error = driver->cuMemHostAlloc((void **)&self->slot[i], self->slot_bytes, PORTABLE);
+        if (!error && !self->slot[i]) error = CUDA_OUT_OF_MEMORY; /* it says that it has given some, and has not */
+    }
+    return error;
+}
+
+/* --- copying by several threads --- */
+
+struct part {
+    char *to;
+    const char *from;
+    uint64_t bytes;
+};
+
+static void copy_part(void *context) {
+    struct part *self = context;
+    memcpy(self->to, self->from, self->bytes);
+}
+
+static void copy_in_parts(uint32_t count, char *to, const char *from, uint64_t bytes) {
+    struct stow_thread *threads[VRAM_COPIERS] = {NULL};
+    struct part parts[VRAM_COPIERS];
+    uint64_t each = os_round_up(bytes / count, OS_PAGE);
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t start = i * each, end = i + 1 == count ? bytes : start + each;
+        parts[i] = (struct part){to + start, from + start, end - start};
+        if (i) threads[i] = thread_start(copy_part, &parts[i], NULL);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        if (!threads[i]) copy_part(&parts[i]);
+    for (uint32_t i = 1; i < count; i++)
+        if (threads[i]) thread_join(threads[i]);
+}
+
+/* A handler of the program's that ran on such a thread would find the caller's thread-local storage. */
+static void copy(const struct vram_ring *self, char *to, const char *from, uint64_t bytes) {
+    uint32_t count = self->copiers < VRAM_COPIERS ? self->copiers : VRAM_COPIERS;
+    uint64_t signals = 0;
+    if (bytes < PARALLEL || count < 2 || !lock_out_signals(&signals)) {
+        memcpy(to, from, bytes);
+        return;
+    }
+    copy_in_parts(count, to, from, bytes);
+    lock_let_signals(signals);
+}
+
+/* --- the ring --- */
+
+/* A device that still writes to or reads from a buffer must have ended before anybody else uses it, or the memory at
+ * the other side goes. */
+static int settle(const struct vram_driver *driver, struct vram_ring *self) {
+    int error = 0;
+    for (int i = 0; i < ATTEMPTS && self->unsettled; i++)
+        self->unsettled = (error = driver->cuStreamSynchronize(self->stream)) != 0;
+    return self->unsettled ? error : 0;
+}
+
+static int drop(int error, void *field) {
+    if (!error) *(void **)field = NULL;
+    return error;
+}
+
+int vram_ring_end(const struct vram_driver *driver, struct vram_ring *self) {
+    int error = settle(driver, self);
+    for (int i = 0; i < VRAM_SLOTS && !error; i++) {
+        if (self->slot[i]) error = drop(driver->cuMemFreeHost(self->slot[i]), &self->slot[i]);
+        if (!error && self->event[i]) error = drop(driver->cuEventDestroy_v2(self->event[i]), &self->event[i]);
+    }
+    return error || !self->stream ? error : drop(driver->cuStreamDestroy_v2(self->stream), &self->stream);
+}
+
+static int fail(const struct vram_driver *driver, struct vram_ring *self, int error) {
+    settle(driver, self);
+    return error;
+}
+
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+/* What happens to each buffer that the device has filled; false: enough. */
+typedef bool take(struct vram_ring *self, char *at, const char *buffer, uint64_t bytes);
+
+static bool take_copy(struct vram_ring *self, char *at, const char *buffer, uint64_t bytes) {
+    copy(self, at, buffer, bytes);
+    return true;
+}
+
+static bool take_comparison(struct vram_ring *self, char *at, const char *buffer, uint64_t bytes) {
+    (void)self;
+    return !memcmp(at, buffer, bytes);
+}
+
+static bool take_comparison_with_file(struct vram_ring *self, char *at, const char *buffer, uint64_t bytes) {
+    char part[PART];
+    bool same = true;
+    (void)self;
+    for (uint64_t done = 0; done < bytes && same; done += sizeof part) {
+        uint64_t length = least(sizeof part, bytes - done);
+        same = os_peek(part, at + done, length) && !memcmp(part, buffer + done, length);
+    }
+    return same;
+}
+
+static bool take_for_file(struct vram_ring *self, char *at, const char *buffer, uint64_t bytes) {
+    (void)at;
+    self->refusal = stow_file_write(self->file, buffer, bytes);
+    self->file->used += bytes;
+    return !self->refusal;
+}
+
+static int read_slot(const struct vram_driver *driver, struct vram_ring *self, uint32_t slot, uint64_t from,
+                     uint64_t bytes) {
+    self->unsettled = true;
+    int error = driver->cuMemcpyDtoHAsync_v2(self->slot[slot], from, bytes, self->stream);
+    return error ? error : driver->cuEventRecord(self->event[slot], self->stream);
+}
+
+static int read_all(const struct vram_driver *driver, struct vram_ring *self, char *at, uint64_t from, uint64_t bytes,
+                    take *take_one, bool *complete) {
+    const uint64_t unit = self->slot_bytes;
+    uint64_t asked = 0, done = 0;
+    int error = settle(driver, self);
+    *complete = true;
+    while (done < bytes && !error && *complete) {
+        for (; asked < bytes && asked < done + VRAM_SLOTS * unit && !error; asked += unit)
+            error = read_slot(driver, self, asked / unit % VRAM_SLOTS, from + asked, least(unit, bytes - asked));
+        uint32_t slot = done / unit % VRAM_SLOTS;
+        if (!error) error = driver->cuEventSynchronize(self->event[slot]);
+        if (!error) *complete = take_one(self, at + done, self->slot[slot], least(unit, bytes - done));
+        done += unit;
+    }
+    if (error || !*complete) return fail(driver, self, error);
+    self->unsettled = false;
+    return 0;
+}
+
+int vram_ring_out(const struct vram_driver *driver, struct vram_ring *self, char *to, uint64_t from, uint64_t bytes) {
+    bool complete;
+    return read_all(driver, self, to, from, bytes, take_copy, &complete);
+}
+
+int vram_ring_compare(const struct vram_driver *driver, struct vram_ring *self, const char *with, uint64_t from,
+                      uint64_t bytes, bool is_file, bool *same) {
+    take *take_one = is_file ? take_comparison_with_file : take_comparison;
+    return read_all(driver, self, (char *)with, from, bytes, take_one, same);
+}
+
+int vram_ring_out_to_file(const struct vram_driver *driver, struct vram_ring *self, struct stow_file *file,
+                          uint64_t from, uint64_t bytes, uint32_t *refusal) {
+    bool complete;
+    self->file = file;
+    int error = read_all(driver, self, NULL, from, bytes, take_for_file, &complete);
+    *refusal = complete ? 0 : self->refusal;
+    return error;
+}
+
+int vram_ring_out_pinned(const struct vram_driver *driver, struct vram_ring *self, char *to, uint64_t from,
+                         uint64_t bytes) {
+    int error = settle(driver, self);
+    if (error) return error;
+    self->unsettled = true;
+    error = driver->cuMemcpyDtoHAsync_v2(to, from, bytes, self->stream);
+    return error ? fail(driver, self, error) : settle(driver, self);
+}
+
+int vram_ring_in_pinned(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
+                        uint64_t bytes) {
+    int error = settle(driver, self);
+    if (error) return error;
+    self->unsettled = true;
+    error = driver->cuMemcpyHtoDAsync_v2(to, from, bytes, self->stream);
+    return error ? fail(driver, self, error) : settle(driver, self);
+}
+
+/* How a buffer is filled; false: it cannot be. */
+typedef bool give(const struct vram_ring *self, char *buffer, const char *from, uint64_t bytes);
+
+static bool give_copy(const struct vram_ring *self, char *buffer, const char *from, uint64_t bytes) {
+    copy(self, buffer, from, bytes);
+    return true;
+}
+
+/* The kernel reads the mapping: where the disk fails, that says so, and nobody is killed for it. */
+static bool give_from_file(const struct vram_ring *self, char *buffer, const char *from, uint64_t bytes) {
+    (void)self;
+    return os_peek(buffer, from, bytes);
+}
+
+static int write_all(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
+                     uint64_t bytes, give *give_one) {
+    const uint64_t unit = self->slot_bytes;
+    int error = settle(driver, self);
+    for (uint64_t done = 0; done < bytes && !error; done += unit) {
+        uint32_t slot = done / unit % VRAM_SLOTS;
+        uint64_t length = least(unit, bytes - done);
+        if (done >= VRAM_SLOTS * unit) error = driver->cuEventSynchronize(self->event[slot]);
+        if (error) break;
+        if (!give_one(self, self->slot[slot], from + done, length)) error = VRAM_UNREADABLE;
+        if (error) break;
+        self->unsettled = true;
+        error = driver->cuMemcpyHtoDAsync_v2(to + done, self->slot[slot], length, self->stream);
+        if (!error) error = driver->cuEventRecord(self->event[slot], self->stream);
+    }
+    if (error) return fail(driver, self, error);
+    return settle(driver, self);
+}
+
+int vram_ring_in(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
+                 uint64_t bytes) {
+    return write_all(driver, self, to, from, bytes, give_copy);
+}
+
+int vram_ring_in_from_file(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
+                           uint64_t bytes) {
+    return write_all(driver, self, to, from, bytes, give_from_file);
+}

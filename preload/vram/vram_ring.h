@@ -1,0 +1,58 @@
+/* vram_ring.h — copies between device memory and the host's ordinary memory, through two pinned buffers and a stream of
+ * memstow's own, which stay for the next time: pinning memory anew for each move is what makes moves slow.
+ * In: addresses of both sides. Out: the copy is complete, or an error and nothing of it still goes on. One thread at a
+ * time, in the ring's context. */
+#ifndef MEMSTOW_VRAM_RING_H
+#define MEMSTOW_VRAM_RING_H
+
+#include "preload/stow/stow_file.h"
+#include "preload/vram/vram_driver.h"
+
+#pragma GCC visibility push(hidden)
+
+#if defined(__SANITIZE_THREAD__)
+enum { VRAM_COPIERS = 1 }; /* ThreadSanitizer must see a thread begin */
+#else
+enum { VRAM_COPIERS = 4 };
+#endif
+enum { VRAM_SLOTS = 2 };
+#define VRAM_SLOT ((uint64_t)32 << 20)
+
+struct vram_ring {
+    cuda_handle context, stream;
+    char *slot[VRAM_SLOTS];
+    cuda_handle event[VRAM_SLOTS];
+    uint64_t slot_bytes;
+    uint32_t copiers;       /* threads that copy, the caller among them */
+    bool unsettled;         /* a copy that failed may still go on */
+    struct stow_file *file; /* while it is written to one, */
+    uint32_t refusal;       /* and why that failed, of enum stow_refusal */
+};
+
+/* All that it needs is there: 0. What could be made stays for the next attempt. */
+int vram_ring_begin(const struct vram_driver *driver, struct vram_ring *self);
+/* Nothing of it is left, or the driver's error. */
+int vram_ring_end(const struct vram_driver *driver, struct vram_ring *self);
+
+int vram_ring_out(const struct vram_driver *driver, struct vram_ring *self, char *to, uint64_t from, uint64_t bytes);
+int vram_ring_in(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
+                 uint64_t bytes);
+/* The same with memory that is pinned itself, past the buffers. */
+int vram_ring_out_pinned(const struct vram_driver *driver, struct vram_ring *self, char *to, uint64_t from,
+                         uint64_t bytes);
+int vram_ring_in_pinned(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
+                        uint64_t bytes);
+/* The same with a file, that is written from where it is, by a thread on which no handler runs; and with a mapping of
+ * one, which may be unreadable: VRAM_UNREADABLE. */
+enum { VRAM_UNREADABLE = -3 };
+int vram_ring_out_to_file(const struct vram_driver *driver, struct vram_ring *self, struct stow_file *file,
+                          uint64_t from, uint64_t bytes, uint32_t *refusal);
+int vram_ring_in_from_file(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
+                           uint64_t bytes);
+/* Compares instead of copying: false, or 0 with *same. What cannot be read is not the same. */
+int vram_ring_compare(const struct vram_driver *driver, struct vram_ring *self, const char *with, uint64_t from,
+                      uint64_t bytes, bool is_file, bool *same);
+
+#pragma GCC visibility pop
+
+#endif

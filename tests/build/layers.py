@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""The rooms of preload/ and tools/ are those of the tables in docs/design.md, in their order, and each uses only rooms above it
+there: by its includes, and by the symbols of its objects. Edges that still run the other way are listed here by hand; the
+list can only shrink. No include runs in a circle, and no circle of calls inside a room has more than five files."""
+import collections, pathlib, re, subprocess
+
+import support
+
+FILES_MOST, CIRCLE_MOST = 32, 5
+HALL = {"preload": {"README.md", "memstow.map"}, "tools": {"README.md", "python", "comfyui", "web"}}
+# "file -> file": a call or an include against the order of the table; and circles that are too large.
+UPWARD = """
+preload: shared/policy -> owners/owners
+preload: abi/register_blocks -> hooks/hook_host
+preload: base/room -> ledger/ledger
+preload: base/index -> ledger/ledger
+preload: base/lock -> ledger/ledger
+preload: base/arena -> ledger/ledger
+preload: stacks/stack -> count/account
+preload: stacks/stack -> count/fold
+preload: stacks/stack -> count/site
+preload: stacks/rule -> count/site
+preload: stacks/python -> count/site
+preload: stacks/tree -> count/fold
+preload: stacks/tree -> count/site
+preload: stacks/python_record -> count/site
+preload: count/tags -> owners/owners
+preload: count/fold -> owners/owners
+preload: count/origin -> life/process
+preload: count/origin -> shutdown/shutdown_audit
+preload: count/heaps -> owners/owners
+preload: cuda/cuda_pageable -> vram/stow_cuda
+preload: cuda/cuda_device -> vram/vram_serve
+preload: cuda/cuda_arrays -> events/cuda_events
+preload: vram/vram_serve -> events/cuda_parts
+preload: vram/vram_serve -> owners/owners
+preload: vram/vram_rescue -> triggers/trigger
+preload: events/cuda_events -> life/process
+preload: events/cuda_parts -> owners/owners
+preload: owners/moving -> control/requests
+preload: owners/moving -> triggers/trigger
+preload: owners/owners -> triggers/trigger
+preload: control/control -> abi/register_decisions
+preload: control/control -> hooks/hook_files
+preload: control/control -> hooks/hook_host
+preload: cuda/cuda_pageable -> vram/vram_driver
+preload: cuda/cuda_pageable -> vram/vram_quiet
+preload: owners/assign -> hooks/hook_host
+preload: shutdown/shutdown -> hooks/hook_files
+preload: vram/vram_quiet -> hooks/hook_files
+preload: a circle of 10 files: count/account count/births count/counters count/fold count/heaps count/peak count/pin count/sample count/site count/tags
+tools: base/ranges -> reader/image
+tools: base/complain -> cmd/commands
+tools: proc/thread_names -> reader/image
+tools: reader/last_word -> launch/launch
+tools: subject/subject -> cmd/commands
+tools: symbols/symbols -> cmd/commands
+tools: symbols/tally -> cmd/commands
+tools: leaks/leaks_follow -> cmd/commands
+tools: report/report_folded -> cmd/commands
+tools: report/report_estimates -> cmd/commands
+tools: report/report_match -> cmd/commands
+tools: html/html_page -> cmd/commands
+tools: html/report_html -> cmd/commands
+tools: launch/start -> cmd/commands
+tools: launch/start -> diff/thresholds
+tools: diff/diff -> check/gate
+tools: diff/html_diff -> cmd/commands
+tools: diff/known -> cmd/commands
+tools: check/check_launch -> cmd/commands
+tools: check/check_comfy -> cmd/commands
+tools: check/check_folder -> cmd/commands
+tools: check/check_program -> cmd/commands
+tools: check/check_html -> cmd/commands
+tools: lifecycle/lifecycle -> cmd/commands
+tools: diff/diff_json -> cmd/cmd_diff
+tools: diff/diff_text -> cmd/cmd_diff
+tools: diff/html_diff -> cmd/cmd_diff
+tools: a circle of 11 files: reader/birth_stacks reader/counters reader/cuda_image reader/cupti_image reader/image reader/misuse_image reader/nvml_image reader/packed reader/picture reader/reader reader/trace_lines
+tools: a circle of 11 files: report/report_cuda report/report_estimates report/report_json report/report_match report/report_misuse report/report_mixed report/report_peak report/report_stacks report/report_text report/report_tree report/report_vbars
+"""
+allowed = set(filter(None, UPWARD.split("\n")))
+
+
+def table(hall):
+    """The rooms of a floor, lowest first, as the design shows them."""
+    text = (support.ROOT / "docs/design.md").read_text()
+    rows = text.split(f"\n| {hall}/ |", 1)[1].split("\n\n", 1)[0]
+    return re.findall(r"^\| `(\w+)` \|", rows, re.M)
+
+
+def includes(path):
+    return re.findall(r'^#\s*include "((?:preload|tools|cupti|include)/[^"]+)"', path.read_text(), re.M)
+
+
+def circles(edges):
+    """The strongly connected sets of more than one (Tarjan)."""
+    index, low, stack, on, found = {}, {}, [], set(), []
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        on.add(node)
+        for other in edges.get(node, ()):
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in on:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            circle = []
+            while not circle or circle[-1] != node:
+                circle.append(stack.pop())
+                on.discard(circle[-1])
+            if len(circle) > 1:
+                found.append(sorted(circle))
+
+    for node in sorted(edges):
+        if node not in index:
+            visit(node)
+    return found
+
+
+def objects(hall):
+    """File without suffix -> its object, in this build."""
+    targets = {"preload": ["libmemstow"], "tools": ["memstow_tool", "memstow"]}[hall]
+    found = {}
+    for target in targets:
+        folder = support.BUILD / f"CMakeFiles/{target}.dir" / hall
+        for path in folder.rglob("*.o"):
+            found[str(path.relative_to(folder))[:-4]] = path
+    return found
+
+
+def calls(hall):
+    """(file, file, symbol): what one object takes of another."""
+    owner, wanted = {}, collections.defaultdict(set)
+    for name, path in objects(hall).items():
+        for line in subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout.splitlines():
+            kind, symbol = line.split()[-2:]
+            if kind == "U":
+                wanted[name].add(symbol)
+            elif kind in "TDBRVW":
+                owner[symbol] = name
+    return {(name, owner[symbol], symbol) for name, symbols in wanted.items() for symbol in symbols
+            if owner.get(symbol, name) != name}
+
+
+faults, seen = [], set()
+
+
+def edge(hall, rank, here, there, how):
+    """Notes an edge between two files of a floor if it runs upward."""
+    a, b = here.split("/")[0], there.split("/")[0]
+    if rank[a] >= rank[b]:
+        return
+    text = f"{hall}: {here} -> {there}"
+    seen.add(text)
+    if text not in allowed:
+        faults.append(f"{text}: {how}")
+
+
+rooms = {hall: table(hall) for hall in HALL}
+build = (support.ROOT / "CMakeLists.txt").read_text()
+for hall, name in ("preload", "preload_rooms"), ("tools", "tool_rooms"):
+    listed = re.search(rf"^set\({name} ([^)]+)\)", build, re.M)
+    assert listed and listed[1].split() == rooms[hall], f"CMakeLists.txt has other rooms of {hall}/ than docs/design.md"
+
+headers = collections.defaultdict(set)
+for hall, order in rooms.items():
+    rank = {room: at for at, room in enumerate(order)}
+    inside = {path.name for path in (support.ROOT / hall).iterdir() if path.name != "__pycache__"}
+    strange = inside ^ (set(order) | HALL[hall])
+    if strange - {"README.md"}:
+        faults.append(f"{hall}/ and the table of its rooms differ: {', '.join(sorted(strange))}")
+    for room in order:
+        files = [path for path in (support.ROOT / hall / room).iterdir() if path.suffix in (".c", ".h", ".S")]
+        if len(files) > FILES_MOST:
+            faults.append(f"{hall}/{room} has {len(files)} files: more than {FILES_MOST}")
+        for path in files:
+            here = f"{room}/{path.name}"
+            for include in includes(path):
+                floor, _, there = include.partition("/")
+                headers[f"{hall}/{here}"].add(include)
+                if floor == hall:
+                    edge(hall, rank, f"{room}/{path.stem}", str(pathlib.Path(there).with_suffix("")), "by an include")
+                elif (hall, floor) == ("tools", "preload") and not there.startswith("shared/"):
+                    faults.append(f"{hall}/{here} includes {include}: the command shares preload/shared with the library, no other room")
+                elif floor in ("tools", "cupti"):
+                    faults.append(f"{hall}/{here} includes {include}")
+    inner = collections.defaultdict(set)
+    for here, there, symbol in sorted(calls(hall)):
+        edge(hall, rank, here, there, f"calls {symbol}")
+        if here.split("/")[0] == there.split("/")[0]:
+            inner[here].add(there)
+    assert len(inner) > 30, f"the symbols of {hall}/ could not be read"
+    for circle in circles(inner):
+        if len(circle) > CIRCLE_MOST:
+            text = f"{hall}: a circle of {len(circle)} files: {' '.join(circle)}"
+            seen.add(text)
+            if text not in allowed:
+                faults.append(text)
+
+for circle in circles(headers):
+    faults.append(f"headers include each other in a circle: {' '.join(circle)}")
+for text in sorted(allowed - seen):
+    faults.append(f"{text}: is not there any more: take it off the list")
+assert not faults, "\n".join(faults)

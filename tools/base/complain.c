@@ -1,0 +1,50 @@
+/* complain.c — what the commands say when something is wrong; see commands.h. */
+#include "tools/cmd/commands.h"
+#include "tools/base/text.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void complain(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("memstow: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+}
+
+int usage_error(const char *command, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("memstow: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fprintf(stderr, " (see 'memstow %s --help')\n", command);
+    va_end(arguments);
+    return EXIT_USAGE;
+}
+
+int option_error(const char *command, int result, char **argv) {
+    const char *given = argv[optind - 1];
+    char letter[3] = {'-', (char)optopt, 0};
+    if (strncmp(given, "--", 2) != 0 && optopt) given = letter;
+    int length = (int)strcspn(given, "=");
+    if (result == ':') return usage_error(command, "%.*s needs a value", length, given);
+    if (optopt && strncmp(given, "--", 2) == 0) return usage_error(command, "%.*s takes no value", length, given);
+    return usage_error(command, "unknown option %s", TEXT_SAFE(given));
+}
+
+int finish_output(int code) {
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout)) return code;
+    if (!errno) { /* it failed on the way here: what fails again says why */
+        clearerr(stdout);
+        putchar('\n');
+        fflush(stdout);
+    }
+    if (errno != EPIPE) complain("the output could not be written: %s", errno ? strerror(errno) : "write error");
+    return EXIT_UNREADABLE;
+}

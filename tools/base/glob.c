@@ -1,0 +1,42 @@
+/* glob.c — patterns for names; see glob.h. */
+#include "tools/base/glob.h"
+
+#include <stddef.h>
+
+/* Bytes of the UTF-8 character that the text begins with; of what is none, one. */
+static size_t character(const char *text) {
+    size_t length = 1;
+    while (((unsigned char)text[length] & 0xc0) == 0x80 && ((unsigned char)text[0] & 0x80)) length++;
+    return length;
+}
+
+static bool same(const char **pattern, const char **text) {
+    if (**pattern == '?') {
+        (*pattern)++;
+        *text += character(*text);
+        return true;
+    }
+    const char *p = *pattern;
+    if (*p == '\\' && p[1]) p++;
+    if (!*p || *p != **text) return false;
+    *pattern = p + 1;
+    (*text)++;
+    return true;
+}
+
+/* Only the last star has to be tried with more: what an earlier one would take in addition, that one can take. */
+bool glob_matches(const char *pattern, const char *text) {
+    const char *star = NULL, *taken = NULL;
+    while (*text) {
+        if (*pattern == '*') {
+            star = ++pattern;
+            taken = text;
+        } else if (!same(&pattern, &text)) {
+            if (!star) return false;
+            pattern = star;
+            text = taken += character(taken);
+        }
+    }
+    while (*pattern == '*') pattern++;
+    return !*pattern;
+}

@@ -1,0 +1,58 @@
+/* library.c — where libmemstow.so is: installed beside the command, or in the build tree; see library.h. */
+#include "tools/base/library.h"
+#include "tools/base/text.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int check(char *path, size_t size, const char *candidate) {
+    char resolved[PATH_MAX];
+    if (!realpath(candidate, resolved) || access(resolved, R_OK) < 0 || strlen(resolved) >= size) return -1;
+    memcpy(path, resolved, strlen(resolved) + 1);
+    return 0;
+}
+
+static int search(char *path, size_t size) {
+    static const char *const places[] = {"../lib/libmemstow.so", "../lib/x86_64-linux-gnu/libmemstow.so",
+                                         "libmemstow.so", "../preload/libmemstow.so"};
+    char here[PATH_MAX], candidate[PATH_MAX + 64];
+    ssize_t length = readlink("/proc/self/exe", here, sizeof here - 1);
+    if (length <= 0) return -1;
+    here[length] = 0;
+    *strrchr(here, '/') = 0;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(candidate, sizeof candidate, "%s/%s", here, places[i]);
+        if (check(path, size, candidate) == 0) return 0;
+    }
+    return -1;
+}
+
+int library_find(char *path, size_t size, char *error, size_t error_size) {
+    const char *given = getenv("MEMSTOW_LIBRARY");
+    if (given && *given && check(path, size, given) < 0) {
+        snprintf(error, error_size, "MEMSTOW_LIBRARY=%s cannot be read", TEXT_SAFE(given));
+        return -1;
+    }
+    if ((!given || !*given) && search(path, size) < 0) {
+        snprintf(error, error_size, "libmemstow.so was not found beside this command (MEMSTOW_LIBRARY names it)");
+        return -1;
+    }
+    /* The loader splits LD_PRELOAD at both, and knows no quotes. */
+    if (strpbrk(path, ": ")) {
+        snprintf(error, error_size, "%s: a path with a colon or a blank cannot be preloaded", TEXT_SAFE(path));
+        return -1;
+    }
+    return 0;
+}
+
+int library_find_cupti(const char *beside, char *path, size_t size, char *error, size_t error_size) {
+    char candidate[PATH_MAX + 64];
+    const char *slash = strrchr(beside, '/');
+    snprintf(candidate, sizeof candidate, "%.*s/libmemstow_cupti.so", (int)(slash ? slash - beside : 0), beside);
+    if (check(path, size, candidate) == 0) return 0;
+    snprintf(error, error_size, "%s was not found", TEXT_SAFE(candidate));
+    return -1;
+}

@@ -1,0 +1,31 @@
+/* ranges.h — address ranges that the ledger knows the use of: memstow's own memory, what it holds for devices,
+ * mappings, thread stacks. In: an image. Out: who has an address, and where uses change. */
+#ifndef MEMSTOW_RANGES_H
+#define MEMSTOW_RANGES_H
+
+#include "tools/reader/image.h"
+
+enum use { USE_UNKNOWN, USE_OWN, USE_BACKUP, USE_BUFFER, USE_MAPPING, USE_STACK, USE_KINDS };
+
+struct use_range {
+    uint64_t start, end;
+    const struct snap_mapping *mapping; /* of USE_MAPPING */
+};
+
+struct ranges {
+    struct use_range *list[USE_KINDS]; /* each sorted by start */
+    size_t count[USE_KINDS];
+    uint64_t *edges; /* every start and end, sorted */
+    size_t edge_count;
+};
+
+int ranges_collect(struct ranges *ranges, const struct image *image); /* 0, or -1: no memory */
+void ranges_clear(struct ranges *ranges);
+/* The range of that use that holds the address, or NULL. */
+const struct use_range *ranges_find(const struct ranges *ranges, enum use use, uint64_t address);
+/* What the address is used for; memstow's own before mappings before stacks. */
+enum use ranges_use(const struct ranges *ranges, uint64_t address, const struct use_range **range);
+/* The first edge after the address, or limit if there is none before it. */
+uint64_t ranges_next_edge(const struct ranges *ranges, uint64_t address, uint64_t limit);
+
+#endif

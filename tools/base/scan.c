@@ -1,0 +1,219 @@
+/* scan.c — small text files; see scan.h. */
+#include "tools/base/scan.h"
+#include "tools/base/text.h"
+
+#include "preload/shared/jsontext.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void scan_begin(struct scan *scan, const char *file, const char *text, size_t length) {
+    *scan = (struct scan){.file = file, .at = text, .end = text + length, .line = text, .token = text};
+}
+
+static int file_fails(struct scan *scan, const char *why) {
+    snprintf(scan->error, sizeof scan->error, "%s: %s", TEXT_SAFE(scan->file), why);
+    return -1;
+}
+
+static int read_all(struct scan *scan, int fd, size_t size) {
+    size_t got = 0;
+    scan->own = malloc(size + 1);
+    if (!scan->own) return file_fails(scan, "not enough memory");
+    while (got < size) {
+        ssize_t part = read(fd, scan->own + got, size - got);
+        if (part < 0 && errno == EINTR) continue;
+        if (part < 0) return file_fails(scan, strerror(errno));
+        if (part == 0) break; /* it became shorter meanwhile */
+        got += (size_t)part;
+    }
+    scan->at = scan->line = scan->token = scan->own;
+    scan->end = scan->own + got;
+    return 0;
+}
+
+int scan_open(struct scan *scan, const char *path) {
+    struct stat st;
+    *scan = (struct scan){.file = path};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) return file_fails(scan, strerror(errno));
+    int result = fstat(fd, &st) < 0            ? file_fails(scan, strerror(errno))
+                 : !S_ISREG(st.st_mode)        ? file_fails(scan, "not a regular file")
+                 : st.st_size > SCAN_FILE_MOST ? file_fails(scan, "larger than 16 MiB")
+                                               : read_all(scan, fd, (size_t)st.st_size);
+    close(fd);
+    return result;
+}
+
+void scan_close(struct scan *scan) {
+    free(scan->own);
+    scan->own = NULL;
+}
+
+static size_t column(const struct scan *scan) {
+    size_t columns = 1;
+    for (const char *c = scan->line; c < scan->token; c++) columns += ((unsigned char)*c & 0xc0) != 0x80;
+    return columns;
+}
+
+int scan_fail(struct scan *scan, const char *format, ...) {
+    char why[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(why, sizeof why, format, arguments);
+    va_end(arguments);
+    snprintf(scan->error, sizeof scan->error, "%.400s:%u:%zu: %.900s", text_fit(scan->file, 150).s, scan->number,
+             column(scan), TEXT_SAFE(why));
+    return -1;
+}
+
+static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+
+bool scan_more(struct scan *scan) {
+    while (scan->at < scan->end && is_blank(*scan->at)) scan->at++;
+    scan->token = scan->at;
+    return scan->at < scan->end && *scan->at != '\n' && *scan->at != '#';
+}
+
+bool scan_line(struct scan *scan) {
+    for (;;) {
+        if (scan->number) { /* what is left of the line before */
+            const char *stop = scan->at < scan->end ? memchr(scan->at, '\n', (size_t)(scan->end - scan->at)) : NULL;
+            if (!stop) return false;
+            scan->at = stop + 1;
+        }
+        scan->number++;
+        scan->line = scan->at;
+        if (scan_more(scan)) return true;
+    }
+}
+
+void scan_word(struct scan *scan, char *to, size_t room) {
+    size_t length = 0;
+    scan_more(scan);
+    while (scan->at < scan->end && (isalnum((unsigned char)*scan->at) || *scan->at == '-' || *scan->at == '_')) {
+        if (length + 1 < room) to[length++] = *scan->at;
+        scan->at++;
+    }
+    to[length] = 0;
+}
+
+bool scan_character(struct scan *scan, char wanted) {
+    if (scan->at == scan->end || *scan->at != wanted) return false;
+    scan->at++;
+    return true;
+}
+
+int scan_number(struct scan *scan, uint64_t *number, const char *expected) {
+    const char *from = scan->at;
+    scan->token = from;
+    *number = 0;
+    for (; scan->at < scan->end && isdigit((unsigned char)*scan->at); scan->at++)
+        if (__builtin_mul_overflow(*number, 10, number) ||
+            __builtin_add_overflow(*number, (uint64_t)(*scan->at - '0'), number))
+            return scan_fail(scan, "the number is too large");
+    return scan->at > from ? 0 : scan_fail(scan, "%s expected", expected);
+}
+
+static int hex_digit(char c) {
+    if (isdigit((unsigned char)c)) return c - '0';
+    c = (char)tolower((unsigned char)c);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* What stands behind a backslash; 0: nothing that could. */
+static char unescape(struct scan *scan) {
+    static const char from[] = "\"\\ntr", to[] = "\"\\\n\t\r";
+    if (scan->at == scan->end) return 0;
+    const char *found = memchr(from, *scan->at, sizeof from - 1);
+    if (found) {
+        scan->at++;
+        return to[found - from];
+    }
+    if (*scan->at != 'x' || scan->end - scan->at < 3) return 0;
+    int high = hex_digit(scan->at[1]), low = hex_digit(scan->at[2]);
+    if (high < 0 || low < 0) return 0;
+    scan->at += 3;
+    return (char)(high << 4 | low);
+}
+
+static int quoted(struct scan *scan, char *to, size_t room) {
+    size_t length = 0;
+    for (scan->at++;;) {
+        char c = scan->at < scan->end ? *scan->at : '\n';
+        if (c == '\n') return scan_fail(scan, "the quotes are not closed");
+        scan->at++;
+        if (c == '"') break;
+        const char *backslash = scan->at - 1;
+        if (c == '\\' && !(c = unescape(scan))) {
+            scan->token = backslash;
+            return scan_fail(scan, "no such escape: \\\" \\\\ \\n \\t \\r and \\xNN (not \\x00) are known");
+        }
+        if (!c) return scan_fail(scan, "a NUL in the text");
+        if (length + 1 == room) return scan_fail(scan, "the text is too long");
+        to[length++] = c;
+    }
+    to[length] = 0;
+    return 0;
+}
+
+int scan_string(struct scan *scan, char *to, size_t room, bool bare, const char *expected) {
+    size_t length = 0;
+    scan->token = scan->at;
+    to[0] = 0;
+    if (scan->at < scan->end && *scan->at == '"') return quoted(scan, to, room);
+    if (!bare) return scan_fail(scan, "%s expected, in quotes", expected);
+    for (; scan->at < scan->end && !is_blank(*scan->at) && *scan->at != '\n' && *scan->at != '"'; scan->at++) {
+        if (!*scan->at) return scan_fail(scan, "a NUL in the text");
+        if (length + 1 == room) return scan_fail(scan, "the text is too long");
+        to[length++] = *scan->at;
+    }
+    to[length] = 0;
+    return length ? 0 : scan_fail(scan, "%s expected", expected);
+}
+
+int scan_end_of_line(struct scan *scan) {
+    return scan_more(scan) ? scan_fail(scan, "nothing more belongs on this line") : 0;
+}
+
+static bool append(char *to, size_t room, size_t *used, const char *text, size_t length) {
+    if (*used + length + 1 > room) return false;
+    memcpy(to + *used, text, length);
+    *used += length;
+    to[*used] = 0;
+    return true;
+}
+
+/* One character; what a terminal or an editor could take for something else comes out as \xNN, byte by byte. */
+static bool append_character(char *to, size_t room, size_t *used, const char *text, size_t length) {
+    char escape[8];
+    unsigned char c = (unsigned char)text[0];
+    if (c == '"' || c == '\\')
+        snprintf(escape, sizeof escape, "\\%c", c);
+    else if (c == '\n' || c == '\t' || c == '\r')
+        snprintf(escape, sizeof escape, "\\%c", c == '\n' ? 'n' : c == '\t' ? 't' : 'r');
+    else if (c >= 0x20 && c != 0x7f && length)
+        return append(to, room, used, text, length);
+    else
+        snprintf(escape, sizeof escape, "\\x%02x", c);
+    return append(to, room, used, escape, strlen(escape));
+}
+
+bool scan_quote(char *to, size_t room, const char *text) {
+    size_t used = strlen(to), left = strlen(text);
+    bool fits = append(to, room, &used, "\"", 1);
+    while (fits && left) {
+        size_t length = jsontext_character(text, left);
+        fits = append_character(to, room, &used, text, length);
+        text += length ? length : 1;
+        left -= length ? length : 1;
+    }
+    return fits && append(to, room, &used, "\"", 1);
+}

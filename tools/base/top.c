@@ -1,0 +1,57 @@
+/* top.c — the first few of many, in order; see top.h. The first `most` are kept as a heap with the last of them on top.
+ */
+#include "tools/base/top.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+bool top_parse(const char *string, size_t *most) {
+    char *end;
+    errno = 0;
+    unsigned long value = strtoul(string, &end, 10);
+    if (errno || *end || string[0] < '0' || string[0] > '9') return false;
+    *most = value;
+    return true;
+}
+
+struct heap {
+    char *base;
+    size_t count, size;
+    int (*compare)(const void *left, const void *right, void *context);
+    void *context;
+};
+
+static char *at(const struct heap *heap, size_t index) { return heap->base + index * heap->size; }
+
+static void swap(char *a, char *b, size_t size) {
+    for (size_t i = 0; i < size; i++) {
+        char byte = a[i];
+        a[i] = b[i];
+        b[i] = byte;
+    }
+}
+
+static void sift_down(const struct heap *heap, size_t index) {
+    for (size_t child; (child = 2 * index + 1) < heap->count; index = child) {
+        if (child + 1 < heap->count && heap->compare(at(heap, child), at(heap, child + 1), heap->context) < 0) child++;
+        if (heap->compare(at(heap, index), at(heap, child), heap->context) >= 0) return;
+        swap(at(heap, index), at(heap, child), heap->size);
+    }
+}
+
+void top_sort(void *base, size_t count, size_t size, size_t most,
+              int (*compare)(const void *left, const void *right, void *context), void *context) {
+    struct heap heap = {base, most, size, compare, context};
+    if (count == 0 || most == 0) return;
+    if (most >= count / 8) { /* few are left out: sorting them, too, costs less */
+        qsort_r(base, count, size, compare, context);
+        return;
+    }
+    for (size_t i = most / 2; i-- > 0;) sift_down(&heap, i);
+    for (size_t i = most; i < count; i++) {
+        if (compare(at(&heap, i), base, context) >= 0) continue;
+        swap(at(&heap, i), base, size);
+        sift_down(&heap, 0);
+    }
+    qsort_r(base, most, size, compare, context);
+}

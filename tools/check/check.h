@@ -1,0 +1,76 @@
+/* check.h — memstow check: what it was asked, what came of it, and the forms in which it is told.
+ * In: options; figures of the baseline and of the runs. Out: text, JSON, JUnit's XML, annotations of GitHub, Markdown:
+ * one file each. cmd_check.c puts it together. */
+#ifndef MEMSTOW_CHECK_H
+#define MEMSTOW_CHECK_H
+
+#include "tools/check/gate.h"
+#include "tools/diff/known.h"
+#include "tools/base/text.h"
+
+#include <stdio.h>
+
+enum check_form { CHECK_TEXT, CHECK_JSON, CHECK_JUNIT, CHECK_GITHUB, CHECK_MARKDOWN, CHECK_FORMS };
+
+struct check {
+    const char *baseline, *suppressed_in, *comfy, *stacks, *follow, *keep; /* NULL: not given */
+    char **argv;                                                           /* the program */
+    uint32_t runs, warm_up, runs_done;
+    size_t top;
+    bool peak, update;
+    bool sites; /* call sites were looked at */
+    struct thresholds thresholds;
+    struct suppressions suppressions;
+    struct figures before, now;
+    struct gate gate;
+    const char *output[CHECK_FORMS]; /* a file, "-" for standard output, NULL: not wanted */
+    const char *page;                /* the same of a page; it is never on standard output */
+    char folder[4096];               /* of the runs' ledgers */
+};
+
+/* check_folder.c: a folder of the runs, and what is in it. 0, or an exit code after complaining. */
+int check_folder_make(struct check *check);
+void check_folder_remove(const struct check *check); /* unless it is to be kept */
+/* "RUN-n" in the folder. */
+int check_folder_of_run(const struct check *check, const char *what, uint32_t n, char *path, size_t size);
+
+/* check_launch.c: from here on signals end the check in order. */
+void check_launch_begin(void);
+/* 0; or, after complaining, 128 and the number of the signal by which somebody wants us to end. */
+int check_interrupted(void);
+/* Starts that command, and waits until it ends: the same, and its exit status. What it prints goes to standard error.
+ */
+int check_launch(char **argv, const char *name, int *status);
+
+/* check_program.c: runs the program, until it is clear that nothing is over a limit. */
+int check_program(struct check *check);
+/* check_comfy.c: runs a workflow in a ComfyUI. */
+int check_comfy(struct check *check);
+
+/* Writers. They end no line that they did not begin, and trust no name. */
+void check_text(const struct check *check, FILE *to);
+void check_json(const struct check *check, FILE *to);
+void check_junit(const struct check *check, FILE *to);
+void check_github(const struct check *check, FILE *to);
+void check_markdown(const struct check *check, FILE *to);
+
+/* check_html.c: the verdict and the report of the last run as a page, while its ledgers are there. 0, or an exit code
+ * after complaining. */
+int check_html(const struct check *check);
+
+/* check_words.c: what the writers have in common. */
+const char *check_result(const struct check *check); /* pass, warning or fail */
+/* "all memory grew by 5.0 MiB and 12 blocks: over the limit of 5MiB; most at json_cache@libjson.so < main@prog" */
+void check_sentence(const struct check *check, const struct finding *finding, char *to, size_t room);
+/* What the floor, --pass-under, has to do with it: "over 10%, but below the floor of 1 MiB" where a limit is spared,
+ * and "above the floor of 1 MiB, within limits" of a warning. */
+struct text_line check_why(const struct check *check, const struct finding *finding);
+void check_command(const struct check *check, char *to, size_t room);
+/* The call site that grew most, of an owner or of all; NULL: none did. */
+const struct finding *check_culprit(const struct check *check, const struct finding *finding);
+/* "3 of 5 runs, after 1 to warm up" */
+void check_runs(const struct check *check, char *to, size_t room);
+/* How many findings of the list are shown: all that are over or a warning, and the first of the others. */
+bool check_shown(const struct check *check, size_t index);
+
+#endif

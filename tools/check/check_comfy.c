@@ -1,0 +1,100 @@
+/* check_comfy.c — runs of a workflow in a ComfyUI; see check.h.
+ * tools/python/memstow_comfy.py starts it, speaks HTTP with it and leaves a snapshot after each run that counts. They
+ * are of one process, so there is something to compare with even without a baseline: the first runs. */
+#include "tools/check/check.h"
+#include "tools/cmd/commands.h"
+#include "tools/symbols/tally.h"
+#include "tools/base/text.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { OPTIONS = 20, WINDOW_MOST = 3 };
+
+/* Installed, or in the build tree. */
+static bool find_helper(char *path, const char *command) {
+    static const char *const places[] = {"../share/memstow/python", "../../tools/python", "../tools/python"};
+    char candidate[PATH_MAX + 64];
+    int folder = (int)(strrchr(command, '/') - command);
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(candidate, sizeof candidate, "%.*s/%s/memstow_comfy.py", folder, command, places[i]);
+        if (realpath(candidate, path)) return true;
+    }
+    return false;
+}
+
+static int wait_for_helper(char **argv) {
+    int status = 0, code = check_launch(argv, "python3", &status);
+    if (code != EXIT_FINE) return code;
+    return status == 0 || status == EXIT_USAGE ? status : EXIT_PROGRAM;
+}
+
+static int run_workflow(const struct check *check) {
+    char command[PATH_MAX] = "", helper[PATH_MAX], runs[16], warm_up[16];
+    size_t words = 0, count = 0;
+    ssize_t length = readlink("/proc/self/exe", command, sizeof command - 1);
+    if (length <= 0 || !find_helper(helper, command)) {
+        complain("memstow_comfy.py was not found: it is installed with memstow, in share/memstow/python");
+        return EXIT_USAGE;
+    }
+    snprintf(runs, sizeof runs, "%u", check->runs);
+    snprintf(warm_up, sizeof warm_up, "%u", check->warm_up);
+    while (check->argv[words]) words++;
+    char **argv = calloc(words + OPTIONS, sizeof *argv);
+    if (!argv) return EXIT_UNREADABLE;
+    const char *const fixed[] = {"python3",    helper,
+                                 "--memstow",  command,
+                                 "--folder",   check->folder,
+                                 "--workflow", check->comfy,
+                                 "--runs",     runs,
+                                 "--warm-up",  warm_up,
+                                 "--stacks",   check->stacks ? check->stacks : "full",
+                                 "--follow",   check->follow ? check->follow : "all",
+                                 "--"};
+    for (; count < sizeof fixed / sizeof *fixed; count++) argv[count] = (char *)fixed[count];
+    memcpy(argv + count, check->argv, words * sizeof *argv);
+    int code = wait_for_helper(argv);
+    free(argv);
+    return code;
+}
+
+/* Snapshots `first` to `last`, each as a run of the figures. */
+static int take(const struct check *check, struct figures *figures, uint32_t first, uint32_t last, int what) {
+    char path[5000];
+    int code = EXIT_FINE;
+    for (uint32_t n = first; n <= last && code == EXIT_FINE; n++) {
+        snprintf(path, sizeof path, "%s/run-%04u.mst", check->folder, n);
+        code = tally_file(figures, path, what);
+        figures_end_run(figures);
+    }
+    return code;
+}
+
+/* The first runs, unless there is a baseline, and the last ones: three each, fewer where there are few. */
+static int compare(struct check *check, int what) {
+    uint32_t window = check->runs / 3 < WINDOW_MOST ? check->runs / 3 : WINDOW_MOST;
+    if (!window) window = 1;
+    int code = check->baseline ? EXIT_FINE : take(check, &check->before, 1, window, what);
+    if (code == EXIT_FINE) code = take(check, &check->now, check->runs - window + 1, check->runs, what);
+    check->gate.owners_only = what == TALLY_OWNERS;
+    if (code == EXIT_FINE && gate_judge(&check->gate) < 0) {
+        complain("not enough memory");
+        return EXIT_UNREADABLE;
+    }
+    return code;
+}
+
+int check_comfy(struct check *check) {
+    bool sites = check->suppressions.count || limits_have(&check->thresholds.limits, LIMIT_SITE);
+    int code = run_workflow(check);
+    if (code != EXIT_FINE) return code;
+    check->runs_done = check->runs;
+    if (check->update) return take(check, &check->now, 1, check->runs, TALLY_ALL);
+    code = compare(check, sites ? TALLY_ALL : TALLY_OWNERS);
+    if (code != EXIT_FINE || sites || (!check->gate.over && !check->gate.warnings)) return code;
+    if (!check->baseline) figures_again(&check->before);
+    figures_again(&check->now);
+    return compare(check, TALLY_ALL); /* who it was */
+}

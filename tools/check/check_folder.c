@@ -1,0 +1,69 @@
+/* check_folder.c — the folder that the ledgers of runs are in; see check.h. */
+#include "tools/check/check.h"
+#include "tools/cmd/commands.h"
+#include "tools/base/text.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int fails(const char *path) {
+    complain("%s: %s", TEXT_SAFE(path), strerror(errno));
+    return EXIT_UNREADABLE;
+}
+
+static bool is_empty(const char *path) {
+    DIR *directory = opendir(path);
+    size_t names = 0;
+    if (!directory) return false;
+    while (readdir(directory)) names++;
+    closedir(directory);
+    return names <= 2;
+}
+
+/* What is there already would be taken for ledgers of these runs. */
+static int make_kept(struct check *check) {
+    if (mkdir(check->keep, 0777) < 0 && (errno != EEXIST || !is_empty(check->keep))) {
+        complain("--keep=%s: %s", TEXT_SAFE(check->keep), errno == EEXIST ? "is not an empty folder" : strerror(errno));
+        return EXIT_USAGE;
+    }
+    return realpath(check->keep, check->folder) ? EXIT_FINE : fails(check->keep);
+}
+
+int check_folder_make(struct check *check) {
+    const char *place = getenv("TMPDIR");
+    if (check->keep) return make_kept(check);
+    int used = snprintf(check->folder, sizeof check->folder - 64, "%s/memstow-check.XXXXXX",
+                        place && *place == '/' ? place : "/tmp");
+    if (used < 0 || (size_t)used >= sizeof check->folder - 64) {
+        complain("TMPDIR: name is too long");
+        return EXIT_USAGE;
+    }
+    return mkdtemp(check->folder) ? EXIT_FINE : fails(check->folder);
+}
+
+int check_folder_of_run(const struct check *check, const char *what, uint32_t n, char *path, size_t size) {
+    snprintf(path, size, "%s/%s-%u", check->folder, what, n);
+    return mkdir(path, 0777) < 0 ? fails(path) : EXIT_FINE;
+}
+
+/* Files, and folders of files: there is nothing else in it that is ours. */
+static void remove_all(const char *path, int depth) {
+    char inner[5000];
+    DIR *directory = opendir(path);
+    if (!directory) return;
+    for (struct dirent *entry; (entry = readdir(directory));) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+        snprintf(inner, sizeof inner, "%s/%s", path, entry->d_name);
+        if (unlink(inner) < 0 && depth) remove_all(inner, depth - 1);
+    }
+    closedir(directory);
+    rmdir(path);
+}
+
+void check_folder_remove(const struct check *check) {
+    if (!check->keep && *check->folder) remove_all(check->folder, 1);
+}

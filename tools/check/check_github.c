@@ -1,0 +1,67 @@
+/* check_github.c — a verdict as workflow commands of GitHub Actions, which shows them beside the source; see check.h.
+ * A command is one line, and what its values hold must not end it or begin another. */
+#include "tools/check/check.h"
+#include "tools/base/text.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static void put(FILE *to, const char *text, bool property) {
+    for (const char *c = text; *c; c++) {
+        unsigned char byte = (unsigned char)*c;
+        if (byte == '%' || byte == '\r' || byte == '\n' || (property && (byte == ':' || byte == ',')))
+            fprintf(to, "%%%02X", byte);
+        else
+            fputc(byte < 0x20 || byte == 0x7f ? '?' : *c, to);
+    }
+}
+
+/* Annotations are shown in files of the repository only: their names begin at the folder that the check runs in. */
+static const char *inside(const char *file) {
+    char here[4096];
+    if (!file) return NULL;
+    if (*file != '/') return file;
+    size_t length = getcwd(here, sizeof here) ? strlen(here) : 0;
+    return length && strncmp(file, here, length) == 0 && file[length] == '/' ? file + length + 1 : NULL;
+}
+
+/* Beside the source of the call site that grew most. */
+static void put_finding(const struct check *check, const struct finding *finding, FILE *to) {
+    char sentence[1400];
+    const struct finding *culprit = check_culprit(check, finding);
+    const struct figure *at = culprit ? culprit->figure : finding->figure;
+    const char *file = inside(at->file);
+    check_sentence(check, finding, sentence, sizeof sentence);
+    fputs(finding->verdict == VERDICT_FAILED ? "::error " : "::warning ", to);
+    if (file) {
+        fputs("file=", to);
+        put(to, file, true);
+        if (at->line) fprintf(to, ",line=%u", at->line);
+        fputc(',', to);
+    }
+    fputs("title=memstow check::", to);
+    put(to, sentence, false);
+    fputc('\n', to);
+}
+
+static void put_suppression(const struct check *check, const struct suppression *one, FILE *to) {
+    char text[512];
+    const char *file = inside(check->suppressed_in);
+    known_words(one, text, sizeof text);
+    fputs("::notice ", to);
+    if (file) {
+        fputs("file=", to);
+        put(to, file, true);
+        fprintf(to, ",line=%u,", one->line);
+    }
+    fputs("title=memstow check::", to);
+    put(to, text, false);
+    fprintf(to, " %s\n", known_useless(one));
+}
+
+void check_github(const struct check *check, FILE *to) {
+    for (size_t i = 0; i < check->gate.count; i++)
+        if (check->gate.list[i].verdict != VERDICT_FINE) put_finding(check, &check->gate.list[i], to);
+    for (size_t i = 0; i < check->suppressions.count; i++)
+        if (known_useless(&check->suppressions.list[i])) put_suppression(check, &check->suppressions.list[i], to);
+}

@@ -1,0 +1,47 @@
+/* check_launch.c — starts what is checked, and waits for it; see check.h. Who interrupts the check ends it, too, not
+ * only the program that runs at the moment: a server may well exit with 0 then. */
+#include "tools/check/check.h"
+#include "tools/cmd/commands.h"
+#include "tools/launch/launch.h"
+
+#include <signal.h>
+#include <string.h>
+
+static const int ending[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
+static volatile sig_atomic_t interrupted;
+
+static void note(int signal) { interrupted = signal; }
+
+static bool ends_us(int signal) {
+    for (size_t i = 0; i < sizeof ending / sizeof *ending; i++)
+        if (signal == ending[i]) return true;
+    return false;
+}
+
+/* What is ignored, as under nohup, stays so, and programs inherit it. The second signal of a kind ends us at once. */
+void check_launch_begin(void) {
+    const struct sigaction noted = {.sa_handler = note, .sa_flags = SA_RESTART | SA_RESETHAND};
+    struct sigaction was;
+    for (size_t i = 0; i < sizeof ending / sizeof *ending; i++)
+        if (sigaction(ending[i], NULL, &was) == 0 && was.sa_handler == SIG_DFL) sigaction(ending[i], &noted, NULL);
+}
+
+int check_interrupted(void) {
+    if (!interrupted) return EXIT_FINE;
+    complain("ended by signal %d: nothing is said of what was checked", (int)interrupted);
+    return 128 + interrupted;
+}
+
+int check_launch(char **argv, const char *name, int *status) {
+    struct launch launch = {0};
+    if (interrupted) return check_interrupted();
+    int error = launch_start(&launch, argv, launch_say_to_stderr, NULL);
+    while (!error && !launch.ended) {
+        int signal = launch_next(&launch, UINT64_MAX);
+        if (ends_us(signal)) interrupted = signal;
+    }
+    launch_forget(&launch);
+    if (error) complain("%s: %s", name, strerror(error));
+    *status = error ? EXIT_PROGRAM : launch_exit_code(&launch);
+    return check_interrupted();
+}

@@ -1,0 +1,127 @@
+/* check_program.c — runs of a program under memstow; see check.h.
+ * Each is `memstow run` with a folder of its own; what the program prints goes to standard error, because standard
+ * output is the verdict's. All programs that a run starts count together. */
+#include "tools/check/check.h"
+#include "tools/cmd/commands.h"
+#include "tools/symbols/tally.h"
+#include "tools/base/text.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { OPTIONS = 10 };
+
+/* The command line of one run, in one allocation; the words are the caller's. */
+static char **command_line(const struct check *check, char *output, char *stacks, char *follow) {
+    size_t words = 0, count = 0;
+    while (check->argv[words]) words++;
+    char **argv = calloc(words + OPTIONS, sizeof *argv);
+    if (!argv) return NULL;
+    argv[count++] = "/proc/self/exe";
+    argv[count++] = "run";
+    argv[count++] = "--quiet";
+    argv[count++] = "-o";
+    argv[count++] = output;
+    if (stacks) argv[count++] = stacks;
+    if (follow) argv[count++] = follow;
+    argv[count++] = "--";
+    memcpy(argv + count, check->argv, words * sizeof *argv);
+    return argv;
+}
+
+/* "--name=value", or NULL without a value. The caller frees it. */
+static char *option(const char *name, const char *value) {
+    char *text = NULL;
+    if (value && asprintf(&text, "--%s=%s", name, value) < 0) text = NULL;
+    return text;
+}
+
+static int run_once(const struct check *check, const char *folder, const char *what, uint32_t n) {
+    char output[5000];
+    snprintf(output, sizeof output, "%s/run.mst", folder);
+    char *stacks = option("stacks", check->stacks), *follow = option("follow", check->follow);
+    char **argv = command_line(check, output, stacks, follow);
+    int status = EXIT_PROGRAM, code = argv ? check_launch(argv, "memstow run", &status) : EXIT_FINE;
+    free(argv);
+    free(stacks);
+    free(follow);
+    if (code != EXIT_FINE || status == 0) return code;
+    complain("%s %u exited with %d: what fails by itself is not checked", what, n, status);
+    return EXIT_PROGRAM;
+}
+
+/* All ledgers of a run. */
+static int take_folder(struct figures *figures, const char *folder, int what) {
+    char path[5300];
+    int code = EXIT_FINE;
+    size_t files = 0;
+    DIR *directory = opendir(folder);
+    for (struct dirent *entry; directory && code == EXIT_FINE && (entry = readdir(directory));) {
+        struct stat st;
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode)) continue;
+        code = tally_file(figures, path, what);
+        files++;
+    }
+    if (directory) closedir(directory);
+    if (code != EXIT_FINE || files) return code;
+    complain("the program wrote no ledger: it cannot be tracked");
+    return EXIT_UNREADABLE;
+}
+
+/* Whether the verdict needs call sites: else they are looked at only when something is over a limit. */
+static bool sites_matter(const struct check *check) {
+    return check->update || check->suppressions.count || limits_have(&check->thresholds.limits, LIMIT_SITE);
+}
+
+static int judge(struct check *check, bool *fine) {
+    int result = gate_judge(&check->gate);
+    *fine = !check->gate.over && !check->gate.warnings;
+    if (result < 0) complain("not enough memory");
+    return result < 0 ? EXIT_UNREADABLE : EXIT_FINE;
+}
+
+/* Owners first. Should they be over a limit, call sites are added to the same run, as one that ended with both. */
+static int measure(struct check *check, const char *folder, bool *fine) {
+    bool sites = sites_matter(check) || check->sites;
+    int code = take_folder(&check->now, folder, sites ? TALLY_ALL : TALLY_OWNERS);
+    if (code != EXIT_FINE) return code;
+    figures_end_run(&check->now);
+    if (check->update) return EXIT_FINE;
+    check->gate.owners_only = !sites;
+    code = judge(check, fine);
+    if (code != EXIT_FINE || *fine || sites) return code;
+    figures_again(&check->now);
+    check->sites = true;
+    check->gate.owners_only = false;
+    code = take_folder(&check->now, folder, TALLY_ALL);
+    figures_end_run(&check->now);
+    return code == EXIT_FINE ? judge(check, fine) : code;
+}
+
+static int measured_run(struct check *check, uint32_t n, bool *fine) {
+    char folder[4900];
+    int code = check_folder_of_run(check, "run", n, folder, sizeof folder);
+    if (code == EXIT_FINE) code = run_once(check, folder, "run", n);
+    if (code == EXIT_FINE) code = measure(check, folder, fine);
+    check->runs_done = n;
+    return code;
+}
+
+static int warm_up(struct check *check, uint32_t n) {
+    char folder[4900];
+    int code = check_folder_of_run(check, "warm-up", n, folder, sizeof folder);
+    return code == EXIT_FINE ? run_once(check, folder, "warm-up", n) : code;
+}
+
+int check_program(struct check *check) {
+    int code = EXIT_FINE;
+    bool fine = false;
+    for (uint32_t n = 1; code == EXIT_FINE && n <= check->warm_up; n++) code = warm_up(check, n);
+    for (uint32_t n = 1; code == EXIT_FINE && n <= check->runs && !fine; n++) /* one more could only acquit */
+        code = measured_run(check, n, &fine);
+    return code;
+}

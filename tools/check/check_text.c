@@ -1,0 +1,103 @@
+/* check_text.c — a verdict for people; see check.h. */
+#include "tools/check/check.h"
+#include "tools/base/text.h"
+
+#include <string.h>
+
+enum { WIDTH = 100, NAME = 56 /* where names begin */ };
+
+static void print_head(const struct check *check, FILE *to) {
+    static const char *const words[] = {"fine", "a warning", "FAILED"};
+    char command[512], runs[128];
+    uint32_t before = check->before.runs;
+    int worst = check->gate.over ? 2 : check->gate.warnings ? 1 : 0;
+    check_command(check, command, sizeof command);
+    check_runs(check, runs, sizeof runs);
+    fprintf(to, "%s: %s\n", check->comfy ? text_fit_path(check->comfy, 60).s : text_fit(command, 60).s, words[worst]);
+    if (check->baseline)
+        fprintf(to, "  %s; compared with %s, of %u run%s\n\n", runs, text_fit_path(check->baseline, 40).s, before,
+                before == 1 ? "" : "s");
+    else
+        fprintf(to, "  %s; the last %u compared with the first %u\n\n", runs, before, before);
+}
+
+/* The lines of a name; the table is in front of the first of them. */
+struct lines {
+    FILE *to;
+    int column;
+};
+
+/* `tail` ends the line of the part before, `lead` stands in front of this one. */
+static void put_part(struct lines *lines, const char *tail, const char *lead, const char *part) {
+    char text[SCAN_STRING_MOST + 8];
+    snprintf(text, sizeof text, "%s%s", lead, part);
+    struct text_line safe = text_fit(text, WIDTH - NAME - 1);
+    int width = text_columns(safe.s), end = lines->column + text_columns(tail);
+    bool first = lines->column == NAME, full = !first && end + 1 + width > WIDTH - 1; /* a tail may follow */
+    fputs(tail, lines->to);
+    if (full) fprintf(lines->to, "\n%*s", NAME, "");
+    fprintf(lines->to, "%s%s", first || full ? "" : " ", safe.s);
+    lines->column = (full ? NAME : end + !first) + width;
+}
+
+static void put_site(struct lines *lines, const struct figure *figure) {
+    char text[SCAN_STRING_MOST];
+    const char *next = figure_name(figure);
+    bool owner = false;
+    while (figure_part(&next, &owner, text, sizeof text))
+        put_part(lines, owner ? "," : "", owner || lines->column == NAME ? "" : "< ", text);
+    if (figure->cuda) put_part(lines, "", "", "on CUDA devices");
+}
+
+/* "leak@libx.so < main@(program), model:UNET (new)", in as many lines as it takes. */
+static void put_name(const struct finding *finding, FILE *to) {
+    struct lines lines = {to, NAME};
+    char text[FIGURE_KEY_MOST];
+    figure_words(finding->figure, text, sizeof text);
+    if (finding->figure->kind == FIGURE_SITE)
+        put_site(&lines, finding->figure);
+    else
+        put_part(&lines, "", "", text_fit(text, WIDTH - NAME).s);
+    if (finding->is_new) put_part(&lines, "", "", "(new)");
+    fputc('\n', to);
+}
+
+/* What else is to be said of a finding. */
+static void put_below(const char *text, FILE *to) { fprintf(to, "%*s%s\n", NAME, "", text_fit(text, WIDTH - NAME).s); }
+
+static void print_notes(const struct check *check, const struct finding *finding, FILE *to) {
+    char line[128];
+    snprintf(line, sizeof line, "over the limit of %s", finding->limit ? finding->limit->text : "");
+    if (finding->limit) put_below(line, to);
+    if (finding->spared || finding->verdict == VERDICT_WARNING) put_below(check_why(check, finding).s, to);
+    snprintf(line, sizeof line, "suppressed by line %u", finding->suppression ? finding->suppression->line : 0);
+    if (finding->suppression) put_below(line, to);
+    snprintf(line, sizeof line, "without %s that is suppressed", text_size((uint64_t)finding->suppressed_bytes).s);
+    if (finding->suppressed_bytes && !finding->suppression) put_below(line, to);
+}
+
+static void print_finding(const struct check *check, const struct finding *finding, FILE *to) {
+    static const char *const words[] = {"", "warning", "over"};
+    fprintf(to, "%-8s%11s %11s %12s %9s  ", finding->suppression ? "known" : words[finding->verdict],
+            finding->is_new ? "-" : text_size(finding->before[0].high).s, text_size(finding->now[0].low).s,
+            text_size_change(finding->growth.bytes).s, text_count_change(finding->growth.blocks).s);
+    put_name(finding, to);
+    print_notes(check, finding, to);
+}
+
+void check_text(const struct check *check, FILE *to) {
+    size_t left = 0;
+    print_head(check, to);
+    fprintf(to, "%-8s%11s %11s %12s %9s\n", "", check->now.peak ? "peak before" : "before",
+            check->now.peak ? "peak now" : "now", "grew by", "blocks");
+    for (size_t i = 0; i < check->gate.count; i++) {
+        if (check_shown(check, i))
+            print_finding(check, &check->gate.list[i], to);
+        else
+            left++;
+    }
+    if (left) fprintf(to, "… and %s more that changed within limits (--top=N shows N)\n", text_count(left).s);
+    if (gate_leaves_out_cuda(&check->gate))
+        fputs("Memory of CUDA devices is not judged: the baseline says nothing of it (--update-baseline).\n", to);
+    known_text(&check->suppressions, check->suppressed_in, to);
+}

@@ -1,0 +1,154 @@
+/* gate.c — whether runs of a program hold more than a baseline says; see gate.h. */
+#include "tools/check/gate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t bounded(uint64_t number) { return number < INT64_MAX ? (int64_t)number : INT64_MAX; }
+
+static int64_t distance(struct range before, struct range now) {
+    if (now.low > before.high) return bounded(now.low - before.high);
+    return now.high < before.low ? -bounded(before.low - now.high) : 0;
+}
+
+/* A call site that the baseline does not list may have had anything below its floor; of owners it lists all. */
+static void ranges_before(const struct gate *gate, const struct figure *figure, struct finding *finding) {
+    const struct figure *old = figures_find_like(gate->before, figure);
+    struct range unlisted = {0, figure->kind == FIGURE_SITE ? gate->before->floor - 1 : 0};
+    finding->before[0] = old ? old->bytes : unlisted;
+    finding->before[1] = old ? old->blocks : unlisted;
+    finding->is_new = !old;
+}
+
+static void ranges_now(const struct gate *gate, const struct figure *figure, struct finding *finding) {
+    const struct figure *now = figures_find_like(gate->now, figure);
+    finding->now[0] = now ? now->bytes : (struct range){0, 0};
+    finding->now[1] = now ? now->blocks : (struct range){0, 0};
+}
+
+static void measure(const struct gate *gate, const struct figure *figure, struct finding *finding) {
+    *finding = (struct finding){.figure = figure};
+    ranges_before(gate, figure, finding);
+    ranges_now(gate, figure, finding);
+    finding->growth = (struct growth){distance(finding->before[0], finding->now[0]),
+                                      distance(finding->before[1], finding->now[1]), finding->before[0].high};
+}
+
+static bool has_changed(const struct finding *finding) { return finding->growth.bytes || finding->growth.blocks; }
+
+/* What a suppressed call site may have grown by at most, in bytes or blocks. One that the baseline does not list counts
+ * whole, unless it is as small as those that are not listed. */
+static int64_t most_grown(const struct gate *gate, const struct finding *site, int what) {
+    uint64_t high = site->now[what].high, low = site->is_new ? 0 : site->before[what].low;
+    if (site->is_new && site->now[0].high < gate->before->floor) return 0;
+    return high > low ? bounded(high - low) : 0;
+}
+
+static int add(struct gate *gate, const struct figure *figure, size_t capacity) {
+    struct finding *finding = &gate->list[gate->count];
+    if (gate->count == capacity) return -1;
+    measure(gate, figure, finding);
+    bool grew = finding->growth.bytes > 0 || finding->growth.blocks > 0;
+    if (gate->suppressions && grew) finding->suppression = suppressions_match(gate->suppressions, figure);
+    if (figure->kind != FIGURE_SITE || has_changed(finding)) gate->count++;
+    return 0;
+}
+
+/* A baseline of before devices were counted says nothing of them. */
+static bool is_judged(const struct gate *gate, const struct figure *figure) {
+    return !figure->cuda || (gate->before->with_cuda && gate->now->with_cuda);
+}
+
+bool gate_leaves_out_cuda(const struct gate *gate) {
+    return !gate->before->with_cuda && figures_find_cuda(gate->now, FIGURE_TOTAL, "");
+}
+
+static int collect(struct gate *gate) {
+    size_t capacity = gate->before->count + gate->now->count;
+    int result = 0;
+    gate->list = calloc(capacity + 1, sizeof *gate->list);
+    if (!gate->list) return -1;
+    for (const struct figure *f = gate->now->table; f && result == 0; f = f->hh.next)
+        if (is_judged(gate, f)) result = add(gate, f, capacity);
+    for (const struct figure *f = gate->before->table; f && result == 0; f = f->hh.next)
+        if (is_judged(gate, f) && !figures_find_like(gate->now, f) && !(f->kind == FIGURE_SITE && gate->owners_only))
+            result = add(gate, f, capacity);
+    return result;
+}
+
+static void take_off(int64_t *growth, int64_t most) {
+    if (*growth > 0) *growth = *growth > most ? *growth - most : 0;
+}
+
+/* Of several owners of the same kind and name, each. */
+bool gate_is_of(const struct figure *site, const struct figure *owner) {
+    char text[SCAN_STRING_MOST], name[SCAN_STRING_MOST];
+    const char *next = figure_name(site), *own = figure_name(owner);
+    size_t kind = strcspn(own, " ");
+    bool behind_of = false, dummy;
+    if (!figure_part(&own, &dummy, name, sizeof name)) return false;
+    while (figure_part(&next, &behind_of, text, sizeof text))
+        if (behind_of && strncmp(text, figure_name(owner), kind) == 0 && text[kind] == ':' &&
+            strcmp(text + kind + 1, name) == 0)
+            return true;
+    return false;
+}
+
+static int64_t sum(int64_t a, int64_t b) { return a > INT64_MAX - b ? INT64_MAX : a + b; }
+
+/* The list is in order: the total and the owners come first. */
+static void take_off_suppressed(struct gate *gate) {
+    for (size_t i = 0; i < gate->count; i++) {
+        const struct finding *site = &gate->list[i];
+        if (!site->suppression || site->figure->kind != FIGURE_SITE) continue;
+        int64_t bytes = most_grown(gate, site, 0), blocks = most_grown(gate, site, 1);
+        for (size_t k = 0; k < gate->count && gate->list[k].figure->kind != FIGURE_SITE; k++) {
+            struct finding *whole = &gate->list[k];
+            if (whole->figure->cuda != site->figure->cuda) continue;
+            if (whole->figure->kind == FIGURE_OWNER && !gate_is_of(site->figure, whole->figure)) continue;
+            if (whole->growth.bytes > 0) whole->suppressed_bytes = sum(whole->suppressed_bytes, bytes);
+            take_off(&whole->growth.bytes, bytes);
+            take_off(&whole->growth.blocks, blocks);
+        }
+    }
+}
+
+static void judge(struct gate *gate, struct finding *finding) {
+    static const enum limit_scope scopes[] = {LIMIT_TOTAL, LIMIT_OWNER, LIMIT_SITE};
+    enum limit_scope scope = scopes[finding->figure->kind];
+    finding->verdict = thresholds_judge(gate->thresholds, scope, finding->growth, &finding->limit);
+    if (finding->suppression && finding->verdict != VERDICT_FINE) {
+        gate->suppressed++;
+        finding->verdict = VERDICT_FINE;
+        finding->limit = NULL;
+    }
+    if (finding->verdict == VERDICT_FINE && !finding->suppression)
+        finding->spared = limits_passed(&gate->thresholds->limits, scope, finding->growth);
+    gate->over += finding->verdict == VERDICT_FAILED;
+    gate->warnings += finding->verdict == VERDICT_WARNING;
+}
+
+static int by_growth(const void *left, const void *right) {
+    const struct finding *a = left, *b = right;
+    if (a->figure->kind != b->figure->kind) return (int)a->figure->kind - (int)b->figure->kind;
+    if (a->figure->kind == FIGURE_TOTAL && a->figure->cuda != b->figure->cuda) return a->figure->cuda ? 1 : -1;
+    if (a->verdict != b->verdict) return (int)b->verdict - (int)a->verdict;
+    if (a->growth.bytes != b->growth.bytes) return a->growth.bytes > b->growth.bytes ? -1 : 1;
+    return strcmp(figure_name(a->figure), figure_name(b->figure));
+}
+
+int gate_judge(struct gate *gate) {
+    gate_end(gate);
+    if (collect(gate) < 0) return -1;
+    qsort(gate->list, gate->count, sizeof *gate->list, by_growth);
+    take_off_suppressed(gate);
+    for (size_t i = 0; i < gate->count; i++) judge(gate, &gate->list[i]);
+    qsort(gate->list, gate->count, sizeof *gate->list, by_growth);
+    return 0;
+}
+
+void gate_end(struct gate *gate) {
+    free(gate->list);
+    gate->list = NULL;
+    gate->count = gate->over = gate->warnings = gate->suppressed = 0;
+}

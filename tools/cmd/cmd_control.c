@@ -1,0 +1,368 @@
+/* cmd_control.c — memstow stow, restore, release and trigger: asks a running process to put memory away, or to bring it
+ * back, or to stop doing so, and waits for the answer. */
+#include "tools/cmd/commands.h"
+#include "tools/proc/control_client.h"
+#include "tools/proc/proc.h"
+#include "tools/views/roster.h"
+#include "tools/subject/subject.h"
+#include "tools/base/text.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LOOK_MS = 200, SILENCE_SECONDS = 30, LATE_SILENCE_SECONDS = 2, ATTEMPTS = 5 };
+/* A terminal and who watches over a process may both send a signal for one Ctrl-C. */
+#define AT_ONCE_SECONDS 0.5
+
+struct verb {
+    enum wire_type type;
+    const char *name, *doing, *done, *does; /* does: for the help */
+};
+static const struct verb verbs[] = {
+    {WIRE_TRIGGER, "trigger", "applying policies", "gave back",
+     "Has policies applied now: each owner is kept, stowed or freed."},
+    {WIRE_STOW, "stow", "stowing", "stowed",
+     "Moves what an owner has out to disk. Addresses stay, and use brings it back."},
+    {WIRE_RESTORE, "restore", "restoring", "restored", "Brings what was stowed of an owner back into memory."},
+    {WIRE_RELEASE, "release", "releasing", "released", "Gives back what the system can have of an owner without loss."},
+};
+
+/* What was asked for, and how far it is. */
+struct order {
+    const struct verb *verb;
+    pid_t pid;
+    const char *meant, *reason; /* OWNER as given; NULL: none */
+    bool ends;                  /* --cancel: the move that is under way, whoever makes it */
+    double timeout;             /* seconds; 0: none */
+    char path[4096];            /* of the socket */
+    char subject[320];          /* of messages: what it is done to */
+    uint32_t owner;
+    struct wire_message last; /* what was heard last */
+    double begun, heard, cancelled;
+    int cancels;    /* how often it was */
+    int interrupts; /* those that were seen */
+    bool late;      /* it was because of --timeout */
+    bool shown;     /* there is a line of progress on the terminal */
+};
+
+static volatile sig_atomic_t interrupts;
+
+static void count_interrupt(int number) {
+    (void)number;
+    interrupts++;
+}
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static bool can_be_ended(const struct verb *verb) { return verb->type == WIRE_STOW || verb->type == WIRE_RESTORE; }
+
+static int help(const struct verb *verb) {
+    bool trigger = verb->type == WIRE_TRIGGER;
+    printf("usage: memstow %s PID %s [--timeout=SECONDS]\n", verb->name, trigger ? "[--reason=TEXT]" : "OWNER");
+    if (can_be_ended(verb)) printf("       memstow %s PID [OWNER] --cancel [--timeout=SECONDS]\n", verb->name);
+    printf("\n"
+           "%s\n"
+           "The process does it: by itself, or where the program answers such requests, as\n"
+           "ComfyUI does between two runs, when the program comes to it. Ctrl-C takes it\n"
+           "back, or ends it early; nothing is lost.\n"
+           "\n",
+           verb->does);
+    if (trigger)
+        puts("  --reason=TEXT       is noted in the trace of decisions");
+    else
+        puts("OWNER is an id, or the name of a model or custom owner that no other has\n"
+             "('memstow owners PID' lists them).\n");
+    if (can_be_ended(verb))
+        printf("  --cancel            ends what is being %s now, of OWNER or any, whoever\n"
+               "                      makes it: for a request, a trigger or for itself\n",
+               verb->done);
+    printf("  --timeout=SECONDS   wait no longer (default: until it is done)\n"
+           "\n"
+           "Exit code: 0 done; 1 not done: %srefused, failed, cancelled or not\n"
+           "in time; 2 wrong usage; 3 no such process, not tracked, or it does not answer.\n",
+           trigger ? "" : "no such owner, ");
+    return finish_output(EXIT_FINE);
+}
+
+/* --- progress --- */
+
+static void clear_progress(struct order *order) {
+    if (order->shown) fputs("\r\033[K", stderr);
+    order->shown = false;
+}
+
+static void show_progress(struct order *order) {
+    const char *state = order->cancels || order->ends      ? "cancelling"
+                        : order->last.type == WIRE_WAITING ? "waiting until the program comes to it"
+                                                           : order->verb->doing;
+    if (!isatty(STDERR_FILENO) || now() - order->begun < 0.5) return;
+    fprintf(stderr, "\r\033[K%s: %s", order->subject, state);
+    if (order->last.number > 0) fprintf(stderr, ", %s", text_size((uint64_t)order->last.number).s);
+    if (order->last.number > 0 && *order->last.text)
+        fprintf(stderr, " of %s", text_size(strtoull(order->last.text, NULL, 10)).s);
+    fprintf(stderr, " (%.0f s)", now() - order->begun);
+    fflush(stderr);
+    order->shown = true;
+}
+
+/* --- what came of it --- */
+
+static int not_done(struct order *order, const char *why) {
+    clear_progress(order);
+    complain("%s: %s", order->subject, why);
+    return EXIT_OVER;
+}
+
+static int no_answer(struct order *order, const char *why) {
+    clear_progress(order);
+    complain("process %d does not answer: %s", (int)order->pid, why);
+    return EXIT_UNREADABLE;
+}
+
+static const char *error_text(int64_t error) {
+    if (error == -ECANCELED) return "cancelled";
+    if (error == -ESHUTDOWN) return "the process ends, or goes into a sandbox";
+    return error > -4096 ? strerror((int)-error) : "unknown error";
+}
+
+/* What was moved by then stays where it is. */
+static int tell_ended(struct order *order) {
+    int64_t number = order->last.number;
+    char why[160];
+    if (number == -ENOENT) {
+        snprintf(why, sizeof why, "nothing of it is being %s", order->verb->done);
+        return not_done(order, why);
+    }
+    if (number == -EPROTO) return not_done(order, "its memstow is older, and cannot end a move");
+    if (number < 0) {
+        snprintf(why, sizeof why, "not cancelled: %s", error_text(number));
+        return not_done(order, why);
+    }
+    clear_progress(order);
+    printf("%s: cancelled, %s", order->subject, text_size((uint64_t)number).s);
+    if (*order->last.text) printf(" of %s", text_size(strtoull(order->last.text, NULL, 10)).s);
+    printf(" %s\n", order->verb->done);
+    return finish_output(EXIT_FINE);
+}
+
+static int tell_end(struct order *order) {
+    char why[640];
+    const char *text = order->last.text;
+    int64_t number = order->last.number;
+    if (order->ends) return tell_ended(order);
+    if (number == -ECANCELED && order->late) return not_done(order, "nobody came to it in time: taken back");
+    if (number < 0) {
+        snprintf(why, sizeof why, "not %s: %s%s%.300s", order->meant ? order->verb->done : "done", error_text(number),
+                 *text ? ": " : "", *text ? TEXT_SAFE(text) : "");
+        return not_done(order, why);
+    }
+    clear_progress(order);
+    printf("%s: %s %s%s%s\n", order->subject, order->verb->done, text_size((uint64_t)number).s, *text ? ": " : "",
+           *text ? TEXT_SAFE(text) : "");
+    return finish_output(EXIT_FINE);
+}
+
+/* --- waiting for it --- */
+
+static void cancel(struct order *order, int fd) {
+    struct wire_message message = {.type = WIRE_CANCEL};
+    control_send(fd, &message);
+    order->cancels++;
+    order->cancelled = now();
+}
+
+/* Who is not to be waited for any longer has a moment to say that it is taken back. */
+static bool is_silent(const struct order *order) {
+    double since = now() - order->heard;
+    return since > SILENCE_SECONDS ||
+           (order->late && since > LATE_SILENCE_SECONDS && now() - order->cancelled > LATE_SILENCE_SECONDS);
+}
+
+/* -1: go on waiting. */
+static int look_at_time(struct order *order, int fd) {
+    bool begun = order->last.type == WIRE_WORKING;
+    bool interrupted =
+        interrupts > order->interrupts && (!order->cancels || now() - order->cancelled > AT_ONCE_SECONDS);
+    bool late = order->timeout > 0 && now() - order->begun > order->timeout;
+    order->interrupts = interrupts;
+    if (order->ends && (interrupted || late)) return not_done(order, "told to end, and has not yet");
+    if (interrupted) {
+        if (order->cancels) return not_done(order, "left alone: it goes on in the process");
+        cancel(order, fd);
+    }
+    if (late && !order->cancels) {
+        if (begun) return not_done(order, "not finished in time: it goes on in the process");
+        order->late = true;
+        cancel(order, fd);
+    }
+    return is_silent(order) ? no_answer(order, "is it stopped?") : -1;
+}
+
+static int follow(struct order *order, int fd) {
+    order->heard = now();
+    for (;;) {
+        int result = control_receive(fd, &order->last, LOOK_MS);
+        if (result < 0) return result == -ECONNRESET ? -1 : no_answer(order, strerror(-result));
+        if (result > 0) order->heard = now();
+        if (result > 0 && order->last.type == WIRE_DONE) return tell_end(order);
+        int code = look_at_time(order, fd);
+        if (code >= 0) return code;
+        show_progress(order);
+    }
+}
+
+/* Who is being killed closes its socket a moment before it counts as ending. */
+static bool ends_now(pid_t pid) {
+    const struct timespec pause = {.tv_nsec = 10000000};
+    for (int i = 0; i < 100; i++) {
+        if (process_is_over(pid)) return true;
+        nanosleep(&pause, NULL);
+    }
+    return false;
+}
+
+/* -1: the connection was closed before there was an answer. Where many connect at once, that happens. */
+static int ask_once(struct order *order) {
+    struct wire_message message = {.type = order->verb->type, .owner = order->owner};
+    if (order->ends) message.type = WIRE_END, message.number = order->verb->type;
+    char error[256];
+    int fd = control_connect(order->pid, order->path, error, sizeof error), code = -1;
+    if (fd < 0) return no_answer(order, ends_now(order->pid) ? "it has ended" : error);
+    snprintf(message.text, sizeof message.text, "%s", order->reason ? order->reason : "");
+    if (control_send(fd, &message) == 0) code = follow(order, fd);
+    close(fd);
+    return code;
+}
+
+static int ask(struct order *order) {
+    struct sigaction action = {.sa_handler = count_interrupt};
+    sigaction(SIGINT, &action, NULL);
+    order->begun = now();
+    for (int i = 0; i < ATTEMPTS; i++) {
+        int code = ask_once(order);
+        if (code >= 0) return code;
+        if (order->last.type) return no_answer(order, "it has ended");
+    }
+    return no_answer(order, "it closed the connection");
+}
+
+/* --- whom to ask --- */
+
+static bool note_of_control(const struct image *image, char *why, size_t size) {
+    static const char begin[] = "no control socket: ";
+    for (size_t i = 0; i < image->fact_count; i++) {
+        const char *note = image_string(image, image->facts[i].string);
+        if (image->facts[i].key != SNAP_FACT_NOTE || strncmp(note, begin, sizeof begin - 1) != 0) continue;
+        snprintf(why, size, "%.300s", TEXT_SAFE(note));
+        return true;
+    }
+    return false;
+}
+
+static int find_socket(struct order *order, const struct image *image) {
+    char why[320] = "it has registered no owner yet";
+    snprintf(order->path, sizeof order->path, "%s", image_fact(image, SNAP_FACT_CONTROL));
+    if (order->path[0] == '/') return EXIT_FINE;
+    note_of_control(image, why, sizeof why);
+    complain("process %d takes no requests: %s", (int)order->pid, why);
+    return EXIT_UNREADABLE;
+}
+
+static int find_owner(struct order *order, const struct image *image) {
+    char why[400];
+    snprintf(order->subject, sizeof order->subject, "process %d", (int)order->pid);
+    if (!order->meant) return EXIT_FINE;
+    const struct snap_owner *owner = roster_find(image, order->meant, why, sizeof why);
+    if (!owner) {
+        complain("process %d: %s", (int)order->pid, why);
+        return EXIT_OVER;
+    }
+    order->owner = owner->id;
+    struct text_line words;
+    image_owner_words(image, owner->id, words.s, sizeof words.s);
+    snprintf(order->subject, sizeof order->subject, "%s %u '%.256s'", roster_kind(owner), owner->id,
+             TEXT_SAFE(words.s));
+    return EXIT_FINE;
+}
+
+static int carry_out(struct order *order) {
+    static struct subject subject;
+    int code = subject_open_pid(&subject, order->pid, false);
+    if (code != EXIT_FINE) return code;
+    code = find_socket(order, &subject.image);
+    if (code == EXIT_FINE) code = find_owner(order, &subject.image);
+    subject_close(&subject);
+    return code == EXIT_FINE ? ask(order) : code;
+}
+
+/* --- arguments --- */
+
+static bool valid_timeout(const char *value, double *seconds) {
+    char *end;
+    if (*value < '0' || *value > '9') return false;
+    *seconds = strtod(value, &end);
+    return !*end && isfinite(*seconds) && *seconds > 0;
+}
+
+static int take_option(struct order *order, int option, char **argv) {
+    const char *verb = order->verb->name;
+    if (option == 'r' && order->verb->type != WIRE_TRIGGER) return usage_error(verb, "unknown option --reason");
+    if (option == 'r') {
+        order->reason = optarg;
+        size_t length = strlen(optarg);
+        return length <= WIRE_TEXT && wire_text(optarg, length) == length
+                   ? 0
+                   : usage_error(verb, "--reason: not a line of text of at most %d bytes", WIRE_TEXT);
+    }
+    if (option == 'c' && !can_be_ended(order->verb)) return usage_error(verb, "unknown option --cancel");
+    if (option == 'c') {
+        order->ends = true;
+        return 0;
+    }
+    if (option != 't') return option_error(verb, option, argv);
+    return valid_timeout(optarg, &order->timeout)
+               ? 0
+               : usage_error(verb, "--timeout=%s: not a number of seconds above 0", TEXT_SAFE(optarg));
+}
+
+static int run(const struct verb *verb, int argc, char **argv) {
+    static const struct option options[] = {{"reason", required_argument, NULL, 'r'},
+                                            {"timeout", required_argument, NULL, 't'},
+                                            {"cancel", no_argument, NULL, 'c'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    static struct order order;
+    bool trigger = verb->type == WIRE_TRIGGER;
+    order.verb = verb;
+    opterr = 0;
+    for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
+        if (option == 'h') return help(verb);
+        int code = take_option(&order, option, argv);
+        if (code) return code;
+    }
+    int given = argc - optind;
+    if (given != (trigger ? 1 : 2) && !(order.ends && given == 1))
+        return usage_error(verb->name, trigger      ? "one PID is needed"
+                                       : order.ends ? "a PID is needed, and at most one OWNER"
+                                                    : "a PID and an OWNER are needed");
+    order.pid = process_parse(argv[optind]);
+    if (!order.pid) return usage_error(verb->name, "%s is not a PID", TEXT_SAFE(argv[optind]));
+    order.meant = given == 2 ? argv[optind + 1] : NULL;
+    return carry_out(&order);
+}
+
+int cmd_trigger(int argc, char **argv) { return run(&verbs[0], argc, argv); }
+int cmd_stow(int argc, char **argv) { return run(&verbs[1], argc, argv); }
+int cmd_restore(int argc, char **argv) { return run(&verbs[2], argc, argv); }
+int cmd_release(int argc, char **argv) { return run(&verbs[3], argc, argv); }

@@ -1,0 +1,398 @@
+/* cmd_diff.c — memstow diff: what grew from one file to another. Rows are matched by name, in a stable order. */
+#include "tools/views/at_peak.h"
+#include "tools/cmd/commands.h"
+#include "tools/reader/cuda_image.h"
+#include "tools/diff/diff.h"
+#include "tools/views/estimate.h"
+#include "tools/html/html_page.h"
+#include "tools/symbols/innermost.h"
+#include "tools/diff/known.h"
+#include "tools/reader/nvml_image.h"
+#include "tools/symbols/tally.h"
+#include "tools/base/text.h"
+#include "tools/base/top.h"
+
+#include <getopt.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    OPTION_BY = 256,
+    OPTION_TOP,
+    OPTION_PEAK,
+    OPTION_FAIL_OVER,
+    OPTION_SUPPRESSIONS,
+    OPTION_JSON,
+    OPTION_HTML,
+    ROWS_JSON = 1000
+};
+
+static int help(void) {
+    puts("usage: memstow diff A B [--by=VIEW] [--top=N] [--peak] [--fail-over=LIMIT,...]\n"
+         "                    [--suppressions=FILE] [--json | --html [-o PAGE]]\n"
+         "\n"
+         "What grew from A to B; each is a FILE or a PID.\n"
+         "\n"
+         "  --by=VIEW          model, node, run, site, module or thread (default: site\n"
+         "                     where both have call stacks, else module)\n"
+         "  --top=N            show N rows (default 10; with --json all, but for 1,000\n"
+         "                     unless --by is given)\n"
+         "  --peak             compare the peaks, instead of what is live\n"
+         "  --fail-over=LIMIT  exit 1 when it grew by more than LIMIT:\n"
+         "                     SIZE (10MiB), PCT% of A (5%), or COUNTx blocks (100x);\n"
+         "                     several are separated by commas, or given one by one;\n"
+         "                     each holds for the host, and for CUDA's devices;\n"
+         "                     owner:LIMIT and site:LIMIT hold for each model and node,\n"
+         "                     and for each call site\n"
+         "  --suppressions=FILE\n"
+         "                     growth that limits do not count, see memstow-check(1)\n"
+         "  --json             one JSON document, sizes in bytes\n"
+         "  --html             one page for a browser, by site: what grew is red, what\n"
+         "                     shrank is blue\n"
+         "  -o PAGE            where the page goes (default: standard output)\n"
+         "\n"
+         "Exit code: 0 fine, 1 over a limit, 2 wrong usage, 3 unreadable or damaged input.");
+    return finish_output(EXIT_FINE);
+}
+
+static void close_side(struct diff *diff, int side) {
+    json_stacks_end(diff->stacks[side]);
+    symbols_end(diff->symbols[side]);
+    diff->stacks[side] = NULL;
+    diff->symbols[side] = NULL;
+    if (diff->loaded[side]) subject_close(&diff->subject[side]);
+    diff->loaded[side] = false;
+}
+
+const struct image *diff_stacks(struct diff *diff, const struct row *row) {
+    int side = (int)row->stack_side;
+    struct subject *subject = &diff->subject[side];
+    if (!row->stack || diff->gone[side]) return NULL;
+    diff->gone[side] = !diff->loaded[side] && subject_open(subject, diff->argument[side], false) != EXIT_FINE;
+    if (diff->gone[side]) return NULL;
+    diff->loaded[side] = true;
+    image_drop_totals(&subject->image);
+    if (!diff->symbols[side]) diff->symbols[side] = symbols_begin(&subject->image, subject->pid);
+    return diff->symbols[side] ? &subject->image : NULL;
+}
+
+static void take_total(struct diff *diff, int side, const struct image *image) {
+    struct side_total *total = &diff->total[side];
+    *total = (struct side_total){.pid = image->header.pid,
+                                 .live_bytes = image->host.live_bytes + image->mapped.live_bytes,
+                                 .live_blocks = image->host.live_blocks + image->mapped.live_blocks,
+                                 .allocated_bytes = image->host.alloc_bytes + image->mapped.alloc_bytes,
+                                 .peak_bytes = image_peak(image),
+                                 .cuda = image->cuda.used,
+                                 .cuda_bytes = image->cuda.device.live_bytes,
+                                 .cuda_blocks = image->cuda.device.live_blocks,
+                                 .cuda_peak = cuda_peak(image),
+                                 .sample_bytes = image->header.sample_bytes};
+    memcpy(total->name, image->header.name, sizeof total->name);
+    for (size_t i = 0; i < image->cuda.device_count && i < SNAP_CUDA_DEVICES; i++)
+        if (cuda_line_of(image, i, &total->devices[total->device_count])) total->device_count++;
+    total->bytes = diff->peak ? total->peak_bytes : total->live_bytes;
+    total->blocks = total->live_blocks;
+    if (!diff->peak) return;
+    total->blocks = 0;
+    for (size_t i = 0; i < image->total_count; i++) total->blocks += image->totals[i].peak_blocks;
+    at_peak_words(image, total->peak_words, sizeof total->peak_words);
+}
+
+/* By thread there are no figures of it, and of the peak only the total. */
+static int add_cuda(struct diff *diff, int side, const struct image *image) {
+    if (!image->cuda.used) return 0;
+    struct image view = cuda_view(image);
+    int result = view.totals ? 0 : -1;
+    if (result == 0 && diff->view != BY_THREAD) result = groups_add(&diff->cuda, &view, side);
+    if (result == 0 && !diff->peak) result = diff_limits_add(&diff->limited, &view, side, true);
+    cuda_view_end(&view);
+    return result;
+}
+
+static int add_figures(struct diff *diff, int side, struct image *image) {
+    if (!diff->suppressed_in) return 0;
+    int result = tally_add(&diff->figures[side], image, diff->subject[side].pid, TALLY_ALL);
+    figures_end_run(&diff->figures[side]);
+    return result;
+}
+
+static int add_side(struct diff *diff, int side, struct image *image) {
+    if (diff->peak) at_peak_choose(image);
+    take_total(diff, side, image);
+    int result = add_figures(diff, side, image);
+    if (result == 0) result = add_cuda(diff, side, image);
+    if (result == 0) result = estimate_stacks(image);
+    if (result == 0) result = groups_add(&diff->groups, image, side);
+    return result == 0 ? diff_limits_add(&diff->limited, image, side, false) : result;
+}
+
+/* One image at a time: A is let go before B comes, and read again if a stack of it is to be shown. `stacks` tells
+ * whether it has any. */
+static int load_side(struct diff *diff, int side, bool *stacks) {
+    struct image *image = &diff->subject[side].image;
+    int code = subject_open(&diff->subject[side], diff->argument[side], false);
+    if (code != EXIT_FINE) return code;
+    diff->loaded[side] = true;
+    diff->header[side] = image->header;
+    if (diff->suppressed_in && image->header.sample_bytes)
+        return usage_error("diff", "--suppressions: the call sites of %s are estimates, from samples",
+                           TEXT_SAFE(diff->argument[side]));
+    *stacks = image_has_stacks(image);
+    int result = nvml_image_ask(image, diff->subject[side].pid);
+    if (result == 0) result = add_side(diff, side, image);
+    if (side == 0 || diff->groups.view != BY_SITE)
+        close_side(diff, side);
+    else
+        image_drop_totals(image);
+    if (result < 0) complain("not enough memory");
+    return result < 0 ? EXIT_UNREADABLE : EXIT_FINE;
+}
+
+static void begin_figures(struct diff *diff) {
+    for (int side = 0; side < 2; side++) {
+        figures_end(&diff->figures[side]);
+        figures_begin(&diff->figures[side]);
+        diff->figures[side].peak = diff->peak;
+    }
+}
+
+static int load(struct diff *diff) {
+    bool stacks[2] = {false, false};
+    begin_figures(diff);
+    groups_begin(&diff->groups, diff->view, 2);
+    groups_begin(&diff->cuda, diff->view, 2);
+    diff->groups.measure = diff->peak ? MEASURE_PEAK : MEASURE_LIVE;
+    diff->groups.without_runs = diff->cuda.without_runs = diff->apart;
+    diff_limits_begin(&diff->limited, &diff->thresholds.limits, diff->groups.measure, diff->apart);
+    for (int side = 0; side < 2; side++) {
+        int code = load_side(diff, side, &stacks[side]);
+        if (code != EXIT_FINE) return code;
+    }
+    bool same = diff->apart || image_same_process(&diff->header[0], &diff->header[1]);
+    bool fits = diff->view_given || diff->view == BY_MODULE || (stacks[0] && stacks[1]);
+    if (same && fits) return EXIT_FINE;
+    close_side(diff, 1);
+    groups_end(&diff->groups);
+    groups_end(&diff->cuda);
+    diff_limits_end(&diff->limited);
+    diff->apart = diff->apart || !same;
+    if (!fits) diff->view = BY_MODULE;
+    return load(diff);
+}
+
+int64_t diff_grown_bytes(const struct diff *diff) { return (int64_t)(diff->total[1].bytes - diff->total[0].bytes); }
+
+int64_t diff_grown_blocks(const struct diff *diff) { return (int64_t)(diff->total[1].blocks - diff->total[0].blocks); }
+
+bool diff_has_cuda(const struct diff *diff) { return diff->total[0].cuda || diff->total[1].cuda; }
+
+int64_t diff_grown_cuda_bytes(const struct diff *diff) {
+    return (int64_t)(diff->total[1].cuda_bytes - diff->total[0].cuda_bytes);
+}
+
+int64_t diff_grown_cuda_blocks(const struct diff *diff) {
+    return (int64_t)(diff->total[1].cuda_blocks - diff->total[0].cuda_blocks);
+}
+
+uint64_t diff_suppressed(const struct diff *diff) {
+    return diff->gate.count ? (uint64_t)diff->gate.list[0].suppressed_bytes : 0; /* the total comes first */
+}
+
+/* The name of the owner, or the innermost function of the call site, that passed a limit of its own. */
+static void name_over(struct diff *diff) {
+    const struct over *over = &diff->over;
+    struct innermost_line line;
+    if (over->finding && over->finding->figure->kind != FIGURE_TOTAL)
+        figure_words(over->finding->figure, diff->over_name, sizeof diff->over_name);
+    if (!over->row) return;
+    const struct image *image = over->groups->view == BY_SITE ? diff_stacks(diff, over->row) : NULL;
+    groups_words(over->groups, over->row, diff->over_name, sizeof diff->over_name);
+    if (image && innermost_caller(&line, image, diff->symbols[over->row->stack_side], over->row->stack_node))
+        snprintf(diff->over_name, sizeof diff->over_name, "%s", symbol_text(line.frame, line.symbol, 200).s);
+    size_t used = strlen(diff->over_name);
+    if (over->cuda) snprintf(diff->over_name + used, sizeof diff->over_name - used, " on CUDA devices");
+}
+
+static const struct limit *passed_on_host(const struct diff *diff) {
+    struct growth growth = {diff_grown_bytes(diff), diff_grown_blocks(diff), diff->total[0].bytes};
+    return limits_passed(&diff->thresholds.limits, LIMIT_TOTAL, growth);
+}
+
+static struct growth growth_on_cuda(const struct diff *diff) {
+    const struct side_total *a = &diff->total[0], *b = &diff->total[1];
+    if (diff->peak) return (struct growth){(int64_t)(b->cuda_peak - a->cuda_peak), 0, a->cuda_peak};
+    return (struct growth){diff_grown_cuda_bytes(diff), diff_grown_cuda_blocks(diff), a->cuda_bytes};
+}
+
+static const struct limit *passed_on_cuda(const struct diff *diff) {
+    struct growth growth = growth_on_cuda(diff);
+    return diff_has_cuda(diff) ? limits_passed(&diff->thresholds.limits, LIMIT_TOTAL, growth) : NULL;
+}
+
+/* By names, less what is suppressed. */
+static struct over passed_in_gate(const struct diff *diff) {
+    for (size_t i = 0; i < diff->gate.count; i++)
+        if (diff->gate.list[i].verdict == VERDICT_FAILED)
+            return (struct over){.limit = diff->gate.list[i].limit,
+                                 .finding = &diff->gate.list[i],
+                                 .cuda = diff->gate.list[i].figure->cuda};
+    return (struct over){.limit = NULL};
+}
+
+/* A limit on the total holds for the host and for CUDA's devices, each by itself. */
+static void find_over(struct diff *diff) {
+    bool by_names = diff->suppressed_in;
+    diff->over = by_names ? passed_in_gate(diff) : (struct over){.limit = passed_on_host(diff)};
+    if (!diff->over.limit && !by_names) diff->over = (struct over){.limit = passed_on_cuda(diff), .cuda = true};
+    if (!diff->over.limit && !by_names) diff_limits_passed(&diff->limited, &diff->over);
+    name_over(diff);
+}
+
+static struct growth growth_over(const struct diff *diff) {
+    const struct over *over = &diff->over;
+    if (over->finding) return over->finding->growth;
+    if (over->row) return (struct growth){.bytes = row_growth(over->row), .blocks = row_growth_blocks(over->row)};
+    if (over->cuda) return growth_on_cuda(diff);
+    return (struct growth){.bytes = diff_grown_bytes(diff), .blocks = diff_grown_blocks(diff)};
+}
+
+static void complain_over(const struct diff *diff) {
+    const struct over *over = &diff->over;
+    struct growth growth = growth_over(diff);
+    struct text_line name = text_fit(diff->over_name, 200);
+    const char *on_cuda = diff->peak ? "the peak of CUDA memory" : "live CUDA memory";
+    const char *total = over->cuda ? on_cuda : diff->peak ? "the peak" : "live memory";
+    const char *what = *diff->over_name ? name.s : total;
+    char without[64] = "";
+    if (over->finding && over->finding->suppressed_bytes)
+        snprintf(without, sizeof without, ", without %s that is suppressed",
+                 text_size((uint64_t)over->finding->suppressed_bytes).s);
+    if (growth.bytes > 0 && growth.blocks >= 0)
+        complain("%s grew by %s and %s%s: over the limit of %s", what, text_size((uint64_t)growth.bytes).s,
+                 text_block_count((uint64_t)growth.blocks).s, without, over->limit->text);
+    else
+        complain("%s changed by %s and %s block%s%s: over the limit of %s", what, text_size_change(growth.bytes).s,
+                 text_count_change(growth.blocks).s, growth.blocks == 1 || growth.blocks == -1 ? "" : "s", without,
+                 over->limit->text);
+}
+
+static int judge(struct diff *diff) {
+    diff->gate = (struct gate){.before = &diff->figures[0],
+                               .now = &diff->figures[1],
+                               .thresholds = &diff->thresholds,
+                               .suppressions = &diff->suppressions};
+    return diff->suppressed_in ? gate_judge(&diff->gate) : 0;
+}
+
+static int compare(struct diff *diff) {
+    int code = load(diff);
+    if (code != EXIT_FINE) return code;
+    if (groups_sort_by_growth(&diff->groups, diff->top) < 0 || groups_sort_by_growth(&diff->cuda, diff->top) < 0 ||
+        judge(diff) < 0) {
+        complain("not enough memory");
+        return EXIT_UNREADABLE;
+    }
+    find_over(diff);
+    if (diff->html)
+        code = diff_html(diff);
+    else if (diff->json)
+        diff_json(diff);
+    else
+        diff_text(diff);
+    code = finish_output(code != EXIT_FINE ? code : diff->over.limit ? EXIT_OVER : EXIT_FINE);
+    if (diff->over.limit) complain_over(diff);
+    return code;
+}
+
+/* 0, or an exit code after complaining. */
+static int take_option(struct diff *diff, int option, char **argv) {
+    switch (option) {
+    case OPTION_BY:
+        diff->view_given = true;
+        if (view_parse(optarg, &diff->view)) return 0;
+        return usage_error("diff", "--by=%s: not model, node, run, site, module or thread", TEXT_SAFE(optarg));
+    case OPTION_TOP:
+        if (top_parse(optarg, &diff->top)) return 0;
+        return usage_error("diff", "--top=%s: not a number", TEXT_SAFE(optarg));
+    case OPTION_FAIL_OVER:
+        if (limits_parse(&diff->thresholds.limits, optarg)) return 0;
+        return usage_error("diff", "--fail-over=%s: not SIZE, PCT%% or COUNTx, separated by commas, %d at most",
+                           TEXT_SAFE(optarg), LIMITS_MAX);
+    case OPTION_SUPPRESSIONS:
+        diff->suppressed_in = optarg;
+        return 0;
+    case OPTION_PEAK:
+        diff->peak = true;
+        return 0;
+    case OPTION_JSON:
+        diff->json = true;
+        return 0;
+    case OPTION_HTML:
+        diff->html = true;
+        return 0;
+    case 'o':
+        diff->page = optarg;
+        return 0;
+    default:
+        return option_error("diff", option, argv);
+    }
+}
+
+static size_t default_top(const struct diff *diff) {
+    if (!diff->json && !diff->html) return TOP_DEFAULT;
+    return diff->view_given ? SIZE_MAX : ROWS_JSON;
+}
+
+static int check_page(struct diff *diff) {
+    if (!diff->html) return diff->page ? usage_error("diff", "-o goes with --html") : EXIT_FINE;
+    if (diff->json) return usage_error("diff", "--json and --html exclude each other");
+    if (diff->view_given && diff->view != BY_SITE) return usage_error("diff", "--html is by site");
+    diff->view_given = true; /* also where a file has no call stacks */
+    return html_page_check("diff", diff->page);
+}
+
+int cmd_diff(int argc, char **argv) {
+    static const struct option options[] = {{"by", required_argument, NULL, OPTION_BY},
+                                            {"top", required_argument, NULL, OPTION_TOP},
+                                            {"peak", no_argument, NULL, OPTION_PEAK},
+                                            {"fail-over", required_argument, NULL, OPTION_FAIL_OVER},
+                                            {"suppressions", required_argument, NULL, OPTION_SUPPRESSIONS},
+                                            {"json", no_argument, NULL, OPTION_JSON},
+                                            {"html", no_argument, NULL, OPTION_HTML},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    static struct diff diff = {.view = BY_SITE};
+    const size_t not_given = SIZE_MAX - 1;
+    diff.top = not_given;
+    opterr = 0;
+    for (int option; (option = getopt_long(argc, argv, ":ho:", options, NULL)) != -1;) {
+        if (option == 'h') return help();
+        int code = take_option(&diff, option, argv);
+        if (code) return code;
+    }
+    if (argc - optind != 2) return usage_error("diff", "two files or PIDs are needed");
+    int code = check_page(&diff);
+    if (code != EXIT_FINE) return code;
+    if (diff.peak && diff.view == BY_THREAD) return usage_error("diff", "the peak is not known by thread");
+    if (diff.suppressed_in && !diff.thresholds.limits.count)
+        return usage_error("diff", "--suppressions goes with --fail-over");
+    diff.argument[0] = argv[optind];
+    diff.argument[1] = argv[optind + 1];
+    diff.html_top = diff.top == not_given ? SIZE_MAX : diff.top;
+    if (diff.top == not_given) diff.top = default_top(&diff);
+    code = known_load(&diff.suppressions, diff.suppressed_in);
+    if (code == EXIT_FINE) code = compare(&diff);
+    for (int side = 0; side < 2; side++) {
+        close_side(&diff, side);
+        figures_end(&diff.figures[side]);
+    }
+    gate_end(&diff.gate);
+    suppressions_end(&diff.suppressions);
+    groups_end(&diff.groups);
+    groups_end(&diff.cuda);
+    diff_limits_end(&diff.limited);
+    return code;
+}

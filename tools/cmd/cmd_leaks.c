@@ -1,0 +1,336 @@
+/* cmd_leaks.c — memstow leaks: what grows from run to run, and what owners that are gone left behind. */
+#include "tools/cmd/commands.h"
+#include "tools/html/html_page.h"
+#include "tools/leaks/leaks.h"
+#include "tools/leaks/leaks_ask.h"
+#include "tools/leaks/leaks_follow.h"
+#include "tools/proc/proc.h"
+#include "tools/report/report.h"
+#include "tools/leaks/series.h"
+#include "tools/subject/subject.h"
+#include "tools/base/text.h"
+#include "tools/diff/thresholds.h"
+#include "tools/base/top.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    OPTION_JSON = 256,
+    OPTION_TOP,
+    OPTION_MIN,
+    OPTION_SERIES,
+    OPTION_RUNS,
+    OPTION_HOLDERS,
+    OPTION_TIMEOUT,
+    OPTION_HTML
+};
+enum { TIMEOUT = 60 };
+
+struct choice {
+    bool json, html, holders;
+    const char *page; /* where a page goes; NULL: standard output */
+    size_t top;
+    uint64_t floor;
+    double timeout; /* seconds that a process has to answer */
+    pid_t pid;      /* 0: one or more files */
+    struct follow follow;
+};
+
+static int help(void) {
+    puts("usage: memstow leaks FILE...|PID [--top=N] [--min=SIZE]\n"
+         "                     [--json | --html [-o PAGE]]\n"
+         "       memstow leaks PID [--holders] [--timeout=SECONDS] …\n"
+         "       memstow leaks PID --series=FILE [--runs=N] …\n"
+         "\n"
+         "What leaks, and what holds it: memory of owners that are gone; and what each\n"
+         "run leaves behind, run after run, by model, node and call stack. What only\n"
+         "looks like a leak is counted apart: initialisation, caches that are full, what\n"
+         "comes and goes, owners with policy keep, memory that the allocator keeps.\n"
+         "Several FILEs are snapshots of one process, in the order of their taking; a\n"
+         "series is given alone. A running Python program that imports memstow is asked\n"
+         "to look at its garbage, between two runs.\n"
+         "\n"
+         "  --holders      have the program say which of its objects hold what leaks; it\n"
+         "                 stands still for some seconds. ComfyUI does so unasked\n"
+         "  --timeout=SECONDS\n"
+         "                 wait so long for the program (60; 0: ask it nothing)\n"
+         "  --series=FILE  follow the process until it ends (or SIGINT, SIGTERM), and\n"
+         "                 write to FILE what each of its runs changed, which\n"
+         "                 'memstow leaks FILE' reads again\n"
+         "  --runs=N       with --series: until N more runs have ended\n"
+         "  --min=SIZE     leave out what grows by less than SIZE a run (default 1K)\n"
+         "  --top=N        show N findings of each kind (default 10; with --json all)\n"
+         "  --json         one JSON document, sizes in bytes\n"
+         "  --html         one page for a browser, with the report of the last FILE\n"
+         "  -o PAGE        where the page goes (default: standard output)\n"
+         "\n"
+         "A number is a PID; for a file of that name write ./NUMBER.\n"
+         "Exit code: 0 no leak, 1 a leak, 2 wrong usage, 3 unreadable or damaged input,\n"
+         "5 cannot tell: too few runs, or garbage that nobody has looked at.");
+    return finish_output(EXIT_FINE);
+}
+
+static int no_memory(void) {
+    complain("not enough memory");
+    return EXIT_UNREADABLE;
+}
+
+/* --- reading --- */
+
+/* Whether this one goes on where the one before ended. */
+static int check_order(const struct image *image, const char *argument, struct snap_header *before, uint64_t *taken) {
+    uint64_t now = image_now(image);
+    if (*taken && !image_same_process(&image->header, before))
+        return usage_error("leaks", "%s is of another process than the file before it", TEXT_SAFE(argument));
+    if (now < *taken) return usage_error("leaks", "%s was taken earlier than the file before it", TEXT_SAFE(argument));
+    *before = image->header;
+    *taken = now;
+    return EXIT_FINE;
+}
+
+static int read_series(struct leak_sites *to, const struct image *image, const char *argument) {
+    int result = series_unpack(to, image);
+    if (result == -1) return no_memory();
+    if (result < 0) complain("%s: damaged: a series that does not add up", TEXT_SAFE(argument));
+    return result < 0 ? EXIT_UNREADABLE : EXIT_FINE;
+}
+
+/* A series has readings of its own, which those of other files cannot be put between. */
+static int check_alone(const struct image *image, const char *argument) {
+    if (!image->series_size) return EXIT_FINE;
+    return usage_error("leaks", "%s is a series, which is read alone: several FILEs are snapshots",
+                       TEXT_SAFE(argument));
+}
+
+/* One image at a time; the last stays open. */
+static int read_all(struct subject *last, struct leak_sites *to, char **arguments, int count) {
+    struct snap_header before;
+    uint64_t taken = 0;
+    for (int i = 0; i < count; i++) {
+        if (i) subject_close(last);
+        int code = subject_open(last, arguments[i], i == count - 1);
+        if (code != EXIT_FINE) return code;
+        if (count > 1 && (code = check_alone(&last->image, arguments[i])) != EXIT_FINE) return code;
+        if ((code = check_order(&last->image, arguments[i], &before, &taken)) != EXIT_FINE) return code;
+        if (leak_sites_read(to, &last->image) < 0) return no_memory();
+        if (count > 1 && leak_sites_point(to, &last->image) < 0) return no_memory();
+    }
+    if (count == 1) return read_series(to, &last->image, arguments[0]);
+    return leak_entries_sort(&to->moved, to->count, to->point_count) < 0 ? no_memory() : EXIT_FINE;
+}
+
+/* --- finding, and asking for what is not there to be read --- */
+
+static struct subject subject;
+static struct leak_sites sites;
+static struct leaks leaks;
+static struct leaks_view view;
+
+static void forget(void) {
+    symbols_end(view.symbols);
+    view.symbols = NULL;
+    leaks_clear(&leaks);
+}
+
+static int find(const struct choice *choice) {
+    forget();
+    if (leaks_find(&leaks, &sites, &subject.image, choice->floor) < 0) return no_memory();
+    view.symbols = symbols_begin(&subject.image, subject.pid);
+    return leaks_group(&leaks, view.symbols) < 0 ? no_memory() : EXIT_FINE;
+}
+
+/* As it is by now. What is gone meanwhile is shown as it was. */
+static int find_again(const struct choice *choice) {
+    static struct subject later;
+    if (subject_open_pid(&later, choice->pid, true) != EXIT_FINE) return EXIT_FINE;
+    forget();
+    subject_close(&subject);
+    subject = later;
+    leak_sites_end(&sites);
+    if (leak_sites_read(&sites, &subject.image) < 0) return no_memory();
+    return find(choice);
+}
+
+static void say_why_no_holders(const struct choice *choice, const struct leaks_ask *ask, int error) {
+    view.can_ask = error == -EAGAIN;
+    if (!choice->holders) return;
+    complain("process %d does not say what holds memory: %s", (int)choice->pid,
+             error == -ETIMEDOUT ? "it did not come to it in time"
+             : error != -ENOTSUP ? TEXT_SAFE(ask->text)
+                                 : "it takes no such requests; Python programs that import memstow do");
+}
+
+static int count_paths(const struct leaks_ask_stack *stacks, size_t count) {
+    int paths = 0;
+    for (size_t i = 0; i < count; i++) paths += i == 0 || stacks[i].path != stacks[i - 1].path;
+    return paths;
+}
+
+/* The findings of which nobody knows yet what holds them. */
+static int ask_for_holders(const struct choice *choice, struct leaks_ask *ask) {
+    struct leaks_ask_stack *stacks;
+    size_t count;
+    if (leaks_unknown(&leaks, &stacks, &count) < 0) return no_memory();
+    int paths = count_paths(stacks, count);
+    int result = count ? leaks_ask_holders(ask, stacks, count, leaks_last_judged(&leaks), choice->holders) : 0;
+    free(stacks);
+    if (result < 0) say_why_no_holders(choice, ask, result);
+    if (result >= 0 && result < paths) complain("process %d: %s", (int)choice->pid, TEXT_SAFE(ask->text));
+    return result > 0 ? find_again(choice) : EXIT_FINE;
+}
+
+/* A process that is there can have its garbage looked at, and say what holds memory. */
+static int ask_for_more(const struct choice *choice) {
+    struct leaks_ask ask;
+    int code = EXIT_FINE;
+    leaks_ask_begin(&ask, choice->pid, image_fact(&subject.image, SNAP_FACT_CONTROL), choice->timeout);
+    if (leaks_has_garbage(&leaks) && leaks_ask_collect(&ask) >= 0) code = find_again(choice);
+    return code == EXIT_FINE ? ask_for_holders(choice, &ask) : code;
+}
+
+/* --- showing --- */
+
+/* The report of the same image, behind the view of what leaks. It changes the image: so that comes first. */
+static int write_page(const struct choice *choice) {
+    char *text = NULL;
+    struct report_tab tab = {.command = "leaks"};
+    struct report report = {.top = SIZE_MAX, .page = choice->page, .tab = &tab};
+    FILE *to = open_memstream(&text, &tab.length);
+    if (!to) return no_memory();
+    leaks_json(&leaks, &view, to);
+    bool failed = fclose(to) != 0 || report_begin(&report, &subject) < 0;
+    tab.text = text;
+    int code = failed ? no_memory() : report_html(&report);
+    report_end(&report);
+    free(text);
+    return code;
+}
+
+static int show(const struct choice *choice) {
+    static const int codes[] = {
+        [LEAKS_NONE] = EXIT_FINE, [LEAKS_FOUND] = EXIT_OVER, [LEAKS_CANNOT_TELL] = EXIT_CANNOT_TELL};
+    int code = EXIT_FINE;
+    view.top = choice->top;
+    if (choice->html)
+        code = write_page(choice);
+    else if (choice->json)
+        leaks_json(&leaks, &view, stdout);
+    else
+        leaks_text(&leaks, &view);
+    return finish_output(code == EXIT_FINE ? codes[leaks_verdict(&leaks)] : code);
+}
+
+static int run(struct choice *choice, char **arguments, int count) {
+    bool asks = choice->pid && !choice->follow.file && choice->timeout > 0;
+    leak_sites_begin(&sites);
+    int code = choice->follow.file ? leaks_follow(&choice->follow, &subject, &sites)
+                                   : read_all(&subject, &sites, arguments, count);
+    if (code == EXIT_FINE) code = find(choice);
+    if (code == EXIT_FINE && asks) code = ask_for_more(choice);
+    if (code == EXIT_FINE) code = show(choice);
+    forget();
+    leak_sites_end(&sites);
+    subject_close(&subject);
+    return code;
+}
+
+/* --- options --- */
+
+static bool parse_floor(const char *string, uint64_t *floor) {
+    double size;
+    if (!limits_parse_size(string, &size) || size >= (double)(UINT64_C(1) << 60)) return false;
+    *floor = (uint64_t)size;
+    return true;
+}
+
+static bool parse_runs(const char *string, uint32_t *runs) {
+    size_t number;
+    if (!top_parse(string, &number) || !number || number > UINT32_MAX) return false;
+    *runs = (uint32_t)number;
+    return true;
+}
+
+static bool parse_timeout(const char *string, double *seconds) {
+    char *end;
+    *seconds = *string >= '0' && *string <= '9' ? strtod(string, &end) : -1;
+    return *seconds >= 0 && *seconds < 1e9 && !*end;
+}
+
+/* 0, or an exit code after complaining. */
+static int take_option(struct choice *choice, int option, char **argv) {
+    switch (option) {
+    case OPTION_JSON:
+        choice->json = true;
+        return 0;
+    case OPTION_HTML:
+        choice->html = true;
+        return 0;
+    case 'o':
+        choice->page = optarg;
+        return 0;
+    case OPTION_TOP:
+        if (top_parse(optarg, &choice->top)) return 0;
+        return usage_error("leaks", "--top=%s: not a number", TEXT_SAFE(optarg));
+    case OPTION_MIN:
+        if (parse_floor(optarg, &choice->floor)) return 0;
+        return usage_error("leaks", "--min=%s: not a size like 64K or 1M", TEXT_SAFE(optarg));
+    case OPTION_RUNS:
+        if (parse_runs(optarg, &choice->follow.runs)) return 0;
+        return usage_error("leaks", "--runs=%s: not a number above 0", TEXT_SAFE(optarg));
+    case OPTION_SERIES:
+        choice->follow.file = optarg;
+        return 0;
+    case OPTION_HOLDERS:
+        choice->holders = true;
+        return 0;
+    case OPTION_TIMEOUT:
+        if (parse_timeout(optarg, &choice->timeout)) return 0;
+        return usage_error("leaks", "--timeout=%s: not a number of seconds", TEXT_SAFE(optarg));
+    default:
+        return option_error("leaks", option, argv);
+    }
+}
+
+static int check_words(struct choice *choice, char **arguments, int count) {
+    if (choice->page && !choice->html) return usage_error("leaks", "-o goes with --html");
+    if (choice->json && choice->html) return usage_error("leaks", "--json and --html exclude each other");
+    if (choice->html && html_page_check("leaks", choice->page) != EXIT_FINE) return EXIT_USAGE;
+    if (count < 1) return usage_error("leaks", "one FILE or PID is needed, or several FILEs");
+    choice->pid = count == 1 ? process_parse(arguments[0]) : 0;
+    if (choice->holders && (!choice->pid || choice->follow.file || !(choice->timeout > 0)))
+        return usage_error("leaks", "--holders goes with one PID, without --series and --timeout=0");
+    if (!choice->follow.file) {
+        if (choice->follow.runs) return usage_error("leaks", "--runs goes with --series");
+        return 0;
+    }
+    choice->follow.pid = choice->pid;
+    return choice->follow.pid ? 0 : usage_error("leaks", "--series goes with one PID");
+}
+
+int cmd_leaks(int argc, char **argv) {
+    static const struct option options[] = {{"json", no_argument, NULL, OPTION_JSON},
+                                            {"html", no_argument, NULL, OPTION_HTML},
+                                            {"top", required_argument, NULL, OPTION_TOP},
+                                            {"min", required_argument, NULL, OPTION_MIN},
+                                            {"series", required_argument, NULL, OPTION_SERIES},
+                                            {"runs", required_argument, NULL, OPTION_RUNS},
+                                            {"holders", no_argument, NULL, OPTION_HOLDERS},
+                                            {"timeout", required_argument, NULL, OPTION_TIMEOUT},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    const size_t not_given = SIZE_MAX - 1;
+    struct choice choice = {.top = not_given, .floor = LEAKS_FLOOR, .timeout = TIMEOUT};
+    opterr = 0;
+    for (int option; (option = getopt_long(argc, argv, ":ho:", options, NULL)) != -1;) {
+        if (option == 'h') return help();
+        int code = take_option(&choice, option, argv);
+        if (code) return code;
+    }
+    if (choice.top == not_given) choice.top = choice.json || choice.html ? SIZE_MAX : TOP_DEFAULT;
+    int code = check_words(&choice, argv + optind, argc - optind);
+    return code ? code : run(&choice, argv + optind, argc - optind);
+}

@@ -1,0 +1,151 @@
+/* cmd_ps.c — memstow ps: which processes are tracked now. There is no registry: every process is looked at. */
+#include "tools/cmd/commands.h"
+#include "tools/base/json.h"
+#include "tools/subject/live.h"
+#include "tools/proc/proc.h"
+#include "tools/reader/reader.h"
+#include "tools/base/text.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { BEFORE_FILE = 64, WHOLE_NAME = 1000 };
+
+struct tracked {
+    pid_t pid;
+    char name[32], path[4096];
+    uint64_t elapsed_ns, live, peak;
+};
+
+struct tracked_list {
+    struct tracked *items;
+    size_t count;
+};
+
+static int help(void) {
+    puts("usage: memstow ps [--json]\n"
+         "\n"
+         "The processes that memstow tracks now and that you may look at.\n"
+         "\n"
+         "  --json   one JSON document, sizes in bytes\n"
+         "\n"
+         "Live memory and peak are known within 1 MiB.\n"
+         "Exit code: 0 fine (also when there are none), 2 wrong usage, 3 /proc cannot be\n"
+         "read.");
+    return finish_output(EXIT_FINE);
+}
+
+static uint64_t not_negative(int64_t value) { return value > 0 ? (uint64_t)value : 0; }
+
+static void fill(struct tracked *tracked, pid_t pid, const struct live *live, const struct snap_header *header) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    uint64_t now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    tracked->pid = pid;
+    memcpy(tracked->name, header->name, sizeof tracked->name);
+    snprintf(tracked->path, sizeof tracked->path, "%s", live->path);
+    tracked->elapsed_ns = now_ns > header->start_ns ? now_ns - header->start_ns : 0;
+    tracked->live = not_negative(header->host_live) + not_negative(header->mapped_live);
+    tracked->peak = header->total_peak > tracked->live ? header->total_peak : tracked->live;
+}
+
+static int add(struct tracked_list *list, pid_t pid) {
+    static struct live live;
+    struct snap_header header;
+    char error[256];
+    if (live_open(&live, pid, error, sizeof error) < 0) return 0;
+    if (reader_header(&header, &live.source, error, sizeof error) == 0) {
+        struct tracked *grown = realloc(list->items, (list->count + 1) * sizeof *grown);
+        if (!grown) {
+            source_close(&live.source);
+            return -1;
+        }
+        list->items = grown;
+        fill(&list->items[list->count++], pid, &live, &header);
+    }
+    source_close(&live.source);
+    return 0;
+}
+
+static int by_pid(const void *left, const void *right) {
+    const struct tracked *a = left, *b = right;
+    return a->pid < b->pid ? -1 : a->pid > b->pid;
+}
+
+static int collect(struct tracked_list *list) {
+    DIR *proc = opendir("/proc");
+    if (!proc) return -1;
+    int result = 0;
+    for (struct dirent *entry; result == 0 && (entry = readdir(proc));) {
+        pid_t pid = process_parse(entry->d_name);
+        if (pid) result = add(list, pid);
+    }
+    closedir(proc);
+    if (list->count) qsort(list->items, list->count, sizeof *list->items, by_pid);
+    return result;
+}
+
+static void print_text(const struct tracked_list *list) {
+    if (!list->count) {
+        puts("no process is tracked by memstow now");
+        return;
+    }
+    int room = isatty(STDOUT_FILENO) ? text_width() - BEFORE_FILE : WHOLE_NAME; /* a pipe gets the whole name */
+    printf("%8s %-16s %12s %11s %11s  %s\n", "pid", "name", "elapsed", "live", "peak", "file");
+    for (size_t i = 0; i < list->count; i++) {
+        const struct tracked *tracked = &list->items[i];
+        printf("%8d %s %12s %11s %11s  %s\n", (int)tracked->pid, text_left(tracked->name, 16).s,
+               text_duration(tracked->elapsed_ns).s, text_estimate(tracked->live).s, text_estimate(tracked->peak).s,
+               text_fit_path(*tracked->path ? tracked->path : "(in memory)", room).s);
+    }
+}
+
+static void print_json(const struct tracked_list *list) {
+    static struct json json;
+    json_begin(&json, stdout, "memstow-ps");
+    json_array(&json, "processes");
+    for (size_t i = 0; i < list->count; i++) {
+        const struct tracked *tracked = &list->items[i];
+        json_object(&json, NULL);
+        json_number(&json, "pid", (uint64_t)tracked->pid);
+        json_string(&json, "name", tracked->name);
+        json_real(&json, "elapsed_seconds", (double)tracked->elapsed_ns / 1e9);
+        json_number(&json, "live_bytes", tracked->live);
+        json_number(&json, "peak_bytes", tracked->peak);
+        json_string(&json, "file", *tracked->path ? tracked->path : NULL);
+        json_end_object(&json);
+    }
+    json_end_array(&json);
+    json_finish(&json);
+}
+
+int cmd_ps(int argc, char **argv) {
+    static const struct option options[] = {
+        {"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+    struct tracked_list list = {0};
+    bool as_json = false;
+    opterr = 0;
+    for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
+        if (option == 'h') return help();
+        if (option != 'j') return option_error("ps", option, argv);
+        as_json = true;
+    }
+    if (optind != argc) return usage_error("ps", "no argument is needed");
+    if (collect(&list) < 0) {
+        complain("/proc cannot be read: %s", strerror(errno));
+        return EXIT_UNREADABLE;
+    }
+    if (as_json)
+        print_json(&list);
+    else
+        print_text(&list);
+    free(list.items);
+    return finish_output(EXIT_FINE);
+}

@@ -1,0 +1,412 @@
+/* cmd_reap.c — memstow reap: finds and ends what a program left that is gone itself, by its process_registry.json.
+ * A process is the one that was registered when its pid and its start are, on this boot; only then, and only when it is
+ * this user's, is it touched. */
+#include "tools/cmd/commands.h"
+#include "tools/base/duration.h"
+#include "tools/watch/ending.h"
+#include "preload/shared/kept.h"
+#include "preload/shared/os.h"
+#include "tools/proc/proc.h"
+#include "tools/proc/proc_table.h"
+#include "tools/watch/registry.h"
+#include "tools/watch/started.h"
+#include "tools/base/text.h"
+
+#include <dirent.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { OPTION_END = 256 };
+/* MARK_SPARE: neither ended, nor do those that it started stay for its sake. */
+enum { MARK_KEEP = -2, MARK_SPARE, MARK_END = 1 };
+#define PATIENCE_NS (5 * SECOND_NS)
+
+struct reap {
+    bool end, boot_known;
+    uint8_t boot_id[16];
+    struct registry registry;
+    struct proc_table table;
+    size_t found, stayed;
+    struct registered *claimed; /* of programs that run, and who is to be kept, by whichever list */
+    size_t claims;
+    struct registered *programs; /* that run, and have a list themselves */
+    size_t program_count;
+    bool over; /* of the last list nobody is left, and its program is gone */
+};
+
+static int help(void) {
+    puts("usage: memstow reap [--end] [FILE...]\n"
+         "\n"
+         "Finds what a program left running that is gone itself: the processes in its\n"
+         "registry (default FILE: " REGISTRY_FILE ", and those of earlier programs\n"
+         "in the same folder, process_registry.PID.json), what they started, and their\n"
+         "process groups.\n"
+         "\n"
+         "  --end   end them: SIGTERM, after 5 seconds SIGKILL. Without it they are only\n"
+         "          listed.\n"
+         "\n"
+         "Never touched: a process whose start is not the registered one (its pid was\n"
+         "given to another), one of another user, one that is to be kept, and all of them\n"
+         "while the program itself runs.\n"
+         "Exit code: 0 nothing is left, or all of it was ended; 1 something is left;\n"
+         "2 wrong usage; 3 the registry is unreadable or damaged.");
+    return finish_output(EXIT_FINE);
+}
+
+static bool is_alive(const struct proc_entry *entry) { return process_is_alive(entry->state, entry->threads); }
+
+static struct proc_entry *find(const struct proc_table *table, const struct registered *registered) {
+    struct proc_entry *entry = proc_table_find(table, registered->pid);
+    return entry && entry->start_ticks == registered->start_ticks && is_alive(entry) ? entry : NULL;
+}
+
+static bool is_own(pid_t pid) {
+    char path[32];
+    struct stat st;
+    snprintf(path, sizeof path, "/proc/%d", (int)pid);
+    return stat(path, &st) == 0 && st.st_uid == geteuid();
+}
+
+/* Whatever the registry says: not ourselves, nor who called us. */
+static void mark_ancestors(struct proc_table *table) {
+    struct proc_entry *entry = proc_table_find(table, getpid());
+    for (size_t depth = 0; entry && depth < table->count; depth++) {
+        entry->mark = MARK_SPARE;
+        entry = entry->parent > 0 ? proc_table_find(table, entry->parent) : NULL;
+    }
+}
+
+static void mark_claimed(struct reap *reap) {
+    for (size_t i = 0; i < reap->claims; i++) {
+        struct proc_entry *entry = find(&reap->table, &reap->claimed[i]);
+        if (entry && entry->mark == 0) entry->mark = MARK_KEEP;
+    }
+}
+
+static bool is_registered(const struct registry *registry, const struct registered *program) {
+    for (size_t i = 0; i < registry->count; i++)
+        if (registry->processes[i].pid == program->pid && registry->processes[i].start_ticks == program->start_ticks)
+            return true;
+    return false;
+}
+
+/* One that came by way of a launcher, started anew perhaps, ends its own; one that was registered ends. Below process 1
+ * is everybody. */
+static void mark_programs(struct reap *reap) {
+    for (size_t i = 0; i < reap->program_count; i++) {
+        struct proc_entry *entry = find(&reap->table, &reap->programs[i]);
+        if (entry && entry->mark == 0 && entry->pid != 1 && !is_registered(&reap->registry, &reap->programs[i]))
+            entry->mark = MARK_KEEP;
+    }
+}
+
+static void mark_registered(struct reap *reap, bool keep) {
+    for (size_t i = 0; i < reap->registry.count; i++) {
+        const struct registered *registered = &reap->registry.processes[i];
+        struct proc_entry *entry = registered->keep == keep ? find(&reap->table, registered) : NULL;
+        if (entry && entry->mark == 0) entry->mark = keep ? MARK_KEEP : MARK_END;
+    }
+}
+
+/* --- what somebody started who has ended --- */
+
+/* Itself by one of the lists, or with another one. */
+static bool stays(const struct reap *reap, const struct registered *registered) {
+    const struct proc_entry *entry = find(&reap->table, registered);
+    return registered->keep || (entry && entry->mark == MARK_KEEP);
+}
+
+static bool is_behind(const struct reap *reap, const char *mark, bool keep) {
+    const struct registry *registry = &reap->registry;
+    for (size_t i = 0; i < registry->count; i++)
+        if (strcmp(registry->processes[i].mark, mark) == 0 && stays(reap, &registry->processes[i]) == keep) return true;
+    for (size_t i = 0; keep && i < reap->claims; i++)
+        if (strcmp(reap->claimed[i].mark, mark) == 0) return true;
+    return false;
+}
+
+static bool some_have_marks(const struct registered *list, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (list[i].mark[0]) return true;
+    return false;
+}
+
+/* By the mark that they inherited. Whoever gets the pid before the mark is read has another start, and is not touched.
+ */
+static bool mark_behind(struct reap *reap, bool keep) {
+    const struct registry *registry = &reap->registry;
+    char mark[STARTED_MARK];
+    bool more = false;
+    if (!some_have_marks(registry->processes, registry->count) && !some_have_marks(reap->claimed, reap->claims))
+        return false;
+    for (size_t i = 0; i < reap->table.count; i++) {
+        struct proc_entry *entry = &reap->table.entries[i];
+        if (entry->mark || !started_mark_of(entry->pid, mark) || !is_behind(reap, mark, keep)) continue;
+        entry->mark = keep ? MARK_KEEP : MARK_END;
+        more = true;
+    }
+    return more;
+}
+
+/* --- whom those brought with them --- */
+
+static bool is_kept_with(const struct proc_table *table, const struct proc_entry *entry) {
+    struct kin kin = {(uint32_t)entry->parent, (uint32_t)entry->group, (uint32_t)entry->session};
+    for (size_t i = 0; i < table->count; i++)
+        if (table->entries[i].mark == MARK_KEEP && kept_with((uint32_t)table->entries[i].pid, kin)) return true;
+    return false;
+}
+
+static bool mark_kept(struct proc_table *table) {
+    bool more = false;
+    for (size_t i = 0; i < table->count; i++) {
+        struct proc_entry *entry = &table->entries[i];
+        if (entry->mark || !is_kept_with(table, entry)) continue;
+        entry->mark = MARK_KEEP;
+        more = true;
+    }
+    return more;
+}
+
+static bool mark_started(struct proc_table *table, signed char mark) {
+    bool more = false;
+    for (size_t i = 0; i < table->count; i++) {
+        struct proc_entry *entry = &table->entries[i];
+        const struct proc_entry *parent = entry->mark ? NULL : proc_table_find(table, entry->parent);
+        if (!parent || parent->mark != mark) continue;
+        entry->mark = mark;
+        more = true;
+    }
+    return more;
+}
+
+/* Who is in a group that one of them leads. */
+static bool mark_groups(struct proc_table *table) {
+    bool more = false;
+    for (size_t i = 0; i < table->count; i++) {
+        struct proc_entry *entry = &table->entries[i];
+        const struct proc_entry *leader = entry->mark ? NULL : proc_table_find(table, entry->group);
+        if (!leader || leader->mark != MARK_END) continue;
+        entry->mark = MARK_END;
+        more = true;
+    }
+    return more;
+}
+
+static void spread_end(struct proc_table *table) {
+    while (mark_started(table, MARK_END) || mark_groups(table)) continue;
+}
+
+/* What is to be kept goes first: whatever else the registry says, it stays. Programs that run come after that: what
+ * they have started is theirs, but for what is registered; and who is only in a session or group of theirs, as all of a
+ * service are, is so against a mark alone. */
+static void mark(struct reap *reap) {
+    struct proc_table *table = &reap->table;
+    mark_ancestors(table);
+    mark_claimed(reap);
+    mark_registered(reap, true);
+    while (mark_kept(table) || mark_behind(reap, true)) continue;
+    mark_programs(reap);
+    mark_registered(reap, false);
+    while (mark_started(table, MARK_KEEP)) continue;
+    spread_end(table);
+    while (mark_kept(table)) continue;
+    mark_behind(reap, false);
+    spread_end(table);
+}
+
+/* What the program called it; "" where that says no more. */
+static const char *registered_name(const struct reap *reap, const struct proc_entry *entry) {
+    for (size_t i = 0; i < reap->registry.count; i++) {
+        const struct registered *registered = &reap->registry.processes[i];
+        if (registered->pid == entry->pid && registered->start_ticks == entry->start_ticks)
+            return strcmp(registered->name, entry->name) == 0 ? "" : registered->name;
+    }
+    return "";
+}
+
+static void describe(const struct reap *reap, const struct proc_entry *entry, const char *what) {
+    struct process process = {.start_ticks = entry->start_ticks};
+    const char *name = registered_name(reap, entry);
+    printf("  %s%s%s%s, pid %d, %s, %s old: %s\n", text_fit(entry->name, 31).s, *name ? " (" : "", text_fit(name, 63).s,
+           *name ? ")" : "", (int)entry->pid, text_size(entry->rss).s, text_duration(process_age(&process)).s, what);
+}
+
+static size_t list(struct reap *reap, struct ending *endings) {
+    size_t count = 0;
+    for (size_t i = 0; i < reap->table.count; i++) {
+        const struct proc_entry *entry = &reap->table.entries[i];
+        if (entry->mark != MARK_END || !is_alive(entry)) continue;
+        reap->found++;
+        if (is_own(entry->pid)) {
+            endings[count++] = (struct ending){.pid = entry->pid, .start_ticks = entry->start_ticks};
+        } else {
+            describe(reap, entry, "of another user, and left alone");
+            reap->stayed++;
+        }
+    }
+    return count;
+}
+
+static void tell(struct reap *reap, const struct ending *endings, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const struct proc_entry *entry = proc_table_find(&reap->table, endings[i].pid);
+        if (!reap->end)
+            describe(reap, entry, "left");
+        else
+            describe(reap, entry, ending_words(endings[i].result));
+        if (!reap->end || endings[i].result >= ENDING_REFUSED) reap->stayed++;
+    }
+}
+
+static bool is_this_boot(const struct reap *reap) {
+    return reap->boot_known && memcmp(reap->boot_id, reap->registry.boot_id, sizeof reap->boot_id) == 0;
+}
+
+static bool program_runs(const struct reap *reap) {
+    return is_this_boot(reap) && find(&reap->table, &reap->registry.parent);
+}
+
+/* NULL, or why all of the registry is left alone. */
+static const char *left_alone(const struct reap *reap) {
+    if (!reap->boot_known) return "whether the machine was started since cannot be told: left alone";
+    if (!is_this_boot(reap)) return "was written before this machine was started: nothing of it is there";
+    return program_runs(reap) ? "the program that wrote it still runs: left alone" : NULL;
+}
+
+static int fault(struct reap *reap) {
+    snprintf(reap->registry.error, sizeof reap->registry.error, "/proc cannot be read, or not enough memory");
+    return -1;
+}
+
+/* A list, and who is there. -1: registry.error says why not. */
+static int load(struct reap *reap, const char *path) {
+    if (registry_load(&reap->registry, path) < 0) return -1;
+    return proc_table_read(&reap->table) < 0 ? fault(reap) : 0;
+}
+
+static int reap_file(struct reap *reap, const char *path) {
+    size_t stayed = reap->stayed;
+    struct ending *endings = NULL;
+    int result = load(reap, path);
+    if (result == 0 && !(endings = calloc(reap->table.count + 1, sizeof *endings))) result = fault(reap);
+    if (result < 0) {
+        complain("%s", reap->registry.error);
+        return EXIT_UNREADABLE;
+    }
+    const char *why = left_alone(reap);
+    if (why) {
+        printf("%s: %s\n", TEXT_SAFE(path), why);
+    } else {
+        mark(reap);
+        size_t before = reap->found, count = list(reap, endings);
+        if (reap->end) ending_all(endings, count, PATIENCE_NS, NULL, NULL);
+        tell(reap, endings, count);
+        if (reap->found == before) printf("%s: nothing of it is left\n", TEXT_SAFE(path));
+    }
+    reap->over = reap->stayed == stayed && reap->boot_known && !program_runs(reap);
+    free(endings);
+    return EXIT_FINE;
+}
+
+static void clear(struct reap *reap) {
+    registry_clear(&reap->registry);
+    proc_table_clear(&reap->table);
+}
+
+static int note_program(struct reap *reap) {
+    struct registered *grown = realloc(reap->programs, (reap->program_count + 1) * sizeof *grown);
+    if (!grown) return -1;
+    reap->programs = grown;
+    grown[reap->program_count++] = reap->registry.parent;
+    return 0;
+}
+
+/* Who is in the list of a program that runs is that program's, whoever had registered it before; who is to be kept by
+ * one list is kept by all. */
+static int note_claims(struct reap *reap, const char *path) {
+    if (load(reap, path) < 0) return -1;
+    struct registered *claimed = realloc(reap->claimed, (reap->claims + reap->registry.count + 1) * sizeof *claimed);
+    if (!claimed) return fault(reap);
+    reap->claimed = claimed;
+    bool all = program_runs(reap), counts = is_this_boot(reap);
+    if (all && note_program(reap) < 0) return fault(reap);
+    for (size_t i = 0; counts && i < reap->registry.count; i++)
+        if (all || reap->registry.processes[i].keep) claimed[reap->claims++] = reap->registry.processes[i];
+    return 0;
+}
+
+/* A list that cannot be read may name who is not to be touched: one that its program has taken over from another life,
+ * or keeps. Then nobody is ended, of whatever list; who has looked at it removes it, or names the others. */
+static int note_all_claims(struct reap *reap, char *const *files, size_t count) {
+    size_t unreadable = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool fine = note_claims(reap, files[i]) == 0;
+        if (!fine && reap->end) complain("%s", reap->registry.error);
+        unreadable += !fine;
+        clear(reap);
+    }
+    if (!unreadable || !reap->end) return EXIT_FINE;
+    complain("nobody was ended: %s may name who is to be left alone%s", unreadable > 1 ? "these lists" : "this list",
+             count > unreadable ? " (remove it, or name the other lists)" : "");
+    return EXIT_UNREADABLE;
+}
+
+/* Lists that were found here, not named: a numbered one has no further use once nobody of it is left. */
+static int reap_files(struct reap *reap, char *const *files, size_t count, bool found) {
+    int code = note_all_claims(reap, files, count);
+    if (code != EXIT_FINE) return code;
+    for (size_t i = 0; i < count; i++) {
+        int result = reap_file(reap, files[i]);
+        if (result != EXIT_FINE) code = result;
+        if (result == EXIT_FINE && found && reap->end && reap->over && registry_is_numbered(files[i])) unlink(files[i]);
+        clear(reap);
+    }
+    return code;
+}
+
+static int is_own_numbered(const struct dirent *entry) {
+    struct stat st;
+    return registry_is_numbered(entry->d_name) && stat(entry->d_name, &st) == 0 && st.st_uid == geteuid();
+}
+
+static int reap_folder(struct reap *reap) {
+    static char usual[] = REGISTRY_FILE;
+    struct dirent **entries = NULL;
+    int found = scandir(".", &entries, is_own_numbered, alphasort);
+    size_t numbered = found > 0 ? (size_t)found : 0, count = 0;
+    char **files = calloc(numbered + 1, sizeof *files);
+    if (files && (!numbered || access(usual, F_OK) == 0)) files[count++] = usual;
+    for (size_t i = 0; files && i < numbered; i++) files[count++] = entries[i]->d_name;
+    if (!files) complain("not enough memory");
+    int code = files ? reap_files(reap, files, count, true) : EXIT_UNREADABLE;
+    if (files && !numbered && access(usual, F_OK) != 0)
+        complain("programs that register what they start keep one in their folder: see memstow-reap(1)");
+    for (size_t i = 0; i < numbered; i++) free(entries[i]);
+    free(entries);
+    free(files);
+    return code;
+}
+
+int cmd_reap(int argc, char **argv) {
+    static const struct option options[] = {
+        {"end", no_argument, NULL, OPTION_END}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+    struct reap reap = {0};
+    reap.boot_known = os_boot_id(reap.boot_id);
+    opterr = 0;
+    for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
+        if (option == 'h') return help();
+        if (option != OPTION_END) return option_error("reap", option, argv);
+        reap.end = true;
+    }
+    int code = optind < argc ? reap_files(&reap, argv + optind, (size_t)(argc - optind), false) : reap_folder(&reap);
+    free(reap.claimed);
+    free(reap.programs);
+    if (reap.stayed && !reap.end) puts("nothing was ended: that is what --end is for");
+    if (code == EXIT_FINE && reap.stayed) code = EXIT_OVER;
+    return finish_output(code);
+}

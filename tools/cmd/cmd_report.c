@@ -1,0 +1,223 @@
+/* cmd_report.c — memstow report: what a process holds, and what is left of it. */
+#include "tools/cmd/commands.h"
+#include "tools/html/html_page.h"
+#include "tools/symbols/innermost.h"
+#include "tools/report/report.h"
+#include "tools/views/stacks.h"
+#include "tools/base/text.h"
+#include "tools/diff/thresholds.h"
+#include "tools/base/top.h"
+
+#include <getopt.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+    OPTION_BY = 256,
+    OPTION_TOP,
+    OPTION_MATCH,
+    OPTION_PEAK,
+    OPTION_CHURN,
+    OPTION_PYTHON,
+    OPTION_MIN,
+    OPTION_FORM,
+    TOP_SITES_JSON = 1000
+};
+
+struct choice {
+    enum view view;
+    enum measure measure;
+    bool view_given, top_given, min_given, python;
+    size_t top;
+    uint64_t min;
+    const char *match;
+    const char *form; /* the option that chose it; NULL: text */
+    int (*write)(const struct report *report);
+    const char *page; /* where --html goes; NULL: standard output */
+};
+
+static int help(void) {
+    puts("usage: memstow report FILE|PID [--by=VIEW] [--top=N] [--match=TEXT]\n"
+          "                      [--peak | --churn] [--json]\n"
+          "       memstow report FILE|PID --folded|--pprof [--by=model|node|run] [--python]\n"
+          "                      [--min=SIZE | --top=N] [--match=TEXT] [--peak | --churn]\n"
+          "       memstow report FILE|PID --html [-o FILE] [--top=N] [--match=TEXT]\n"
+          "                      [--peak | --churn]\n"
+         "\n"
+         "What a process holds: live bytes and blocks, the peak, who allocated them, and\n"
+         "where its resident memory is.\n"
+         "\n"
+         "  --by=VIEW     model, node, run, site, module or thread (default: site where\n"
+         "                there are call stacks and model where there are owners,\n"
+         "                else module)\n"
+         "  --top=N       show N rows of each list (default 10; with --json\n"
+         "                and the like all, but for 1,000 sites in JSON)\n"
+         "  --match=TEXT  only stacks with TEXT in a function, a file or a module\n"
+         "  --peak        what was held at the peak, instead of what is live\n"
+         "  --churn       what was ever allocated, instead of what is live\n"
+         "  --json        one JSON document, sizes in bytes\n"
+         "  --folded      one line a stack, for flame graphs\n"
+         "  --pprof       a compressed profile for pprof; not to a terminal\n"
+         "  --html        one page for a browser: flame graph, tables, owners, blocks;\n"
+         "                it needs nothing else, and asks nobody for anything\n"
+         "  -o FILE       where the page goes (default: standard output)\n"
+         "\n"
+         "With --folded and --pprof:\n"
+         "  --by=VIEW     model, node or run: whose a stack is, as its outermost frame\n"
+         "  --python      Python frames only\n"
+         "  --min=SIZE    merge what holds less; 0: nothing (default of --folded: what\n"
+         "                holds less than 1/2000 of all)\n"
+         "\n"
+         "A number is a PID; for a file of that name write ./NUMBER.\n"
+         "Exit code: 0 fine, 2 wrong usage, 3 unreadable or damaged input.");
+    return finish_output(EXIT_FINE);
+}
+
+/* By frame: what the report leaves out of its stacks does not match either. */
+static uint8_t *match(const struct report *report, const char *text) {
+    uint8_t *marks = symbols_match(report->symbols, text);
+    for (size_t i = 0; marks && i < report->image->frame_count; i++)
+        if (innermost_is_import(report->image, (uint32_t)i)) marks[i] = 0;
+    return marks;
+}
+
+static int write_report(struct report *report, const struct choice *choice) {
+    uint8_t *marks = choice->match ? match(report, choice->match) : NULL;
+    uint8_t *kept = marks ? stack_marked(report->image, marks) : NULL;
+    int result = -1;
+    report->kept = kept;
+    if (kept || !choice->match) result = choice->write(report);
+    if (result == 0 && choice->form) report_tell_match(report);
+    free(marks);
+    free(kept);
+    return result;
+}
+
+static int show(const char *argument, const struct choice *choice) {
+    static struct subject subject;
+    int code = subject_open(&subject, argument, true);
+    if (code != EXIT_FINE) return code;
+    struct report report = {.view = choice->view,
+                            .view_given = choice->view_given,
+                            .measure = choice->measure,
+                            .match = choice->match,
+                            .page = choice->page,
+                            .top = choice->top_given ? choice->top
+                                   : choice->form    ? SIZE_MAX
+                                                     : TOP_DEFAULT,
+                            .python = choice->python,
+                            .min_given = choice->min_given,
+                            .min = choice->min,
+                            .top_sites = choice->top_given ? choice->top : TOP_SITES_JSON};
+    int result = report_begin(&report, &subject);
+    if (choice->measure == MEASURE_PEAK && !subject.image.has_picture)
+        complain("%s: nothing is live, and no picture of its peak was taken: --peak shows nothing",
+                 TEXT_SAFE(argument));
+    if (result == 0) result = write_report(&report, choice);
+    if (result < 0) complain("not enough memory");
+    report_end(&report);
+    subject_close(&subject);
+    return finish_output(result < 0 ? EXIT_UNREADABLE : result);
+}
+
+struct form {
+    const char *option;
+    int (*write)(const struct report *report);
+};
+static const struct form forms[] = {
+    {"--json", report_json}, {"--folded", report_folded}, {"--pprof", report_pprof}, {"--html", report_html}};
+
+static bool parse_min(const char *text, uint64_t *bytes) {
+    double size;
+    if (!limits_parse_size(text, &size) || size > (double)INT64_MAX) return false;
+    *bytes = (uint64_t)size;
+    return true;
+}
+
+/* 0, or an exit code after complaining. */
+static int take_option(struct choice *choice, int option, char **argv) {
+    switch (option) {
+    case OPTION_BY:
+        if (!view_parse(optarg, &choice->view))
+            return usage_error("report", "--by=%s: not model, node, run, site, module or thread", TEXT_SAFE(optarg));
+        choice->view_given = true;
+        return 0;
+    case OPTION_TOP:
+        if (!top_parse(optarg, &choice->top)) return usage_error("report", "--top=%s: not a number", TEXT_SAFE(optarg));
+        choice->top_given = true;
+        return 0;
+    case OPTION_MIN:
+        choice->min_given = true;
+        if (parse_min(optarg, &choice->min)) return 0;
+        return usage_error("report", "--min=%s: not a size like 64K or 1M", TEXT_SAFE(optarg));
+    case OPTION_PYTHON:
+        choice->python = true;
+        return 0;
+    case OPTION_MATCH:
+        choice->match = optarg;
+        return *optarg ? 0 : usage_error("report", "--match= matches everything: give it a text");
+    case OPTION_PEAK:
+    case OPTION_CHURN:
+        if (choice->measure != MEASURE_LIVE) return usage_error("report", "--peak and --churn exclude each other");
+        choice->measure = option == OPTION_PEAK ? MEASURE_PEAK : MEASURE_ALLOCATED;
+        return 0;
+    case 'o':
+        choice->page = optarg;
+        return 0;
+    default:
+        if (option < OPTION_FORM) return option_error("report", option, argv);
+        const struct form *form = &forms[option - OPTION_FORM];
+        if (choice->form && choice->form != form->option)
+            return usage_error("report", "%s and %s exclude each other", choice->form, form->option);
+        choice->form = form->option;
+        choice->write = form->write;
+        return 0;
+    }
+}
+
+/* Nothing that was asked for is passed over. */
+static int check_usage(const struct choice *choice) {
+    bool profile = choice->write == report_folded || choice->write == report_pprof;
+    if (choice->python && !profile) return usage_error("report", "--python goes with --folded or --pprof");
+    if (choice->min_given && !profile) return usage_error("report", "--min goes with --folded or --pprof");
+    if (choice->min_given && choice->top_given) return usage_error("report", "--min and --top exclude each other");
+    if (profile && choice->view_given && (choice->view == BY_MODULE || choice->view == BY_THREAD))
+        return usage_error("report", "--by=%s: %s is by model, node, run or site", view_name(choice->view),
+                           choice->form);
+    if (choice->write == report_pprof && isatty(STDOUT_FILENO))
+        return usage_error("report", "--pprof writes a compressed file: send it to one with > FILE");
+    if (choice->page && choice->write != report_html) return usage_error("report", "-o goes with --html");
+    return EXIT_FINE;
+}
+
+int cmd_report(int argc, char **argv) {
+    static const struct option options[] = {
+        {"by", required_argument, NULL, OPTION_BY},
+        {"top", required_argument, NULL, OPTION_TOP},
+        {"match", required_argument, NULL, OPTION_MATCH},
+        {"peak", no_argument, NULL, OPTION_PEAK},
+        {"churn", no_argument, NULL, OPTION_CHURN},
+        {"python", no_argument, NULL, OPTION_PYTHON},
+        {"min", required_argument, NULL, OPTION_MIN},
+        {"json", no_argument, NULL, OPTION_FORM},
+        {"folded", no_argument, NULL, OPTION_FORM + 1},
+        {"pprof", no_argument, NULL, OPTION_FORM + 2},
+        {"html", no_argument, NULL, OPTION_FORM + 3},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    struct choice choice = {.write = report_text};
+    opterr = 0;
+    for (int option; (option = getopt_long(argc, argv, ":ho:", options, NULL)) != -1;) {
+        if (option == 'h') return help();
+        int code = take_option(&choice, option, argv);
+        if (code) return code;
+    }
+    int code = EXIT_FINE;
+    if (argc - optind != 1) return usage_error("report", "one FILE or PID is needed");
+    if ((code = check_usage(&choice)) != EXIT_FINE) return code;
+    if (choice.write == report_html && (code = html_page_check("report", choice.page)) != EXIT_FINE) return code;
+    return show(argv[optind], &choice);
+}

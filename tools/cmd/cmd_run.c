@@ -1,0 +1,75 @@
+/* cmd_run.c — memstow run: starts a program with the library preloaded, and sums up at its end.
+ * Everything that can be refused is refused before the program starts; then it runs as it would without us. */
+#include "tools/cmd/commands.h"
+#include "tools/launch/start.h"
+#include "tools/views/status.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+enum { OPTION_QUIET = START_OTHERS, OPTION_VERIFY, OPTION_CUPTI };
+
+static int help(void) {
+    printf("usage: memstow run [OPTION...] [--] CMD [ARG...]\n"
+           "\n"
+           "Runs CMD and keeps a ledger of its memory, and of each of its children, in a\n"
+           "file.\n"
+           "\n"
+           "%s"
+           "  --verify-with-cupti     let NVIDIA's CUPTI list the CUDA memory, too, and name\n"
+           "                          what the two disagree on; while it does, another\n"
+           "                          profiler of the program may not have CUPTI\n"
+           "  --cupti                 preload nothing: a ledger of CUDA memory alone, from\n"
+           "                          NVIDIA's CUPTI, for programs that cannot be preloaded\n"
+           "  --quiet                 no status line and no summary\n"
+           "\n"
+           "Exit code: that of CMD; 128+N when signal N killed it; 127 not found;\n"
+           "126 not executable; 2 wrong usage.\n",
+           start_help);
+    return finish_output(EXIT_FINE);
+}
+
+static int execute(struct start *start, bool quiet) {
+    struct launch launch = {0};
+    struct status status;
+    int code = start_launch(start, &launch);
+    if (code != EXIT_FINE) return code;
+    bool shown = !quiet && isatty(STDERR_FILENO);
+    status_begin(&status, launch.pid);
+    launch_wait(&launch, shown ? status_tick : NULL, &status);
+    status_end(&status);
+    start_sum_up(start, &launch, quiet);
+    return launch_exit_code(&launch);
+}
+
+int cmd_run(int argc, char **argv) {
+    static const struct option options[] = {START_OPTIONS,
+                                            {"verify-with-cupti", no_argument, NULL, OPTION_VERIFY},
+                                            {"cupti", no_argument, NULL, OPTION_CUPTI},
+                                            {"quiet", no_argument, NULL, OPTION_QUIET},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    static struct start start = {.subcommand = "run"};
+    bool quiet = false;
+    opterr = 0;
+    /* '+': the first word that is no option is the command, and what follows is its own. */
+    for (int option; (option = getopt_long(argc, argv, "+:ho:", options, NULL)) != -1;) {
+        if (option == 'h') return help();
+        if (option == OPTION_QUIET) {
+            quiet = true;
+            continue;
+        }
+        if (option == OPTION_VERIFY || option == OPTION_CUPTI) {
+            start.verify |= option == OPTION_VERIFY;
+            start.from_cupti |= option == OPTION_CUPTI;
+            continue;
+        }
+        int code = start_option(&start, option, argv);
+        if (code != EXIT_FINE) return code;
+    }
+    if (start.verify && start.from_cupti)
+        return usage_error("run", "--cupti has nothing to compare CUPTI with: give one of it and --verify-with-cupti");
+    if (optind == argc) return usage_error("run", "no command given");
+    int code = start_prepare(&start, argv + optind);
+    return code == EXIT_FINE ? execute(&start, quiet) : code;
+}

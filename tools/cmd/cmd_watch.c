@@ -1,0 +1,277 @@
+/* cmd_watch.c — memstow watch: runs a program as `run` does, and says what is left of it when it should be gone.
+ * It follows the whole tree as its subreaper, looks from outside, and signals nobody unless --end says so. If it is
+ * killed the program goes on as if it had never been there. */
+#include "tools/cmd/commands.h"
+#include "tools/base/duration.h"
+#include "tools/watch/leftovers.h"
+#include "tools/watch/observe.h"
+#include "tools/proc/proc.h"
+#include "tools/launch/start.h"
+#include "tools/views/status.h"
+#include "tools/base/text.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { OPTION_GRACE = START_OTHERS, OPTION_STRICT, OPTION_END, OPTION_QUIET, OPTION_PID, OPTION_SERVER_MODE };
+enum { GRACE_S = 60 };
+/* Who ends within this needs no second look; a while later it is told who has not. */
+#define MARK_AFTER (SECOND_NS / 2)
+#define TELL_AFTER (5 * SECOND_NS)
+
+struct watch {
+    struct start start;
+    struct launch launch;
+    struct observe observe;
+    struct status status;
+    struct spare spare;
+    bool spares;
+    uint64_t grace_ns;
+    bool strict, end, quiet, shown;
+    /* of what began at since_ns: the end of a main thread, the request to end, or the end; 0: nothing has */
+    bool marked, told, told_late, said; /* said: and somebody was there to be told of */
+    uint64_t since_ns;
+    pid_t pid;       /* of --pid; 0: a command is run */
+    bool of_command; /* an option that is for a command only was given */
+    size_t left;
+};
+
+static int help(void) {
+    printf("usage: memstow watch [OPTION...] [--] CMD [ARG...]\n"
+           "       memstow watch --pid=PID [--grace=TIME]\n"
+           "\n"
+           "Runs CMD as 'memstow run' does and says what is left of it when it should be\n"
+           "gone: processes, their memory and where it grows, threads and what they wait in,\n"
+           "open files, sockets, shared memory, temporary files. A process whose main thread\n"
+           "has come to its end while others run on is told of without being asked to end.\n"
+           "\n"
+           "  --grace=TIME            how long to look, after CMD has ended or was asked to\n"
+           "                          (default 60s); over as soon as nothing is left\n"
+           "  --strict                exit with 1 when something is left\n"
+           "  --end                   then end the processes that are left: SIGTERM, after 5\n"
+           "                          seconds SIGKILL\n"
+           "%s"
+           "  --server-mode[=NAME,...]\n"
+           "                          processes of these names live on, with all that they\n"
+           "                          started, and so do those that the program registered\n"
+           "                          as to be kept: neither ended nor counted as left\n"
+           "  --quiet                 no status line and no summary; only what is left\n"
+           "  --pid=PID               instead: the same of a process that runs, and of what\n"
+           "                          it started, now, with its growth within 5 seconds, or\n"
+           "                          within --grace when that is shorter\n"
+           "\n"
+           "Exit code: that of CMD, as for 'memstow run'; with --strict 1 when that is 0 and\n"
+           "something is left; 2 wrong usage; 3 there is no process PID.\n",
+           start_help);
+    return finish_output(EXIT_FINE);
+}
+
+static struct text since_text(const struct watch *watch) { return text_duration(duration_now() - watch->since_ns); }
+
+static const char *program(const struct watch *watch) { return text_base_name(watch->start.argv[0]); }
+
+/* A new reason to be gone: what was told before was about another. */
+static void begin_waiting(struct watch *watch, uint64_t since_ns) {
+    watch->since_ns = since_ns;
+    watch->marked = watch->told = watch->told_late = watch->said = false;
+}
+
+/* While nobody has asked. Who is gone by the next look is not told about. */
+static void wait_for_lingerer(struct watch *watch) {
+    const struct member *member = observe_lingerer(&watch->observe);
+    uint64_t since_ns = member ? member->done_ns : 0;
+    if (since_ns != watch->since_ns) begin_waiting(watch, since_ns);
+}
+
+/* What it was that happened at since_ns. */
+static void print_reason(const struct watch *watch) {
+    const struct member *member = observe_lingerer(&watch->observe);
+    if (watch->launch.ended || watch->observe.asked_ns)
+        fprintf(stderr, "%s %s", text_fit(program(watch), 40).s, watch->launch.ended ? "ended" : "was asked to end");
+    else
+        fprintf(stderr, "the main thread of %s, pid %d, came to its end", text_fit(member->name, 31).s,
+                (int)member->pid);
+}
+
+static void tell(struct watch *watch) {
+    struct family *family = &watch->observe.family;
+    if (!family->here) return; /* just now nobody was seen */
+    watch->said = true;
+    if (watch->shown) status_end(&watch->status);
+    fprintf(stderr, "memstow: %s after ", since_text(watch).s);
+    print_reason(watch);
+    fprintf(stderr, ", %zu process%s still there\n", family->here, family->here == 1 ? " is" : "es are");
+    leftovers_print(stderr, family);
+    if (!watch->told_late) family_mark(family, true);
+}
+
+/* What is due by now. */
+static void go_on(struct watch *watch) {
+    uint64_t waited = duration_now() - watch->since_ns;
+    uint64_t tell_after = TELL_AFTER < watch->grace_ns ? TELL_AFTER : watch->grace_ns;
+    if (!watch->marked && waited >= (MARK_AFTER < tell_after ? MARK_AFTER : 0)) {
+        watch->marked = true;
+        family_mark(&watch->observe.family, true);
+    }
+    if (!watch->told && waited >= tell_after) {
+        watch->told = true;
+        watch->told_late = waited >= watch->grace_ns;
+        tell(watch);
+    }
+    if (watch->told && !watch->told_late && waited >= watch->grace_ns) {
+        watch->told_late = true;
+        tell(watch);
+    }
+}
+
+static bool is_request(int signal) {
+    return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
+}
+
+/* Until nothing is left, the time is up, or somebody has had enough of waiting for what is left. */
+static void follow(struct watch *watch) {
+    struct observe *observe = &watch->observe;
+    bool had_ended = false;
+    while (!observe_is_over(observe)) {
+        int signal = observe_step(observe, SECOND_NS / 2);
+        if (watch->shown && !watch->launch.ended && !observe->asked_ns) status_tick(&watch->status);
+        if (is_request(signal) && had_ended) break;
+        if (is_request(signal) && !observe->asked_ns) {
+            observe_asked(observe);
+            begin_waiting(watch, observe->asked_ns);
+        }
+        if (watch->launch.ended && !had_ended) {
+            had_ended = true;
+            begin_waiting(watch, observe->ended_ns);
+        }
+        if (observe_is_over(observe)) break;
+        if (!had_ended && !observe->asked_ns) wait_for_lingerer(watch);
+        if (watch->since_ns) go_on(watch);
+        if (!watch->told_late || (!had_ended && !observe->asked_ns)) continue;
+        if (had_ended) break;
+        if (watch->end) observe_end_all(observe, stderr);
+    }
+}
+
+static void settle(struct watch *watch) {
+    struct observe *observe = &watch->observe;
+    observe_look(observe);
+    bool unknown = observe->blind && !observe_is_over(observe);
+    watch->left = observe->family.here + unknown;
+    if (unknown) fprintf(stderr, "memstow: something is left, and /proc cannot be read to say what\n");
+    if (observe->family.here && !watch->told_late) tell(watch);
+    if (observe->family.here && watch->end) observe_end_all(observe, stderr);
+    traces_settle(&observe->traces, &observe->family);
+    watch->left += observe->traces.left + observe->traces.missed;
+    if (observe->traces.left || observe->traces.missed) {
+        fprintf(stderr, "memstow: %s left behind in the system:\n", text_fit(program(watch), 40).s);
+        leftovers_print_traces(stderr, &observe->traces);
+    }
+    const char *nothing = observe->family.stays ? "nothing else" : "nothing";
+    if (observe->family.stays) fputs("memstow: ", stderr);
+    leftovers_print_spared(stderr, &observe->family);
+    if (!watch->left && watch->said)
+        fprintf(stderr, "memstow: %s is left, %s after %s ended\n", nothing, since_text(watch).s,
+                text_fit(program(watch), 40).s);
+    else if (!watch->left && !watch->quiet)
+        fprintf(stderr, "memstow: %s is left\n", nothing);
+}
+
+static int execute(struct watch *watch) {
+    int code = start_launch(&watch->start, &watch->launch);
+    if (code != EXIT_FINE) return code;
+    watch->shown = !watch->quiet && isatty(STDERR_FILENO);
+    observe_begin(&watch->observe, &watch->launch, watch->start.argv, watch->spares ? &watch->spare : NULL);
+    status_begin(&watch->status, watch->launch.pid);
+    follow(watch);
+    status_end(&watch->status);
+    start_sum_up(&watch->start, &watch->launch, watch->quiet);
+    settle(watch);
+    observe_end(&watch->observe);
+    code = launch_exit_code(&watch->launch);
+    return code == EXIT_FINE && watch->strict && watch->left ? EXIT_OVER : code;
+}
+
+/* --- of a process that runs: now --- */
+
+static int look_now(struct family *family, uint64_t between_ns) {
+    struct timespec pause = {(time_t)(between_ns / SECOND_NS), (long)(between_ns % SECOND_NS)};
+    if (family_look(family) < 0 || !family->here) return -1;
+    family_mark(family, true);
+    nanosleep(&pause, NULL);
+    return family_look(family);
+}
+
+static int tell_now(const struct watch *watch) {
+    struct family family;
+    family_adopt(); /* what an exec brought along is none of it */
+    family_begin(&family, watch->pid, NULL);
+    int result = look_now(&family, TELL_AFTER < watch->grace_ns ? TELL_AFTER : watch->grace_ns);
+    if (result < 0)
+        complain("no such process, or /proc cannot be read: %d", (int)watch->pid);
+    else if (family.here)
+        leftovers_print(stdout, &family);
+    else
+        printf("pid %d has ended meanwhile\n", (int)watch->pid);
+    family_end(&family);
+    return result < 0 ? EXIT_UNREADABLE : finish_output(EXIT_FINE);
+}
+
+/* 0, or an exit code after complaining. */
+static int take_option(struct watch *watch, int option, char **argv) {
+    watch->of_command |= option != OPTION_GRACE && option != OPTION_PID;
+    switch (option) {
+    case OPTION_PID:
+        if ((watch->pid = process_parse(optarg))) return 0;
+        return usage_error("watch", "--pid=%s: not a PID", TEXT_SAFE(optarg));
+    case OPTION_GRACE:
+        if (duration_parse(optarg, &watch->grace_ns)) return 0;
+        return usage_error("watch", "--grace=%s: not a time like 60s, 500ms or 2m, a day at most", TEXT_SAFE(optarg));
+    case OPTION_STRICT:
+        watch->strict = true;
+        return 0;
+    case OPTION_END:
+        watch->end = true;
+        return 0;
+    case OPTION_QUIET:
+        watch->quiet = true;
+        return 0;
+    case OPTION_SERVER_MODE:
+        watch->spares = true;
+        if (spare_take(&watch->spare, optarg)) return 0;
+        return usage_error("watch", "--server-mode: a name is empty, or there are more than %d", SPARE_NAMES_MOST);
+    default:
+        return start_option(&watch->start, option, argv);
+    }
+}
+
+int cmd_watch(int argc, char **argv) {
+    static const struct option options[] = {START_OPTIONS,
+                                            {"grace", required_argument, NULL, OPTION_GRACE},
+                                            {"strict", no_argument, NULL, OPTION_STRICT},
+                                            {"end", no_argument, NULL, OPTION_END},
+                                            {"quiet", no_argument, NULL, OPTION_QUIET},
+                                            {"server-mode", optional_argument, NULL, OPTION_SERVER_MODE},
+                                            {"pid", required_argument, NULL, OPTION_PID},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    static struct watch watch = {
+        .start = {.subcommand = "watch"}, .launch = {.adopts = true}, .grace_ns = GRACE_S * SECOND_NS};
+    opterr = 0;
+    for (int option; (option = getopt_long(argc, argv, "+:ho:", options, NULL)) != -1;) {
+        if (option == 'h') return help();
+        int code = take_option(&watch, option, argv);
+        if (code != EXIT_FINE) return code;
+    }
+    if (watch.pid && (watch.of_command || optind < argc)) return usage_error("watch", "--pid goes with --grace only");
+    if (!watch.pid && optind == argc) return usage_error("watch", "no command given");
+    if (watch.pid) return tell_now(&watch);
+    int code = start_prepare(&watch.start, argv + optind);
+    if (code != EXIT_FINE) return code;
+    if (!family_adopt()) complain("processes that cut the link to their parent cannot be followed here");
+    return execute(&watch);
+}

@@ -1,0 +1,81 @@
+/* main.c — memstow: names a subcommand, and hands over to it. */
+#include "tools/cmd/commands.h"
+#include "tools/base/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *summary;
+};
+
+static const struct command commands[] = {
+    {"run", cmd_run, "run a program and keep a ledger of its memory"},
+    {"watch", cmd_watch, "run a program and say what is left of it at its end"},
+    {"report", cmd_report, "what a process holds, and what is left of it"},
+    {"diff", cmd_diff, "what grew from one file to another"},
+    {"leaks", cmd_leaks, "what grows from run to run, and what gone owners left behind"},
+    {"check", cmd_check, "fail a build when a program holds more than a baseline says"},
+    {"decisions", cmd_decisions, "why models were kept, put away or freed"},
+    {"snapshot", cmd_snapshot, "copy the ledger of a running process"},
+    {"ps", cmd_ps, "which processes are tracked now"},
+    {"owners", cmd_owners, "which models, nodes and runs are registered, and what each holds"},
+    {"stow", cmd_stow, "move what an owner has out to disk, in a running process"},
+    {"restore", cmd_restore, "bring what was stowed back into memory"},
+    {"release", cmd_release, "give back what an owner does not use"},
+    {"trigger", cmd_trigger, "have policies applied now"},
+    {"lifecycle", cmd_lifecycle, "start, use and close a program, and see that nothing is left"},
+    {"reap", cmd_reap, "find and end what a program left running that is gone itself"},
+};
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+static int unknown(const char *word) {
+    complain("unknown command '%s' (see 'memstow --help')", TEXT_SAFE(word));
+    return EXIT_USAGE;
+}
+
+static const struct command *find(const char *name) {
+    for (int i = 0; i < COMMANDS; i++)
+        if (strcmp(name, commands[i].name) == 0) return &commands[i];
+    return NULL;
+}
+
+static const char usage[] = "usage: memstow COMMAND [ARGUMENT...]\n"
+                            "       memstow help [COMMAND]\n"
+                            "       memstow --version\n";
+
+static int help(void) {
+    printf("%s\nAn exact ledger of a program's memory.\n\n", usage);
+    for (int i = 0; i < COMMANDS; i++) printf("  %-10s %s\n", commands[i].name, commands[i].summary);
+    puts("\n'memstow COMMAND --help' tells more. Start with:\n"
+         "\n"
+         "  memstow run -- python3 train.py");
+    return finish_output(EXIT_FINE);
+}
+
+static int no_command(void) {
+    complain("no command given (see 'memstow --help')");
+    fputs(usage, stderr);
+    return EXIT_USAGE;
+}
+
+/* memstow help COMMAND is memstow COMMAND --help. */
+static int help_on(char *name) {
+    char *words[] = {name, "--help", NULL};
+    const struct command *command = find(name);
+    return command ? command->run(2, words) : unknown(name);
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) return no_command();
+    if (strcmp(argv[1], "help") == 0 && argc > 2) return help_on(argv[2]);
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) return help();
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
+        puts("memstow " MEMSTOW_VERSION_TEXT);
+        return finish_output(EXIT_FINE);
+    }
+    const struct command *command = find(argv[1]);
+    return command ? command->run(argc - 1, argv + 1) : unknown(argv[1]);
+}

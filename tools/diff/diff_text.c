@@ -1,0 +1,147 @@
+/* diff_text.c — a comparison for people; see diff.h. By site it reads as the report does: figures in the margin, the
+ * call stack beside them. */
+#include "tools/diff/diff.h"
+#include "tools/views/estimate.h"
+#include "tools/diff/known.h"
+#include "tools/symbols/site_lines.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    SITE_INDENT = 36,
+    GROWTH = 11,
+    BLOCKS = 10,
+    FIGURES = 40, /* columns of a row behind its name, */
+    ERROR = 12    /* and those of its error */
+};
+
+static const char *what(const struct diff *diff) { return diff->peak ? "at peak" : "live"; }
+
+/* What a thread holds is negative when it freed more than it allocated. */
+static struct text held_text(const struct row *row) {
+    int64_t held = (int64_t)row->side[1].live_bytes;
+    return held < 0 ? text_size_change(held) : text_size((uint64_t)held);
+}
+
+static struct text error_text(const struct row *row) {
+    return row->variance ? text_size(estimate_error(row->variance)) : (struct text){""};
+}
+
+/* ---- by site */
+
+static const char *owner_name(const struct groups *groups, uint32_t name, struct text_line *copy) {
+    return groups_owner_words(groups, name, true, copy->s, sizeof copy->s) ? copy->s : NULL;
+}
+
+static void print_site(struct diff *diff, const struct groups *groups, const struct row *row) {
+    struct margin margin = {.width = SITE_INDENT};
+    struct innermost stack = {.count = 0};
+    struct text_line model, node, run;
+    struct text error = error_text(row);
+    const struct image *image = diff_stacks(diff, row);
+    if (image) innermost_of(&stack, image, diff->symbols[row->stack_side], row->stack_node);
+    margin_add(&margin, "%*s %*s %*s", GROWTH, text_size_change(row_growth(row)).s, BLOCKS,
+               text_count_change(row_growth_blocks(row)).s, GROWTH, held_text(row).s);
+    if (*error.s) margin_add(&margin, "%*s± %s", GROWTH - 2 - (int)strlen(error.s), "", error.s);
+    site_owners(&margin, owner_name(groups, row->model, &model), owner_name(groups, row->node, &node),
+                owner_name(groups, row->run, &run));
+    const char *place = groups_place(groups, row);
+    site_lines(&margin, &stack, *place ? place : "(call stack unknown)");
+}
+
+static void print_sites(struct diff *diff, const struct groups *groups, size_t shown) {
+    printf("%*s %*s %*s  call stack, innermost first\n", GROWTH, "grew by", BLOCKS, "blocks", GROWTH,
+           diff->peak && groups != &diff->cuda ? "peak in B" : "live in B");
+    for (size_t i = 0; i < shown; i++) print_site(diff, groups, groups_row(groups, i));
+}
+
+/* ---- by all else */
+
+static int name_width(const struct diff *diff) { return text_width() - FIGURES - (diff->groups.estimated ? ERROR : 0); }
+
+static void print_row(const struct diff *diff, const struct groups *groups, const struct row *row) {
+    char label[2048];
+    groups_words(groups, row, label, sizeof label);
+    printf("%s %12s", text_left(label, name_width(diff)).s, text_size_change(row_growth(row)).s);
+    if (diff->groups.estimated) printf(" %11s", error_text(row).s);
+    printf(" %12s %13s\n", text_count_change(row_growth_blocks(row)).s, held_text(row).s);
+}
+
+static void print_rows(const struct diff *diff, const struct groups *groups, size_t shown) {
+    printf("%-*s %12s%s %12s %13s\n", name_width(diff), view_name(diff->groups.view), "grew by",
+           diff->groups.estimated ? "           ±" : "", "blocks",
+           diff->peak && groups != &diff->cuda ? "peak in B" : "live in B");
+    for (size_t i = 0; i < shown; i++) print_row(diff, groups, groups_row(groups, i));
+}
+
+/* ---- */
+
+static void print_total(const struct diff *diff, bool cuda) {
+    struct text bytes = text_size_change(cuda ? diff_grown_cuda_bytes(diff) : diff_grown_bytes(diff));
+    struct text blocks = text_count_change(cuda ? diff_grown_cuda_blocks(diff) : diff_grown_blocks(diff));
+    struct text held = text_size(cuda ? diff->total[1].cuda_bytes : diff->total[1].bytes);
+    if (diff->groups.view == BY_SITE)
+        printf("%*s %*s %*s  total\n", GROWTH, bytes.s, BLOCKS, blocks.s, GROWTH, held.s);
+    else
+        printf("%-*s %12s%*s %12s %13s\n", name_width(diff), "total", bytes.s, diff->groups.estimated ? ERROR : 0, "",
+               blocks.s, held.s);
+}
+
+static void print_side(const struct diff *diff, int side) {
+    const struct side_total *total = &diff->total[side];
+    printf("%c  %s (%s, pid %u): %s %s", 'A' + side, text_fit_path(diff->argument[side], text_width() - 40).s,
+           text_fit(total->name, 16).s, total->pid, text_size(total->bytes).s, what(diff));
+    if (total->cuda) printf(", %s on CUDA devices", text_size(total->cuda_bytes).s);
+    putchar('\n');
+}
+
+static void print_notes(const struct diff *diff) {
+    char sentence[320];
+    if (diff->groups.estimated)
+        puts("\nRows with ± are estimates from samples, and that is the standard error of their\ngrowth. The total is "
+             "exact, and the remainder what the estimates lack.");
+    if (diff_suppressed(diff))
+        printf("\nOf that %s are suppressed: limits do not count them.\n", text_size(diff_suppressed(diff)).s);
+    known_text(&diff->suppressions, diff->suppressed_in, stdout);
+    if (!diff->peak) return;
+    puts("\nThe total compares the peaks; the rows compare the ledgers near them.");
+    for (int side = 0; side < 2; side++) {
+        snprintf(sentence, sizeof sentence, "Of %c they show %s", 'A' + side, diff->total[side].peak_words);
+        text_wrap(stdout, sentence, 0, 0);
+    }
+}
+
+static void print_groups(struct diff *diff, const struct groups *groups) {
+    size_t shown = groups->ordered < diff->top ? groups->ordered : diff->top;
+    if (groups->view == BY_SITE)
+        print_sites(diff, groups, shown);
+    else
+        print_rows(diff, groups, shown);
+    if (shown < groups->ordered) printf("… and %s more (--top=N shows N)\n", text_count(groups->ordered - shown).s);
+    print_total(diff, groups == &diff->cuda);
+}
+
+/* The driver's figures of both, device by device. */
+static void print_devices(const struct diff *diff) {
+    putchar('\n');
+    cuda_line_head("");
+    for (uint32_t device = 0; device < SNAP_CUDA_DEVICES; device++)
+        for (int side = 0; side < 2; side++)
+            for (size_t i = 0; i < diff->total[side].device_count; i++)
+                if (diff->total[side].devices[i].device == device)
+                    cuda_line_text(side ? "  B" : "  A", &diff->total[side].devices[i]);
+}
+
+void diff_text(struct diff *diff) {
+    print_side(diff, 0);
+    print_side(diff, 1);
+    putchar('\n');
+    print_groups(diff, &diff->groups);
+    if (diff_has_cuda(diff)) {
+        puts("\nOn CUDA devices");
+        print_groups(diff, &diff->cuda);
+        print_devices(diff);
+    }
+    print_notes(diff);
+}

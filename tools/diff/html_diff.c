@@ -1,0 +1,305 @@
+/* html_diff.c — a comparison as a page; see diff.h. docs/html.md has the format of its data.
+ * In: rows of both files by site, on the host and on devices. Out: the same groups as of a report, with what each site
+ * had before and has after. */
+#include "tools/cmd/commands.h"
+#include "tools/diff/diff.h"
+#include "tools/html/html_fit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DIFF_ROWS = 1000 };
+
+/* A tag of the page: names of owners. */
+struct tag_key {
+    uint32_t model, node, run;
+};
+struct tag {
+    UT_hash_handle hh;
+    uint32_t number;
+    struct tag_key key;
+};
+
+struct html_diff {
+    struct diff *diff;
+    struct html_lines lines;
+    struct html_tree tree;
+    struct html_fit packed; /* the columns of lines, stacks and sites */
+    struct tag *table, **tags;
+    const struct row **rows; /* that hold something on either side, those of the host first */
+    size_t tag_count, row_count, host_count;
+    bool failed;
+};
+
+static const struct row *row_of(const struct html_diff *self, size_t index) { return self->rows[index]; }
+
+static const struct groups *groups_of(const struct html_diff *self, size_t index) {
+    return index < self->host_count ? &self->diff->groups : &self->diff->cuda;
+}
+
+/* ---- owners: names of both kinds of rows, each once. Those of devices come after those of the host. */
+
+static uint32_t name_number(const struct html_diff *self, size_t index, uint32_t name) {
+    if (!name || index < self->host_count) return name;
+    return name + self->diff->groups.name_count;
+}
+
+static uint32_t tag_of(struct html_diff *self, size_t index) {
+    const struct row *row = row_of(self, index);
+    struct tag_key key = {name_number(self, index, row->model), name_number(self, index, row->node),
+                          name_number(self, index, row->run)};
+    struct tag *tag;
+    HASH_FIND(hh, self->table, &key, sizeof key, tag);
+    if (tag) return tag->number;
+    tag = calloc(1, sizeof *tag);
+    struct tag **tags = tag ? realloc(self->tags, (self->tag_count + 1) * sizeof *tags) : NULL;
+    if (!tags) {
+        free(tag);
+        self->failed = true;
+        return 0;
+    }
+    self->tags = tags;
+    tag->key = key;
+    tag->number = (uint32_t)self->tag_count;
+    self->tags[self->tag_count++] = tag;
+    HASH_ADD(hh, self->table, key, sizeof tag->key, tag);
+    return tag->number;
+}
+
+static void json_name(struct json *json, const struct groups *groups, uint32_t name, uint32_t number) {
+    char text[2048], words[4096];
+    if (!groups_owner_words(groups, name, false, text, sizeof text)) return;
+    groups_owner_words(groups, name, true, words, sizeof words);
+    json_object(json, NULL);
+    json_number(json, "id", number);
+    json_string(json, "name", text);
+    json_string(json, "words", words);
+    json_end_object(json);
+}
+
+static int write_names(const struct html_diff *self, struct html_out *out) {
+    static struct json json;
+    const struct groups *host = &self->diff->groups, *cuda = &self->diff->cuda;
+    FILE *to = html_document(out, "names");
+    if (!to) return -1;
+    json_begin(&json, to, "memstow-names");
+    json_array(&json, "names");
+    for (uint32_t i = 1; i < host->name_count; i++) json_name(&json, host, i, i);
+    for (uint32_t i = 1; i < cuda->name_count; i++) json_name(&json, cuda, i, i + host->name_count);
+    json_end_array(&json);
+    json_finish(&json);
+    return fclose(to) == 0 ? 0 : -1;
+}
+
+static void write_tag_column(const struct html_diff *self, struct html_out *out, const char *column, size_t offset) {
+    html_column_begin(out, "tags", column, "numbers", self->tag_count);
+    for (size_t i = 0; i < self->tag_count; i++) {
+        uint32_t name;
+        memcpy(&name, (const char *)&self->tags[i]->key + offset, sizeof name);
+        html_column_put(out, name);
+    }
+    html_column_end(out);
+}
+
+/* ---- leaves */
+
+static void add_rows(struct html_diff *self, const struct groups *groups) {
+    for (size_t i = 0; i < groups->count; i++) {
+        const struct row_side *side = groups->rows[i].side;
+        if (side[0].live_bytes | side[0].live_blocks | side[1].live_bytes | side[1].live_blocks)
+            self->rows[self->row_count++] = &groups->rows[i];
+    }
+}
+
+static int find_rows(struct html_diff *self) {
+    self->rows = calloc(self->diff->groups.count + self->diff->cuda.count + 1, sizeof *self->rows);
+    if (!self->rows) return -1;
+    add_rows(self, &self->diff->groups);
+    self->host_count = self->row_count;
+    add_rows(self, &self->diff->cuda);
+    return 0;
+}
+
+static uint64_t magnitude(int64_t number) { return number < 0 ? -(uint64_t)number : (uint64_t)number; }
+
+static double size_of(const struct row *row) {
+    double a = (double)(int64_t)row->side[0].live_bytes, b = (double)(int64_t)row->side[1].live_bytes;
+    return a > b ? a : b;
+}
+
+static unsigned bits_of(uint64_t number) { return number ? 64 - (unsigned)__builtin_clzll(number) : 0; }
+
+static unsigned cost_of(const struct row *row) {
+    unsigned cost = 12;
+    for (int side = 0; side < 2; side++)
+        cost += bits_of(row->side[side].live_bytes & INT64_MAX) + bits_of(row->side[side].live_blocks & INT64_MAX) / 2;
+    return cost;
+}
+
+/* What changed matters more than what is there. */
+static void weigh(const struct html_diff *self, struct html_leaf *leaves, size_t first, size_t end) {
+    double grown = 1, held = 1;
+    for (size_t i = first; i < end; i++) {
+        grown += (double)magnitude(row_growth(row_of(self, i)));
+        held += size_of(row_of(self, i));
+    }
+    for (size_t i = first; i < end; i++) {
+        double change = (double)magnitude(row_growth(row_of(self, i))) / grown,
+               part = size_of(row_of(self, i)) / held / 8;
+        leaves[i].weight = (float)(change > part ? change : part > 0 ? part : 0);
+    }
+}
+
+static uint32_t line_of(struct html_diff *self, size_t index) {
+    const char *place = groups_place(groups_of(self, index), row_of(self, index));
+    return html_lines_module(&self->lines, *place ? place : NULL);
+}
+
+static struct html_leaf *make_leaves(struct html_diff *self) {
+    struct html_leaf *leaves = calloc(self->row_count + 1, sizeof *leaves);
+    for (size_t i = 0; leaves && i < self->row_count; i++) {
+        const struct row *row = row_of(self, i);
+        leaves[i] = (struct html_leaf){.stack = row->stack ? row->stack_node : 0,
+                                       .line = row->stack ? 0 : line_of(self, i),
+                                       .tag = 2 * tag_of(self, i) + (i >= self->host_count),
+                                       .cost = cost_of(row) & UINT16_MAX,
+                                       .side = row->stack_side & 1};
+    }
+    if (leaves) weigh(self, leaves, 0, self->host_count);
+    if (leaves) weigh(self, leaves, self->host_count, self->row_count);
+    return leaves;
+}
+
+/* What the stacks of each side are read from; NULL where no row has any, or they cannot be read again. */
+static void find_images(const struct html_diff *self, const struct image *images[2]) {
+    bool sought[2] = {false, false};
+    for (size_t i = 0; i < self->row_count; i++) {
+        const struct row *row = row_of(self, i);
+        if (!row->stack || sought[row->stack_side]) continue;
+        sought[row->stack_side] = true;
+        images[row->stack_side] = diff_stacks(self->diff, row);
+    }
+}
+
+static void end(struct html_diff *self) {
+    html_fit_end(&self->packed);
+    html_tree_end(&self->tree);
+    html_lines_end(&self->lines);
+    HASH_CLEAR(hh, self->table);
+    for (size_t i = 0; i < self->tag_count; i++) free(self->tags[i]);
+    free(self->tags);
+    free(self->rows);
+}
+
+/* ---- columns */
+
+static int64_t figure_of(const struct html_diff *self, size_t entry, int side, bool blocks) {
+    size_t count;
+    const uint32_t *leaves = html_tree_entry(&self->tree, entry, &count);
+    uint64_t sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct row_side *one = &row_of(self, leaves[i])->side[side];
+        sum += blocks ? one->live_blocks : one->live_bytes;
+    }
+    return (int64_t)sum;
+}
+
+static void write_figures(const struct html_diff *self, struct html_out *out, int side, bool blocks) {
+    static const char *const columns[2][2] = {{"before_bytes", "before_blocks"}, {"after_bytes", "after_blocks"}};
+    const char *form = !side ? "signed" : blocks ? "over before_blocks" : "over before_bytes";
+    html_column_begin(out, "sites", columns[side][blocks], form, self->tree.entry_count);
+    for (size_t i = 0; i < self->tree.entry_count; i++)
+        html_column_put_signed(out, figure_of(self, i, side, blocks) - (side ? figure_of(self, i, 0, blocks) : 0));
+    html_column_end(out);
+}
+
+enum kept { KEPT_TAG, KEPT_DEVICE, KEPT_FOLDED };
+
+static void write_kept(const struct html_diff *self, struct html_out *out, enum kept what, const char *column) {
+    html_column_begin(out, "sites", column, "numbers", self->tree.entry_count);
+    for (size_t i = 0, count; i < self->tree.entry_count; i++) {
+        const struct html_leaf *leaf = &self->tree.leaves[html_tree_entry(&self->tree, i, &count)[0]];
+        html_column_put(out, what == KEPT_TAG      ? leaf->tag / 2
+                             : what == KEPT_DEVICE ? leaf->tag % 2
+                                                   : leaf->folded * count);
+    }
+    html_column_end(out);
+}
+
+static void write_columns(const struct html_diff *self, struct html_out *out) {
+    bool owned = self->tag_count > 1 ||
+                 (self->tag_count && self->tags[0]->key.model + self->tags[0]->key.node + self->tags[0]->key.run);
+    for (int side = 0; side < 2; side++)
+        for (int blocks = 0; blocks < 2; blocks++) write_figures(self, out, side, blocks);
+    if (owned) {
+        write_kept(self, out, KEPT_TAG, "tag");
+        write_tag_column(self, out, "model", offsetof(struct tag_key, model));
+        write_tag_column(self, out, "node", offsetof(struct tag_key, node));
+        write_tag_column(self, out, "run", offsetof(struct tag_key, run));
+    }
+    if (self->row_count > self->host_count) write_kept(self, out, KEPT_DEVICE, "device");
+    if (self->tree.folded) write_kept(self, out, KEPT_FOLDED, "folded");
+}
+
+static int write_packed(struct html_out *out, void *context) {
+    const struct html_diff *self = context;
+    if (html_lines_write(&self->lines, out) < 0 || html_tree_write(&self->tree, out) < 0) return -1;
+    write_columns(self, out);
+    return 0;
+}
+
+/* ---- documents */
+
+static int write_about(const struct html_diff *self, struct html_out *out) {
+    static struct json json;
+    FILE *to = html_document(out, "page");
+    if (!to) return -1;
+    json_begin(&json, to, "memstow-page");
+    json_string(&json, "command", "diff");
+    json_string(&json, "memstow", MEMSTOW_VERSION_TEXT);
+    json_string(&json, "measure", "change");
+    json_null(&json, "match");
+    json_number(&json, "sites_folded", self->tree.folded);
+    json_number(&json, "blocks_omitted", 0);
+    json_finish(&json);
+    return fclose(to) == 0 ? 0 : -1;
+}
+
+static int write_diff(struct diff *diff, struct html_out *out) {
+    FILE *to = html_document(out, "diff");
+    if (!to) return -1;
+    if (diff->top > DIFF_ROWS) diff->top = DIFF_ROWS;
+    diff_json_to(diff, to);
+    return fclose(to) == 0 ? 0 : -1;
+}
+
+static int write_data(struct html_out *out, void *context) {
+    struct html_diff *self = context;
+    if (write_about(self, out) < 0 || write_diff(self->diff, out) < 0 || write_names(self, out) < 0) return -1;
+    html_out_text(out, self->packed.text, self->packed.size);
+    return 0;
+}
+
+static int begin(struct html_diff *self, struct diff *diff) {
+    const struct image *images[2] = {NULL, NULL};
+    *self = (struct html_diff){.diff = diff};
+    if (find_rows(self) < 0) return -1;
+    html_lines_begin(&self->lines);
+    html_lines_module(&self->lines, NULL); /* the line of a stack that cannot be read */
+    find_images(self, images);
+    struct html_leaf *leaves = make_leaves(self);
+    if (html_tree_begin(&self->tree, &self->lines, images, diff->symbols, leaves, self->row_count) < 0 || self->failed)
+        return -1;
+    return html_fit_begin(&self->packed, &self->tree, diff->html_top, write_packed, self);
+}
+
+int diff_html(struct diff *diff) {
+    struct html_diff self;
+    int code = EXIT_UNREADABLE;
+    if (begin(&self, diff) == 0)
+        code = html_page_write(diff->page, write_data, &self);
+    else
+        complain("not enough memory");
+    end(&self);
+    return code;
+}

@@ -1,0 +1,159 @@
+/* suppressions.c — growth that is known; see suppressions.h. */
+#include "tools/diff/suppressions.h"
+#include "tools/base/glob.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <stdio.h>
+#include <time.h>
+
+enum { SUPPRESSIONS_MOST = 10000 };
+
+/* --- reading --- */
+
+static bool is_day(uint32_t year, uint32_t month, uint32_t day) {
+    static const uint8_t days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    if (year < 1970 || month < 1 || month > 12 || day < 1) return false;
+    return day <= days[month - 1] || (leap && month == 2 && day == 29);
+}
+
+/* YYYY-MM-DD. */
+static bool parse_day(const char *text, uint32_t *day) {
+    uint32_t parts[3] = {0, 0, 0};
+    if (strlen(text) != 10) return false;
+    for (int i = 0, k = 0; i < 10; i++) {
+        if (i == 4 || i == 7) {
+            if (text[i] != '-') return false;
+            k++;
+        } else if (text[i] < '0' || text[i] > '9') {
+            return false;
+        } else {
+            parts[k] = parts[k] * 10 + (uint32_t)(text[i] - '0');
+        }
+    }
+    *day = parts[0] * 10000 + parts[1] * 100 + parts[2];
+    return is_day(parts[0], parts[1], parts[2]);
+}
+
+static char **slot(struct suppression *one, const char *word) {
+    if (strcmp(word, "function") == 0) return &one->function;
+    if (strcmp(word, "module") == 0) return &one->module;
+    return strcmp(word, "owner") == 0 ? &one->owner : NULL;
+}
+
+static int read_day(struct scan *scan, struct suppression *one, const char *value, uint32_t today) {
+    if (one->until) return scan_fail(scan, "until is said twice on this line");
+    if (!parse_day(value, &one->until)) return scan_fail(scan, "until=%s: not a day like 2027-03-31", value);
+    one->expired = today > one->until;
+    return 0;
+}
+
+static int read_member(struct scan *scan, struct suppression *one, uint32_t today) {
+    char word[16], value[SCAN_STRING_MOST];
+    scan_word(scan, word, sizeof word);
+    char **glob = slot(one, word);
+    bool until = strcmp(word, "until") == 0;
+    if (!glob && !until) return scan_fail(scan, "function=, module=, owner= or until= expected");
+    if (!scan_character(scan, '=')) return scan_fail(scan, "'=' expected behind %s", word);
+    if (scan_string(scan, value, sizeof value, true, "a pattern") < 0) return -1;
+    if (until) return read_day(scan, one, value, today);
+    if (*glob) return scan_fail(scan, "%s is said twice on this line", word);
+    if (!*value) return scan_fail(scan, "an empty pattern matches nothing");
+    *glob = strdup(value);
+    return *glob ? 0 : scan_fail(scan, "not enough memory");
+}
+
+static int read_line(struct scan *scan, struct suppression *one, uint32_t today) {
+    *one = (struct suppression){.line = scan->number};
+    do
+        if (read_member(scan, one, today) < 0) return -1;
+    while (scan_more(scan));
+    if (one->function || one->module || one->owner) return 0;
+    scan->token = scan->line;
+    return scan_fail(scan, "function=, module= or owner= is needed: this would suppress everything");
+}
+
+int suppressions_read(struct suppressions *suppressions, struct scan *scan, uint32_t today) {
+    size_t capacity = 0;
+    *suppressions = (struct suppressions){NULL, 0};
+    while (scan_line(scan)) {
+        if (suppressions->count == capacity) {
+            capacity = capacity ? 2 * capacity : 16;
+            struct suppression *grown = realloc(suppressions->list, capacity * sizeof *grown);
+            if (!grown) return scan_fail(scan, "not enough memory");
+            suppressions->list = grown;
+        }
+        if (suppressions->count == SUPPRESSIONS_MOST) return scan_fail(scan, "too many lines");
+        if (read_line(scan, &suppressions->list[suppressions->count++], today) < 0) return -1;
+    }
+    return 0;
+}
+
+void suppressions_end(struct suppressions *suppressions) {
+    for (size_t i = 0; i < suppressions->count; i++) {
+        free(suppressions->list[i].function);
+        free(suppressions->list[i].module);
+        free(suppressions->list[i].owner);
+    }
+    free(suppressions->list);
+    *suppressions = (struct suppressions){NULL, 0};
+}
+
+uint32_t suppressions_today(void) {
+    struct tm tm;
+    time_t now = time(NULL);
+    if (!gmtime_r(&now, &tm)) return 0;
+    return (uint32_t)(tm.tm_year + 1900) * 10000 + (uint32_t)(tm.tm_mon + 1) * 100 + (uint32_t)tm.tm_mday;
+}
+
+/* --- matching --- */
+
+/* "function@module": no file name has an '@' as often as functions do. */
+static bool frame_matches(const struct suppression *one, char *frame) {
+    char *at = strrchr(frame, '@');
+    if (at) *at = 0;
+    return (!one->function || glob_matches(one->function, frame)) &&
+           (!one->module || (at && glob_matches(one->module, at + 1)));
+}
+
+static bool owner_matches(const char *glob, const char *owner) {
+    const char *name = strchr(owner, ':');
+    return glob_matches(glob, owner) || (name && glob_matches(glob, name + 1));
+}
+
+static bool site_matches(const struct suppression *one, const struct figure *figure) {
+    char text[SCAN_STRING_MOST];
+    const char *next = figure_name(figure);
+    bool behind_of = false, frame = !one->function && !one->module, owner = !one->owner;
+    while (figure_part(&next, &behind_of, text, sizeof text)) {
+        if (behind_of)
+            owner = owner || owner_matches(one->owner, text);
+        else
+            frame = frame || frame_matches(one, text);
+    }
+    return frame && owner;
+}
+
+/* A line that names functions is not meant for all that the owner has. */
+static bool owner_figure_matches(const struct suppression *one, const struct figure *figure) {
+    char text[SCAN_STRING_MOST], owner[SCAN_STRING_MOST + 16];
+    const char *next = figure_name(figure);
+    int kind = (int)strcspn(next, " ");
+    bool behind_of;
+    if (!one->owner || one->function || one->module) return false;
+    if (!figure_part(&next, &behind_of, text, sizeof text)) return false;
+    snprintf(owner, sizeof owner, "%.*s:%s", kind, figure_name(figure), text);
+    return owner_matches(one->owner, owner);
+}
+
+const struct suppression *suppressions_match(struct suppressions *suppressions, const struct figure *figure) {
+    for (size_t i = 0; i < suppressions->count && figure->kind != FIGURE_TOTAL; i++) {
+        struct suppression *one = &suppressions->list[i];
+        if (one->expired) continue;
+        if (!(figure->kind == FIGURE_SITE ? site_matches(one, figure) : owner_figure_matches(one, figure))) continue;
+        one->used = true;
+        return one;
+    }
+    return NULL;
+}

@@ -1,0 +1,49 @@
+/* html_fit.c — as many sites one by one as a page has room for; see html_fit.h. */
+#include "tools/html/html_fit.h"
+
+#include <stdlib.h>
+
+enum {
+    ROOM = 4600000,  /* bytes; the rest of a page is far smaller than what is left to 5 MB */
+    GUESS = 3000000, /* what is taken in first, by what things take on the average */
+    AIM = ROOM / 8 * 7,
+    ENOUGH = ROOM / 4 * 3,
+    ROUNDS = 4,
+};
+
+void html_fit_end(struct html_fit *fit) {
+    free(fit->text);
+    *fit = (struct html_fit){0};
+}
+
+static int write_columns(struct html_fit *fit, html_data *write, void *context) {
+    struct html_out *out = malloc(sizeof *out);
+    FILE *to = open_memstream(&fit->text, &fit->size);
+    int result = out && to ? html_out_begin(out, to) : -1;
+    if (result == 0) {
+        result = write(out, context);
+        if (html_out_end(out) < 0) result = -1;
+    }
+    if (to && fclose(to) != 0) result = -1;
+    free(out);
+    return result;
+}
+
+/* All that was asked for is in, or what there is fits well. */
+static bool fits(const struct html_fit *fit, const struct html_tree *tree, size_t most) {
+    bool all = tree->leaf_count - tree->folded >= (most < tree->leaf_count ? most : tree->leaf_count);
+    return fit->size <= ROOM && (all || fit->size >= ENOUGH);
+}
+
+int html_fit_begin(struct html_fit *fit, struct html_tree *tree, size_t most, html_data *write, void *context) {
+    size_t bytes = GUESS;
+    *fit = (struct html_fit){0};
+    for (int round = 0; round < ROUNDS; round++) {
+        html_fit_end(fit);
+        if (html_tree_choose(tree, most, bytes) < 0 || html_tree_build(tree) < 0) return -1;
+        if (write_columns(fit, write, context) < 0) return -1;
+        if (fits(fit, tree, most)) return 0;
+        bytes = (size_t)((double)bytes * AIM / (double)fit->size);
+    }
+    return 0;
+}

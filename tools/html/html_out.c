@@ -1,0 +1,121 @@
+/* html_out.c — the file of a page; see html_out.h. */
+#include "tools/html/html_out.h"
+
+#include "preload/shared/snapshot.h"
+
+#include <string.h>
+
+int html_out_begin(struct html_out *out, FILE *to) {
+    memset(&out->stream, 0, sizeof out->stream);
+    out->to = to;
+    out->failed = false;
+    return deflateInit(&out->stream, Z_DEFAULT_COMPRESSION) == Z_OK ? 0 : -1;
+}
+
+int html_out_end(struct html_out *out) {
+    deflateEnd(&out->stream);
+    return out->failed ? -1 : 0;
+}
+
+void html_out_text(struct html_out *out, const void *text, size_t length) { fwrite(text, 1, length, out->to); }
+
+/* ---- bytes to letters: base64 */
+
+static char *put_letters(char *to, const uint8_t *bytes, size_t count) {
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    uint32_t three = (uint32_t)bytes[0] << 16 | (count > 1 ? (uint32_t)bytes[1] << 8 : 0) | (count > 2 ? bytes[2] : 0);
+    *to++ = letters[three >> 18];
+    *to++ = letters[three >> 12 & 63];
+    *to++ = count > 1 ? letters[three >> 6 & 63] : '=';
+    *to++ = count > 2 ? letters[three & 63] : '=';
+    return to;
+}
+
+static void put_packed(struct html_out *out, size_t length) {
+    char *end = out->text;
+    for (size_t i = 0; i < length; i += 3) end = put_letters(end, out->packed + i, length - i < 3 ? length - i : 3);
+    fwrite(out->text, 1, (size_t)(end - out->text), out->to);
+}
+
+/* ---- compression */
+
+static void pack(struct html_out *out, int flush) {
+    int result = Z_OK;
+    out->stream.next_in = out->bytes;
+    out->stream.avail_in = (uInt)out->waiting;
+    while (result == Z_OK) {
+        result = deflate(&out->stream, flush);
+        if (out->stream.avail_out && result != Z_STREAM_END) break; /* it wants more */
+        put_packed(out, sizeof out->packed - out->stream.avail_out);
+        out->stream.next_out = out->packed;
+        out->stream.avail_out = sizeof out->packed;
+    }
+    out->failed |= result == Z_STREAM_ERROR;
+    out->waiting = 0;
+}
+
+static void put_bytes(struct html_out *out, const void *bytes, size_t length) {
+    const uint8_t *from = bytes;
+    while (length) {
+        size_t room = sizeof out->bytes - out->waiting, some = length < room ? length : room;
+        memcpy(out->bytes + out->waiting, from, some);
+        out->waiting += some;
+        from += some;
+        length -= some;
+        if (out->waiting == sizeof out->bytes) pack(out, Z_NO_FLUSH);
+    }
+}
+
+static void begin(struct html_out *out) {
+    out->failed |= deflateReset(&out->stream) != Z_OK;
+    out->waiting = 0;
+    out->stream.next_out = out->packed;
+    out->stream.avail_out = sizeof out->packed;
+}
+
+static void end(struct html_out *out) {
+    pack(out, Z_FINISH);
+    fputs("</script>\n", out->to);
+}
+
+/* ---- columns */
+
+void html_column_begin(struct html_out *out, const char *group, const char *column, const char *form, size_t count) {
+    fprintf(out->to,
+            "<script type=\"application/octet-stream\" data-group=\"%s\" data-column=\"%s\" data-form=\"%s\" "
+            "data-count=\"%zu\">",
+            group, column, form, count);
+    begin(out);
+}
+
+void html_column_put(struct html_out *out, uint64_t number) {
+    if (sizeof out->bytes - out->waiting < SNAP_NUMBER_MAX) pack(out, Z_NO_FLUSH);
+    out->waiting = (size_t)(snap_put_number(out->bytes + out->waiting, number) - out->bytes);
+}
+
+void html_column_put_signed(struct html_out *out, int64_t number) {
+    html_column_put(out, (uint64_t)number << 1 ^ (number < 0 ? UINT64_MAX : 0));
+}
+
+void html_column_end(struct html_out *out) { end(out); }
+
+/* ---- documents */
+
+static ssize_t document_write(void *cookie, const char *bytes, size_t length) {
+    put_bytes(cookie, bytes, length);
+    return (ssize_t)length;
+}
+
+static int document_close(void *cookie) {
+    end(cookie);
+    return 0;
+}
+
+FILE *html_document(struct html_out *out, const char *name) {
+    static const cookie_io_functions_t functions = {.write = document_write, .close = document_close};
+    FILE *document = fopencookie(out, "w", functions);
+    if (!document) return NULL;
+    fprintf(out->to, "<script type=\"application/octet-stream\" data-document=\"%s\">", name);
+    begin(out);
+    return document;
+}

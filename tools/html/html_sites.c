@@ -1,0 +1,356 @@
+/* html_sites.c — the sites of one report as columns of a page; see html_sites.h. */
+#include "tools/html/html_sites.h"
+#include "tools/reader/cuda_image.h"
+#include "tools/views/estimate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what is there */
+
+static const struct image *image_of(const struct html_sites *self, size_t index) {
+    return index < self->host_count ? self->report->image : &self->devices;
+}
+
+static struct total total_of(const struct html_sites *self, size_t index) {
+    return report_site(image_of(self, index), &self->sites[index]);
+}
+
+static struct listed_site *list(const struct report *report, const struct image *image, size_t *count) {
+    struct report all = *report;
+    all.image = image;
+    all.top = 0; /* in no order */
+    return report_sites(&all, true, count);
+}
+
+/* Both kinds of memory in one list. */
+static int find_sites(struct html_sites *self) {
+    size_t host = 0, device = 0;
+    const struct image *image = self->report->image;
+    if (image->cuda.used) self->devices = cuda_view(image);
+    struct listed_site *devices = image->cuda.used ? list(self->report, &self->devices, &device) : NULL;
+    self->sites = list(self->report, image, &host);
+    struct listed_site *both = self->sites && device ? realloc(self->sites, (host + device + 1) * sizeof *both) : NULL;
+    if (both) {
+        memcpy(both + host, devices, device * sizeof *both);
+        self->sites = both;
+    }
+    bool failed = !self->sites || (device && !both) || (image->cuda.used && !devices);
+    free(devices);
+    self->host_count = host;
+    self->count = host + device;
+    return failed ? -1 : 0;
+}
+
+/* ---- how much a site matters: its part of what there is, by whatever measure it is largest in */
+
+struct whole {
+    double bytes[MEASURES];
+};
+
+static struct whole add_up(const struct html_sites *self, size_t first, size_t end) {
+    struct whole whole = {{1, 1, 1}};
+    for (size_t i = first; i < end; i++) {
+        struct total total = total_of(self, i);
+        for (int measure = 0; measure < MEASURES; measure++)
+            whole.bytes[measure] += (double)total_measure(&total, (enum measure)measure);
+    }
+    return whole;
+}
+
+static float weight_of(const struct total *total, const struct whole *whole) {
+    double most = 0;
+    for (int measure = 0; measure < MEASURES; measure++) {
+        double part = (double)total_measure(total, (enum measure)measure) / whole->bytes[measure];
+        if (measure == MEASURE_ALLOCATED) part /= 4; /* what is gone matters less than what is there */
+        if (part > most) most = part;
+    }
+    return (float)most;
+}
+
+static unsigned bits_of(uint64_t number) { return number ? 64 - (unsigned)__builtin_clzll(number) : 0; }
+
+/* Numbers that are nothing, or what the live ones are, take next to no room; of others, most are not as random as they
+ * could be. */
+static unsigned cost_of(const struct total *total) {
+    unsigned cost = 6;
+    for (int measure = 0; measure < MEASURES; measure++) {
+        uint64_t bytes = total_measure(total, (enum measure)measure),
+                 blocks = total_measure_blocks(total, (enum measure)measure);
+        uint64_t live = measure ? total_live_bytes(total) : 0, live_blocks = measure ? total_live_blocks(total) : 0;
+        cost += bits_of(bytes > live ? bytes - live : live - bytes);
+        cost += bits_of(blocks > live_blocks ? blocks - live_blocks : live_blocks - blocks);
+    }
+    return cost;
+}
+
+static uint32_t *module_lines(struct html_sites *self) {
+    const struct image *image = self->report->image;
+    uint32_t *lines = calloc(image->module_count + 1, sizeof *lines);
+    for (uint32_t i = 0; lines && i <= image->module_count; i++)
+        lines[i] = html_lines_module(&self->lines, image_module(image, i));
+    return lines;
+}
+
+static struct html_leaf *make_leaves(struct html_sites *self) {
+    struct html_leaf *leaves = calloc(self->count + 1, sizeof *leaves);
+    uint32_t *lines = module_lines(self);
+    const struct whole host = add_up(self, 0, self->host_count), device = add_up(self, self->host_count, self->count);
+    uint32_t tags = (uint32_t)self->report->image->tag_count;
+    size_t modules = self->report->image->module_count;
+    for (size_t i = 0; leaves && lines && i < self->count; i++) {
+        struct total total = total_of(self, i);
+        bool on_device = i >= self->host_count;
+        uint32_t tag = total.tag < tags ? total.tag : 0;
+        leaves[i] = (struct html_leaf){.stack = total.stack,
+                                       .line = lines[total.module <= modules ? total.module : 0],
+                                       .tag = on_device ? tags + 1 + tag : tag,
+                                       .cost = cost_of(&total) & UINT16_MAX,
+                                       .weight = weight_of(&total, on_device ? &device : &host)};
+    }
+    if (!lines) free(leaves);
+    struct html_leaf *result = lines ? leaves : NULL;
+    free(lines);
+    return result;
+}
+
+/* ---- figures of an entry: sums over its leaves */
+
+struct html_figures {
+    uint64_t bytes[MEASURES], blocks[MEASURES];
+    double variance[MEASURES];
+    bool inexact;
+};
+
+static void add_leaf(const struct html_sites *self, uint32_t leaf, struct html_figures *figures) {
+    struct total total = total_of(self, leaf);
+    const struct image *image = image_of(self, leaf);
+    for (int measure = 0; measure < MEASURES; measure++) {
+        figures->bytes[measure] += total_measure(&total, (enum measure)measure);
+        figures->blocks[measure] += total_measure_blocks(&total, (enum measure)measure);
+        figures->variance[measure] += report_site_variance(image, &self->sites[leaf], (enum measure)measure);
+    }
+    figures->inexact |= total.flags & TOTAL_INEXACT;
+}
+
+static struct html_figures add_leaves(const struct html_sites *self, size_t entry) {
+    size_t count;
+    const uint32_t *leaves = html_tree_entry(&self->tree, entry, &count);
+    struct html_figures figures = {{0}, {0}, {0}, false};
+    for (size_t i = 0; i < count; i++) add_leaf(self, leaves[i], &figures);
+    return figures;
+}
+
+static struct html_figures figures_of(const struct html_sites *self, size_t entry) {
+    return self->sum_of[entry] ? self->sums[self->sum_of[entry] - 1] : add_leaves(self, entry);
+}
+
+/* Each column asks for them again, and a few entries may stand for a million leaves. */
+static int add_up_entries(struct html_sites *self) {
+    size_t entries = self->tree.entry_count, count, sums = 0;
+    free(self->sum_of);
+    free(self->sums);
+    self->sums = NULL;
+    self->sum_of = calloc(entries + 1, sizeof *self->sum_of);
+    if (!self->sum_of) return -1;
+    for (size_t i = 0; i < entries; i++) {
+        html_tree_entry(&self->tree, i, &count);
+        if (count > 1) self->sum_of[i] = (uint32_t)++sums;
+    }
+    self->sums = calloc(sums + 1, sizeof *self->sums);
+    for (size_t i = 0; self->sums && i < entries; i++)
+        if (self->sum_of[i]) self->sums[self->sum_of[i] - 1] = add_leaves(self, i);
+    return self->sums ? 0 : -1;
+}
+
+void html_sites_end(struct html_sites *self) {
+    html_tree_end(&self->tree);
+    html_lines_end(&self->lines);
+    if (self->devices.totals) cuda_view_end(&self->devices);
+    html_fit_end(&self->packed);
+    free(self->sites);
+    free(self->blocks);
+    free(self->sums);
+    free(self->sum_of);
+}
+
+/* ---- columns */
+
+static void write_bytes(const struct html_sites *self, struct html_out *out, enum measure measure, const char *column) {
+    html_column_begin(out, "sites", column, measure ? "over live_bytes" : "numbers", self->tree.entry_count);
+    for (size_t i = 0; i < self->tree.entry_count; i++) {
+        struct html_figures figures = figures_of(self, i);
+        if (measure)
+            html_column_put_signed(out, (int64_t)(figures.bytes[measure] - figures.bytes[0]));
+        else
+            html_column_put(out, figures.bytes[0]);
+    }
+    html_column_end(out);
+}
+
+static void write_blocks(const struct html_sites *self, struct html_out *out, enum measure measure,
+                         const char *column) {
+    html_column_begin(out, "sites", column, measure ? "over live_blocks" : "numbers", self->tree.entry_count);
+    for (size_t i = 0; i < self->tree.entry_count; i++) {
+        struct html_figures figures = figures_of(self, i);
+        if (measure)
+            html_column_put_signed(out, (int64_t)(figures.blocks[measure] - figures.blocks[0]));
+        else
+            html_column_put(out, figures.blocks[0]);
+    }
+    html_column_end(out);
+}
+
+static void write_errors(const struct html_sites *self, struct html_out *out, enum measure measure,
+                         const char *column) {
+    html_column_begin(out, "sites", column, "numbers", self->tree.entry_count);
+    for (size_t i = 0; i < self->tree.entry_count; i++)
+        html_column_put(out, estimate_error(figures_of(self, i).variance[measure]));
+    html_column_end(out);
+}
+
+enum kept_in_leaf { KEPT_TAG, KEPT_DEVICE, KEPT_FOLDED, KEPT_INEXACT };
+
+static uint64_t kept_in_leaf(const struct html_sites *self, size_t entry, enum kept_in_leaf what) {
+    size_t count;
+    uint32_t first = html_tree_entry(&self->tree, entry, &count)[0];
+    const struct html_leaf *leaf = &self->tree.leaves[first];
+    bool on_device = first >= self->host_count;
+    if (what == KEPT_TAG) return on_device ? leaf->tag - self->report->image->tag_count - 1 : leaf->tag;
+    if (what == KEPT_DEVICE) return on_device;
+    if (what == KEPT_FOLDED) return leaf->folded ? count : 0;
+    return figures_of(self, entry).inexact;
+}
+
+static void write_kept(const struct html_sites *self, struct html_out *out, enum kept_in_leaf what,
+                       const char *column) {
+    html_column_begin(out, "sites", column, "numbers", self->tree.entry_count);
+    for (size_t i = 0; i < self->tree.entry_count; i++) html_column_put(out, kept_in_leaf(self, i, what));
+    html_column_end(out);
+}
+
+static void write_sites(const struct html_sites *self, struct html_out *out) {
+    const struct image *image = self->report->image;
+    write_bytes(self, out, MEASURE_LIVE, "live_bytes");
+    write_blocks(self, out, MEASURE_LIVE, "live_blocks");
+    if (image->has_picture) write_bytes(self, out, MEASURE_PEAK, "peak_bytes");
+    if (image->has_picture) write_blocks(self, out, MEASURE_PEAK, "peak_blocks");
+    write_bytes(self, out, MEASURE_ALLOCATED, "allocated_bytes");
+    write_blocks(self, out, MEASURE_ALLOCATED, "allocated_blocks");
+    if (image_has_tags(image)) write_kept(self, out, KEPT_TAG, "tag");
+    if (self->count > self->host_count) write_kept(self, out, KEPT_DEVICE, "device");
+    if (self->tree.folded) write_kept(self, out, KEPT_FOLDED, "folded");
+    if (image->inexact) write_kept(self, out, KEPT_INEXACT, "inexact");
+    if (!image->variances) return;
+    write_errors(self, out, MEASURE_LIVE, "live_error");
+    write_errors(self, out, MEASURE_PEAK, "peak_error");
+    write_errors(self, out, MEASURE_ALLOCATED, "allocated_error");
+}
+
+static void write_tag(const struct image *image, struct html_out *out, const char *column, size_t offset) {
+    html_column_begin(out, "tags", column, "numbers", image->tag_count);
+    for (size_t i = 0; i < image->tag_count; i++) {
+        uint32_t owner;
+        memcpy(&owner, (const char *)&image->tags[i] + offset, sizeof owner);
+        html_column_put(out, owner);
+    }
+    html_column_end(out);
+}
+
+static void write_tags(const struct image *image, struct html_out *out) {
+    if (!image_has_tags(image)) return;
+    write_tag(image, out, "model", offsetof(struct snap_tag, model));
+    write_tag(image, out, "node", offsetof(struct snap_tag, node));
+    write_tag(image, out, "run", offsetof(struct snap_tag, run));
+}
+
+/* ---- blocks and mappings */
+
+enum block_column { BLOCK_ADDRESS, BLOCK_SIZE, BLOCK_RESIDENT, BLOCK_AGE, BLOCK_KIND, BLOCK_THREAD, BLOCK_SITE };
+
+struct blocks {
+    const struct html_sites *self;
+    uint32_t *site_of; /* by total: 1 + its entry */
+    size_t count;
+};
+
+/* kind: 0 for a block, else 2 * the kind of a mapping, and 1 more where it is shared. */
+static uint64_t block_value(const struct blocks *blocks, const struct listed *item, enum block_column column) {
+    const struct image *image = blocks->self->report->image;
+    switch (column) {
+    case BLOCK_ADDRESS:
+        return item->address;
+    case BLOCK_SIZE:
+        return item->size;
+    case BLOCK_RESIDENT:
+        return item->resident;
+    case BLOCK_AGE:
+        return age_ns(image, item->birth_ns) / 1000;
+    case BLOCK_KIND:
+        return item->mapping ? 2 * item->mapping->kind + (item->mapping->shared != 0) : 0;
+    case BLOCK_THREAD:
+        return item->thread;
+    default:
+        return item->site && item->site <= image->total_count ? blocks->site_of[item->site - 1] : 0;
+    }
+}
+
+static void write_block_column(const struct blocks *blocks, struct html_out *out, enum block_column column,
+                               const char *name) {
+    html_column_begin(out, "blocks", name, "numbers", blocks->count);
+    for (size_t i = 0; i < blocks->count; i++)
+        html_column_put(out, block_value(blocks, &blocks->self->blocks[i], column));
+    html_column_end(out);
+}
+
+static uint32_t *entries_of_totals(const struct html_sites *self) {
+    uint32_t *entries = html_tree_entries_of_leaves(&self->tree);
+    uint32_t *of_totals = calloc(self->report->image->total_count + 1, sizeof *of_totals);
+    for (size_t leaf = 0; entries && of_totals && leaf < self->host_count; leaf++)
+        for (uint32_t i = 0; i < self->sites[leaf].count; i++)
+            of_totals[self->sites[leaf].first + i] = entries[leaf] + 1;
+    if (!entries) free(of_totals);
+    uint32_t *result = entries ? of_totals : NULL;
+    free(entries);
+    return result;
+}
+
+static int write_all_blocks(const struct html_sites *self, struct html_out *out) {
+    struct blocks blocks = {self, entries_of_totals(self), self->block_count};
+    if (!blocks.site_of) return -1;
+    if (blocks.count > HTML_BLOCKS_MOST) blocks.count = HTML_BLOCKS_MOST;
+    write_block_column(&blocks, out, BLOCK_ADDRESS, "address");
+    write_block_column(&blocks, out, BLOCK_SIZE, "size");
+    if (self->report->resident.measured) write_block_column(&blocks, out, BLOCK_RESIDENT, "resident");
+    write_block_column(&blocks, out, BLOCK_AGE, "age");
+    write_block_column(&blocks, out, BLOCK_KIND, "kind");
+    write_block_column(&blocks, out, BLOCK_THREAD, "thread");
+    write_block_column(&blocks, out, BLOCK_SITE, "site");
+    free(blocks.site_of);
+    return 0;
+}
+
+static int write_columns(struct html_out *out, void *context) {
+    struct html_sites *self = context;
+    if (add_up_entries(self) < 0 || html_lines_write(&self->lines, out) < 0) return -1;
+    if (html_tree_write(&self->tree, out) < 0) return -1;
+    write_tags(self->report->image, out);
+    write_sites(self, out);
+    return 0;
+}
+
+int html_sites_write(struct html_sites *self, struct html_out *out) {
+    html_out_text(out, self->packed.text, self->packed.size);
+    return self->block_count ? write_all_blocks(self, out) : 0;
+}
+
+int html_sites_begin(struct html_sites *self, const struct report *report, size_t most) {
+    *self = (struct html_sites){.report = report};
+    html_lines_begin(&self->lines);
+    const struct image *const images[2] = {report->image};
+    struct symbols *const symbols[2] = {report->symbols};
+    if (find_sites(self) < 0) return -1;
+    self->blocks = report_listed(report, true, true, &self->block_count);
+    if (html_tree_begin(&self->tree, &self->lines, images, symbols, make_leaves(self), self->count) < 0) return -1;
+    return self->blocks ? html_fit_begin(&self->packed, &self->tree, most, write_columns, self) : -1;
+}

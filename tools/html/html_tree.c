@@ -1,0 +1,646 @@
+/* html_tree.c — the call stacks of a page as one tree of lines; see html_tree.h.
+ * A place is a line in a segment of a node. Places that read the same, in the same place of the tree, are one group; a
+ * step moves each of them by a line, into the children where a segment ends. A group goes on as one node of the page
+ * for as long as all its places do the same and no site ends there. */
+#include "tools/html/html_tree.h"
+#include "tools/views/stacks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LEVELS_MOST = 64 /* functions inlined in one frame */, LINE_PLACE = UINT32_MAX };
+static const uint64_t STEPS_MAX = 100000000;
+
+/* ---- arrays that grow */
+
+static int grow(void *list, size_t size, size_t count, size_t more, size_t *room) {
+    void **array = list;
+    if (count + more <= *room) return 0;
+    size_t wanted = *room ? 2 * *room : 1024;
+    while (wanted < count + more) wanted *= 2;
+    void *grown = realloc(*array, wanted * size);
+    if (!grown) return -1;
+    *array = grown;
+    *room = wanted;
+    return 0;
+}
+
+/* ---- leaves in their places */
+
+static uint32_t node_of(const struct html_tree *tree, const struct html_leaf *leaf) {
+    const struct image *image = tree->sides[leaf->side].image;
+    return image && leaf->stack < image->node_count ? leaf->stack : 0;
+}
+
+static int begin_side(struct html_side *side, const struct image *image, struct symbols *symbols) {
+    *side = (struct html_side){.image = image, .symbols = symbols};
+    side->child = calloc(image->node_count + 1, sizeof *side->child);
+    side->sibling = calloc(image->node_count + 1, sizeof *side->sibling);
+    side->leaf = calloc(image->node_count + 1, sizeof *side->leaf);
+    side->frame_lines = calloc(image->frame_count + 1, sizeof *side->frame_lines);
+    return side->child && side->sibling && side->leaf && side->frame_lines ? 0 : -1;
+}
+
+static void end_side(struct html_side *side) {
+    free(side->child);
+    free(side->sibling);
+    free(side->leaf);
+    free(side->frame_lines);
+}
+
+int html_tree_begin(struct html_tree *tree, struct html_lines *lines, const struct image *const images[2],
+                    struct symbols *const symbols[2], struct html_leaf *leaves, size_t count) {
+    *tree = (struct html_tree){.lines = lines, .leaves = leaves, .leaf_count = count, .steps_left = STEPS_MAX};
+    tree->next_leaf = calloc(count + 1, sizeof *tree->next_leaf);
+    tree->module_lines = lines->line_count;
+    tree->line_leaf = calloc(tree->module_lines + 1, sizeof *tree->line_leaf);
+    tree->members = malloc((count + 1) * sizeof *tree->members);
+    int result = leaves && tree->next_leaf && tree->line_leaf && tree->members ? 0 : -1;
+    for (int i = 0; i < 2 && result == 0; i++)
+        if (images[i]) result = begin_side(&tree->sides[i], images[i], symbols[i]);
+    return result;
+}
+
+void html_tree_end(struct html_tree *tree) {
+    for (int i = 0; i < 2; i++) end_side(&tree->sides[i]);
+    free(tree->leaves);
+    free(tree->next_leaf);
+    free(tree->line_leaf);
+    free(tree->levels);
+    free(tree->node_segment);
+    free(tree->node_children);
+    free(tree->node_entries);
+    free(tree->segment_end);
+    free(tree->words);
+    free(tree->segment_slots);
+    free(tree->members);
+    free(tree->entry_end);
+    *tree = (struct html_tree){0};
+}
+
+/* ---- choosing */
+
+/* What each takes in a file, in eighths of a byte: on the average of real programs and of random ones. A line that
+ * followed the one before it the last time, too, costs next to nothing, and so does a segment that is new. */
+enum {
+    COST_NODE = 2,
+    COST_SEGMENT_AGAIN = 8,
+    COST_FIRST = 3, /* line of a segment */
+    COST_LINE = 25,
+    COST_EXPECTED = 1,
+    COST_FRAME = 40
+};
+
+struct choice {
+    const struct html_tree *tree;
+    uint8_t *nodes[2], *words[2]; /* that are in the file already */
+    uint32_t *followers[2];       /* by frame: 1 + the frame that followed it last; 0: the frame is not there yet */
+};
+
+static int begin_choice(struct choice *choice, const struct html_tree *tree) {
+    *choice = (struct choice){.tree = tree};
+    for (int i = 0; i < 2; i++) {
+        const struct image *image = tree->sides[i].image;
+        if (!image) continue;
+        choice->nodes[i] = calloc(image->node_count + 1, 1);
+        choice->words[i] = calloc(image->word_count + 1, 1);
+        choice->followers[i] = calloc(image->frame_count + 1, sizeof *choice->followers[i]);
+        if (!choice->nodes[i] || !choice->words[i] || !choice->followers[i]) return -1;
+        choice->nodes[i][0] = 1;
+    }
+    return 0;
+}
+
+static void end_choice(struct choice *choice) {
+    for (int i = 0; i < 2; i++) {
+        free(choice->nodes[i]);
+        free(choice->words[i]);
+        free(choice->followers[i]);
+    }
+}
+
+static size_t line_cost(const struct choice *choice, int side, uint32_t before, uint32_t frame) {
+    uint32_t *followers = choice->followers[side], frame_count = (uint32_t)choice->tree->sides[side].image->frame_count;
+    size_t cost = followers[before] == frame + 1 ? COST_EXPECTED : before == frame_count ? COST_FIRST : COST_LINE;
+    if (!followers[frame]) cost += COST_FRAME;
+    if (!followers[frame]) followers[frame] = frame + 1;
+    followers[before] = frame + 1;
+    return cost;
+}
+
+static size_t segment_cost(const struct choice *choice, const struct image *image, int side, uint32_t node) {
+    struct segment segment = stack_segment(image, node);
+    uint32_t unknown = (uint32_t)image->frame_count, before = unknown;
+    size_t cost = COST_NODE;
+    if (!segment.count) return cost;
+    uint8_t *known = &choice->words[side][image->nodes[node].segment];
+    if (*known) return cost + COST_SEGMENT_AGAIN;
+    *known = 1;
+    for (uint32_t i = 0; i < segment.count; i++) {
+        uint32_t frame = segment.frames[i] < unknown ? segment.frames[i] : unknown;
+        cost += line_cost(choice, side, before, frame);
+        before = frame;
+    }
+    return cost;
+}
+
+/* Takes a leaf in; what that costs. */
+static size_t take(struct choice *choice, struct html_leaf *leaf) {
+    const struct image *image = choice->tree->sides[leaf->side].image;
+    size_t cost = leaf->cost;
+    leaf->node = node_of(choice->tree, leaf);
+    leaf->folded = 0;
+    for (uint32_t node = leaf->node; node && !choice->nodes[leaf->side][node]; node = image->nodes[node].parent) {
+        choice->nodes[leaf->side][node] = 1;
+        cost += segment_cost(choice, image, leaf->side, node);
+    }
+    return cost;
+}
+
+static void fold(const struct choice *choice, struct html_leaf *leaf) {
+    const struct image *image = choice->tree->sides[leaf->side].image;
+    uint32_t node = node_of(choice->tree, leaf);
+    while (node && !choice->nodes[leaf->side][node]) node = image->nodes[node].parent;
+    leaf->node = node;
+    leaf->folded = 1;
+}
+
+/* The upper half of a float that is not negative: its order is that of the numbers, within one part in 128. */
+static uint32_t rank_of(float weight) {
+    uint32_t bits;
+    memcpy(&bits, &weight, sizeof bits);
+    return bits >> 16;
+}
+
+/* Leaves of most weight first: in buckets, because a million are sorted for what is a rough order anyway. */
+static uint32_t *by_weight(const struct html_tree *tree) {
+    enum { RANKS = 1 << 16 };
+    uint32_t *order = malloc((tree->leaf_count + 1) * sizeof *order), *place = calloc(RANKS + 1, sizeof *place);
+    for (size_t i = 0; order && place && i < tree->leaf_count; i++) place[rank_of(tree->leaves[i].weight)]++;
+    for (uint32_t rank = RANKS, before = 0; order && place && rank-- > 0;) {
+        uint32_t count = place[rank];
+        place[rank] = before;
+        before += count;
+    }
+    for (size_t i = 0; order && place && i < tree->leaf_count; i++)
+        order[place[rank_of(tree->leaves[i].weight)]++] = (uint32_t)i;
+    if (!place) free(order);
+    uint32_t *result = place ? order : NULL;
+    free(place);
+    return result;
+}
+
+static void choose(struct html_tree *tree, struct choice *choice, const uint32_t *order, size_t most, size_t bytes) {
+    size_t used = 0, taken = 0;
+    while (taken < tree->leaf_count && taken < most && used < 8 * bytes)
+        used += take(choice, &tree->leaves[order[taken++]]);
+    tree->folded = tree->leaf_count - taken;
+    for (; taken < tree->leaf_count; taken++) fold(choice, &tree->leaves[order[taken]]);
+}
+
+int html_tree_choose(struct html_tree *tree, size_t most, size_t bytes) {
+    struct choice choice;
+    uint32_t *order = by_weight(tree);
+    int result = begin_choice(&choice, tree);
+    if (!order) result = -1;
+    if (result == 0) choose(tree, &choice, order, most, bytes);
+    end_choice(&choice);
+    free(order);
+    return result;
+}
+
+/* ---- building */
+
+struct place {
+    uint32_t node, position; /* position LINE_PLACE: `node` is a module, of sites without a stack */
+    uint32_t line;
+    uint16_t level; /* of functions that are inlined in the frame */
+    uint16_t side;
+};
+
+struct places {
+    struct place *list;
+    size_t count, room;
+};
+
+struct group {
+    size_t first, end; /* in the stack */
+};
+
+struct build {
+    struct html_tree *tree;
+    struct places stack, now, next;
+    struct group *groups;
+    size_t group_count, group_room;
+    uint32_t *chain; /* lines of the node that is being made */
+    size_t chain_count, chain_room;
+    bool failed;
+};
+
+static void link_leaf(struct html_tree *tree, uint32_t index) {
+    const struct html_leaf *leaf = &tree->leaves[index];
+    uint32_t *first = leaf->node ? &tree->sides[leaf->side].leaf[leaf->node] : &tree->line_leaf[leaf->line];
+    tree->next_leaf[index] = *first;
+    *first = index + 1;
+}
+
+/* Only nodes with something in or below them are linked. */
+static void link_nodes(struct html_side *side) {
+    const struct image *image = side->image;
+    for (size_t node = image->node_count; node-- > 1;) {
+        if (!side->leaf[node] && !side->child[node]) continue;
+        uint32_t parent = image->nodes[node].parent;
+        side->sibling[node] = side->child[parent];
+        side->child[parent] = (uint32_t)node;
+    }
+}
+
+static size_t name_frame(struct html_tree *tree, struct html_side *side, uint32_t frame) {
+    uint32_t *levels = NULL;
+    if (!tree->level_count) tree->level_count = 1; /* 0: not named */
+    if (grow(&tree->levels, sizeof *tree->levels, tree->level_count, LEVELS_MOST + 1, &tree->level_room) < 0) return 0;
+    levels = tree->levels + tree->level_count;
+    size_t count = html_lines_frame(tree->lines, side->image, side->symbols, frame, levels + 1, LEVELS_MOST);
+    levels[0] = (uint32_t)count;
+    side->frame_lines[frame] = (uint32_t)tree->level_count;
+    tree->level_count += count + 1;
+    return side->frame_lines[frame];
+}
+
+/* The lines of a frame, behind their number; NULL: no memory. */
+static const uint32_t *frame_lines(struct html_tree *tree, struct html_side *side, uint32_t frame) {
+    uint32_t known = frame < side->image->frame_count ? frame : (uint32_t)side->image->frame_count;
+    size_t at = side->frame_lines[known] ? side->frame_lines[known] : name_frame(tree, side, known);
+    return at ? tree->levels + at : NULL;
+}
+
+static void push(struct build *build, struct place place) {
+    struct html_side *side = &build->tree->sides[place.side];
+    if (grow(&build->next.list, sizeof place, build->next.count, 1, &build->next.room) < 0) {
+        build->failed = true;
+        return;
+    }
+    if (place.position == LINE_PLACE) {
+        place.line = place.node;
+    } else {
+        const uint32_t *lines =
+            frame_lines(build->tree, side, stack_segment(side->image, place.node).frames[place.position]);
+        build->failed |= !lines;
+        if (lines) place.line = lines[1 + place.level];
+    }
+    build->next.list[build->next.count++] = place;
+}
+
+static int add_entry(struct html_tree *tree, const uint32_t *leaves, size_t count) {
+    if (grow(&tree->entry_end, sizeof *tree->entry_end, tree->entry_count, 1, &tree->entry_room) < 0) return -1;
+    memcpy(tree->members + tree->member_count, leaves, count * sizeof *leaves);
+    tree->member_count += count;
+    tree->entry_end[tree->entry_count++] = (uint32_t)tree->member_count;
+    return 0;
+}
+
+static int by_tag(const void *left, const void *right, void *context) {
+    const struct html_leaf *leaves = context;
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    if (leaves[a].tag != leaves[b].tag) return leaves[a].tag < leaves[b].tag ? -1 : 1;
+    return a < b ? -1 : a > b;
+}
+
+/* Those that are put together: an entry for each tag. */
+static int add_folded(struct html_tree *tree, uint32_t *folded, size_t count) {
+    qsort_r(folded, count, sizeof *folded, by_tag, tree->leaves);
+    for (size_t first = 0, end; first < count; first = end) {
+        for (end = first + 1; end < count && tree->leaves[folded[end]].tag == tree->leaves[folded[first]].tag;) end++;
+        if (add_entry(tree, folded + first, end - first) < 0) return -1;
+    }
+    return 0;
+}
+
+static int attach_folded(struct html_tree *tree, uint32_t first) {
+    size_t count = 0;
+    for (uint32_t leaf = first; leaf; leaf = tree->next_leaf[leaf - 1]) count += tree->leaves[leaf - 1].folded;
+    if (!count) return 0;
+    uint32_t *folded = malloc(count * sizeof *folded);
+    if (!folded) return -1;
+    count = 0;
+    for (uint32_t leaf = first; leaf; leaf = tree->next_leaf[leaf - 1])
+        if (tree->leaves[leaf - 1].folded) folded[count++] = leaf - 1;
+    int result = add_folded(tree, folded, count);
+    free(folded);
+    return result;
+}
+
+/* The sites that end here become entries of the node that is being made. */
+static void attach(struct build *build, uint32_t first) {
+    struct html_tree *tree = build->tree;
+    for (uint32_t leaf = first; leaf; leaf = tree->next_leaf[leaf - 1]) {
+        uint32_t index = leaf - 1;
+        if (!tree->leaves[index].folded) build->failed |= add_entry(tree, &index, 1) < 0;
+    }
+    build->failed |= attach_folded(tree, first) < 0;
+}
+
+/* The first lines of what a node calls. A child without frames (no honest one) stands for its own children; the walk
+ * goes down by first child and comes back by parents, so that no depth can overflow anything. */
+static void push_children(struct build *build, uint16_t number, uint32_t top) {
+    const struct html_side *side = &build->tree->sides[number];
+    for (uint32_t node = side->child[top]; node;) {
+        bool empty = !stack_segment(side->image, node).count || !build->tree->steps_left;
+        if (!empty) push(build, (struct place){.node = node, .side = number});
+        if (empty) attach(build, side->leaf[node]);
+        if (empty && side->child[node]) {
+            node = side->child[node];
+            continue;
+        }
+        while (node != top && !side->sibling[node]) node = side->image->nodes[node].parent;
+        node = node == top ? 0 : side->sibling[node];
+    }
+}
+
+static void step(struct build *build, struct place place) {
+    struct html_side *side = &build->tree->sides[place.side];
+    if (place.position == LINE_PLACE) {
+        attach(build, build->tree->line_leaf[place.node]);
+        return;
+    }
+    struct segment segment = stack_segment(side->image, place.node);
+    const uint32_t *lines = frame_lines(build->tree, side, segment.frames[place.position]);
+    if (build->tree->steps_left) build->tree->steps_left--;
+    if (lines && place.level + 1u < lines[0]) {
+        place.level++;
+        push(build, place);
+    } else if (place.position + 1 < segment.count && build->tree->steps_left) {
+        push(build, (struct place){.node = place.node, .position = place.position + 1, .side = place.side});
+    } else {
+        attach(build, side->leaf[place.node]);
+        push_children(build, place.side, place.node);
+    }
+}
+
+/* ---- segments, each once */
+
+static uint64_t hash_lines(const uint32_t *lines, size_t count) {
+    uint64_t hash = count;
+    for (size_t i = 0; i < count; i++) hash = (hash ^ lines[i]) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 29;
+}
+
+static size_t segment_begin(const struct html_tree *tree, uint32_t segment) {
+    return segment ? tree->segment_end[segment - 1] : 0;
+}
+
+static bool segment_is(const struct html_tree *tree, uint32_t segment, const uint32_t *lines, size_t count) {
+    size_t first = segment_begin(tree, segment);
+    return tree->segment_end[segment] - first == count &&
+           memcmp(tree->words + first, lines, count * sizeof *lines) == 0;
+}
+
+static uint32_t *find_slot(const struct html_tree *tree, const uint32_t *lines, size_t count) {
+    size_t at = hash_lines(lines, count) & (tree->slot_count - 1);
+    while (tree->segment_slots[at] && !segment_is(tree, tree->segment_slots[at] - 1, lines, count))
+        at = (at + 1) & (tree->slot_count - 1);
+    return &tree->segment_slots[at];
+}
+
+static int grow_slots(struct html_tree *tree) {
+    if (2 * tree->segment_count < tree->slot_count) return 0;
+    free(tree->segment_slots);
+    tree->slot_count = tree->slot_count ? 2 * tree->slot_count : 4096;
+    tree->segment_slots = calloc(tree->slot_count, sizeof *tree->segment_slots);
+    for (uint32_t i = 0; tree->segment_slots && i < tree->segment_count; i++) {
+        size_t first = segment_begin(tree, i);
+        *find_slot(tree, tree->words + first, tree->segment_end[i] - first) = i + 1;
+    }
+    return tree->segment_slots ? 0 : -1;
+}
+
+static uint32_t segment_number(struct build *build) {
+    struct html_tree *tree = build->tree;
+    if (grow_slots(tree) < 0 ||
+        grow(&tree->words, sizeof *tree->words, tree->word_count, build->chain_count, &tree->word_room) < 0 ||
+        grow(&tree->segment_end, sizeof *tree->segment_end, tree->segment_count, 1, &tree->segment_room) < 0) {
+        build->failed = true;
+        return 0;
+    }
+    uint32_t *slot = find_slot(tree, build->chain, build->chain_count);
+    if (*slot) return *slot - 1;
+    if (build->chain_count)
+        memcpy(tree->words + tree->word_count, build->chain, build->chain_count * sizeof *build->chain);
+    tree->word_count += build->chain_count;
+    tree->segment_end[tree->segment_count++] = (uint32_t)tree->word_count;
+    *slot = (uint32_t)tree->segment_count;
+    return *slot - 1;
+}
+
+/* ---- nodes */
+
+static int by_line(const void *left, const void *right) {
+    const struct place *a = left, *b = right;
+    if (a->line != b->line) return a->line < b->line ? -1 : 1;
+    if (a->side != b->side) return a->side < b->side ? -1 : 1;
+    return a->node < b->node ? -1 : a->node > b->node;
+}
+
+static bool one_line(const struct places *places) {
+    for (size_t i = 1; i < places->count; i++)
+        if (places->list[i].line != places->list[0].line) return false;
+    return places->count;
+}
+
+static void push_group(struct build *build, const struct place *first, size_t count) {
+    if (grow(&build->groups, sizeof *build->groups, build->group_count, 1, &build->group_room) < 0 ||
+        grow(&build->stack.list, sizeof *first, build->stack.count, count, &build->stack.room) < 0) {
+        build->failed = true;
+        return;
+    }
+    memcpy(build->stack.list + build->stack.count, first, count * sizeof *first);
+    build->groups[build->group_count++] = (struct group){build->stack.count, build->stack.count + count};
+    build->stack.count += count;
+}
+
+/* What comes next, in groups that read the same; the last one pushed is the first one made. Their number. */
+static uint32_t push_groups(struct build *build) {
+    struct places *next = &build->next;
+    uint32_t count = 0;
+    if (next->count > 1) qsort(next->list, next->count, sizeof *next->list, by_line);
+    for (size_t end = next->count, first; end; end = first, count++) {
+        for (first = end - 1; first && next->list[first - 1].line == next->list[end - 1].line;) first--;
+        push_group(build, next->list + first, end - first);
+    }
+    return count;
+}
+
+static int reserve_node(struct html_tree *tree) {
+    size_t room = tree->node_room;
+    if (tree->node_count < room) return 0;
+    size_t rooms[] = {room, room, room};
+    if (grow(&tree->node_segment, sizeof(uint32_t), tree->node_count, 1, &rooms[0]) < 0 ||
+        grow(&tree->node_children, sizeof(uint32_t), tree->node_count, 1, &rooms[1]) < 0 ||
+        grow(&tree->node_entries, sizeof(uint32_t), tree->node_count, 1, &rooms[2]) < 0)
+        return -1;
+    tree->node_room = rooms[0];
+    return 0;
+}
+
+static void add_node(struct build *build, size_t entries_before) {
+    struct html_tree *tree = build->tree;
+    if (reserve_node(tree) < 0) {
+        build->failed = true;
+        return;
+    }
+    tree->node_segment[tree->node_count] = segment_number(build);
+    tree->node_children[tree->node_count] = push_groups(build);
+    tree->node_entries[tree->node_count++] = (uint32_t)(tree->entry_count - entries_before);
+}
+
+static void add_to_chain(struct build *build, uint32_t line) {
+    if (grow(&build->chain, sizeof line, build->chain_count, 1, &build->chain_room) < 0)
+        build->failed = true;
+    else
+        build->chain[build->chain_count++] = line;
+}
+
+static void swap_places(struct build *build) {
+    struct places now = build->now;
+    build->now = build->next;
+    build->next = now;
+    build->next.count = 0;
+}
+
+static void pop_group(struct build *build) {
+    struct group group = build->groups[--build->group_count];
+    build->next.count = 0;
+    if (grow(&build->next.list, sizeof *build->next.list, 0, group.end - group.first, &build->next.room) < 0) {
+        build->failed = true;
+        return;
+    }
+    memcpy(build->next.list, build->stack.list + group.first, (group.end - group.first) * sizeof *build->next.list);
+    build->next.count = group.end - group.first;
+    build->stack.count = group.first;
+}
+
+static void make_node(struct build *build) {
+    size_t entries_before = build->tree->entry_count;
+    pop_group(build);
+    build->chain_count = 0;
+    do {
+        swap_places(build);
+        if (!build->now.count) break;
+        add_to_chain(build, build->now.list[0].line);
+        for (size_t i = 0; i < build->now.count; i++) step(build, build->now.list[i]);
+    } while (!build->failed && build->tree->entry_count == entries_before && one_line(&build->next));
+    add_node(build, entries_before);
+}
+
+/* The outermost lines of all stacks, and those of sites without one. */
+static void make_root(struct build *build) {
+    const struct html_tree *tree = build->tree;
+    for (uint16_t side = 0; side < 2; side++)
+        if (tree->sides[side].image) push_children(build, side, 0);
+    for (uint32_t line = 0; line < tree->module_lines; line++)
+        if (tree->line_leaf[line]) push(build, (struct place){.node = line, .position = LINE_PLACE});
+    add_node(build, 0);
+}
+
+static void clear_side(struct html_side *side) {
+    size_t size = (side->image->node_count + 1) * sizeof *side->leaf;
+    memset(side->child, 0, size);
+    memset(side->sibling, 0, size);
+    memset(side->leaf, 0, size);
+}
+
+/* What was built before; names of frames stay. */
+static void clear(struct html_tree *tree) {
+    for (int i = 0; i < 2; i++)
+        if (tree->sides[i].image) clear_side(&tree->sides[i]);
+    memset(tree->line_leaf, 0, (tree->module_lines + 1) * sizeof *tree->line_leaf);
+    free(tree->segment_slots);
+    tree->segment_slots = NULL;
+    tree->slot_count = tree->segment_count = tree->word_count = 0;
+    tree->node_count = tree->entry_count = tree->member_count = 0;
+    tree->steps_left = STEPS_MAX;
+}
+
+int html_tree_build(struct html_tree *tree) {
+    struct build build = {.tree = tree};
+    clear(tree);
+    for (size_t i = tree->leaf_count; i-- > 0;) link_leaf(tree, (uint32_t)i);
+    for (int i = 0; i < 2; i++)
+        if (tree->sides[i].image) link_nodes(&tree->sides[i]);
+    make_root(&build);
+    while (build.group_count && !build.failed) make_node(&build);
+    free(build.stack.list);
+    free(build.now.list);
+    free(build.next.list);
+    free(build.groups);
+    free(build.chain);
+    return build.failed || tree->lines->failed ? -1 : 0;
+}
+
+/* ---- writing */
+
+static void write_column(struct html_out *out, const char *group, const char *column, const uint32_t *numbers,
+                         size_t count) {
+    html_column_begin(out, group, column, "numbers", count);
+    for (size_t i = 0; i < count; i++) html_column_put(out, numbers[i]);
+    html_column_end(out);
+}
+
+static void write_lengths(const struct html_tree *tree, struct html_out *out) {
+    html_column_begin(out, "segments", "length", "numbers", tree->segment_count);
+    for (uint32_t i = 0; i < tree->segment_count; i++)
+        html_column_put(out, tree->segment_end[i] - segment_begin(tree, i));
+    html_column_end(out);
+}
+
+/* 0 where a line is the one that followed the line before it the last time; else 1 + its number. What is before the
+ * first line counts as line 0. */
+static int write_words(const struct html_tree *tree, struct html_out *out) {
+    uint32_t *followers = calloc(tree->lines->line_count + 1, sizeof *followers), before = 0;
+    html_column_begin(out, "segments", "lines", "followers", tree->word_count);
+    for (size_t i = 0; followers && i < tree->word_count; i++) {
+        uint32_t line = tree->words[i];
+        html_column_put(out, followers[before] == line ? 0 : line + UINT64_C(1));
+        followers[before] = line;
+        before = line;
+    }
+    html_column_end(out);
+    free(followers);
+    return followers ? 0 : -1;
+}
+
+/* 0 where a segment comes for the first time: those count up; else 1 + its number. */
+static void write_segments(const struct html_tree *tree, struct html_out *out) {
+    uint32_t next = 0;
+    html_column_begin(out, "tree", "segment", "again", tree->node_count);
+    for (size_t i = 0; i < tree->node_count; i++) {
+        bool first = tree->node_segment[i] == next;
+        html_column_put(out, first ? 0 : tree->node_segment[i] + UINT64_C(1));
+        next += first;
+    }
+    html_column_end(out);
+}
+
+int html_tree_write(const struct html_tree *tree, struct html_out *out) {
+    write_lengths(tree, out);
+    if (write_words(tree, out) < 0) return -1;
+    write_segments(tree, out);
+    write_column(out, "tree", "children", tree->node_children, tree->node_count);
+    write_column(out, "tree", "sites", tree->node_entries, tree->node_count);
+    return 0;
+}
+
+const uint32_t *html_tree_entry(const struct html_tree *tree, size_t entry, size_t *count) {
+    size_t first = entry ? tree->entry_end[entry - 1] : 0;
+    *count = tree->entry_end[entry] - first;
+    return tree->members + first;
+}
+
+uint32_t *html_tree_entries_of_leaves(const struct html_tree *tree) {
+    uint32_t *entries = calloc(tree->leaf_count + 1, sizeof *entries);
+    for (size_t entry = 0, count; entries && entry < tree->entry_count; entry++) {
+        const uint32_t *leaves = html_tree_entry(tree, entry, &count);
+        for (size_t i = 0; i < count; i++) entries[leaves[i]] = (uint32_t)entry;
+    }
+    return entries;
+}

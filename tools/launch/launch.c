@@ -1,0 +1,125 @@
+/* launch.c — starts a program, and waits until it ends; see launch.h.
+ * Signals are never handled but waited for: blocked here, and given back to the child as they were. */
+#include "tools/launch/launch.h"
+#include "tools/base/duration.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { TICK_NS = 500000000 };
+
+/* Stops from the terminal (Ctrl-Z) reach memstow as well as the program, since both are in its foreground group:
+ * they are left alone, and both stop and go on together. */
+static void waited_signals(sigset_t *set) {
+    static const int signals[] = {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+    sigemptyset(set);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) sigaddset(set, signals[i]);
+}
+
+static void run_child(const struct launch *launch, char **argv, void (*prepare)(void *), void *context, int report) {
+    prepare(context);
+    launch_forget(launch);
+    execvp(argv[0], argv);
+    int error = errno;
+    ssize_t written = write(report, &error, sizeof error);
+    (void)written;
+    _exit(127);
+}
+
+/* The child's errno when exec failed; 0 when the pipe closed by exec itself. */
+static int exec_error(int report) {
+    int error = 0;
+    ssize_t got;
+    do got = read(report, &error, sizeof error);
+    while (got < 0 && errno == EINTR);
+    return got == sizeof error ? error : 0;
+}
+
+int launch_start(struct launch *launch, char **argv, void (*prepare)(void *context), void *context) {
+    int report[2];
+    sigset_t set;
+    /* With SIGCHLD ignored, which a parent may leave us, the kernel would throw the exit status away. */
+    struct sigaction usual = {.sa_handler = SIG_DFL}, ignored = {.sa_handler = SIG_IGN};
+    if (pipe2(report, O_CLOEXEC) < 0) return errno;
+    waited_signals(&set);
+    sigaction(SIGCHLD, &usual, &launch->outer_child_action);
+    /* Nobody reading what is said of the program is no reason to leave it, or to change its exit code. */
+    sigaction(SIGPIPE, &ignored, &launch->outer_pipe_action);
+    sigprocmask(SIG_BLOCK, &set, &launch->outer_mask);
+    launch->elapsed_ns = duration_now(); /* the start, until it has ended */
+    launch->pid = fork();
+    if (launch->pid == 0) run_child(launch, argv, prepare, context, report[1]);
+    int error = launch->pid < 0 ? errno : 0;
+    close(report[1]);
+    if (!error) error = exec_error(report[0]);
+    close(report[0]);
+    if (error && launch->pid > 0) waitpid(launch->pid, NULL, 0);
+    return error;
+}
+
+static void take_end(struct launch *launch, int status) {
+    launch->ended = true;
+    launch->status = status;
+    launch->elapsed_ns = duration_now() - launch->elapsed_ns;
+}
+
+/* Who waits for one child leaves alone those that an exec may have brought along. */
+static void look_for_ends(struct launch *launch) {
+    int status = 0;
+    if (!launch->ended) {
+        pid_t got = waitpid(launch->pid, &status, WNOHANG);
+        if (got == launch->pid || (got < 0 && errno == ECHILD)) take_end(launch, status);
+    }
+    for (pid_t got = 1; launch->adopts && got > 0;) {
+        siginfo_t info = {0};
+        /* The program itself may have ended since: it is left for the next time. */
+        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || !info.si_pid) return;
+        if (info.si_pid == launch->pid && !launch->ended) return;
+        got = waitpid(info.si_pid, NULL, WNOHANG);
+    }
+}
+
+/* The terminal sends SIGINT and SIGQUIT to the program itself, too. */
+static bool is_passed_on(int signal) {
+    return signal == SIGTERM || signal == SIGHUP || signal == SIGUSR1 || signal == SIGUSR2;
+}
+
+int launch_next(struct launch *launch, uint64_t timeout_ns) {
+    sigset_t set;
+    siginfo_t info;
+    struct timespec pause = {(time_t)(timeout_ns / 1000000000), (long)(timeout_ns % 1000000000)};
+    waited_signals(&set);
+    look_for_ends(launch);
+    if (launch->ended && !launch->adopts) return 0;
+    int signal = timeout_ns == UINT64_MAX ? sigwaitinfo(&set, &info) : sigtimedwait(&set, &info, &pause);
+    if (signal > 0 && is_passed_on(signal) && !launch->ended) kill(launch->pid, signal);
+    look_for_ends(launch);
+    return signal > 0 && signal != SIGCHLD ? signal : 0;
+}
+
+void launch_wait(struct launch *launch, void (*tick)(void *context), void *context) {
+    while (!launch->ended) {
+        uint64_t before = duration_now();
+        launch_next(launch, tick ? TICK_NS : UINT64_MAX);
+        if (tick && !launch->ended && duration_now() - before >= TICK_NS) tick(context);
+    }
+}
+
+void launch_forget(const struct launch *launch) {
+    sigaction(SIGCHLD, &launch->outer_child_action, NULL);
+    sigaction(SIGPIPE, &launch->outer_pipe_action, NULL);
+    sigprocmask(SIG_SETMASK, &launch->outer_mask, NULL);
+}
+
+void launch_say_to_stderr(void *context) {
+    (void)context;
+    dup2(STDERR_FILENO, STDOUT_FILENO);
+}
+
+int launch_exit_code(const struct launch *launch) {
+    return WIFSIGNALED(launch->status) ? 128 + WTERMSIG(launch->status) : WEXITSTATUS(launch->status);
+}

@@ -1,0 +1,313 @@
+/* start.c — how a program is started that memstow tracks; see start.h. */
+#include "tools/launch/start.h"
+#include "tools/cmd/commands.h"
+#include "tools/reader/last_word.h"
+#include "tools/base/library.h"
+#include "tools/subject/outfile.h"
+#include "tools/launch/summary.h"
+#include "tools/base/text.h"
+#include "tools/diff/thresholds.h"
+
+#include "preload/shared/pressure.h"
+#include "preload/shared/snapshot.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+enum { STACK_MEMORY_LEAST = 64 << 10 };
+
+const char start_help[] = "  -o FILE                 the ledger of CMD (default memstow.%n.%p.mst: name,\n"
+                          "                          pid; %x is the number of execs); children write\n"
+                          "                          FILE.PID.\n"
+                          "                          An earlier memstow file of yours is replaced, anything\n"
+                          "                          else is refused\n"
+                          "  --stacks=full|none|sample[:BYTES]\n"
+                          "                          call stacks of all allocations (default), of none, or\n"
+                          "                          of one in BYTES allocated (default 512K), which costs\n"
+                          "                          little; totals are exact all the same\n"
+                          "  --stack-memory=SIZE     memory that call stacks, sites and counters of each\n"
+                          "                          process may take: 500M, 1G, ..., 64K at least\n"
+                          "                          (default: 64 million bytes)\n"
+                          "  --allocator=keep|mimalloc\n"
+                          "                          who serves the memory: the program's own allocator, or\n"
+                          "                          mimalloc\n"
+                          "  --follow=all|none|NAME,...\n"
+                          "                          which children to track (default: all); a NAME is what\n"
+                          "                          a program was called by, without directories; a\n"
+                          "                          script goes by its interpreter\n"
+                          "  --python-objects        count each Python object by itself: sets\n"
+                          "                          PYTHONMALLOC=malloc, unless you have set it\n"
+                          "  --pressure=LIMIT,...    put away what may be (policy stow or free) when memory\n"
+                          "                          is short: more than 90% in use, less than 4G left,\n"
+                          "                          psi:20% of the time spent waiting for it; with 'kept'\n"
+                          "                          also stow what is kept\n"
+                          "  --idle=SECONDS          and what was not used for so long\n";
+
+/* The same sizes as --fail-over takes, from `least` to `most`. */
+static bool valid_size(const char *value, uint64_t least, uint64_t most, uint64_t *bytes) {
+    double size;
+    if (!limits_parse_size(value, &size) || size < (double)least || size > (double)most) return false;
+    *bytes = (uint64_t)size;
+    return true;
+}
+
+/* The library reads plain digits only. */
+static bool take_stacks(struct start *start, const char *value) {
+    uint64_t bytes;
+    start->stacks = value;
+    if (strncmp(value, "sample:", 7) != 0)
+        return strcmp(value, "full") == 0 || strcmp(value, "none") == 0 || strcmp(value, "sample") == 0;
+    if (!valid_size(value + 7, 1, SNAP_SAMPLE_MOST, &bytes)) return false;
+    snprintf(start->sample, sizeof start->sample, "sample:%llu", (unsigned long long)bytes);
+    start->stacks = start->sample;
+    return true;
+}
+
+static bool valid_allocator(const char *value) { return strcmp(value, "keep") == 0 || strcmp(value, "mimalloc") == 0; }
+
+static bool valid_pressure(const char *value) { return pressure_parse(value, &(struct pressure_wishes){0}); }
+
+static bool valid_idle(const char *value) { return pressure_parse_idle(value, &(struct pressure_wishes){0}); }
+
+/* What begins with a dash is the next option, or "--": the list was left out. */
+static bool valid_follow(const char *value) {
+    size_t length = strlen(value);
+    return length && value[0] != '-' && value[0] != ',' && value[length - 1] != ',' && !strstr(value, ",,");
+}
+
+/* LD_PRELOAD holds other libraries, too, perhaps: ours comes first. */
+static void set_preload(const char *library) {
+    const char *others = getenv("LD_PRELOAD");
+    if (!others || !*others) {
+        setenv("LD_PRELOAD", library, 1);
+        return;
+    }
+    size_t size = strlen(library) + strlen(others) + 2;
+    char *both = malloc(size);
+    if (!both) return;
+    snprintf(both, size, "%s:%s", library, others);
+    setenv("LD_PRELOAD", both, 1);
+    free(both);
+}
+
+/* One memstow run within another: the outer one's library is not to be there either. */
+static void leave_out_preload(const char *library) {
+    const char *list = getenv("LD_PRELOAD"), *found = list ? strstr(list, library) : NULL;
+    size_t length = strlen(library);
+    if (!found || (found > list && !strchr(": ", found[-1])) || (found[length] && !strchr(": ", found[length]))) return;
+    char *rest = strdup(list);
+    if (!rest) return;
+    strcpy(rest + (found - list), found + length + (found[length] != 0));
+    setenv("LD_PRELOAD", rest, 1);
+    free(rest);
+}
+
+static void set_or_unset(const char *name, const char *value) {
+    if (value)
+        setenv(name, value, 1);
+    else
+        unsetenv(name);
+}
+
+static void set_number(const char *name, uint64_t value) {
+    char digits[24];
+    snprintf(digits, sizeof digits, "%" PRIu64, value);
+    setenv(name, digits, 1);
+}
+
+/* In the child: the contract with the library. */
+static void set_environment(void *context) {
+    const struct start *start = context;
+    char run_id[33];
+    if (start->also) start->also(start->also_context);
+    for (size_t i = 0; i < sizeof start->run_id; i++) snprintf(run_id + 2 * i, 3, "%02x", start->run_id[i]);
+    if (start->from_cupti)
+        leave_out_preload(start->library);
+    else if (start->verdict != PROGRAM_MUSL)
+        set_preload(start->library);
+    setenv("MEMSTOW_OUT", start->template.text, 1);
+    set_or_unset("MEMSTOW_OUT_NAMED", start->template.named ? "1" : NULL);
+    set_number("MEMSTOW_MAIN", (uint64_t)getpid());
+    setenv("MEMSTOW_RUN", run_id, 1);
+    set_or_unset("MEMSTOW_COMMAND", start->command[0] ? start->command : NULL);
+    set_or_unset("MEMSTOW_STACKS", start->stacks);
+    if (start->stack_memory) set_number("MEMSTOW_STACK_MEMORY", start->stack_memory);
+    set_or_unset("MEMSTOW_ALLOCATOR", start->allocator);
+    set_or_unset("MEMSTOW_FOLLOW", start->follow);
+    if (start->pressure) setenv("MEMSTOW_PRESSURE", start->pressure, 1);
+    if (start->idle) setenv("MEMSTOW_IDLE", start->idle, 1);
+    if (start->python_objects) setenv("PYTHONMALLOC", "malloc", 1);
+    if (*start->cupti && !start->injection_given_up) setenv("CUDA_INJECTION64_PATH", start->cupti, 1);
+}
+
+static const char *base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* With the pid in its name the file is not known yet, but its directory may be. */
+static int check_output(const struct start *start) {
+    char path[4096], error[4400];
+    const char *name = base_name(start->argv[0]);
+    if (!template_expand(&start->template, name, 0, path, sizeof path) &&
+        !template_expand(&start->template, name, getpid(), path, sizeof path))
+        return usage_error(start->subcommand, "-o %s: name is too long", TEXT_SAFE(start->output ? start->output : ""));
+    if (outfile_check(path, error, sizeof error) < 0) {
+        complain("%s", error);
+        return EXIT_USAGE;
+    }
+    return EXIT_FINE;
+}
+
+/* The last of several words counts, as for AddressSanitizer itself. */
+static bool asan_may_come_later(void) {
+    static const char word[] = "verify_asan_link_order=";
+    const char *found = NULL, *options = getenv("ASAN_OPTIONS");
+    for (const char *at = options ? strstr(options, word) : NULL; at; at = strstr(at + 1, word)) found = at;
+    return found && found[sizeof word - 1] && strchr("0fn", found[sizeof word - 1]);
+}
+
+/* Its library, where it is not part of the program, ends a program in which another library comes first. */
+static void look_for_asan(const char *command, const char *path) {
+    static const char *const names[] = {"libasan.so", "libclang_rt.asan"};
+    const char *preloaded = getenv("LD_PRELOAD");
+    bool found = false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        found |= program_is_linked_with(path, names[i]) || (preloaded && strstr(preloaded, names[i]));
+    if (found && !asan_may_come_later())
+        complain("%s: AddressSanitizer refuses to start behind memstow: set ASAN_OPTIONS=verify_asan_link_order=0",
+                 TEXT_SAFE(command));
+}
+
+static int look_at_program(struct start *start) {
+    char path[4096], note[256];
+    int error = program_find(start->argv[0], path, sizeof path);
+    if (error == ENOENT) {
+        complain("%s: not found", TEXT_SAFE(start->argv[0]));
+        return START_NOT_FOUND;
+    }
+    if (error) {
+        complain("%s: %s", TEXT_SAFE(start->argv[0]), error == EACCES ? "not executable" : strerror(error));
+        return START_NOT_EXECUTABLE;
+    }
+    start->verdict = program_look(path, note, sizeof note);
+    if (start->verdict == PROGRAM_NO_INTERPRETER) {
+        complain("%s: its interpreter %s: not found", TEXT_SAFE(start->argv[0]), TEXT_SAFE(note));
+        return START_NOT_FOUND;
+    }
+    bool loads = start->verdict == PROGRAM_FINE || (start->from_cupti && start->verdict == PROGRAM_PRIVILEGED);
+    start->untrackable = !loads;
+    if (start->untrackable) complain("%s %s", TEXT_SAFE(start->argv[0]), note);
+    if (start->verdict == PROGRAM_FINE && !start->from_cupti) look_for_asan(start->argv[0], path);
+    return EXIT_FINE;
+}
+
+/* What is set already is somebody's decision. Python takes an empty value for none. */
+static void leave_python_malloc(struct start *start) {
+    const char *value = getenv("PYTHONMALLOC");
+    if (!start->python_objects || !value || !*value || strcmp(value, "malloc") == 0) return;
+    start->python_objects = false;
+    complain("PYTHONMALLOC=%s is set, and stays: --python-objects changes nothing", TEXT_SAFE(value));
+}
+
+/* What is to be injected already is somebody's profiler, which needs CUPTI for itself. One memstow run within another
+ * injects the same. */
+static int prepare_cupti(struct start *start, char *error, size_t size) {
+    const char *injected = getenv("CUDA_INJECTION64_PATH");
+    if (!start->verify && !start->from_cupti) return 0;
+    if (library_find_cupti(start->library, start->cupti, sizeof start->cupti, error, size) < 0) return -1;
+    start->injection_given_up = injected && *injected && strcmp(injected, start->cupti) != 0;
+    if (start->from_cupti && start->injection_given_up)
+        complain("CUDA_INJECTION64_PATH=%s is set, and stays: there will be no ledger", TEXT_SAFE(injected));
+    return 0;
+}
+
+int start_prepare(struct start *start, char **argv) {
+    char error[4400];
+    start->argv = argv;
+    if (template_make(&start->template, start->output, error, sizeof error) < 0)
+        return usage_error(start->subcommand, "%s", error);
+    int code = check_output(start);
+    if (code == EXIT_FINE) code = look_at_program(start);
+    if (code != EXIT_FINE) return code;
+    if (library_find(start->library, sizeof start->library, error, sizeof error) < 0 ||
+        prepare_cupti(start, error, sizeof error) < 0) {
+        complain("%s", error);
+        return EXIT_USAGE;
+    }
+    leave_python_malloc(start);
+    ssize_t length = readlink("/proc/self/exe", start->command, sizeof start->command - 1);
+    start->command[length > 0 ? length : 0] = 0;
+    if (getrandom(start->run_id, sizeof start->run_id, 0) != sizeof start->run_id)
+        memset(start->run_id, getpid() & 0xff, sizeof start->run_id);
+    return EXIT_FINE;
+}
+
+void start_sum_up(const struct start *start, const struct launch *launch, bool quiet) {
+    char directory[4096];
+    if (!template_directory(&start->template, base_name(start->argv[0]), launch->pid, directory, sizeof directory))
+        return;
+    last_word_write(directory, start->run_id, launch);
+    if (quiet) return;
+    struct summary summary = {
+        .command = start->argv[0], .directory = directory, .launch = launch, .expected_none = start->untrackable};
+    if (start->template.named) {
+        summary.given = start->output;
+        summary.file = base_name(start->output);
+    }
+    summary.verify = start->verify;
+    summary.from_cupti = start->from_cupti;
+    summary.injection_given_up = start->injection_given_up;
+    memcpy(summary.run_id, start->run_id, sizeof summary.run_id);
+    summary_print(&summary);
+}
+
+/* 0, or an exit code after complaining. */
+int start_option(struct start *start, int option, char **argv) {
+    const char *command = start->subcommand;
+    switch (option) {
+    case 'o':
+        start->output = optarg;
+        return 0;
+    case START_STACKS:
+        if (take_stacks(start, optarg)) return 0;
+        return usage_error(command, "--stacks=%s: not full, none or sample[:BYTES], 1 to 1T", TEXT_SAFE(optarg));
+    case START_STACK_MEMORY:
+        if (valid_size(optarg, STACK_MEMORY_LEAST, INT64_MAX, &start->stack_memory)) return 0;
+        return usage_error(command, "--stack-memory=%s: not a size like 64M or 1G, 64K at least", TEXT_SAFE(optarg));
+    case START_ALLOCATOR:
+        start->allocator = optarg;
+        if (valid_allocator(optarg)) return 0;
+        return usage_error(command, "--allocator=%s: not keep or mimalloc", TEXT_SAFE(optarg));
+    case START_FOLLOW:
+        start->follow = optarg;
+        if (valid_follow(optarg)) return 0;
+        return usage_error(command, "--follow=%s: not all, none or names, separated by commas", TEXT_SAFE(optarg));
+    case START_PRESSURE:
+        start->pressure = optarg;
+        if (valid_pressure(optarg)) return 0;
+        return usage_error(command, "--pressure=%s: not 90%%, 4G, psi:20%% or some of them with commas, and 'kept'",
+                           TEXT_SAFE(optarg));
+    case START_IDLE:
+        start->idle = optarg;
+        if (valid_idle(optarg)) return 0;
+        return usage_error(command, "--idle=%s: not a number of seconds", TEXT_SAFE(optarg));
+    case START_PYTHON_OBJECTS:
+        start->python_objects = true;
+        return 0;
+    default:
+        return option_error(command, option, argv);
+    }
+}
+
+int start_launch(struct start *start, struct launch *launch) {
+    int error = launch_start(launch, start->argv, set_environment, start);
+    if (!error) return EXIT_FINE;
+    complain("%s: %s", TEXT_SAFE(start->argv[0]), strerror(error));
+    return error == ENOENT ? START_NOT_FOUND : START_NOT_EXECUTABLE;
+}

@@ -1,0 +1,405 @@
+/* leak_sites.c — see leak_sites.h. */
+#include "tools/leaks/leak_sites.h"
+#include "tools/reader/cuda_image.h"
+#include "tools/views/stacks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+struct leak_name_slot {
+    uint32_t id;
+    UT_hash_handle hh;
+    char key[];
+};
+
+enum { RUN_NONE = -1, RUN_ON = -2, POLICY_KEEP = 1 };
+
+void leak_sites_begin(struct leak_sites *self) { memset(self, 0, sizeof *self); }
+
+void leak_sites_end(struct leak_sites *self) {
+    struct leak_name_slot *slot, *next;
+    HASH_ITER(hh, self->name_table, slot, next) {
+        HASH_DEL(self->name_table, slot);
+        free(slot);
+    }
+    for (uint32_t i = 1; i < self->name_count; i++) {
+        free(self->names[i]->name);
+        free(self->names[i]->origin);
+        free(self->names[i]);
+    }
+    free(self->names);
+    free(self->list);
+    free(self->slots);
+    free(self->left.list);
+    free(self->moved.list);
+    free(self->runs);
+    leak_sites_begin(self);
+}
+
+/* --- names --- */
+
+/* Room for one more, and name 0. */
+static int make_room_for_name(struct leak_sites *self) {
+    if (self->name_count < self->name_room) return 0;
+    uint32_t room = self->name_room ? 2 * self->name_room : 64;
+    struct leak_name **grown = realloc(self->names, room * sizeof *grown);
+    if (!grown) return -1;
+    self->names = grown;
+    self->name_room = room;
+    if (!self->name_count) self->names[self->name_count++] = NULL;
+    return 0;
+}
+
+static uint32_t add_name(struct leak_sites *self, const char *key, size_t length, const struct leak_name *as) {
+    struct leak_name_slot *slot = malloc(sizeof *slot + length + 1);
+    struct leak_name *name = calloc(1, sizeof *name);
+    if (slot && name && make_room_for_name(self) == 0 && (name->name = strdup(as->name)) &&
+        (name->origin = strdup(as->origin))) {
+        name->kind = as->kind;
+        memcpy(slot->key, key, length + 1);
+        slot->id = self->name_count;
+        self->names[self->name_count++] = name;
+        HASH_ADD(hh, self->name_table, key, length, slot);
+        return slot->id;
+    }
+    if (name) free(name->name);
+    free(name);
+    free(slot);
+    return UINT32_MAX;
+}
+
+uint32_t leak_sites_name(struct leak_sites *self, const struct image *image, uint32_t id) {
+    char key[4096];
+    struct leak_name_slot *slot;
+    const struct snap_owner *owner = image_owner(image, id);
+    if (!owner) return 0;
+    struct leak_name as = {(char *)image_string(image, owner->name), (char *)image_string(image, owner->origin),
+                           owner->kind, id, false};
+    snprintf(key, sizeof key, "%u\x1f%s\x1f%s", owner->kind, as.name, as.origin);
+    size_t length = strlen(key);
+    HASH_FIND(hh, self->name_table, key, length, slot);
+    uint32_t found = slot ? slot->id : add_name(self, key, length, &as);
+    if (found != UINT32_MAX) self->names[found]->owner = id;
+    return found;
+}
+
+/* --- sites --- */
+
+static size_t slot_of(const struct leak_sites *self, uint32_t model, uint32_t node, uint64_t path) {
+    uint64_t hash =
+        (((uint64_t)model << 32 | node) * UINT64_C(0x9e3779b97f4a7c15) ^ path) * UINT64_C(0xff51afd7ed558ccd);
+    return (hash ^ hash >> 32) & (self->slot_count - 1);
+}
+
+static bool is_same(const struct leak_site *site, uint32_t model, uint32_t node, uint64_t path) {
+    return site->model == model && site->node == node && site->path == path;
+}
+
+/* The slot that it is in, or would be. */
+static size_t find_slot(const struct leak_sites *self, uint32_t model, uint32_t node, uint64_t path) {
+    size_t slot = slot_of(self, model, node, path);
+    while (self->slots[slot] && !is_same(&self->list[self->slots[slot] - 1], model, node, path))
+        slot = (slot + 1) & (self->slot_count - 1);
+    return slot;
+}
+
+static int grow(struct leak_sites *self, size_t room) {
+    struct leak_site *list = realloc(self->list, room * sizeof *list);
+    if (!list) return -1;
+    self->list = list;
+    self->room = room;
+    free(self->slots);
+    self->slot_count = 2 * room;
+    self->slots = calloc(self->slot_count, sizeof *self->slots);
+    if (!self->slots) {
+        self->slot_count = 0;
+        return -1;
+    }
+    for (size_t i = 0; i < self->count; i++)
+        self->slots[find_slot(self, list[i].model, list[i].node, list[i].path)] = (uint32_t)i + 1;
+    return 0;
+}
+
+struct leak_site *leak_sites_look(const struct leak_sites *self, uint32_t model, uint32_t node, uint64_t path) {
+    uint32_t found = self->slot_count ? self->slots[find_slot(self, model, node, path)] : 0;
+    return found ? &self->list[found - 1] : NULL;
+}
+
+struct leak_site *leak_sites_find(struct leak_sites *self, uint32_t model, uint32_t node, uint64_t path) {
+    if (self->count == self->room && grow(self, self->room ? 2 * self->room : 256) < 0) return NULL;
+    size_t slot = find_slot(self, model, node, path);
+    if (!self->slots[slot]) {
+        self->list[self->count++] = (struct leak_site){.model = model, .node = node, .path = path};
+        self->slots[slot] = (uint32_t)self->count;
+    }
+    return &self->list[self->slots[slot] - 1];
+}
+
+/* --- entries --- */
+
+int leak_entries_add(struct leak_entries *entries, uint32_t site, struct leak_change change) {
+    if (entries->count == entries->room) {
+        size_t room = entries->room ? 2 * entries->room : 1024;
+        struct leak_entry *grown = realloc(entries->list, room * sizeof *grown);
+        if (!grown) return -1;
+        entries->list = grown;
+        entries->room = room;
+    }
+    entries->list[entries->count++] = (struct leak_entry){site, change};
+    return 0;
+}
+
+/* One pass of a counting sort, which keeps the order of what is equal. */
+static int sort_by(struct leak_entries *entries, size_t values, bool by_site) {
+    size_t *places = calloc(values + 1, sizeof *places);
+    struct leak_entry *sorted = malloc((entries->count + 1) * sizeof *sorted);
+    if (!places || !sorted) {
+        free(places);
+        free(sorted);
+        return -1;
+    }
+    for (size_t i = 0; i < entries->count; i++)
+        places[1 + (by_site ? entries->list[i].site : entries->list[i].change.point)]++;
+    for (size_t i = 1; i <= values; i++) places[i] += places[i - 1];
+    for (size_t i = 0; i < entries->count; i++)
+        sorted[places[by_site ? entries->list[i].site : entries->list[i].change.point]++] = entries->list[i];
+    free(places);
+    free(entries->list);
+    entries->list = sorted;
+    entries->room = entries->count + 1;
+    return 0;
+}
+
+static void unite(struct leak_entries *entries) {
+    size_t kept = 0;
+    for (size_t i = 0; i < entries->count; i++) {
+        const struct leak_entry *entry = &entries->list[i];
+        struct leak_entry *last = kept ? &entries->list[kept - 1] : NULL;
+        if (last && last->site == entry->site && last->change.point == entry->change.point) {
+            last->change.bytes = leak_sum(last->change.bytes, entry->change.bytes);
+            last->change.blocks = leak_sum(last->change.blocks, entry->change.blocks);
+            last->change.allocated += entry->change.allocated;
+        } else {
+            entries->list[kept++] = *entry;
+        }
+    }
+    entries->count = kept;
+}
+
+/* As those of a series are, which may be millions. */
+static bool are_in_order(const struct leak_entries *entries) {
+    for (size_t i = 1; i < entries->count; i++) {
+        const struct leak_entry *a = &entries->list[i - 1], *b = &entries->list[i];
+        if (a->site > b->site || (a->site == b->site && a->change.point > b->change.point)) return false;
+    }
+    return true;
+}
+
+int leak_entries_sort(struct leak_entries *entries, size_t sites, uint32_t points) {
+    if (are_in_order(entries)) {
+        unite(entries);
+        return 0;
+    }
+    if (sort_by(entries, points, false) < 0 || sort_by(entries, sites, true) < 0) return -1;
+    unite(entries);
+    return 0;
+}
+
+size_t leak_entries_first(const struct leak_entries *entries, uint32_t site) {
+    size_t low = 0, high = entries->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (entries->list[middle].site < site)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* --- an image --- */
+
+/* What the tags and modules of an image are here. */
+struct known {
+    struct whose {
+        uint32_t model, node;
+        int32_t run; /* index, RUN_NONE or RUN_ON */
+        bool gone;   /* the model */
+    } * tags;
+    uint64_t *stacks, *modules; /* paths */
+};
+
+static int by_number(const void *left, const void *right) {
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    return a < b ? -1 : a > b;
+}
+
+static int find_runs(struct leak_sites *self, const struct image *image) {
+    free(self->runs);
+    self->run_count = 0;
+    self->runs = malloc((image->owner_count + 1) * sizeof *self->runs);
+    if (!self->runs) return -1;
+    for (size_t i = 0; i < image->owner_count; i++)
+        if (image->owners[i].kind == SNAP_OWNER_RUN && image->owners[i].state == SNAP_OWNER_RETIRED)
+            self->runs[self->run_count++] = image->owners[i].id;
+    return 0;
+}
+
+static int32_t run_of(const struct leak_sites *self, uint32_t run) {
+    if (!run) return RUN_NONE;
+    const uint32_t *found = bsearch(&run, self->runs, self->run_count, sizeof run, by_number);
+    return found ? (int32_t)(found - self->runs) : RUN_ON;
+}
+
+static void note_policies(struct leak_sites *self, const struct image *image) {
+    for (uint32_t i = 1; i < self->name_count; i++) self->names[i]->kept = false;
+    for (size_t i = 0; i < image->owner_count; i++) {
+        const struct snap_owner *owner = &image->owners[i];
+        if (owner->policy != POLICY_KEEP || owner->state == SNAP_OWNER_RETIRED) continue;
+        uint32_t name = leak_sites_name(self, image, owner->id);
+        if (name && name != UINT32_MAX) self->names[name]->kept = true;
+    }
+}
+
+bool leak_owner_is_gone(const struct snap_owner *owner) {
+    return owner && (owner->kind == SNAP_OWNER_MODEL || owner->kind == SNAP_OWNER_CUSTOM) &&
+           owner->state == SNAP_OWNER_RETIRED && !owner->adopted_by;
+}
+
+static int know_tags(struct leak_sites *self, const struct image *image, struct known *known) {
+    known->tags = calloc(image->tag_count + 1, sizeof *known->tags);
+    if (!known->tags) return -1;
+    known->tags[image->tag_count].run = RUN_NONE;
+    for (size_t i = 0; i < image->tag_count; i++) {
+        const struct snap_tag *tag = &image->tags[i];
+        struct whose whose = {leak_sites_name(self, image, tag->model), leak_sites_name(self, image, tag->node),
+                              run_of(self, tag->run), leak_owner_is_gone(image_owner(image, tag->model))};
+        if (whose.model == UINT32_MAX || whose.node == UINT32_MAX) return -1;
+        known->tags[i] = whose;
+    }
+    return 0;
+}
+
+uint64_t leak_path_of(const char *text) {
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (; *text; text++) hash = (hash ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+uint64_t leak_path_on_cuda(uint64_t path) { return path ^ UINT64_C(0xc4ceb9fe1a85ec53); }
+
+static int know(struct leak_sites *self, const struct image *image, struct known *known) {
+    if (find_runs(self, image) < 0 || make_room_for_name(self) < 0 || know_tags(self, image, known) < 0) return -1;
+    note_policies(self, image);
+    known->modules = calloc(image->module_count + 1, sizeof *known->modules);
+    known->stacks = stack_hashes(image);
+    if (!known->modules || !known->stacks) return -1;
+    for (size_t i = 0; i <= image->module_count; i++)
+        known->modules[i] = leak_path_of(image_module_name(image, (uint32_t)i));
+    return 0;
+}
+
+static int add_total(struct leak_sites *self, const struct image *image, const struct known *known,
+                     const struct total *total) {
+    struct whose whose = known->tags[total->tag < image->tag_count ? total->tag : image->tag_count];
+    uint64_t bytes = total_live_bytes(total), blocks = total_live_blocks(total), path = 0;
+    uint32_t stack = 0, module = 0;
+    if (whose.run == RUN_ON || total->flags & TOTAL_INHERITED) return 0;
+    if (!self->sampled) {
+        stack = total->stack < image->node_count ? total->stack : 0;
+        module = total->module <= image->module_count ? total->module : 0;
+        path = known->stacks[stack] ? known->stacks[stack] : known->modules[module];
+    }
+    if (total->class == SNAP_ON_CUDA) path = leak_path_on_cuda(path);
+    struct leak_site *site = leak_sites_find(self, whose.model, whose.node, path);
+    if (!site) return -1;
+    if (bytes || !site->stack) site->stack = stack, site->module = module;
+    site->on_cuda = total->class == SNAP_ON_CUDA;
+    site->live_bytes += bytes;
+    site->live_blocks += blocks;
+    if (whose.gone) site->gone_bytes += bytes, site->gone_blocks += blocks;
+    if (whose.run == RUN_NONE) return 0;
+    struct leak_change change = {(uint32_t)whose.run, (int64_t)bytes, (int64_t)blocks, total->alloc_bytes};
+    return leak_entries_add(&self->left, (uint32_t)(site - self->list), change);
+}
+
+/* Room for all of them at once: there may be a million. */
+static int prepare(struct leak_sites *self, const struct image *image) {
+    size_t room = 256;
+    self->sampled = image->header.sample_bytes != 0;
+    self->left.count = 0;
+    for (size_t i = 0; i < self->count; i++) {
+        struct leak_site *site = &self->list[i];
+        site->live_bytes = site->live_blocks = site->gone_bytes = site->gone_blocks = 0;
+        site->stack = site->module = 0;
+    }
+    while (room < cuda_every_count(image)) room *= 2;
+    return room > self->room ? grow(self, room) : 0;
+}
+
+int leak_sites_read(struct leak_sites *self, const struct image *image) {
+    struct known known = {0};
+    int result = prepare(self, image) < 0 || know(self, image, &known) < 0 ? -1 : 0;
+    for (size_t i = 0; result == 0 && i < cuda_every_count(image); i++) {
+        struct total total;
+        if (cuda_every_total(image, i, &total)) result = add_total(self, image, &known, &total);
+    }
+    free(known.tags);
+    free(known.stacks);
+    free(known.modules);
+    return result < 0 ? -1 : leak_entries_sort(&self->left, self->count, self->run_count);
+}
+
+/* --- points --- */
+
+int leak_sites_halve(struct leak_sites *self) {
+    for (uint32_t i = 0; i < self->point_count; i++) {
+        struct leak_point point = self->points[i];
+        if (i % 2) point.runs += self->points[i / 2].runs;
+        self->points[i / 2] = point;
+    }
+    self->point_count = (self->point_count + 1) / 2;
+    for (size_t i = 0; i < self->moved.count; i++) self->moved.list[i].change.point /= 2;
+    return leak_entries_sort(&self->moved, self->count, self->point_count);
+}
+
+/* Of sites that had nothing at the last point nobody asks how they came and went: what they changed would push out the
+ * past of the others. */
+static void forget_gone(struct leak_sites *self) {
+    size_t kept = 0;
+    for (size_t i = 0; i < self->moved.count; i++) {
+        const struct leak_site *site = &self->list[self->moved.list[i].site];
+        if (site->last_bytes || site->last_blocks) self->moved.list[kept++] = self->moved.list[i];
+    }
+    self->moved.count = kept;
+}
+
+static int make_room_for_point(struct leak_sites *self) {
+    if (self->moved.count >= LEAK_CHANGES_MOST) forget_gone(self);
+    if (self->point_count < LEAK_POINTS_MOST && self->moved.count < LEAK_CHANGES_MOST) return 0;
+    return self->point_count > 1 ? leak_sites_halve(self) : 0;
+}
+
+int leak_sites_point(struct leak_sites *self, const struct image *image) {
+    if (make_room_for_point(self) < 0) return -1;
+    uint32_t at = self->point_count;
+    struct leak_point point = {.run = self->run_count ? self->runs[self->run_count - 1] : 0,
+                               .runs = at && self->run_count > self->ended ? self->run_count - self->ended : 0,
+                               .taken_ns = image_now(image)};
+    for (size_t i = 0; i < self->count; i++) {
+        struct leak_site *site = &self->list[i];
+        struct leak_change change = {at, (int64_t)(site->live_bytes - site->last_bytes),
+                                     (int64_t)(site->live_blocks - site->last_blocks), 0};
+        if ((change.bytes || change.blocks) && leak_entries_add(&self->moved, (uint32_t)i, change) < 0) return -1;
+        site->last_bytes = site->live_bytes;
+        site->last_blocks = site->live_blocks;
+        point.live_bytes += site->live_bytes;
+        point.live_blocks += site->live_blocks;
+    }
+    self->ended = self->run_count;
+    self->points[at] = point;
+    self->point_count = at + 1;
+    return 0;
+}

@@ -1,0 +1,128 @@
+/* leaks_ask.c — see leaks_ask.h. */
+#include "tools/leaks/leaks_ask.h"
+#include "tools/proc/control_client.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LOOK_MS = 200, ATTEMPTS = 5 };
+#define SHOW_AFTER 0.5 /* seconds */
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+void leaks_ask_begin(struct leaks_ask *self, pid_t pid, const char *path, double seconds) {
+    *self = (struct leaks_ask){.pid = pid, .until = now() + seconds};
+    if (*path == '/') snprintf(self->path, sizeof self->path, "%s", path);
+}
+
+/* One request, and what is said of it while it lasts. A program takes it at once, also in the middle of a run: so how
+ * far it is with it nobody knows. */
+struct asking {
+    struct leaks_ask *whole;
+    const char *words;
+    double begun;
+    bool shown;
+};
+
+static void show(struct asking *asking) {
+    if (!isatty(STDERR_FILENO) || now() - asking->begun < SHOW_AFTER) return;
+    fprintf(stderr, "\r\033[Kprocess %d: %s (%.0f s)", (int)asking->whole->pid, asking->words, now() - asking->begun);
+    fflush(stderr);
+    asking->shown = true;
+}
+
+static int ended(const struct asking *asking, int64_t result) {
+    if (asking->shown) fputs("\r\033[K", stderr);
+    return result > INT_MAX ? INT_MAX : (int)result;
+}
+
+/* Who is late is told so: what nobody has begun is taken back. */
+static int give_up(const struct asking *asking, int fd) {
+    struct wire_message message = {.type = WIRE_CANCEL};
+    control_send(fd, &message);
+    return ended(asking, -ETIMEDOUT);
+}
+
+enum { CLOSED = INT_MIN /* the connection was closed before there was an answer */ };
+
+/* What the program said, or -errno. */
+static int wait_for_answer(struct asking *asking, int fd) {
+    struct wire_message answer;
+    for (;;) {
+        int result = control_receive(fd, &answer, LOOK_MS);
+        if (result < 0) return result == -ECONNRESET ? CLOSED : ended(asking, result);
+        if (result > 0 && answer.type == WIRE_DONE) {
+            snprintf(asking->whole->text, sizeof asking->whole->text, "%s", answer.text);
+            /* an older one knows no such request */
+            return ended(asking, answer.number == -EPROTO ? -ENOTSUP : answer.number);
+        }
+        if (now() > asking->whole->until) return give_up(asking, fd);
+        show(asking);
+    }
+}
+
+static int ask_once(struct asking *asking, const struct wire_message *message) {
+    char error[256];
+    int fd = control_connect(asking->whole->pid, asking->whole->path, error, sizeof error);
+    if (fd < 0) return -ENOTSUP;
+    int result = control_send(fd, message) == 0 ? wait_for_answer(asking, fd) : CLOSED;
+    close(fd);
+    return result;
+}
+
+static int ask(struct leaks_ask *self, const struct wire_message *message, const char *words) {
+    struct asking asking = {.whole = self, .words = words, .begun = now()};
+    if (!*self->path) return -ENOTSUP;
+    for (int i = 0; i < ATTEMPTS; i++) {
+        int result = ask_once(&asking, message);
+        if (result != CLOSED) return result;
+    }
+    return ended(&asking, -ENOTSUP);
+}
+
+int leaks_ask_collect(struct leaks_ask *self) {
+    struct wire_message message = {.type = WIRE_COLLECT};
+    return ask(self, &message, "waiting until it has looked at its garbage, between two runs");
+}
+
+/* --- call stacks, as many as a message has room for --- */
+
+static int send_stacks(struct leaks_ask *self, const char *word, uint32_t before, const char *stacks) {
+    struct wire_message message = {.type = WIRE_HOLDERS};
+    snprintf(message.text, sizeof message.text, "%s %" PRIx32 "%s", word, before, stacks);
+    return ask(self, &message, "waiting until it has looked for what holds memory, between two runs");
+}
+
+/* " PATH=PLACE,PLACE…" of the first path in the list; returns how many stacks that is. */
+static size_t write_path(char *to, size_t room, const struct leaks_ask_stack *stacks, size_t count) {
+    enum { PLACES = 8 };
+    size_t same = 1, used = (size_t)snprintf(to, room, " %" PRIx64 "=%" PRIx32, stacks->path, stacks->place);
+    for (; same < count && stacks[same].path == stacks->path; same++)
+        if (same < PLACES) used += (size_t)snprintf(to + used, room - used, ",%" PRIx32, stacks[same].place);
+    return same;
+}
+
+int leaks_ask_holders(struct leaks_ask *self, const struct leaks_ask_stack *stacks, size_t count, uint32_t before,
+                      bool meant) {
+    enum { ROOM = WIRE_TEXT - 16 };
+    char all[ROOM] = "", one[128];
+    for (size_t i = 0; i < count;) {
+        i += write_path(one, sizeof one, &stacks[i], count - i);
+        if (strlen(all) + strlen(one) >= sizeof all) {
+            int result = send_stacks(self, "more", before, all);
+            if (result < 0) return result;
+            all[0] = 0;
+        }
+        strcat(all, one);
+    }
+    return send_stacks(self, meant ? "find" : "offer", before, all);
+}

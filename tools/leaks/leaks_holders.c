@@ -1,0 +1,241 @@
+/* leaks_holders.c — what holds memory, as the trace has it, and which call stacks nobody has looked at yet; see
+ * leaks.h. A HELD line is about an owner that is gone ("owner"), or about one call stack of a model and a node
+ * ("path"). */
+#include "tools/reader/cuda_image.h"
+#include "tools/leaks/leaks.h"
+#include "tools/leaks/leaks_ask.h"
+#include "tools/views/stacks.h"
+#include "tools/reader/trace_lines.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- lines of the trace --- */
+
+static uint64_t number_of(struct jsontext line, const char *key) {
+    struct jsontext value;
+    uint64_t number = 0;
+    return jsontext_member(line, key, &value) && jsontext_number(value, &number) ? number : 0;
+}
+
+/* A name; 0: no such owner, or it has no memory. UINT32_MAX: no memory for it. */
+static uint32_t name_of(struct leaks *self, struct jsontext line, const char *key) {
+    uint64_t owner = number_of(line, key);
+    return owner && owner <= UINT32_MAX ? leak_sites_name(self->sites, self->image, (uint32_t)owner) : 0;
+}
+
+static struct jsontext text_of(struct jsontext line, const char *key) {
+    struct jsontext value;
+    return jsontext_member(line, key, &value) && value.length > 2 && *value.at == '"' ? value
+                                                                                      : (struct jsontext){NULL, 0};
+}
+
+static bool is_held_line(struct jsontext line, struct leak_holder *holder) {
+    char kind[8];
+    struct jsontext value;
+    *holder = (struct leak_holder){.site = LEAK_NO_SITE};
+    return jsontext_member(line, "kind", &value) && jsontext_string(value, kind, sizeof kind) &&
+           strcmp(kind, "HELD") == 0 && jsontext_member(line, "holders", &holder->holders) && holder->holders.length &&
+           *holder->holders.at == '[';
+}
+
+/* Hexadecimal digits. False: it is none. */
+static bool path_of(struct jsontext line, uint64_t *path) {
+    char text[24], *end;
+    struct jsontext value;
+    if (!jsontext_member(line, "path", &value) || !jsontext_string(value, text, sizeof text) || !*text) return false;
+    errno = 0;
+    *path = strtoull(text, &end, 16);
+    return !errno && !*end;
+}
+
+/* 1: the holder is of some site or owner here; 0, or -1: no memory. Where nothing was found it is of the path. */
+static int find_subject(struct leaks *self, struct jsontext line, struct leak_holder *holder) {
+    uint64_t path;
+    if (!path_of(line, &path)) {
+        holder->name = name_of(self, line, "owner");
+        return holder->name == UINT32_MAX ? -1 : holder->name != 0;
+    }
+    if (!number_of(line, "blocks")) {
+        holder->path = path;
+        return path != 0;
+    }
+    uint32_t model = name_of(self, line, "model"), node = name_of(self, line, "node");
+    if (model == UINT32_MAX || node == UINT32_MAX) return -1;
+    const struct leak_site *site = leak_sites_look(self->sites, model, node, path);
+    if (site) holder->site = (uint32_t)(site - self->sites->list);
+    return site != NULL;
+}
+
+static int keep(struct leaks *self, size_t *room, const struct leak_holder *holder) {
+    if (self->holder_count == *room) {
+        size_t more = *room ? 2 * *room : 64;
+        struct leak_holder *grown = realloc(self->holders, more * sizeof *grown);
+        if (!grown) return -1;
+        self->holders = grown;
+        *room = more;
+    }
+    self->holders[self->holder_count++] = *holder;
+    return 0;
+}
+
+/* --- found again --- */
+
+static int compare(const struct leak_holder *a, const struct leak_holder *b) {
+    if (a->site != b->site) return a->site < b->site ? -1 : 1;
+    if (a->path != b->path) return a->path < b->path ? -1 : 1;
+    return a->name < b->name ? -1 : a->name > b->name;
+}
+
+/* In the trace the later line is the one that is true now: of equal ones it comes first. */
+static int by_subject(const void *left, const void *right) {
+    const struct leak_holder *a = left, *b = right;
+    int order = compare(a, b);
+    return order ? order : a->holders.at > b->holders.at ? -1 : a->holders.at < b->holders.at;
+}
+
+int leaks_find_holders(struct leaks *self) {
+    struct leak_holder holder;
+    struct trace_line line;
+    size_t room = 0;
+    for (size_t at = 0; trace_lines_next(self->image, &at, &line);) {
+        if (!is_held_line(line.object, &holder)) continue;
+        int result = find_subject(self, line.object, &holder);
+        holder.pack = text_of(line.object, "pack");
+        holder.place = text_of(line.object, "place");
+        holder.blocks = number_of(line.object, "blocks");
+        holder.followed = number_of(line.object, "followed");
+        holder.held = number_of(line.object, "held");
+        if (result < 0 || (result > 0 && keep(self, &room, &holder) < 0)) return -1;
+    }
+    if (self->holder_count) qsort(self->holders, self->holder_count, sizeof *self->holders, by_subject);
+    return 0;
+}
+
+static const struct leak_holder *find(const struct leaks *self, uint32_t site, uint64_t path, uint32_t name) {
+    const struct leak_holder wanted = {.site = site, .path = path, .name = name};
+    size_t low = 0, high = self->holder_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (compare(&self->holders[middle], &wanted) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < self->holder_count && compare(&self->holders[low], &wanted) == 0 ? &self->holders[low] : NULL;
+}
+
+const struct leak_holder *leaks_holder_of_site(const struct leaks *self, uint32_t site) {
+    const struct leak_holder *found = find(self, site, 0, 0);
+    return found ? found : find(self, LEAK_NO_SITE, self->sites->list[site].path, 0);
+}
+
+const struct leak_holder *leaks_holder_of_owner(const struct leaks *self, uint32_t name) {
+    return name ? find(self, LEAK_NO_SITE, 0, name) : NULL;
+}
+
+static bool same_text(struct jsontext a, struct jsontext b) {
+    return a.length == b.length && (!a.length || memcmp(a.at, b.at, a.length) == 0);
+}
+
+bool leaks_same_holder(const struct leak_holder *a, const struct leak_holder *b) {
+    return a && b && a->place.length && same_text(a->place, b->place) && same_text(a->pack, b->pack);
+}
+
+/* --- which nobody has looked at --- */
+
+enum { SITES_EACH = 3, SITES_MOST = 64, STACKS_MOST = 512 };
+
+struct unknown {
+    const struct leaks *leaks;
+    uint32_t sites[SITES_MOST];
+    size_t count;
+};
+
+static bool can_be_asked(const struct leaks *self, uint32_t site) {
+    return !self->sites->sampled && self->sites->list[site].stack && self->sites->list[site].live_bytes;
+}
+
+static void add_site(struct unknown *unknown, uint32_t site) {
+    for (size_t i = 0; i < unknown->count; i++)
+        if (unknown->sites[i] == site) return;
+    if (unknown->count < SITES_MOST && can_be_asked(unknown->leaks, site)) unknown->sites[unknown->count++] = site;
+}
+
+/* Of an owner that grows at many sites, or is gone, those that have most. `is`: whether a site is one of them. */
+static void add_largest(struct unknown *unknown, bool (*is)(const struct leak_site *site, const void *context),
+                        const void *context) {
+    const struct leak_sites *sites = unknown->leaks->sites;
+    uint32_t largest[SITES_EACH];
+    size_t count = 0;
+    for (uint32_t i = 0; i < sites->count; i++) {
+        if (!is(&sites->list[i], context) || leaks_holder_of_site(unknown->leaks, i)) continue;
+        size_t at = count < SITES_EACH ? count++ : SITES_EACH;
+        for (; at > 0 && sites->list[largest[at - 1]].live_bytes < sites->list[i].live_bytes; at--)
+            if (at < SITES_EACH) largest[at] = largest[at - 1];
+        if (at < SITES_EACH) largest[at] = i;
+    }
+    for (size_t i = 0; i < count; i++) add_site(unknown, largest[i]);
+}
+
+static bool is_of_finding(const struct leak_site *site, const void *finding) {
+    const struct leak_finding *owner = finding;
+    return site->live_bytes && site->model == owner->model && site->node == owner->node;
+}
+
+static bool is_of_retired(const struct leak_site *site, const void *retired) {
+    return site->gone_bytes && site->model == ((const struct leak_retired *)retired)->name;
+}
+
+static void add_finding(struct unknown *unknown, const struct leak_finding *finding) {
+    const struct leaks *self = unknown->leaks;
+    if (finding->holder) return;
+    for (size_t i = 0; i < finding->part_count && i < SITES_EACH; i++) {
+        const struct leak_finding *part = &self->parts[finding->first_part + i];
+        if (part->site != LEAK_NO_SITE)
+            add_site(unknown, part->site);
+        else
+            add_largest(unknown, is_of_finding, part);
+    }
+}
+
+static int by_path(const void *left, const void *right) {
+    const struct leaks_ask_stack *a = left, *b = right;
+    if (a->path != b->path) return a->path < b->path ? -1 : 1;
+    return a->place < b->place ? -1 : a->place > b->place;
+}
+
+static bool is_wanted(const struct unknown *unknown, uint64_t path) {
+    for (size_t i = 0; i < unknown->count; i++)
+        if (unknown->leaks->sites->list[unknown->sites[i]].path == path) return true;
+    return false;
+}
+
+/* One path may be there under several numbers: its Python lines at other instructions. */
+static int find_places(const struct unknown *unknown, struct leaks_ask_stack **stacks, size_t *count) {
+    const struct image *image = unknown->leaks->image;
+    uint64_t *hashes = stack_hashes(image);
+    *stacks = malloc(STACKS_MOST * sizeof **stacks);
+    for (size_t i = 0; hashes && *stacks && i < image->place_count && *count < STACKS_MOST; i++) {
+        uint64_t path = hashes[image->places[i].node], paths[] = {path, leak_path_on_cuda(path)};
+        for (size_t k = 0; k < 2 && *count < STACKS_MOST; k++)
+            if (path && is_wanted(unknown, paths[k]))
+                (*stacks)[(*count)++] = (struct leaks_ask_stack){paths[k], image->places[i].place};
+    }
+    bool failed = !hashes || !*stacks;
+    free(hashes);
+    if (!failed && *count) qsort(*stacks, *count, sizeof **stacks, by_path);
+    return failed ? -1 : 0;
+}
+
+int leaks_unknown(const struct leaks *self, struct leaks_ask_stack **stacks, size_t *count) {
+    struct unknown unknown = {.leaks = self};
+    *stacks = NULL;
+    *count = 0;
+    for (size_t i = 0; i < self->count; i++) add_finding(&unknown, &self->list[i]);
+    for (size_t i = 0; i < self->retired_leaks; i++)
+        if (!self->retired[i].is_told && !self->retired[i].holder)
+            add_largest(&unknown, is_of_retired, &self->retired[i]);
+    return unknown.count ? find_places(&unknown, stacks, count) : 0;
+}

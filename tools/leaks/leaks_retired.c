@@ -1,0 +1,194 @@
+/* leaks_retired.c — what owners that are gone left behind, and where it was allocated; see leaks.h. */
+#include "tools/reader/cuda_image.h"
+#include "tools/leaks/leaks.h"
+#include "tools/views/stacks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SHARE = 20, /* less than one byte in so many of what they ever had is a remainder, as in preload/shared/policy.c; */
+    LITTLE = 64 * 1024, /* and so is less than this */
+};
+
+/* --- owners by name --- */
+
+struct had {
+    uint64_t live_bytes, live_blocks, allocated;
+};
+
+/* By index of the owner. NULL: no memory. */
+static struct had *sum_owners(const struct image *image) {
+    struct had *had = calloc(image->owner_count + 1, sizeof *had);
+    for (size_t i = 0; had && i < cuda_every_count(image); i++) {
+        struct total of, *total = &of;
+        if (!cuda_every_total(image, i, total)) continue;
+        const struct snap_owner *owner = image_owner(image, image_tag(image, total->tag)->model);
+        if (!owner || total->flags & TOTAL_INHERITED) continue;
+        struct had *sum = &had[owner - image->owners];
+        sum->live_bytes += total_live_bytes(total);
+        sum->live_blocks += total_live_blocks(total);
+        sum->allocated += total->alloc_bytes;
+    }
+    return had;
+}
+
+/* No run has ended since it was retired: what it had may be about to go. */
+static bool is_just_gone(const struct leaks *self, uint32_t since) {
+    return self->sites->run_count && self->image->header.state == SNAP_RUNNING && !since;
+}
+
+bool leaks_is_too_much(uint64_t live, uint64_t allocated) { return live >= LITTLE && live >= allocated / SHARE; }
+
+/* Each is judged by itself, too: one that leaks all it had is not hidden by many that left a little. */
+static void add_owner(struct leaks *self, const struct snap_owner *owner, const struct had *had,
+                      struct leak_retired *to) {
+    uint32_t since = leaks_runs_since(self, owner->end_ns);
+    to->owners++;
+    to->live_bytes += had->live_bytes;
+    to->live_blocks += had->live_blocks;
+    to->allocated_bytes += had->allocated;
+    if (since > to->runs_since) to->runs_since = since;
+    if (is_just_gone(self, since)) return;
+    to->old_live_bytes += had->live_bytes;
+    to->old_allocated_bytes += had->allocated;
+    to->is_leak |= leaks_is_too_much(had->live_bytes, had->allocated);
+}
+
+/* --- where it was allocated --- */
+
+/* What one path holds of one group. */
+struct piece {
+    uint32_t group;
+    struct leak_place place;
+};
+
+static int by_path(const void *left, const void *right) {
+    const struct piece *a = left, *b = right;
+    if (a->group != b->group) return a->group < b->group ? -1 : 1;
+    return a->place.path < b->place.path ? -1 : a->place.path > b->place.path;
+}
+
+/* The place among the largest of its group. */
+static void rank(struct leak_retired *group, const struct leak_place *place) {
+    uint32_t at = group->place_count < LEAKS_PLACES ? group->place_count++ : LEAKS_PLACES;
+    for (; at > 0 && group->places[at - 1].live_bytes < place->live_bytes; at--)
+        if (at < LEAKS_PLACES) group->places[at] = group->places[at - 1];
+    if (at < LEAKS_PLACES) group->places[at] = *place;
+}
+
+static void rank_all(struct leaks *self, struct piece *pieces, size_t count) {
+    if (count) qsort(pieces, count, sizeof *pieces, by_path);
+    for (size_t i = 0, next; i < count; i = next) {
+        for (next = i + 1; next < count && by_path(&pieces[i], &pieces[next]) == 0; next++) {
+            pieces[i].place.live_bytes += pieces[next].place.live_bytes;
+            pieces[i].place.live_blocks += pieces[next].place.live_blocks;
+        }
+        rank(&self->retired[pieces[i].group], &pieces[i].place);
+    }
+}
+
+static struct leak_place place_of(const struct image *image, const uint64_t *hashes, const struct total *total) {
+    uint32_t stack = total->stack < image->node_count ? total->stack : 0;
+    return (struct leak_place){.stack = stack,
+                               .module = total->module,
+                               .path = hashes[stack] ? hashes[stack] : total->module,
+                               .live_bytes = total_live_bytes(total),
+                               .live_blocks = total_live_blocks(total)};
+}
+
+/* groups: 1 + group by index of the owner. */
+static int find_places(struct leaks *self, const uint32_t *groups) {
+    const struct image *image = self->image;
+    uint64_t *hashes = stack_hashes(image);
+    struct piece *pieces = NULL;
+    size_t count = 0, room = 0;
+    int result = hashes ? 0 : -1;
+    for (size_t i = 0; result == 0 && i < cuda_every_count(image); i++) {
+        struct total of, *total = &of;
+        if (!cuda_every_total(image, i, total)) continue;
+        const struct snap_owner *owner = image_owner(image, image_tag(image, total->tag)->model);
+        uint32_t group = owner ? groups[owner - image->owners] : 0;
+        if (!group || !total_live_bytes(total)) continue;
+        if (count == room) {
+            room = room ? 2 * room : 256;
+            struct piece *grown = realloc(pieces, room * sizeof *grown);
+            result = grown ? 0 : -1;
+            if (!grown) break;
+            pieces = grown;
+        }
+        pieces[count++] = (struct piece){group - 1, place_of(image, hashes, total)};
+    }
+    if (result == 0) rank_all(self, pieces, count);
+    free(hashes);
+    free(pieces);
+    return result;
+}
+
+/* --- */
+
+static int worst_first(const void *left, const void *right) {
+    const struct leak_retired *a = left, *b = right;
+    if (a->is_leak != b->is_leak) return a->is_leak ? -1 : 1;
+    if (a->live_bytes != b->live_bytes) return a->live_bytes > b->live_bytes ? -1 : 1;
+    return a->name < b->name ? -1 : a->name > b->name;
+}
+
+/* The group of an owner's name, made if there is none; `by_name` has 1 + group. */
+static uint32_t group_of(struct leaks *self, uint32_t *by_name, uint32_t name) {
+    if (!by_name[name]) {
+        self->retired[self->retired_count].name = name;
+        by_name[name] = (uint32_t)++self->retired_count;
+    }
+    return by_name[name];
+}
+
+static int make_groups(struct leaks *self, uint32_t *groups, const struct had *had) {
+    const struct image *image = self->image;
+    struct leak_sites *names = self->sites; /* all owners with memory have one there */
+    uint32_t *by_name = calloc(names->name_count + 1, sizeof *by_name);
+    self->retired = calloc(names->name_count + 1, sizeof *self->retired);
+    if (!by_name || !self->retired) {
+        free(by_name);
+        return -1;
+    }
+    for (size_t i = 0; i < image->owner_count; i++) {
+        if (!leak_owner_is_gone(&image->owners[i]) || !had[i].live_bytes) continue;
+        uint32_t known = names->name_count, name = leak_sites_name(names, image, image->owners[i].id);
+        if (!name || name == UINT32_MAX || name >= known) continue;
+        groups[i] = group_of(self, by_name, name);
+        add_owner(self, &image->owners[i], &had[i], &self->retired[groups[i] - 1]);
+    }
+    free(by_name);
+    return 0;
+}
+
+static int mark_findings(struct leaks *self) {
+    bool *retired = calloc(self->sites->name_count + 1, sizeof *retired);
+    if (!retired) return -1;
+    for (size_t i = 0; i < self->retired_count; i++) retired[self->retired[i].name] = true;
+    for (size_t i = 0; i < self->count; i++) self->list[i].is_retired |= retired[self->list[i].model];
+    free(retired);
+    return 0;
+}
+
+static void judge_groups(struct leaks *self) {
+    for (size_t i = 0; i < self->retired_count; i++) {
+        struct leak_retired *retired = &self->retired[i];
+        retired->is_leak |= leaks_is_too_much(retired->old_live_bytes, retired->old_allocated_bytes);
+        self->retired_leaks += retired->is_leak;
+    }
+    if (self->retired_count) qsort(self->retired, self->retired_count, sizeof *self->retired, worst_first);
+}
+
+int leaks_find_retired(struct leaks *self) {
+    struct had *had = sum_owners(self->image);
+    uint32_t *groups = calloc(self->image->owner_count + 1, sizeof *groups);
+    int result = had && groups ? make_groups(self, groups, had) : -1;
+    if (result == 0 && self->retired_count) result = find_places(self, groups);
+    free(had);
+    free(groups);
+    if (result < 0) return -1;
+    judge_groups(self);
+    return mark_findings(self);
+}

@@ -1,0 +1,116 @@
+/* proc_table.c — all processes at one look; see proc_table.h. */
+#include "tools/proc/proc_table.h"
+#include "tools/proc/proc.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* -errno: it is gone, or may not be seen, but for what is_fault says. */
+static int read_line(int proc, const char *pid, char *line, size_t size) {
+    char path[64];
+    snprintf(path, sizeof path, "%.20s/stat", pid);
+    int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return -errno;
+    ssize_t got = read(fd, line, size - 1);
+    int error = got < 0 ? -errno : 0;
+    close(fd);
+    line[got > 0 ? got : 0] = 0;
+    return error;
+}
+
+/* Who cannot be read for want of something of ours may well be there. */
+static bool is_fault(int error) { return error == -EMFILE || error == -ENFILE || error == -ENOMEM; }
+
+static bool parse_entry(const char *pid, char *line, struct proc_entry *entry) {
+    char *name = strchr(line, '('), *end = strrchr(line, ')');
+    if (!name || !end || end < name) return false;
+    *end = 0;
+    uint64_t user, system, pages;
+    *entry = (struct proc_entry){.pid = process_parse(pid)};
+    snprintf(entry->name, sizeof entry->name, "%s", name + 1);
+    if (sscanf(end + 1,
+               " %c %d %d %d %*s %*s %*s %*s %*s %*s %*s %" SCNu64 " %" SCNu64 " %*s %*s %*s %*s %" SCNu32
+               " %*s %" SCNu64 " %*s %" SCNu64,
+               &entry->state, &entry->parent, &entry->group, &entry->session, &user, &system, &entry->threads,
+               &entry->start_ticks, &pages) != 9)
+        return false;
+    entry->processor_ticks = user + system;
+    entry->rss = pages * (uint64_t)sysconf(_SC_PAGESIZE);
+    return true;
+}
+
+static int read_entry(int proc, const char *pid, struct proc_entry *entry) {
+    char line[1024];
+    int error = read_line(proc, pid, line, sizeof line);
+    return error || parse_entry(pid, line, entry) ? error : -ESRCH;
+}
+
+/* The first thread has no memory any more when it has ended; the process has. */
+static int read_process(int proc, const char *pid, struct proc_entry *entry) {
+    struct proc_entry other;
+    char thread[16];
+    int error = read_entry(proc, pid, entry);
+    if (error || entry->state != 'Z' || entry->threads < 2) return error;
+    snprintf(thread, sizeof thread, "%d", (int)process_living(entry->pid));
+    if (!read_entry(proc, thread, &other)) entry->rss = other.rss;
+    return 0;
+}
+
+static bool add(struct proc_table *table, const struct proc_entry *entry) {
+    if (table->count == table->capacity) {
+        size_t capacity = table->capacity ? 2 * table->capacity : 512;
+        struct proc_entry *grown = realloc(table->entries, capacity * sizeof *grown);
+        if (!grown) return false;
+        table->entries = grown;
+        table->capacity = capacity;
+    }
+    table->entries[table->count++] = *entry;
+    return true;
+}
+
+static int by_pid(const void *left, const void *right) {
+    const struct proc_entry *a = left, *b = right;
+    return (a->pid > b->pid) - (a->pid < b->pid);
+}
+
+/* It is mounted, and numbers processes as we do: in a PID namespace of one's own it may be the machine's, whose numbers
+ * are of other processes. */
+static bool is_our_proc(void) {
+    char number[16];
+    ssize_t length = readlink("/proc/self", number, sizeof number - 1);
+    if (length <= 0) return false;
+    number[length] = 0;
+    return process_parse(number) == getpid();
+}
+
+int proc_table_read(struct proc_table *table) {
+    *table = (struct proc_table){0};
+    DIR *proc = is_our_proc() ? opendir("/proc") : NULL;
+    bool fine = proc != NULL;
+    for (struct dirent *name; fine && (name = readdir(proc));) {
+        struct proc_entry entry;
+        if (!process_parse(name->d_name)) continue;
+        int error = read_process(dirfd(proc), name->d_name, &entry);
+        fine = error ? !is_fault(error) : add(table, &entry);
+    }
+    if (proc) closedir(proc);
+    if (table->count) qsort(table->entries, table->count, sizeof *table->entries, by_pid);
+    return fine ? 0 : -1;
+}
+
+void proc_table_clear(struct proc_table *table) {
+    free(table->entries);
+    *table = (struct proc_table){0};
+}
+
+struct proc_entry *proc_table_find(const struct proc_table *table, pid_t pid) {
+    struct proc_entry key = {.pid = pid};
+    return table->count ? bsearch(&key, table->entries, table->count, sizeof key, by_pid) : NULL;
+}

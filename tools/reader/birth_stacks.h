@@ -1,0 +1,17 @@
+/* birth_stacks.h — the stacks that descriptors were opened at, threads started, and shared memory mapped.
+ * In: records of a ledger, with sites. Out: the image's births, with nodes, as totals have them. A site at which
+ * nothing was allocated has no total, and so is lent one while stacks are read. */
+#ifndef MEMSTOW_BIRTH_STACKS_H
+#define MEMSTOW_BIRTH_STACKS_H
+
+#include "tools/reader/reader.h"
+
+/* Once, with what was read before the sites are: 0 or -1. */
+int birth_stacks_keep(struct reader *reader, const struct snap_birth *births, size_t count,
+                      const struct snap_mapping *mappings, size_t mapping_count);
+
+/* Before the stacks are read, 0 or -1; and after. What is lent last is taken back first. */
+int birth_stacks_lend(struct reader *reader);
+void birth_stacks_take_back(struct reader *reader);
+
+#endif

@@ -1,0 +1,322 @@
+/* counters.c — SITE and COUNTERS of a ledger → totals per site and class.
+ * In: chunks of counters, which a running process adds to meanwhile. Out: totals that are exact where the counters
+ * held still for a moment, and marked inexact elsewhere. It never stops the process.
+ *
+ * Why three readings: a block that one thread allocates may be freed by another. Reading all allocations and then
+ * all frees sees frees of blocks that were not there yet; the other order sees blocks that are long gone. When the
+ * frees over all threads are the same before and after the allocations were read, nothing was freed in between,
+ * and what the allocations say is what was live at the moment they were read. */
+#include "tools/reader/reader.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SETTLE_TRIES = 64 };
+
+struct chunk_ref {
+    uint64_t offset;
+    uint32_t index, thread; /* thread: slot + 1 */
+};
+
+/* Sums over the threads for the sites of one chunk index. */
+struct tally {
+    struct snap_counter host[SNAP_CHUNK_SITES], mapped[SNAP_CHUNK_SITES];
+};
+
+struct group {
+    struct reader *reader;
+    const struct chunk_ref *refs;
+    size_t count;
+    struct tally taken; /* the result */
+    uint8_t inexact[SNAP_CHUNK_SITES];
+};
+
+static int by_index(const void *left, const void *right) {
+    const struct chunk_ref *a = left, *b = right;
+    if (a->index != b->index) return a->index < b->index ? -1 : 1;
+    return a->offset < b->offset ? -1 : a->offset > b->offset;
+}
+
+uint64_t counters_chunks(const struct reader *reader) {
+    uint64_t count = 0;
+    for (size_t i = 0; i < reader->section_count; i++)
+        if (reader->sections[i].head.type == SNAP_COUNTERS) count += reader->sections[i].head.count;
+    return count;
+}
+
+static int collect_section(const struct reader *reader, const struct section *section, struct chunk_ref *refs,
+                           size_t *used) {
+    for (uint64_t i = 0; i < section->head.count; i++) {
+        uint32_t start[2]; /* thread, index */
+        struct chunk_ref ref = {.offset = section->data + i * section->head.record_size};
+        if (source_read(reader->source, ref.offset, start, sizeof start) < 0)
+            return reader_damaged(reader, ref.offset, "counters cannot be read");
+        if (start[0] == 0) continue;
+        ref.thread = start[0];
+        ref.index = start[1];
+        if (ref.index > UINT32_MAX / SNAP_CHUNK_SITES)
+            return reader_damaged(reader, ref.offset, "counters of an impossible site");
+        refs[(*used)++] = ref;
+    }
+    return 0;
+}
+
+static int collect(const struct reader *reader, struct chunk_ref **refs, size_t *used) {
+    *used = 0;
+    *refs = calloc(counters_chunks(reader) + 1, sizeof **refs);
+    if (!*refs) return reader_memory(reader);
+    for (size_t i = 0; i < reader->section_count; i++)
+        if (reader->sections[i].head.type == SNAP_COUNTERS &&
+            collect_section(reader, &reader->sections[i], *refs, used) < 0)
+            return -1;
+    qsort(*refs, *used, sizeof **refs, by_index);
+    return 0;
+}
+
+static int keep_wide_section(struct reader *reader, const struct section *section) {
+    struct wide_counters *wide = &reader->wide;
+    if (wide->count == sizeof wide->sections / sizeof *wide->sections)
+        return reader_damaged(reader, section->data, "too many sections of counters");
+    struct snap_counter first = {0};
+    if (section->capacity && source_read(reader->source, section->data, &first, sizeof first) < 0)
+        return reader_damaged(reader, section->data, "counters cannot be read");
+    wide->sections[wide->count++] = (struct wide_section){*section, first.alloc_bytes};
+    return 0;
+}
+
+int counters_find_wide(struct reader *reader) {
+    for (size_t i = 0; i < reader->section_count; i++)
+        if (reader->sections[i].head.type == SNAP_WIDE && keep_wide_section(reader, &reader->sections[i]) < 0)
+            return -1;
+    return 0;
+}
+
+/* From the file of a process that is gone, window by window: neighbours were made one after the other. */
+static int read_window(struct reader *reader, uint64_t offset, uint64_t end, struct snap_counter *counter) {
+    struct wide_counters *wide = &reader->wide;
+    if (offset < wide->window || offset + sizeof *counter > wide->window + wide->window_length) {
+        size_t length = sizeof wide->window_bytes < end - offset ? sizeof wide->window_bytes : (size_t)(end - offset);
+        wide->window_length = 0;
+        if (source_read(reader->source, offset, wide->window_bytes, length) < 0) return -1;
+        wide->window = offset;
+        wide->window_length = length;
+    }
+    memcpy(counter, wide->window_bytes + (offset - wide->window), sizeof *counter);
+    return 0;
+}
+
+/* One that a running process made since the sections were read is not there: another try finds it. */
+static int read_wide(struct reader *reader, const struct chunk_ref *ref, uint64_t address,
+                     struct snap_counter *counter) {
+    *counter = (struct snap_counter){0};
+    for (size_t i = reader->wide.count; i-- > 0;) {
+        const struct section *section = &reader->wide.sections[i].section;
+        size_t stride = section->head.record_size;
+        uint64_t distance = address - reader->wide.sections[i].address, offset = section->data + distance;
+        if (!distance || distance / stride >= section->capacity) continue;
+        if (distance % stride) break;
+        int result = reader->live ? source_read(reader->source, offset, counter, sizeof *counter)
+                                  : read_window(reader, offset, section->data + section->capacity * stride, counter);
+        return result < 0 ? reader_damaged(reader, offset, "a counter cannot be read") : 0;
+    }
+    if (!reader->live) return reader_damaged(reader, ref->offset, "a counter that is not there");
+    reader->wide.missing = true;
+    return 0;
+}
+
+/* Some of the counters of a chunk, `count` from site `first` of it. */
+static int fetch(struct reader *reader, const struct chunk_ref *ref, size_t first, size_t count,
+                 struct snap_counter *counters) {
+    uint64_t words[SNAP_CHUNK_SITES], offset = ref->offset + offsetof(struct snap_chunk, words) + first * sizeof *words;
+    if (source_read(reader->source, offset, words, count * sizeof *words) < 0)
+        return reader_damaged(reader, ref->offset, "counters cannot be read");
+    for (size_t i = 0; i < count; i++) {
+        counters[i] = snap_narrow_counter(words[i]);
+        if (words[i] & SNAP_WIDE_BIT && read_wide(reader, ref, words[i] ^ SNAP_WIDE_BIT, &counters[i]) < 0) return -1;
+    }
+    return 0;
+}
+
+enum part { ALLOCATIONS = 1, FREES = 2 };
+
+static void add_parts(struct snap_counter *to, const struct snap_counter *from, enum part parts) {
+    if (parts & ALLOCATIONS) {
+        to->alloc_bytes += from->alloc_bytes;
+        to->alloc_blocks += from->alloc_blocks;
+    }
+    if (parts & FREES) {
+        to->free_bytes += from->free_bytes;
+        to->free_blocks += from->free_blocks;
+    }
+}
+
+/* Adds up over the threads, for `count` sites from `first` of the chunk. */
+static int read_parts(const struct group *group, struct tally *tally, enum part parts, size_t first, size_t count) {
+    struct snap_counter counters[SNAP_CHUNK_SITES];
+    for (size_t i = 0; i < group->count; i++) {
+        if (fetch(group->reader, &group->refs[i], first, count, counters) < 0) return -1;
+        bool mapping = group->refs[i].thread == SNAP_THREAD_MAPPINGS + 1;
+        struct snap_counter *to = (mapping ? tally->mapped : tally->host) + first;
+        for (size_t site = 0; site < count; site++) add_parts(&to[site], &counters[site], parts);
+    }
+    return 0;
+}
+
+static bool same_frees(const struct snap_counter *a, const struct snap_counter *b) {
+    return a->free_bytes == b->free_bytes && a->free_blocks == b->free_blocks;
+}
+
+/* Reads some sites three times, and takes what it read; `inexact` tells those that did not hold still. */
+static int settle_once(struct group *group, size_t first, size_t count) {
+    struct tally before, after;
+    memset(&before.host[first], 0, count * sizeof *before.host);
+    memset(&before.mapped[first], 0, count * sizeof *before.mapped);
+    memset(&after.host[first], 0, count * sizeof *after.host);
+    memset(&after.mapped[first], 0, count * sizeof *after.mapped);
+    if (read_parts(group, &before, FREES, first, count) < 0 ||
+        read_parts(group, &after, ALLOCATIONS, first, count) < 0 || read_parts(group, &after, FREES, first, count) < 0)
+        return -1;
+    for (size_t i = first; i < first + count; i++) {
+        group->taken.host[i] = after.host[i];
+        group->taken.mapped[i] = after.mapped[i];
+        group->inexact[i] =
+            !same_frees(&before.host[i], &after.host[i]) || !same_frees(&before.mapped[i], &after.mapped[i]);
+    }
+    return 0;
+}
+
+/* All sites at once, then the busy ones alone: what is read in less time is more likely to hold still. */
+static int group_settle(struct group *group) {
+    if (!group->reader->live) return read_parts(group, &group->taken, ALLOCATIONS | FREES, 0, SNAP_CHUNK_SITES);
+    if (settle_once(group, 0, SNAP_CHUNK_SITES) < 0) return -1;
+    for (size_t site = 0; site < SNAP_CHUNK_SITES; site++)
+        for (int try = 1; group->inexact[site] && try < SETTLE_TRIES; try++)
+            if (settle_once(group, site, 1) < 0) return -1;
+    return 0;
+}
+
+static int emit(struct group *group, uint32_t site, const struct snap_counter *counter, uint8_t class, bool inexact) {
+    struct total total = {.stack = site, /* until name_sites */
+                          .class = class,
+                          .alloc_bytes = counter->alloc_bytes,
+                          .alloc_blocks = counter->alloc_blocks,
+                          .free_bytes = counter->free_bytes,
+                          .free_blocks = counter->free_blocks};
+    if (!(counter->alloc_blocks | counter->free_blocks | counter->alloc_bytes | counter->free_bytes)) return 0;
+    if (site == SNAP_SITE_INHERITED)
+        total.flags |= TOTAL_INHERITED;
+    else if (inexact || counter->free_bytes > counter->alloc_bytes)
+        total.flags |= TOTAL_INEXACT;
+    if (site == SNAP_SITE_UNKNOWN) total.flags |= TOTAL_UNKNOWN_SITE;
+    if (site == SNAP_SITE_NOT_SAMPLED && group->reader->image->header.sample_bytes) total.flags |= TOTAL_NOT_SAMPLED;
+    return reader_add_total(group->reader, &total);
+}
+
+static int group_emit(struct group *group) {
+    uint32_t first = group->refs[0].index * SNAP_CHUNK_SITES;
+    for (uint32_t i = 0; i < SNAP_CHUNK_SITES; i++)
+        if (emit(group, first + i, &group->taken.host[i], SNAP_HOST, group->inexact[i]) < 0 ||
+            emit(group, first + i, &group->taken.mapped[i], SNAP_MAPPED, group->inexact[i]) < 0)
+            return -1;
+    return 0;
+}
+
+static int tally_all(struct reader *reader, const struct chunk_ref *refs, size_t count) {
+    for (size_t first = 0, next; first < count; first = next) {
+        for (next = first + 1; next < count && refs[next].index == refs[first].index;) next++;
+        struct group group = {.reader = reader, .refs = refs + first, .count = next - first};
+        if (group_settle(&group) < 0 || group_emit(&group) < 0) return -1;
+    }
+    return 0;
+}
+
+/* The sites of the totals, in ascending order: until name_sites their ids stand in for the stacks. */
+static int keep_site_ids(struct reader *reader) {
+    const struct image *image = reader->image;
+    reader->site_of = malloc((image->total_count + 1) * sizeof *reader->site_of);
+    if (!reader->site_of) return reader_memory(reader);
+    for (size_t i = 0; i < image->total_count; i++) reader->site_of[i] = image->totals[i].stack;
+    return 0;
+}
+
+int counters_tally(struct reader *reader) {
+    struct chunk_ref *refs;
+    size_t count;
+    int result = collect(reader, &refs, &count);
+    if (result == 0) result = tally_all(reader, refs, count);
+    free(refs);
+    return result < 0 ? -1 : keep_site_ids(reader);
+}
+
+/* 1 + index of the total of a site and class, or of its other class, or 0. */
+static uint32_t find_total(const struct reader *reader, uint32_t site, uint8_t class) {
+    const struct image *image = reader->image;
+    size_t low = 0, high = image->total_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (reader->site_of[middle] < site)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == image->total_count || reader->site_of[low] != site) return 0;
+    if (image->totals[low].class != class && low + 1 < image->total_count && reader->site_of[low + 1] == site) low++;
+    return (uint32_t)(low + 1);
+}
+
+void counters_link_blocks(struct reader *reader) {
+    struct image *image = reader->image;
+    for (size_t i = 0; i < image->large_count; i++)
+        image->large[i].site = find_total(reader, image->large[i].site, SNAP_HOST);
+    for (size_t i = 0; i < image->mapping_count; i++)
+        image->mappings[i].site = find_total(reader, image->mappings[i].site, SNAP_MAPPED);
+}
+
+/* What a killed process was about to move from a site that it had closed is no great loss: nothing of it was live. */
+int counters_name_sites(struct reader *reader) {
+    struct image *image = reader->image;
+    struct snap_site *sites;
+    size_t count, kept = 0;
+    if (reader_table(reader, SNAP_SITE, sizeof *sites, (void **)&sites, &count) < 0) return -1;
+    for (size_t i = 0; i < image->total_count; i++) {
+        struct total total = image->totals[i];
+        struct snap_site site = total.stack < count ? sites[total.stack] : (struct snap_site){0};
+        if (site.word == SNAP_SITE_FREE) continue;
+        if (total.stack >= count) total.flags |= TOTAL_UNKNOWN_SITE;
+        total.tag = snap_site_tag(site);
+        total.stack = snap_site_stack(site);
+        total.module = snap_site_module(site);
+        bool sampled = image->header.sample_bytes && total.class == SNAP_HOST;
+        if (sampled && total.tag && !total.stack) total.flags |= TOTAL_NOT_SAMPLED;
+        reader->site_of[kept] = reader->site_of[i];
+        image->totals[kept++] = total;
+    }
+    image->total_count = kept;
+    free(sites);
+    return 0;
+}
+
+/* Slots are summed after the sites have settled: for a running process a thread's figures are a moment newer. What is
+ * no longer in a slot's counters, because their site was made free, stands in `total` already. */
+int counters_sum_threads(struct reader *reader) {
+    struct chunk_ref *refs;
+    size_t count;
+    if (collect(reader, &refs, &count) < 0) {
+        free(refs);
+        return -1;
+    }
+    struct image *image = reader->image;
+    for (size_t i = 0; i < count; i++) {
+        struct snap_counter counters[SNAP_CHUNK_SITES];
+        if (refs[i].thread > image->thread_count) continue;
+        if (fetch(reader, &refs[i], 0, SNAP_CHUNK_SITES, counters) < 0) {
+            free(refs);
+            return -1;
+        }
+        for (size_t site = 0; site < SNAP_CHUNK_SITES; site++)
+            add_parts(&image->threads[refs[i].thread - 1].total, &counters[site], ALLOCATIONS | FREES);
+    }
+    free(refs);
+    return 0;
+}

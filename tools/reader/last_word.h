@@ -1,0 +1,22 @@
+/* last_word.h — how the process of a ledger ended, as far as the ledger cannot know it itself.
+ * In: the wait status of a process that is gone. Out: the same in the header of its ledger, beside what the process
+ * said. It never writes to a file that a process may still be writing to. */
+#ifndef MEMSTOW_LAST_WORD_H
+#define MEMSTOW_LAST_WORD_H
+
+#include "tools/reader/image.h"
+#include "tools/launch/launch.h"
+#include "tools/base/text.h"
+
+/* Looks for the ledger of the program among the files of its run in a folder; where there is none, nothing happens. */
+void last_word_write(const char *directory, const uint8_t run_id[16], const struct launch *launch);
+
+/* "exited with 3, which its ledger did not see", "was killed by SIGKILL", or that neither is known: of a ledger whose
+ * process is gone and did not say that it ends. */
+struct text_line last_word_of_untold(const struct snap_header *header);
+/* Whether the process of a ledger is gone and did not say that it ends. */
+bool last_word_is_untold(const struct image *image);
+/* "SIGTERM" */
+struct text last_word_signal(int number);
+
+#endif

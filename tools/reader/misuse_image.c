@@ -1,0 +1,70 @@
+/* misuse_image.c — see misuse_image.h. */
+#include "tools/reader/misuse_image.h"
+
+#include <stdlib.h>
+
+const char *misuse_kind_name(const struct snap_misuse *misuse) {
+    return misuse->kind == SNAP_MISUSE_FREED     ? "double_free"
+           : misuse->kind == SNAP_MISUSE_DAMAGED ? "damaged_header"
+                                                 : "unknown";
+}
+
+const char *misuse_words(const struct snap_misuse *misuse) {
+    bool resized = misuse->call == SNAP_MISUSE_REALLOC;
+    if (misuse->kind == SNAP_MISUSE_FREED) return resized ? "resized after it was freed" : "freed twice";
+    if (misuse->kind != SNAP_MISUSE_DAMAGED) return "misused, in a way that this memstow does not know";
+    return misuse->call == SNAP_MISUSE_END ? "its header was overwritten; found at the end of the process"
+           : resized                       ? "its header was overwritten; found when it was resized"
+                                           : "its header was overwritten; found when it was freed";
+}
+
+/* In a ledger a place says its site; in a snapshot, without `sites`, what the site was. */
+static struct total place_of(const struct snap_misuse_place *place, const struct snap_site *sites, size_t count) {
+    if (!sites) return (struct total){.tag = place->tag, .stack = place->stack, .module = place->module};
+    struct snap_site site = {place->site < count ? sites[place->site].word : 0};
+    if (!place->site || site.word == SNAP_SITE_FREE) return (struct total){0};
+    return (struct total){.tag = snap_site_tag(site), .stack = snap_site_stack(site), .module = snap_site_module(site)};
+}
+
+static void keep_those_in_use(struct image *image) {
+    size_t kept = 0;
+    for (size_t i = 0; i < image->misuse_count && kept < SNAP_MISUSES; i++)
+        if (image->misuses[i].kind) image->misuses[kept++] = image->misuses[i];
+    image->misuse_count = kept;
+}
+
+static int lend(struct reader *reader, const struct snap_site *sites, size_t count) {
+    const struct image *image = reader->image;
+    for (size_t i = 0; i < image->misuse_count; i++)
+        for (size_t k = 0; k < SNAP_MISUSE_PLACES; k++) {
+            struct total total = place_of(&image->misuses[i].places[k], sites, count);
+            if (reader_add_total(reader, &total) < 0) return -1;
+        }
+    return 0;
+}
+
+int misuse_image_lend(struct reader *reader) {
+    struct image *image = reader->image;
+    struct snap_site *sites = NULL;
+    size_t count = 0;
+    if (reader_table(reader, SNAP_MISUSE, sizeof *image->misuses, (void **)&image->misuses, &image->misuse_count) < 0)
+        return -1;
+    keep_those_in_use(image);
+    if (!image->misuse_count) return 0;
+    bool ledger = image->header.kind == SNAP_LEDGER;
+    int result = ledger ? reader_table(reader, SNAP_SITE, sizeof *sites, (void **)&sites, &count) : 0;
+    if (result == 0) result = lend(reader, sites, count);
+    free(sites);
+    return result;
+}
+
+/* From here on they are as in a snapshot. */
+void misuse_image_take_back(struct reader *reader) {
+    struct image *image = reader->image;
+    image->total_count -= image->misuse_count * SNAP_MISUSE_PLACES;
+    const struct total *total = image->totals + image->total_count;
+    for (size_t i = 0; i < image->misuse_count; i++)
+        for (size_t k = 0; k < SNAP_MISUSE_PLACES; k++, total++)
+            image->misuses[i].places[k] =
+                (struct snap_misuse_place){.tag = total->tag, .stack = total->stack, .module = total->module};
+}

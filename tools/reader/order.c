@@ -1,0 +1,59 @@
+/* order.c — see order.h. What this version writes is in order. */
+#include "tools/reader/order.h"
+
+#include <stdlib.h>
+
+enum { UNSEEN = 0, ON_THE_WAY = UINT32_MAX }; /* in place of a new id */
+
+static const struct snap_node empty = {.segment = UINT32_MAX};
+
+static bool in_order(const struct image *image) {
+    for (size_t i = 1; i < image->node_count; i++)
+        if (image->nodes[i].parent >= i) return false;
+    return true;
+}
+
+/* Numbers a node and those on its way outwards that have no number yet, the outermost first. */
+static uint32_t number(struct image *image, uint32_t node, uint32_t *numbers, uint32_t *way, uint32_t next) {
+    size_t length = 0;
+    while (node && node < image->node_count && numbers[node] == UNSEEN) {
+        numbers[node] = ON_THE_WAY;
+        way[length++] = node;
+        node = image->nodes[node].parent;
+    }
+    bool lost = node >= image->node_count || numbers[node] == ON_THE_WAY; /* out of the table, or round in a circle */
+    if (lost) image->nodes[way[length - 1]] = empty;
+    while (length) numbers[way[--length]] = next++;
+    return next;
+}
+
+/* Everything that refers to a node gets its number. */
+static void renumber(struct image *image, const uint32_t *numbers, struct snap_node *ordered) {
+    ordered[0] = empty;
+    for (size_t i = 1; i < image->node_count; i++) {
+        ordered[numbers[i]] = image->nodes[i];
+        ordered[numbers[i]].parent = numbers[image->nodes[i].parent];
+    }
+    for (size_t i = 0; i < image->total_count; i++)
+        if (image->totals[i].stack < image->node_count) image->totals[i].stack = numbers[image->totals[i].stack];
+    free(image->nodes);
+    image->nodes = ordered;
+}
+
+int order_nodes(struct image *image) {
+    if (image->node_count) image->nodes[0] = empty;
+    if (in_order(image)) return 0;
+    uint32_t *numbers = calloc(image->node_count, sizeof *numbers), next = 1;
+    uint32_t *way = malloc(image->node_count * sizeof *way);
+    struct snap_node *ordered = malloc((image->node_count + 1) * sizeof *ordered);
+    for (uint32_t i = 1; numbers && way && ordered && i < image->node_count; i++)
+        next = number(image, i, numbers, way, next);
+    bool done = numbers && way && ordered;
+    if (done)
+        renumber(image, numbers, ordered);
+    else
+        free(ordered);
+    free(way);
+    free(numbers);
+    return done ? 0 : -1;
+}

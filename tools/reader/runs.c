@@ -1,0 +1,109 @@
+/* runs.c — see runs.h. A node ends at each place that a stack ends at, or that another run lies inside of. Runs without
+ * a frame have none of their own. */
+#include "tools/reader/runs.h"
+
+#include <stdlib.h>
+
+/* In place of the node of a place. */
+enum { NOTHING = 0, END = UINT32_MAX, ON_THE_WAY = UINT32_MAX - 1 };
+
+struct unfolding {
+    const uint32_t *from;
+    size_t count, ends;
+    uint32_t *nodes; /* by place */
+    struct image_place *places;
+    uint32_t *way;
+    struct snap_node *made;
+    uint32_t *words;
+    uint32_t next_node, next_word, next_place;
+};
+
+static bool is_place(const struct unfolding *self, uint32_t place) { return place && place < self->count; }
+
+/* From a place outwards to where its node begins: the next place there that a node ends at, or the one that the run
+ * lies inside of. *frames: how many words are passed. */
+static uint32_t outwards(const struct unfolding *self, uint32_t place, uint32_t *frames) {
+    for (*frames = 1; place >= SNAP_RUN_HEAD && *frames <= SNAP_RUN_MOST; place--, ++*frames) {
+        if (self->from[place] & SNAP_RUN_FIRST) return self->from[place - SNAP_RUN_HEAD + SNAP_RUN_OUTER];
+        if (self->nodes[place - 1]) return place - 1;
+    }
+    return 0;
+}
+
+/* All places that nodes end at, from this one outwards. */
+static void mark_ends(struct unfolding *self, uint32_t place) {
+    uint32_t frames;
+    for (; is_place(self, place) && !self->nodes[place]; place = outwards(self, place, &frames)) {
+        self->nodes[place] = END;
+        self->ends++;
+    }
+}
+
+static void make_node(struct unfolding *self, uint32_t place) {
+    uint32_t frames, outer = outwards(self, place, &frames);
+    uint32_t parent = is_place(self, outer) ? self->nodes[outer] : 0;
+    if (parent == END || parent == ON_THE_WAY) parent = 0; /* round in a circle */
+    if ((self->from[place] & SNAP_RUN_FRAME) == SNAP_RUN_FRAME) {
+        self->nodes[place] = parent;
+        return;
+    }
+    self->made[self->next_node] = (struct snap_node){.parent = parent, .segment = self->next_word};
+    self->words[self->next_word++] = frames;
+    for (uint32_t i = frames; i > 0; i--) self->words[self->next_word++] = self->from[place - i + 1] & SNAP_RUN_FRAME;
+    self->nodes[place] = self->next_node++;
+}
+
+/* Makes the place's node, and before it those outside of it that are not there yet. */
+static void make_nodes(struct unfolding *self, uint32_t place) {
+    size_t length = 0;
+    uint32_t frames;
+    for (; is_place(self, place) && self->nodes[place] == END; place = outwards(self, place, &frames)) {
+        self->nodes[place] = ON_THE_WAY;
+        self->way[length++] = place;
+    }
+    while (length) {
+        uint32_t inner = self->way[--length];
+        make_node(self, inner);
+        self->places[self->next_place++] = (struct image_place){inner, self->nodes[inner]};
+    }
+}
+
+static void unfold(struct unfolding *self, struct image *image) {
+    self->made[0] = (struct snap_node){.segment = UINT32_MAX};
+    for (size_t i = 0; i < image->total_count; i++) {
+        uint32_t *stack = &image->totals[i].stack;
+        make_nodes(self, *stack);
+        *stack = is_place(self, *stack) ? self->nodes[*stack] : 0;
+    }
+    free(image->words);
+    free(image->nodes);
+    free(image->places);
+    image->places = self->places;
+    image->place_count = self->next_place;
+    image->words = self->words;
+    image->word_count = self->next_word;
+    image->nodes = self->made;
+    image->node_count = self->next_node;
+}
+
+int runs_unfold(struct image *image) {
+    struct unfolding self = {.from = image->words, .count = image->word_count, .next_node = 1};
+    self.nodes = calloc(self.count + 1, sizeof *self.nodes);
+    if (!self.nodes) return -1;
+    for (size_t i = 0; i < image->total_count; i++) mark_ends(&self, image->totals[i].stack);
+    self.way = malloc((self.ends + 1) * sizeof *self.way);
+    self.made = malloc((self.ends + 1) * sizeof *self.made);
+    self.places = malloc((self.ends + 1) * sizeof *self.places);
+    self.words = malloc((self.count + self.ends + 1) * sizeof *self.words);
+    bool done = self.way && self.made && self.places && self.words;
+    if (done) {
+        unfold(&self, image);
+    } else {
+        free(self.made);
+        free(self.places);
+        free(self.words);
+    }
+    free(self.way);
+    free(self.nodes);
+    return done ? 0 : -1;
+}

@@ -1,0 +1,138 @@
+/* report_list.c — what the text and the JSON report list alike; see report.h. */
+#include "tools/reader/last_word.h"
+#include "tools/report/report.h"
+#include "tools/base/top.h"
+
+#include <stdlib.h>
+
+static int by_size(const void *left, const void *right) {
+    const struct listed *a = left, *b = right;
+    if (a->size != b->size) return a->size > b->size ? -1 : 1;
+    if (a->birth_ns != b->birth_ns) return a->birth_ns < b->birth_ns ? -1 : 1;
+    return a->address < b->address ? -1 : a->address > b->address;
+}
+
+/* Of what --match leaves out no block is listed, nor one of which no site is known. */
+static bool lists(const struct report *report, uint32_t site) {
+    const struct total *total = image_total(report->image, site);
+    return !report->kept || (total && report_keeps(report, total));
+}
+
+struct listed *report_listed(const struct report *report, bool large, bool mappings, size_t *count) {
+    const struct image *image = report->image;
+    struct listed *list = calloc(image->large_count + image->mapping_count + 1, sizeof *list);
+    *count = 0;
+    if (!list) return NULL;
+    for (size_t i = 0; large && i < image->large_count; i++) {
+        const struct snap_large *block = &image->large[i];
+        if (!lists(report, block->site)) continue;
+        list[(*count)++] = (struct listed){block->address, block->size, block->birth_ns, block->resident, block->site,
+                                           block->thread,  NULL};
+    }
+    for (size_t i = 0; mappings && i < image->mapping_count; i++) {
+        const struct snap_mapping *mapping = &image->mappings[i];
+        if (!lists(report, mapping->site)) continue;
+        list[(*count)++] =
+            (struct listed){mapping->address, mapping->length, mapping->birth_ns, mapping->resident, mapping->site,
+                            mapping->tid,     mapping};
+    }
+    qsort(list, *count, sizeof *list, by_size);
+    return list;
+}
+
+bool report_keeps(const struct report *report, const struct total *total) {
+    if (total->flags & (TOTAL_INHERITED | TOTAL_REMAINDER)) return false;
+    return !report->kept || report->kept[total->stack < report->image->node_count ? total->stack : 0];
+}
+
+static int by_bytes(const void *left, const void *right, void *context) {
+    const struct listed_site *a = left, *b = right;
+    (void)context;
+    if (a->bytes != b->bytes) return a->bytes > b->bytes ? -1 : 1;
+    return a->first < b->first ? -1 : a->first > b->first;
+}
+
+static bool holds(const struct total *total, enum measure measure) {
+    return total_measure(total, measure) || total_measure_blocks(total, measure);
+}
+
+struct listed_site *report_sites(const struct report *report, bool empty_too, size_t *count) {
+    const struct image *image = report->image;
+    struct listed_site *sites = calloc(image->total_count + 1, sizeof *sites);
+    *count = 0;
+    for (size_t i = 0, step; sites && i < image->total_count; i += step) {
+        const struct total *total = &image->totals[i];
+        step = i + 1 < image->total_count && total_same_site(total, total + 1) ? 2 : 1;
+        if (!report_keeps(report, total)) continue;
+        if (!empty_too && !holds(total, report->measure) && (step == 1 || !holds(total + 1, report->measure))) continue;
+        uint64_t bytes = total_measure(total, report->measure);
+        if (step == 2) bytes += total_measure(total + 1, report->measure);
+        sites[(*count)++] = (struct listed_site){(uint32_t)i, (uint32_t)step, bytes};
+    }
+    if (sites) top_sort(sites, *count, sizeof *sites, report->top, by_bytes, NULL);
+    return sites;
+}
+
+/* Each class is never less than nothing, so the frees of the sum are what makes their live sums right. */
+struct total report_site(const struct image *image, const struct listed_site *site) {
+    struct total sum = image->totals[site->first];
+    const struct total *mapped = &image->totals[site->first + 1];
+    if (site->count < 2) return sum;
+    uint64_t live_bytes = total_live_bytes(&sum) + total_live_bytes(mapped);
+    uint64_t live_blocks = total_live_blocks(&sum) + total_live_blocks(mapped);
+    sum.alloc_bytes += mapped->alloc_bytes;
+    sum.alloc_blocks += mapped->alloc_blocks;
+    sum.peak_bytes += mapped->peak_bytes;
+    sum.peak_blocks += mapped->peak_blocks;
+    sum.flags |= mapped->flags;
+    sum.free_bytes = sum.alloc_bytes - live_bytes;
+    sum.free_blocks = sum.alloc_blocks - live_blocks;
+    return sum;
+}
+
+double report_site_variance(const struct image *image, const struct listed_site *site, enum measure measure) {
+    const struct total *total = &image->totals[site->first];
+    return image_variance(image, total, measure) + (site->count > 1 ? image_variance(image, total + 1, measure) : 0);
+}
+
+static const char *state_words(const struct image *image) {
+    switch (image->header.state) {
+    case SNAP_RUNNING:
+        return image->running ? "running" : "was running when this snapshot was taken";
+    case SNAP_EXITED:
+        return "exited";
+    case SNAP_ABRUPT_EXIT:
+        return "ended by _exit";
+    case SNAP_EXECED:
+        return "replaced itself by another program (exec)";
+    default:
+        return "in an unknown state";
+    }
+}
+
+struct text_line report_state(const struct image *image) {
+    struct text_line line;
+    if (last_word_is_untold(image)) return last_word_of_untold(&image->header);
+    snprintf(line.s, sizeof line.s, "%s", state_words(image));
+    return line;
+}
+
+const char *mapping_kind_name(uint32_t kind) {
+    switch (kind) {
+    case SNAP_MAP_ANONYMOUS:
+        return "anonymous";
+    case SNAP_MAP_FILE:
+        return "file";
+    case SNAP_MAP_RESERVED:
+        return "reserved";
+    case SNAP_MAP_BRK:
+        return "brk";
+    default:
+        return "unknown";
+    }
+}
+
+uint64_t age_ns(const struct image *image, uint64_t birth_ns) {
+    uint64_t now = image_now(image);
+    return now > birth_ns ? now - birth_ns : 0;
+}

@@ -1,0 +1,93 @@
+/* report_misuse.c — blocks that were freed twice, or whose header was overwritten, in text and JSON; see report.h. */
+#include "tools/symbols/innermost.h"
+#include "tools/symbols/json_stack.h"
+#include "tools/reader/misuse_image.h"
+#include "tools/report/report.h"
+
+#include <inttypes.h>
+
+static double seconds_after_start(const struct image *image, const struct snap_misuse *misuse) {
+    uint64_t start = image->header.start_ns;
+    return misuse->time_ns > start ? (double)(misuse->time_ns - start) / 1e9 : 0;
+}
+
+/* --- text --- */
+
+static void text_place(const struct report *report, const char *what, const struct snap_misuse_place *place) {
+    struct innermost stack;
+    innermost_of(&stack, report->image, report->symbols, place->stack);
+    const char *module = stack.count ? NULL : image_module(report->image, place->module);
+    printf("    %s%s%s\n", what, stack.count ? "" : module ? ", in " : ": not known", module ? TEXT_SAFE(module) : "");
+    innermost_print(&stack, stdout, 6);
+}
+
+static void text_misuse(const struct report *report, const struct snap_misuse *misuse) {
+    bool twice = misuse->kind == SNAP_MISUSE_FREED, resized = misuse->call == SNAP_MISUSE_REALLOC;
+    if (misuse->size == UINT64_MAX)
+        printf("  a block at %#" PRIx64 ": %s\n", misuse->address, misuse_words(misuse));
+    else
+        printf("  %s bytes at %#" PRIx64 ": %s\n", text_count(misuse->size).s, misuse->address, misuse_words(misuse));
+    if (misuse->flags & SNAP_MISUSE_HARMLESS && misuse->call != SNAP_MISUSE_END)
+        puts("    without memstow these bytes belong to the block before it: the program went on");
+    bool unsure = misuse->flags & SNAP_MISUSE_UNSURE;
+    text_place(report, unsure ? "allocated, perhaps (another stack may have its number by now)" : "allocated",
+               &misuse->places[SNAP_MISUSE_ALLOCATED]);
+    if (twice) text_place(report, "freed first", &misuse->places[SNAP_MISUSE_FREED_FIRST]);
+    if (misuse->call != SNAP_MISUSE_END)
+        text_place(report, resized ? "resized" : twice ? "freed again" : "freed", &misuse->places[SNAP_MISUSE_NOW]);
+}
+
+void report_text_misuse(const struct report *report) {
+    const struct image *image = report->image;
+    if (image->misuse_count) puts("\nMisused blocks");
+    for (size_t i = 0; i < image->misuse_count && i < report->top; i++) text_misuse(report, &image->misuses[i]);
+    if (image->misuse_count > report->top)
+        printf("  … and %zu more (--top=N shows N)\n", image->misuse_count - report->top);
+}
+
+/* --- JSON --- */
+
+static void json_place(struct json *json, struct json_stacks *stacks, const char *key,
+                       const struct snap_misuse_place *place) {
+    if (!place->stack && !place->module) {
+        json_null(json, key);
+        return;
+    }
+    json_object(json, key);
+    json_stack(json, stacks, place->stack, place->module);
+    json_end_object(json);
+}
+
+static void json_misuse(struct json *json, const struct image *image, struct json_stacks *stacks,
+                        const struct snap_misuse *misuse) {
+    static const char *const calls[] = {
+        [SNAP_MISUSE_FREE] = "free", [SNAP_MISUSE_REALLOC] = "realloc", [SNAP_MISUSE_END] = "none"};
+    json_object(json, NULL);
+    json_string(json, "kind", misuse_kind_name(misuse));
+    json_string(json, "call", misuse->call && misuse->call <= SNAP_MISUSE_END ? calls[misuse->call] : "unknown");
+    json_number(json, "address", misuse->address);
+    if (misuse->size == UINT64_MAX)
+        json_null(json, "size_bytes");
+    else
+        json_number(json, "size_bytes", misuse->size);
+    json_real(json, "seconds_after_start", seconds_after_start(image, misuse));
+    json_number(json, "slot", misuse->thread);
+    json_bool(json, "harmless", misuse->flags & SNAP_MISUSE_HARMLESS);
+    json_bool(json, "allocated_unsure", misuse->flags & SNAP_MISUSE_UNSURE);
+    report_json_tag(json, image, misuse->places[SNAP_MISUSE_ALLOCATED].tag);
+    json_place(json, stacks, "allocated", &misuse->places[SNAP_MISUSE_ALLOCATED]);
+    json_place(json, stacks, "freed_first", &misuse->places[SNAP_MISUSE_FREED_FIRST]);
+    json_place(json, stacks, "now", &misuse->places[SNAP_MISUSE_NOW]);
+    json_end_object(json);
+}
+
+int report_json_misuse(struct json *json, const struct report *report) {
+    const struct image *image = report->image;
+    struct json_stacks *stacks = json_stacks_begin(image, report->symbols);
+    if (!stacks) return -1;
+    json_array(json, "misuses");
+    for (size_t i = 0; i < image->misuse_count; i++) json_misuse(json, image, stacks, &image->misuses[i]);
+    json_end_array(json);
+    json_stacks_end(stacks);
+    return 0;
+}

@@ -1,0 +1,34 @@
+/* report_peak.c — the column "at peak", and the sentence that says how true it is; see report.h. */
+#include "tools/views/at_peak.h"
+#include "tools/report/report.h"
+#include "tools/base/text.h"
+
+#include <stdio.h>
+
+bool report_shows_peak(const struct report *report) {
+    enum view view;
+    bool table = report_shows_table(report, &view) && view != BY_THREAD;
+    if (!report->image->has_picture || report->measure == MEASURE_ALLOCATED) return false;
+    return table || (report->measure == MEASURE_PEAK && report_shows_stacks(report));
+}
+
+struct text report_peak_label(const struct image *image) {
+    struct text label = {"at peak"};
+    if (!at_peak_of_highest(image))
+        snprintf(label.s, sizeof label.s, "at %.20s", text_size(image->header.picture_bytes).s);
+    return label;
+}
+
+void report_text_peak(const struct report *report) {
+    char text[256], sentence[320];
+    if (!report_shows_peak(report)) return;
+    at_peak_words(report->image, text, sizeof text);
+    snprintf(sentence, sizeof sentence, "The column \"%s\" shows %s", report_peak_label(report->image).s, text);
+    putchar('\n');
+    text_wrap(stdout, sentence, 0, 0);
+}
+
+void report_text_since_freed(const struct report *report) {
+    if (report->measure == MEASURE_LIVE && at_peak_since_freed(report->image))
+        puts("\nMost of the peak was freed before the end: --peak shows what was held then.");
+}

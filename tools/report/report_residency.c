@@ -1,0 +1,65 @@
+/* report_residency.c — where the resident memory is, for people; see report.h. */
+#include "tools/reader/last_word.h"
+#include "tools/report/report.h"
+#include "tools/base/text.h"
+
+#include <stdio.h>
+
+enum { FILES_SHOWN = 5, HEADERS_SHOWN_FROM = 32 }; /* one part in so many of the RSS */
+
+/* Names take what a wide terminal has to spare. */
+static int wider(int columns) { return columns + text_width() - 80; }
+
+static void part(const char *name, uint64_t bytes, uint64_t rss) {
+    if (bytes)
+        printf("  %-*s %12s %5.1f %%\n", wider(44), name, text_size(bytes).s,
+               rss ? 100.0 * (double)bytes / (double)rss : 0.0);
+}
+
+static void part_of_part(const char *name, uint64_t bytes) {
+    printf("    %s %12s\n", text_left(name, wider(42)).s, text_size(bytes).s);
+}
+
+static struct text_line why_not_measured(const struct image *image) {
+    struct text_line line;
+    const char *why = "could not look at its own pages";
+    if (image->header.state == SNAP_EXECED) why = "went on as another program (exec)";
+    struct text_line untold = last_word_of_untold(&image->header);
+    if (last_word_is_untold(image)) why = untold.s;
+    snprintf(line.s, sizeof line.s, "the process %.900s", why);
+    if (image->header.state == SNAP_RUNNING && image->running)
+        snprintf(line.s, sizeof line.s, "you may not look at the pages of this process");
+    return line;
+}
+
+void report_text_residency(const struct report *report) {
+    const struct resident *resident = &report->resident;
+    if (!resident->measured) {
+        char sentence[1100];
+        snprintf(sentence, sizeof sentence, "Resident memory was not measured: %s.", why_not_measured(report->image).s);
+        putchar('\n');
+        text_wrap(stdout, sentence, 0, 0);
+        return;
+    }
+    printf("\nResident memory (RSS): %s\n", text_size(resident->rss).s);
+    part("live blocks", resident->live, resident->rss);
+    part("allocator overhead of live blocks (estimate)", resident->overhead, resident->rss);
+    part("freed, kept by the allocator (an estimate)", resident->retained, resident->rss);
+    part("anonymous mappings", resident->anonymous, resident->rss);
+    part("program data (.data, .bss)", resident->program_data, resident->rss);
+    part("files", resident->file, resident->rss);
+    for (size_t i = 0; i < resident->file_count && i < FILES_SHOWN && i < report->top; i++)
+        part_of_part(resident->files[i].path, resident->files[i].bytes);
+    part("stowed, and used again: files back it", resident->stowed, resident->rss);
+    part("moved out of devices", resident->of_devices, resident->rss);
+    part("pinned buffers for devices (memstow's)", resident->buffers, resident->rss);
+    part("stacks", resident->stack, resident->rss);
+    part("memstow", resident->own, resident->rss);
+    if (resident->headers > resident->rss / HEADERS_SHOWN_FROM)
+        part_of_part("headers of live blocks", resident->headers);
+    part("rest", resident->rest, resident->rss);
+    if (*resident->advice) {
+        fputs("  ", stdout);
+        text_wrap(stdout, resident->advice, 2, 2);
+    }
+}

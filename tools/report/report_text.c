@@ -1,0 +1,218 @@
+/* report_text.c — a report for people, in 80 columns or those of a wider terminal; see report.h. */
+#include "tools/reader/cuda_image.h"
+#include "tools/views/estimate.h"
+#include "tools/reader/last_word.h"
+#include "tools/reader/lost.h"
+#include "tools/report/report.h"
+#include "tools/views/roster.h"
+#include "tools/base/text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void text_notes(const struct image *image) {
+    for (size_t i = 0; i < image->fact_count; i++)
+        if (image->facts[i].key == SNAP_FACT_NOTE) {
+            fputs("  note       ", stdout);
+            text_wrap(stdout, image_string(image, image->facts[i].string), 13, 13);
+        }
+}
+
+static void text_head(const struct report *report) {
+    const struct image *image = report->image;
+    const struct snap_header *header = &image->header;
+    uint64_t now = image_now(image);
+    printf("%s (pid %u), %s\n", TEXT_SAFE(header->name), header->pid, report_state(image).s);
+    if (*image_fact(image, SNAP_FACT_COMMAND))
+        printf("  command    %s\n", text_fit(image_fact(image, SNAP_FACT_COMMAND), text_width() - 14).s);
+    printf("  started    %s", text_when(header->start_wall_ns).s);
+    if (!last_word_is_untold(image) && now > header->start_ns)
+        printf(", tracked for %s", text_duration(now - header->start_ns).s);
+    putchar('\n');
+    if (header->exec_generation)
+        printf("  exec       program number %u of this process\n", header->exec_generation + 1);
+    if (header->flags & SNAP_FORK_CHILD)
+        printf("  forked     from process %u, with %s live; of that %s freed since\n", header->parent_pid,
+               text_size(header->inherited_bytes).s, text_size(image->inherited.free_bytes).s);
+    if (header->flags & SNAP_FOREIGN_ALLOCATOR)
+        puts("  allocator  the program's own");
+    else if (header->allocator == SNAP_ALLOCATOR_MIMALLOC)
+        puts("  allocator  mimalloc");
+    if (header->sample_bytes)
+        printf("  stacks     samples, one in %s allocated (--stacks=sample)\n", text_size(header->sample_bytes).s);
+    if (header->stacks == SNAP_STACKS_NONE) puts("  stacks     recorded without call sites (--stacks=none)");
+    text_notes(image);
+}
+
+static void total_row(const char *name, uint64_t live, uint64_t blocks, uint64_t peak, uint64_t allocated) {
+    printf("  %-12s %12s %14s %12s %12s\n", name, text_size(live).s, text_count(blocks).s, text_peak(peak, allocated).s,
+           text_size(allocated).s);
+}
+
+static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+static void text_totals(const struct report *report) {
+    const struct image *image = report->image;
+    const struct sum *host = &image->host, *mapped = &image->mapped;
+    printf("\n  %-12s %12s %14s %12s %12s\n", "", "live", "blocks", "peak", "allocated");
+    total_row("host heap", host->live_bytes, host->live_blocks, most(image->header.host_peak, host->live_bytes),
+              host->alloc_bytes);
+    total_row("mapped", mapped->live_bytes, mapped->live_blocks, most(image->header.mapped_peak, mapped->live_bytes),
+              mapped->alloc_bytes);
+    total_row("total", host->live_bytes + mapped->live_bytes, host->live_blocks + mapped->live_blocks,
+              image_peak(image), host->alloc_bytes + mapped->alloc_bytes);
+    const struct sum *device = &image->cuda.device;
+    if (image->cuda.used)
+        total_row("CUDA devices", device->live_bytes, device->live_blocks, cuda_peak(image), device->alloc_bytes);
+    if (image->header.file_mapped_live || image->header.reserved_live)
+        printf("  besides: %s of files mapped, %s of addresses reserved\n", text_size(image->header.file_mapped_live).s,
+               text_size(image->header.reserved_live).s);
+}
+
+static void thread_rows(const struct groups *groups, size_t shown) {
+    int width = text_width() - 42;
+    printf("  %-*s %12s %12s\n", width, "", "allocated", "net");
+    for (size_t i = 0; i < shown; i++) {
+        const struct row *row = groups_row(groups, i);
+        printf("  %s %12s %12s\n", text_left(groups_place(groups, row), width).s, text_size(row->alloc_bytes).s,
+               text_size_change((int64_t)row->side[0].live_bytes).s);
+    }
+}
+
+enum { ERROR_WIDTH = 14 };
+
+static void print_error(double variance) { printf("%*s", ERROR_WIDTH, text_size(estimate_error(variance)).s); }
+
+static void live_rows(const struct report *report, const struct groups *groups, size_t shown) {
+    bool churn = report->measure == MEASURE_ALLOCATED, third = churn || report->image->has_picture;
+    bool of_live = groups->estimated && report->measure == MEASURE_LIVE, of_third = groups->estimated && !of_live;
+    int width = text_width() - (third ? 42 : 30) - (groups->estimated ? ERROR_WIDTH : 0);
+    printf("  %-*s %12s%s %11s", width, "", "live", of_live ? "     ± of live" : "", "blocks");
+    if (third) printf(" %12s", churn ? "allocated" : report_peak_label(report->image).s);
+    puts(of_third ? "       ± of it" : "");
+    for (size_t i = 0; i < shown; i++) {
+        const struct row *row = groups_row(groups, i);
+        char label[2048];
+        groups_words(groups, row, label, sizeof label);
+        printf("  %s %12s", text_left(label, width).s, text_size(row->side[0].live_bytes).s);
+        if (of_live) print_error(row->variance);
+        printf(" %11s", text_count(row->side[0].live_blocks).s);
+        if (third) printf(" %12s", text_size(churn ? row->alloc_bytes : row->peak_bytes).s);
+        if (of_third) print_error(row->variance);
+        putchar('\n');
+    }
+}
+
+/* Rows that hold nothing, at the peak neither, say nothing unless there are no others. Returns how many were dropped;
+ * nothing can be added to the groups any more. */
+static size_t drop_empty(struct groups *groups) {
+    size_t kept = 0, dropped = groups->count;
+    for (size_t i = 0; i < groups->count; i++)
+        if (groups->rows[i].side[0].live_bytes || groups->rows[i].peak_bytes) groups->rows[kept++] = groups->rows[i];
+    if (kept) groups->count = kept;
+    return kept ? dropped - kept : 0;
+}
+
+void text_view(const struct report *report, enum view view) {
+    printf("\nBy %s", view_name(view));
+    if (report->match && view != BY_THREAD) printf(", of call stacks with \"%s\"", text_fit(report->match, 40).s);
+    putchar('\n');
+}
+
+static int text_groups(const struct report *report, enum view view) {
+    struct groups groups;
+    groups_begin(&groups, view, 1);
+    groups.tids = true;
+    groups.kept = report->kept;
+    groups.measure = report->measure;
+    int result = groups_add(&groups, report->image, 0);
+    bool all = view == BY_THREAD || report->measure == MEASURE_ALLOCATED;
+    size_t empty = result < 0 || all ? 0 : drop_empty(&groups);
+    if (result < 0 || groups_sort_by(&groups, report->measure, report->top) < 0) {
+        groups_end(&groups);
+        return -1;
+    }
+    size_t shown = groups.count < report->top ? groups.count : report->top;
+    text_view(report, view);
+    if (view == BY_THREAD)
+        thread_rows(&groups, shown);
+    else
+        live_rows(report, &groups, shown);
+    if (shown < groups.count) printf("  … and %zu more (--top=N shows N)", groups.count - shown);
+    if (empty)
+        printf("%s and %zu that %s nothing", shown < groups.count ? "," : "  …", empty, empty == 1 ? "holds" : "hold");
+    if (shown < groups.count || empty) putchar('\n');
+    if (view == BY_THREAD) report_text_thread_notes(&groups, shown);
+    groups_end(&groups);
+    return 0;
+}
+
+/* What of the live bytes lies in files, and what is out of devices. */
+static int text_stowed(const struct image *image) {
+    struct roster roster;
+    if (roster_make(&roster, image) < 0) return -1;
+    for (size_t i = 0; i < roster.count; i++) {
+        const struct roster_row *row = &roster.rows[i];
+        const struct roster_stowed stowed = roster_stowed(row->owner, row->live_bytes, row->cuda_bytes);
+        const char *name = image_string(image, row->owner->name);
+        if (stowed.in_files)
+            printf("  %s of %s: stowed, in files\n", text_size(stowed.in_files).s, text_fit(name, 50).s);
+        if (stowed.of_devices)
+            printf("  %s of %s: out of the device, in the process's memory\n", text_size(stowed.of_devices).s,
+                   text_fit(name, 30).s);
+    }
+    roster_clear(&roster);
+    return 0;
+}
+
+int report_text_owners(const struct report *report) {
+    return image_has_tags(report->image) ? text_groups(report, BY_MODEL) : 0;
+}
+
+bool report_shows_stacks(const struct report *report) {
+    return (!report->view_given || report->view == BY_SITE) && image_has_stacks(report->image);
+}
+
+bool report_shows_table(const struct report *report, enum view *view) {
+    bool stacks = report_shows_stacks(report), owners = image_has_tags(report->image);
+    *view = report->view_given ? report->view : owners ? BY_MODEL : BY_MODULE;
+    return !stacks || (!report->view_given && owners);
+}
+
+static int text_views(const struct report *report) {
+    enum view view;
+    if (report_shows_stacks(report)) {
+        if (text_sites(report) < 0 || text_tree(report) < 0) return -1;
+        text_without_lines(report);
+    }
+    if (!report_shows_table(report, &view)) return 0;
+    return text_groups(report, view) < 0 || (view == BY_MODEL && text_stowed(report->image) < 0) ? -1 : 0;
+}
+
+static void text_lost(const struct image *image) {
+    if (!lost_any(image)) return;
+    puts("\nLost");
+    for (size_t i = 0; i < SNAP_LOST_KINDS; i++) {
+        const struct lost_kind *kind = lost_kind(i);
+        if (image->header.lost[i])
+            printf("  %s: %s\n", kind ? kind->text : "losses of a newer kind", text_count(image->header.lost[i]).s);
+    }
+    if (image->inexact)
+        printf("  sites that changed while they were read (close, not exact): %s\n", text_count(image->inexact).s);
+}
+
+int report_text(const struct report *report) {
+    text_head(report);
+    report_text_misuse(report);
+    text_totals(report);
+    report_text_since_freed(report);
+    report_text_peak(report);
+    report_text_estimates(report);
+    if (report_text_match(report) && (text_views(report) < 0 || report_text_blocks(report) < 0)) return -1;
+    if (report_text_cuda(report) < 0) return -1;
+    report_text_residency(report);
+    text_lost(report->image);
+    return 0;
+}

@@ -1,0 +1,344 @@
+/* report_tree.c — the call tree of a report in text; see report.h.
+ * In: what each stack holds. Out: all branches of more than 2 % of the whole that there are lines for, the largest
+ * first. What is shown is grown in memory before the first line is printed: only then is it known what there is room
+ * for. */
+#include "tools/views/calltree.h"
+#include "tools/views/estimate.h"
+#include "tools/symbols/innermost.h"
+#include "tools/report/report.h"
+#include "tools/views/stacks.h"
+#include "tools/base/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    TREE_INDENT = 22,
+    TREE_ERROR = 8, /* more of it where bytes are estimates */
+    DEPTH_INDENTED = 16,
+    /* Of a chain of calls that all hold the same: frames at its outer end, at its inner one, and Python ones between.
+     */
+    CHAIN_HEAD = 1,
+    CHAIN_TAIL = 1,
+    LEAF_TAIL = 3, /* of one that ends there, and neither divides nor goes on with less */
+    CHAIN_PYTHON = 4,
+    PERCENT_SHOWN = 2, /* what holds less of the whole is left out */
+    PERCENT_SAME = 1,
+    NAMED_FROM = 1000, /* what holds less than this part of the whole is not looked up */
+    LINES_PER_ROW = 8, /* of --top */
+    FRAMES_MOST = 4 * STACK_FRAMES_MAX,
+    LIMBS_MOST = 512, /* honest trees have fewer: at most 50 ends of more than 2 %, 100 steps of more than 1 % */
+};
+
+/* Of a part of the tree. The error is in percent of the figure. */
+struct figures {
+    uint64_t bytes;
+    double variance;
+};
+
+/* A chain of calls that all hold the same, or nearly, down to where it divides, goes on with less, or ends. */
+struct limb {
+    struct branch branch; /* where it begins */
+    struct calltree_line *lines;
+    size_t count, capacity;
+    struct branches below; /* what the last of them calls */
+    size_t first, parts,
+        parent;  /* those of it that are limbs; the first of all limbs is the root, which has no lines */
+    size_t cost; /* lines that it takes */
+    bool shown;
+};
+
+struct tree_print {
+    const struct report *report;
+    struct calltree tree;
+    uint64_t total;
+    struct limb *limbs;
+    size_t count;
+    size_t frames_left; /* what a file can make us keep has an end, too */
+    size_t lines;       /* printed, or that would be */
+    bool counting;
+    int indent;
+};
+
+static double percent(uint64_t part, uint64_t whole) { return whole ? 100.0 * (double)part / (double)whole : 0.0; }
+
+/* ---- growing */
+
+static bool worth_showing(const struct tree_print *print, uint64_t bytes) {
+    return bytes > print->total / 100 * PERCENT_SHOWN;
+}
+
+static size_t count_worthy(const struct tree_print *print, const struct branches *branches) {
+    size_t count = 0;
+    while (count < branches->count && worth_showing(print, branches->list[count].bytes)) count++;
+    return count;
+}
+
+static int add_line(struct limb *limb, const struct branch *branch) {
+    if (limb->count == limb->capacity) {
+        size_t capacity = limb->capacity ? 2 * limb->capacity : 64;
+        struct calltree_line *grown = realloc(limb->lines, capacity * sizeof *grown);
+        if (!grown) return -1;
+        limb->lines = grown;
+        limb->capacity = capacity;
+    }
+    limb->lines[limb->count++] = branch->line;
+    return 0;
+}
+
+/* What differs by less from where the chain began is the same: else each import on the way to a leak takes lines of its
+ * own. */
+static bool goes_on(const struct tree_print *print, const struct limb *limb, const struct branch *branch) {
+    return limb->branch.bytes - branch->bytes <= print->total / 100 * PERCENT_SAME;
+}
+
+/* Down the calls for as long as one of them alone is worth showing, and holds the same. Returns how many parts there
+ * are then, or -1. */
+static int follow(struct tree_print *print, struct limb *limb) {
+    struct branch branch = limb->branch;
+    struct branches next;
+    for (; print->frames_left; print->frames_left--) {
+        if (add_line(limb, &branch) < 0 || calltree_expand(&print->tree, &branch, &next) < 0) return -1;
+        branches_clear(&limb->below);
+        limb->below = next;
+        size_t worthy = count_worthy(print, &limb->below);
+        if (worthy != 1 || !goes_on(print, limb, &limb->below.list[0])) return (int)worthy;
+        branch = limb->below.list[0];
+    }
+    return 0;
+}
+
+static void divide(struct tree_print *print, size_t index, size_t parts) {
+    struct limb *limb = &print->limbs[index];
+    if (print->count + parts > LIMBS_MOST) return;
+    limb->first = print->count;
+    limb->parts = parts;
+    for (size_t i = 0; i < parts; i++)
+        print->limbs[print->count++] = (struct limb){.branch = limb->below.list[i], .parent = index};
+}
+
+static int grow(struct tree_print *print) {
+    struct limb *root = &print->limbs[0];
+    print->count = 1;
+    print->frames_left = FRAMES_MOST;
+    root->shown = true;
+    if (calltree_expand(&print->tree, NULL, &root->below) < 0) return -1;
+    divide(print, 0, count_worthy(print, &root->below));
+    for (size_t i = 1; i < print->count; i++) {
+        int parts = follow(print, &print->limbs[i]);
+        if (parts < 0) return -1;
+        divide(print, i, (size_t)parts);
+    }
+    return 0;
+}
+
+/* The symbols of a frame begin with the innermost. */
+static uint32_t symbol_of(const struct named_frame *frame, uint32_t level) {
+    return level < frame->count ? frame->count - 1 - level : 0;
+}
+
+static struct calltree_line name_line(void *context, struct calltree_line line, bool *more) {
+    struct symbols *symbols = context;
+    const struct named_frame *frame = symbols_frame(symbols, line.frame);
+    struct symbol_line same = symbols_alike(symbols, (struct symbol_line){line.frame, symbol_of(frame, line.level)});
+    *more = line.level + 1 < frame->count;
+    return (struct calltree_line){same.frame, symbols_frame(symbols, same.frame)->count - 1 - same.symbol};
+}
+
+/* ---- printing, or counting what it would print */
+
+static void tree_figures(const struct tree_print *print, const struct figures *figures, int depth) {
+    printf("  %10s ", text_size(figures->bytes).s);
+    if (print->tree.variances) printf("±%4.0f %% ", percent(estimate_error(figures->variance), figures->bytes));
+    printf("%5.1f %%  %*s", percent(figures->bytes, print->total), 2 * depth, "");
+}
+
+/* Figures only where they change; NULL: not here. */
+static void tree_line(struct tree_print *print, struct calltree_line line, const struct figures *figures, int depth) {
+    print->lines++;
+    if (print->counting) return;
+    const struct named_frame *frame = symbols_frame(print->report->symbols, line.frame);
+    struct innermost_line shown = {frame, &frame->symbols[symbol_of(frame, line.level)], 0};
+    if (figures)
+        tree_figures(print, figures, depth);
+    else
+        printf("%*s", print->indent + 2 * depth, "");
+    puts(innermost_text(&shown, text_width() - print->indent - 2 * depth).s);
+}
+
+/* Where the innermost few Python frames between the ends of the chain begin. */
+static size_t python_from(const struct image *image, const struct calltree_line *chain, size_t end) {
+    size_t first = end, found = 0;
+    while (first > CHAIN_HEAD && found < CHAIN_PYTHON)
+        if (innermost_is_python(image, chain[--first].frame)) found++;
+    return first;
+}
+
+/* One frame takes the line that says that one is left out. */
+static void print_hidden(struct tree_print *print, const struct calltree_line *chain, size_t end, size_t hidden,
+                         int depth) {
+    if (hidden == 1) tree_line(print, chain[end - 1], NULL, depth);
+    if (hidden < 2) return;
+    print->lines++;
+    if (!print->counting) printf("%*s   … %zu frames\n", print->indent + 2 * depth, "", hidden);
+}
+
+/* The interpreter's own frames say nothing where it goes on with Python's. */
+static bool divides_in_python(const struct tree_print *print, const struct limb *limb) {
+    for (size_t i = 0; i < limb->parts; i++)
+        if (!innermost_is_python(print->report->image, limb->below.list[i].line.frame)) return false;
+    return limb->parts;
+}
+
+/* How much of the inner end of a chain is shown. */
+static size_t tail_of(const struct tree_print *print, const struct limb *limb) {
+    if (!limb->parts) return LEAF_TAIL;
+    return divides_in_python(print, limb) ? 0 : CHAIN_TAIL;
+}
+
+static void print_chain(struct tree_print *print, const struct limb *limb, int depth) {
+    const struct image *image = print->report->image;
+    const struct calltree_line *chain = limb->lines;
+    size_t count = limb->count, tail = tail_of(print, limb), hidden = 0;
+    bool whole = count <= CHAIN_HEAD + tail + 1;
+    size_t end = whole ? 0 : count - tail, python = python_from(image, chain, end);
+    for (size_t i = 0; i < count; i++) {
+        if (i >= CHAIN_HEAD && i < end && (i < python || !innermost_is_python(image, chain[i].frame))) {
+            hidden++;
+            continue;
+        }
+        print_hidden(print, chain, i, hidden, depth);
+        hidden = 0;
+        struct figures figures = {limb->branch.bytes, limb->branch.variance};
+        tree_line(print, chain[i], i ? NULL : &figures, depth);
+    }
+    print_hidden(print, chain, count, hidden, depth);
+}
+
+/* Whether --top leaves a part out, what it holds, or 0. */
+static uint64_t largest_left_out(const struct limb *limb, size_t shown) {
+    return shown < limb->parts ? limb->below.list[shown].bytes : 0;
+}
+
+/* What is below a limb and not shown: nothing is said of less than is worth showing, unless it stands beside what is
+ * shown. */
+static void print_rest(struct tree_print *print, const struct limb *limb, size_t from, int depth) {
+    struct figures rest = {0};
+    for (size_t i = from; i < limb->below.count; i++) {
+        rest.bytes += limb->below.list[i].bytes;
+        rest.variance += limb->below.list[i].variance;
+    }
+    if (!rest.bytes || (!from && !worth_showing(print, rest.bytes)) || (from && limb->parts == 1)) return;
+    uint64_t largest = largest_left_out(limb, from);
+    print->lines++;
+    if (print->counting) return;
+    tree_figures(print, &rest, depth);
+    printf("   … %s more", text_count(limb->below.count - from).s);
+    if (largest) printf(", one %.1f %% (--top=N shows more)", percent(largest, print->total));
+    putchar('\n');
+}
+
+static void print_limb(struct tree_print *print, const struct limb *limb, int depth) {
+    size_t shown = 0;
+    int column = depth < DEPTH_INDENTED ? depth : DEPTH_INDENTED;
+    print_chain(print, limb, column);
+    if (limb != print->limbs && limb->parts != 1 && column < DEPTH_INDENTED) column++; /* it divides */
+    for (; shown < limb->parts && print->limbs[limb->first + shown].shown; shown++)
+        print_limb(print, &print->limbs[limb->first + shown], column);
+    print_rest(print, limb, shown, column);
+}
+
+/* ---- choosing */
+
+static void count_lines(struct tree_print *print) {
+    print->counting = true;
+    for (size_t i = 1; i < print->count; i++) {
+        print->lines = 0;
+        print_chain(print, &print->limbs[i], 0);
+        print->limbs[i].cost = print->lines;
+    }
+    print->counting = false;
+}
+
+/* The largest limb that is not shown, of one that is; 0: there is none. */
+static size_t largest_next(const struct tree_print *print) {
+    size_t largest = 0;
+    for (size_t i = 1; i < print->count; i++) {
+        const struct limb *limb = &print->limbs[i];
+        if (limb->shown || !print->limbs[limb->parent].shown) continue;
+        if (!largest || limb->branch.bytes > print->limbs[largest].branch.bytes) largest = i;
+    }
+    return largest;
+}
+
+/* The largest first: nothing is left out while something smaller is shown. */
+static void choose(struct tree_print *print, size_t budget) {
+    size_t used = 0, index;
+    while (used < budget && (index = largest_next(print))) {
+        print->limbs[index].shown = true;
+        used += print->limbs[index].cost;
+    }
+}
+
+/* ---- */
+
+/* What each stack holds by itself, and together. NULL: no memory. */
+static uint64_t *node_bytes(const struct report *report, uint64_t *total) {
+    const struct image *image = report->image;
+    uint64_t *bytes = calloc(image->node_count + 1, sizeof *bytes);
+    *total = 0;
+    for (size_t i = 0; bytes && i < image->total_count; i++) {
+        const struct total *one = &image->totals[i];
+        if (!one->stack || one->stack >= image->node_count || !report_keeps(report, one)) continue;
+        bytes[one->stack] += total_measure(one, report->measure);
+        *total += total_measure(one, report->measure);
+    }
+    return bytes;
+}
+
+static double *node_variances(const struct report *report) {
+    const struct image *image = report->image;
+    double *variances = calloc(image->node_count + 1, sizeof *variances);
+    for (size_t i = 0; variances && i < image->total_count; i++) {
+        const struct total *one = &image->totals[i];
+        if (!one->stack || one->stack >= image->node_count || !report_keeps(report, one)) continue;
+        variances[one->stack] += image_variance(image, one, report->measure);
+    }
+    return variances;
+}
+
+static int print_tree(struct tree_print *print) {
+    const struct report *report = print->report;
+    print->tree.line = name_line;
+    print->tree.line_context = report->symbols;
+    print->tree.line_from = print->total / NAMED_FROM;
+    print->limbs = calloc(LIMBS_MOST, sizeof *print->limbs);
+    if (!print->limbs || grow(print) < 0) return -1;
+    count_lines(print);
+    choose(print, report->top < SIZE_MAX / LINES_PER_ROW ? LINES_PER_ROW * report->top : SIZE_MAX);
+    printf("\nCall tree (%s%s, with all that is below)\n", print->tree.variances ? "estimates of what is " : "",
+           report_measure_words(report).s);
+    print_limb(print, &print->limbs[0], 0);
+    return 0;
+}
+
+static void clear(struct tree_print *print) {
+    for (size_t i = 0; i < print->count; i++) {
+        free(print->limbs[i].lines);
+        branches_clear(&print->limbs[i].below);
+    }
+    free(print->limbs);
+    calltree_end(&print->tree);
+}
+
+int text_tree(const struct report *report) {
+    bool estimated = report->image->variances;
+    struct tree_print print = {.report = report, .indent = TREE_INDENT + (estimated ? TREE_ERROR : 0)};
+    uint64_t *bytes = node_bytes(report, &print.total);
+    double *variances = estimated ? node_variances(report) : NULL;
+    int result = calltree_begin(&print.tree, report->image, bytes, variances);
+    if (estimated && !variances) result = -1;
+    if (result == 0 && print.total) result = print_tree(&print);
+    clear(&print);
+    return result;
+}

@@ -1,0 +1,97 @@
+/* outfile.c — files that memstow writes; see outfile.h. */
+#include "tools/subject/outfile.h"
+#include "tools/proc/proc.h"
+#include "tools/reader/reader.h"
+#include "tools/base/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int refuse(char *error, size_t size, const char *path, const char *why) {
+    snprintf(error, size, "%s: %s", TEXT_SAFE(path), why);
+    return -1;
+}
+
+static int check_directory(const char *path, char *error, size_t size) {
+    char directory[4096];
+    const char *slash = strrchr(path, '/');
+    struct stat st;
+    if (!slash)
+        snprintf(directory, sizeof directory, ".");
+    else
+        snprintf(directory, sizeof directory, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    if (stat(directory, &st) < 0)
+        return refuse(error, size, directory, errno == ENOENT ? "no such directory" : strerror(errno));
+    if (!S_ISDIR(st.st_mode)) return refuse(error, size, directory, "not a directory");
+    if (access(directory, W_OK | X_OK) < 0)
+        return refuse(error, size, directory, errno == EROFS ? "read-only file system" : "directory is not writable");
+    return 0;
+}
+
+static int check_content(const char *path, char *error, size_t size) {
+    struct source source;
+    struct snap_header header;
+    char why[160];
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) return refuse(error, size, path, strerror(errno));
+    int result = source_file(&source, fd);
+    if (result < 0) return refuse(error, size, path, strerror(-result));
+    /* A damaged or newer memstow file is one still: the magic decides. */
+    int readable = reader_header(&header, &source, why, sizeof why) == 0;
+    source_close(&source);
+    if (memcmp(header.magic, SNAP_MAGIC, sizeof header.magic) != 0)
+        return refuse(error, size, path, "exists and is not a memstow file: not replaced");
+    if (readable && header.kind == SNAP_LEDGER && header.state == SNAP_RUNNING && process_wrote(&header)) {
+        snprintf(why, sizeof why, "is the ledger of process %u, which still runs: not replaced", header.pid);
+        return refuse(error, size, path, why);
+    }
+    return 0;
+}
+
+int outfile_check(const char *path, char *error, size_t error_size) {
+    struct stat st;
+    const char *slash = strrchr(path, '/');
+    if (!*path || (slash && !slash[1])) return refuse(error, error_size, *path ? path : "''", "not a file name");
+    if (strcmp(path, "-") == 0) return refuse(error, error_size, path, "it cannot go to standard output");
+    if (check_directory(path, error, error_size) < 0) return -1;
+    if (lstat(path, &st) < 0) return errno == ENOENT ? 0 : refuse(error, error_size, path, strerror(errno));
+    if (S_ISLNK(st.st_mode)) return refuse(error, error_size, path, "is a symbolic link: not replaced");
+    if (!S_ISREG(st.st_mode)) return refuse(error, error_size, path, "is not a regular file: not replaced");
+    if (st.st_uid != geteuid()) return refuse(error, error_size, path, "belongs to another user: not replaced");
+    return check_content(path, error, error_size);
+}
+
+int outfile_begin(struct outfile *file, const char *path, char *error, size_t error_size) {
+    if (outfile_check(path, error, error_size) < 0) return -1;
+    file->path = path;
+    int used = snprintf(file->temporary, sizeof file->temporary, "%s.XXXXXX", path);
+    if (used < 0 || (size_t)used >= sizeof file->temporary) return refuse(error, error_size, path, "name is too long");
+    int fd = mkostemp(file->temporary, O_CLOEXEC);
+    if (fd < 0) return refuse(error, error_size, path, strerror(errno));
+    file->stream = fdopen(fd, "w");
+    if (!file->stream) {
+        close(fd);
+        unlink(file->temporary);
+        return refuse(error, error_size, path, strerror(errno));
+    }
+    return 0;
+}
+
+void outfile_abandon(struct outfile *file) {
+    fclose(file->stream);
+    unlink(file->temporary);
+}
+
+int outfile_commit(struct outfile *file, char *error, size_t error_size) {
+    int failed = ferror(file->stream) ? EIO : 0;
+    if (fflush(file->stream) != 0 && !failed) failed = errno;
+    if (fclose(file->stream) != 0 && !failed) failed = errno;
+    if (!failed && rename(file->temporary, file->path) < 0) failed = errno;
+    if (!failed) return 0;
+    unlink(file->temporary);
+    return refuse(error, error_size, file->path, strerror(failed));
+}

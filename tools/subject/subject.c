@@ -1,0 +1,82 @@
+/* subject.c — FILE|PID → image; see subject.h. */
+#include "tools/subject/subject.h"
+#include "tools/cmd/commands.h"
+#include "tools/subject/live.h"
+#include "tools/subject/measure.h"
+#include "tools/proc/proc.h"
+#include "tools/reader/reader.h"
+#include "tools/base/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+static int unreadable(const char *what, const char *why) {
+    complain("%s: %s", TEXT_SAFE(what), why);
+    return EXIT_UNREADABLE;
+}
+
+/* Takes the source over. */
+static int load(struct subject *subject, struct source *source, const char *what, bool live) {
+    int result = reader_load(&subject->image, source, live);
+    source_close(source);
+    return result < 0 ? unreadable(what, subject->image.error) : EXIT_FINE;
+}
+
+int subject_open_pid(struct subject *subject, pid_t pid, bool with_residency) {
+    static struct live live;
+    char error[256];
+    memset(subject, 0, sizeof *subject);
+    if (live_open(&live, pid, error, sizeof error) < 0) {
+        complain("%s", error);
+        return EXIT_UNREADABLE;
+    }
+    char what[32];
+    snprintf(what, sizeof what, "process %d", (int)pid);
+    snprintf(subject->file, sizeof subject->file, "%s", live.path);
+    subject->pid = pid;
+    int result = source_map(&live.source);
+    if (result < 0) return unreadable(what, strerror(-result));
+    int code = load(subject, &live.source, what, true);
+    if (code == EXIT_FINE && with_residency) measure_residency(&subject->image, pid);
+    return code;
+}
+
+static bool still_written(const struct source *source) {
+    struct snap_header header;
+    char error[160];
+    return reader_header(&header, source, error, sizeof error) == 0 && header.kind == SNAP_LEDGER &&
+           header.state == SNAP_RUNNING && process_wrote(&header);
+}
+
+/* The file that a process is writing to is mapped, as its writer maps it; any other is read, so that one that is
+ * cut short meanwhile cannot hurt. */
+static int open_file(struct subject *subject, const char *path, bool with_residency) {
+    struct source source;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) return unreadable(path, strerror(errno));
+    int result = source_file(&source, fd);
+    if (result < 0) return unreadable(path, result == -EINVAL ? "not a regular file" : strerror(-result));
+    bool live = still_written(&source);
+    if (live) {
+        result = source_map(&source);
+        if (result < 0) return unreadable(path, strerror(-result));
+    }
+    snprintf(subject->file, sizeof subject->file, "%s", path);
+    int code = load(subject, &source, path, live);
+    if (code == EXIT_FINE && live) {
+        subject->pid = (pid_t)subject->image.header.pid;
+        if (with_residency) measure_residency(&subject->image, subject->pid);
+    }
+    return code;
+}
+
+int subject_open(struct subject *subject, const char *argument, bool with_residency) {
+    pid_t pid = process_parse(argument);
+    memset(subject, 0, sizeof *subject);
+    if (!*argument) return unreadable("''", "not a file name, and no PID");
+    return pid ? subject_open_pid(subject, pid, with_residency) : open_file(subject, argument, with_residency);
+}
+
+void subject_close(struct subject *subject) { image_clear(&subject->image); }

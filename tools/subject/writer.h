@@ -1,0 +1,12 @@
+/* writer.h — image → the bytes of a snapshot. */
+#ifndef MEMSTOW_WRITER_H
+#define MEMSTOW_WRITER_H
+
+#include "tools/reader/image.h"
+
+#include <stdio.h>
+
+/* 0, or -1 with errno set. The image's header becomes that of the snapshot. */
+int writer_snapshot(struct image *image, FILE *to);
+
+#endif

@@ -1,0 +1,243 @@
+/* figures.c — what runs of a program held; see figures.h. */
+#include "tools/symbols/figures.h"
+#include "tools/base/scan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PART_MOST = 160 };
+
+static const char kinds[2][4] = {"TOS", "tos"}; /* on the host, on devices */
+
+void figures_begin(struct figures *figures) { *figures = (struct figures){.floor = 1}; }
+
+static void drop(struct figures *figures, struct figure *figure) {
+    HASH_DEL(figures->table, figure);
+    figures->count--;
+    free(figure->file);
+    free(figure);
+}
+
+void figures_end(struct figures *figures) {
+    struct figure *figure, *next;
+    HASH_ITER(hh, figures->table, figure, next) drop(figures, figure);
+    figures_begin(figures);
+}
+
+static struct figure *find(const struct figures *figures, enum figure_kind kind, bool cuda, const char *name) {
+    char key[FIGURE_KEY_MOST];
+    struct figure *found;
+    int length = snprintf(key, sizeof key, "%c%s", kinds[cuda][kind], name);
+    if (length < 0 || (size_t)length >= sizeof key) return NULL;
+    HASH_FIND(hh, figures->table, key, (unsigned)length, found);
+    return found;
+}
+
+struct figure *figures_find(const struct figures *figures, enum figure_kind kind, const char *name) {
+    return find(figures, kind, false, name);
+}
+
+struct figure *figures_find_cuda(const struct figures *figures, enum figure_kind kind, const char *name) {
+    return find(figures, kind, true, name);
+}
+
+struct figure *figures_find_like(const struct figures *figures, const struct figure *like) {
+    return find(figures, like->kind, like->cuda, figure_name(like));
+}
+
+static struct figure *add(struct figures *figures, enum figure_kind kind, bool cuda, const char *name, uint64_t bytes,
+                          uint64_t blocks) {
+    struct figure *figure = find(figures, kind, cuda, name);
+    size_t length = strlen(name) + 1;
+    if (!figure) {
+        figure = length < FIGURE_KEY_MOST ? calloc(1, sizeof *figure + length + 1) : NULL;
+        if (!figure) return NULL;
+        figure->kind = kind;
+        figure->cuda = cuda;
+        figure->key[0] = kinds[cuda][kind];
+        memcpy(figure->key + 1, name, length);
+        HASH_ADD(hh, figures->table, key, (unsigned)length, figure);
+        figures->count++;
+    }
+    figure->run_bytes += bytes;
+    figure->run_blocks += blocks;
+    return figure;
+}
+
+struct figure *figures_add(struct figures *figures, enum figure_kind kind, const char *name, uint64_t bytes,
+                           uint64_t blocks) {
+    return add(figures, kind, false, name, bytes, blocks);
+}
+
+struct figure *figures_add_cuda(struct figures *figures, enum figure_kind kind, const char *name, uint64_t bytes,
+                                uint64_t blocks) {
+    return add(figures, kind, true, name, bytes, blocks);
+}
+
+static void widen(struct range *range, uint64_t value, bool first) {
+    if (first || value < range->low) range->low = value;
+    if (first || value > range->high) range->high = value;
+}
+
+/* What an earlier run did not have it had nothing of: low is 0 then. */
+void figures_end_run(struct figures *figures) {
+    for (struct figure *figure = figures->table; figure; figure = figure->hh.next) {
+        widen(&figure->bytes, figure->run_bytes, figures->runs == 0);
+        widen(&figure->blocks, figure->run_blocks, figures->runs == 0);
+        figure->run_bytes = figure->run_blocks = 0;
+    }
+    figures->runs++;
+}
+
+void figures_again(struct figures *figures) {
+    bool peak = figures->peak;
+    figures_end(figures);
+    figures->peak = peak;
+}
+
+const char *figure_name(const struct figure *figure) { return figure->key + 1; }
+
+static int by_name(const struct figure *a, const struct figure *b) {
+    if (a->kind != b->kind) return (int)a->kind - (int)b->kind;
+    return a->cuda != b->cuda ? (int)a->cuda - (int)b->cuda : strcmp(a->key, b->key);
+}
+
+void figures_sort(struct figures *figures) { HASH_SORT(figures->table, by_name); }
+
+static bool within(struct range inner, struct range outer) {
+    return inner.low >= outer.low && inner.high <= outer.high;
+}
+
+void figures_settle(struct figures *figures, const struct figures *before) {
+    for (struct figure *figure = figures->table; figure; figure = figure->hh.next) {
+        const struct figure *old = figures_find_like(before, figure);
+        if (!old || !within(figure->bytes, old->bytes) || !within(figure->blocks, old->blocks)) continue;
+        figure->bytes = old->bytes;
+        figure->blocks = old->blocks;
+    }
+}
+
+static bool is_listed(const struct figure *figure, uint64_t floor, const struct figures *before) {
+    if (figure->kind != FIGURE_SITE || figure->bytes.high >= floor) return true;
+    return before && figure->bytes.high >= floor / 2 + floor % 2 && figures_find_like(before, figure);
+}
+
+static size_t listed_sites(const struct figures *figures, uint64_t floor, const struct figures *before) {
+    size_t count = 0;
+    for (const struct figure *figure = figures->table; figure; figure = figure->hh.next)
+        count += figure->kind == FIGURE_SITE && is_listed(figure, floor, before);
+    return count;
+}
+
+void figures_cut(struct figures *figures, const struct figures *before, size_t most) {
+    struct figure *figure, *next;
+    uint64_t floor = before ? before->floor : 1;
+    while (floor < UINT64_C(1) << 62 && listed_sites(figures, floor, before) > most) floor *= 2;
+    figures->floor = floor;
+    HASH_ITER(hh, figures->table, figure, next)
+    if (!is_listed(figure, floor, before)) drop(figures, figure);
+}
+
+/* --- names --- */
+
+/* The last name of a path, and as much of it as is kept of a name; cut between characters. */
+static void part(char *to, const char *text) {
+    size_t length = strlen(text), from = 0;
+    if (*text == '/') {
+        while (length > 1 && text[length - 1] == '/') length--;
+        for (from = length; from && text[from - 1] != '/';) from--;
+        length -= from;
+    }
+    if (length >= PART_MOST)
+        for (length = PART_MOST - 1; length && ((unsigned char)text[from + length] & 0xc0) == 0x80;) length--;
+    memcpy(to, text + from, length);
+    to[length] = 0;
+}
+
+static bool put(char *to, size_t room, const char *text) {
+    size_t used = strlen(to), length = strlen(text);
+    if (used + length + 1 > room) return false;
+    memcpy(to + used, text, length + 1);
+    return true;
+}
+
+/* All of it or nothing. */
+static bool put_pair(char *to, size_t room, const char *lead, const char *a, const char *between, const char *b) {
+    char text[2 * PART_MOST + 8], first[PART_MOST], second[PART_MOST];
+    size_t used = strlen(to);
+    part(first, a);
+    part(second, b);
+    snprintf(text, sizeof text, "%s%s%s", first, between, second);
+    if (put(to, room, lead) && scan_quote(to, room, text)) return true;
+    to[used] = 0;
+    return false;
+}
+
+bool figure_name_owner(char *to, size_t room, const char *kind, const char *name, const char *origin) {
+    char text[PART_MOST];
+    to[0] = 0;
+    if (!put(to, room, kind) || !put(to, room, " ")) return false;
+    part(text, name);
+    if (!scan_quote(to, room, text) || !put(to, room, " ")) return false;
+    part(text, origin);
+    return scan_quote(to, room, text);
+}
+
+bool figure_name_frame(char *to, size_t room, const char *function, const char *module) {
+    return put_pair(to, room, " ", function, "@", module);
+}
+
+bool figure_name_of(char *to, size_t room, const char *kind, const char *name) {
+    return put_pair(to, room, strstr(to, "\" of \"") ? " " : " of ", kind, ":", name);
+}
+
+bool figure_part(const char **next, bool *owner, char *to, size_t room) {
+    struct scan scan;
+    *next += strspn(*next, " ");
+    if (**next && **next != '"') { /* "at", "of", or the kind of an owner */
+        *owner = strncmp(*next, "of ", 3) == 0;
+        *next += strcspn(*next, "\"");
+    }
+    if (!**next) return false;
+    scan_begin(&scan, "", *next, strlen(*next));
+    if (scan_string(&scan, to, room, false, "") < 0) return false;
+    *next = scan.at;
+    return true;
+}
+
+static void owner_words(const struct figure *figure, char *to, size_t room) {
+    char name[SCAN_STRING_MOST] = "", origin[SCAN_STRING_MOST] = "";
+    const char *next = figure_name(figure);
+    bool owner;
+    int kind = (int)strcspn(next, " ");
+    figure_part(&next, &owner, name, sizeof name);
+    figure_part(&next, &owner, origin, sizeof origin);
+    snprintf(to, room, *origin ? "%.*s %s (%s)" : "%.*s %s", kind, figure_name(figure), name, origin);
+}
+
+static void site_words(const struct figure *figure, char *to, size_t room) {
+    char text[SCAN_STRING_MOST];
+    const char *next = figure_name(figure);
+    bool owner = false;
+    to[0] = 0;
+    while (figure_part(&next, &owner, text, sizeof text)) {
+        if (*to) put(to, room, owner ? ", " : " < ");
+        put(to, room, text);
+    }
+}
+
+void figure_words(const struct figure *figure, char *to, size_t room) {
+    switch (figure->kind) {
+    case FIGURE_TOTAL:
+        snprintf(to, room, "all memory");
+        break;
+    case FIGURE_OWNER:
+        owner_words(figure, to, room);
+        break;
+    case FIGURE_SITE:
+        site_words(figure, to, room);
+        break;
+    }
+    if (figure->cuda) put(to, room, " on CUDA devices");
+}

@@ -1,0 +1,60 @@
+/* own.c — what of a program's memory memstow's own Python code took; see own.h. */
+#include "tools/symbols/own.h"
+#include "tools/views/stacks.h"
+#include "tools/base/text.h"
+
+#include <string.h>
+#include <strings.h>
+
+static bool begins(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
+
+/* "…/custom_nodes/memstow/runs.py"; the folder may be called ComfyUI-memstow, as a clone of a repository is. */
+static bool in_pack(const char *path) {
+    static const char nodes[] = "custom_nodes/";
+    const char *folder = strstr(path, nodes);
+    if (!folder) return false;
+    folder += sizeof nodes - 1;
+    size_t length = strcspn(folder, "/"), word = strlen("memstow");
+    for (size_t i = 0; folder[length] && i + word <= length; i++)
+        if (strncasecmp(folder + i, "memstow", word) == 0) return true;
+    return false;
+}
+
+/* The modules by their names: a program of somebody's may well be called memstow_demo.py. */
+static bool own_file(const char *path) {
+    static const char *const modules[] = {"memstow.py",           "memstow_blocks.py",   "memstow_comfy.py",
+                                          "memstow_looks.py",     "memstow_packs.py",    "memstow_pools.py",
+                                          "memstow_referrers.py", "memstow_shutdown.py", "memstow_vbars.py",
+                                          "memstow_viz.py",       "pytest_memstow.py"};
+    const char *name = text_base_name(path);
+    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
+        if (strcmp(name, modules[i]) == 0) return true;
+    return in_pack(path);
+}
+
+/* Python's own library works for whoever calls it. */
+static bool is_library(const char *path) {
+    bool third_party = strstr(path, "/site-packages/") || strstr(path, "/dist-packages/");
+    return begins(path, "<frozen ") || (!third_party && strstr(path, "/lib/python3"));
+}
+
+/* 1: it is memstow's, 0: somebody else's, -1: it is nobody's, and what called it is asked. */
+static int verdict(const struct image *image, uint32_t id) {
+    const struct snap_frame *frame = stack_frame(image, id);
+    const struct snap_code *code = frame ? frame_code(image, frame) : NULL;
+    const char *file = code ? image_string(image, code->file) : "";
+    return *file && !is_library(file) ? own_file(file) : -1;
+}
+
+bool own_stack(const struct image *image, uint32_t node) {
+    size_t steps = STACK_FRAMES_MAX;
+    for (; node && node < image->node_count; node = image->nodes[node].parent) {
+        struct segment segment = stack_segment(image, node);
+        for (uint32_t i = segment.count; i--;) {
+            if (!steps--) return false;
+            int said = verdict(image, segment.frames[i]);
+            if (said >= 0) return said;
+        }
+    }
+    return false;
+}

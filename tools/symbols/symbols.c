@@ -1,0 +1,267 @@
+/* symbols.c — frames of an image → functions, files and lines; see symbols.h. */
+#include "tools/cmd/commands.h"
+#include "tools/symbols/perfmap.h"
+#include "tools/views/stacks.h"
+#include "tools/symbols/symbols.h"
+#include "tools/symbols/symreader.h"
+#include "tools/base/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+struct interned {
+    UT_hash_handle hh;
+    struct symbol_line line; /* of the words of a line: the first one that has them, its frame plus 1 */
+    char text[];
+};
+
+struct symbols {
+    const struct image *image;
+    struct symreader reader;
+    struct named_frame **frames; /* by frame id; NULL: not looked up yet */
+    uint8_t *bad;                /* by module: there is nothing to be had from it, and that has been said */
+    uint8_t *names_only;         /* by module: it has no debug information */
+    struct interned *strings;
+    struct perfmap *made_code; /* NULL: not looked for yet, or there is none */
+    bool made_code_sought;
+    union {
+        struct symreader_answer head;
+        char bytes[SYMREADER_ANSWER_MAX];
+    } answer;
+};
+
+/* With room for its one symbol, of which nothing is known. */
+static union {
+    struct named_frame frame;
+    char room[sizeof(struct named_frame) + sizeof(struct symbol)];
+} nothing = {{.count = 1}};
+static struct named_frame *const nameless = &nothing.frame;
+
+struct symbols *symbols_begin(const struct image *image, pid_t pid) {
+    struct symbols *symbols = calloc(1, sizeof *symbols);
+    if (!symbols) return NULL;
+    symbols->image = image;
+    symbols->reader = (struct symreader){.image = image, .target = pid};
+    symbols->frames = calloc(image->frame_count + 1, sizeof *symbols->frames);
+    symbols->bad = calloc(image->module_count + 1, 1);
+    symbols->names_only = calloc(image->module_count + 1, 1);
+    if (symbols->frames && symbols->bad && symbols->names_only) return symbols;
+    symbols_end(symbols);
+    return NULL;
+}
+
+void symbols_end(struct symbols *symbols) {
+    struct interned *string, *next;
+    if (!symbols) return;
+    symreader_end(&symbols->reader);
+    HASH_ITER(hh, symbols->strings, string, next) {
+        HASH_DEL(symbols->strings, string);
+        free(string);
+    }
+    for (size_t i = 0; symbols->frames && i < symbols->image->frame_count; i++)
+        if (symbols->frames[i] != nameless) free(symbols->frames[i]);
+    free(symbols->frames);
+    free(symbols->bad);
+    free(symbols->names_only);
+    perfmap_close(symbols->made_code);
+    free(symbols);
+}
+
+const char *symbols_short_path(const char *path) {
+    const char *name = text_base_name(path), *parent = name;
+    if (strncmp(name, "__", 2) != 0 || name < path + 2) return name;
+    for (parent--; parent > path && parent[-1] != '/';) parent--;
+    return parent;
+}
+
+/* NULL when there is no memory. */
+static struct interned *intern_text(struct symbols *symbols, const char *text) {
+    struct interned *string;
+    size_t length = strlen(text);
+    HASH_FIND(hh, symbols->strings, text, length, string);
+    if (string) return string;
+    string = malloc(sizeof *string + length + 1);
+    if (!string) return NULL;
+    memcpy(string->text, text, length + 1);
+    string->line = (struct symbol_line){0};
+    HASH_ADD(hh, symbols->strings, text, length, string);
+    return string;
+}
+
+/* One copy of a text; NULL for "" and when there is no memory. */
+static const char *intern(struct symbols *symbols, const char *text) {
+    struct interned *string = *text ? intern_text(symbols, text) : NULL;
+    return string ? string->text : NULL;
+}
+
+static struct named_frame *new_frame(size_t count) {
+    struct named_frame *named = calloc(1, sizeof *named + count * sizeof named->symbols[0]);
+    if (named) named->count = (uint32_t)count;
+    return named;
+}
+
+static struct named_frame *name_python(struct symbols *symbols, const struct snap_frame *frame,
+                                       const struct snap_code *code) {
+    struct named_frame *named = new_frame(1);
+    if (!named) return NULL;
+    named->python = true;
+    named->symbols[0].function = intern(symbols, image_string(symbols->image, code->name));
+    named->symbols[0].file = intern(symbols, image_string(symbols->image, code->file));
+    named->symbols[0].line = frame->line;
+    return named;
+}
+
+static void say(struct symbols *symbols, uint32_t module, enum symfile_state state) {
+    static const char *const words[] = {
+        [SYMFILE_MISSING] = "cannot be opened",
+        [SYMFILE_OTHER_BUILD] = "is another build than the process ran",
+        [SYMFILE_DAMAGED] = "cannot be read as a program or library",
+    };
+    const char *path = image_string(symbols->image, symbols->image->modules[module].path);
+    symbols->bad[module] = 1;
+    complain("%s %s: its functions are not named", TEXT_SAFE(path), words[state]);
+}
+
+/* Asks the reader; the number of names in its answer. */
+static size_t look_up(struct symbols *symbols, uint32_t module, uint64_t address) {
+    const char *path = image_string(symbols->image, symbols->image->modules[module].path);
+    if (symbols->bad[module] || path[0] != '/') return 0;
+    if (!symreader_ask(&symbols->reader, module, address, &symbols->answer.head)) {
+        say(symbols, module, SYMFILE_DAMAGED);
+        return 0;
+    }
+    enum symfile_state state = symbols->answer.head.state;
+    if (state == SYMFILE_MISSING || state == SYMFILE_OTHER_BUILD || state == SYMFILE_DAMAGED)
+        say(symbols, module, state);
+    symbols->names_only[module] = state == SYMFILE_NAMES_ONLY;
+    return symbols->answer.head.count <= SYMFILE_NAMES_MAX ? symbols->answer.head.count : 0;
+}
+
+/* The next string of an answer; "" past its end, whoever wrote it. */
+static const char *next_string(const struct symbols *symbols, size_t *at) {
+    size_t room = symbols->answer.head.size - *at;
+    const char *string = symbols->answer.bytes + *at, *end = memchr(string, 0, room);
+    if (!end) return "";
+    *at += (size_t)(end - string) + 1;
+    return string;
+}
+
+static void take_answer(struct symbols *symbols, struct named_frame *named) {
+    size_t at = sizeof symbols->answer.head;
+    for (uint32_t i = 0; i < named->count; i++) {
+        struct symbol *symbol = &named->symbols[i];
+        if (symbols->answer.head.size - at < sizeof symbol->line) return;
+        memcpy(&symbol->line, symbols->answer.bytes + at, sizeof symbol->line);
+        at += sizeof symbol->line;
+        symbol->function = intern(symbols, next_string(symbols, &at));
+        symbol->file = intern(symbols, next_string(symbols, &at));
+    }
+}
+
+/* Of code that belongs to no file. */
+static const char *name_made_code(struct symbols *symbols, uint64_t address) {
+    if (!symbols->made_code_sought) symbols->made_code = perfmap_open(&symbols->image->header, symbols->reader.target);
+    symbols->made_code_sought = true;
+    const char *name = symbols->made_code ? perfmap_name(symbols->made_code, address) : NULL;
+    return name ? intern(symbols, name) : NULL;
+}
+
+/* A return address may be the first of the next line, or function: the call is before it. */
+static struct named_frame *name_native(struct symbols *symbols, const struct snap_frame *frame) {
+    const struct snap_module *module = frame_module(symbols->image, frame);
+    uint64_t address = frame->address - (module ? module->bias : 0);
+    uint64_t call = address - !(frame->code & SNAP_FRAME_INTERRUPTED);
+    size_t count = module ? look_up(symbols, (uint32_t)(module - symbols->image->modules), call) : 0;
+    struct named_frame *named = new_frame(count ? count : 1);
+    if (!named) return NULL;
+    if (count) take_answer(symbols, named);
+    if (!module) named->symbols[0].function = name_made_code(symbols, call);
+    named->module = module ? image_module(symbols->image, frame->module) : NULL;
+    named->offset = address;
+    return named;
+}
+
+const struct named_frame *symbols_frame(struct symbols *symbols, uint32_t id) {
+    const struct snap_frame *frame = stack_frame(symbols->image, id);
+    if (!frame) return nameless;
+    if (!symbols->frames[id]) {
+        const struct snap_code *code = frame_code(symbols->image, frame);
+        struct named_frame *named = code ? name_python(symbols, frame, code) : name_native(symbols, frame);
+        symbols->frames[id] = named ? named : nameless;
+    }
+    return symbols->frames[id];
+}
+
+struct symbol_line symbols_alike(struct symbols *symbols, struct symbol_line line) {
+    const struct named_frame *named = symbols_frame(symbols, line.frame);
+    const struct symbol *symbol = &named->symbols[line.symbol < named->count ? line.symbol : 0];
+    char words[80]; /* names are interned: equal ones are one */
+    snprintf(words, sizeof words, "%p %p %p %u", (const void *)named->module, (const void *)symbol->function,
+             (const void *)symbol->file, symbol->line);
+    struct interned *same = symbol->function ? intern_text(symbols, words) : NULL;
+    if (!same) return line;
+    if (!same->line.frame) same->line = (struct symbol_line){line.frame + 1, line.symbol};
+    return (struct symbol_line){same->line.frame - 1, same->line.symbol};
+}
+
+size_t symbols_without_lines(const struct symbols *symbols, const char **names, size_t most) {
+    size_t count = 0;
+    for (size_t i = 0; i < symbols->image->module_count; i++) {
+        if (!symbols->names_only[i]) continue;
+        const char *path = image_string(symbols->image, symbols->image->modules[i].path);
+        if (count < most) names[count] = symbols_short_path(path);
+        count++;
+    }
+    return count;
+}
+
+static bool symbol_has(const struct symbol *symbol, const char *text) {
+    return (symbol->function && strstr(symbol->function, text)) || (symbol->file && strstr(symbol->file, text));
+}
+
+uint8_t *symbols_match(struct symbols *symbols, const char *text) {
+    uint8_t *marks = calloc(symbols->image->frame_count + 1, 1);
+    for (size_t i = 0; marks && i < symbols->image->frame_count; i++) {
+        const struct named_frame *named = symbols_frame(symbols, (uint32_t)i);
+        if (named->module && strstr(named->module, text)) marks[i] = 1;
+        for (uint32_t k = 0; k < named->count && !marks[i]; k++) marks[i] = symbol_has(&named->symbols[k], text);
+    }
+    return marks;
+}
+
+static const char *module_name(const struct named_frame *frame) {
+    return frame->module ? symbols_short_path(frame->module) : frame->python ? "(no file)" : "(no module)";
+}
+
+const char *symbol_nameless(const struct named_frame *frame, char name[SYMBOL_NAMELESS]) {
+    if (frame->python)
+        snprintf(name, SYMBOL_NAMELESS, "(unknown)");
+    else
+        snprintf(name, SYMBOL_NAMELESS, "%.280s+0x%llx", module_name(frame), (unsigned long long)frame->offset);
+    return name;
+}
+
+static void describe(const struct named_frame *frame, const struct symbol *symbol, char *name, char *place,
+                     size_t size) {
+    char offset[SYMBOL_NAMELESS];
+    snprintf(name, size, "%s", symbol->function ? symbol->function : symbol_nameless(frame, offset));
+    if (symbol->file && symbol->line)
+        snprintf(place, size, "%s:%u", symbols_short_path(symbol->file), symbol->line);
+    else if (symbol->file)
+        snprintf(place, size, "%s", symbols_short_path(symbol->file));
+    else
+        snprintf(place, size, "%s", symbol->function ? module_name(frame) : "");
+}
+
+struct text_line symbol_text(const struct named_frame *frame, const struct symbol *symbol, int width) {
+    char name[512], place[512];
+    struct text_line line;
+    describe(frame, symbol, name, place, sizeof name);
+    int rest = width - 2 - text_columns(name); /* what a short name leaves */
+    struct text_line right = text_fit(place, rest > width / 2 ? rest : width / 2);
+    int taken = *place ? text_columns(right.s) + 2 : 0;
+    snprintf(line.s, sizeof line.s, "%.500s%s%.400s", text_fit(name, width - taken).s, *place ? "  " : "", right.s);
+    return line;
+}

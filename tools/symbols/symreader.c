@@ -1,0 +1,150 @@
+/* symreader.c — a process of its own that reads symbol files; see symreader.h. */
+#include "tools/symbols/symreader.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    PATIENCE_MS = 60000, /* the debug information of the largest libraries takes seconds */
+    STRING_MAX = 8000,
+};
+
+struct question {
+    uint64_t address;
+    uint32_t module, pad;
+};
+
+/* ---- the reader's own side */
+
+/* A process in a container of its own has other files under the same names. */
+static struct symfile *open_module(const struct symreader *reader, const struct snap_module *module) {
+    const char *path = image_string(reader->image, module->path);
+    size_t length = module->build_id_length <= sizeof module->build_id ? module->build_id_length : 0;
+    char inside[4200];
+    if (reader->target) {
+        snprintf(inside, sizeof inside, "/proc/%d/root%s", (int)reader->target, path);
+        struct symfile *file = symfile_open(inside, module->build_id, length);
+        if (!file || symfile_state(file) != SYMFILE_MISSING) return file;
+        symfile_close(file);
+    }
+    return symfile_open(path, module->build_id, length);
+}
+
+static size_t put_string(char *to, const char *string) {
+    size_t length = string ? strnlen(string, STRING_MAX) : 0;
+    if (length) memcpy(to, string, length);
+    to[length] = 0;
+    return length + 1;
+}
+
+static size_t put_names(char *to, const struct symfile_name *names, size_t count, uint16_t *put) {
+    size_t used = sizeof(struct symreader_answer), most = sizeof names->line + 2 * (STRING_MAX + 1);
+    for (*put = 0; *put < count && used + most <= SYMREADER_ANSWER_MAX; ++*put) {
+        const struct symfile_name *name = &names[*put];
+        memcpy(to + used, &name->line, sizeof name->line);
+        used += sizeof name->line;
+        used += put_string(to + used, name->function);
+        used += put_string(to + used, name->file);
+    }
+    return used;
+}
+
+static bool send_all(int socket, const void *bytes, size_t size) {
+    for (size_t done = 0; done < size;) {
+        ssize_t sent = send(socket, (const char *)bytes + done, size - done, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR) continue;
+        if (sent <= 0) return false;
+        done += (size_t)sent;
+    }
+    return true;
+}
+
+static bool receive_all(int socket, void *bytes, size_t size) {
+    for (size_t done = 0; done < size;) {
+        ssize_t got = recv(socket, (char *)bytes + done, size - done, MSG_WAITALL);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return false;
+        done += (size_t)got;
+    }
+    return true;
+}
+
+static bool answer(const struct symreader *reader, struct symfile **files, const struct question *question) {
+    static union {
+        struct symreader_answer head;
+        char bytes[SYMREADER_ANSWER_MAX];
+    } out;
+    struct symfile_name names[SYMFILE_NAMES_MAX];
+    struct symfile **file = &files[question->module];
+    if (!*file) *file = open_module(reader, &reader->image->modules[question->module]);
+    if (!*file) return false;
+    size_t count = symfile_lookup(*file, question->address, names);
+    out.head.state = (uint16_t)symfile_state(*file);
+    out.head.size = (uint32_t)put_names(out.bytes, names, count, &out.head.count);
+    return send_all(reader->socket, out.bytes, out.head.size);
+}
+
+static void serve(const struct symreader *reader) {
+    struct question question;
+    struct symfile **files = calloc(reader->image->module_count + 1, sizeof *files);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    signal(SIGBUS, SIG_DFL);
+    unsetenv("DEBUGINFOD_URLS"); /* elfutils asks servers where this names some */
+    while (files && receive_all(reader->socket, &question, sizeof question))
+        if (question.module >= reader->image->module_count || !answer(reader, files, &question)) break;
+    _exit(0);
+}
+
+/* ---- the side that asks */
+
+static bool start(struct symreader *reader) {
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) return false;
+    reader->pid = fork();
+    if (reader->pid == 0) {
+        close(pair[0]);
+        reader->socket = pair[1];
+        serve(reader);
+    }
+    close(pair[1]);
+    reader->socket = pair[0];
+    if (reader->pid > 0) return true;
+    close(pair[0]);
+    reader->pid = 0;
+    return false;
+}
+
+void symreader_end(struct symreader *reader) {
+    if (!reader->pid) return;
+    close(reader->socket);
+    kill(reader->pid, SIGKILL);
+    while (waitpid(reader->pid, NULL, 0) < 0 && errno == EINTR) continue;
+    reader->pid = 0;
+}
+
+static bool comes_back(int socket) {
+    struct pollfd wait = {.fd = socket, .events = POLLIN};
+    int ready;
+    do ready = poll(&wait, 1, PATIENCE_MS);
+    while (ready < 0 && errno == EINTR);
+    return ready == 1;
+}
+
+bool symreader_ask(struct symreader *reader, uint32_t module, uint64_t address, struct symreader_answer *answer) {
+    struct question question = {.address = address, .module = module};
+    if (!reader->pid && !start(reader)) return false;
+    if (send_all(reader->socket, &question, sizeof question) && comes_back(reader->socket) &&
+        receive_all(reader->socket, answer, sizeof *answer) && answer->size >= sizeof *answer &&
+        answer->size <= SYMREADER_ANSWER_MAX && receive_all(reader->socket, answer + 1, answer->size - sizeof *answer))
+        return true;
+    symreader_end(reader);
+    return false;
+}

@@ -1,0 +1,31 @@
+/* cuda_devices.h — devices side by side: what the ledger has live there, what the pool keeps, what the driver has in
+ * use, and whose the difference is. In: an image. Out: text and JSON of a device, in full for report, as one line for
+ * owners and diff. */
+#ifndef MEMSTOW_CUDA_DEVICES_H
+#define MEMSTOW_CUDA_DEVICES_H
+
+#include "tools/reader/cuda_image.h"
+#include "tools/base/json.h"
+
+/* One device in figures that outlive the image. */
+struct cuda_line {
+    uint32_t device;
+    char name[64];
+    uint64_t live, pool_reserved;
+    struct cuda_gap gap;
+    struct snap_nvml nvml; /* state 0: it was not asked */
+};
+/* Of the device at this index of the image's; false: the process does not use it. */
+bool cuda_line_of(const struct image *image, size_t index, struct cuda_line *out);
+/* What NVML has of this process beyond what is live, kept by the pool and the graphs': contexts, modules, fragments;
+ * false: it does not tell. */
+bool cuda_line_own_rest(const struct cuda_line *line, int64_t *bytes);
+
+void cuda_line_head(const char *label);
+void cuda_line_text(const char *label, const struct cuda_line *line);
+void cuda_line_json(struct json *json, const struct cuda_line *line);
+
+void cuda_device_text(const struct image *image, size_t index);
+void cuda_device_json(struct json *json, const struct image *image, size_t index);
+
+#endif

@@ -1,0 +1,365 @@
+/* groups.c — totals put together by model, node, run, site, module or thread; see groups.h. */
+#include "tools/views/groups.h"
+#include "tools/views/stacks.h"
+#include "tools/proc/thread_names.h"
+#include "tools/base/top.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+#define SEPARATOR "\x1f" /* of what an owner is known by */
+
+struct name {
+    uint32_t id;
+    UT_hash_handle hh;
+    char text[];
+};
+
+static const char *const view_names[VIEWS] = {"model", "node", "run", "site", "module", "thread"};
+
+bool view_parse(const char *string, enum view *view) {
+    for (int i = 0; i < VIEWS; i++)
+        if (strcmp(string, view_names[i]) == 0) {
+            *view = (enum view)i;
+            return true;
+        }
+    return false;
+}
+
+const char *view_name(enum view view) { return view_names[view]; }
+
+/* Interns; 0 on success. Name 0 is the untagged one. */
+static int intern(struct groups *groups, const char *text, uint32_t *id) {
+    struct name *name;
+    size_t length = strlen(text);
+    HASH_FIND(hh, groups->names, text, length, name);
+    if (!name) {
+        name = malloc(sizeof *name + length + 1);
+        if (!name) return -1;
+        memcpy(name->text, text, length + 1);
+        name->id = groups->name_count;
+        if (groups->name_count == groups->name_capacity) {
+            uint32_t capacity = groups->name_capacity ? 2 * groups->name_capacity : 64;
+            struct name **grown = realloc(groups->name_list, capacity * sizeof(struct name *));
+            if (!grown) {
+                free(name);
+                return -1;
+            }
+            groups->name_list = grown;
+            groups->name_capacity = capacity;
+        }
+        groups->name_list[groups->name_count++] = name;
+        HASH_ADD(hh, groups->names, text, length, name);
+    }
+    *id = name->id;
+    return 0;
+}
+
+void groups_begin(struct groups *groups, enum view view, int sides) {
+    *groups = (struct groups){.view = view, .sides = sides};
+}
+
+void groups_end(struct groups *groups) {
+    HASH_CLEAR(hh, groups->names);
+    for (uint32_t i = 0; i < groups->name_count; i++) free(groups->name_list[i]);
+    free(groups->name_list);
+    free(groups->rows);
+    free(groups->slots);
+    free(groups->order);
+    *groups = (struct groups){0};
+}
+
+static uint64_t row_hash(const struct row *key) {
+    uint64_t hash = (uint64_t)key->model << 32 | key->node;
+    hash = hash * UINT64_C(0x9e3779b97f4a7c15) ^ ((uint64_t)key->run << 32 | key->place);
+    hash = (hash ^ key->stack) * UINT64_C(0xff51afd7ed558ccd);
+    return hash ^ hash >> 32;
+}
+
+static bool same_key(const struct row *a, const struct row *b) {
+    return a->model == b->model && a->node == b->node && a->run == b->run && a->place == b->place &&
+           a->stack == b->stack;
+}
+
+static void place_slot(struct groups *groups, uint32_t index) {
+    size_t slot = row_hash(&groups->rows[index]) & (groups->slot_count - 1);
+    while (groups->slots[slot]) slot = (slot + 1) & (groups->slot_count - 1);
+    groups->slots[slot] = index + 1;
+}
+
+static int grow(struct groups *groups, size_t capacity) {
+    struct row *rows = realloc(groups->rows, capacity * sizeof *rows);
+    if (!rows) return -1;
+    groups->rows = rows;
+    groups->capacity = capacity;
+    free(groups->slots);
+    groups->slot_count = 2 * capacity;
+    groups->slots = calloc(groups->slot_count, sizeof *groups->slots);
+    if (!groups->slots) return -1;
+    for (size_t i = 0; i < groups->count; i++) place_slot(groups, (uint32_t)i);
+    return 0;
+}
+
+static struct row *find_row(struct groups *groups, const struct row *key) {
+    if (groups->count == groups->capacity && grow(groups, groups->capacity ? 2 * groups->capacity : 256) < 0)
+        return NULL;
+    size_t slot = row_hash(key) & (groups->slot_count - 1);
+    for (; groups->slots[slot]; slot = (slot + 1) & (groups->slot_count - 1))
+        if (same_key(&groups->rows[groups->slots[slot] - 1], key)) return &groups->rows[groups->slots[slot] - 1];
+    groups->slots[slot] = (uint32_t)++groups->count;
+    groups->rows[groups->count - 1] = *key;
+    return &groups->rows[groups->count - 1];
+}
+
+/* Names of an image's tags and modules, looked up once. */
+struct cache {
+    struct row *tags;  /* tag_count + 1: the last is the untagged one */
+    uint32_t *modules; /* module_count + 1: 0 is the unknown one */
+    uint64_t *stacks;  /* by node; NULL: not asked for */
+};
+
+static int intern_owner(struct groups *groups, const struct image *image, uint32_t id, uint32_t *name) {
+    char key[4096];
+    const struct snap_owner *owner = image_owner(image, id);
+    *name = 0;
+    if (!owner) return 0;
+    /* Kind, name and origin make an owner; its id means something in its own file only. */
+    snprintf(key, sizeof key, "%s" SEPARATOR "%s" SEPARATOR "%u", image_string(image, owner->name),
+             image_string(image, owner->origin), owner->kind);
+    return intern(groups, key, name);
+}
+
+static int cache_tag(struct groups *groups, const struct image *image, const struct snap_tag *tag, struct row *key) {
+    bool all = groups->view == BY_SITE;
+    memset(key, 0, sizeof *key);
+    if ((all || groups->view == BY_MODEL) && intern_owner(groups, image, tag->model, &key->model) < 0) return -1;
+    if ((all || groups->view == BY_NODE) && intern_owner(groups, image, tag->node, &key->node) < 0) return -1;
+    bool runs = groups->view == BY_RUN || (all && !groups->without_runs);
+    if (runs && intern_owner(groups, image, tag->run, &key->run) < 0) return -1;
+    return 0;
+}
+
+static int cache_fill(struct groups *groups, const struct image *image, struct cache *cache) {
+    cache->tags = calloc(image->tag_count + 1, sizeof *cache->tags);
+    cache->modules = calloc(image->module_count + 1, sizeof *cache->modules);
+    if (!cache->tags || !cache->modules) return -1;
+    for (size_t i = 0; i < image->tag_count; i++)
+        if (cache_tag(groups, image, &image->tags[i], &cache->tags[i]) < 0) return -1;
+    if (groups->view != BY_MODULE && groups->view != BY_SITE) return 0;
+    if (groups->view == BY_SITE && image->node_count && !(cache->stacks = stack_hashes(image))) return -1;
+    for (size_t i = 0; i <= image->module_count; i++) {
+        if (intern(groups, image_module_name(image, (uint32_t)i), &cache->modules[i]) < 0) return -1;
+    }
+    return 0;
+}
+
+/* Each tag has a remainder of its own: so owners are exact. */
+static int add_totals(struct groups *groups, const struct image *image, const struct cache *cache, int side) {
+    bool by_stack = groups->view == BY_SITE || groups->view == BY_MODULE || groups->kept;
+    groups->estimated |= by_stack && image->variances;
+    for (size_t i = 0; i < image->total_count; i++) {
+        const struct total *total = &image->totals[i];
+        bool rest = total->flags & TOTAL_REMAINDER;
+        if (total->flags & TOTAL_INHERITED || (rest && by_stack && groups->sides == 1)) continue;
+        struct row key = cache->tags[total->tag < image->tag_count ? total->tag : image->tag_count];
+        uint32_t node = total->stack < image->node_count ? total->stack : 0;
+        if (groups->kept && !groups->kept[node]) continue;
+        key.place = cache->modules[total->module <= image->module_count ? total->module : 0];
+        if (cache->stacks && cache->stacks[node]) key.place = 0, key.stack = cache->stacks[node];
+        if (rest && by_stack) {
+            key = (struct row){0};
+            if (intern(groups, GROUPS_REMAINDER, &key.place) < 0) return -1;
+        }
+        struct row *row = find_row(groups, &key);
+        if (!row) return -1;
+        if (by_stack) row->variance += (float)image_variance(image, total, groups->measure);
+        enum measure measure = groups->sides == 1 ? MEASURE_LIVE : groups->measure;
+        row->side[side].live_bytes += total_measure(total, measure);
+        row->side[side].live_blocks += total_measure_blocks(total, measure);
+        row->stack_node = node & INT32_MAX; /* there are not that many */
+        row->stack_side = side & 1;
+        if (groups->sides == 1) {
+            row->alloc_bytes += total->alloc_bytes;
+            row->peak_bytes += total->peak_bytes;
+        }
+    }
+    return 0;
+}
+
+static int add_thread_row(struct groups *groups, const char *name, const struct snap_counter *counter, int side) {
+    struct row key = {0};
+    if (!(counter->alloc_blocks | counter->free_blocks)) return 0;
+    if (intern(groups, name, &key.place) < 0) return -1;
+    struct row *row = find_row(groups, &key);
+    if (!row) return -1;
+    row->side[side].live_bytes += counter->alloc_bytes - counter->free_bytes;
+    row->side[side].live_blocks += counter->alloc_blocks - counter->free_blocks;
+    if (groups->sides == 1) row->alloc_bytes += counter->alloc_bytes;
+    return 0;
+}
+
+/* In threads' rows a free of a block from before the fork is a free like any other. They add up to what is live when
+ * what was so freed is given back. */
+static int add_inherited(struct groups *groups, const struct image *image, int side) {
+    struct row key = {0}, *row;
+    if (!image->inherited.free_blocks) return 0;
+    if (intern(groups, THREADS_INHERITED, &key.place) < 0 || !(row = find_row(groups, &key))) return -1;
+    row->side[side].live_bytes += image->inherited.free_bytes;
+    row->side[side].live_blocks += image->inherited.free_blocks;
+    return 0;
+}
+
+/* A slot has served several threads: what the earlier ones did is `before`, and their names are gone. */
+static int add_threads(struct groups *groups, const struct image *image, int side) {
+    for (size_t i = 0; i < image->thread_count; i++) {
+        const struct snap_thread *thread = &image->threads[i];
+        const struct snap_counter *total = &thread->total, *before = &thread->before;
+        struct snap_counter present = {
+            total->alloc_bytes - before->alloc_bytes,
+            total->alloc_blocks - before->alloc_blocks,
+            total->free_bytes - before->free_bytes,
+            total->free_blocks - before->free_blocks,
+        };
+        if (add_thread_row(groups, thread_name(image, i, groups->tids).text, &present, side) < 0 ||
+            add_thread_row(groups, THREADS_EARLIER, before, side) < 0)
+            return -1;
+    }
+    return add_inherited(groups, image, side);
+}
+
+int groups_add(struct groups *groups, const struct image *image, int side) {
+    struct cache cache = {0};
+    uint32_t untagged;
+    if (groups->name_count == 0 && intern(groups, "", &untagged) < 0) return -1;
+    if (groups->view == BY_THREAD) return add_threads(groups, image, side);
+    if (groups->view == BY_SITE && !groups->capacity) { /* there may be a million */
+        size_t capacity = 256;
+        while (capacity < image->total_count) capacity *= 2;
+        if (grow(groups, capacity) < 0) return -1;
+    }
+    int result = cache_fill(groups, image, &cache);
+    if (result == 0) result = add_totals(groups, image, &cache, side);
+    free(cache.tags);
+    free(cache.modules);
+    free(cache.stacks);
+    return result;
+}
+
+const char *groups_owner(const struct groups *groups, uint32_t name) {
+    return name ? groups->name_list[name]->text : NULL;
+}
+
+const char *groups_place(const struct groups *groups, const struct row *row) {
+    return groups->name_list[row->place]->text;
+}
+
+bool groups_owner_words(const struct groups *groups, uint32_t name, bool origin, char *to, size_t size) {
+    const char *text = groups_owner(groups, name);
+    *to = 0;
+    if (!text) return false;
+    size_t length = strcspn(text, SEPARATOR);
+    const char *behind = text + length + 1;
+    size_t origin_length = strcspn(behind, SEPARATOR);
+    uint32_t kind = (uint32_t)strtoul(behind + origin_length + 1, NULL, 10);
+    if (origin && origin_length && (kind == SNAP_OWNER_MODEL || kind == SNAP_OWNER_CUSTOM))
+        snprintf(to, size, "%.*s (%.*s)", (int)length, text, (int)origin_length, behind);
+    else
+        snprintf(to, size, "%.*s", (int)length, text);
+    return true;
+}
+
+static void append_owner(const struct groups *groups, uint32_t name, bool origin, char *label, size_t size) {
+    size_t used = strlen(label), blank = used ? 1 : 0;
+    if (used + blank + 1 >= size ||
+        !groups_owner_words(groups, name, origin, label + used + blank, size - used - blank))
+        return;
+    if (blank) label[used] = ' ';
+}
+
+static void write_label(const struct groups *groups, const struct row *row, bool origin, char *label, size_t size) {
+    label[0] = 0;
+    append_owner(groups, row->model, origin, label, size);
+    append_owner(groups, row->node, origin, label, size);
+    append_owner(groups, row->run, origin, label, size);
+    const char *place = groups_place(groups, row);
+    size_t used = strlen(label);
+    if (*place)
+        snprintf(label + used, size - used, "%s%s", used ? " " : "", place);
+    else if (!used)
+        snprintf(label, size, "untagged");
+}
+
+void groups_label(const struct groups *groups, const struct row *row, char *label, size_t size) {
+    write_label(groups, row, false, label, size);
+}
+
+void groups_words(const struct groups *groups, const struct row *row, char *label, size_t size) {
+    write_label(groups, row, true, label, size);
+}
+
+static int compare_name(const struct groups *groups, uint32_t a, uint32_t b) {
+    return a == b ? 0 : strcmp(groups->name_list[a]->text, groups->name_list[b]->text);
+}
+
+int groups_compare_names(const struct groups *groups, const struct row *a, const struct row *b) {
+    int order = compare_name(groups, a->model, b->model);
+    order = order ? order : compare_name(groups, a->node, b->node);
+    order = order ? order : compare_name(groups, a->run, b->run);
+    return order ? order : compare_name(groups, a->place, b->place);
+}
+
+int64_t row_growth(const struct row *row) { return (int64_t)(row->side[1].live_bytes - row->side[0].live_bytes); }
+
+int64_t row_growth_blocks(const struct row *row) {
+    return (int64_t)(row->side[1].live_blocks - row->side[0].live_blocks);
+}
+
+const struct row *groups_row(const struct groups *groups, size_t rank) { return &groups->rows[groups->order[rank]]; }
+
+/* What rows are sorted by: there may be a million of them, and they are large. */
+struct rank {
+    int64_t first, second; /* the highest comes first */
+    uint64_t stack;
+    uint32_t row;
+};
+
+static struct rank rank_of(const struct groups *groups, uint32_t index, enum measure measure, bool growth) {
+    const struct row *row = &groups->rows[index];
+    if (growth) return (struct rank){row_growth(row), row_growth_blocks(row), row->stack, index};
+    uint64_t bytes = groups->view == BY_THREAD || measure == MEASURE_ALLOCATED ? row->alloc_bytes
+                     : measure == MEASURE_PEAK                                 ? row->peak_bytes
+                                                                               : row->side[0].live_bytes;
+    return (struct rank){(int64_t)(bytes >> 1), (int64_t)(bytes & 1), row->stack, index};
+}
+
+static int by_rank(const void *left, const void *right, void *context) {
+    const struct rank *a = left, *b = right;
+    const struct groups *groups = context;
+    if (a->first != b->first) return a->first > b->first ? -1 : 1;
+    if (a->second != b->second) return a->second > b->second ? -1 : 1;
+    if (a->stack != b->stack) return a->stack < b->stack ? -1 : 1;
+    return groups_compare_names(groups, &groups->rows[a->row], &groups->rows[b->row]);
+}
+
+static int sort(struct groups *groups, enum measure measure, bool growth, size_t most) {
+    struct rank *ranks = malloc((groups->count + 1) * sizeof *ranks);
+    free(groups->order);
+    groups->order = malloc((groups->count + 1) * sizeof *groups->order);
+    groups->ordered = 0;
+    int result = ranks && groups->order ? 0 : -1;
+    for (size_t i = 0; result == 0 && i < groups->count; i++)
+        if (!growth || row_growth(&groups->rows[i]) || row_growth_blocks(&groups->rows[i]))
+            ranks[groups->ordered++] = rank_of(groups, (uint32_t)i, measure, growth);
+    if (result == 0) top_sort(ranks, groups->ordered, sizeof *ranks, most, by_rank, groups);
+    for (size_t i = 0; i < groups->ordered; i++) groups->order[i] = ranks[i].row;
+    free(ranks);
+    return result;
+}
+
+int groups_sort_by(struct groups *groups, enum measure measure, size_t most) {
+    return sort(groups, measure, false, most);
+}
+
+int groups_sort_by_growth(struct groups *groups, size_t most) { return sort(groups, MEASURE_LIVE, true, most); }

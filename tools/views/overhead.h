@@ -1,0 +1,13 @@
+/* overhead.h — what an allocator takes for live blocks beyond what was asked for.
+ * In: an image. Out: an estimate in bytes, from the mean size at each site; without memstow's own headers. */
+#ifndef MEMSTOW_OVERHEAD_H
+#define MEMSTOW_OVERHEAD_H
+
+#include "tools/reader/image.h"
+
+/* True when the memory comes from glibc's allocator. */
+bool overhead_is_glibc(const struct image *image);
+/* 0, or -1: no memory. */
+int overhead_estimate(const struct image *image, uint64_t *bytes);
+
+#endif

@@ -1,0 +1,39 @@
+/* stacks.h — the call stacks of an image.
+ * In: NODE, SEGMENT, FRAME and CODE as the file has them. Out: the frames of one stack when somebody asks, and figures
+ * of all stacks in one pass over the nodes. It never writes all stacks out: a million of them share their segments, and
+ * would be a hundred million frames. */
+#ifndef MEMSTOW_STACKS_H
+#define MEMSTOW_STACKS_H
+
+#include "tools/reader/image.h"
+
+enum { STACK_FRAMES_MAX = 1 << 19 }; /* of one stack; honest ones are shorter, and hostile ones end there */
+
+/* The frame ids of a node's own segment, outermost first. */
+struct segment {
+    const uint32_t *frames;
+    uint32_t count;
+};
+struct segment stack_segment(const struct image *image, uint32_t node);
+
+/* Frame ids of a stack, innermost first, at most `most`: their number. */
+size_t stack_frames(const struct image *image, uint32_t node, uint32_t *frames, size_t most);
+
+/* All of them; they are there until the next call. */
+const uint32_t *stack_all(const struct image *image, uint32_t node, size_t *count);
+
+/* NULL for a frame that the file does not have. */
+const struct snap_frame *stack_frame(const struct image *image, uint32_t frame);
+/* The function of a Python frame; NULL for native ones. */
+const struct snap_code *frame_code(const struct image *image, const struct snap_frame *frame);
+/* The module of a native frame, or NULL. */
+const struct snap_module *frame_module(const struct image *image, const struct snap_frame *frame);
+
+/* For each node a hash of its path by what the frames are, not by ids or addresses of one process: equal paths of two
+ * files have equal hashes. The empty stack has 0. NULL: no memory. */
+uint64_t *stack_hashes(const struct image *image);
+
+/* For each node, whether its path has a marked frame; marks are one byte a frame. NULL: no memory. */
+uint8_t *stack_marked(const struct image *image, const uint8_t *marks);
+
+#endif

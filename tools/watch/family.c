@@ -1,0 +1,264 @@
+/* family.c — the processes that a program consists of; see family.h. */
+#include "tools/watch/family.h"
+#include "tools/base/duration.h"
+#include "preload/shared/kept.h"
+#include "tools/proc/proc.h"
+#include "tools/proc/proc_table.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { CHAIN_MOST = 4096 };
+
+/* What was our child before the program started (of a shell that became us): by the tick alone they are not told apart.
+ */
+static struct proc_table brought_along;
+
+static void keep_children(struct proc_table *table) {
+    size_t kept = 0;
+    for (size_t i = 0; i < table->count; i++)
+        if (table->entries[i].parent == getpid()) table->entries[kept++] = table->entries[i];
+    table->count = kept;
+}
+
+bool family_adopt(void) {
+    proc_table_clear(&brought_along);
+    if (proc_table_read(&brought_along) == 0) keep_children(&brought_along);
+    return prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
+}
+
+static bool was_brought_along(const struct proc_entry *entry) {
+    const struct proc_entry *before = proc_table_find(&brought_along, entry->pid);
+    return before && before->start_ticks == entry->start_ticks;
+}
+
+void family_begin(struct family *family, pid_t main, const struct spare *spare) {
+    struct process process;
+    *family = (struct family){.main = main, .spare = spare};
+    if (process_look(&process, main) == 0) family->main_start = process.start_ticks;
+}
+
+static void forget_growth(struct member *member) {
+    if (!member->growth) return;
+    growth_end(member->growth);
+    free(member->growth);
+    member->growth = NULL;
+}
+
+void family_end(struct family *family) {
+    for (size_t i = 0; i < family->count; i++) forget_growth(&family->members[i]);
+    free(family->members);
+    *family = (struct family){0};
+}
+
+/* --- which of them are ours --- */
+
+/* What was brought along is none of it, nor are its children. */
+static signed char is_ours(const struct family *family, const struct proc_table *table, struct proc_entry *entry,
+                           int depth) {
+    if (entry->mark || depth == CHAIN_MOST) return entry->mark;
+    if (entry->pid == family->main)
+        entry->mark = entry->start_ticks == family->main_start ? 1 : -1;
+    else if (entry->start_ticks < family->main_start || entry->pid == getpid() || was_brought_along(entry))
+        entry->mark = -1;
+    else if (entry->parent == getpid())
+        entry->mark = 1;
+    else {
+        struct proc_entry *parent = proc_table_find(table, entry->parent);
+        entry->mark = parent ? is_ours(family, table, parent, depth + 1) : -1;
+    }
+    return entry->mark;
+}
+
+static struct member *find_member(const struct family *family, pid_t pid, uint64_t start_ticks) {
+    for (size_t i = 0; i < family->count; i++)
+        if (family->members[i].pid == pid && family->members[i].start_ticks == start_ticks) return &family->members[i];
+    return NULL;
+}
+
+static struct member *add_member(struct family *family, const struct proc_entry *entry) {
+    if (family->count == family->capacity) {
+        size_t capacity = family->capacity ? 2 * family->capacity : 16;
+        struct member *grown = realloc(family->members, capacity * sizeof *grown);
+        if (!grown) return NULL;
+        family->members = grown;
+        family->capacity = capacity;
+    }
+    struct member *member = &family->members[family->count++];
+    *member = (struct member){.pid = entry->pid,
+                              .start_ticks = entry->start_ticks,
+                              .since_ns = family->looked_ns,
+                              .since_rss = entry->rss,
+                              .parent = entry->parent == getpid() ? 0 : entry->parent};
+    return member;
+}
+
+static void note(const struct family *family, struct member *member, const struct proc_entry *entry) {
+    uint64_t tick_ns = SECOND_NS / (uint64_t)sysconf(_SC_CLK_TCK);
+    bool alive = process_is_alive(entry->state, entry->threads);
+    member->here = alive && !member->spared;
+    member->stays = alive && member->spared;
+    member->state = entry->state;
+    member->orphan = entry->parent == getpid() && entry->pid != family->main;
+    if (!member->orphan) member->parent = entry->parent;
+    member->session = entry->session;
+    member->group = entry->group;
+    member->threads = entry->threads;
+    member->rss = entry->rss;
+    member->processor_ns = entry->processor_ticks * tick_ns;
+    if (member->rss > member->peak_rss) member->peak_rss = member->rss;
+    memcpy(member->name, entry->name, sizeof member->name);
+}
+
+static int take_ours(struct family *family, const struct proc_table *table) {
+    for (size_t i = 0; i < table->count; i++) {
+        struct proc_entry *entry = &table->entries[i];
+        if (is_ours(family, table, entry, 0) != 1) continue;
+        struct member *member = find_member(family, entry->pid, entry->start_ticks);
+        if (!member && !(member = add_member(family, entry))) return -1;
+        note(family, member, entry);
+    }
+    return 0;
+}
+
+/* Who was one of ours is, even where a parent went while /proc was read, and the way to us cannot be seen. */
+static void mark_known(struct family *family, const struct proc_table *table) {
+    for (size_t i = 0; i < family->count; i++) {
+        struct member *member = &family->members[i];
+        struct proc_entry *entry = member->here || member->stays ? proc_table_find(table, member->pid) : NULL;
+        if (entry && entry->start_ticks == member->start_ticks) entry->mark = 1;
+        member->here = member->stays = false;
+    }
+}
+
+/* --- which of them are to live on --- */
+
+static void spare(struct member *member) {
+    member->spared = member->stays = true;
+    member->here = false;
+}
+
+/* A list counts when one of ours has written it, who may be gone by now. */
+static void spare_registered(struct family *family, const char *folder, const char *name) {
+    struct registry registry;
+    char path[4400];
+    snprintf(path, sizeof path, "%.4096s/%.255s", folder, name);
+    spare_load_registered(family->spare, path, &registry);
+    bool is_ours = find_member(family, registry.parent.pid, registry.parent.start_ticks);
+    for (size_t i = 0; is_ours && i < registry.count; i++) {
+        const struct registered *process = &registry.processes[i];
+        struct member *member = find_member(family, process->pid, process->start_ticks);
+        if (member && member->here && member->pid != family->main) spare(member);
+    }
+    registry_clear(&registry);
+}
+
+/* The lists in a folder: one that began beside a program that runs, or before an exec, has a number. */
+static void spare_listed(struct family *family, const char *folder) {
+    DIR *entries = opendir(folder);
+    for (struct dirent *entry; entries && (entry = readdir(entries));)
+        if (strcmp(entry->d_name, REGISTRY_FILE) == 0 || registry_is_numbered(entry->d_name))
+            spare_registered(family, folder, entry->d_name);
+    if (entries) closedir(entries);
+}
+
+/* Those of a tree mostly share one: whether it is another than the one before. */
+static bool is_other_folder(const char *folder, struct stat *last) {
+    struct stat now;
+    if (stat(folder, &now) < 0) return false;
+    bool other = now.st_dev != last->st_dev || now.st_ino != last->st_ino;
+    *last = now;
+    return other;
+}
+
+/* By the rule of kept.h; a parent that was seen counts also when it has ended. */
+static bool is_of_spared(const struct family *family, const struct member *member) {
+    for (size_t i = 0; i < family->count; i++) {
+        const struct member *other = &family->members[i];
+        if (!other->spared) continue;
+        /* The number of a parent that is gone may be another's by now. */
+        bool is_parent = other->stays || member->orphan;
+        struct kin kin = {is_parent ? (uint32_t)member->parent : 0, (uint32_t)member->group, (uint32_t)member->session};
+        if (kept_with((uint32_t)other->pid, kin)) return true;
+    }
+    return false;
+}
+
+static bool spare_below(struct family *family) {
+    bool more = false;
+    for (size_t i = 0; i < family->count; i++) {
+        struct member *member = &family->members[i];
+        if (!member->here || member->pid == family->main || !is_of_spared(family, member)) continue;
+        spare(member);
+        more = true;
+    }
+    return more;
+}
+
+/* The program itself is never to live on. */
+static void spare_some(struct family *family) {
+    char folder[32];
+    const char *first = family->spare->folder ? family->spare->folder : ".";
+    struct stat last = {0};
+    if (is_other_folder(first, &last)) spare_listed(family, first);
+    for (size_t i = 0; i < family->count; i++) {
+        struct member *member = &family->members[i];
+        if (!member->here) continue;
+        snprintf(folder, sizeof folder, "/proc/%d/cwd", (int)member->pid);
+        if (is_other_folder(folder, &last)) spare_listed(family, folder);
+        if (member->pid != family->main && spare_has_process(family->spare, member->pid, member->name)) spare(member);
+    }
+    while (spare_below(family)) continue;
+}
+
+static void sum_up(struct family *family) {
+    family->here = family->stays = family->rss = family->threads = 0;
+    for (size_t i = 0; i < family->count; i++) {
+        const struct member *member = &family->members[i];
+        family->stays += member->stays;
+        if (!member->here) continue;
+        family->here++;
+        family->rss += member->rss;
+        family->threads += member->threads;
+    }
+}
+
+int family_look(struct family *family) {
+    struct proc_table table = {0};
+    family->looked_ns = duration_now();
+    int result = proc_table_read(&table);
+    mark_known(family, &table);
+    if (result == 0) result = take_ours(family, &table);
+    if (family->spare) spare_some(family);
+    sum_up(family);
+    proc_table_clear(&table);
+    if (family->rss > family->peak_rss) family->peak_rss = family->rss;
+    if (family->threads > family->most_threads) family->most_threads = family->threads;
+    if (family->here > family->most_here) family->most_here = (uint32_t)family->here;
+    return result;
+}
+
+/* --- growth --- */
+
+void family_mark(struct family *family, bool ledgers) {
+    for (size_t i = 0; i < family->count; i++) {
+        struct member *member = &family->members[i];
+        if (!member->here) continue;
+        member->since_ns = family->looked_ns;
+        member->since_rss = member->rss;
+        member->since_processor_ns = member->processor_ns;
+        forget_growth(member);
+        if (!ledgers || !(member->growth = calloc(1, sizeof *member->growth))) continue;
+        if (growth_begin(member->growth, member->pid) < 0) forget_growth(member);
+    }
+}
+
+double member_growth(const struct member *member, uint64_t now_ns) {
+    if (now_ns < member->since_ns + SECOND_NS / 2) return 0;
+    return ((double)member->rss - (double)member->since_rss) * 1e9 / (double)(now_ns - member->since_ns);
+}

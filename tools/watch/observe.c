@@ -1,0 +1,147 @@
+/* observe.c — follows a program until nothing of it is left; see observe.h. */
+#include "tools/watch/observe.h"
+#include "tools/base/duration.h"
+#include "tools/watch/ending.h"
+#include "tools/proc/python_threads.h"
+#include "tools/base/text.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+enum { RUNNING_SHARE = 100, ENDING_SHARE = 10, PATIENCE_S = 5, ROUNDS = 5, EMPTY_LOOKS = 8 };
+#define RUNNING_NS SECOND_NS
+#define ENDING_NS (SECOND_NS / 4)
+#define EMPTY_NS (2 * SECOND_NS) /* at least, from the first of the looks that saw nobody: who forks calls for many */
+
+void observe_begin(struct observe *observe, struct launch *launch, char **argv, const struct spare *spare) {
+    *observe = (struct observe){.launch = launch};
+    traces_begin(&observe->traces, argv);
+    family_begin(&observe->family, launch->pid, spare);
+    observe_look(observe);
+}
+
+void observe_end(struct observe *observe) {
+    family_end(&observe->family);
+    traces_end(&observe->traces);
+}
+
+static bool is_ending(const struct observe *observe) { return observe->asked_ns || observe->ended_ns; }
+
+/* A zombie that is here is so by its other threads; Python's main thread waits for them. */
+static bool is_done(const struct member *member) {
+    return member->state == 'Z' || (member->state == 'S' && python_is_at_end(member->pid));
+}
+
+static void note_done(struct family *family) {
+    for (size_t i = 0; i < family->count; i++) {
+        struct member *member = &family->members[i];
+        if (member->here && !member->done_ns && is_done(member)) member->done_ns = family->looked_ns;
+    }
+}
+
+const struct member *observe_lingerer(const struct observe *observe) {
+    const struct family *family = &observe->family;
+    const struct member *first = NULL;
+    for (size_t i = 0; i < family->count; i++) {
+        const struct member *member = &family->members[i];
+        if (member->here && member->done_ns && (!first || member->done_ns < first->done_ns)) first = member;
+    }
+    return first;
+}
+
+void observe_look(struct observe *observe) {
+    uint64_t before = duration_now();
+    observe->blind = family_look(&observe->family) < 0;
+    observe->empty_looks = observe->blind || observe->family.here ? 0 : observe->empty_looks + 1;
+    if (observe->empty_looks == 1) observe->empty_ns = observe->family.looked_ns;
+    if (!is_ending(observe)) note_done(&observe->family);
+    traces_note(&observe->traces, &observe->family);
+    uint64_t now = duration_now(), least = is_ending(observe) ? ENDING_NS : RUNNING_NS;
+    uint64_t pause = (is_ending(observe) ? ENDING_SHARE : RUNNING_SHARE) * (now - before);
+    observe->soon_ns = now + pause;
+    observe->look_ns = now + (pause > least ? pause : least);
+}
+
+static void begin_ending(struct observe *observe) {
+    observe_look(observe);
+    if (!observe->asked_rss) observe->asked_rss = observe->family.rss;
+}
+
+void observe_asked(struct observe *observe) {
+    if (observe->asked_ns || observe->ended_ns) return;
+    observe->asked_ns = duration_now();
+    begin_ending(observe);
+}
+
+/* True when somebody wants us to end. */
+static bool note_signal(struct observe *observe, int signal) {
+    bool ends = signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
+    if (ends) observe->interrupted = signal;
+    return ends;
+}
+
+int observe_step(struct observe *observe, uint64_t timeout_ns) {
+    uint64_t now = duration_now(), until = now + timeout_ns;
+    if (until > observe->look_ns) until = observe->look_ns;
+    int signal = launch_next(observe->launch, until > now ? until - now : 0);
+    note_signal(observe, signal);
+    if (observe->launch->ended && !observe->ended_ns) {
+        observe->ended_ns = duration_now();
+        begin_ending(observe);
+    } else if (duration_now() >= (observe->launch->ended ? observe->soon_ns : observe->look_ns))
+        observe_look(observe);
+    return signal;
+}
+
+static bool has_children(void) {
+    siginfo_t info = {0};
+    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
+}
+
+/* Above each process of a tree that is left to us is a child of ours: without one there is none. A look alone may miss
+ * who forks and ends all the time. With children that are no part of it, which an exec brought along, or that live on,
+ * looks have to do. */
+bool observe_is_over(const struct observe *observe) {
+    if (!observe->launch->ended || observe->family.here) return false;
+    if (observe->empty_looks >= EMPTY_LOOKS && duration_now() - observe->empty_ns >= EMPTY_NS) return true;
+    return !has_children();
+}
+
+/* Who has no more patience than that need not wait for ours. */
+static bool reap(void *context) {
+    struct observe *observe = context;
+    return note_signal(observe, launch_next(observe->launch, 0));
+}
+
+static size_t end_round(struct observe *observe, FILE *to) {
+    struct family *family = &observe->family;
+    struct ending *list = calloc(family->count + 1, sizeof *list);
+    size_t count = 0;
+    for (size_t i = 0; list && i < family->count; i++)
+        if (family->members[i].here)
+            list[count++] =
+                (struct ending){.pid = family->members[i].pid, .start_ticks = family->members[i].start_ticks};
+    ending_all(list, count, PATIENCE_S * SECOND_NS, reap, observe);
+    for (size_t i = 0, k = 0; to && k < count; i++)
+        if (family->members[i].here) {
+            fprintf(to, "  %s, pid %d: %s\n", text_fit(family->members[i].name, 31).s, (int)list[k].pid,
+                    ending_words(list[k].result));
+            k++;
+        }
+    free(list);
+    return count;
+}
+
+/* Who ends may have started another meanwhile. */
+size_t observe_end_all(struct observe *observe, FILE *to) {
+    size_t ended = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        observe_look(observe);
+        if (!observe->family.here) break;
+        ended += end_round(observe, to);
+    }
+    observe_look(observe);
+    return ended;
+}

@@ -1,0 +1,123 @@
+/* origins.c — see origins.h. */
+#include "tools/watch/origins.h"
+#include "tools/base/duration.h"
+#include "tools/symbols/innermost.h"
+#include "tools/subject/live.h"
+#include "tools/proc/proc.h"
+#include "tools/reader/reader.h"
+#include "tools/base/text.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+/* Starts are told in ticks, which may be a hundredth of a second. */
+#define TICK_NS (SECOND_NS / 50)
+
+static bool load_image(struct image *image, pid_t pid) {
+    static struct live live;
+    char error[256];
+    if (live_open(&live, pid, error, sizeof error) < 0) return false;
+    bool done = source_map(&live.source) == 0 && reader_load(image, &live.source, true) == 0;
+    source_close(&live.source);
+    return done;
+}
+
+void origins_load(struct origins *origins, pid_t pid) {
+    *origins = (struct origins){.pid = pid};
+    if (!load_image(&origins->image, pid)) return;
+    image_drop_totals(&origins->image);
+    origins->symbols = symbols_begin(&origins->image, pid);
+}
+
+void origins_clear(struct origins *origins) {
+    if (origins->symbols) symbols_end(origins->symbols);
+    image_clear(&origins->image);
+    *origins = (struct origins){0};
+}
+
+const char *origins_missing(const struct origins *origins) {
+    if (!origins->symbols) return "it keeps no ledger that can be read";
+    return origins->image.header.stacks == SNAP_STACKS_NONE ? "no call stacks are recorded" : NULL;
+}
+
+void origins_list(struct origins *origins) { origins->told = 0; }
+
+typedef bool wanted_function(const struct birth *birth, const void *what);
+
+static const struct birth *find_any(const struct origins *origins, wanted_function *wanted, const void *what) {
+    for (size_t i = 0; origins->symbols && i < origins->image.birth_count; i++)
+        if (wanted(&origins->image.births[i], what)) return &origins->image.births[i];
+    return NULL;
+}
+
+static const struct birth *find(const struct origins *origins, wanted_function *wanted, const void *what) {
+    for (size_t i = 0; origins->symbols && i < origins->image.birth_count; i++)
+        if (origins->image.births[i].stack && wanted(&origins->image.births[i], what)) return &origins->image.births[i];
+    return NULL;
+}
+
+static bool is_of_thread(const struct birth *birth, const void *tid) {
+    return birth->kind == SNAP_BIRTH_OF_THREAD && birth->key == *(const uint32_t *)tid;
+}
+
+static bool is_of_handle(const struct birth *birth, const void *what) {
+    const struct handle *handle = what;
+    if (handle->fd < 0) return !birth->kind && birth->start <= handle->mapped_at && handle->mapped_at < birth->end;
+    return birth->kind && birth->kind != SNAP_BIRTH_OF_THREAD && birth->key == (uint32_t)handle->fd;
+}
+
+/* Asking no file server. */
+static bool is_same_thing(const struct origins *origins, const struct birth *birth) {
+    char path[64];
+    struct statx st;
+    snprintf(path, sizeof path, "/proc/%d/fd/%u", (int)origins->pid, birth->key);
+    if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO | STATX_TYPE, &st) < 0) return false;
+    if (birth->inode || birth->device)
+        return birth->inode == st.stx_ino && birth->device == ((uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor);
+    if (birth->kind == SNAP_BIRTH_COPY || birth->kind == SNAP_BIRTH_INHERITED) return true;
+    return S_ISSOCK(st.stx_mode) == (birth->kind == SNAP_BIRTH_SOCKET);
+}
+
+static uint64_t age_of(const struct birth *birth) {
+    uint64_t now = duration_now();
+    return now > birth->birth_ns ? now - birth->birth_ns : 0;
+}
+
+static void tell(struct origins *origins, const struct birth *birth, const char *what, FILE *to, int indent) {
+    struct innermost stack;
+    struct text ago = text_duration(age_of(birth));
+    if (birth->stack == origins->told) {
+        fprintf(to, "%*s%s %s ago, where the one above was\n", indent, "", what, ago.s);
+        return;
+    }
+    innermost_of(&stack, &origins->image, origins->symbols, birth->stack);
+    if (!stack.count) return;
+    origins->told = birth->stack;
+    fprintf(to, "%*s%s %s ago:\n", indent, "", what, ago.s);
+    innermost_print(&stack, to, indent);
+}
+
+const char *origins_without_stack(const struct origins *origins, const struct handle *handle) {
+    if (handle->fd < 0 || origins_missing(origins)) return "";
+    const struct birth *birth = find_any(origins, is_of_handle, handle);
+    if (!birth || !is_same_thing(origins, birth)) return ", opened unseen";
+    return birth->kind == SNAP_BIRTH_INHERITED ? ", inherited" : "";
+}
+
+void origins_of_handle(struct origins *origins, const struct handle *handle, FILE *to, int indent) {
+    const struct birth *birth = find(origins, is_of_handle, handle);
+    if (!birth) return;
+    if (handle->fd < 0)
+        tell(origins, birth, "mapped", to, indent);
+    else if (is_same_thing(origins, birth))
+        tell(origins, birth, "opened", to, indent);
+}
+
+/* An id may be another thread's by now, of one whose start was not seen. */
+void origins_of_task(struct origins *origins, const struct task *task, FILE *to, int indent) {
+    struct process thread = {.start_ticks = task->start_ticks};
+    if (task->tid == origins->pid || !origins->symbols) return;
+    uint32_t tid = (uint32_t)process_inner_pid(task->tid);
+    const struct birth *birth = find(origins, is_of_thread, &tid);
+    if (birth && age_of(birth) <= process_age(&thread) + TICK_NS) tell(origins, birth, "started", to, indent);
+}

@@ -1,0 +1,189 @@
+/* registry.c — process_registry.json; see registry.h. */
+#include "tools/watch/registry.h"
+#include "preload/shared/jsontext.h"
+#include "tools/base/place_in.h"
+#include "tools/base/text.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct document {
+    struct registry *registry;
+    const char *name, *text;
+    size_t length;
+};
+
+static int fault(const struct document *document, const char *at, const char *why) {
+    struct place_in place = place_in(document->text, document->length, (size_t)(at - document->text));
+    snprintf(document->registry->error, sizeof document->registry->error, "%.200s:%zu:%zu: %s",
+             text_fit_path(document->name, 150).s, place.line, place.column, why);
+    return -1;
+}
+
+/* Nobody ends process 1. In a container the program itself may be it. */
+enum { PROCESS_LEAST = 2 };
+
+/* A member that has to be there. */
+static int member(const struct document *document, struct jsontext object, const char *name, struct jsontext *value) {
+    char why[96];
+    if (jsontext_member(object, name, value)) return 0;
+    snprintf(why, sizeof why, "\"%s\" is missing in this object", name);
+    return fault(document, object.at, why);
+}
+
+static int take_number(const struct document *document, struct jsontext object, const char *name, uint64_t most,
+                       uint64_t *number) {
+    struct jsontext value;
+    char why[96];
+    if (member(document, object, name, &value) < 0) return -1;
+    if (jsontext_number(value, number) && *number <= most) return 0;
+    snprintf(why, sizeof why, "\"%s\" is not a whole number, or too large", name);
+    return fault(document, value.at, why);
+}
+
+/* The number of a mark that this program gave: the marks of others are not what a list may say. */
+static int take_mark(const struct document *document, struct jsontext object, struct registered *process) {
+    const struct registered *parent = &document->registry->parent;
+    struct jsontext value;
+    uint64_t number;
+    if (!jsontext_member(object, "number", &value)) return 0;
+    if (take_number(document, object, "number", UINT64_MAX, &number) < 0) return -1;
+    started_mark(process->mark, parent->pid, parent->start_ticks, number);
+    return 0;
+}
+
+static int take_process(const struct document *document, struct jsontext object, pid_t least,
+                        struct registered *process) {
+    struct jsontext value;
+    uint64_t pid;
+    *process = (struct registered){0};
+    if (!object.length || *object.at != '{') return fault(document, object.at, "a process is an object");
+    if (take_number(document, object, "pid", INT32_MAX, &pid) < 0) return -1;
+    if ((pid_t)pid < least) return fault(document, object.at, "no such process can be ended");
+    process->pid = (pid_t)pid;
+    if (take_number(document, object, "start_ticks", UINT64_MAX, &process->start_ticks) < 0) return -1;
+    if (jsontext_member(object, "name", &value) && !jsontext_string(value, process->name, sizeof process->name))
+        return fault(document, value.at, "\"name\" is not a string");
+    if (!jsontext_member(object, "keep", &value)) return 0;
+    process->keep = value.length == 4 && memcmp(value.at, "true", 4) == 0;
+    bool is_false = value.length == 5 && memcmp(value.at, "false", 5) == 0;
+    return process->keep || is_false ? 0 : fault(document, value.at, "\"keep\" is neither true nor false");
+}
+
+static int take_processes(const struct document *document, struct jsontext list) {
+    struct registry *registry = document->registry;
+    struct jsontext element;
+    if (*list.at != '[') return fault(document, list.at, "\"processes\" is not an array");
+    for (size_t next = 0; jsontext_next(list, &next, NULL, &element); registry->count++) {
+        if (registry->count == REGISTRY_MOST) return fault(document, element.at, "more processes than can be");
+        struct registered *grown =
+            realloc(registry->processes, (registry->count + 1) * sizeof *grown); /* few: there are at most 4096 */
+        if (!grown) return fault(document, element.at, "not enough memory");
+        registry->processes = grown;
+        struct registered *process = &grown[registry->count];
+        if (take_process(document, element, PROCESS_LEAST, process) < 0 || take_mark(document, element, process) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int hex_value(char c) { return isdigit((unsigned char)c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
+
+/* As in /proc/sys/kernel/random/boot_id, dashes and all. */
+static int take_boot_id(const struct document *document, struct jsontext root) {
+    struct jsontext value;
+    char text[64];
+    size_t digits = 0;
+    if (member(document, root, "boot_id", &value) < 0) return -1;
+    if (!jsontext_string(value, text, sizeof text)) return fault(document, value.at, "\"boot_id\" is not a string");
+    for (const char *c = text; *c; c++) {
+        if (*c == '-') continue;
+        int digit = hex_value(*c);
+        if (digit < 0 || digits == 32) return fault(document, value.at, "\"boot_id\" is not 32 hexadecimal digits");
+        uint8_t *byte = &document->registry->boot_id[digits / 2];
+        *byte = (uint8_t)(*byte << 4 | digit);
+        digits++;
+    }
+    return digits == 32 ? 0 : fault(document, value.at, "\"boot_id\" is not 32 hexadecimal digits");
+}
+
+int registry_parse(struct registry *registry, const char *name, const char *text, size_t length) {
+    struct document document = {registry, name, text, length};
+    struct jsontext root = {text, length}, value;
+    char format[32];
+    uint64_t version;
+    *registry = (struct registry){0};
+    size_t wrong = jsontext_fault(text, length);
+    if (wrong != JSONTEXT_FINE) return fault(&document, text + wrong, "this is not JSON, or not one object");
+    while (root.length && *root.at != '{') root.at++, root.length--;
+    if (member(&document, root, "format", &value) < 0) return -1;
+    if (!jsontext_string(value, format, sizeof format) || strcmp(format, "memstow-processes") != 0)
+        return fault(&document, value.at, "the format is not \"memstow-processes\"");
+    if (take_number(&document, root, "version", UINT64_MAX, &version) < 0) return -1;
+    if (version != 1 && jsontext_member(root, "version", &value))
+        return fault(&document, value.at, "of another version than 1");
+    if (take_boot_id(&document, root) < 0 || member(&document, root, "parent", &value) < 0 ||
+        take_process(&document, value, 1, &registry->parent) < 0)
+        return -1;
+    return member(&document, root, "processes", &value) < 0 ? -1 : take_processes(&document, value);
+}
+
+static int refuse(struct registry *registry, const char *path, const char *why) {
+    snprintf(registry->error, sizeof registry->error, "%.200s: %s", text_fit_path(path, 150).s, why);
+    return -1;
+}
+
+/* What another user wrote would have us end processes at his wish. */
+static int read_file(struct registry *registry, const char *path, char **text, size_t *length) {
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) return refuse(registry, path, strerror(errno));
+    const char *why = NULL;
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        why = "not a regular file";
+    else if (st.st_uid != geteuid())
+        why = "it belongs to another user";
+    else if (st.st_mode & (S_IWGRP | S_IWOTH))
+        why = "others may write to it";
+    else if (st.st_size > REGISTRY_BYTES_MOST)
+        why = "longer than 1 MiB";
+    else if (!(*text = malloc((size_t)st.st_size + 1)))
+        why = "not enough memory";
+    else {
+        ssize_t got = pread(fd, *text, (size_t)st.st_size, 0);
+        if (got < 0) why = strerror(errno);
+        *length = got > 0 ? (size_t)got : 0;
+    }
+    close(fd);
+    return why ? refuse(registry, path, why) : 0;
+}
+
+int registry_load(struct registry *registry, const char *path) {
+    char *text = NULL;
+    size_t length = 0;
+    *registry = (struct registry){0};
+    int result = read_file(registry, path, &text, &length);
+    if (result == 0) result = registry_parse(registry, path, text, length);
+    free(text);
+    return result;
+}
+
+bool registry_is_numbered(const char *name) {
+    static const char stem[] = "process_registry.";
+    if (strncmp(name, stem, sizeof stem - 1) != 0) return false;
+    name += sizeof stem - 1;
+    size_t length = strspn(name, "0123456789-");
+    return length && strcmp(name + length, ".json") == 0;
+}
+
+void registry_clear(struct registry *registry) {
+    free(registry->processes);
+    registry->processes = NULL;
+    registry->count = 0;
+}

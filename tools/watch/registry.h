@@ -1,0 +1,40 @@
+/* registry.h — process_registry.json: which processes a program has started, so that they can be found when it is gone.
+ * In: a file that nobody vouches for. Out: its processes, or one message with line and column. */
+#ifndef MEMSTOW_REGISTRY_H
+#define MEMSTOW_REGISTRY_H
+
+#include "tools/watch/started.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct registered {
+    pid_t pid;
+    uint64_t start_ticks;
+    char name[64];
+    bool keep;               /* it is to live on: a server, say */
+    char mark[STARTED_MARK]; /* what all that it started inherited; "": nothing */
+};
+
+struct registry {
+    struct registered parent, *processes;
+    size_t count;
+    uint8_t boot_id[16];
+    char error[400];
+};
+
+#define REGISTRY_FILE "process_registry.json"
+enum { REGISTRY_BYTES_MOST = 1 << 20, REGISTRY_MOST = 4096 };
+
+/* 0, or -1 with error set: "NAME:LINE:COLUMN: …". */
+int registry_parse(struct registry *registry, const char *name, const char *text, size_t length);
+/* The file must be a regular one of this user's. */
+int registry_load(struct registry *registry, const char *path);
+void registry_clear(struct registry *registry);
+/* By the file's name, without folders: process_registry.PID.json, or PID-N, of programs that had the folder before, or
+ * have it with another. */
+bool registry_is_numbered(const char *name);
+
+#endif
