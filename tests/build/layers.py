@@ -49,33 +49,6 @@ preload: owners/assign -> hooks/hook_host
 preload: shutdown/shutdown -> hooks/hook_files
 preload: vram/vram_quiet -> hooks/hook_files
 preload: a circle of 10 files: count/account count/births count/counters count/fold count/heaps count/peak count/pin count/sample count/site count/tags
-tools: base/ranges -> reader/image
-tools: base/complain -> cmd/commands
-tools: proc/thread_names -> reader/image
-tools: reader/last_word -> launch/launch
-tools: subject/subject -> cmd/commands
-tools: symbols/symbols -> cmd/commands
-tools: symbols/tally -> cmd/commands
-tools: leaks/leaks_follow -> cmd/commands
-tools: report/report_folded -> cmd/commands
-tools: report/report_estimates -> cmd/commands
-tools: report/report_match -> cmd/commands
-tools: html/html_page -> cmd/commands
-tools: html/report_html -> cmd/commands
-tools: launch/start -> cmd/commands
-tools: launch/start -> diff/thresholds
-tools: diff/diff -> check/gate
-tools: diff/html_diff -> cmd/commands
-tools: diff/known -> cmd/commands
-tools: check/check_launch -> cmd/commands
-tools: check/check_comfy -> cmd/commands
-tools: check/check_folder -> cmd/commands
-tools: check/check_program -> cmd/commands
-tools: check/check_html -> cmd/commands
-tools: lifecycle/lifecycle -> cmd/commands
-tools: diff/diff_json -> cmd/cmd_diff
-tools: diff/diff_text -> cmd/cmd_diff
-tools: diff/html_diff -> cmd/cmd_diff
 tools: a circle of 11 files: reader/birth_stacks reader/counters reader/cuda_image reader/cupti_image reader/image reader/misuse_image reader/nvml_image reader/packed reader/picture reader/reader reader/trace_lines
 tools: a circle of 11 files: report/report_cuda report/report_estimates report/report_json report/report_match report/report_misuse report/report_mixed report/report_peak report/report_stacks report/report_text report/report_tree report/report_vbars
 """

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tools/check/baseline.h"
-#include "tools/check/gate.h"
+#include "tools/diff/gate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

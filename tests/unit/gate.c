@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/check/gate.h"
+#include "tools/diff/gate.h"
 
 #define SITE "at \"leak@prog\" \"main@prog\" of \"model:UNET\""
 #define OTHER "at \"cache@libx.so\" \"main@prog\" of \"model:UNET\""

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "tools/base/size.h"
 #include "tools/diff/thresholds.h"
 
 #define MIB (1 << 20)
@@ -53,9 +54,9 @@ Test(thresholds, are_refused) {
 
 Test(thresholds, a_size_alone) {
     double bytes;
-    cr_expect(limits_parse_size("64K", &bytes) && bytes == 65536);
-    cr_expect_not(limits_parse_size("5%", &bytes) || limits_parse_size("5x", &bytes) ||
-                  limits_parse_size("owner:5", &bytes) || limits_parse_size("", &bytes));
+    cr_expect(size_parse("64K", &bytes) && bytes == 65536);
+    cr_expect_not(size_parse("5%", &bytes) || size_parse("5x", &bytes) ||
+                  size_parse("owner:5", &bytes) || size_parse("", &bytes));
 }
 
 static const struct {

@@ -1,5 +1,5 @@
-/* complain.c — what the commands say when something is wrong; see commands.h. */
-#include "tools/cmd/commands.h"
+/* complain.c — what the commands say when something is wrong; see complain.h. */
+#include "tools/base/complain.h"
 #include "tools/base/text.h"
 
 #include <errno.h>

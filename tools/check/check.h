@@ -4,7 +4,7 @@
 #ifndef MEMSTOW_CHECK_H
 #define MEMSTOW_CHECK_H
 
-#include "tools/check/gate.h"
+#include "tools/diff/gate.h"
 #include "tools/diff/known.h"
 #include "tools/base/text.h"
 

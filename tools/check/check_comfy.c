@@ -2,7 +2,7 @@
  * tools/python/memstow_comfy.py starts it, speaks HTTP with it and leaves a snapshot after each run that counts. They
  * are of one process, so there is something to compare with even without a baseline: the first runs. */
 #include "tools/check/check.h"
-#include "tools/cmd/commands.h"
+#include "tools/base/complain.h"
 #include "tools/symbols/tally.h"
 #include "tools/base/text.h"
 

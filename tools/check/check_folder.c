@@ -1,6 +1,6 @@
 /* check_folder.c — the folder that the ledgers of runs are in; see check.h. */
 #include "tools/check/check.h"
-#include "tools/cmd/commands.h"
+#include "tools/base/complain.h"
 #include "tools/base/text.h"
 
 #include <dirent.h>

@@ -1,7 +1,7 @@
 /* check_html.c — a verdict as a page, with the report of the last run behind it; see check.h.
  * In: the ledgers of that run. Out: one file. Of several processes it is the one that held most at its peak. */
 #include "tools/check/check.h"
-#include "tools/cmd/commands.h"
+#include "tools/base/complain.h"
 #include "tools/proc/proc.h"
 #include "tools/reader/reader.h"
 #include "tools/report/report.h"

@@ -1,7 +1,7 @@
 /* check_launch.c — starts what is checked, and waits for it; see check.h. Who interrupts the check ends it, too, not
  * only the program that runs at the moment: a server may well exit with 0 then. */
 #include "tools/check/check.h"
-#include "tools/cmd/commands.h"
+#include "tools/base/complain.h"
 #include "tools/launch/launch.h"
 
 #include <signal.h>

@@ -2,7 +2,7 @@
  * Each is `memstow run` with a folder of its own; what the program prints goes to standard error, because standard
  * output is the verdict's. All programs that a run starts count together. */
 #include "tools/check/check.h"
-#include "tools/cmd/commands.h"
+#include "tools/base/complain.h"
 #include "tools/symbols/tally.h"
 #include "tools/base/text.h"
 

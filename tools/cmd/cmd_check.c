@@ -1,7 +1,9 @@
 /* cmd_check.c — memstow check: runs a program, compares what it held with a baseline, and says whether that is too
  * much. */
+#include "tools/base/size.h"
 #include "tools/check/baseline.h"
 #include "tools/check/check.h"
+#include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/base/program.h"
 #include "tools/base/text.h"
@@ -65,8 +67,8 @@ static int help(void) {
          "                       the verdict in this form, to a file or to standard\n"
          "                       output; several may be asked for. The text is on\n"
          "                       standard output, too, unless another form is\n"
-          "  --html=FILE          a page for a browser: the verdict, and the report of the\n"
-          "                       last run\n"
+         "  --html=FILE          a page for a browser: the verdict, and the report of the\n"
+         "                       last run\n"
          "\n"
          "Exit code: 0 fine, or a warning; 1 over a limit; 2 wrong usage, or no such\n"
          "workflow; 3 another file cannot be read or written; 4 CMD failed by itself;\n"
@@ -85,7 +87,7 @@ static bool parse_count(const char *text, uint32_t least, uint32_t *count) {
 
 static bool parse_pass_under(const char *text, uint64_t *bytes) {
     double size;
-    if (!limits_parse_size(text, &size) || size < 1 || size > (double)INT64_MAX) return false;
+    if (!size_parse(text, &size) || size < 1 || size > (double)INT64_MAX) return false;
     *bytes = (uint64_t)size;
     return true;
 }

@@ -1,5 +1,6 @@
 /* cmd_control.c — memstow stow, restore, release and trigger: asks a running process to put memory away, or to bring it
  * back, or to stop doing so, and waits for the answer. */
+#include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/proc/control_client.h"
 #include "tools/proc/proc.h"

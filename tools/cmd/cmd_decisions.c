@@ -1,4 +1,5 @@
 /* cmd_decisions.c — memstow decisions: why models were kept, put away or freed, and whether that adds up. */
+#include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/decisions/decisions.h"
 #include "tools/subject/subject.h"

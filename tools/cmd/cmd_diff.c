@@ -1,5 +1,6 @@
 /* cmd_diff.c — memstow diff: what grew from one file to another. Rows are matched by name, in a stable order. */
 #include "tools/views/at_peak.h"
+#include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/reader/cuda_image.h"
 #include "tools/diff/diff.h"
@@ -64,18 +65,6 @@ static void close_side(struct diff *diff, int side) {
     diff->symbols[side] = NULL;
     if (diff->loaded[side]) subject_close(&diff->subject[side]);
     diff->loaded[side] = false;
-}
-
-const struct image *diff_stacks(struct diff *diff, const struct row *row) {
-    int side = (int)row->stack_side;
-    struct subject *subject = &diff->subject[side];
-    if (!row->stack || diff->gone[side]) return NULL;
-    diff->gone[side] = !diff->loaded[side] && subject_open(subject, diff->argument[side], false) != EXIT_FINE;
-    if (diff->gone[side]) return NULL;
-    diff->loaded[side] = true;
-    image_drop_totals(&subject->image);
-    if (!diff->symbols[side]) diff->symbols[side] = symbols_begin(&subject->image, subject->pid);
-    return diff->symbols[side] ? &subject->image : NULL;
 }
 
 static void take_total(struct diff *diff, int side, const struct image *image) {
@@ -181,24 +170,6 @@ static int load(struct diff *diff) {
     diff->apart = diff->apart || !same;
     if (!fits) diff->view = BY_MODULE;
     return load(diff);
-}
-
-int64_t diff_grown_bytes(const struct diff *diff) { return (int64_t)(diff->total[1].bytes - diff->total[0].bytes); }
-
-int64_t diff_grown_blocks(const struct diff *diff) { return (int64_t)(diff->total[1].blocks - diff->total[0].blocks); }
-
-bool diff_has_cuda(const struct diff *diff) { return diff->total[0].cuda || diff->total[1].cuda; }
-
-int64_t diff_grown_cuda_bytes(const struct diff *diff) {
-    return (int64_t)(diff->total[1].cuda_bytes - diff->total[0].cuda_bytes);
-}
-
-int64_t diff_grown_cuda_blocks(const struct diff *diff) {
-    return (int64_t)(diff->total[1].cuda_blocks - diff->total[0].cuda_blocks);
-}
-
-uint64_t diff_suppressed(const struct diff *diff) {
-    return diff->gate.count ? (uint64_t)diff->gate.list[0].suppressed_bytes : 0; /* the total comes first */
 }
 
 /* The name of the owner, or the innermost function of the call site, that passed a limit of its own. */

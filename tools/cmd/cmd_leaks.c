@@ -1,4 +1,5 @@
 /* cmd_leaks.c — memstow leaks: what grows from run to run, and what owners that are gone left behind. */
+#include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/html/html_page.h"
 #include "tools/leaks/leaks.h"
@@ -9,7 +10,7 @@
 #include "tools/leaks/series.h"
 #include "tools/subject/subject.h"
 #include "tools/base/text.h"
-#include "tools/diff/thresholds.h"
+#include "tools/base/size.h"
 #include "tools/base/top.h"
 
 #include <errno.h>
@@ -242,7 +243,7 @@ static int run(struct choice *choice, char **arguments, int count) {
 
 static bool parse_floor(const char *string, uint64_t *floor) {
     double size;
-    if (!limits_parse_size(string, &size) || size >= (double)(UINT64_C(1) << 60)) return false;
+    if (!size_parse(string, &size) || size >= (double)(UINT64_C(1) << 60)) return false;
     *floor = (uint64_t)size;
     return true;
 }

@@ -1,5 +1,6 @@
 /* cmd_lifecycle.c — memstow lifecycle: starts a program, uses it, closes it, and says what is left; six standard ways
  * to do so, several times each. */
+#include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/lifecycle/drive.h"
 #include "tools/base/duration.h"

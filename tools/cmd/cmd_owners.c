@@ -1,4 +1,5 @@
 /* cmd_owners.c — memstow owners: who is registered, with which policy, and what each holds. */
+#include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/views/cuda_devices.h"
 #include "tools/reader/nvml_image.h"

@@ -1,4 +1,5 @@
 /* cmd_ps.c — memstow ps: which processes are tracked now. There is no registry: every process is looked at. */
+#include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/base/json.h"
 #include "tools/subject/live.h"

@@ -1,6 +1,7 @@
 /* cmd_reap.c — memstow reap: finds and ends what a program left that is gone itself, by its process_registry.json.
  * A process is the one that was registered when its pid and its start are, on this boot; only then, and only when it is
  * this user's, is it touched. */
+#include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/base/duration.h"
 #include "tools/watch/ending.h"

@@ -1,11 +1,12 @@
 /* cmd_report.c — memstow report: what a process holds, and what is left of it. */
+#include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/html/html_page.h"
 #include "tools/symbols/innermost.h"
 #include "tools/report/report.h"
 #include "tools/views/stacks.h"
 #include "tools/base/text.h"
-#include "tools/diff/thresholds.h"
+#include "tools/base/size.h"
 #include "tools/base/top.h"
 
 #include <getopt.h>
@@ -40,11 +41,11 @@ struct choice {
 
 static int help(void) {
     puts("usage: memstow report FILE|PID [--by=VIEW] [--top=N] [--match=TEXT]\n"
-          "                      [--peak | --churn] [--json]\n"
-          "       memstow report FILE|PID --folded|--pprof [--by=model|node|run] [--python]\n"
-          "                      [--min=SIZE | --top=N] [--match=TEXT] [--peak | --churn]\n"
-          "       memstow report FILE|PID --html [-o FILE] [--top=N] [--match=TEXT]\n"
-          "                      [--peak | --churn]\n"
+         "                      [--peak | --churn] [--json]\n"
+         "       memstow report FILE|PID --folded|--pprof [--by=model|node|run] [--python]\n"
+         "                      [--min=SIZE | --top=N] [--match=TEXT] [--peak | --churn]\n"
+         "       memstow report FILE|PID --html [-o FILE] [--top=N] [--match=TEXT]\n"
+         "                      [--peak | --churn]\n"
          "\n"
          "What a process holds: live bytes and blocks, the peak, who allocated them, and\n"
          "where its resident memory is.\n"
@@ -131,7 +132,7 @@ static const struct form forms[] = {
 
 static bool parse_min(const char *text, uint64_t *bytes) {
     double size;
-    if (!limits_parse_size(text, &size) || size > (double)INT64_MAX) return false;
+    if (!size_parse(text, &size) || size > (double)INT64_MAX) return false;
     *bytes = (uint64_t)size;
     return true;
 }

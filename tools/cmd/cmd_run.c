@@ -1,5 +1,6 @@
 /* cmd_run.c — memstow run: starts a program with the library preloaded, and sums up at its end.
  * Everything that can be refused is refused before the program starts; then it runs as it would without us. */
+#include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/launch/start.h"
 #include "tools/views/status.h"

@@ -1,4 +1,5 @@
 /* cmd_snapshot.c — memstow snapshot: copies the ledger of a running process, which goes on running. */
+#include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/reader/nvml_image.h"
 #include "tools/subject/outfile.h"

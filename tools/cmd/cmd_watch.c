@@ -1,6 +1,7 @@
 /* cmd_watch.c — memstow watch: runs a program as `run` does, and says what is left of it when it should be gone.
  * It follows the whole tree as its subreaper, looks from outside, and signals nobody unless --end says so. If it is
  * killed the program goes on as if it had never been there. */
+#include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/base/duration.h"
 #include "tools/watch/leftovers.h"

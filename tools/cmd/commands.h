@@ -1,19 +1,10 @@
-/* commands.h — the subcommands, and what they share: exit codes, complaints, and the end of the output. */
+/* commands.h — the subcommands. Each takes its own arguments, and gives an exit code (complain.h). */
 #ifndef MEMSTOW_COMMANDS_H
 #define MEMSTOW_COMMANDS_H
 
 #ifndef MEMSTOW_VERSION_TEXT
 #define MEMSTOW_VERSION_TEXT "0.1.0"
 #endif
-
-enum exit_code {
-    EXIT_FINE = 0,
-    EXIT_OVER = 1,       /* over a threshold, or a fault found; or a process did not do what it was asked for */
-    EXIT_USAGE = 2,      /* wrong usage */
-    EXIT_UNREADABLE = 3, /* input unreadable or damaged; or output that could not be written */
-    EXIT_PROGRAM = 4,    /* the program under check failed by itself */
-    EXIT_CANNOT_TELL = 5 /* leaks: there are too few runs, or too much garbage, to say that there is no leak */
-};
 
 int cmd_run(int argc, char **argv);
 int cmd_watch(int argc, char **argv);
@@ -31,14 +22,5 @@ int cmd_release(int argc, char **argv);
 int cmd_trigger(int argc, char **argv);
 int cmd_reap(int argc, char **argv);
 int cmd_lifecycle(int argc, char **argv);
-
-/* "memstow: …" on stderr. */
-void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The same, and where the help of the command is; EXIT_USAGE. */
-int usage_error(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* After getopt_long returned '?' or ':' — says which option was wrong; EXIT_USAGE. */
-int option_error(const char *command, int result, char **argv);
-/* Flushes stdout: code, or EXIT_UNREADABLE when it could not be written. A closed pipe is not talked about. */
-int finish_output(int code);
 
 #endif

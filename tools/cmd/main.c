@@ -1,4 +1,5 @@
 /* main.c — memstow: names a subcommand, and hands over to it. */
+#include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/base/text.h"
 

@@ -1,4 +1,4 @@
-/* diff.h — the three faces of a comparison; cmd_diff.c makes it.
+/* diff.h — a comparison of two files and its three faces; cmd_diff.c makes it.
  * In: rows of both files, and what is known of each file. Out: text or JSON on stdout,
  * or a page. */
 #ifndef MEMSTOW_DIFF_H
@@ -6,7 +6,7 @@
 
 #include "tools/views/cuda_devices.h"
 #include "tools/diff/diff_limits.h"
-#include "tools/check/gate.h"
+#include "tools/diff/gate.h"
 #include "tools/views/groups.h"
 #include "tools/symbols/json_stack.h"
 #include "tools/subject/subject.h"

@@ -1,7 +1,7 @@
 /* html_diff.c — a comparison as a page; see diff.h. docs/html.md has the format of its data.
  * In: rows of both files by site, on the host and on devices. Out: the same groups as of a report, with what each site
  * had before and has after. */
-#include "tools/cmd/commands.h"
+#include "tools/base/complain.h"
 #include "tools/diff/diff.h"
 #include "tools/html/html_fit.h"
 

@@ -1,6 +1,6 @@
 /* known.c — growth that is known, as diff and check are told of it; see known.h. */
 #include "tools/diff/known.h"
-#include "tools/cmd/commands.h"
+#include "tools/base/complain.h"
 #include "tools/base/text.h"
 
 #include <string.h>

@@ -1,49 +1,10 @@
 /* thresholds.c — how much growth is too much; see thresholds.h. */
 #include "tools/diff/thresholds.h"
+#include "tools/base/size.h"
 
-#include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-/* Digits with at most one point; strtod alone would take "inf", "0x1p3" and blanks. No zeros lead: of 1,000 the second
- * part would be a limit of nothing. */
-static const char *parse_value(const char *string, double *value) {
-    const char *end = string;
-    int points = 0, digits = 0;
-    for (; isdigit((unsigned char)*end) || *end == '.'; end++) {
-        points += *end == '.';
-        digits += *end != '.';
-    }
-    if (string[0] == '0' && isdigit((unsigned char)string[1])) return NULL;
-    if (digits == 0 || digits > 15 || points > 1) return NULL;
-    *value = 0;
-    double scale = 1;
-    bool fraction = false;
-    for (const char *c = string; c < end; c++) { /* by hand: the point of strtod is the locale's */
-        if (*c == '.') {
-            fraction = true;
-        } else if (fraction) {
-            scale /= 10;
-            *value += scale * (*c - '0');
-        } else {
-            *value = *value * 10 + (*c - '0');
-        }
-    }
-    return end;
-}
-
-/* K, KiB and KB are all 1024 bytes. */
-static bool parse_unit(const char *unit, double *factor) {
-    static const char letters[] = "KMGT";
-    *factor = 1;
-    if (!*unit || strcasecmp(unit, "b") == 0) return true;
-    const char *letter = strchr(letters, toupper((unsigned char)*unit));
-    if (!letter || (unit[1] && strcasecmp(unit + 1, "b") != 0 && strcasecmp(unit + 1, "ib") != 0)) return false;
-    for (const char *l = letters; l <= letter; l++) *factor *= 1024;
-    return true;
-}
 
 /* "owner:", "site:" or nothing in front. */
 static const char *parse_scope(const char *string, enum limit_scope *scope) {
@@ -60,13 +21,13 @@ static const char *parse_scope(const char *string, enum limit_scope *scope) {
 static bool parse_one(struct limit *limit, const char *string) {
     double factor;
     snprintf(limit->text, sizeof limit->text, "%s", string);
-    const char *unit = parse_value(parse_scope(string, &limit->scope), &limit->value);
+    const char *unit = size_number(parse_scope(string, &limit->scope), &limit->value);
     if (!unit) return false;
     if (strcmp(unit, "%") == 0)
         limit->kind = LIMIT_PERCENT;
     else if (strcasecmp(unit, "x") == 0)
         limit->kind = LIMIT_BLOCKS;
-    else if (parse_unit(unit, &factor)) {
+    else if (size_unit(unit, &factor)) {
         limit->kind = LIMIT_BYTES;
         limit->value *= factor;
     } else
@@ -85,14 +46,6 @@ bool limits_parse(struct limits *limits, const char *string) {
         next += length;
         if (*next && !next[1]) return false;
     }
-    return true;
-}
-
-bool limits_parse_size(const char *string, double *bytes) {
-    double factor;
-    const char *unit = parse_value(string, bytes);
-    if (!unit || !parse_unit(unit, &factor)) return false;
-    *bytes *= factor;
     return true;
 }
 

@@ -32,8 +32,6 @@ struct growth {
 
 /* Adds to the limits that are there. False when malformed, or when they are too many. */
 bool limits_parse(struct limits *limits, const char *string);
-/* One size and nothing else: "64K". */
-bool limits_parse_size(const char *string, double *bytes);
 /* Whether some limit has that scope. */
 bool limits_have(const struct limits *limits, enum limit_scope scope);
 /* The first limit of that scope that was passed, or NULL. What is new is over any percentage. */

@@ -1,6 +1,6 @@
 /* html_page.c — a page; see html_page.h. html_parts.S has what stands around the data. */
 #include "tools/html/html_page.h"
-#include "tools/cmd/commands.h"
+#include "tools/base/complain.h"
 #include "tools/base/text.h"
 
 #include "preload/shared/snapshot.h"

@@ -1,5 +1,5 @@
 /* report_html.c — a report as a page; see report.h. docs/html.md has the format of its data. */
-#include "tools/cmd/commands.h"
+#include "tools/base/complain.h"
 #include "tools/decisions/decisions.h"
 #include "tools/html/html_page.h"
 #include "tools/html/html_sites.h"

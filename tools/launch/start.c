@@ -1,12 +1,12 @@
 /* start.c — how a program is started that memstow tracks; see start.h. */
 #include "tools/launch/start.h"
-#include "tools/cmd/commands.h"
+#include "tools/base/complain.h"
 #include "tools/reader/last_word.h"
 #include "tools/base/library.h"
 #include "tools/subject/outfile.h"
 #include "tools/launch/summary.h"
 #include "tools/base/text.h"
-#include "tools/diff/thresholds.h"
+#include "tools/base/size.h"
 
 #include "preload/shared/pressure.h"
 #include "preload/shared/snapshot.h"
@@ -51,7 +51,7 @@ const char start_help[] = "  -o FILE                 the ledger of CMD (default 
 /* The same sizes as --fail-over takes, from `least` to `most`. */
 static bool valid_size(const char *value, uint64_t least, uint64_t most, uint64_t *bytes) {
     double size;
-    if (!limits_parse_size(value, &size) || size < (double)least || size > (double)most) return false;
+    if (!size_parse(value, &size) || size < (double)least || size > (double)most) return false;
     *bytes = (uint64_t)size;
     return true;
 }
@@ -252,7 +252,7 @@ void start_sum_up(const struct start *start, const struct launch *launch, bool q
     char directory[4096];
     if (!template_directory(&start->template, base_name(start->argv[0]), launch->pid, directory, sizeof directory))
         return;
-    last_word_write(directory, start->run_id, launch);
+    if (launch->ended) last_word_write(directory, start->run_id, launch->pid, launch->status);
     if (quiet) return;
     struct summary summary = {
         .command = start->argv[0], .directory = directory, .launch = launch, .expected_none = start->untrackable};

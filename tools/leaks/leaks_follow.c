@@ -1,7 +1,7 @@
 /* leaks_follow.c — see leaks_follow.h. The ledger is read as a whole only when its OWNER records say that a run has
  * ended, which is looked at twenty times a second. */
 #include "tools/leaks/leaks_follow.h"
-#include "tools/cmd/commands.h"
+#include "tools/base/complain.h"
 #include "tools/subject/live.h"
 #include "tools/subject/outfile.h"
 #include "tools/proc/proc.h"

@@ -1,6 +1,6 @@
 /* lifecycle.c — one life of a program; see lifecycle.h. */
 #include "tools/lifecycle/lifecycle.h"
-#include "tools/cmd/commands.h"
+#include "tools/base/complain.h"
 #include "tools/lifecycle/drive.h"
 #include "tools/base/duration.h"
 #include "tools/reader/last_word.h"

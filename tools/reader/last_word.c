@@ -25,23 +25,22 @@ static void write_to(int fd, int status) {
     (void)written; /* nobody depends on it */
 }
 
-static void look_at(int directory, const char *name, const uint8_t run_id[16], const struct launch *launch) {
+static void look_at(int directory, const char *name, const uint8_t run_id[16], pid_t pid, int status) {
     struct snap_header header;
     struct source source;
     char error[160];
     int fd = openat(directory, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (fd < 0 || source_file(&source, fd) < 0) return;
-    if (reader_header(&header, &source, error, sizeof error) == 0 && is_of(&header, run_id, launch->pid))
-        write_to(fd, launch->status);
+    if (reader_header(&header, &source, error, sizeof error) == 0 && is_of(&header, run_id, pid)) write_to(fd, status);
     source_close(&source);
 }
 
-void last_word_write(const char *path, const uint8_t run_id[16], const struct launch *launch) {
-    DIR *directory = launch->ended ? opendir(path) : NULL;
+void last_word_write(const char *path, const uint8_t run_id[16], pid_t pid, int status) {
+    DIR *directory = opendir(path);
     if (!directory) return;
     for (struct dirent *entry; (entry = readdir(directory));)
         if (entry->d_type == DT_REG || entry->d_type == DT_UNKNOWN)
-            look_at(dirfd(directory), entry->d_name, run_id, launch);
+            look_at(dirfd(directory), entry->d_name, run_id, pid, status);
     closedir(directory);
 }
 

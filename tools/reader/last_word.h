@@ -5,11 +5,13 @@
 #define MEMSTOW_LAST_WORD_H
 
 #include "tools/reader/image.h"
-#include "tools/launch/launch.h"
 #include "tools/base/text.h"
 
-/* Looks for the ledger of the program among the files of its run in a folder; where there is none, nothing happens. */
-void last_word_write(const char *directory, const uint8_t run_id[16], const struct launch *launch);
+#include <sys/types.h>
+
+/* Looks for the ledger of the program among the files of its run in a folder; where there is none, nothing happens.
+ * `status` is what waitpid said. */
+void last_word_write(const char *directory, const uint8_t run_id[16], pid_t pid, int status);
 
 /* "exited with 3, which its ledger did not see", "was killed by SIGKILL", or that neither is known: of a ledger whose
  * process is gone and did not say that it ends. */

@@ -1,5 +1,5 @@
 /* report_estimates.c — that call stacks are estimates, and what they lack; see report.h. */
-#include "tools/cmd/commands.h"
+#include "tools/base/complain.h"
 #include "tools/views/estimate.h"
 #include "tools/report/report.h"
 #include "tools/base/text.h"

@@ -1,7 +1,7 @@
 /* report_folded.c — the stacks of a report as flame graph programs read them; see report.h and folded.h.
  * In: what was asked for. Out: one line a stack, and on standard error what is not shown by itself. The lines always
  * add up to all that there is. */
-#include "tools/cmd/commands.h"
+#include "tools/base/complain.h"
 #include "tools/report/folded.h"
 #include "tools/views/stacks.h"
 

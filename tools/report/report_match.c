@@ -1,5 +1,5 @@
 /* report_match.c — what --match leaves of a report; see report.h. */
-#include "tools/cmd/commands.h"
+#include "tools/base/complain.h"
 #include "tools/report/report.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* report_threads.c — footnotes of the report by thread; see report.h. */
 #include "tools/report/report.h"
 #include "tools/base/text.h"
-#include "tools/proc/thread_names.h"
+#include "tools/views/thread_names.h"
 
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
  * could not be told apart later. */
 #include "tools/subject/measure.h"
 #include "preload/shared/residency.h"
-#include "tools/base/ranges.h"
+#include "tools/subject/ranges.h"
 
 #include <stdlib.h>
 #include <string.h>

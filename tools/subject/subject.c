@@ -1,6 +1,6 @@
 /* subject.c — FILE|PID → image; see subject.h. */
 #include "tools/subject/subject.h"
-#include "tools/cmd/commands.h"
+#include "tools/base/complain.h"
 #include "tools/subject/live.h"
 #include "tools/subject/measure.h"
 #include "tools/proc/proc.h"

@@ -1,5 +1,5 @@
 /* symbols.c — frames of an image → functions, files and lines; see symbols.h. */
-#include "tools/cmd/commands.h"
+#include "tools/base/complain.h"
 #include "tools/symbols/perfmap.h"
 #include "tools/views/stacks.h"
 #include "tools/symbols/symbols.h"

@@ -1,7 +1,7 @@
 /* tally.c — a ledger or snapshot → figures by stable names; see tally.h. */
 #include "tools/symbols/tally.h"
 #include "tools/views/at_peak.h"
-#include "tools/cmd/commands.h"
+#include "tools/base/complain.h"
 #include "tools/reader/cuda_image.h"
 #include "tools/views/groups.h"
 #include "tools/symbols/innermost.h"

@@ -1,7 +1,7 @@
 /* groups.c — totals put together by model, node, run, site, module or thread; see groups.h. */
 #include "tools/views/groups.h"
 #include "tools/views/stacks.h"
-#include "tools/proc/thread_names.h"
+#include "tools/views/thread_names.h"
 #include "tools/base/top.h"
 
 #include <stdio.h>

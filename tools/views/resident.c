@@ -4,7 +4,7 @@
  * retains of freed memory; that is never more than was freed. */
 #include "tools/views/resident.h"
 #include "tools/views/overhead.h"
-#include "tools/base/ranges.h"
+#include "tools/subject/ranges.h"
 #include "tools/base/text.h"
 
 #include <stdio.h>

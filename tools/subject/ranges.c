@@ -1,5 +1,5 @@
 /* ranges.c — address ranges that the ledger knows the use of; see ranges.h. */
-#include "tools/base/ranges.h"
+#include "tools/subject/ranges.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* thread_names.c — what the rows of a view by thread are called; see thread_names.h. */
-#include "tools/proc/thread_names.h"
+#include "tools/views/thread_names.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* gate.c — whether runs of a program hold more than a baseline says; see gate.h. */
-#include "tools/check/gate.h"
+#include "tools/diff/gate.h"
 
 #include <stdlib.h>
 #include <string.h>
