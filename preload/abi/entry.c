@@ -7,6 +7,7 @@
 #include "preload/ledger/ledger.h"
 #include "include/memstow.h"
 #include "preload/shared/os.h"
+#include "preload/base/seal.h"
 
 static __thread const char *last_error __attribute__((tls_model("initial-exec")));
 
@@ -36,14 +37,14 @@ int64_t entry_result(int64_t result) {
 /* In a sandbox nothing is asked of the kernel. */
 bool entry_in(void *to, const void *from, size_t length) {
     if (!from) return false;
-    if (!ledger_is_sealed()) return os_peek(to, from, length);
+    if (!seal_is_set()) return os_peek(to, from, length);
     memcpy(to, from, length);
     return true;
 }
 
 bool entry_out(void *to, const void *from, size_t length) {
     if (!to) return false;
-    if (!ledger_is_sealed()) return os_poke(to, from, length);
+    if (!seal_is_set()) return os_poke(to, from, length);
     memcpy(to, from, length);
     return true;
 }

@@ -15,6 +15,7 @@
 #include "preload/life/process.h"
 #include "preload/count/site.h"
 #include "preload/count/tags.h"
+#include "preload/base/seal.h"
 
 static struct memstow_block block_of(uint64_t start, uint64_t size, uint32_t tag, uint32_t stack) {
     struct snap_tag whose = tags_at(tag);
@@ -101,7 +102,7 @@ ENTRY int64_t memstow_blocks(const uint64_t *addresses, uint32_t count, uint32_t
                              uint32_t size) {
     int64_t found = 0;
     if (!process_tracked()) return entry_fails(-ENODEV, "the process keeps no ledger");
-    if (ledger_is_sealed()) return entry_fails(-ENODEV, "in a sandbox the kernel is not asked what can be read");
+    if (seal_is_set()) return entry_fails(-ENODEV, "in a sandbox the kernel is not asked what can be read");
     if (!size || how & ~(uint32_t)MEMSTOW_INSIDE) return entry_fails(-EINVAL, "no size, or no such way to look");
     for (uint32_t i = 0; i < count; i += AT_ONCE) {
         uint32_t some = count - i < AT_ONCE ? count - i : AT_ONCE;

@@ -15,6 +15,7 @@
 #include "preload/shutdown/shutdown_log.h"
 #include "preload/shutdown/shutdown_processes.h"
 #include "preload/shutdown/shutdown_threads.h"
+#include "preload/base/seal.h"
 
 enum { NAME_ROOM = 64, AFTER_ROOM = 512, MS = 1000000, HANDLER_LEAST = sizeof(struct memstow_handler) };
 
@@ -22,7 +23,7 @@ enum { NAME_ROOM = 64, AFTER_ROOM = 512, MS = 1000000, HANDLER_LEAST = sizeof(st
 static bool is_refused(void) {
     shutdown_check_process();
     shutdown_audit_ask(&origin_ledger);
-    return ledger_is_sealed();
+    return seal_is_set();
 }
 
 static int64_t sealed(void) { return entry_fails(-ENODEV, "the process is in a sandbox"); }

@@ -13,6 +13,7 @@
 #include "preload/life/process.h"
 #include "preload/abi/register.h"
 #include "preload/state/state_store.h"
+#include "preload/base/seal.h"
 
 enum { LEAST = offsetof(struct memstow_state_value, view) };
 
@@ -20,7 +21,7 @@ static int64_t not_there(void) {
     return entry_fails(-ENODEV, process_tracked() ? "the process is in a sandbox" : "the process keeps no ledger");
 }
 
-static bool is_there(void) { return process_tracked() && !ledger_is_sealed(); }
+static bool is_there(void) { return process_tracked() && !seal_is_set(); }
 
 struct reason {
     int64_t code;

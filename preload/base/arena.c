@@ -5,14 +5,16 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "preload/ledger/ledger.h"
 #include "preload/shared/os.h"
+#include "preload/base/seal.h"
 
 enum { CHUNK = 256 * 1024, LINE = 64, RANGES = 4096, LARGE_PAGE = 2 << 20 };
 
 static uintptr_t position; /* next free byte; its chunk ends at the next multiple of CHUNK */
 static struct snap_range ranges[RANGES];
 static uint32_t range_count;
+
+void (*arena_grown)(void);
 
 static void note_range(uintptr_t start, size_t length) {
     uint32_t i = __atomic_fetch_add(&range_count, 1, __ATOMIC_RELAXED);
@@ -43,7 +45,7 @@ void *arena_take_table(size_t length) {
     length = os_round_up(length, LARGE_PAGE);
     uintptr_t start = map_aligned(length, LARGE_PAGE);
     if (!start) return NULL;
-    if (!ledger_is_sealed()) os_call(SYS_madvise, start, length, MADV_HUGEPAGE);
+    if (!seal_is_set()) os_call(SYS_madvise, start, length, MADV_HUGEPAGE);
     note_range(start, length);
     return (void *)start;
 }

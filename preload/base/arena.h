@@ -19,6 +19,13 @@ void *arena_take(size_t length);
  * looking something up costs one cache miss and not also several for the address. */
 void *arena_take_table(size_t length);
 
+/* A large table was added, or grew into a new one: whoever writes down where the library's own memory lies hears of it. NULL:
+ * nobody does. Set once, before there is a second thread. */
+extern void (*arena_grown)(void);
+static inline void arena_note_grown(void) {
+    if (arena_grown) arena_grown();
+}
+
 enum { ARENA_OWN = 65536, ARENA_RANGES = 64 };
 
 /* Copies the ranges taken from the system so far into `out`, returns how many. When there are more than fit, the

@@ -6,8 +6,9 @@
 #include <sys/syscall.h>
 
 #include "preload/base/arena.h"
-#include "preload/ledger/ledger.h"
 #include "preload/shared/os.h"
+#include "preload/base/seal.h"
+#include "preload/base/lock.h"
 
 /* Ids in an index start at 1, so no record has such a slot. GONE: one was taken out; who looks for another goes on. */
 enum { EMPTY = 0, GONE = 1 << INDEX_ID_BITS };
@@ -118,9 +119,9 @@ static bool grow(struct index *self) {
         __atomic_store_n(&self->tables[bits + 1], next, __ATOMIC_RELEASE);
         copy_into_next(self, bits);
         __atomic_store_n(&self->bits, bits + 1, __ATOMIC_RELEASE);
-        if (length / 2 >= ARENA_OWN && !ledger_is_sealed())
+        if (length / 2 >= ARENA_OWN && !seal_is_set())
             os_call(SYS_madvise, self->tables[bits], (long)(length / 2), MADV_DONTNEED);
-        ledger_note_own_memory();
+        arena_note_grown();
     }
     index_let_go(self);
     return true;
@@ -134,7 +135,7 @@ static bool has_room(struct index *self, uint32_t bits) {
     do {
         if (16 * filled(self) < 15ull << bits || table_of(self, bits + 1)) return true;
         if (grow(self)) return table_of(self, bits + 1) != NULL;
-    } while (ledger_wait(turn++));
+    } while (lock_pause(turn++));
     return false;
 }
 

@@ -3,16 +3,17 @@
 
 #include <signal.h>
 #include <sys/syscall.h>
+#include <time.h>
 
-#include "preload/ledger/ledger.h"
 #include "preload/shared/os.h"
+#include "preload/base/seal.h"
 
 /* Signals that the code at hand raises itself must be handled, or they kill. */
 #define BIT(number) ((uint64_t)1 << ((number)-1))
 static const uint64_t BLOCKED = ~(BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGILL) | BIT(SIGFPE) | BIT(SIGTRAP) | BIT(SIGSYS));
 
 bool lock_out_signals(uint64_t *before) {
-    return !ledger_is_sealed() && os_call(SYS_rt_sigprocmask, SIG_BLOCK, &BLOCKED, before, sizeof *before) == 0;
+    return !seal_is_set() && os_call(SYS_rt_sigprocmask, SIG_BLOCK, &BLOCKED, before, sizeof *before) == 0;
 }
 
 void lock_let_signals(uint64_t before) { os_call(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, sizeof before); }
@@ -31,10 +32,25 @@ bool lock_try(struct lock *self) {
     return false;
 }
 
+enum {
+    SPINS = 1000,
+    PAUSES = 1000, /* of PAUSE_NS each, for a lock whose holder waits for the disk or the processor */
+    PAUSE_NS = 100000,
+};
+
+bool lock_pause(int turn) {
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    if (turn < SPINS || seal_is_set())
+        __builtin_ia32_pause();
+    else
+        os_call(SYS_nanosleep, &pause, 0);
+    return turn < SPINS + PAUSES;
+}
+
 static uint32_t given_up;
 
 bool lock_wait(struct lock *self) {
-    for (int turn = 0; ledger_wait(turn); turn++)
+    for (int turn = 0; lock_pause(turn); turn++)
         if (lock_try(self)) return true;
     __atomic_fetch_add(&given_up, 1, __ATOMIC_RELAXED);
     return false;

@@ -18,12 +18,15 @@ struct lock {
 };
 
 bool lock_try(struct lock *self);
-/* False: it has been held for long (ledger_wait), by a thread that is stopped, or one that is not in this process. */
+/* False: it has been held for long (lock_pause), by a thread that is stopped, or one that is not in this process. */
 bool lock_wait(struct lock *self);
 void lock_let_go(struct lock *self);
 /* How often any thread has waited in vain. Who fails, and finds that it has grown meanwhile, may try again: the holder
  * may have waited for the disk. */
 uint32_t lock_given_up(void);
+
+/* Waits a little for another thread, the longer the higher the turn. False: it has been long enough (100 ms). */
+bool lock_pause(int turn);
 
 /* The same without a lock: no signal handler runs on the calling thread until lock_let_signals. False: they do. */
 bool lock_out_signals(uint64_t *before);

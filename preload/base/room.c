@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "preload/base/arena.h"
-#include "preload/ledger/ledger.h"
 
 enum { FIRST_ITEMS = 128, LAST_ITEMS = 1 << 20 };
 
@@ -17,6 +16,6 @@ bool room_grow(void *items, uint32_t *room, uint32_t need, size_t each) {
     *(void **)items = memory;
     __atomic_signal_fence(__ATOMIC_SEQ_CST); /* a handler may leave here: never more room than there is */
     *room = larger;
-    ledger_note_own_memory();
+    arena_note_grown();
     return true;
 }

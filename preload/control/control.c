@@ -23,6 +23,7 @@
 #include "preload/control/requests.h"
 #include "preload/stacks/stack.h"
 #include "preload/triggers/trigger.h"
+#include "preload/base/seal.h"
 
 /* A stack has room for the thread-local storage of all that the program was linked with, and never is a large page. */
 enum { STACK = 1536 * 1024, STOP_SECONDS = 100 };
@@ -241,7 +242,7 @@ void control_begin(void) {
     uint32_t none = STAGE_NONE;
     int error = errno;
     /* In a handler that interrupts the program's allocator a thread cannot be made: the next owner is another time. */
-    if (__atomic_load_n(&page.stage, __ATOMIC_RELAXED) != STAGE_NONE || ledger_is_sealed() || stack_is_interrupted())
+    if (__atomic_load_n(&page.stage, __ATOMIC_RELAXED) != STAGE_NONE || seal_is_set() || stack_is_interrupted())
         return;
     if (os_call(SYS_madvise, &page, sizeof page, MADV_WIPEONFORK) == 0 &&
         __atomic_compare_exchange_n(&page.stage, &none, STAGE_BEGINNING, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
@@ -292,5 +293,5 @@ void control_resume(void) {
 }
 
 void control_end(void) {
-    if (runs_here() && !ledger_is_sealed()) place_leave(&page.place);
+    if (runs_here() && !seal_is_set()) place_leave(&page.place);
 }

@@ -12,6 +12,7 @@
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
 #include "preload/owners/owners.h"
+#include "preload/base/seal.h"
 
 struct request {
     enum request_state state;
@@ -39,7 +40,7 @@ static struct {
 
 static bool begin(void) {
     if (!lock_wait(&page.lock)) return false;
-    if (!page.wiped_by_fork && !ledger_is_sealed())
+    if (!page.wiped_by_fork && !seal_is_set())
         page.wiped_by_fork = os_call(SYS_madvise, &page, sizeof page, MADV_WIPEONFORK) == 0;
     return true;
 }
@@ -201,7 +202,7 @@ bool requests_worker_has(uint64_t ticket) {
 int requests_next(struct memstow_request *out, uint32_t kinds, uint32_t milliseconds) {
     uint64_t until = os_now() + milliseconds * UINT64_C(1000000);
     for (;;) {
-        if (ledger_is_sealed()) return -ENODEV;
+        if (seal_is_set()) return -ENODEV;
         uint32_t seen = requests_seen();
         if (take(out, kinds)) return 1;
         uint64_t now = os_now();

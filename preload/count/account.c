@@ -19,6 +19,7 @@
 #include "preload/stacks/stack.h"
 #include "preload/base/symbol.h"
 #include "preload/count/tags.h"
+#include "preload/base/seal.h"
 
 enum { SLABS = 16, FIRST_SLAB = 4, SCAN_FROM = 64 };
 
@@ -92,7 +93,7 @@ _Static_assert(offsetof(struct snap_thread, state) == offsetof(struct snap_threa
 
 /* Threads that ended without their destructor (killed by raw exit, or started by raw clone). */
 static void free_slots_of_the_dead(void) {
-    if (ledger_is_sealed()) return;
+    if (seal_is_set()) return;
     long pid = (long)os_pid();
     for (uint32_t slot = SNAP_THREAD_FIRST; slot < slots; slot++) {
         struct snap_thread *record = series_at(&records, slot);
@@ -172,18 +173,18 @@ static void note_earlier_threads(struct snap_thread *record, const struct thread
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
         bool moved = before & 1 || __atomic_load_n(sequence, __ATOMIC_RELAXED) != before;
         if (!moved) record->before = sum;
-        if (!moved || !ledger_wait(turn)) return;
+        if (!moved || !lock_pause(turn)) return;
     }
 }
 
 static void note_name(struct snap_thread *record) {
-    if (!ledger_is_sealed()) os_call(SYS_prctl, PR_GET_NAME, record->name);
+    if (!seal_is_set()) os_call(SYS_prctl, PR_GET_NAME, record->name);
 }
 
 static void begin_record(uint32_t slot) {
     struct snap_thread *record = series_at(&records, slot);
     note_earlier_threads(record, account_at(slot));
-    record->tid = ledger_is_sealed() ? 0 : os_tid();
+    record->tid = seal_is_set() ? 0 : os_tid();
     record->birth_ns = os_now();
     record->end_ns = 0;
     /* Somewhere in the stack: readers take the region around it. Asking libc for the bounds would take a lock. */
@@ -448,7 +449,7 @@ static void read_name(struct snap_thread *record) {
 void account_finish(void) {
     enum { NAMES_AT_MOST = 1024 };
     if (account_self != &account_nobody) account_flush(account_self);
-    for (uint32_t slot = SNAP_THREAD_FIRST; slot < slots && slot < NAMES_AT_MOST && !ledger_is_sealed(); slot++) {
+    for (uint32_t slot = SNAP_THREAD_FIRST; slot < slots && slot < NAMES_AT_MOST && !seal_is_set(); slot++) {
         struct snap_thread *record = series_at(&records, slot);
         if (record && record->state == SNAP_THREAD_LIVE) read_name(record);
     }

@@ -14,6 +14,7 @@
 #include "preload/ledger/ledger.h"
 #include "preload/count/pin.h"
 #include "preload/count/site.h"
+#include "preload/base/seal.h"
 
 enum { DESCRIPTORS = 1 << 16, STARTING = 256, INHERITED_MOST = 1024 };
 
@@ -84,7 +85,7 @@ static void look_at(int fd, struct snap_birth *birth) {
 /* Not so where stacks are not recorded, in a sandbox, nor in a child that shares our memory and not our descriptors. */
 static bool is_wanted(void) {
     if (account_here && !sample_bytes) return false;
-    return ledger_is_ours() && !ledger_is_sealed() && os_pid() == ledger_head->pid;
+    return ledger_is_ours() && !seal_is_set() && os_pid() == ledger_head->pid;
 }
 
 /* Which may be so small that it has no room for more than the program's own. */
@@ -154,7 +155,7 @@ void births_forget(struct births_thread *thread) {
 }
 
 void births_arrive(struct births_thread *thread) {
-    uint32_t slot = ledger_is_ours() && !ledger_is_sealed() ? account_thread_slot() : SNAP_THREAD_SHARED;
+    uint32_t slot = ledger_is_ours() && !seal_is_set() ? account_thread_slot() : SNAP_THREAD_SHARED;
     struct snap_birth *record = slot == SNAP_THREAD_SHARED ? NULL : record_at(&threads, slot);
     struct snap_birth birth = {.kind = SNAP_BIRTH_OF_THREAD, .site = thread->site, .birth_ns = os_now()};
     if (record) {

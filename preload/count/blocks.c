@@ -15,6 +15,7 @@
 #include "preload/ledger/ledger.h"
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
+#include "preload/base/seal.h"
 
 enum { WIDTH = 8, REACH = 4, LEVELS = 10, FIRST_BUCKETS = 32, PAUSES = 200, PAUSE_NS = 100000 };
 
@@ -77,7 +78,7 @@ static bool make_level(uint32_t k) {
 static bool add_level(uint32_t k) {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
     if (k >= LEVELS || (!has_level(k) && !make_level(k))) return false;
-    for (int i = 0; i < PAUSES && __atomic_load_n(&level_count, __ATOMIC_ACQUIRE) <= k && !ledger_is_sealed(); i++)
+    for (int i = 0; i < PAUSES && __atomic_load_n(&level_count, __ATOMIC_ACQUIRE) <= k && !seal_is_set(); i++)
         os_call(SYS_nanosleep, &pause, 0);
     publish_level(k);
     return true;

@@ -18,6 +18,7 @@
 #include "preload/count/pin.h"
 #include "preload/count/site.h"
 #include "preload/stacks/tree.h"
+#include "preload/base/seal.h"
 
 enum {
     CHUNK = SNAP_CHUNK_SITES,
@@ -256,7 +257,7 @@ static enum progress hide_stacks(void) { return tree_hide(&fold.tree); }
 static enum progress let_threads_forget(void) {
     site_forget_stacks();
     pin_epoch();
-    bool done = !ledger_is_sealed() && os_call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
+    bool done = !seal_is_set() && os_call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
     return done ? PROGRESS_DONE : PROGRESS_LATER;
 }
 
@@ -453,7 +454,7 @@ static void do_slice(void) {
  * nor one of vfork, which may be killed at any time. */
 void fold_step(uintptr_t slot) {
     if (lock_is_held(&fold.busy) || os_now() < os_load(&fold.next)) return;
-    if (ledger_is_sealed() || os_pid() != ledger_head->pid || !lock_try(&fold.busy)) return;
+    if (seal_is_set() || os_pid() != ledger_head->pid || !lock_try(&fold.busy)) return;
     fold.slot = slot;
     do_slice();
     lock_let_go(&fold.busy);

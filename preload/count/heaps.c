@@ -10,6 +10,7 @@
 #include "preload/owners/owners.h"
 #include "preload/count/tags.h"
 #include "preload/base/words.h"
+#include "preload/base/seal.h"
 
 #ifdef MEMSTOW_MIMALLOC
 #include <mimalloc.h>
@@ -61,7 +62,7 @@ static struct heap *make(uint32_t owner) {
 struct heap *heaps_of(uint32_t owner) {
     if (!owner || left_behind || owners_is_retired(owner)) return NULL;
     struct heap *heap = find(&by_owner, owner + 2);
-    if (heap || !base.malloc || ledger_is_sealed() || !lock_wait(&making)) return heap;
+    if (heap || !base.malloc || seal_is_set() || !lock_wait(&making)) return heap;
     heap = make(owner);
     lock_let_go(&making);
     heaps_tidy();
@@ -113,7 +114,7 @@ static void tidy(struct heap *self, uint32_t thread) {
 }
 
 /* The thread that tidies; 0: nobody does, in a forked child, or where the kernel is asked for nothing. */
-static uint32_t tidying_thread(void) { return left_behind || ledger_is_sealed() ? 0 : os_tid(); }
+static uint32_t tidying_thread(void) { return left_behind || seal_is_set() ? 0 : os_tid(); }
 
 void heaps_tidy(void) {
     uint32_t thread = tidying_thread();
@@ -195,7 +196,7 @@ static void *heap_realloc(void *p, size_t size) {
  *
  * `malloc` last: who gets a block of a heap finds the `free` for it. */
 void heaps_begin(void) {
-    if (base.malloc || ledger_is_sealed()) return;
+    if (base.malloc || seal_is_set()) return;
     next_begin_mimalloc();
     mi_option_set(mi_option_purge_delay, 0);
     mi_option_set(mi_option_allow_thp, 0);

@@ -13,6 +13,7 @@
 #include "preload/shared/os.h"
 #include "preload/count/pin.h"
 #include "preload/count/site.h"
+#include "preload/base/seal.h"
 
 enum { EVENTS = 1 << 15, RESERVED = 64, WAITS = 10000, WAIT_NS = 100000, PIECES = 1 << 16 };
 
@@ -74,8 +75,8 @@ static struct event *try_take_event(struct pool *pool) {
 static struct event *take_event(void) {
     const struct timespec pause = {.tv_nsec = WAIT_NS};
     struct event *event = try_take_event(&common);
-    if (!event && ledger_is_sealed()) event = try_take_event(&reserved);
-    for (int wait = 0; !event && wait < WAITS && !ledger_is_sealed(); wait++) {
+    if (!event && seal_is_set()) event = try_take_event(&reserved);
+    for (int wait = 0; !event && wait < WAITS && !seal_is_set(); wait++) {
         os_call(SYS_nanosleep, &pause, 0);
         event = try_take_event(&common);
     }
@@ -395,7 +396,7 @@ static bool queue(struct event value) {
     return true;
 }
 
-static uint32_t self_id(void) { return ledger_is_sealed() ? 0 : os_tid(); }
+static uint32_t self_id(void) { return seal_is_set() ? 0 : os_tid(); }
 
 static uint64_t whole_pages(uint64_t length) { return os_round_up(length, OS_PAGE); }
 

@@ -9,6 +9,7 @@
 #include "preload/ledger/ledger.h"
 #include "preload/shared/os.h"
 #include "preload/stacks/stack.h"
+#include "preload/base/seal.h"
 
 static uint32_t epoch;
 
@@ -47,7 +48,7 @@ static bool stray_has_left(uintptr_t inner, uintptr_t slot) {
 
 /* In a sandbox the kernel is asked nothing, and no site becomes free any more. */
 static enum pin pin_stray(uintptr_t slot) {
-    if (ledger_is_sealed()) return PIN_OUTER;
+    if (seal_is_set()) return PIN_OUTER;
     uint32_t tid = os_tid();
     struct stray *self = stray_with(tid);
     if (self && self->pinned && !stray_has_left(self->pinned, slot)) return PIN_OUTER;
@@ -62,7 +63,7 @@ static enum pin pin_stray(uintptr_t slot) {
 
 /* In a forked child there is nothing to do any more. */
 static void unpin_stray(void) {
-    struct stray *self = ledger_is_sealed() ? NULL : stray_with(os_tid());
+    struct stray *self = seal_is_set() ? NULL : stray_with(os_tid());
     if (!self) return;
     __atomic_store_n(&self->pinned, 0, __ATOMIC_SEQ_CST);
     __atomic_store_n(&self->tid, 0, __ATOMIC_RELEASE);

@@ -146,7 +146,7 @@ static bool find(uint64_t key, struct place *at) {
     int turn = 0;
     do
         if (likely(!find_once(key, at, &claimed))) return false;
-    while (unlikely(claimed) && ledger_wait(turn++));
+    while (unlikely(claimed) && lock_pause(turn++));
     return !claimed;
 }
 

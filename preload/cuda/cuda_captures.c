@@ -15,6 +15,7 @@
 #include "preload/ledger/ledger.h"
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
+#include "preload/base/seal.h"
 
 enum { CAPTURES_MOST = 64 };
 static struct capture {
@@ -46,13 +47,13 @@ bool cuda_captures_hold_off(void) {
 }
 
 void cuda_captures_go_on(void) {
-    if (__atomic_sub_fetch(&waits, 1, __ATOMIC_SEQ_CST) || !cuda_captures_any() || ledger_is_sealed()) return;
+    if (__atomic_sub_fetch(&waits, 1, __ATOMIC_SEQ_CST) || !cuda_captures_any() || seal_is_set()) return;
     os_call(SYS_futex, &waits, FUTEX_WAKE_PRIVATE, INT32_MAX);
 }
 
 static void let_waits_end(void) {
     uint64_t end = 0, now;
-    for (uint32_t seen; (seen = __atomic_load_n(&waits, __ATOMIC_SEQ_CST)) && !ledger_is_sealed();) {
+    for (uint32_t seen; (seen = __atomic_load_n(&waits, __ATOMIC_SEQ_CST)) && !seal_is_set();) {
         if (!end) end = os_load(&wait_began_ns) + LONG_NS;
         if ((now = os_now()) >= end) return;
         const struct timespec rest = {.tv_nsec = (long)(end - now) - 1};

@@ -25,6 +25,7 @@
 #include "preload/life/process.h"
 #include "preload/count/site.h"
 #include "preload/stow/stow.h"
+#include "preload/base/seal.h"
 
 #define HOOK __attribute__((visibility("default")))
 
@@ -71,7 +72,7 @@ static struct known in_table(void *p, const struct block *entry) {
 /* Not in front of a mapping that was a block, and is no more. */
 static bool header_can_be_read(const void *p) {
     struct header header;
-    return !misuse_is_gone(p) || ledger_is_sealed() || os_peek(&header, header_of(p), sizeof header);
+    return !misuse_is_gone(p) || seal_is_set() || os_peek(&header, header_of(p), sizeof header);
 }
 
 static struct known look_at(void *p) {
@@ -118,7 +119,7 @@ static bool may_look_at(uintptr_t address) {
     struct block entry;
     if (!address || address % BEFORE) return false;
     if (on_page((void *)address) && blocks_find(address, &entry)) return true;
-    return ledger_is_sealed() || os_peek(&header, header_of((void *)address), sizeof header);
+    return seal_is_set() || os_peek(&header, header_of((void *)address), sizeof header);
 }
 
 static bool find_listed_around(uintptr_t address, uintptr_t *start, struct block *entry) {

@@ -21,6 +21,7 @@
 #include "preload/base/arena.h"
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
+#include "preload/base/seal.h"
 
 enum {
     FIRST_EXTENT = 256 * 1024, /* preallocated at the start */
@@ -29,9 +30,6 @@ enum {
     WINDOWS = 32,
     MEMORY_ONLY_ROOM = 64 * 1024 * 1024, /* address space; only touched pages cost memory */
     SECTION_ALIGN = 64,
-    SPINS = 1000,
-    PAUSES = 1000, /* of PAUSE_NS each, for a lock whose holder waits for the disk or the processor */
-    PAUSE_NS = 100000,
     STRING_SECTION = 16 * 1024,
 };
 
@@ -51,7 +49,6 @@ static struct {
     size_t mapped;   /* file (or memory) from its start */
     size_t used;     /* sections from the start of the file */
     bool file;       /* false: memory only */
-    bool sealed;
     bool written;   /* memory only: to its file, at what seemed the end */
     bool elsewhere; /* another copy of this code keeps one of this very process */
     struct lock growing;
@@ -126,7 +123,7 @@ static int reopen(void) {
 }
 
 static bool grow(size_t need) {
-    if (!ledger.file || ledger.sealed) return false;
+    if (!ledger.file || seal_is_set()) return false;
     size_t step = ledger.mapped < LARGEST_EXTENT ? ledger.mapped : LARGEST_EXTENT;
     size_t room = window_end() - ledger.mapped, length = need > step ? need : step;
     length = os_round_up(length < room ? length : need, OS_PAGE);
@@ -313,7 +310,7 @@ static bool begin_in_memory(void) {
     size_t room = ledger.windows[0].length;
     char *base = ledger.windows[0].base;
     int fd = -1;
-    if (!ledger.sealed && size_allowed(room)) fd = (int)os_call(SYS_memfd_create, "memstow-ledger", MFD_CLOEXEC);
+    if (!seal_is_set() && size_allowed(room)) fd = (int)os_call(SYS_memfd_create, "memstow-ledger", MFD_CLOEXEC);
     if (fd >= 0) {
         bool good = os_call(SYS_ftruncate, fd, room) == 0 && os_map_file(base, room, fd, 0) == 0;
         os_close(fd);
@@ -329,20 +326,11 @@ static bool begin_in_memory(void) {
 
 /* --- sections --- */
 
-bool ledger_wait(int turn) {
-    const struct timespec pause = {.tv_nsec = PAUSE_NS};
-    if (turn < SPINS || ledger.sealed)
-        __builtin_ia32_pause();
-    else
-        os_call(SYS_nanosleep, &pause, 0);
-    return turn < SPINS + PAUSES;
-}
-
 /* What is left of a window that a section does not fit into: a section of no type, which readers skip. */
 static bool skip_to_next_window(size_t need) {
     struct snap_section *filler = (void *)address_of(ledger.used);
     size_t start = ledger.mapped, wanted = start > FIRST_WINDOW ? start : FIRST_WINDOW;
-    if (!ledger.file || ledger.sealed || !open_window(ledger.window + 1, start, need, wanted)) return false;
+    if (!ledger.file || seal_is_set() || !open_window(ledger.window + 1, start, need, wanted)) return false;
     if (start > ledger.used)
         *filler = (struct snap_section){.version = 1, .record_size = 1, .length = start - ledger.used};
     ledger.used = start;
@@ -514,7 +502,7 @@ static void fill_header(struct snap_header *head, const struct ledger_identity *
     head->state = SNAP_RUNNING;
     head->pid = os_pid();
     head->parent_pid = (uint32_t)os_call(SYS_getppid);
-    if (!ledger.sealed) {
+    if (!seal_is_set()) {
         head->start_ticks = os_start_ticks(0);
         os_boot_id(head->boot_id);
     }
@@ -537,7 +525,7 @@ static void fill_header(struct snap_header *head, const struct ledger_identity *
 static bool begin_somewhere(const char *path, uint32_t *exec_generation) {
     if (path && strlen(path) < sizeof ledger.path) {
         strcpy(ledger.path, path);
-        if (!ledger.sealed && open_window(0, 0, FIRST_EXTENT, FIRST_WINDOW) && begin_in_file(exec_generation))
+        if (!seal_is_set() && open_window(0, 0, FIRST_EXTENT, FIRST_WINDOW) && begin_in_file(exec_generation))
             return true;
     }
     if (!ledger.elsewhere && begin_in_memory()) return true;
@@ -548,6 +536,7 @@ static bool begin_somewhere(const char *path, uint32_t *exec_generation) {
 bool ledger_is_ours(void) { return __atomic_load_n(&wiped.ours, __ATOMIC_RELAXED); }
 
 bool ledger_begin(const struct ledger_identity *identity) {
+    arena_grown = ledger_note_own_memory;
     os_call(SYS_madvise, &wiped, sizeof wiped, MADV_WIPEONFORK);
     wiped.ours = true;
     uint32_t exec_generation = identity->exec_generation;
@@ -570,18 +559,16 @@ bool ledger_begin(const struct ledger_identity *identity) {
 }
 
 void ledger_abandon(void) {
-    bool sealed = ledger.sealed;
     close_windows();
     memset(&scratch, 0, sizeof scratch);
     memset(&ledger, 0, sizeof ledger);
     memset(&strings, 0, sizeof strings);
     series_reset(&facts);
-    ledger.sealed = sealed;
     ledger_head = &scratch.head;
 }
 
 static void write_out(void) {
-    if (!ledger.path[0] || ledger.sealed || !size_allowed(ledger.used)) return;
+    if (!ledger.path[0] || seal_is_set() || !size_allowed(ledger.used)) return;
     uint32_t generation = 0;
     int fd = create_file(&generation);
     if (fd < 0) return;
@@ -604,7 +591,7 @@ void ledger_end(enum snap_state state) {
     if (!ledger.windows[0].base) return;
     ledger_head->end_ns = os_now();
     __atomic_store_n(&ledger_head->state, state, __ATOMIC_RELEASE);
-    if (ledger.sealed) return;
+    if (seal_is_set()) return;
     if (!ledger.file) {
         write_out();
         return;
@@ -653,14 +640,8 @@ void ledger_note_own_memory(void) {
 }
 
 void ledger_unlink(void) {
-    int fd = ledger.file && !ledger.sealed ? reopen() : -1;
+    int fd = ledger.file && !seal_is_set() ? reopen() : -1;
     if (fd < 0) return;
     os_call(SYS_unlink, ledger.path);
     os_close(fd);
 }
-
-void ledger_seal(void) { __atomic_store_n(&ledger.sealed, true, __ATOMIC_SEQ_CST); }
-
-void ledger_unseal(void) { __atomic_store_n(&ledger.sealed, false, __ATOMIC_SEQ_CST); }
-
-bool ledger_is_sealed(void) { return __atomic_load_n(&ledger.sealed, __ATOMIC_RELAXED); }

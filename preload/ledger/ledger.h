@@ -54,15 +54,6 @@ bool ledger_made_by_us(const char *path);
 /* Removes the file of the ledger if it is still the one that was made: for a forked child that is about to exec. */
 void ledger_unlink(void);
 
-/* No files from now on: the program goes into a sandbox where opening one may kill it. Nobody else in the library
- * asks anything of the kernel either, then. Until it has not gone there after all. */
-void ledger_seal(void);
-void ledger_unseal(void);
-bool ledger_is_sealed(void);
-
-/* Waits a little for another thread, the longer the higher the turn. False: it has been long enough (100 ms). */
-bool ledger_wait(int turn);
-
 /* Writes down where the library's own memory lies, for the residency report: at the start, the end, and whenever a
  * large table was added. */
 void ledger_note_own_memory(void);

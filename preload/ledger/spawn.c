@@ -19,6 +19,7 @@
 #include "preload/ledger/ledger.h"
 #include "preload/shared/os.h"
 #include "preload/base/symbol.h"
+#include "preload/base/seal.h"
 
 enum { STACK = 32 * 1024, CANNOT_RUN = 127, ROOM = 4096 };
 enum { COMMAND_REFUSED = 2, COMMAND_FAILED = 3 }; /* exit codes of the command */
@@ -130,7 +131,7 @@ static int meaning(int code, const char *path) {
 
 int spawn_snapshot(const char *path) {
     if (!path[0]) return -EINVAL;
-    if (!command[0] || ledger_is_sealed()) return -ECHILD;
+    if (!command[0] || seal_is_set()) return -ECHILD;
     struct spawn *self = os_map(sizeof *self);
     if (!self) return -ENOMEM;
     int code = snapshot(self, path);

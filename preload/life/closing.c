@@ -10,6 +10,7 @@
 #include "preload/life/misuse.h"
 #include "preload/count/peak.h"
 #include "preload/shared/residency.h"
+#include "preload/base/seal.h"
 
 /* A region that spans more than this is not walked (AddressSanitizer's shadow has 16 TiB): its pages are in the
  * report's rest. */
@@ -71,7 +72,7 @@ void closing_write(void) {
     account_finish();
     peak_finish();
     ledger_note_own_memory();
-    if (ledger_is_sealed()) return;
+    if (seal_is_set()) return;
     misuse_find_live();
     measure_residency();
 }

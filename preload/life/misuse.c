@@ -19,6 +19,7 @@
 #include "preload/life/process.h"
 #include "preload/count/site.h"
 #include "preload/stow/stow.h"
+#include "preload/base/seal.h"
 
 enum { BEFORE = sizeof(struct header), WORD = sizeof(uint64_t), GONE = 64, SLACK = 31 };
 enum { CHUNK_PREVIOUS_IN_USE = 1, CHUNK_MAPPED = 2, CHUNK_NOT_MAIN = 4, CHUNK_FLAGS = 7, CHUNK_BIT_3 = 8 };
@@ -47,7 +48,7 @@ static bool word_at(uintptr_t address, uintptr_t known, uint64_t *out) {
         *out = *(const uint64_t *)address;
         return true;
     }
-    return !ledger_is_sealed() && os_peek(out, (const void *)address, sizeof *out);
+    return !seal_is_set() && os_peek(out, (const void *)address, sizeof *out);
 }
 
 /* Else what is not there cannot be told from what cannot be read: some filters of system calls refuse it. */

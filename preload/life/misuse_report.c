@@ -13,6 +13,7 @@
 #include "preload/shared/os.h"
 #include "preload/count/site.h"
 #include "preload/base/symbol.h"
+#include "preload/base/seal.h"
 
 enum { LINES_MOST = 8 };
 
@@ -134,7 +135,7 @@ void misuse_report(uintptr_t p, const struct misuse *misuse, enum snap_misuse_ca
     record.places[SNAP_MISUSE_NOW].site = now;
     struct snap_misuse *to = record_at(number);
     if (to) write_record(to, &record);
-    if (number < LINES_MOST && !ledger_is_sealed())
+    if (number < LINES_MOST && !seal_is_set())
         write_line(&record, site ? site_caller(site, symbol_is_in_libc) : 0, freed, caller.address);
 }
 

@@ -36,6 +36,7 @@
 #include "preload/ledger/trace.h"
 #include "preload/triggers/trigger.h"
 #include "preload/vram/vram_serve.h"
+#include "preload/base/seal.h"
 
 #define EXEC_VARIABLE "MEMSTOW_EXEC"
 
@@ -355,7 +356,7 @@ static enum process_stage begin(void) {
         inherited = leave_parent();
     else
         begin_first();
-    if (ledger_is_sealed()) /* a child of a sandboxed process: making a file may kill it */
+    if (seal_is_set()) /* a child of a sandboxed process: making a file may kill it */
         return PROCESS_UNTRACKED;
     process_mark = header_mark(fork_depth < 255 ? fork_depth : 255, sizeof(struct header));
     if (!wanted() || !begin_ledger(inherited)) return PROCESS_UNTRACKED;
@@ -418,7 +419,7 @@ void process_end(enum snap_state state) {
 void process_exec(bool before) {
     if (!is_ours_to_end()) return;
     if (before) {
-        ledger_kept = !fork_depth || ledger_is_sealed() || !os_single_threaded();
+        ledger_kept = !fork_depth || seal_is_set() || !os_single_threaded();
         if (ledger_kept)
             ledger_end(SNAP_EXECED);
         else

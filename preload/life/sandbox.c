@@ -9,6 +9,7 @@
 #include "preload/ledger/ledger.h"
 #include "preload/shared/os.h"
 #include "preload/life/process.h"
+#include "preload/base/seal.h"
 
 static bool stopped; /* our threads, for the call that is under way */
 
@@ -31,7 +32,7 @@ static bool take_turn(void) {
         __builtin_ia32_pause();
         nobody = 0;
     }
-    if (!ledger_is_sealed()) return true;
+    if (!seal_is_set()) return true;
     __atomic_store_n(entering, 0, __ATOMIC_RELEASE);
     return false;
 }
@@ -39,9 +40,9 @@ static bool take_turn(void) {
 /* Sealed before: with TSYNC other threads are in it as soon as the call succeeds, and a signal handler may be called
  * before it returns. A thread of ours would be in it, too. */
 bool sandbox_enter(long number, long a, long b, const void *c) {
-    if (!may_succeed(number, a, b, c) || ledger_is_sealed() || process_is_vfork_child() || !take_turn()) return false;
+    if (!may_succeed(number, a, b, c) || seal_is_set() || process_is_vfork_child() || !take_turn()) return false;
     stopped = control_stop();
-    ledger_seal();
+    seal_set();
     return true;
 }
 
@@ -52,7 +53,7 @@ static bool has_succeeded(long number, long flags, long result) {
 
 void sandbox_entered(long number, long flags, long result) {
     if (!has_succeeded(number, flags, result)) {
-        ledger_unseal();
+        seal_lift();
         if (stopped) control_resume();
     }
     __atomic_store_n(&process_page.entering, 0, __ATOMIC_RELEASE);

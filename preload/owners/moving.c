@@ -18,6 +18,7 @@
 #include "preload/stow/stow_uffd.h"
 #include "preload/triggers/trigger.h"
 #include "preload/vram/vram_serve.h"
+#include "preload/base/seal.h"
 
 /* In a mapping of its own: large models have thousands of pieces. */
 struct list {
@@ -315,7 +316,7 @@ static int64_t move(uint32_t owner, uint32_t which, bool out) {
     vram_serve_forget_why();
     if (!kind) return -ENOENT;
     if (kind != MEMSTOW_MODEL && kind != MEMSTOW_CUSTOM && kind != MEMSTOW_STATE) return -EINVAL;
-    if (ledger_is_sealed()) return -ENOTSUP; /* the kernel is asked for nothing */
+    if (seal_is_set()) return -ENOTSUP; /* the kernel is asked for nothing */
     struct mover mover = {.present = {.owner = owner, .which = which}, .out = out};
     find_end(&mover);
     if (move_is_ended(mover.end)) return -ECANCELED;
@@ -374,7 +375,7 @@ void owners_cancel(void) { os_store(&worker.ended, os_load(&worker.work)); }
  * can be made to wait. */
 void moving_begin(void) {
     uint32_t features;
-    if (trigger_can_stow || ledger_is_sealed()) return;
+    if (trigger_can_stow || seal_is_set()) return;
     int fd = uffd_open(0, &features);
     if (fd >= 0) os_close(fd);
     trigger_can_in_use = fd >= 0;

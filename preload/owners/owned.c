@@ -16,6 +16,7 @@
 #include "preload/vram/stow_cuda.h"
 #include "preload/count/tags.h"
 #include "preload/vram/vram_serve.h"
+#include "preload/base/seal.h"
 
 const struct owned_store *owned_store;
 
@@ -220,7 +221,7 @@ static bool add_resident(uintptr_t start, uint64_t length, void *context) {
 }
 
 uint64_t owned_resident(uint32_t owner) {
-    if (ledger_is_sealed()) return UINT64_MAX;
+    if (seal_is_set()) return UINT64_MAX;
     struct resident self = {.pagemap = stow_pages_open()};
     if (self.pagemap < 0) return UINT64_MAX;
     owned_visit_pieces(owner, OWNED_MEMORY, add_resident, &self);

@@ -25,6 +25,7 @@
 #include "preload/stacks/tree.h"
 #include "preload/stacks/unwind.h"
 #include "preload/stacks/view.h"
+#include "preload/base/seal.h"
 
 enum {
     OTHERS = 16,          /* stacks besides its own that a thread remembers */
@@ -197,7 +198,7 @@ static struct stack *stack_of_thread(void) {
 /* Whether a signal handler runs on an alternate stack, which may lie in an outer frame. */
 static bool on_alternate_stack(void) {
     stack_t stack;
-    return ledger_is_sealed() || os_call(SYS_sigaltstack, 0, &stack) < 0 || stack.ss_flags & SS_ONSTACK;
+    return seal_is_set() || os_call(SYS_sigaltstack, 0, &stack) < 0 || stack.ss_flags & SS_ONSTACK;
 }
 
 /* Whether the hook whose slot was `inner` is gone for good, seen from one with `slot`: a signal handler left it by

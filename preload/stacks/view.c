@@ -6,6 +6,7 @@
 #include <sys/uio.h>
 
 #include "preload/ledger/ledger.h"
+#include "preload/base/seal.h"
 
 enum {
     LARGEST_STACK = 64 << 20,
@@ -58,7 +59,7 @@ static uintptr_t own_end(uintptr_t slot) {
 bool own_stack_find(struct own_stack *self, uintptr_t slot) {
     uintptr_t end = slot < self->known.low && self->known.low - slot < LARGEST_STACK ? self->known.low : own_end(slot);
     uintptr_t low = slot & ~(uintptr_t)(OS_PAGE - 1), reached = end;
-    if (!end || slot >= end || ledger_is_sealed()) return false;
+    if (!end || slot >= end || seal_is_set()) return false;
     if (slot < self->hole && self->hole < end && !readable(self->hole, 1)) return false;
     ask_for_pages(low, &reached);
     if (reached < end) {
@@ -72,7 +73,7 @@ bool own_stack_find(struct own_stack *self, uintptr_t slot) {
 
 void view_look_up_to(struct view *view, uintptr_t end) {
     uintptr_t high = os_round_up(end, OS_PAGE);
-    if (high <= view->high || ledger_is_sealed()) return;
+    if (high <= view->high || seal_is_set()) return;
     ask_for_pages(view->high, &high);
     view->high = high;
 }

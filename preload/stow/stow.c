@@ -19,6 +19,7 @@
 #include "preload/stow/stow_host.h"
 #include "preload/stow/stow_table.h"
 #include "preload/stow/stow_work.h"
+#include "preload/base/seal.h"
 
 #ifndef MADV_PAGEOUT
 #define MADV_PAGEOUT 21
@@ -61,7 +62,7 @@ static int begin(struct session *self, const struct stow_piece *pieces, uint32_t
     uint32_t idle = 0;
     *self = (struct session){.count = count, .work_length = count * sizeof(struct work) + OS_PAGE};
     if (options) self->options = *options;
-    if (ledger_is_sealed()) return -EPERM;
+    if (seal_is_set()) return -EPERM;
     self->work = os_map(self->work_length);
     self->text = os_map(STOW_AREA_TEXT);
     if (!self->work || !self->text) return -ENOMEM;

@@ -9,6 +9,7 @@
 #include "preload/stow/stow_area.h"
 #include "preload/stow/stow_table.h"
 #include "preload/stow/stow_work.h"
+#include "preload/base/seal.h"
 
 static uint64_t whole_end(uint64_t start, uint64_t length) { return os_round_up(start + length, OS_PAGE); }
 
@@ -153,7 +154,7 @@ bool stow_forked_beside_threads(void) { return forked_beside_threads; }
 
 struct stow_forking stow_fork_begin(void) {
     struct stow_forking self = {.pass = stow_pass_begin()};
-    self.beside_threads = ledger_is_sealed() || !os_single_threaded();
+    self.beside_threads = seal_is_set() || !os_single_threaded();
     self.held = stow_pass_watched(self.pass);
     if (!self.held) return self;
     table_lock();
@@ -165,7 +166,7 @@ void stow_fork_end(struct stow_forking self, bool in_child) {
     if (in_child) {
         forked_beside_threads |= self.beside_threads;
         if (self.held) table_leave_in_child();
-        if (self.held || !ledger_is_sealed()) stow_abandon();
+        if (self.held || !seal_is_set()) stow_abandon();
         return;
     }
     if (self.held) table_unlock();

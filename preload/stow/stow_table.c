@@ -9,6 +9,7 @@
 #include "preload/ledger/ledger.h"
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
+#include "preload/base/seal.h"
 
 enum { FIRST_ROOM = 1024 };
 
@@ -45,7 +46,7 @@ static void release(void) {
 }
 
 /* In a sandbox the kernel is not asked for thread ids; these are larger than any. */
-static uint64_t self_id(void) { return ledger_is_sealed() ? (uint64_t)__builtin_thread_pointer() : os_tid(); }
+static uint64_t self_id(void) { return seal_is_set() ? (uint64_t)__builtin_thread_pointer() : os_tid(); }
 
 void table_lock(void) {
     uint64_t self = self_id();

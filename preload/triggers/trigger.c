@@ -13,6 +13,7 @@
 #include "preload/shared/policy.h"
 #include "preload/shared/pressure.h"
 #include "preload/base/room.h"
+#include "preload/base/seal.h"
 
 /* What is known of each decision in the end. */
 struct result {
@@ -216,7 +217,7 @@ static bool decide(uint32_t reason, uint64_t needed, bool drops) {
 /* Who began one and is gone will not end it: its trace stays as it is, unfinished. */
 static bool take_over(void) {
     uint32_t thread = os_load32(&trigger.thread);
-    bool gone = thread && !ledger_is_sealed() && os_call(SYS_tgkill, os_pid(), thread, 0) == -ESRCH;
+    bool gone = thread && !seal_is_set() && os_call(SYS_tgkill, os_pid(), thread, 0) == -ESRCH;
     if (!gone || !move_on(STAGE_DECIDED, STAGE_DECIDING)) return false;
     if (os_load32(&trigger.thread) == thread) return true;
     finish(STAGE_DECIDED); /* another has ended that one and begun its own meanwhile */
@@ -227,7 +228,7 @@ int64_t trigger_begin(uint32_t reason, const char *text, uint64_t needed, bool d
                       const struct memstow_decision **decisions) {
     if (reason < MEMSTOW_RUN_ENDED || reason > POLICY_RESCUE) return -EINVAL;
     if (!move_on(STAGE_NONE, STAGE_DECIDING) && !take_over()) return -EBUSY;
-    trigger.thread = ledger_is_sealed() ? 0 : os_tid();
+    trigger.thread = seal_is_set() ? 0 : os_tid();
     if (!decide(reason, needed, drops)) {
         finish(STAGE_NONE);
         return -ENOMEM;

@@ -6,6 +6,7 @@
 #include "preload/shared/policy.h"
 #include "preload/shared/pressure.h"
 #include "preload/triggers/trigger.h"
+#include "preload/base/seal.h"
 
 enum { PRESSURE_WAIT_S = 10, PRESSURE_WAIT_MOST_S = 300 };
 static const uint64_t SECOND = 1000000000;
@@ -81,7 +82,7 @@ static bool poll_idle(uint64_t now_ns, ask_function *ask) {
 }
 
 uint32_t trigger_poll(uint64_t now_ns, ask_function *ask) {
-    if (ledger_is_sealed()) return 0;
+    if (seal_is_set()) return 0;
     if (poll_pressure(now_ns, ask)) return MEMSTOW_PRESSURE;
     return poll_idle(now_ns, ask) ? MEMSTOW_IDLE : 0;
 }

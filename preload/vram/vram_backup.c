@@ -11,6 +11,7 @@
 #include "preload/shared/os.h"
 #include "preload/shared/pressure.h"
 #include "preload/stow/stow.h"
+#include "preload/base/seal.h"
 
 enum { PORTABLE = 1, ATTEMPTS = 3, HELD_MOST = 64 };
 enum { DRIVER_ENDED = 4, NO_CONTEXT = 201, CONTEXT_ENDED = 709, NOT_REGISTERED = 713 };
@@ -105,7 +106,7 @@ static bool can_be_read_back(void) {
 }
 
 uint32_t vram_backup_make_file(struct vram_block *self, const struct vram_limits *limits, struct stow_file *file) {
-    if (!limits->disk || ledger_is_sealed()) return STOW_EMPTY;
+    if (!limits->disk || seal_is_set()) return STOW_EMPTY;
     if (!can_be_read_back()) return STOW_NO_KERNEL_HELP;
     uint32_t refusal =
         add(VRAM_IN_FILE, self->size) <= limits->disk ? stow_file_open(file, NULL, self->size) : STOW_EMPTY;

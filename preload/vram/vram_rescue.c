@@ -19,6 +19,7 @@
 #include "preload/shared/policy.h"
 #include "preload/vram/stow_cuda.h"
 #include "preload/triggers/trigger.h"
+#include "preload/base/seal.h"
 
 enum { WAIT_MS = 5000, WAITS_MOST = 2 };
 /* After one that was in vain, and twice as long as it took at least; twice as long each time, up to the second. */
@@ -50,7 +51,7 @@ static bool is_error(struct vram_rescue *self) {
 
 static bool may_be(void) {
     return !off && !within && stow_cuda_is_on() && !cuda_captures_any() && !cuda_route_has_exempt() &&
-           !ledger_is_sealed();
+           !seal_is_set();
 }
 
 /* --- others that give memory back --- */

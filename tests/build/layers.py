@@ -12,10 +12,6 @@ HALL = {"preload": {"README.md", "memstow.map"}, "tools": {"README.md", "python"
 UPWARD = """
 preload: shared/policy -> owners/owners
 preload: abi/register_blocks -> hooks/hook_host
-preload: base/room -> ledger/ledger
-preload: base/index -> ledger/ledger
-preload: base/lock -> ledger/ledger
-preload: base/arena -> ledger/ledger
 preload: stacks/stack -> count/account
 preload: stacks/stack -> count/fold
 preload: stacks/stack -> count/site

@@ -11,6 +11,7 @@
 #include "preload/owners/owners.h"
 #include "preload/count/site.h"
 #include "preload/count/tags.h"
+#include "preload/base/seal.h"
 
 enum { PAGE = 4096, EVENTS = 1 << 15 };
 static const uintptr_t BASE = 0x7f0000000000, HELD = 0x7f8000000000;
@@ -63,7 +64,7 @@ Test(mappings_full, assignment_says_so, .init = begin) {
     pthread_t holder;
     cr_assert_eq(pthread_create(&holder, NULL, hold_table, NULL), 0);
     while (!__atomic_load_n(&held, __ATOMIC_ACQUIRE)) continue;
-    ledger_seal(); /* as in a sandbox, where nobody can wait for an event */
+    seal_set(); /* as in a sandbox, where nobody can wait for an event */
     uint64_t lost = ledger_head->lost[SNAP_LOST_MAPPINGS];
     for (int i = 0; i < EVENTS - 1; i++) mappings_advise(BASE, PAGE, 0);
     cr_assert_eq(ledger_head->lost[SNAP_LOST_MAPPINGS], lost);

@@ -12,6 +12,7 @@
 #include "preload/ledger/line.h"
 #include "preload/shared/os.h"
 #include "preload/ledger/trace.h"
+#include "preload/base/seal.h"
 #include "tools/reader/trace_lines.h"
 
 static char path[64];
@@ -211,7 +212,7 @@ Test(trace, what_the_program_scribbles_over_ends_the_lines, .init = begin, .fini
 }
 
 Test(trace, a_ledger_without_room_counts_what_is_lost, .init = begin, .fini = end) {
-    ledger_seal();
+    seal_set();
     cr_expect_eq(say("{}"), -ENOMEM);
     cr_expect_eq(say("{}"), -ENOMEM);
     cr_expect_eq(ledger_head->lost[SNAP_LOST_TRACE], 2);

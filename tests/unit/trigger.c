@@ -15,6 +15,7 @@
 #include "preload/shared/pressure.h"
 #include "preload/ledger/trace.h"
 #include "preload/triggers/trigger.h"
+#include "preload/base/seal.h"
 
 enum { NONE = MEMSTOW_NO_POLICY, KEEP = MEMSTOW_KEEP, STOW = MEMSTOW_STOW, FREE = MEMSTOW_FREE, MOST = 300 };
 
@@ -398,7 +399,7 @@ Test(trigger, who_answers_requests_is_asked, .init = begin, .fini = end) {
 Test(trigger, in_a_sandbox_nothing_is_looked_at, .init = begin) {
     owner(STOW, 1000);
     pressure_wish("1000000G", "1");
-    ledger_seal();
+    seal_set();
     trigger_poll(1000000000000, NULL);
     cr_expect_eq(triggers(), 0);
     unlink(path);
