@@ -13,6 +13,8 @@
 #include "preload/ledger/ledger.h"
 #include "preload/owners/moving.h"
 #include "preload/owners/owned.h"
+#include "preload/count/owner.h"
+#include "preload/triggers/trigger.h"
 #include "preload/owners/owners.h"
 #include "preload/life/process.h"
 #include "preload/abi/register.h"
@@ -59,9 +61,15 @@ ENTRY int32_t memstow_owner_adopt(uint32_t owner, uint32_t provisional) {
 
 ENTRY int32_t memstow_owner_retire(uint32_t owner) {
     if (!process_tracked()) return (int32_t)not_tracked();
-    int result = owners_kind(owner) == MEMSTOW_STATE ? -EINVAL : owners_retire(owner);
+    int result = owner_kind(owner) == MEMSTOW_STATE ? -EINVAL : owners_retire(owner);
     if (result == -EINVAL) return (int32_t)entry_fails(result, "a run is ended, and a state released: not retired");
     return (int32_t)entry_result(result);
+}
+
+static void note_policy(uint32_t owner, uint32_t policy, int32_t priority) {
+    uint32_t id = owner_final(owner);
+    const struct owner *of = owner_known(id);
+    trigger_note_policy(id, of->kind, of->name, of->keys, policy, priority);
 }
 
 ENTRY int32_t memstow_owner_policy(uint32_t owner, uint32_t policy, int32_t priority) {
@@ -69,6 +77,8 @@ ENTRY int32_t memstow_owner_policy(uint32_t owner, uint32_t policy, int32_t prio
     if (policy > MEMSTOW_FREE) return (int32_t)entry_fails(-EINVAL, "no such policy");
     int result = owners_policy(owner, policy, priority);
     if (result == -EINVAL) return (int32_t)entry_fails(result, "only models and customs have a policy");
+    if (result > 0) note_policy(owner, policy, priority);
+    if (result > 0) result = 0;
     return (int32_t)entry_result(result);
 }
 
@@ -98,7 +108,7 @@ ENTRY int32_t memstow_owner_figures(uint32_t owner, struct memstow_figures *out)
 /* The share of a tag; false: nothing is live. */
 static bool share_of(uint32_t number, const struct owned *has, struct memstow_share *share) {
     struct snap_tag tag = tags_at(number);
-    *share = (struct memstow_share){.model = owners_final(tag.model),
+    *share = (struct memstow_share){.model = owner_final(tag.model),
                                     .node = tag.node,
                                     .run = tag.run,
                                     .live_bytes = has->live_bytes,
@@ -133,7 +143,7 @@ ENTRY int64_t memstow_shares(struct memstow_share *out, uint32_t room, uint32_t 
 
 /* --- scopes --- */
 
-static bool is_node(uint32_t owner) { return owners_kind(owner) == MEMSTOW_NODE; }
+static bool is_node(uint32_t owner) { return owner_kind(owner) == MEMSTOW_NODE; }
 
 /* A thread that has a slot leaves its scopes when it ends; one that never allocated has none yet. */
 static void get_slot(void) {
@@ -157,7 +167,7 @@ ENTRY int32_t memstow_scope_enter(uint32_t owner) {
     struct scopes *scopes = &tags_scopes;
     if (unlikely(scopes->count == MEMSTOW_SCOPES))
         return (int32_t)entry_fails(-ENOSPC, "too many scopes in each other");
-    uint32_t kind = owners_scope(owner, 1);
+    uint32_t kind = owner_scope(owner, 1);
     if (unlikely(!has_scopes(kind))) return refuse_scope(kind);
     get_slot();
     scopes->owners[scopes->count] = owner;
@@ -181,13 +191,13 @@ ENTRY int32_t memstow_scope_leave(uint32_t owner) {
     struct scopes *scopes = &tags_scopes;
     uint32_t at;
     if (unlikely(!find_scope(scopes, owner, &at)))
-        return (int32_t)(owners_kind(owner)
+        return (int32_t)(owner_kind(owner)
                              ? entry_fails(-EPERM, "it is not the innermost scope of its kind on this thread")
                              : entry_result(-ENOENT));
     for (; at + 1 < scopes->count; at++) scopes->owners[at] = scopes->owners[at + 1];
     __atomic_signal_fence(__ATOMIC_SEQ_CST); /* a handler puts its own behind all of them */
     scopes->count--;
-    owners_scope(owner, -1);
+    owner_scope(owner, -1);
     changed(scopes);
     return 0;
 }
@@ -200,15 +210,15 @@ static void copy_scopes(struct memstow_scopes *to, uint32_t size) {
 
 static bool may_enter_all(const struct memstow_scopes *scopes) {
     for (uint32_t i = 0; i < scopes->count; i++)
-        if (!has_scopes(owners_kind(scopes->owners[i]))) return false;
+        if (!has_scopes(owner_kind(scopes->owners[i]))) return false;
     return true;
 }
 
 static void replace_scopes(const struct memstow_scopes *now) {
     struct scopes *scopes = &tags_scopes;
     get_slot();
-    for (uint32_t i = 0; i < now->count; i++) owners_scope(now->owners[i], 1);
-    for (uint32_t i = scopes->count; i-- > 0;) owners_scope(scopes->owners[i], -1);
+    for (uint32_t i = 0; i < now->count; i++) owner_scope(now->owners[i], 1);
+    for (uint32_t i = scopes->count; i-- > 0;) owner_scope(scopes->owners[i], -1);
     scopes->count = 0;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     memcpy(scopes->owners, now->owners, now->count * sizeof *now->owners);
@@ -252,7 +262,7 @@ static int32_t assign(uint32_t owner, const void *start, uint64_t length) {
 }
 
 ENTRY int32_t memstow_assign(uint32_t owner, const void *start, uint64_t length) {
-    uint32_t model = owners_final(owner), kind = owners_kind(model);
+    uint32_t model = owner_final(owner), kind = owner_kind(model);
     if (!kind) return (int32_t)entry_result(-ENOENT);
     if (kind != MEMSTOW_MODEL && kind != MEMSTOW_CUSTOM)
         return (int32_t)entry_fails(-EINVAL, "memory is assigned to models and customs");

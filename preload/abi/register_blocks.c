@@ -11,7 +11,7 @@
 #include "preload/count/host.h"
 #include "preload/ledger/ledger.h"
 #include "preload/count/mappings.h"
-#include "preload/owners/owners.h"
+#include "preload/count/owner.h"
 #include "preload/life/process.h"
 #include "preload/count/site.h"
 #include "preload/count/tags.h"
@@ -19,7 +19,7 @@
 
 static struct memstow_block block_of(uint64_t start, uint64_t size, uint32_t tag, uint32_t stack) {
     struct snap_tag whose = tags_at(tag);
-    return (struct memstow_block){start, size, owners_final(whose.model), whose.node, whose.run, stack};
+    return (struct memstow_block){start, size, owner_final(whose.model), whose.node, whose.run, stack};
 }
 
 static struct memstow_block block_at_site(uint64_t start, uint64_t size, uint32_t site) {

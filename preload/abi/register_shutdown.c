@@ -8,7 +8,7 @@
 
 #include "preload/abi/entry.h"
 #include "preload/ledger/ledger.h"
-#include "preload/count/origin.h"
+#include "preload/life/origin.h"
 #include "preload/shutdown/shutdown.h"
 #include "preload/shutdown/shutdown_audit.h"
 #include "preload/shutdown/shutdown_list.h"

@@ -120,7 +120,7 @@ static bool is_stopping(void) { return __atomic_load_n(&page.stopping, __ATOMIC_
 static int64_t act(const struct memstow_request *request) {
     switch (request->kind) {
     case MEMSTOW_ASK_TRIGGER:
-        return memstow_trigger(MEMSTOW_REQUEST, request->text);
+        return trigger_run(MEMSTOW_REQUEST, request->text, 0);
     case MEMSTOW_ASK_STOW:
         return owners_stow(request->owner);
     case MEMSTOW_ASK_RESTORE:

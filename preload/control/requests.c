@@ -11,7 +11,7 @@
 #include "preload/ledger/ledger.h"
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
-#include "preload/owners/owners.h"
+#include "preload/count/owner.h"
 #include "preload/base/seal.h"
 
 struct request {
@@ -242,11 +242,11 @@ static bool may_be_for(const struct request *request, const void *context) {
     const struct moving *move = context;
     if (!is_programs(request) || request->left) return false;
     if (request->kind == MEMSTOW_ASK_TRIGGER) return move->out;
-    return (request->kind != MEMSTOW_ASK_RESTORE) == move->out && owners_final(request->owner) == move->owner;
+    return (request->kind != MEMSTOW_ASK_RESTORE) == move->out && owner_final(request->owner) == move->owner;
 }
 
 uint64_t requests_end(uint32_t owner, bool out, struct move_end *at) {
-    struct moving move = {owners_final(owner), out};
+    struct moving move = {owner_final(owner), out};
     *at = (struct move_end){0};
     if (!begin()) return 0;
     const struct request *request = oldest(may_be_for, &move);

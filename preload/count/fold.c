@@ -13,7 +13,7 @@
 #include "preload/base/ids.h"
 #include "preload/ledger/ledger.h"
 #include "preload/base/lock.h"
-#include "preload/owners/owners.h"
+#include "preload/count/owner.h"
 #include "preload/count/peak.h"
 #include "preload/count/pin.h"
 #include "preload/count/site.h"
@@ -198,7 +198,7 @@ static bool is_of_earlier_run(uint32_t site) {
 static bool may_join(uint32_t site, const struct snap_counter *sum) {
     struct snap_site record = site_record(site);
     return is_dead(sum) && snap_site_stack(record) == TREE_ROOT && !ids_has(fold.pictured, site) &&
-           !site_is_of_mapping(site) && owners_first_of(tags_at(snap_site_tag(record)).run);
+           !site_is_of_mapping(site) && owner_first_of(tags_at(snap_site_tag(record)).run);
 }
 
 /* All of it, at a time: it is not much, and of no use for runs to come. */
@@ -316,7 +316,7 @@ static enum progress show_used_sites(void) {
 /* The tag of what was an owner's, and of a run of long ago; 0: there is no room for it. */
 static uint32_t heir_tag(uint32_t number) {
     struct snap_tag tag = tags_at(number);
-    uint32_t first = owners_first_of(tag.run);
+    uint32_t first = owner_first_of(tag.run);
     if (!first) return number;
     tag.run = first;
     return tags_number(tag);

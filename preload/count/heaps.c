@@ -7,7 +7,7 @@
 #include "preload/base/lock.h"
 #include "preload/base/next.h"
 #include "preload/shared/os.h"
-#include "preload/owners/owners.h"
+#include "preload/count/owner.h"
 #include "preload/count/tags.h"
 #include "preload/base/words.h"
 #include "preload/base/seal.h"
@@ -60,14 +60,14 @@ static struct heap *make(uint32_t owner) {
 }
 
 struct heap *heaps_of(uint32_t owner) {
-    if (!owner || left_behind || owners_is_retired(owner)) return NULL;
+    if (!owner || left_behind || owner_is_retired(owner)) return NULL;
     struct heap *heap = find(&by_owner, owner + 2);
     if (heap || !base.malloc || seal_is_set() || !lock_wait(&making)) return heap;
     heap = make(owner);
     lock_let_go(&making);
     heaps_tidy();
     __atomic_thread_fence(__ATOMIC_SEQ_CST); /* who retired it meanwhile has seen the heap, or is seen here */
-    if (heap && owners_is_retired(owner)) heaps_retire(owner);
+    if (heap && owner_is_retired(owner)) heaps_retire(owner);
     return heap;
 }
 

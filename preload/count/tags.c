@@ -8,7 +8,7 @@
 #include "preload/count/heaps.h"
 #include "preload/ledger/ledger.h"
 #include "preload/base/lock.h"
-#include "preload/owners/owners.h"
+#include "preload/count/owner.h"
 #include "preload/count/site.h"
 #include "preload/base/words.h"
 
@@ -75,7 +75,7 @@ uint32_t tags_number(struct snap_tag tag) {
     if (!word_of(tag)) return 0;
     uint32_t number = find(word_of(tag));
     if (likely(number != WORDS_NONE)) return number;
-    owners_note(tag);
+    owner_note(tag);
     number = 0;
     if (lock_wait(&making)) {
         number = make(tag);
@@ -111,10 +111,10 @@ void tags_set_run(uint32_t run) {
 static void work_out(struct scopes *self) {
     struct snap_tag tag = {.run = tags_run()};
     for (uint32_t i = self->count; i-- > 0 && !(tag.model && tag.node);) {
-        uint32_t owner = self->owners[i], *part = owners_kind(owner) == MEMSTOW_NODE ? &tag.node : &tag.model;
+        uint32_t owner = self->owners[i], *part = owner_kind(owner) == MEMSTOW_NODE ? &tag.node : &tag.model;
         if (!*part) *part = owner;
     }
-    self->model = tag.model = owners_final(tag.model);
+    self->model = tag.model = owner_final(tag.model);
     self->heap = heaps_of(tag.model);
     self->tag = tags_number(tag);
 }
@@ -135,7 +135,7 @@ void tags_refresh(void) {
 
 void tags_end_thread(void) {
     struct scopes *self = &tags_scopes;
-    while (self->count) owners_scope(self->owners[--self->count], -1);
+    while (self->count) owner_scope(self->owners[--self->count], -1);
     self->epoch = 0;
 }
 

@@ -10,7 +10,6 @@
 #include "preload/ledger/ledger.h"
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
-#include "preload/life/process.h"
 #include "preload/count/site.h"
 #include "preload/stow/stow.h"
 #include "preload/count/tags.h"
@@ -359,7 +358,6 @@ void cuda_events_refused(const struct cuda_call *call) {
 /* --- not known --- */
 
 void cuda_events_unknown(const char *name) {
-    if (!process_tracked()) return;
     struct snap_cuda *head = cuda_counts_head();
     if (!__atomic_fetch_add(&head->unknown_entries, 1, __ATOMIC_RELAXED))
         os_copy(head->unknown, sizeof head->unknown, name);

@@ -8,7 +8,7 @@
 #include "preload/cuda/cuda_counts.h"
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
-#include "preload/owners/owners.h"
+#include "preload/count/owner.h"
 #include "preload/vram/stow_cuda.h"
 
 static struct lock assigning;
@@ -150,7 +150,7 @@ struct share {
 static void look_at_part(enum cuda_space space, const struct snap_cuda_block *record, void *context) {
     struct share *share = context;
     if (space != CUDA_PART || record->pool != share->block) return;
-    uint32_t model = owners_final(cuda_counts_model(record->count));
+    uint32_t model = owner_final(cuda_counts_model(record->count));
     if (share->bytes && model != share->model) share->several = true;
     share->model = model;
     share->bytes += record->size;
@@ -165,7 +165,7 @@ static void add_owner(enum cuda_space space, const struct snap_cuda_block *recor
     struct owners_of *self = context;
     bool is_part = space == CUDA_PART && record->pool == self->block;
     if (!is_part && (space != CUDA_ADDRESS || record->address != self->block)) return;
-    uint32_t model = owners_final(cuda_counts_model(record->count)), i = 0;
+    uint32_t model = owner_final(cuda_counts_model(record->count)), i = 0;
     while (i < self->count && self->owners[i] != model) i++;
     if (model && i == self->count && i < self->room) self->owners[self->count++] = model;
 }
@@ -181,7 +181,7 @@ static void tell_server(struct vram_block *served, const struct snap_cuda_block 
     struct share share = {.block = block->address};
     if (block->flags & SNAP_CUDA_PARTS) cuda_blocks_all(look_at_part, &share);
     bool all = share.bytes == block->size && !share.several;
-    uint32_t model = all ? share.model : owners_final(cuda_counts_model(block->count));
+    uint32_t model = all ? share.model : owner_final(cuda_counts_model(block->count));
     stow_cuda_assign(served, model, share.bytes && !all);
 }
 

@@ -76,7 +76,7 @@ static void answered(const struct cuda_call *call, const char *symbol, void **fo
     bool known = entry >= 0 && (version <= CUDA_VERSION_KNOWN || means_the_same(symbol, *found, flags));
     if (known)
         *found = cuda_route_hook((enum cuda_entry_id)entry, *found);
-    else if (entry >= 0 || cuda_route_is_unknown_memory(symbol))
+    else if ((entry >= 0 || cuda_route_is_unknown_memory(symbol)) && process_tracked())
         cuda_events_unknown(symbol);
 }
 

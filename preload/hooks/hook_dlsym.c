@@ -8,6 +8,7 @@
 #include <link.h>
 
 #include "preload/events/cuda_events.h"
+#include "preload/life/process.h"
 #include "preload/cuda/cuda_route.h"
 #include "preload/cuda/cuda_scope.h"
 #include "preload/shared/os.h"
@@ -74,7 +75,8 @@ static struct answer next_one(const char *name, const char *version, uintptr_t c
 static void look_at_unknown(void *handle, const char *name, const char *version, uintptr_t caller) {
     if (handle == RTLD_NEXT || !cuda_route_is_unknown_memory(name)) return;
     void *found = look_up(handle, name, version);
-    if (found && cuda_route_is_driver((uintptr_t)found) && !cuda_route_is_exempt(caller)) cuda_events_unknown(name);
+    bool driver = found && cuda_route_is_driver((uintptr_t)found) && !cuda_route_is_exempt(caller);
+    if (driver && process_tracked()) cuda_events_unknown(name);
 }
 
 struct answer hook_answer_dlsym(void *handle, const char *name, const char *version, uintptr_t caller) {

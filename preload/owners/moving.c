@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "preload/cuda/cuda_route.h"
-#include "preload/cuda/cuda_pageable.h"
+#include "preload/vram/cuda_pageable.h"
 #include "preload/count/heaps.h"
 #include "preload/shared/heapsort.h"
 #include "preload/ledger/ledger.h"
@@ -16,7 +16,6 @@
 #include "preload/control/requests.h"
 #include "preload/stow/stow.h"
 #include "preload/stow/stow_uffd.h"
-#include "preload/triggers/trigger.h"
 #include "preload/vram/vram_serve.h"
 #include "preload/base/seal.h"
 
@@ -25,6 +24,8 @@ struct list {
     uint32_t owner, count, room;
     struct stow_piece *pieces;
 };
+
+bool moving_can_stow, moving_can_in_use;
 
 static bool count_piece(uintptr_t start, uint64_t length, void *context) {
     (void)start, (void)length;
@@ -98,7 +99,7 @@ struct present {
 
 static void look(struct present *self) {
     self->known = true;
-    if (list_begin(&self->list, owners_final(self->owner), self->which))
+    if (list_begin(&self->list, owner_final(self->owner), self->which))
         sort_by_start(self->list.pieces, self->list.count);
 }
 
@@ -179,7 +180,7 @@ static void note_in_ledger(const struct mover *self) {
     os_store(&ledger_head->moved_bytes, hand.moved);
     os_store(&ledger_head->wanted_bytes, hand.wanted);
     ledger_head->moving = self->out ? SNAP_MOVING_OUT : SNAP_MOVING_BACK;
-    __atomic_store_n(&ledger_head->moving_owner, owners_final(self->present.owner), __ATOMIC_RELEASE);
+    __atomic_store_n(&ledger_head->moving_owner, owner_final(self->present.owner), __ATOMIC_RELEASE);
 }
 
 /* Who is asked for nothing else by the engine, which lets one at a time. */
@@ -208,7 +209,7 @@ static void leave_hand(const struct mover *self, int64_t moved) {
 }
 
 static bool is_of(const struct shown *mover, uint32_t owner, bool out) {
-    return mover->number && mover->out == out && (!owner || owners_final(owner) == owners_final(mover->owner));
+    return mover->number && mover->out == out && (!owner || owner_final(owner) == owner_final(mover->owner));
 }
 
 static void end_mover(const struct shown *mover) {
@@ -246,7 +247,7 @@ void moving_abandon(void) {
 
 /* What of it lies in a device's memory that memstow served. */
 static int64_t move_device(uint32_t owner, bool out, struct move_end end) {
-    return out ? vram_serve_out(owner, owners_is_idle(owner), false, end) : vram_serve_in(owner);
+    return out ? vram_serve_out(owner, owner_is_idle(owner), false, end) : vram_serve_in(owner);
 }
 
 /* An error counts only where nothing moved. But who uses what is still out of a device breaks it: that counts. */
@@ -262,7 +263,7 @@ static int64_t both(int64_t host, int64_t device, bool out) {
 static bool devices_use_it(uint32_t owner, const struct list *list, bool out) {
     bool nothing_moves = out ? !list->count : !stow_bytes(owner, NULL);
     if (nothing_moves || stow_forked_beside_threads()) return false;
-    return cuda_pageable_any() && (!owners_is_idle(owner) || !cuda_pageable_quiet());
+    return cuda_pageable_any() && (!owner_is_idle(owner) || !cuda_pageable_quiet());
 }
 
 static int64_t refuse_all(struct list *list, uint32_t refusal) {
@@ -272,7 +273,7 @@ static int64_t refuse_all(struct list *list, uint32_t refusal) {
 
 static int64_t move_host(struct mover *self, struct list *list) {
     uint32_t owner = self->present.owner;
-    struct stow_options options = {.idle = owners_is_idle(owner),
+    struct stow_options options = {.idle = owner_is_idle(owner),
                                    .held_unseen = !stow_forked_beside_threads() && cuda_route_has_exempt(),
                                    .end = self->end,
                                    .tell = tell,
@@ -306,13 +307,13 @@ static int64_t move_state(const struct mover *self) {
         return -ENOTSUP;
     }
     int64_t moved = owned_store->move(owner, self->out, self->end);
-    owners_note_stowed(owner, owned_store->stowed(owner), 0);
+    owner_note_stowed(owner, owned_store->stowed(owner), 0);
     return moved;
 }
 
 static int64_t move(uint32_t owner, uint32_t which, bool out) {
     struct list list;
-    uint32_t kind = owners_kind(owner = owners_final(owner));
+    uint32_t kind = owner_kind(owner = owner_final(owner));
     vram_serve_forget_why();
     if (!kind) return -ENOENT;
     if (kind != MEMSTOW_MODEL && kind != MEMSTOW_CUSTOM && kind != MEMSTOW_STATE) return -EINVAL;
@@ -323,9 +324,9 @@ static int64_t move(uint32_t owner, uint32_t which, bool out) {
     if (kind == MEMSTOW_STATE) return which & OWNED_MEMORY ? move_state(&mover) : 0;
     if (!list_begin(&list, owner, which)) return -ENOMEM;
     int64_t moved = move_host(&mover, &list);
-    owner = owners_final(owner); /* it may have been adopted meanwhile */
+    owner = owner_final(owner); /* it may have been adopted meanwhile */
     int64_t of_device = which & OWNED_DEVICE ? move_device(owner, out, mover.end) : 0;
-    owners_note_stowed(owner, stow_bytes(owner, NULL), vram_serve_stowed(owner));
+    owner_note_stowed(owner, stow_bytes(owner, NULL), vram_serve_stowed(owner));
     if (mover.present.list.pieces) list_end(&mover.present.list);
     int64_t result = both(moved, of_device, out);
     leave_hand(&mover, result);
@@ -339,9 +340,9 @@ int64_t owners_stow(uint32_t owner) { return move(owner, OWNED_MEMORY | OWNED_FI
 int64_t owners_stow_host(uint32_t owner) { return move(owner, OWNED_MEMORY | OWNED_FILES, true); }
 
 int64_t owners_stow_device(uint32_t owner) {
-    owner = owners_final(owner);
-    int64_t moved = vram_serve_out(owner, owners_is_idle(owner), true, (struct move_end){0});
-    owners_note_stowed(owner, stow_bytes(owner, NULL), vram_serve_stowed(owner));
+    owner = owner_final(owner);
+    int64_t moved = vram_serve_out(owner, owner_is_idle(owner), true, (struct move_end){0});
+    owner_note_stowed(owner, stow_bytes(owner, NULL), vram_serve_stowed(owner));
     return moved;
 }
 
@@ -349,8 +350,8 @@ int64_t owners_restore(uint32_t owner) { return move(owner, OWNED_MEMORY | OWNED
 
 /* What is free in the owner's heap; and of files, which can be read again, what nobody wrote to. */
 int64_t owners_release(uint32_t owner) {
-    owner = owners_final(owner);
-    if (!owners_kind(owner)) return -ENOENT;
+    owner = owner_final(owner);
+    if (!owner_kind(owner)) return -ENOENT;
     heaps_collect(owner);
     int64_t dropped = move(owner, OWNED_FILES, true);
     return dropped > 0 ? dropped : 0;
@@ -375,9 +376,9 @@ void owners_cancel(void) { os_store(&worker.ended, os_load(&worker.work)); }
  * can be made to wait. */
 void moving_begin(void) {
     uint32_t features;
-    if (trigger_can_stow || seal_is_set()) return;
+    if (moving_can_stow || seal_is_set()) return;
     int fd = uffd_open(0, &features);
     if (fd >= 0) os_close(fd);
-    trigger_can_in_use = fd >= 0;
-    trigger_can_stow = true;
+    moving_can_in_use = fd >= 0;
+    moving_can_stow = true;
 }

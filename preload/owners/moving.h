@@ -9,6 +9,9 @@
 
 #pragma GCC visibility push(hidden)
 
+/* What can be moved: at all; and without the owner being declared idle. */
+extern bool moving_can_stow, moving_can_in_use;
+
 /* Owner 0: -ENOENT. What another owner adopted is moved with that one. */
 int64_t owners_stow(uint32_t owner);
 int64_t owners_stow_host(uint32_t owner);   /* what it has in devices stays there */

@@ -29,7 +29,7 @@ static uint32_t number_of(uint32_t site) {
 /* The owners of a tag, adoption done. */
 static struct snap_tag owners_of(uint32_t number) {
     struct snap_tag tag = tags_at(number);
-    tag.model = owners_final(tag.model);
+    tag.model = owner_final(tag.model);
     return tag;
 }
 
@@ -110,7 +110,7 @@ static void add_mapping(struct snap_mapping *record, void *context) {
 static void add_cuda(const struct snap_cuda_site *site, void *context) {
     const struct sums *sums = context;
     struct snap_tag tag = tags_at(site->tag);
-    const uint32_t owners[] = {owners_final(tag.model), tag.node, tag.run};
+    const uint32_t owners[] = {owner_final(tag.model), tag.node, tag.run};
     for (int i = 0; i < 3 && snap_cuda_on_device(site->kind); i++)
         if (owners[i] && owners[i] < sums->count)
             sums->all[owners[i]].cuda_bytes += site->counter.alloc_bytes - site->counter.free_bytes;

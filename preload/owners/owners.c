@@ -1,5 +1,4 @@
-/* owners.c — see owners.h. Owners are kept in slabs that never move, found by a hash of kind and keys. What readers
- * need without a lock is written once, or is one word. */
+/* owners.c — see owners.h. Owners are found by a hash of kind and keys; owner.c keeps them. */
 #include "preload/owners/owners.h"
 
 #include <errno.h>
@@ -16,127 +15,12 @@
 #include "preload/vram/stow_cuda.h"
 #include "preload/owners/owned.h"
 #include "preload/count/tags.h"
-#include "preload/triggers/trigger.h"
 #include "preload/base/words.h"
 
-enum { SLAB = 1024, SLABS = OWNERS_LIMIT / SLAB, TEXT_MAX = 1024, TEXTS = 4096 };
-/* Runs by themselves: the last so many. Those before are so many together. */
-enum { RUNS_APART = 1024, RUNS_TOGETHER = 64 };
+enum { TEXT_MAX = 1024, TEXTS = 4096 };
 
-struct owner {
-    uint32_t kind; /* 0: there is none (yet) */
-    uint32_t policy, state, adopted_by;
-    int32_t priority;
-    uint32_t record;     /* 1 + id in the present ledger; 0: it has none */
-    uint32_t next;       /* owner with the same hash of keys; 0: the last */
-    uint32_t scopes;     /* open, of all threads */
-    uint32_t used, idle; /* used: since it was last asked */
-    uint32_t outcome;
-    uint32_t number, first; /* of a run: how many there were before; the first of those that it will be together with */
-    uint64_t keys[2], begin_ns, end_ns, last_use_ns;
-    const char *name, *origin;
-};
-
-static struct owner *slabs[SLABS]; /* of SLAB owners each */
-static uint32_t count = 1;         /* id 0 is none */
-static uint32_t run_count, first_run;
+static uint32_t first_run;
 static struct words by_keys; /* of owners that are not retired */
-static struct lock registry;
-static struct series records = {
-    .type = SNAP_OWNER, .record_size = sizeof(struct snap_owner), .first_bits = 6, .limit = OWNERS_LIMIT};
-
-/* --- by id --- */
-
-static struct owner *owner_at(uint32_t id) {
-    struct owner *slab = __atomic_load_n(&slabs[id / SLAB], __ATOMIC_ACQUIRE);
-    return slab ? slab + id % SLAB : NULL;
-}
-
-static uint32_t owner_count(void) { return __atomic_load_n(&count, __ATOMIC_ACQUIRE); }
-
-static struct owner *known(uint32_t id) {
-    struct owner *owner = id && id < owner_count() ? owner_at(id) : NULL;
-    return owner && __atomic_load_n(&owner->kind, __ATOMIC_ACQUIRE) ? owner : NULL;
-}
-
-uint32_t owners_kind(uint32_t id) {
-    const struct owner *owner = known(id);
-    return owner ? owner->kind : 0;
-}
-
-/* Who adopts is not adopted by one of its own: chains end. */
-uint32_t owners_final(uint32_t id) {
-    for (const struct owner *owner = known(id); owner; owner = known(id)) {
-        uint32_t by = __atomic_load_n(&owner->adopted_by, __ATOMIC_ACQUIRE);
-        if (!by) break;
-        id = by;
-    }
-    return id;
-}
-
-uint32_t owners_first_of(uint32_t run) {
-    const struct owner *owner = known(run);
-    if (!owner || owner->kind != MEMSTOW_RUN || owner->first == run) return 0;
-    bool old = __atomic_load_n(&run_count, __ATOMIC_RELAXED) - owner->number > RUNS_APART;
-    return old && __atomic_load_n(&owner->state, __ATOMIC_ACQUIRE) == SNAP_OWNER_RETIRED ? owner->first : 0;
-}
-
-bool owners_is_retired(uint32_t id) {
-    const struct owner *owner = known(id);
-    return !owner || __atomic_load_n(&owner->state, __ATOMIC_ACQUIRE) != SNAP_OWNER_LIVE;
-}
-
-bool owners_is_idle(uint32_t id) {
-    const struct owner *owner = known(id);
-    return owner && __atomic_load_n(&owner->idle, __ATOMIC_ACQUIRE);
-}
-
-/* --- records --- */
-
-static struct snap_owner *record_of(const struct owner *owner) {
-    return owner->record ? series_at(&records, owner->record - 1) : NULL;
-}
-
-/* What may change while it is there. */
-static void note_state(const struct owner *owner) {
-    struct snap_owner *record = record_of(owner);
-    if (!record) return;
-    record->policy = owner->policy;
-    record->priority = owner->priority;
-    record->outcome = owner->outcome;
-    record->end_ns = owner->end_ns;
-    record->adopted_by = owner->adopted_by;
-    __atomic_store_n(&record->state, owner->state, __ATOMIC_RELEASE);
-}
-
-static void make_record(uint32_t id) {
-    struct owner *owner = known(id);
-    if (!owner || owner->record) return;
-    uint32_t at = series_take(&records);
-    struct snap_owner *record = series_at(&records, at);
-    if (!record) {
-        ledger_lost(SNAP_LOST_TAGS);
-        return;
-    }
-    record->kind = owner->kind;
-    record->name = ledger_string(owner->name);
-    record->origin = ledger_string(owner->origin);
-    memcpy(record->keys, owner->keys, sizeof record->keys);
-    record->begin_ns = owner->begin_ns;
-    owner->record = at + 1;
-    note_state(owner);
-    __atomic_store_n(&record->id, id, __ATOMIC_RELEASE);
-}
-
-void owners_note(struct snap_tag tag) {
-    const uint32_t ids[] = {tag.model, tag.node, tag.run};
-    for (int i = 0; i < 3; i++) {
-        const struct owner *owner = known(ids[i]);
-        if (!owner || __atomic_load_n(&owner->record, __ATOMIC_ACQUIRE) || !lock_wait(&registry)) continue;
-        make_record(ids[i]);
-        lock_let_go(&registry);
-    }
-}
 
 /* --- by keys --- */
 
@@ -213,18 +97,13 @@ static const char *copy_of(const char *text) {
     return copy;
 }
 
-static void number_run(uint32_t id, struct owner *run) {
-    if (run_count % RUNS_TOGETHER == 0) first_run = id;
-    run->first = first_run;
-    run->number = run_count;
-    __atomic_store_n(&run_count, run_count + 1, __ATOMIC_RELAXED);
-}
+enum { RUNS_TOGETHER = 64 }; /* of those that do not stand by themselves any more */
 
-static struct owner *make_room(uint32_t id) {
-    if (id >= OWNERS_LIMIT) return NULL;
-    if (!slabs[id / SLAB])
-        __atomic_store_n(&slabs[id / SLAB], arena_take(SLAB * sizeof(struct owner)), __ATOMIC_RELEASE);
-    return owner_at(id);
+static void number_run(uint32_t id, struct owner *run) {
+    if (owner_run_count % RUNS_TOGETHER == 0) first_run = id;
+    run->first = first_run;
+    run->number = owner_run_count;
+    __atomic_store_n(&owner_run_count, owner_run_count + 1, __ATOMIC_RELAXED);
 }
 
 static bool has_policy(const struct owner *owner) {
@@ -237,8 +116,8 @@ static bool may_own(const struct owner *owner) {
 
 /* The registry is held. */
 static int64_t make(uint32_t kind, const char *name, const char *origin, const uint64_t keys[2]) {
-    uint32_t id = count;
-    struct owner *owner = make_room(id);
+    uint32_t id = owner_count();
+    struct owner *owner = owner_make_room(id);
     if (!owner) return id < OWNERS_LIMIT ? -ENOMEM : -ENOSPC;
     *owner = (struct owner){.state = SNAP_OWNER_LIVE, .keys = {keys[0], keys[1]}, .begin_ns = os_now()};
     owner->last_use_ns = owner->begin_ns;
@@ -251,27 +130,27 @@ static int64_t make(uint32_t kind, const char *name, const char *origin, const u
         owner->kind = 0;
         return -ENOMEM;
     }
-    __atomic_store_n(&count, id + 1, __ATOMIC_RELEASE);
-    make_record(id);
+    owner_publish(id);
+    owner_make_record(id);
     tags_use();
     if (may_own(owner)) heaps_begin();
     return id;
 }
 
 int64_t owners_open(uint32_t kind, const char *name, const char *origin, const uint64_t keys[2]) {
-    if (!lock_wait(&registry)) return -EBUSY;
+    if (!lock_wait(&owner_registry)) return -EBUSY;
     int64_t id = find(kind, keys);
     if (!id) id = make(kind, name, origin, keys);
-    lock_let_go(&registry);
+    lock_let_go(&owner_registry);
     return id;
 }
 
 int64_t owners_begin_run(const char *name) {
     static const uint64_t no_keys[2];
-    if (!lock_wait(&registry)) return -EBUSY;
+    if (!lock_wait(&owner_registry)) return -EBUSY;
     int64_t id = tags_run() ? -EBUSY : make(MEMSTOW_RUN, name, "", no_keys);
     if (id > 0) tags_set_run((uint32_t)id);
-    lock_let_go(&registry);
+    lock_let_go(&owner_registry);
     return id;
 }
 
@@ -281,90 +160,81 @@ static void retire(uint32_t id, struct owner *owner) {
     leave_keys(id, owner);
     owner->end_ns = os_now();
     __atomic_store_n(&owner->state, SNAP_OWNER_RETIRED, __ATOMIC_RELEASE);
-    note_state(owner);
+    owner_note_state(owner);
 }
 
 int owners_end_run(uint32_t run, uint32_t outcome) {
-    if (!lock_wait(&registry)) return -EBUSY;
-    struct owner *owner = run && tags_run() == run ? known(run) : NULL;
+    if (!lock_wait(&owner_registry)) return -EBUSY;
+    struct owner *owner = run && tags_run() == run ? owner_known(run) : NULL;
     if (owner) {
         tags_set_run(0);
         fold_note_run_end();
         owner->outcome = outcome;
         retire(run, owner);
     }
-    lock_let_go(&registry);
+    lock_let_go(&owner_registry);
     return owner ? 0 : -ENOENT;
 }
 
 /* The registry is held: of two that adopt each other at once the second is refused. */
 static bool adopt(uint32_t id, uint32_t provisional, struct owner *from) {
-    uint32_t by = owners_final(id);
+    uint32_t by = owner_final(id);
     if (from->adopted_by || by == provisional) return false;
-    make_record(id);
+    owner_make_record(id);
     __atomic_store_n(&from->adopted_by, by, __ATOMIC_RELEASE);
     if (from->state == SNAP_OWNER_LIVE)
         retire(provisional, from);
     else
-        note_state(from);
+        owner_note_state(from);
     tags_change();
     return true;
 }
 
 int owners_adopt(uint32_t id, uint32_t provisional) {
-    struct owner *to = known(id), *from = known(provisional);
+    struct owner *to = owner_known(id), *from = owner_known(provisional);
     if (!to || !from) return -ENOENT;
     if (!may_own(to) || !may_own(from)) return -EINVAL;
-    if (!lock_wait(&registry)) return -EBUSY;
+    if (!lock_wait(&owner_registry)) return -EBUSY;
     bool adopted = adopt(id, provisional, from);
-    lock_let_go(&registry);
+    lock_let_go(&owner_registry);
     if (!adopted) return -EINVAL;
     heaps_retire(provisional);
-    stow_change_owner(provisional, owners_final(id));
-    stow_cuda_change_owner(provisional, owners_final(id));
+    stow_change_owner(provisional, owner_final(id));
+    stow_cuda_change_owner(provisional, owner_final(id));
     return 0;
 }
 
 int owners_retire(uint32_t id) {
-    struct owner *owner = known(id);
+    struct owner *owner = owner_known(id);
     if (!owner) return -ENOENT;
     if (owner->kind == MEMSTOW_RUN) return -EINVAL;
-    if (!lock_wait(&registry)) return -EBUSY;
+    if (!lock_wait(&owner_registry)) return -EBUSY;
     if (owner->state == SNAP_OWNER_LIVE) retire(id, owner);
     tags_change();
-    lock_let_go(&registry);
+    lock_let_go(&owner_registry);
     heaps_retire(id);
     return 0;
 }
 
 int owners_policy(uint32_t id, uint32_t policy, int32_t priority) {
-    struct owner *owner = known(owners_final(id));
+    struct owner *owner = owner_known(owner_final(id));
     if (!owner) return -ENOENT;
     if (!has_policy(owner)) return -EINVAL;
-    if (!lock_wait(&registry)) return -EBUSY;
+    if (!lock_wait(&owner_registry)) return -EBUSY;
     bool news = owner->policy != policy || owner->priority != priority;
     owner->policy = policy;
     owner->priority = priority;
-    note_state(owner);
-    lock_let_go(&registry);
-    if (news) trigger_note_policy(owners_final(id), owner->kind, owner->name, owner->keys, policy, priority);
-    return 0;
+    owner_note_state(owner);
+    lock_let_go(&owner_registry);
+    return news;
 }
 
 int owners_idle(uint32_t id, bool idle) {
-    struct owner *owner = known(owners_final(id));
+    struct owner *owner = owner_known(owner_final(id));
     if (!owner) return -ENOENT;
     if (!has_policy(owner)) return -EINVAL;
     __atomic_store_n(&owner->idle, idle, __ATOMIC_RELEASE);
     return 0;
-}
-
-uint32_t owners_scope(uint32_t id, int change) {
-    struct owner *owner = known(id);
-    if (unlikely(!owner || owner->kind == MEMSTOW_RUN || owner->kind == MEMSTOW_STATE)) return owner ? owner->kind : 0;
-    __atomic_fetch_add(&owner->scopes, (uint32_t)change, __ATOMIC_RELAXED);
-    if (!os_load32(&owner->used)) __atomic_store_n(&owner->used, 1, __ATOMIC_RELAXED);
-    return owner->kind;
 }
 
 /* --- what they have --- */
@@ -402,7 +272,7 @@ uint32_t owners_list(struct owner_state *out, uint32_t room) {
     uint32_t all = owner_count(), listed = 0;
     struct owned *has = owned_of_all(all);
     for (uint32_t id = 1; has && id < all; id++) {
-        struct owner *owner = known(id);
+        struct owner *owner = owner_known(id);
         if (!owner || !is_listed(owner, &has[id])) continue;
         if (listed < room) out[listed] = state_of(id, owner, &has[id]);
         listed++;
@@ -411,16 +281,8 @@ uint32_t owners_list(struct owner_state *out, uint32_t room) {
     return listed;
 }
 
-void owners_note_stowed(uint32_t id, uint64_t in_files, uint64_t of_devices) {
-    const struct owner *owner = known(id);
-    struct snap_owner *record = owner ? record_of(owner) : NULL;
-    if (!record) return;
-    os_store(&record->stowed_bytes, in_files + of_devices);
-    os_store(&record->device_stowed_bytes, of_devices);
-}
-
 int owners_figures(uint32_t id, struct memstow_figures *out) {
-    const struct owner *owner = known(id);
+    const struct owner *owner = owner_known(id);
     if (!owner) return -ENOENT;
     uint32_t all = owner_count();
     struct owned *sums = owned_of_all(all);
@@ -451,15 +313,12 @@ int owners_figures(uint32_t id, struct memstow_figures *out) {
 /* Of the parent's threads there is only the one that forked. */
 static void forget_scopes_of_others(void) {
     const struct scopes *self = &tags_scopes;
-    for (uint32_t id = 1; id < count; id++)
-        if (known(id)) known(id)->scopes = 0;
-    for (uint32_t i = 0; i < self->count; i++) owners_scope(self->owners[i], 1);
+    for (uint32_t id = 1; id < owner_count(); id++)
+        if (owner_known(id)) owner_known(id)->scopes = 0;
+    for (uint32_t i = 0; i < self->count; i++) owner_scope(self->owners[i], 1);
 }
 
 void owners_abandon(void) {
-    series_reset(&records);
-    registry = (struct lock){0};
-    for (uint32_t id = 1; id < count; id++)
-        if (owner_at(id)) owner_at(id)->record = 0;
+    owner_abandon();
     forget_scopes_of_others();
 }

@@ -8,10 +8,19 @@
 #include <stdint.h>
 
 #include "include/memstow.h"
-#include "preload/owners/owners.h"
 
 #pragma GCC visibility push(hidden)
 
+/* What there is to know of an owner to decide what becomes of it. */
+struct owner_state {
+    uint32_t id, kind, policy, adopted_by;
+    int32_t priority;
+    bool retired, scope_open, idle;
+    uint64_t live_bytes, live_blocks, device_bytes; /* of the host; of devices, beside them */
+    uint64_t movable_bytes, stowed_bytes;           /* of both */
+    uint64_t device_movable_bytes, device_stowed_bytes;
+    uint64_t last_use_ns;
+};
 struct policy_question {
     uint32_t reason;  /* enum memstow_reason */
     bool can_stow;    /* memory can be moved at all, */

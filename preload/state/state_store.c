@@ -149,7 +149,7 @@ static int64_t owner_of(const struct loop *loop, const char *id) {
 
 static uint64_t stowed_of(uint32_t owner);
 
-static void note_stowed(uint32_t owner) { owners_note_stowed(owner, stowed_of(owner), 0); }
+static void note_stowed(uint32_t owner) { owner_note_stowed(owner, stowed_of(owner), 0); }
 
 /* --- loops --- */
 

@@ -36,7 +36,7 @@ static struct {
 } trigger;
 enum stage { STAGE_NONE, STAGE_DECIDING, STAGE_DECIDED };
 
-bool trigger_can_stow, trigger_can_in_use, trigger_rescue_takes_kept;
+bool trigger_rescue_takes_kept;
 bool (*trigger_rescue_helps)(uint32_t owner);
 
 static bool move_on(enum stage from, enum stage to) {
@@ -198,8 +198,8 @@ static bool decide(uint32_t reason, uint64_t needed, bool drops) {
     uint32_t owners;
     trigger.began_ns = os_now();
     struct policy_question question = {.reason = reason,
-                                       .can_stow = trigger_can_stow,
-                                       .can_in_use = trigger_can_in_use,
+                                       .can_stow = moving_can_stow,
+                                       .can_in_use = moving_can_in_use,
                                        .drops = drops,
                                        .take_kept = reason == POLICY_RESCUE ? trigger_rescue_takes_kept
                                                                             : pressure_wishes()->take_kept,

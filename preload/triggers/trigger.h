@@ -33,8 +33,6 @@ void trigger_words(char *to, size_t room);
 void trigger_note_policy(uint32_t owner, uint32_t kind, const char *name, const uint64_t keys[2], uint32_t policy,
                          int32_t priority);
 
-/* What can be moved, as whoever moves knows: at all; and without the owner being declared idle. */
-extern bool trigger_can_stow, trigger_can_in_use;
 /* Whether a rescue of a device may stow owners that are to be kept, after all others. */
 extern bool trigger_rescue_takes_kept;
 /* And whether what an owner has would help: with several devices it may lie in another one. NULL: it would. */

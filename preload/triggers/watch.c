@@ -7,6 +7,7 @@
 #include "preload/shared/pressure.h"
 #include "preload/triggers/trigger.h"
 #include "preload/base/seal.h"
+#include "preload/owners/moving.h"
 
 enum { PRESSURE_WAIT_S = 10, PRESSURE_WAIT_MOST_S = 300 };
 static const uint64_t SECOND = 1000000000;
@@ -58,8 +59,8 @@ static bool poll_pressure(uint64_t now_ns, ask_function *ask) {
 
 static bool somebody_became_idle(uint64_t now_ns) {
     struct policy_question question = {.reason = MEMSTOW_IDLE,
-                                       .can_stow = trigger_can_stow,
-                                       .can_in_use = trigger_can_in_use,
+                                       .can_stow = moving_can_stow,
+                                       .can_in_use = moving_can_in_use,
                                        .now_ns = now_ns,
                                        .idle_ns = pressure_wishes()->idle_ns};
     uint32_t count;

@@ -14,7 +14,7 @@
 #include "preload/ledger/line.h"
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
-#include "preload/owners/owners.h"
+#include "preload/count/owner.h"
 #include "preload/shared/pressure.h"
 #include "preload/count/site.h"
 #include "preload/vram/stow_cuda.h"
@@ -158,7 +158,7 @@ static bool wants(uint64_t bytes, cuda_handle stream, bool in_stream, struct sto
     if (in_stream) place = place_of(stream, &place);
     *out = (struct stow_cuda_request){.bytes = bytes,
                                       .device = place.device,
-                                      .owner = owners_final(model),
+                                      .owner = owner_final(model),
                                       .context = place.context,
                                       .in_stream = in_stream};
     return place.context && (in_stream || vram_reach_is_whole(place.device));
@@ -646,7 +646,7 @@ struct in_devices {
 static void add_to(const struct snap_cuda_site *site, void *context) {
     struct in_devices *has = context;
     uint64_t live = site->counter.alloc_bytes - site->counter.free_bytes;
-    if (!snap_cuda_on_device(site->kind) || owners_final(tags_at(site->tag).model) != has->owner) return;
+    if (!snap_cuda_on_device(site->kind) || owner_final(tags_at(site->tag).model) != has->owner) return;
     bool is_plain = site->kind == SNAP_CUDA_DEVICE_MEMORY;
     *(is_plain ? &has->plain : site->kind == SNAP_CUDA_POOL_MEMORY ? &has->pooled : &has->other) += live;
     if (is_plain && stow_cuda_is_on() && !vram_reach_is_whole(site->device)) has->apart += live;

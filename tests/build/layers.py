@@ -10,7 +10,6 @@ FILES_MOST, CIRCLE_MOST = 32, 5
 HALL = {"preload": {"README.md", "memstow.map"}, "tools": {"README.md", "python", "comfyui", "web"}}
 # "file -> file": a call or an include against the order of the table; and circles that are too large.
 UPWARD = """
-preload: shared/policy -> owners/owners
 preload: abi/register_blocks -> hooks/hook_host
 preload: stacks/stack -> count/account
 preload: stacks/stack -> count/fold
@@ -20,31 +19,13 @@ preload: stacks/python -> count/site
 preload: stacks/tree -> count/fold
 preload: stacks/tree -> count/site
 preload: stacks/python_record -> count/site
-preload: count/tags -> owners/owners
-preload: count/fold -> owners/owners
-preload: count/origin -> life/process
-preload: count/origin -> shutdown/shutdown_audit
-preload: count/heaps -> owners/owners
-preload: cuda/cuda_pageable -> vram/stow_cuda
 preload: cuda/cuda_device -> vram/vram_serve
-preload: cuda/cuda_arrays -> events/cuda_events
 preload: vram/vram_serve -> events/cuda_parts
-preload: vram/vram_serve -> owners/owners
 preload: vram/vram_rescue -> triggers/trigger
-preload: events/cuda_events -> life/process
-preload: events/cuda_parts -> owners/owners
 preload: owners/moving -> control/requests
-preload: owners/moving -> triggers/trigger
-preload: owners/owners -> triggers/trigger
-preload: control/control -> abi/register_decisions
-preload: control/control -> hooks/hook_files
 preload: control/control -> hooks/hook_host
-preload: cuda/cuda_pageable -> vram/vram_driver
-preload: cuda/cuda_pageable -> vram/vram_quiet
 preload: owners/assign -> hooks/hook_host
-preload: shutdown/shutdown -> hooks/hook_files
-preload: vram/vram_quiet -> hooks/hook_files
-preload: a circle of 10 files: count/account count/births count/counters count/fold count/heaps count/peak count/pin count/sample count/site count/tags
+preload: a circle of 9 files: count/account count/births count/counters count/fold count/peak count/pin count/sample count/site count/tags
 tools: a circle of 11 files: reader/birth_stacks reader/counters reader/cuda_image reader/cupti_image reader/image reader/misuse_image reader/nvml_image reader/packed reader/picture reader/reader reader/trace_lines
 tools: a circle of 11 files: report/report_cuda report/report_estimates report/report_json report/report_match report/report_misuse report/report_mixed report/report_peak report/report_stacks report/report_text report/report_tree report/report_vbars
 """
@@ -111,6 +92,10 @@ def calls(hall):
                 wanted[name].add(symbol)
             elif kind in "TDBRVW":
                 owner[symbol] = name
+    # pthread_create and its like are libc's, whoever stands in front of them.
+    exported = subprocess.run(["nm", "-D", "--defined-only", support.LIBRARY], capture_output=True, text=True, check=True).stdout
+    libc = {line.split()[-1].split("@")[0] for line in exported.splitlines()} if hall == "preload" else set()
+    owner = {symbol: name for symbol, name in owner.items() if symbol not in libc or symbol.startswith("memstow_")}
     return {(name, owner[symbol], symbol) for name, symbols in wanted.items() for symbol in symbols
             if owner.get(symbol, name) != name}
 

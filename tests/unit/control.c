@@ -62,7 +62,8 @@ bool owners_is_moving(uint64_t number, uint64_t *so_far, uint64_t *wanted) {
 }
 
 void owners_cancel(void) { __atomic_store_n(&cancelled, true, __ATOMIC_RELEASE); }
-int64_t memstow_trigger(uint32_t reason, const char *text) {
+int64_t trigger_run(uint32_t reason, const char *text, uint64_t needed) {
+    (void)needed;
     return reason == MEMSTOW_REQUEST && !strcmp(text, "why") ? 7 : -1;
 }
 bool trigger_polls(void) { return __atomic_load_n(&polls, __ATOMIC_ACQUIRE); }

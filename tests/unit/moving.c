@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "preload/cuda/cuda_pageable.h"
+#include "preload/vram/cuda_pageable.h"
 #include "preload/cuda/cuda_route.h"
 #include "preload/count/heaps.h"
 #include "preload/ledger/ledger.h"
@@ -25,7 +25,7 @@ static struct snap_header head;
 static uint64_t moved, wanted;
 static bool first_is_on;
 
-uint32_t owners_kind(uint32_t owner) { return (void)owner, MEMSTOW_MODEL; }
+uint32_t owner_kind(uint32_t owner) { return (void)owner, MEMSTOW_MODEL; }
 
 /* One thread stops where it asks this for the second time, when it has seen that the move at hand is the owner's, and
  * has the lock still. */
@@ -34,14 +34,14 @@ static bool is_stopped, move_is_over;
 static void wait_until(bool *is) {
     while (!__atomic_load_n(is, __ATOMIC_ACQUIRE)) usleep(100);
 }
-uint32_t owners_final(uint32_t owner) {
+uint32_t owner_final(uint32_t owner) {
     if (stops_in && --stops_in == 0) {
         __atomic_store_n(&is_stopped, true, __ATOMIC_RELEASE);
         wait_until(&move_is_over);
     }
     return owner;
 }
-bool owners_is_idle(uint32_t owner) { return (void)owner, true; }
+bool owner_is_idle(uint32_t owner) { return (void)owner, true; }
 void owned_visit_pieces(uint32_t owner, uint32_t which, owned_visit *visit, void *context) {
     (void)which;
     visit(owner * OS_PAGE, OS_PAGE, context);
@@ -55,7 +55,6 @@ int64_t vram_serve_out(uint32_t owner, bool idle, bool at_once, struct move_end 
 void vram_serve_forget_why(void) {}
 
 /* What is not called. */
-bool trigger_can_stow, trigger_can_in_use;
 const struct owned_store *owned_store;
 int64_t vram_serve_in(uint32_t owner) { return (void)owner, 0; }
 const char *vram_serve_why(int64_t result) { return (void)result, NULL; }
@@ -96,7 +95,7 @@ int64_t stow_out(struct stow_piece *pieces, uint32_t count, const struct stow_op
 }
 
 /* By now the engine is free for another. */
-void owners_note_stowed(uint32_t owner, uint64_t in_files, uint64_t of_devices) {
+void owner_note_stowed(uint32_t owner, uint64_t in_files, uint64_t of_devices) {
     (void)in_files, (void)of_devices;
     if (owner != FIRST || engine_waits) return;
     owners_begin_call();

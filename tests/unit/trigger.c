@@ -16,6 +16,7 @@
 #include "preload/ledger/trace.h"
 #include "preload/triggers/trigger.h"
 #include "preload/base/seal.h"
+#include "preload/owners/moving.h"
 
 enum { NONE = MEMSTOW_NO_POLICY, KEEP = MEMSTOW_KEEP, STOW = MEMSTOW_STOW, FREE = MEMSTOW_FREE, MOST = 300 };
 
@@ -72,7 +73,7 @@ static void begin(void) {
     snprintf(path, sizeof path, "/tmp/memstow-unit-%d.mst", (int)getpid());
     struct ledger_identity who = {.path = path, .name = "unit", .exe = "/bin/unit", .command = "unit test"};
     cr_assert(ledger_begin(&who));
-    trigger_can_stow = trigger_can_in_use = true;
+    moving_can_stow = moving_can_in_use = true;
 }
 
 /* Without number and time, the lines of a kind, or all but those of SET. */

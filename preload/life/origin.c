@@ -1,5 +1,5 @@
 /* origin.c — what the ledger knows of what is left; see origin.h. */
-#include "preload/count/origin.h"
+#include "preload/life/origin.h"
 
 #include <string.h>
 
