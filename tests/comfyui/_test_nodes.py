@@ -81,12 +81,12 @@ def Slow(self, value, seed):
 def note_who_looks():
     """From now on a line in the log says on which thread holders are looked for, and on which nodes run."""
     finder = sys.modules["memstow"].referrers()
-    before, worker = finder.holders, threading.get_ident()
+    before, worker = finder.find, threading.get_ident()
 
-    def noting(*arguments):
+    def noting(*arguments, **options):
         print(f"holders are looked for on {'the worker' if threading.get_ident() == worker else 'another'} thread", flush=True)
-        return before(*arguments)
-    finder.holders = noting
+        return before(*arguments, **options)
+    finder.find = noting
 
 
 @node(("LATENT",), model=("MODEL",), latent=("LATENT",), seed=number())

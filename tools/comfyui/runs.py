@@ -231,11 +231,12 @@ class Runs:
             (freed if number in gone else owners).append(line)
             identity.kept = number not in gone and action != "free"
         self._note_vbars([identity for identity, _ruling, _policy in rulings.values()])
-        self.last = report.document(run, self.watch, owners, freed, given, time.monotonic() - begun, notes)
+        found = report.document(run, self.watch, owners, freed, given, time.monotonic() - begun, notes)
+        if owners or freed: # before others can read it: who has the report finds it in the log, too
+            log.info("%s", report.line(found))
+        self.last = found
         if run["outcome"]:
-            self.reports.append(self.last)
-        if owners or freed:
-            log.info("%s", report.line(self.last))
+            self.reports.append(found)
         return given
 
     def _note_vbars(self, identities: list[Identity]) -> None:
