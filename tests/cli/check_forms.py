@@ -100,3 +100,30 @@ with open("/dev/full", "w") as full:
     done = support.subprocess.run([support.MEMSTOW, "check", "--baseline=base.txt", "--runs=1", "--warm-up=0", "--", *COMMAND, "0"],
                                   stdout=full, stderr=support.subprocess.PIPE, text=True)
 assert done.returncode == 3 and "the output could not be written" in done.stderr, done.stderr
+
+# A file that is written is no other file of the check: nothing runs, and nothing is written.
+os.symlink("base.txt", "link.txt")
+os.link("base.txt", "hard.txt")
+os.mkdir("folder")
+pathlib.Path("known.txt").write_text("function=nothing\n")
+before = pathlib.Path("base.txt").read_bytes()
+
+
+def refused(*options, message):
+    done = memstow("check", *options, "--", "touch", "started", status=2)
+    assert f"memstow: {message}" in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, (options, done.stderr)
+    assert not os.path.exists("started") and not os.path.exists("new.txt"), options
+    assert pathlib.Path("base.txt").read_bytes() == before and pathlib.Path("known.txt").read_text() == "function=nothing\n", options
+
+
+for option in ("html", "json", "junit", "markdown", "text", "github"):
+    for name in ("base.txt", "./base.txt", "link.txt", "hard.txt"):
+        refused("--baseline=base.txt", f"--{option}={name}", message=f"--{option}={name}: is the baseline")
+    refused("--baseline=base.txt", "--suppressions=known.txt", f"--{option}=known.txt", message=f"--{option}=known.txt: is the list of suppressions")
+    refused("--comfy=known.txt", f"--{option}=known.txt", message=f"--{option}=known.txt: is the workflow")
+refused("--baseline=known.txt", "--update-baseline", "--suppressions=known.txt", message="--baseline=known.txt: is the list of suppressions")
+for name in ("new.txt", "./new.txt", "folder/../new.txt"):
+    refused("--baseline=base.txt", "--json=new.txt", f"--junit={name}", message=f"--junit={name}: is also --json's")
+    refused("--baseline=base.txt", "--markdown=new.txt", f"--html={name}", message=f"--html={name}: is also --markdown's")
+check(0, "--json=new.txt", "--junit=folder/new.txt", "--markdown=/dev/null", "--github=/dev/null")
+assert json.loads(pathlib.Path("new.txt").read_text())["result"] == "pass" and pathlib.Path("folder/new.txt").read_text().startswith("<?xml")

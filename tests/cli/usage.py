@@ -38,6 +38,9 @@ for words, message in (
         (("diff", "--fail-over=5MiBs", "x.mst", "x.mst"), "--fail-over=5MiBs: not SIZE, PCT% or COUNTx"),
         (("check", "true"), "--baseline or --comfy is needed"),
         (("check", "--baseline=x"), "no command given"),
+        *((("check", option, *more, "true"), f"{option} needs =FILE")
+          for option in ("--html", "--baseline", "--comfy", "--suppressions") for more in (("--",), ("--json",))),
+        (("check", "--keep", "--", "true"), "--keep needs =DIR"),
         (("check", "--runs=0", "true"), "--runs=0: not a number from 1 to 10000"),
         (("check", "--colour", "true"), "unknown option --colour"),
         (("snapshot", "x.mst"), "x.mst is not a PID"),

@@ -34,6 +34,10 @@ void check_folder_remove(const struct check *check); /* unless it is to be kept 
 /* "RUN-n" in the folder. */
 int check_folder_of_run(const struct check *check, const char *what, uint32_t n, char *path, size_t size);
 
+/* check_files.c: 0, or the exit code of wrong usage after complaining: a file would be written over another one that
+ * the check reads or writes. */
+int check_files(const struct check *check);
+
 /* check_launch.c: from here on signals end the check in order. */
 void check_launch_begin(void);
 /* 0; or, after complaining, 128 and the number of the signal by which somebody wants us to end. */

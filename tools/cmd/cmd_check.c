@@ -130,7 +130,17 @@ static int take_passed_on(struct check *check, int option) {
     return 0;
 }
 
+/* "--html --json", "--html --": the file was left out, and the next option is no name for one. */
+static int check_file_given(int option, char **argv) {
+    bool names_file = option == OPTION_BASELINE || option == OPTION_COMFY || option == OPTION_SUPPRESSIONS ||
+                      option == OPTION_KEEP || option == OPTION_HTML;
+    if (!names_file || optarg != argv[optind - 1] || optarg[0] != '-' || !optarg[1]) return EXIT_FINE;
+    return usage_error("check", "%s needs =%s", TEXT_SAFE(argv[optind - 2]), option == OPTION_KEEP ? "DIR" : "FILE");
+}
+
 static int take_option(struct check *check, int option, char **argv) {
+    int code = check_file_given(option, argv);
+    if (code != EXIT_FINE) return code;
     switch (option) {
     case OPTION_BASELINE:
         check->baseline = optarg;
@@ -195,7 +205,7 @@ static int check_usage(const struct check *check) {
     if (check->comfy && check->peak) return usage_error("check", "--peak and --comfy exclude each other");
     if (check->comfy && !check->baseline && check->runs < 2)
         return usage_error("check", "--comfy needs two runs at least, or a baseline");
-    return EXIT_FINE;
+    return check_files(check);
 }
 
 /* --- files --- */

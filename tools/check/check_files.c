@@ -1,0 +1,55 @@
+/* check_files.c — the files that a check reads and writes are different files.
+ * In: the options. Out: a refusal in words, before anything runs. It never opens or changes a file. */
+#include "tools/base/complain.h"
+#include "tools/base/text.h"
+#include "tools/check/check.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct named {
+    const char *option, *path; /* path: NULL where the option was not given */
+    char words[40];            /* what the file is to another option that names it */
+};
+
+/* A file that does not exist yet is known by its folder and its name. */
+static bool same_new_file(const char *a, const char *b) {
+    const char *paths[2] = {a, b}, *names[2];
+    struct stat folders[2];
+    char folder[4096];
+    for (int i = 0; i < 2; i++) {
+        const char *slash = strrchr(paths[i], '/');
+        names[i] = slash ? slash + 1 : paths[i];
+        snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash + 1 - paths[i]) : 1, slash ? paths[i] : ".");
+        if (stat(folder, &folders[i]) < 0) return strcmp(a, b) == 0;
+    }
+    return strcmp(names[0], names[1]) == 0 && folders[0].st_dev == folders[1].st_dev &&
+           folders[0].st_ino == folders[1].st_ino;
+}
+
+/* Two forms may go to one device, as /dev/null. */
+static bool same_file(const char *a, const char *b) {
+    struct stat of_a, of_b;
+    if (strcmp(a, "-") == 0 || strcmp(b, "-") == 0) return false;
+    bool a_exists = stat(a, &of_a) == 0, b_exists = stat(b, &of_b) == 0;
+    if (!a_exists && !b_exists) return same_new_file(a, b);
+    return a_exists && b_exists && S_ISREG(of_a.st_mode) && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+}
+
+int check_files(const struct check *check) {
+    static const char *const forms[CHECK_FORMS] = {"text", "json", "junit", "github", "markdown"};
+    struct named files[CHECK_FORMS + 4] = {{"suppressions", check->suppressed_in, "the list of suppressions"},
+                                           {"comfy", check->comfy, "the workflow"},
+                                           {"baseline", check->baseline, "the baseline"}};
+    size_t count = 3;
+    for (int i = 0; i < CHECK_FORMS; i++) files[count++] = (struct named){forms[i], check->output[i], ""};
+    files[count++] = (struct named){"html", check->page, ""};
+    for (size_t i = 3; i < count; i++) snprintf(files[i].words, sizeof files[i].words, "also --%s's", files[i].option);
+    for (size_t i = check->update ? 2 : 3; i < count; i++) /* the files that are written */
+        for (size_t j = 0; j < i; j++)
+            if (files[i].path && files[j].path && same_file(files[i].path, files[j].path))
+                return usage_error("check", "--%s=%s: is %s", files[i].option, TEXT_SAFE(files[i].path),
+                                   files[j].words);
+    return EXIT_FINE;
+}
