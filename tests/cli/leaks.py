@@ -152,6 +152,18 @@ ledger.save("garbage.mst")
 document = leaks("garbage.mst", status=1)
 assert document["runs"]["uncollected"] == 20 and not document["leaks"], document["runs"]
 assert "gc.collect()" in memstow("leaks", "garbage.mst", status=1).stdout
+# No run is counted twice: 0 judged, and those that are left out, are all. A program that is gone cannot be asked again.
+for count, young in ((40, 36), (3, 1), (1, 0)):
+    ledger = Runs(count)
+    ledger.line(kind="COLLECTED", by="python")
+    for run in ledger.runs:
+        ledger.ends(run, 10**12)
+    ledger.save("gone.mst")
+    shown = memstow("leaks", "gone.mst", status=5).stdout
+    warm_up = count - young
+    assert f"{count} run{'s have' if count > 1 else ' has'} ended, 0 judged: {warm_up} are warm-up, {young} may " in shown, shown
+    assert "\nWhat to do: start it again, and ask while it runs.\n" in shown and "look again" not in shown, shown
+    assert leaks("gone.mst", status=5)["advice"] == "start it again, and ask while it runs"
 
 # ---- several snapshots of one process, without a run
 

@@ -29,7 +29,7 @@ py:(unknown) 20
 lib: odd.so 10
 (call stack unknown) 5
 """
-for options in ((), ("--min=0",), ("--by=site",)):
+for options in ((), ("--min=0",)):
     done = memstow("report", "x.mst", "--folded", *options)
     assert sorted(done.stdout.split("\n")) == sorted(WHOLE.split("\n")) and not told(done), (options, done)
 done = memstow("report", "x.mst", "--folded", "--churn", "--top=1")

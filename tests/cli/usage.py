@@ -27,8 +27,8 @@ for words, message in (
         (("report", "--top=-1", "x.mst"), "--top=-1: not a number"),
         (("report", "--peak", "--churn", "x.mst"), "--peak and --churn exclude each other"),
         (("report", "--json", "--folded", "x.mst"), "--json and --folded exclude each other"),
-        *((("report", f"--by={view}", form, "x.mst"), f"--by={view}: {form} is by model, node, run or site")
-          for view in ("module", "thread") for form in ("--folded", "--pprof")),
+        *((("report", f"--by={view}", form, "x.mst"), f"--by={view}: {form} is by model, node or run")
+          for view in ("site", "module", "thread") for form in ("--folded", "--pprof")),
         *((("report", option, *form, "x.mst"), f"{option.partition('=')[0]} goes with --folded or --pprof")
           for option in ("--python", "--min=1K") for form in ((), ("--json",))),
         *((("report", f"--min={size}", "--folded", "x.mst"), f"--min={size}: not a size like 64K or 1M")

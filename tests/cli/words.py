@@ -26,6 +26,9 @@ done = memstow("run", "-o", "small.mst", "--", program, 5000)
 assert re.search(r"\n  peak +< 1 MiB\n  live at end +0 B in 0 blocks\n  allocated +4\.9 KiB in 1 block\n", done.stderr), done.stderr
 shown = text("report", "small.mst")
 assert re.search(r"\n  host heap +0 B +0 +< 1 MiB +4\.9 KiB\n  mapped +0 B +0 +0 B +0 B\n", shown), shown
+for view, words in (("model", "nothing is live"), ("module", "nothing is live"), ("thread", "nothing was allocated")):
+    empty = text("report", Ledger().save("em.mst"), f"--by={view}")
+    assert f"\nBy {view}\n  {words}\n" in empty and "blocks\n\n" not in empty, empty
 assert "\nBy site\n  nothing is live\n\n" in shown and "Call tree" not in shown, shown
 assert "\nBy site\n  nothing is known of the peak\n" in text("report", "small.mst", "--peak")
 assert "innermost first\n     4.9 KiB " in text("report", "small.mst", "--churn")

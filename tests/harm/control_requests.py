@@ -19,7 +19,7 @@ program.listening()
 assert "gave back 0 B: no owner has memory\n" in program.ask("trigger").stdout
 assert f"custom {one} 'one': released" in program.ask("release", "one").stdout
 assert program.ask("release", one).stdout == program.ask("release", "one").stdout
-assert "no model or custom owner is called 'two'" in program.ask("stow", "two", status=1).stderr
+assert "no model, custom or state is called 'two'" in program.ask("stow", "two", status=1).stderr
 assert "no owner has the id 77" in program.ask("restore", 77, status=1).stderr
 
 # The program.

@@ -184,9 +184,8 @@ static int check_usage(const struct choice *choice) {
     if (choice->python && !profile) return usage_error("report", "--python goes with --folded or --pprof");
     if (choice->min_given && !profile) return usage_error("report", "--min goes with --folded or --pprof");
     if (choice->min_given && choice->top_given) return usage_error("report", "--min and --top exclude each other");
-    if (profile && choice->view_given && (choice->view == BY_MODULE || choice->view == BY_THREAD))
-        return usage_error("report", "--by=%s: %s is by model, node, run or site", view_name(choice->view),
-                           choice->form);
+    if (profile && choice->view_given && choice->view != BY_MODEL && choice->view != BY_NODE && choice->view != BY_RUN)
+        return usage_error("report", "--by=%s: %s is by model, node or run", view_name(choice->view), choice->form);
     if (choice->write == report_pprof && isatty(STDOUT_FILENO))
         return usage_error("report", "--pprof writes a compressed file: send it to one with > FILE");
     if (choice->page && choice->write != report_html) return usage_error("report", "-o goes with --html");

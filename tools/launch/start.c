@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { STACK_MEMORY_LEAST = 64 << 10 };
@@ -184,9 +185,18 @@ static void look_for_asan(const char *command, const char *path) {
                  TEXT_SAFE(command));
 }
 
+static bool is_directory(const char *path) {
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 static int look_at_program(struct start *start) {
     char path[4096], note[256];
     int error = program_find(start->argv[0], path, sizeof path);
+    if (error && is_directory(start->argv[0])) {
+        complain("%s: is a directory", TEXT_SAFE(start->argv[0]));
+        return START_NOT_EXECUTABLE;
+    }
     if (error == ENOENT) {
         complain("%s: not found", TEXT_SAFE(start->argv[0]));
         return START_NOT_FOUND;

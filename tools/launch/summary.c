@@ -204,10 +204,11 @@ static void print_since_freed(const struct summary *summary, struct tree *tree) 
 
 /* What is missing then: the names of threads, and where the resident memory was. */
 static void print_raw_exit(const struct image *image) {
+    char text[200];
+    snprintf(text, sizeof text, "it %s: resident memory could not be measured", last_word_of_untold(&image->header).s);
     if (last_word_is_untold(image) && image->header.ended == SNAP_ENDED_EXITED &&
         !(image->header.flags & SNAP_FROM_CUPTI))
-        print_sentence("note", "it left by a raw exit (a system call of its own, as Go programs make it): resident "
-                               "memory could not be measured");
+        print_sentence("note", text);
 }
 
 static void print_note(const struct image *image) {

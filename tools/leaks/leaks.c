@@ -412,6 +412,14 @@ static void doubt_readings(struct leaks_doubt *doubt, uint32_t readings) {
     snprintf(doubt->advice, sizeof doubt->advice, "take %u more", needed - readings);
 }
 
+static void doubt_garbage(struct leaks_doubt *doubt, uint32_t uncollected, uint32_t runs) {
+    snprintf(doubt->why, sizeof doubt->why, "%u of %u runs may have left garbage", uncollected, runs);
+    snprintf(doubt->advice, sizeof doubt->advice, "have the program call gc.collect(), and look again");
+}
+
+/* A ledger whose process has gone: nothing can be asked of it any more, and no run will end. */
+static bool is_gone(const struct image *image) { return image->header.kind == SNAP_LEDGER && !image->running; }
+
 struct leaks_doubt leaks_doubt(const struct leaks *self) {
     struct leaks_doubt doubt = {"", ""};
     uint32_t runs = self->sites->run_count, readings = self->sites->point_count;
@@ -419,14 +427,15 @@ struct leaks_doubt leaks_doubt(const struct leaks *self) {
     if (!runs && readings < 2) {
         snprintf(doubt.why, sizeof doubt.why, "no run has ended in this process");
         snprintf(doubt.advice, sizeof doubt.advice, "give several snapshots of it, or record a series (--series)");
-    } else if (leaks_by_runs(self)) {
-        doubt_runs(&doubt, runs);
-    } else {
-        doubt_readings(&doubt, readings);
+        return doubt;
     }
-    if (*doubt.why) return doubt;
-    snprintf(doubt.why, sizeof doubt.why, "%u of %u runs may have left garbage", self->uncollected, runs);
-    snprintf(doubt.advice, sizeof doubt.advice, "have the program call gc.collect(), and look again");
+    if (leaks_by_runs(self))
+        doubt_runs(&doubt, runs);
+    else
+        doubt_readings(&doubt, readings);
+    if (!*doubt.why) doubt_garbage(&doubt, self->uncollected, runs);
+    if (runs && is_gone(self->image))
+        snprintf(doubt.advice, sizeof doubt.advice, "start it again, and ask while it runs");
     return doubt;
 }
 

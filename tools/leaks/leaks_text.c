@@ -27,12 +27,16 @@ static const char *plural(uint64_t count, const char *one, const char *many) { r
 
 /* --- what was looked at --- */
 
+static uint32_t at_most(uint32_t count, uint32_t most) { return count < most ? count : most; }
+
 static void print_runs(const struct leaks *self) {
     const struct leak_sites *sites = self->sites;
-    if (sites->run_count)
-        printf("%s %s ended, %s judged: %u are warm-up, %u %s\n", text_count(sites->run_count).s,
-               plural(sites->run_count, "run has", "runs have"), text_count(leak_judged(&self->left_rule)).s,
-               leak_warm_up(sites->run_count), self->left_rule.young,
+    /* The first runs warm up whether they have garbage or not: no run is counted twice. */
+    uint32_t runs = sites->run_count, runs_warm_up = at_most(leak_warm_up(runs), runs);
+    if (runs)
+        printf("%s %s ended, %s judged: %u are warm-up, %u %s\n", text_count(runs).s,
+               plural(runs, "run has", "runs have"), text_count(leak_judged(&self->left_rule)).s, runs_warm_up,
+               at_most(self->left_rule.young, runs - runs_warm_up),
                self->uncollected == self->left_rule.young ? "may have garbage" : "may be in use");
     if (sites->point_count > 1)
         printf("%s readings, %s judged: %u are warm-up\n", text_count(sites->point_count).s,

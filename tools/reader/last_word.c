@@ -62,7 +62,7 @@ struct text_line last_word_of_untold(const struct snap_header *header) {
     struct text_line line;
     int with = (int)header->ended_with;
     if (header->ended == SNAP_ENDED_EXITED)
-        snprintf(line.s, sizeof line.s, "exited with %d, which its ledger did not see", with);
+        snprintf(line.s, sizeof line.s, "exited with %d, by a system call that memstow does not see", with);
     else if (header->ended == SNAP_ENDED_KILLED)
         snprintf(line.s, sizeof line.s, "was killed by %s", last_word_signal(with).s);
     else

@@ -13,8 +13,8 @@
  * `status` is what waitpid said. */
 void last_word_write(const char *directory, const uint8_t run_id[16], pid_t pid, int status);
 
-/* "exited with 3, which its ledger did not see", "was killed by SIGKILL", or that neither is known: of a ledger whose
- * process is gone and did not say that it ends. */
+/* "exited with 3, by a system call that memstow does not see", "was killed by SIGKILL", or that neither is known: of a
+ * ledger whose process is gone and did not say that it ends. */
 struct text_line last_word_of_untold(const struct snap_header *header);
 /* Whether the process of a ledger is gone and did not say that it ends. */
 bool last_word_is_untold(const struct image *image);

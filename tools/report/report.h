@@ -76,6 +76,8 @@ bool report_shows_stacks(const struct report *report);
 bool report_shows_table(const struct report *report, enum view *view);
 
 /* Of the text: the sites that hold the most, and the call tree. */
+/* "  nothing is live": a list of that measure has no row. */
+const char *text_nothing(enum measure measure);
 int text_sites(const struct report *report);
 int text_tree(const struct report *report);
 /* "live", "allocated" or "at peak": of what the stacks are shown. */

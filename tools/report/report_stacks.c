@@ -39,7 +39,7 @@ struct text report_measure_words(const struct report *report) {
     return (struct text){"live"};
 }
 
-static const char *nothing_words(enum measure measure) {
+const char *text_nothing(enum measure measure) {
     if (measure == MEASURE_PEAK) return "  nothing is known of the peak";
     return measure == MEASURE_ALLOCATED ? "  nothing was allocated" : "  nothing is live";
 }
@@ -51,7 +51,7 @@ int text_sites(const struct report *report) {
     size_t shown = count < report->top ? count : report->top;
     text_view(report, BY_SITE);
     if (!count) {
-        puts(nothing_words(report->measure));
+        puts(text_nothing(report->measure));
         free(sites);
         return 0;
     }

@@ -136,7 +136,9 @@ static int text_groups(const struct report *report, enum view view) {
     }
     size_t shown = groups.count < report->top ? groups.count : report->top;
     text_view(report, view);
-    if (view == BY_THREAD)
+    if (!groups.count)
+        puts(text_nothing(view == BY_THREAD ? MEASURE_ALLOCATED : report->measure));
+    else if (view == BY_THREAD)
         thread_rows(&groups, shown);
     else
         live_rows(report, &groups, shown);

@@ -128,7 +128,7 @@ static const struct snap_owner *find_name(const struct image *image, const char 
         }
         found = owner;
     }
-    if (!found) snprintf(error, size, "no model or custom owner is called '%s'", TEXT_SAFE(meant));
+    if (!found) snprintf(error, size, "no model, custom or state is called '%s'", TEXT_SAFE(meant));
     return found;
 }
 
