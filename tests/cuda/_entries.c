@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "abi.h"
-#include "preload/cuda/cuda_abi.h"
+#include "cuda_abi.h"
 #include "simcuda.h"
 
 #define D(name, ...) int name(__VA_ARGS__);

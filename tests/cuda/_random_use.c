@@ -6,7 +6,7 @@
 
 #include "simcuda.h"
 
-#include "preload/cuda/cuda_abi.h"
+#include "cuda_abi.h"
 
 int cuInit(unsigned);
 int cuDevicePrimaryCtxRetain(CUcontext *, CUdevice);

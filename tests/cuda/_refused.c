@@ -2,7 +2,7 @@
  * PyTorch's native allocator does, `probe` for less each time until it gets something. */
 #include "expect.h"
 
-#include "preload/cuda/cuda_abi.h"
+#include "cuda_abi.h"
 
 int cuInit(unsigned);
 int cuDevicePrimaryCtxRetain(CUcontext *, int);

@@ -9,7 +9,7 @@ import support, _simulated
 sys.path.insert(0, str(support.ROOT / "tools/python"))
 PROGRAM = """
 #include "abi.h"
-#include "preload/cuda/cuda_abi.h"
+#include "cuda_abi.h"
 int cuInit(unsigned); int cuDevicePrimaryCtxRetain(CUcontext *, int); int cuCtxSetCurrent(CUcontext);
 int cuMemAllocAsync(CUdeviceptr *, size_t, CUstream); int cuMemAlloc_v2(CUdeviceptr *, size_t);
 int main(void) {

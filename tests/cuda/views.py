@@ -7,7 +7,7 @@ import support, _simulated
 
 PROGRAM = """
 #include "abi.h"
-#include "preload/cuda/cuda_abi.h"
+#include "cuda_abi.h"
 #include <stdio.h>
 #include <stdlib.h>
 int cuInit(unsigned); int cuDevicePrimaryCtxRetain(CUcontext *, int); int cuCtxSetCurrent(CUcontext);

@@ -21,13 +21,13 @@ child = program.tell("child")
 inner = path.with_name(f"{child}.{start_ticks(child)}")
 wait_for(lambda: connected(inner), what="a socket of the child's")
 assert sorted(open(t).read().strip() for t in pathlib.Path(f"/proc/{child}/task").glob("*/comm")).count("memstow") == 1
-assert "'inner': released" in memstow("release", child, "inner").stdout
+assert "'inner (test)': released" in memstow("release", child, "inner").stdout
 begun = start(MEMSTOW, "stow", program.pid, "a", stdout=subprocess.PIPE, text=True)
 ticket = program.tell("take()")[2]
 program.tell(LINE)
 second = program.tell("child")
 wait_for(lambda: connected(path.with_name(f"{second}.{start_ticks(second)}")), what="a socket of the second child's")
-assert "'inner': released" in memstow("release", second, "inner").stdout
+assert "'inner (test)': released" in memstow("release", second, "inner").stdout
 program.tell(f"done({ticket}, 1 << 20)")
 assert begun.wait(60) == 0
 for each in (child, second):

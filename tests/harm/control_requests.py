@@ -17,7 +17,7 @@ program.listening()
 
 # memstow by itself.
 assert "gave back 0 B: no owner has memory\n" in program.ask("trigger").stdout
-assert f"custom {one} 'one': released" in program.ask("release", "one").stdout
+assert f"custom {one} 'one (test)': released" in program.ask("release", "one").stdout
 assert program.ask("release", one).stdout == program.ask("release", "one").stdout
 assert "no model, custom or state is called 'two'" in program.ask("stow", "two", status=1).stderr
 assert "no owner has the id 77" in program.ask("restore", 77, status=1).stderr
@@ -30,7 +30,7 @@ assert (kind, owner, text, reason) == (STOW, one, "", 0), (kind, owner, text, re
 assert program.tell(f"done({ticket} + 1, 0)") == -2 # ENOENT
 assert program.tell(f"done({ticket}, 5 << 20, 'to the disk\\x1b[31m')") == 0
 assert program.tell(f"done({ticket}, 0)") == -2
-assert begun.communicate(timeout=60)[0] == f"custom {one} 'one': stowed 5.0 MiB: to the disk\n" and begun.returncode == 0
+assert begun.communicate(timeout=60)[0] == f"custom {one} 'one (test)': stowed 5.0 MiB: to the disk\n" and begun.returncode == 0
 begun = start(MEMSTOW, "trigger", program.pid, "--reason=größer", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 kind, owner, ticket, text, reason = program.tell("take()")
 assert (kind, owner, text, reason) == (TRIGGER, 0, "größer", 2)
@@ -91,8 +91,8 @@ _terminal.need()
 program.begin("[r := take(), time.sleep(1.5), done(r[2], 1 << 20)][2]")
 shown = _terminal.shown(80, MEMSTOW, "stow", str(program.pid), "one")
 assert program.after() == 0
-assert f"\r\x1b[Kcustom {one} 'one': stowing (1 s)\r" in shown, shown
-assert shown.endswith(f"\r\x1b[Kcustom {one} 'one': stowed 1.0 MiB\r\n"), shown
+assert f"\r\x1b[Kcustom {one} 'one (test)': stowing (1 s)\r" in shown, shown
+assert shown.endswith(f"\r\x1b[Kcustom {one} 'one (test)': stowed 1.0 MiB\r\n"), shown
 
 # Somebody else at its place, and nobody.
 path = program.socket_path()

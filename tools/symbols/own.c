@@ -22,10 +22,10 @@ static bool in_pack(const char *path) {
 
 /* The modules by their names: a program of somebody's may well be called memstow_demo.py. */
 static bool own_file(const char *path) {
-    static const char *const modules[] = {"memstow.py",           "memstow_blocks.py",   "memstow_comfy.py",
-                                          "memstow_looks.py",     "memstow_packs.py",    "memstow_pools.py",
-                                          "memstow_referrers.py", "memstow_shutdown.py", "memstow_vbars.py",
-                                          "memstow_viz.py",       "pytest_memstow.py"};
+    static const char *const modules[] = {
+        "memstow.py",       "memstow_blocks.py",    "memstow_comfy.py",     "memstow_looks.py",    "memstow_packs.py",
+        "memstow_pools.py", "memstow_referrers.py", "memstow_serialize.py", "memstow_shutdown.py", "memstow_state.py",
+        "memstow_vbars.py", "memstow_viz.py",       "pytest_memstow.py"};
     const char *name = text_base_name(path);
     for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
         if (strcmp(name, modules[i]) == 0) return true;
