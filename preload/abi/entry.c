@@ -37,14 +37,16 @@ int64_t entry_result(int64_t result) {
 /* In a sandbox nothing is asked of the kernel. */
 bool entry_in(void *to, const void *from, size_t length) {
     if (!from) return false;
-    if (!seal_is_set()) return os_peek(to, from, length);
+    if (seal_settles()) return os_peek(to, from, length);
+    if (!seal_is_for_good()) return false;
     memcpy(to, from, length);
     return true;
 }
 
 bool entry_out(void *to, const void *from, size_t length) {
     if (!to) return false;
-    if (!seal_is_set()) return os_poke(to, from, length);
+    if (seal_settles()) return os_poke(to, from, length);
+    if (!seal_is_for_good()) return false;
     memcpy(to, from, length);
     return true;
 }

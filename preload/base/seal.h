@@ -1,6 +1,6 @@
 /* seal.h — whether the kernel may be asked for anything but memory.
- * In: that the program goes into a sandbox (seccomp), where a system call may kill it; or that it did not get there. Out:
- * one flag, which every room looks at before it opens a file, starts a thread or waits. Any thread. */
+ * In: threads on their way into a sandbox (seccomp), where a system call may kill the process, and how that went. Out:
+ * a flag that every room looks at before it opens a file, starts a thread or waits. Any thread, any signal handler. */
 #ifndef MEMSTOW_SEAL_H
 #define MEMSTOW_SEAL_H
 
@@ -8,10 +8,19 @@
 
 #pragma GCC visibility push(hidden)
 
-void seal_set(void);
-/* The program is not in a sandbox after all. */
-void seal_lift(void);
+/* Around a call that may lead into a sandbox: other threads can be inside before it returns (TSYNC). Several threads
+ * may be on their way at once. `inside`: it did lead there, and the process stays sealed for good. */
+void seal_enter(void);
+void seal_leave(bool inside);
+
+/* Sealed for good, or a thread is on its way. */
 bool seal_is_set(void);
+bool seal_is_for_good(void);
+/* Waits until no thread is on its way, at most some milliseconds, and asks the kernel for nothing. True: not sealed. */
+bool seal_settles(void);
+
+/* Once, at the start: in a forked child no thread is on its way. */
+void seal_watch_forks(void);
 
 #pragma GCC visibility pop
 

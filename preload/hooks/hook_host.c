@@ -69,10 +69,15 @@ static struct known in_table(void *p, const struct block *entry) {
     return (struct known){(char *)p - distance, entry->size, entry->site, entry->mark, true, true};
 }
 
+/* In a sandbox the kernel is not asked, and the program is believed. */
+static bool may_read_header(const void *p) {
+    struct header header;
+    return seal_settles() ? os_peek(&header, header_of(p), sizeof header) : seal_is_for_good();
+}
+
 /* Not in front of a mapping that was a block, and is no more. */
 static bool header_can_be_read(const void *p) {
-    struct header header;
-    return !misuse_is_gone(p) || seal_is_set() || os_peek(&header, header_of(p), sizeof header);
+    return !misuse_is_gone(p) || may_read_header(p);
 }
 
 static struct known look_at(void *p) {
@@ -115,11 +120,10 @@ static void count_out(const void *p, const struct known *block) {
 
 /* Of a pointer that may be no block, nor lead to any memory. */
 static bool may_look_at(uintptr_t address) {
-    struct header header;
     struct block entry;
     if (!address || address % BEFORE) return false;
     if (on_page((void *)address) && blocks_find(address, &entry)) return true;
-    return seal_is_set() || os_peek(&header, header_of((void *)address), sizeof header);
+    return may_read_header((void *)address);
 }
 
 static bool find_listed_around(uintptr_t address, uintptr_t *start, struct block *entry) {

@@ -123,7 +123,7 @@ static int reopen(void) {
 }
 
 static bool grow(size_t need) {
-    if (!ledger.file || seal_is_set()) return false;
+    if (!ledger.file || !seal_settles()) return false;
     size_t step = ledger.mapped < LARGEST_EXTENT ? ledger.mapped : LARGEST_EXTENT;
     size_t room = window_end() - ledger.mapped, length = need > step ? need : step;
     length = os_round_up(length < room ? length : need, OS_PAGE);
@@ -330,7 +330,7 @@ static bool begin_in_memory(void) {
 static bool skip_to_next_window(size_t need) {
     struct snap_section *filler = (void *)address_of(ledger.used);
     size_t start = ledger.mapped, wanted = start > FIRST_WINDOW ? start : FIRST_WINDOW;
-    if (!ledger.file || seal_is_set() || !open_window(ledger.window + 1, start, need, wanted)) return false;
+    if (!ledger.file || !seal_settles() || !open_window(ledger.window + 1, start, need, wanted)) return false;
     if (start > ledger.used)
         *filler = (struct snap_section){.version = 1, .record_size = 1, .length = start - ledger.used};
     ledger.used = start;

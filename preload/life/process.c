@@ -253,6 +253,7 @@ static void begin_first(void) {
     os_clock = LIBC(clock_gettime);
     read_wishes();
     read_identity();
+    seal_watch_forks();
     wiped_by_kernel = os_call(SYS_madvise, &process_page, sizeof process_page, MADV_WIPEONFORK) == 0;
     heap_unseen = look_for_heap();
     if (!from_cupti) process_next = next_find(wish.mimalloc && !heap_unseen);
@@ -356,7 +357,7 @@ static enum process_stage begin(void) {
         inherited = leave_parent();
     else
         begin_first();
-    if (seal_is_set()) /* a child of a sandboxed process: making a file may kill it */
+    if (!seal_settles()) /* a child of a sandboxed process: making a file may kill it */
         return PROCESS_UNTRACKED;
     process_mark = header_mark(fork_depth < 255 ? fork_depth : 255, sizeof(struct header));
     if (!wanted() || !begin_ledger(inherited)) return PROCESS_UNTRACKED;

@@ -21,9 +21,10 @@ struct process_page {
     uint32_t mark_here; /* the same and the site, when events count at account_here; 0 when each is looked up */
     uint32_t small;     /* below this size the fast path may be taken: 0 or SNAP_LARGE_BYTES */
     uint32_t stage;
-    uint32_t entering; /* a thread is on its way into a sandbox (sandbox.c) */
-    uint32_t note; /* header_note_sign of this process */
-    char pad[OS_PAGE - 6 * sizeof(uint32_t)];
+    uint32_t entering; /* sandbox.c: how many threads are on their way into one */
+    uint32_t note;     /* header_note_sign of this process */
+    const void *turn;  /* sandbox.c: which of them stops or starts our threads */
+    char pad[OS_PAGE - 6 * sizeof(uint32_t) - sizeof(void *)];
 };
 extern struct process_page process_page;
 

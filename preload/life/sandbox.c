@@ -11,7 +11,7 @@
 #include "preload/life/process.h"
 #include "preload/base/seal.h"
 
-static bool stopped; /* our threads, for the call that is under way */
+static bool stopped; /* our threads, for the calls that are under way */
 
 /* Without a filter there is none to enter by. */
 static bool may_succeed(long number, long a, long b, const void *c) {
@@ -20,29 +20,45 @@ static bool may_succeed(long number, long a, long b, const void *c) {
     return a == SECCOMP_SET_MODE_STRICT ? !b && !c : c != NULL;
 }
 
-enum { PAUSES = 1 << 28 }; /* some seconds */
+enum { PAUSES = 1 << 28 }; /* longer than control_stop waits */
 
-/* One thread at a time. Who waits asks nothing of the kernel, either: it may find itself in the sandbox that the other
- * one entered for all (TSYNC), and died in. */
+/* Our threads are stopped and started again by one thread at a time, and nobody makes its call meanwhile. Who waits
+ * asks nothing of the kernel. False: a handler has interrupted this very thread in its turn; or it has been long
+ * enough. */
 static bool take_turn(void) {
-    uint32_t *entering = &process_page.entering, nobody = 0;
-    for (int i = 0; !__atomic_compare_exchange_n(entering, &nobody, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
-         i++) {
-        if (i == PAUSES) return false;
+    const void *nobody = NULL, *self = __builtin_thread_pointer();
+    for (int i = 0; i < PAUSES; i++) {
+        if (__atomic_compare_exchange_n(&process_page.turn, &nobody, self, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            return true;
+        if (nobody == self) return false;
         __builtin_ia32_pause();
-        nobody = 0;
+        nobody = NULL;
     }
-    if (!seal_is_set()) return true;
-    __atomic_store_n(entering, 0, __ATOMIC_RELEASE);
     return false;
+}
+
+static void end_turn(bool taken) {
+    if (taken) __atomic_store_n(&process_page.turn, NULL, __ATOMIC_RELEASE);
+}
+
+/* Whether it was the last one. A child that was forked meanwhile has nobody on the way. */
+static bool count_out(void) {
+    uint32_t seen = __atomic_load_n(&process_page.entering, __ATOMIC_RELAXED);
+    while (seen && !__atomic_compare_exchange_n(&process_page.entering, &seen, seen - 1, false, __ATOMIC_ACQ_REL,
+                                                __ATOMIC_RELAXED))
+        ;
+    return seen == 1;
 }
 
 /* Sealed before: with TSYNC other threads are in it as soon as the call succeeds, and a signal handler may be called
  * before it returns. A thread of ours would be in it, too. */
 bool sandbox_enter(long number, long a, long b, const void *c) {
-    if (!may_succeed(number, a, b, c) || seal_is_set() || process_is_vfork_child() || !take_turn()) return false;
-    stopped = control_stop();
-    seal_set();
+    if (!may_succeed(number, a, b, c) || seal_is_for_good() || process_is_vfork_child()) return false;
+    bool turn = take_turn();
+    bool first = !__atomic_fetch_add(&process_page.entering, 1, __ATOMIC_ACQ_REL);
+    if (first && turn) stopped = control_stop();
+    seal_enter();
+    end_turn(turn);
     return true;
 }
 
@@ -52,9 +68,13 @@ static bool has_succeeded(long number, long flags, long result) {
 }
 
 void sandbox_entered(long number, long flags, long result) {
-    if (!has_succeeded(number, flags, result)) {
-        seal_lift();
-        if (stopped) control_resume();
+    bool inside = has_succeeded(number, flags, result);
+    bool turn = !inside && take_turn();
+    seal_leave(inside);
+    bool last = count_out();
+    if (last && turn && stopped && !seal_is_set()) {
+        stopped = false;
+        control_resume();
     }
-    __atomic_store_n(&process_page.entering, 0, __ATOMIC_RELEASE);
+    end_turn(turn);
 }

@@ -156,7 +156,7 @@ Test(series, the_end_without_a_file_is_no_dead_end, .init = begin, .fini = end) 
 
 Test(series, a_sealed_ledger_uses_what_it_has, .init = begin, .fini = end) {
     static struct series series = {.type = TYPE, .record_size = 64, .first_bits = 2, .limit = 1000000};
-    seal_set();
+    seal_leave(true);
     uint32_t taken = 0;
     while (series_take(&series) != SERIES_NONE)
         taken++;

@@ -212,7 +212,7 @@ Test(trace, what_the_program_scribbles_over_ends_the_lines, .init = begin, .fini
 }
 
 Test(trace, a_ledger_without_room_counts_what_is_lost, .init = begin, .fini = end) {
-    seal_set();
+    seal_leave(true);
     cr_expect_eq(say("{}"), -ENOMEM);
     cr_expect_eq(say("{}"), -ENOMEM);
     cr_expect_eq(ledger_head->lost[SNAP_LOST_TRACE], 2);

@@ -204,7 +204,7 @@ static void print_since_freed(const struct summary *summary, struct tree *tree) 
 
 /* What is missing then: the names of threads, and where the resident memory was. */
 static void print_raw_exit(const struct image *image) {
-    char text[200];
+    char text[1100];
     snprintf(text, sizeof text, "it %s: resident memory could not be measured", last_word_of_untold(&image->header).s);
     if (last_word_is_untold(image) && image->header.ended == SNAP_ENDED_EXITED &&
         !(image->header.flags & SNAP_FROM_CUPTI))
@@ -225,7 +225,7 @@ static void print_lost(const struct image *image) {
 }
 
 static void print_misuse(const struct image *image) {
-    char text[200];
+    char text[1100];
     const struct snap_misuse *first = image->misuses;
     if (!image->misuse_count) return;
     size_t more = image->misuse_count - 1;

@@ -1,0 +1,24 @@
+"""A thread that probes for sandboxes, in vain, harms nobody: another thread that goes into a real one stays alive there, forked
+children have ledgers, a handler in the middle of a probe does not wait for its own thread, and addresses that lead nowhere are
+not read."""
+import pathlib
+
+import support
+
+program = support.compile(pathlib.Path(__file__).with_name("sandbox_races.c"), flags=("-O1", "-g", "-pthread", "-w", "-ldl", "-fno-builtin"))
+for way, times in (("enters", 3), ("forks", 1), ("handler", 1), ("blocks", 3)):
+    alone = support.run(program, way, status=None, timeout=60)
+    if alone.returncode == 77:
+        support.skip("no sandbox here")
+    assert alone.returncode == 5, (way, alone)
+    for _ in range(times):
+        tracked = support.track(program, way, status=None, timeout=60)
+        assert tracked.returncode == 5, (way, tracked)
+        ledgers = list(support.HERE.glob("out.mst*"))
+        assert len(ledgers) == (101 if way == "forks" else 1), (way, len(ledgers))
+        report = support.report()
+        assert not report["lost"]["file"], (way, report["lost"])
+        if way == "forks":
+            assert all(support.report(file)["totals"]["host"]["allocated_bytes"] >= 100000 for file in ledgers)
+        for file in ledgers:
+            file.unlink()
