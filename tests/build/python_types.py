@@ -11,6 +11,7 @@ def mypy(*files, status=0):
                        env={"MYPYPATH": str(MODULE.parent), "PATH": "/usr/bin:/bin"}).stdout
 
 
+mypy("-p", "memstow_loops")
 mypy(MODULE, *(MODULE.with_name(f"memstow_{part}.py") for part in ("packs", "pools", "vbars")))
 wrong = support.HERE / "wrong.py"
 wrong.write_text("""import memstow

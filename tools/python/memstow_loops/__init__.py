@@ -1,0 +1,174 @@
+"""Loops in ComfyUI: runs that feed the next run.
+
+    import memstow_loops
+
+    memstow_loops.run_sequential([workflow], {"seed": 1}, iterations=20, condition={"port": "score", "op": ">", "value": 0.9},
+                                 server="http://127.0.0.1:8188")
+
+Within ComfyUI leave `server` out. In: workflows with ports, values for their INPUT ports. Out: the values of their
+OUTPUT ports. Needs ComfyUI with memstow's node pack, started by `memstow run`. docs/loops.md is the prose."""
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Optional, Protocol
+
+from .client import client_of
+from .conditions import OPERATORS
+from .convert import from_ui
+from .driver import Loop, Loops, Outcome
+from .graph import Classes, ClassesHere, InfoClasses, LoopError, checked, is_ui
+from .plan import Plan, make_plan
+from .ports import Port, Ports, find_ports
+from .stitch import stitch
+
+__all__ = ["ClassesHere", "Loop", "LoopError", "Loops", "OPERATORS", "Outcome", "Port", "Ports", "convert_workflow",
+           "discover_ports", "run_sequential", "start_loop", "stitch_workflows"]
+
+MOST_NAME = 100 # characters
+NO_PACK = ("loops run in a ComfyUI that has memstow's node pack and was started under memstow: memstow run -- python main.py …. "
+           "From another process, say which one: server=\"http://127.0.0.1:8188\"")
+
+
+class Pack(Protocol):
+    """What the node pack answers."""
+
+    loops: Loops
+
+    def saved(self, name: str) -> Mapping[str, Any]: ...
+    def may_wait(self) -> str: ...
+
+
+_pack: Optional[Pack] = None
+
+
+def serve(pack: Optional[Pack]) -> None:
+    """The node pack runs loops from now on; None: nobody does."""
+    global _pack
+    _pack = pack
+
+
+def classes_of(where: Any = None) -> Classes:
+    """Node classes: those given, a server's /object_info, or those of the ComfyUI in this process."""
+    if where is not None:
+        classes: Classes = InfoClasses(where) if isinstance(where, Mapping) else where
+        return classes
+    table = getattr(sys.modules.get("nodes"), "NODE_CLASS_MAPPINGS", None)
+    if table is None:
+        raise LoopError("outside of ComfyUI the node classes have to be given: classes=, what GET /object_info answers")
+    return ClassesHere(table)
+
+
+def workflow_of(what: Any, saved: Optional[Callable[[str], Mapping[str, Any]]] = None) -> tuple[Any, str]:
+    """A workflow, and its name if it has one: of a document, JSON text, a path, or the name of a saved one."""
+    if isinstance(what, Mapping):
+        return what, ""
+    if isinstance(what, str) and not what.lstrip().startswith("{") and saved is not None:
+        try:
+            return saved(what), what
+        except ValueError as error:
+            raise LoopError(str(error)) from None
+    if not isinstance(what, (str, os.PathLike)):
+        raise LoopError("a workflow is an object, JSON text, a path or the name of a saved one; not of type "
+                        f"{type(what).__name__}")
+    is_text = isinstance(what, str) and what.lstrip().startswith("{")
+    try:
+        text = str(what) if is_text else pathlib.Path(what).read_text(encoding="utf-8")
+        document = json.loads(text)
+    except OSError as error:
+        raise LoopError(f"{os.fspath(what)}: {error.strerror}") from None
+    except ValueError as error:
+        raise LoopError(f"{'the workflow' if is_text else os.fspath(what)} is no JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise LoopError(f"{'the workflow' if is_text else os.fspath(what)} is no JSON object")
+    return document, "" if is_text else pathlib.Path(what).stem
+
+
+def convert_workflow(workflow: Any, classes: Any = None) -> dict[str, Any]:
+    """A workflow in API format, of one that the editor has saved; one in API format is checked. LoopError names what
+    cannot be converted: nodes whose class is unknown, group nodes."""
+    document, _name = workflow_of(workflow)
+    return from_ui(document, classes_of(classes)) if is_ui(document) else checked(document)
+
+
+def discover_ports(workflow: Any, classes: Any = None) -> Ports:
+    """The ports of a workflow, each with node, id, mode, tags and type, the order in which all nodes run, and warnings.
+    LoopError names the nodes: a cycle, an unknown class, a port without id or connections, two of one id and mode.
+    `classes` is what GET /object_info answers; within ComfyUI it may be left out."""
+    known = classes_of(classes)
+    return find_ports(convert_workflow(workflow, known), known)
+
+
+def stitch_workflows(workflows: Sequence[Any], classes: Any = None) -> dict[str, Any]:
+    """One workflow of several: an OUTPUT port feeds the INPUT port of its id in a later one, and becomes a wire; other
+    ports stay ports. Of workflows that the editor saved it makes one that the editor opens; one that would lie on an
+    earlier one is moved to the right. If one is in API format, so is the result. LoopError: types that do not meet."""
+    return stitch([workflow_of(one)[0] for one in workflows], classes_of(classes))
+
+
+def _check_options(name: Any, use_ram: Any, ram_limit: Any, persist_prefix: Any) -> None:
+    if not isinstance(name, str) or len(name) > MOST_NAME:
+        raise LoopError(f"name is a text of at most {MOST_NAME} characters")
+    if not isinstance(use_ram, bool):
+        raise LoopError("use_ram is true or false")
+    if ram_limit is not None and (not isinstance(ram_limit, int) or isinstance(ram_limit, bool) or ram_limit < 1):
+        raise LoopError("ram_limit is a number of bytes above 0")
+    if persist_prefix is not None and (not isinstance(persist_prefix, str) or not persist_prefix):
+        raise LoopError("persist_prefix is a text that is not empty")
+
+
+def start_loop(workflows: Sequence[Any], inputs: Optional[Mapping[str, Any]] = None, iterations: int = 1, condition: Any = None,
+               when: Any = None, use_ram: bool = True, ram_limit: Optional[int] = None, persist_prefix: Optional[str] = None,
+               independent: bool = False, *, name: str = "") -> Loop:
+    """As run_sequential(), within ComfyUI, but returns at once with the loop: wait(), result(), cancel(), close(). Its
+    values stay until it is closed. Any thread but the server's own may call it."""
+    pack = _pack
+    if pack is None:
+        raise LoopError(NO_PACK)
+    _check_options(name, use_ram, ram_limit, persist_prefix)
+    found = [workflow_of(one, pack.saved) for one in workflows]
+    names = {number: text for number, (_one, text) in enumerate(found) if text}
+
+    def make(**more: Any) -> Plan:
+        return make_plan([one for one, _text in found], inputs, iterations, condition=condition, when=when,
+                         independent=independent, classes=pack.loops.host.classes, names=names, **more)
+    return pack.loops.start(make, name, use_ram=use_ram, ram_limit=ram_limit, persist_prefix=persist_prefix)
+
+
+def run_sequential(workflows: Sequence[Any], inputs: Optional[Mapping[str, Any]] = None, iterations: int = 1, condition: Any = None,
+                   when: Any = None, use_ram: bool = True, ram_limit: Optional[int] = None, persist_prefix: Optional[str] = None,
+                   independent: bool = False, *, name: str = "", server: Optional[str] = None) -> dict[str, Any]:
+    """Runs workflows one after the other, so many times, and returns the last committed value of each OUTPUT port.
+
+    A value for an INPUT port is that of an earlier workflow of this iteration, else the last committed one, else
+    `inputs`'. `condition` stops the loop when it is true after an iteration; `when` has for each workflow None, or what
+    says whether it runs in this iteration: {"port", "op", "value"}, or, within ComfyUI, a callable that takes the
+    values by port. State is in memory; with use_ram=False, or above `ram_limit` bytes, in a file. With `persist_prefix`
+    it outlives the process, and the same call goes on after the last committed iteration. `independent`: inputs are
+    lists, an iteration is an element, outputs are lists, with None where one failed.
+
+    LoopError: nothing was queued, or it names iteration, workflow and node. It waits for the loop's end: the threads of
+    ComfyUI's worker and server may not call it, and use start_loop()."""
+    options = {"inputs": dict(inputs or {}), "iterations": iterations, "condition": condition, "when": when,
+               "use_ram": use_ram, "ram_limit": ram_limit, "persist_prefix": persist_prefix, "independent": independent,
+               "name": name}
+    client = client_of(server)
+    if client is not None:
+        if callable(condition) or any(callable(one) for one in (when if isinstance(when, (list, tuple)) else [when])):
+            raise LoopError('a server takes no callables: use {"port": "…", "op": "…", "value": …}')
+        return client.run([one if isinstance(one, str) else workflow_of(one)[0] for one in workflows], **options)
+    if _pack is None:
+        raise LoopError(NO_PACK)
+    if reason := _pack.may_wait():
+        raise LoopError(reason)
+    loop = start_loop(workflows, **options)
+    try:
+        while not loop.wait(threading.TIMEOUT_MAX):
+            pass
+        return loop.result()
+    finally:
+        _pack.loops.drop(loop)

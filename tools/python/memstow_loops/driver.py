@@ -1,0 +1,458 @@
+"""Runs loops. In: plans, a store for what lives on, and a host that runs prompts. Out: one prompt for each workflow of
+each iteration, a commit for each iteration, and values. Each loop has a thread of its own; never waits on the host's
+worker."""
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Optional, Protocol
+
+from .graph import Classes, LoopError, name_of
+from .plan import Plan, Prompt, Step
+from .values import check_value
+
+log = logging.getLogger("memstow")
+
+WAITING, RUNNING, DONE, FAILED, CANCELLED = "waiting", "running", "done", "failed", "cancelled"
+ENDED = (DONE, FAILED, CANCELLED)
+MOST_ENDED = 16    # loops that have ended and whose values can still be had; older ones are closed
+MOST_FAILURES = 100 # that are told of a batch
+CHUNK = 64          # elements of a batch that become one value in the store
+SEVERAL = "memstow: several values" # how a list of outputs, which is no value, is kept
+
+
+class Cancelled(Exception):
+    """Somebody ended the loop, or took its prompt out of the queue."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a prompt ended: "ok", "failed" or "cancelled"; for the others than "ok", at which node and why."""
+    status: str
+    node: str = ""
+    text: str = ""
+
+
+class Store(Protocol):
+    """What keeps a loop's values: memstow_state's, which says what each function does."""
+
+    @property
+    def generation(self) -> int: ...
+    def begin(self) -> None: ...
+    def put(self, id: str, value: Any) -> None: ...
+    def commit(self) -> int: ...
+    def abandon(self) -> None: ...
+    def get(self, id: str, default: Any = ...) -> Any: ...
+    def ids(self) -> list[str]: ...
+    def info(self) -> list[dict[str, Any]]: ...
+    def release(self, id: str) -> None: ...
+    def close(self, keep: bool) -> None: ...
+
+
+class Host(Protocol):
+    """Who runs prompts: ComfyUI's queue, by the node pack."""
+
+    @property
+    def classes(self) -> Classes: ...
+
+    def check(self, prompt: Prompt) -> None:
+        """LoopError where ComfyUI would refuse the prompt, in whole or in part."""
+
+    def run(self, prompt: Prompt, cancelled: threading.Event) -> Outcome:
+        """Queues the prompt and waits for its end, or for the event, which takes it out of the queue or interrupts
+        it."""
+
+    def end(self, serial: str) -> None:
+        """The loop is over: what its prompts left in the node caches goes."""
+
+
+class Seen(Mapping[str, Any]):
+    """The values that conditions look at: those of this iteration, the last committed ones, then the inputs."""
+
+    def __init__(self, loop: "Loop") -> None:
+        self.loop = loop
+
+    def __getitem__(self, key: str) -> Any:
+        found = self.loop.look(self.loop.plan.place(key)) or self.loop.look(key)
+        if found is None:
+            raise KeyError(key)
+        return unwrapped(found[0])
+
+    def __iter__(self) -> Iterator[str]:
+        return (key for key in {*self.loop.plan.ids(), *self.loop.plan.inputs} if self.loop.has(key))
+
+    def __len__(self) -> int:
+        return sum(1 for _key in self)
+
+
+def unwrapped(value: Any) -> Any:
+    """A value as callers see it: of a list of outputs, the list."""
+    return value[SEVERAL] if isinstance(value, Mapping) and SEVERAL in value else value
+
+
+class Loop:
+    """One loop, from its start until it is closed. Any thread may ask; the driver's own thread runs it."""
+
+    def __init__(self, name: str, serial: str, plan: Plan, store: Store, host: Host, keep: bool) -> None:
+        self.name, self.serial, self.plan, self.store, self.host, self.keep = name, serial, plan, store, host, keep
+        self.state, self.error = WAITING, ""
+        self.iteration = 0                   # the one that runs, or ran last
+        self.at = ""                         # the workflow that runs
+        self.failures: list[dict[str, Any]] = []
+        self.versions: dict[str, int] = {}   # of each id: how often it was put since the loop began
+        self.fresh: set[str] = set()         # ids that were put in this iteration
+        self.last: dict[str, Any] = {}       # committed values that this iteration has put another for
+        self.done = 0                        # iterations that were completed since the loop began
+        self.begun, self.ended = time.time(), 0.0
+        self.cancelled, self.over = threading.Event(), threading.Event()
+        self.closed = False
+        self.lock = threading.Lock()
+        self.resumed = store.generation
+        self.committed = set(store.ids())    # places that have a committed value
+        self.thread = threading.Thread(target=self._main, name=f"memstow loop {name}", daemon=True)
+
+    # ---- values
+
+    def _key(self, port: str) -> str:
+        """Where a port's value is kept: of a batch each element has a place of its own."""
+        return f"{port}[{self.iteration - 1}]" if self.plan.independent else port
+
+    def _is_kept(self, port: str) -> bool:
+        return port in self.fresh or not self.plan.independent and port in self.committed
+
+    def look(self, port: str) -> Optional[tuple[Any]]:
+        """The value of a port: of this iteration, else the last committed one, else of the inputs; None if there is
+        none."""
+        if self._is_kept(port):
+            return (self.store.get(self._key(port)),)
+        if port not in self.plan.inputs:
+            return None
+        value = self.plan.inputs[port]
+        return (value[self.iteration - 1] if self.plan.independent and isinstance(value, list) else value,)
+
+    def has(self, port: str) -> bool:
+        """Whether a condition can look at a port."""
+        return self._is_kept(self.plan.place(port)) or self._is_kept(port) or port in self.plan.inputs
+
+    def load(self, port: str) -> list[Any]:
+        """What a loader gives: a list of one value, or of as many as came into the OUTPUT."""
+        found = self.look(port)
+        if found is None:
+            raise LoopError(f"port {port} has no value")
+        several = isinstance(found[0], Mapping) and SEVERAL in found[0]
+        return list(found[0][SEVERAL]) if several else [found[0]]
+
+    def save(self, port: str, values: list[Any]) -> None:
+        """What a saver does, on the thread that runs nodes."""
+        place = self.plan.place(port)
+        if place not in self.fresh and self._key(place) in self.committed:
+            self.last[self._key(place)] = self.store.get(self._key(place))
+        self.store.put(self._key(place), values[0] if len(values) == 1 else {SEVERAL: list(values)})
+        self.fresh.add(place)
+        self.versions[port] = self.versions.get(port, 0) + 1
+
+    def committed_values(self, port: str) -> Optional[list[Any]]:
+        """The last committed value of a port, as a loader gives it; None if there is none."""
+        place = self.plan.place(port)
+        if place not in self.committed:
+            return None
+        value = self._committed_value(place)
+        return list(value[SEVERAL]) if isinstance(value, Mapping) and SEVERAL in value else [value]
+
+    def _committed_value(self, key: str) -> Any:
+        """The store gives what was put in the iteration that is on, where there is one: then it is asked for before."""
+        return self.last[key] if key in self.last else self.store.get(key)
+
+    def values(self) -> dict[str, Any]:
+        """The last committed values; of a batch a list for each port, None where an element failed."""
+        if self.plan.independent:
+            return {port: [unwrapped(value) for value in self._elements(self.plan.place(port))] for port in self.plan.ids()}
+        places = {port: self.plan.place(port) for port in self.plan.ids()}
+        return {port: unwrapped(self._committed_value(place)) for port, place in places.items() if place in self.committed}
+
+    # ---- a batch: an element has a place of its own until its chunk is full; each place takes a descriptor
+
+    def _chunks(self, place: str) -> Iterator[tuple[str, range]]:
+        for start in range(0, self.plan.iterations, CHUNK):
+            elements = range(start, min(start + CHUNK, self.plan.iterations))
+            yield f"{place}[{elements.start}:{elements.stop}]", elements
+
+    def _elements(self, place: str) -> list[Any]:
+        found = [None] * self.plan.iterations
+        for key, elements in self._chunks(place):
+            if key in self.committed:
+                found[elements.start:elements.stop] = self.store.get(key)
+        for number in range(self.plan.iterations):
+            if f"{place}[{number}]" in self.committed:
+                found[number] = self.store.get(f"{place}[{number}]")
+        return found
+
+    def _fill_chunk(self, number: int) -> None:
+        """After the last element of a chunk: its elements become one value."""
+        for place in map(self.plan.place, self.plan.ids()):
+            for key, elements in self._chunks(place):
+                singles = [f"{place}[{at}]" for at in elements if f"{place}[{at}]" in self.committed]
+                if elements.stop != number or not singles:
+                    continue
+                self.store.begin()
+                self.store.put(key, self._elements(place)[elements.start:elements.stop])
+                self.store.commit()
+                self.committed = (self.committed | {key}) - set(singles)
+                for single in singles:
+                    self.store.release(single)
+
+    # ---- the thread
+
+    def _main(self) -> None:
+        try:
+            self.state = RUNNING
+            self._iterate()
+            self.state = DONE
+        except Cancelled as error:
+            self.state, self.error = CANCELLED, str(error)
+        except Exception as error: # noqa: BLE001: whoever waits must hear of it
+            self.state, self.error = FAILED, self._told(error)
+        self.ended = time.time()
+        self._tidy()
+        log.log(logging.INFO if self.state == DONE else logging.WARNING,
+                "memstow: loop %s: %s after %d of %d iterations%s", self.name, self.state, self.completed(), self.plan.iterations, f": {self.error}" if self.error else "")
+        self.over.set()
+
+    def _told(self, error: Exception) -> str:
+        if isinstance(error, LoopError):
+            return str(error)
+        log.debug("loop %s", self.name, exc_info=True)
+        return f"iteration {self.iteration}{f', {self.at}' if self.at else ''}: {type(error).__name__}: {error}"
+
+    def _tidy(self) -> None:
+        try:
+            self.host.end(self.serial)
+        except Exception as error: # noqa: BLE001
+            log.warning("memstow: loop %s: the node caches were not tidied: %s: %s", self.name, type(error).__name__, error)
+
+    def _iterate(self) -> None:
+        first = 1 if self.plan.independent else self.resumed + 1
+        done = self._done_before()
+        if self.resumed and not self.plan.independent:
+            log.info("memstow: loop %s goes on after iteration %d", self.name, self.resumed)
+            if self._is_enough():
+                return
+        for number in range(first, self.plan.iterations + 1):
+            if number in done:
+                continue
+            self.iteration, self.fresh = number, set()
+            try:
+                self._one()
+            except LoopError as error:
+                if not self.plan.independent:
+                    raise
+                self._note_failure(number, error)
+            is_enough = self._is_enough()
+            if self.plan.independent:
+                self._fill_chunk(number)
+            if is_enough:
+                return
+
+    def _done_before(self) -> set[int]:
+        """The elements of a batch that have a value already."""
+        if not self.plan.independent or not self.resumed:
+            return set()
+        return {number + 1 for place in map(self.plan.place, self.plan.ids())
+                for number, value in enumerate(self._elements(place)) if value is not None}
+
+    def _is_enough(self) -> bool:
+        return self.plan.condition is not None and bool(self.plan.condition(Seen(self)))
+
+    def _note_failure(self, number: int, error: LoopError) -> None:
+        log.warning("memstow: loop %s: %s; it goes on", self.name, error)
+        self.failures = [*self.failures, {"iteration": number, "error": str(error)}][-MOST_FAILURES:]
+
+    def _one(self) -> None:
+        """One iteration: visible when it is committed, and not at all when something goes wrong."""
+        self.store.begin()
+        try:
+            self._put_inputs()
+            for step in self.plan.steps:
+                if step.when is None or step.when(Seen(self)):
+                    self._run(step)
+            if self.cancelled.is_set():
+                raise Cancelled(f"iteration {self.iteration}, {self.at}: it was cancelled")
+        except BaseException:
+            self.store.abandon()
+            self.fresh, self.last = set(), {}
+            raise
+        self.store.commit()
+        self.committed = self.committed | {self._key(place) for place in self.fresh}
+        self.last, self.done = {}, self.done + 1
+        self.at = ""
+
+    def _put_inputs(self) -> None:
+        """Inputs are put into the store once, so that they are counted there, and nodes that write into them change
+        nothing."""
+        if self.plan.independent:
+            return
+        for name in self.plan.inputs.keys() - self.committed:
+            self.store.put(name, self.plan.inputs[name])
+            self.fresh.add(name)
+
+    def _run(self, step: Step) -> None:
+        self.at = step.name
+        where = f"iteration {self.iteration}, {step.name}"
+        for port in step.takes.values():
+            found = self.look(port.id)
+            if found is None:
+                raise LoopError(f"{where}: port {port.id} has no value: who gives it did not run")
+            for value in self.load(port.id):
+                try:
+                    check_value(port, value)
+                except LoopError as error:
+                    raise LoopError(f"{where}: {name_of(port.node, step.graph[port.node])}: {error}") from None
+        prompt = self.plan.prompt(step, self.name, self.serial, self.iteration, self._versions())
+        outcome = self.host.run(prompt, self.cancelled)
+        if outcome.status == "cancelled":
+            raise Cancelled(f"{where}: {outcome.text or 'it was cancelled'}")
+        if outcome.status != "ok":
+            node = step.graph.get(outcome.node)
+            who = name_of(outcome.node, node) if node is not None else f"node {outcome.node}"
+            raise LoopError(f"{where}: {who + ': ' if outcome.node else ''}{outcome.text}")
+
+    def _versions(self) -> dict[str, int]:
+        """A version for each value, over 0 where it may change from iteration to iteration."""
+        if self.plan.independent:
+            return {port: self.iteration for step in self.plan.steps for port in step.takes}
+        return {port: self.versions.get(port, 0) + 1 for port in self.plan.carried}
+
+    # ---- from outside
+
+    def completed(self) -> int:
+        """How many iterations have been completed, also before the loop went on."""
+        return self.done if self.plan.independent else self.resumed + self.done
+
+    def start(self) -> None:
+        self.thread.start()
+
+    def cancel(self) -> None:
+        """Ends the loop: what waits is taken out of the queue, what runs is interrupted. The state is the last
+        committed one."""
+        self.cancelled.set()
+
+    def wait(self, seconds: Optional[float] = None) -> bool:
+        """Whether the loop has ended, within so many seconds."""
+        return self.over.wait(seconds)
+
+    def close(self, seconds: float = 30.0) -> None:
+        """Ends it, waiting so long for its end, and lets go of its values. What persists stays in its files."""
+        self.cancel()
+        if self.thread.is_alive() and threading.current_thread() is not self.thread:
+            self.over.wait(seconds)
+        with self.lock:
+            if not self.closed:
+                self.closed = True
+                self.store.close(self.keep and self.store.generation > 0)
+
+    def result(self) -> dict[str, Any]:
+        """The values of a loop that has ended well; LoopError with its message otherwise."""
+        if self.state != DONE:
+            raise LoopError(f"loop {self.name}: {self.state}{f': {self.error}' if self.error else ''}")
+        return self.values()
+
+    def document(self) -> dict[str, Any]:
+        """What GET /memstow/loops tells of it."""
+        return {"name": self.name, "state": self.state, "iteration": self.iteration, "iterations": self.plan.iterations,
+                "committed": self.completed(), "resumed_after": self.resumed,
+                "workflows": [step.name for step in self.plan.steps], "workflow": self.at, "independent": self.plan.independent,
+                "error": self.error, "failures": self.failures, "warnings": self.plan.warnings, "begun": self.begun,
+                "seconds": round((self.ended or time.time()) - self.begun, 3),
+                "values": self.store.info() if not self.closed else []}
+
+
+class Loops:
+    """All loops of this process, by their names."""
+
+    def __init__(self, host: Host, open_store: Callable[..., Store]) -> None:
+        self.host, self.open_store = host, open_store
+        self.loops: dict[str, Loop] = {}
+        self.lock = threading.Lock()
+        self.numbers, self.serials = itertools.count(1), itertools.count(1)
+        self.is_closing = False
+
+    def _name(self, name: str) -> str:
+        """Reserves a name: with self.lock held."""
+        if not name:
+            name = next(text for number in self.numbers if (text := f"loop {number}") not in self.loops)
+        known = self.loops.get(name)
+        if known is not None and known.state not in ENDED:
+            raise LoopError(f"loop {name} runs already: cancel it, or take another name")
+        return name
+
+    def start(self, make: Callable[..., Plan], name: str = "", *, use_ram: bool = True, ram_limit: Optional[int] = None,
+              persist_prefix: Optional[str] = None) -> Loop:
+        """Opens the store, makes the plan and begins. Nothing is queued, and the store is closed, where one of them
+        fails."""
+        with self.lock:
+            if self.is_closing:
+                raise LoopError("ComfyUI closes: no loop begins")
+            name = self._name(name)
+            old = self.loops.pop(name, None)
+            if old is not None:
+                old.close()
+            store = self.open_store(name, use_ram=use_ram, ram_limit=ram_limit, persist_prefix=persist_prefix)
+            try:
+                storage = "persist_prefix" if persist_prefix else "" if use_ram else "use_ram=False"
+                plan = make(known=set(store.ids()), storage=storage)
+                loop = Loop(name, f"{next(self.serials)}.{time.time_ns():x}", plan, store, self.host, bool(persist_prefix))
+                for step in plan.steps:
+                    try:
+                        self.host.check(plan.prompt(step, name, loop.serial, 1, {}))
+                    except LoopError as error:
+                        raise LoopError(f"{step.name}: {error}") from None
+            except BaseException:
+                store.close(keep=bool(persist_prefix) and store.generation > 0)
+                raise
+            self.loops[name] = loop
+            self._close_oldest()
+        for warning in plan.warnings:
+            log.warning("memstow: loop %s: %s", name, warning)
+        loop.start()
+        return loop
+
+    def _close_oldest(self) -> None:
+        ended = [loop for loop in self.loops.values() if loop.state in ENDED]
+        for loop in ended[:max(0, len(ended) - MOST_ENDED)]:
+            self.loops.pop(loop.name).close()
+
+    def find(self, name: str, serial: str = "") -> Optional[Loop]:
+        loop = self.loops.get(name)
+        return loop if loop is not None and serial in ("", loop.serial) else None
+
+    def remove(self, name: str) -> bool:
+        """Cancels a loop that runs; lets go of one that has ended. Whether there is one."""
+        with self.lock:
+            loop = self.loops.get(name)
+            if loop is None:
+                return False
+        if loop.state not in ENDED:
+            loop.cancel()
+        else:
+            self.drop(loop)
+        return True
+
+    def drop(self, loop: Loop) -> None:
+        """Ends a loop, waits for its end, and forgets it."""
+        loop.close()
+        with self.lock:
+            if self.loops.get(loop.name) is loop:
+                del self.loops[loop.name]
+
+    def close(self, seconds: float = 5.0) -> None:
+        """The process ends: loops are cancelled, and what they keep for themselves goes."""
+        self.is_closing = True
+        for loop in list(self.loops.values()):
+            loop.cancel()
+        until = time.monotonic() + seconds
+        for loop in list(self.loops.values()):
+            loop.close(max(0.0, until - time.monotonic()))

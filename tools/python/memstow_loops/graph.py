@@ -1,0 +1,198 @@
+"""Workflows in ComfyUI's API format, and what node classes say of themselves. In: JSON documents, and ComfyUI's table
+of classes or a server's /object_info. Out: checked graphs, their links and their order. Never changes a document of the
+caller's."""
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Optional, Protocol
+
+Node = dict[str, Any]
+Graph = dict[str, Node]
+ANY = "*"
+
+
+class LoopError(ValueError):
+    """A workflow, a port or a loop that cannot be run as it is asked for. The text names the node or the port."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input of a node class. `type` is ComfyUI's word, COMBO for a list of choices, or several with commas
+    between."""
+    type: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    is_required: bool = True
+
+
+@dataclass(frozen=True)
+class NodeClass:
+    """What a node class says of itself: its inputs in their order, the types of its outputs, and whether it is an
+    output node, which ComfyUI runs for its own sake."""
+    inputs: Mapping[str, Input]
+    outputs: tuple[str, ...]
+    is_output: bool = False
+
+
+class Classes(Protocol):
+    """Where node classes are looked up."""
+
+    def find(self, name: str) -> Optional[NodeClass]:
+        """The class of this name; None: nobody knows it."""
+
+
+def type_word(kind: object) -> str:
+    """ComfyUI's word for a type, COMBO for a list of choices."""
+    return "COMBO" if isinstance(kind, (list, tuple)) else str(kind)
+
+
+def inputs_of(document: Mapping[str, Any]) -> dict[str, Input]:
+    """The inputs in what INPUT_TYPES() returns, and in what /object_info has of it."""
+    found: dict[str, Input] = {}
+    for group in ("required", "optional"):
+        for name, spec in (document.get(group) or {}).items():
+            parts = spec if isinstance(spec, (list, tuple)) and spec else [spec]
+            options = dict(parts[1]) if len(parts) > 1 and isinstance(parts[1], Mapping) else {}
+            if isinstance(parts[0], (list, tuple)):
+                options["options"] = list(parts[0])
+            found[name] = Input(type_word(parts[0]), options, group == "required")
+    return found
+
+
+class InfoClasses:
+    """Classes by a server's answer to GET /object_info."""
+
+    def __init__(self, info: Mapping[str, Any]) -> None:
+        self.info = info
+
+    def find(self, name: str) -> Optional[NodeClass]:
+        found = self.info.get(name)
+        if not isinstance(found, Mapping):
+            return None
+        return NodeClass(inputs_of(found.get("input") or {}), tuple(type_word(kind) for kind in found.get("output") or ()),
+                         bool(found.get("output_node")))
+
+
+class ClassesHere:
+    """The classes of the ComfyUI in this process. Each is asked once: some read folders to answer."""
+
+    def __init__(self, table: Mapping[str, Any]) -> None:
+        self.table = table
+        self.asked: dict[str, NodeClass] = {}
+
+    def find(self, name: str) -> Optional[NodeClass]:
+        if name not in self.asked and name in self.table:
+            found = self.table[name]
+            outputs = getattr(found, "RETURN_TYPES", None) or ()
+            self.asked[name] = NodeClass(inputs_of(found.INPUT_TYPES()), tuple(type_word(kind) for kind in outputs),
+                                         bool(getattr(found, "OUTPUT_NODE", False)))
+        return self.asked.get(name)
+
+
+def name_of(node_id: str, node: Node) -> str:
+    """How messages name a node: its id, class, and title where it has one."""
+    title = (node.get("_meta") or {}).get("title")
+    class_type = node.get("class_type", "?")
+    return f"node {node_id} ({class_type}{f', “{title}”' if title and title != class_type else ''})"
+
+
+def is_link(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 2 and isinstance(value[0], (str, int)) \
+        and isinstance(value[1], int) and not isinstance(value[0], bool)
+
+
+def links_of(node: Node) -> Iterator[tuple[str, str, int]]:
+    """(input, node that it comes from, its output) of each link into a node."""
+    for name, value in node["inputs"].items():
+        if is_link(value):
+            yield name, str(value[0]), value[1]
+
+
+def is_ui(document: object) -> bool:
+    """Whether a document is in the format that the editor saves."""
+    return isinstance(document, Mapping) and isinstance(document.get("nodes"), list)
+
+
+def checked(document: object) -> Graph:
+    """A copy of a workflow in API format, with ids as text; LoopError where it is none."""
+    nodes = document.get("prompt", document) if isinstance(document, Mapping) else None
+    if not isinstance(nodes, Mapping) or not nodes:
+        raise LoopError("this is no workflow: neither ComfyUI's API format nor what its editor saves")
+    graph: Graph = {}
+    for key, node in nodes.items():
+        if not isinstance(node, Mapping) or not isinstance(node.get("class_type"), str) \
+                or not isinstance(node.get("inputs", {}), Mapping):
+            raise LoopError(f"node {key} has no class_type, or its inputs are no object: this is no workflow in API format")
+        graph[str(key)] = copy.deepcopy({**node, "inputs": dict(node.get("inputs", {}))})
+    for node_id, node in graph.items():
+        for name, source, _slot in list(links_of(node)):
+            if source in graph:
+                node["inputs"][name][0] = source
+            elif isinstance(node["inputs"][name][0], str):
+                raise LoopError(f"{name_of(node_id, node)}: its input {name} comes from node {source}, which is not there")
+    return graph
+
+
+def class_of(graph: Graph, node_id: str, classes: Classes) -> NodeClass:
+    """The class of a node; LoopError that names the node where nobody knows it."""
+    node = graph[node_id]
+    found = classes.find(node["class_type"])
+    if found is None:
+        raise LoopError(f"{name_of(node_id, node)}: no node class of this name is installed")
+    return found
+
+
+def consumers(graph: Graph) -> dict[str, list[tuple[str, str, int]]]:
+    """Of each node, who takes its outputs: (node, input, output)."""
+    found: dict[str, list[tuple[str, str, int]]] = {node_id: [] for node_id in graph}
+    for node_id, node in graph.items():
+        for name, source, slot in links_of(node):
+            if source in graph:
+                found[source].append((node_id, name, slot))
+    return found
+
+
+def downstream(graph: Graph, starts: set[str]) -> set[str]:
+    """These nodes, and all that take something from them, directly or not."""
+    taking, found, queue = consumers(graph), set(starts), list(starts)
+    while queue:
+        for node_id, _name, _slot in taking[queue.pop()]:
+            if node_id not in found:
+                found.add(node_id)
+                queue.append(node_id)
+    return found
+
+
+def _cycle(graph: Graph, left: set[str]) -> list[str]:
+    """A cycle among nodes of which each waits for another of them."""
+    path = [min(left)]
+    while True:
+        before = min(source for _name, source, _slot in links_of(graph[path[-1]]) if source in left)
+        if before in path:
+            return [before, *path[path.index(before):][::-1]]
+        path.append(before)
+
+
+def order(graph: Graph) -> list[str]:
+    """The nodes, each after those that it takes something from; LoopError that names the nodes of a cycle."""
+    waits = {node_id: {source for _name, source, _slot in links_of(node) if source in graph} for node_id, node in graph.items()}
+    taking, found = consumers(graph), []
+    ready = [node_id for node_id, sources in waits.items() if not sources]
+    for node_id in ready: # it grows meanwhile
+        found.append(node_id)
+        for other in dict.fromkeys(taken[0] for taken in taking[node_id]):
+            waits[other].discard(node_id)
+            if not waits[other]:
+                ready.append(other)
+    if len(found) < len(graph):
+        cycle = _cycle(graph, set(graph) - set(found))
+        raise LoopError(f"{name_of(cycle[0], graph[cycle[0]])} is in a cycle: {' → '.join(cycle)}")
+    return found
+
+
+def types_meet(given: str, taken: str) -> bool:
+    """Whether an output of one type may go into an input of another, as ComfyUI decides: a word in common, or a
+    wildcard."""
+    words = [{word.strip() for word in kind.split(",")} for kind in (given, taken)]
+    return ANY in words[0] or ANY in words[1] or bool(words[0] & words[1])

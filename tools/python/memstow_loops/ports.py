@@ -1,0 +1,146 @@
+"""Ports: where values come into a workflow and leave it. In: a workflow and the node classes. Out: its ports with mode,
+tags and type, and the order in which its nodes run. Never guesses: what has two meanings is an error that names the
+nodes."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from .graph import ANY, Classes, Graph, LoopError, class_of, consumers, links_of, name_of, order, types_meet
+
+PORT = "DiscomfortPort"
+INPUT, OUTPUT, PASSTHRU = "INPUT", "OUTPUT", "PASSTHRU"
+MOST_ID = 180        # bytes of an id: the store adds the number of an element
+VALUE = "input_data" # the port's input; its id and tags are inputs, too
+
+
+@dataclass(frozen=True)
+class Port:
+    node: str
+    id: str
+    mode: str             # INPUT, OUTPUT or PASSTHRU
+    type: str             # ComfyUI's word; "*" where nothing is known
+    tags: tuple[str, ...] = ()
+    options: Any = None   # of an INPUT: the choices of a COMBO
+
+    def document(self) -> dict[str, Any]:
+        return {"node": self.node, "id": self.id, "mode": self.mode, "type": self.type, "tags": list(self.tags)}
+
+
+@dataclass
+class Ports:
+    ports: list[Port]
+    order: list[str]      # of all nodes, as they can run
+    warnings: list[str] = field(default_factory=list)
+
+    def of(self, *modes: str) -> dict[str, Port]:
+        """The ports of these modes, by their ids."""
+        return {port.id: port for port in self.ports if port.mode in modes}
+
+    def shown(self) -> dict[str, Port]:
+        """Whose values are seen from outside: the outputs, and wires with an id that no output has."""
+        return {**self.of(PASSTHRU), **self.of(OUTPUT)}
+
+    def document(self) -> dict[str, Any]:
+        return {"ports": [port.document() for port in self.ports], "order": self.order, "warnings": self.warnings}
+
+
+def _id_of(graph: Graph, node_id: str) -> str:
+    value = graph[node_id]["inputs"].get("unique_id")
+    if not isinstance(value, str) or not value.strip():
+        raise LoopError(f"{name_of(node_id, graph[node_id])}: unique_id must be a text that is not empty")
+    if len(value.encode()) > MOST_ID:
+        raise LoopError(f"{name_of(node_id, graph[node_id])}: unique_id has more than {MOST_ID} bytes")
+    return value.strip()
+
+
+def _tags_of(graph: Graph, node_id: str) -> tuple[str, ...]:
+    value = graph[node_id]["inputs"].get("tags")
+    return tuple(tag.strip() for tag in value.split(",") if tag.strip()) if isinstance(value, str) else ()
+
+
+class _Types:
+    """Follows links through ports, which take everything, to nodes that say what they take and give."""
+
+    def __init__(self, graph: Graph, classes: Classes) -> None:
+        self.graph, self.classes = graph, classes
+        self.taking = consumers(graph)
+        self.warnings: list[str] = []
+
+    def given(self, node_id: str, slot: int) -> str:
+        """The type of a node's output."""
+        outputs = class_of(self.graph, node_id, self.classes).outputs
+        if slot >= len(outputs) or slot < 0:
+            raise LoopError(f"{name_of(node_id, self.graph[node_id])} has no output {slot}: it has {len(outputs)}")
+        if self.graph[node_id]["class_type"] != PORT:
+            return outputs[slot]
+        source = self.source(node_id)
+        return self.given(*source) if source else ANY
+
+    def source(self, node_id: str) -> tuple[str, int] | None:
+        """Where a port's value comes from."""
+        return next(((source, slot) for name, source, slot in links_of(self.graph[node_id]) if name == VALUE), None)
+
+    def takers(self, node_id: str) -> Iterator[tuple[str, str, str, Any]]:
+        """(node, input, type, choices) of all that take a port's value, also through other ports."""
+        for taker, name, _slot in self.taking[node_id]:
+            if self.graph[taker]["class_type"] == PORT:
+                yield from self.takers(taker)
+                continue
+            spec = class_of(self.graph, taker, self.classes).inputs.get(name)
+            if spec is not None and spec.type != ANY:
+                yield taker, name, spec.type, spec.options.get("options")
+
+    def taken(self, node_id: str, port: str) -> str:
+        """What is to come into a port: a type that all its consumers take; "*", and a warning, where there is none."""
+        found = {kind: f"{name_of(taker, self.graph[taker])} takes {kind} at {name}"
+                 for taker, name, kind, _choices in self.takers(node_id)}
+        if not found:
+            return ANY
+        words = [[word.strip() for word in kind.split(",")] for kind in found]
+        common = [word for word in words[0] if all(types_meet(word, kind) for kind in found)]
+        if not common:
+            self.warnings.append(f"port {port} feeds inputs that disagree: {'; '.join(found.values())}")
+        return ",".join(common) or ANY
+
+
+def _mode(has_source: bool, has_takers: bool, where: str) -> str:
+    if has_source and has_takers:
+        return PASSTHRU
+    if has_source:
+        return OUTPUT
+    if has_takers:
+        return INPUT
+    raise LoopError(f"{where} is connected to nothing: a port is an input, an output or a wire by what it is connected to")
+
+
+def _check_twins(graph: Graph, ports: list[Port]) -> None:
+    seen: dict[tuple[str, str], str] = {}
+    for port in ports:
+        other = seen.setdefault((port.id, port.mode), port.node)
+        if other != port.node:
+            raise LoopError(f"{name_of(other, graph[other])} and {name_of(port.node, graph[port.node])} are both the "
+                            f"{port.mode} port {port.id}: one of them needs another unique_id")
+
+
+def find_ports(graph: Graph, classes: Classes) -> Ports:
+    """The ports of a workflow in API format; see discover_ports()."""
+    nodes = order(graph)
+    for node_id in graph:
+        class_of(graph, node_id, classes)
+    types, found = _Types(graph, classes), []
+    for node_id in nodes:
+        if graph[node_id]["class_type"] != PORT:
+            continue
+        where, source = name_of(node_id, graph[node_id]), types.source(node_id)
+        port = _id_of(graph, node_id)
+        mode = _mode(source is not None, bool(types.taking[node_id]), where)
+        kind = types.given(*source) if source else ANY
+        choices = None
+        if kind == ANY and types.taking[node_id]:
+            kind = types.taken(node_id, port)
+            choices = next((c for *_where, word, c in types.takers(node_id) if word == kind), None)
+        found.append(Port(node_id, port, mode, kind, _tags_of(graph, node_id), choices))
+    _check_twins(graph, found)
+    return Ports(found, nodes, types.warnings)

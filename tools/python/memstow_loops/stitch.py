@@ -1,0 +1,232 @@
+"""Several workflows made one. In: workflows, in API format or as the editor saves them. Out: one of the same format, in
+which an OUTPUT port is joined to the INPUT port of its id in a later workflow. Never drops a title or a position."""
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any, Optional
+
+from .convert import from_ui
+from .graph import Classes, Graph, LoopError, checked, is_link, is_ui, types_meet
+from .ports import INPUT, OUTPUT, PASSTHRU, VALUE, Port, Ports, find_ports
+
+SPACE = 100 # between two workflows in the editor, in its units
+
+
+class _Joints:
+    """Which ports meet, seen over all workflows; a port is (number of the workflow, node)."""
+
+    def __init__(self, found: Sequence[Ports]) -> None:
+        self.joined: dict[tuple[int, str], tuple[int, str]] = {} # an INPUT → the OUTPUT that it gets its value from
+        self.merged: dict[tuple[int, str], tuple[int, str]] = {} # an INPUT → an earlier, open one of its id
+        self.dropped: set[tuple[int, str]] = set()               # whose id a later port has in the same mode
+        self._outputs: dict[str, tuple[int, Port]] = {}
+        self._open: dict[str, tuple[int, Port]] = {}
+        for number, ports in enumerate(found):
+            for port in ports.of(INPUT).values():
+                self._take(number, port)
+            for port in ports.of(OUTPUT).values():
+                self._outputs[port.id] = (number, port)
+        self._drop_twins(found)
+
+    def _take(self, number: int, port: Port) -> None:
+        giver = self._outputs.get(port.id)
+        if giver is None:
+            first = self._open.setdefault(port.id, (number, port))
+            if first[1] is not port:
+                self.merged[number, port.node] = (first[0], first[1].node)
+            return
+        if not types_meet(giver[1].type, port.type):
+            raise LoopError(f"port {port.id}: workflow {giver[0] + 1} gives {giver[1].type} (node {giver[1].node}), and "
+                            f"workflow {number + 1} takes {port.type} (node {port.node})")
+        self.joined[number, port.node] = (giver[0], giver[1].node)
+
+    def _drop_twins(self, found: Sequence[Ports]) -> None:
+        """Of two ports with one id and mode in the result the later one stays."""
+        wires = set(self.joined.values())
+        ends: dict[tuple[str, str], tuple[int, str]] = {}
+        for number, ports in enumerate(found):
+            for port in ports.ports:
+                place = (number, port.node)
+                if port.mode == INPUT:
+                    continue
+                mode = PASSTHRU if place in wires or port.mode == PASSTHRU else OUTPUT
+                before = ends.get((port.id, mode))
+                if before is not None:
+                    self.dropped.add(before)
+                ends[port.id, mode] = place
+
+
+def _offsets(sizes: Sequence[int], first: int) -> list[int]:
+    """What to add to ids, so that those of one workflow follow those of the one before."""
+    found, at = [], first
+    for size in sizes:
+        found.append(at)
+        at += size
+    return found
+
+
+# ---- API format
+
+def _stitch_api(graphs: Sequence[Graph], joints: _Joints) -> Graph:
+    names: dict[tuple[int, str], str] = {}
+    for number, graph in enumerate(graphs):
+        for node_id in graph:
+            names[number, node_id] = str(len(names) + 1)
+    result: Graph = {}
+    for number, graph in enumerate(graphs):
+        for node_id, node in graph.items():
+            place = (number, node_id)
+            if place in joints.joined or place in joints.merged or place in joints.dropped:
+                continue
+            inputs = {name: _relinked(value, number, graphs, joints, names) for name, value in node["inputs"].items()}
+            result[names[place]] = {**node, "inputs": inputs}
+    return result
+
+
+def _relinked(value: Any, number: int, graphs: Sequence[Graph], joints: _Joints, names: Mapping[tuple[int, str], str]) -> Any:
+    """A link, past the ports that have gone; or a value as it is."""
+    if not is_link(value):
+        return value
+    place, slot = (number, str(value[0])), value[1]
+    while True:
+        if place in joints.joined or place in joints.merged:
+            place, slot = joints.joined.get(place) or joints.merged[place], 0
+        elif place in joints.dropped:
+            source = graphs[place[0]][place[1]]["inputs"][VALUE]
+            place, slot = (place[0], str(source[0])), source[1]
+        else:
+            return [names[place], slot]
+
+
+# ---- the editor's format
+
+def _box(document: Mapping[str, Any]) -> tuple[float, float, float, float]:
+    """Left, top, right and bottom of a workflow's nodes."""
+    corners = []
+    for node in document["nodes"]:
+        x, y = (float(at) for at in _pair(node.get("pos")))
+        width, height = (float(at) for at in _pair(node.get("size")))
+        corners.append((x, y, x + width, y + height))
+    if not corners:
+        return 0.0, 0.0, 0.0, 0.0
+    return (min(c[0] for c in corners), min(c[1] for c in corners), max(c[2] for c in corners), max(c[3] for c in corners))
+
+
+def _pair(value: Any) -> tuple[Any, Any]:
+    """Two numbers, which older editors save as an object."""
+    if isinstance(value, Mapping):
+        return value.get("0", 0), value.get("1", 0)
+    return (value[0], value[1]) if isinstance(value, Sequence) and len(value) >= 2 else (0, 0)
+
+
+def _moves(documents: Sequence[Mapping[str, Any]]) -> list[float]:
+    """How far to the right each workflow is moved as a whole: only as far as it would lie on an earlier one."""
+    moves: list[float] = []
+    taken: list[tuple[float, float, float, float]] = []
+    for document in documents:
+        left, top, right, bottom = _box(document)
+        hit = [b for b in taken if left < b[2] and b[0] < right and top < b[3] and b[1] < bottom]
+        move = max(b[2] for b in taken) + SPACE - left if hit else 0.0
+        moves.append(move)
+        taken.append((left + move, top, right + move, bottom))
+    return moves
+
+
+def _numbers(document: Mapping[str, Any], key: str, last: str) -> int:
+    found: list[int] = [entry["id"] if isinstance(entry, Mapping) else entry[0] for entry in document.get(key) or []]
+    if not all(isinstance(number, int) for number in found):
+        raise LoopError(f"the {key} of a workflow have ids that are no numbers")
+    return max([0, *found, int(document.get(last) or 0)])
+
+
+class _Editor:
+    """Joins workflows of the editor's format. Ports inside of subgraphs stay where they are."""
+
+    def __init__(self, documents: Sequence[Mapping[str, Any]], joints: _Joints) -> None:
+        self.documents = [copy.deepcopy(dict(document)) for document in documents]
+        self.joints = joints
+        self.nodes = _offsets([_numbers(d, "nodes", "last_node_id") for d in self.documents], 0)
+        self.link_offsets = _offsets([_numbers(d, "links", "last_link_id") for d in self.documents], 0)
+        self.found: dict[str, Any] = {"nodes": [], "links": [], "groups": []}
+
+    def place(self, number: int, node_id: Any) -> tuple[int, str]:
+        return number, str(node_id)
+
+    def run(self) -> dict[str, Any]:
+        subgraphs: dict[str, Any] = {}
+        for number, (document, move) in enumerate(zip(self.documents, _moves(self.documents))):
+            self._renumber(number, document, move)
+            for subgraph in (document.get("definitions") or {}).get("subgraphs") or []:
+                subgraphs.setdefault(subgraph["id"], subgraph)
+        self._join()
+        nodes, links = self.found["nodes"], self.found["links"]
+        result = {**{key: value for key, value in self.documents[0].items() if key not in ("id", "revision")}, **self.found,
+                  "last_node_id": max([0, *(node["id"] for node in nodes)]), "last_link_id": max([0, *(e[0] for e in links)])}
+        if subgraphs:
+            result["definitions"] = {**(self.documents[0].get("definitions") or {}), "subgraphs": list(subgraphs.values())}
+        return result
+
+    def _renumber(self, number: int, document: Mapping[str, Any], move: float) -> None:
+        add, add_link = self.nodes[number], self.link_offsets[number]
+        for node in document["nodes"]:
+            x, y = _pair(node.get("pos"))
+            node.update(id=node["id"] + add, pos=[x + move, y])
+            for entry in node.get("inputs") or []:
+                if entry.get("link") is not None:
+                    entry["link"] += add_link
+            for entry in node.get("outputs") or []:
+                entry["links"] = [link + add_link for link in entry.get("links") or []]
+            self.found["nodes"].append(node)
+        for entry in document.get("links") or []:
+            link = [entry[key] for key in ("id", "origin_id", "origin_slot", "target_id", "target_slot", "type")] \
+                if isinstance(entry, Mapping) else list(entry)
+            self.found["links"].append([link[0] + add_link, link[1] + add, link[2], link[3] + add, *link[4:]])
+        for group in document.get("groups") or []:
+            if isinstance(group.get("bounding"), list) and group["bounding"]:
+                group["bounding"][0] += move
+            self.found["groups"].append(group)
+
+    def _id(self, place: tuple[int, str]) -> Optional[int]:
+        """A port's new id; None for one inside of a subgraph."""
+        return int(place[1]) + self.nodes[place[0]] if place[1].isdecimal() else None
+
+    def _join(self) -> None:
+        for one, other in (*self.joints.joined.items(), *self.joints.merged.items()):
+            self._take_place(self._need(one), self._need(other), 0)
+        for place in self.joints.dropped:
+            node = self._need(place)
+            source = next(link for link in self.found["links"] if link[3] == node)
+            self._take_place(node, source[1], source[2])
+
+    def _need(self, place: tuple[int, str]) -> int:
+        number = self._id(place)
+        if number is None:
+            raise LoopError(f"node {place[1]} of workflow {place[0] + 1} is a port inside of a subgraph: it cannot be joined in "
+                            f"the editor's format. Export the workflows by Workflow > Export (API)")
+        return number
+
+    def _take_place(self, gone: int, instead: int, slot: int) -> None:
+        """What took a node's value takes another's; the node and the links into it go."""
+        nodes = {node["id"]: node for node in self.found["nodes"]}
+        into = {link[0] for link in self.found["links"] if link[3] == gone}
+        for link in self.found["links"]:
+            if link[1] == gone:
+                link[1], link[2] = instead, slot
+                nodes[instead]["outputs"][slot].setdefault("links", []).append(link[0])
+        for node in nodes.values():
+            for entry in node.get("outputs") or []:
+                entry["links"] = [number for number in entry.get("links") or [] if number not in into]
+        self.found["links"] = [link for link in self.found["links"] if link[0] not in into]
+        self.found["nodes"] = [node for node in self.found["nodes"] if node["id"] != gone]
+
+
+def stitch(workflows: Sequence[Any], classes: Classes) -> dict[str, Any]:
+    """One workflow of several; see stitch_workflows()."""
+    if not workflows:
+        raise LoopError("there is no workflow to stitch")
+    graphs = [from_ui(one, classes) if is_ui(one) else checked(one) for one in workflows]
+    joints = _Joints([find_ports(graph, classes) for graph in graphs])
+    result = _Editor(workflows, joints).run() if all(map(is_ui, workflows)) else _stitch_api(graphs, joints)
+    find_ports(from_ui(result, classes) if is_ui(result) else checked(result), classes)
+    return result

@@ -1,0 +1,41 @@
+"""Whether a value is of the type that a port takes. In: values, and ComfyUI's words for types. Out: errors that name
+port and type. Types that are not known here take everything: packs make their own. Never imports PyTorch."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .graph import ANY, LoopError
+from .ports import Port
+
+
+def _has_shape(dimensions: tuple[int, ...]) -> Callable[[Any], bool]:
+    return lambda value: hasattr(value, "shape") and hasattr(value, "dtype") and len(value.shape) in dimensions
+
+
+CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "INT": (lambda value: isinstance(value, int) and not isinstance(value, bool), "a whole number"),
+    "FLOAT": (lambda value: isinstance(value, (int, float)) and not isinstance(value, bool), "a number"),
+    "STRING": (lambda value: isinstance(value, str), "a text"),
+    "BOOLEAN": (lambda value: isinstance(value, bool), "true or false"),
+    "COMBO": (lambda value: isinstance(value, (str, int, float, bool)), "one of its choices"),
+    "IMAGE": (_has_shape((4,)), "a tensor of four dimensions"),
+    "MASK": (_has_shape((2, 3, 4)), "a tensor of two to four dimensions"),
+    "LATENT": (lambda value: isinstance(value, Mapping) and "samples" in value, 'a dictionary with "samples"'),
+    "CONDITIONING": (lambda value: isinstance(value, list), "a list"),
+}
+
+
+def check_value(port: Port, value: Any) -> None:
+    """LoopError where a value cannot be what a port takes."""
+    words = [word.strip() for word in port.type.split(",")]
+    if ANY in words or any(word not in CHECKS or CHECKS[word][0](value) for word in words):
+        if port.type != "COMBO" or not port.options or value in port.options:
+            return
+        raise LoopError(f"port {port.id}: {value!r} is not one of its {len(port.options)} choices")
+    raise LoopError(f"port {port.id} takes {port.type}, {CHECKS[words[0]][1]}; its value is of type {type(value).__name__}"
+                    f"{_shape(value)}")
+
+
+def _shape(value: Any) -> str:
+    return f" with the shape {list(value.shape)}" if hasattr(value, "shape") else ""
