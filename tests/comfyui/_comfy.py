@@ -112,6 +112,7 @@ class Comfy:
             environment["LD_PRELOAD"] = str(_double.library())
         elif under == "memstow":
             command = [support.MEMSTOW, "run", "--quiet", "-o", f"{name}.mst", *options, "--", *command]
+        self.command, self.environment = command, environment
         self.log_file = support.HERE / f"{name}.log"
         with open(self.log_file, "w") as log:
             self.server = support.start(*command, stdout=log, stderr=log, env=environment, preexec_fn=preexec_fn)
@@ -211,8 +212,12 @@ class Comfy:
         if isinstance(error, Exception):
             print(self.log()[-6000:])
         self.stop()
-        assert error or "tools/comfyui/" not in self.log(), f"a hook failed:\n{self.log()[-6000:]}"
+        assert error or not self.failed_hooks(), f"a hook failed:\n{self.log()[-6000:]}"
         assert error or "memstow.comfy.run_ended()" not in self.log(), "ComfyUI's own worker was not seen"
+
+    def failed_hooks(self):
+        """The lines of tracebacks in the log that lie in the pack."""
+        return [line for line in self.log().splitlines() if "tools/comfyui/" in line]
 
     def stop(self):
         self.server.terminate()

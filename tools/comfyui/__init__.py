@@ -53,7 +53,7 @@ def _is_preloaded():
 
 
 def _start():
-    from . import calls, checkpoints, closing, hooks, points as restoring, policy_node, routes, runs as running, unload
+    from . import calls, checkpoints, closing, hooks, loops, points as restoring, policy_node, routes, runs as running, unload
     from .registry import Registry, Setting
 
     registry = Registry()
@@ -79,10 +79,12 @@ def _start():
     hooks.quietly(closing.install)(runs)
     policy_node.MemstowPolicy.on_apply = apply
     memstow.comfy.serve(calls.Calls(runs))
+    hooks.quietly(loops.install)(runs)
     return runs
 
 
-from .policy_node import NODE_CLASS_MAPPINGS, NODE_DISPLAY_NAME_MAPPINGS  # noqa: E402
+from . import policy_node  # noqa: E402
+from .loops import nodes as loop_nodes  # noqa: E402
 
 memstow = _module() if _is_preloaded() else None
 state = None
@@ -100,4 +102,6 @@ else:
     log.info("memstow: ComfyUI was not started under memstow, and runs as always; start it as: "
              "memstow run -- python main.py …")
 
+NODE_CLASS_MAPPINGS = {**policy_node.NODE_CLASS_MAPPINGS, **loop_nodes.free_keys()}
+NODE_DISPLAY_NAME_MAPPINGS = {**policy_node.NODE_DISPLAY_NAME_MAPPINGS, **loop_nodes.NODE_DISPLAY_NAME_MAPPINGS}
 __all__ = ["NODE_CLASS_MAPPINGS", "NODE_DISPLAY_NAME_MAPPINGS"]

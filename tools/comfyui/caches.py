@@ -72,7 +72,7 @@ def reaches(root: Any, targets: set) -> bool:
 
 
 def _remove(cache: Any, key: Any) -> None:
-    del cache.cache[key]
+    cache.cache.pop(key, None)
     for beside in ("used_generation", "timestamps", "children"):
         getattr(cache, beside, {}).pop(key, None)
 
@@ -87,6 +87,26 @@ def evict(cache_set: Any, targets: set) -> list[str]:
                 _remove(cache, key)
                 removed.append(class_of(key))
     return removed
+
+
+def keys_of(cache_set: Any, node_ids: Iterable[str]) -> list:
+    """The keys, in the cache of outputs, of nodes of the prompt that ran last, and of the subgraphs that they expanded into."""
+    keys = getattr(getattr(cache_set, "outputs", None), "cache_key_set", None)
+    if keys is None or not is_known(cache_set.outputs):
+        return []
+    return [(keys.get_data_key(node_id), keys.get_subcache_key(node_id)) for node_id in node_ids]
+
+
+def forget(cache_set: Any, keys: Iterable[tuple]) -> None:
+    """Takes outputs out of the cache, with those of the subgraphs below them. Keys are those of keys_of()."""
+    cache = getattr(cache_set, "outputs", None)
+    if not hasattr(cache, "cache") or not is_known(cache):
+        return
+    for key, subgraph in keys:
+        for child in getattr(cache, "children", {}).get(key, []):
+            _remove(cache, child)
+        _remove(cache, key)
+        cache.subcaches.pop(subgraph, None)
 
 
 def class_of(key: Any) -> str:

@@ -3,35 +3,18 @@ the worker's thread inside PyTorch. So it ends by the coordinator (memstow_shutd
 to its end for ten seconds, then it is interrupted; a second Ctrl-C interrupts it at once. A workflow that does not end even then is
 left where it is, and the process ends without Python's last steps."""
 import atexit
-import importlib.util
 import os
 import pathlib
 import signal
 import sys
 import threading
 import time
-from typing import Any, Optional
-
-from . import log, memstow
+from . import beside, log
 from .hooks import quietly
 from .runs import Runs
 
 DRAIN_SECONDS, CANCEL_SECONDS = 10.0, 8.0
 LEFT_BEHIND = 1 # exit status
-
-
-def coordinator() -> Optional[Any]:
-    """The module memstow_shutdown: loaded already, or beside memstow.py; None if there is none."""
-    loaded = sys.modules.get("memstow_shutdown")
-    if loaded is not None:
-        return loaded
-    path = pathlib.Path(memstow.__file__).with_name("memstow_shutdown.py")
-    spec = importlib.util.spec_from_file_location("memstow_shutdown", path) if path.is_file() else None
-    if spec is None:
-        return None
-    module = sys.modules["memstow_shutdown"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 class Closing:
@@ -82,7 +65,7 @@ class Closing:
 
 
 def install(runs: Runs) -> None:
-    shutdown = coordinator()
+    shutdown = beside.module("memstow_shutdown")
     if shutdown is None or not hasattr(threading, "_register_atexit"):
         return
     closing = Closing(runs)

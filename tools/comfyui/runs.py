@@ -65,6 +65,8 @@ class Runs:
         self.draining = threading.RLock()
         self.has_complained = False
         self.held = Held(registry)
+        self.after_prompt: Callable[[Any, str], None] = lambda executor, prompt_id: None # before policies are applied
+        self.todo: "queue.SimpleQueue[Callable[[Any], None]]" = queue.SimpleQueue() # for the worker, between two runs
         self.leftovers = Leftovers(registry.trace)
         registry.on_gone = self.leftovers.add
 
@@ -122,6 +124,8 @@ class Runs:
             if run is not None and run["ended"]:
                 self.run = None
                 self.after_run(run)
+            while not self.todo.empty():
+                quietly(self.todo.get())(self.executor() if self.executor is not None else None)
             while not self.tickets.empty():
                 self.serve(self.tickets.get())
 
@@ -153,6 +157,7 @@ class Runs:
     def after_run(self, run: dict) -> None:
         executor = self.executor() if self.executor is not None else None
         if executor is not None:
+            quietly(self.after_prompt)(executor, run["prompt_id"])
             self.watch.adopt_orphans(lambda node_id: caches.output_of(executor.caches, node_id))
             self.settle_policies(run["prompt"], executor)
         for identity in self.registry.all():
@@ -332,10 +337,19 @@ class Runs:
         self.asked[ticket.number] = ticket
         self.asked.pop(ticket.number - TICKETS, None)
         self.tickets.put(ticket)
+        self.wake()
+        return ticket
+
+    def call(self, function: Callable[[Any], None]) -> None:
+        """The worker thread calls the function with its executor, or None, when no run is on."""
+        self.todo.put(function)
+        self.wake()
+
+    def wake(self) -> None:
+        """The worker thread, if it waits for a prompt, looks at what it was asked for."""
         waiting = self.queue() if self.queue is not None else None
         if waiting is not None:
             waiting.set_flag("memstow", True)
-        return ticket
 
     def serve(self, ticket: Ticket) -> None:
         try:
@@ -379,9 +393,7 @@ class Runs:
     def full_cleanup(self, reason: str) -> None:
         """memstow.full_cleanup(): what the button "Free model and node cache" does, when the run that is on has ended."""
         self.cleanup = reason
-        waiting = self.queue() if self.queue is not None else None
-        if waiting is not None:
-            waiting.set_flag("memstow", True)
+        self.wake()
 
     # ---- into ComfyUI
 
@@ -452,7 +464,8 @@ class Runs:
         def get(self: Any, timeout: Any = None) -> Any:
             with getattr(self, "mutex", None) or contextlib.nullcontext():
                 if timeout is not None and (
-                        runs.cleanup is not None or not runs.tickets.empty() or getattr(self, "flags", None)):
+                        runs.cleanup is not None or not runs.tickets.empty() or not runs.todo.empty()
+                        or getattr(self, "flags", None)):
                     return None
                 runs.at_work = None
                 try:

@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+# needs: comfyui
+# timeout: 400
+"""The examples of loops run as docs/loops.md says: the script makes their models, and each of the three is started by its workflow, as the
+editor saves it. Refined until it is wide enough; a picture of the folder for each element; one branch, then the other."""
+import json, sys
+
+import support
+from _loops import Loops
+
+sys.path.insert(0, str(support.ROOT / "tools/python"))
+import memstow_loops
+
+EXAMPLES = support.ROOT / "examples/loops"
+
+with Loops() as comfy:
+    made = support.run(sys.executable, EXAMPLES / "make_models.py", comfy.folder).stdout
+    again = support.run(sys.executable, EXAMPLES / "make_models.py", comfy.folder).stdout
+    assert made.count("was made") == again.count("is there already") == 3 + len(list(EXAMPLES.glob("*.json"))), (made, again)
+    support.run(sys.executable, EXAMPLES / "make_models.py", status=1)
+    info = comfy.get("/object_info")
+
+    def start(name):
+        """Runs the workflow that starts an example; what its loop is at its end."""
+        comfy.run(memstow_loops.convert_workflow(str(EXAMPLES / f"start_{name}.json"), info))
+        found = comfy.over(name.replace("_", " "), 200)
+        assert found["state"] == "done" and not found["warnings"] and not found["failures"], found
+        return found
+
+    refined = start("refine")
+    widths, width = 0, 64
+    while width < 256: # 64 · 1.25 ten times over, rounded to whole eights by the VAE
+        width, widths = round(width // 8 * 8 * 1.25), widths + 1
+    assert refined["values_of_ports"]["width"] == width and refined["committed"] == widths, (refined, width, widths)
+    assert refined["values_of_ports"]["image"]["shape"] == [1, width, width, 3], refined
+    walked = start("walk_folder")
+    assert walked["values_of_ports"] == {"name": [f"picture{number}.png" for number in range(1, 6)]}, walked
+    assert len(list((comfy.folder / "output/loops").glob("picture_*.png"))) == 5
+    branched = start("branch")
+    assert branched["values_of_ports"]["polished"] == 256 and branched["committed"] == 2, branched
+    assert len(list((comfy.folder / "output/loops").glob("polished_*.png"))) == 1
+    for path in sorted(EXAMPLES.glob("*.json")):
+        memstow_loops.discover_ports(str(path), info)
+    both = memstow_loops.stitch_workflows([str(EXAMPLES / "picture.json"), str(EXAMPLES / "refine.json")], info)
+    assert {(p.id, p.mode) for p in memstow_loops.discover_ports(both, info).ports} == {("image", "OUTPUT"), ("image", "PASSTHRU"), ("width", "OUTPUT")}

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+# needs: comfyui
+# timeout: 300
+"""The nodes beside loops. A folder's images: in the order of people, the first of mixed sizes against the rule that was chosen, damaged files
+named, a changed folder read again. The describer, against a local server that speaks OpenAI's chat API: what it sends, another try after a
+failure, the time limit, and the key, which is in no log, no history and no message."""
+import base64, http.server, io, json, threading, time
+
+import support
+from _comfy import link
+from _loops import Loops, node
+
+KEY = "sk-of-the-test-9f3b"
+
+
+class Endpoint(http.server.BaseHTTPRequestHandler):
+    asked, answers = [], []
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.asked.append((self.path, self.headers.get("Authorization"), body))
+        status, text = self.answers.pop(0) if self.answers else (200, f"picture {len(self.asked)}")
+        if status == "slow":
+            time.sleep(20)
+            return
+        answer = json.dumps({"choices": [{"message": {"role": "assistant", "content": text}}]}).encode() if status == 200 else text.encode()
+        self.send_response(status)
+        if status == 302:
+            self.send_header("Location", f"http://127.0.0.1:{self.server.server_port}/elsewhere")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_arguments):
+        pass
+
+
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
+server.daemon_threads = True
+threading.Thread(target=server.serve_forever, daemon=True).start()
+URL = f"http://127.0.0.1:{server.server_port}/v1"
+
+from PIL import Image
+
+folder = support.HERE / "pictures"
+folder.mkdir()
+for name, size, colour in (("img10.png", (8, 8), (10, 20, 30)), ("img2.png", (8, 8), (255, 0, 0)), ("IMG3.jpg", (8, 8), (0, 255, 0)), ("img1.webp", (8, 8), (0, 0, 255))):
+    Image.new("RGB", size, colour).save(folder / name, quality=100)
+(folder / "notes.txt").write_text("no image")
+
+
+def load(rule="refuse", path=folder, **more):
+    return {"load": node("DiscomfortFolderImageLoader", folder_path=str(path), mixed_sizes=rule, **more), "images": node("Fingerprint", value=link("load")),
+            "count": node("Fingerprint", value=link("load", 1)), "names": node("Fingerprint", value=link("load", 2))}
+
+
+with Loops(env={"MEMSTOW_DESCRIBER_KEY": KEY}) as comfy:
+    def shown(workflow, status="success"):
+        done = comfy.run(workflow, status)
+        return {name: of.get("digest") for name, of in done["outputs"].items()}
+
+    def shapes(found):
+        return [digest[digest.index("["):digest.index("]") + 1] for digest in found["images"]]
+
+    def fails(workflow, *words):
+        text = json.dumps(comfy.run(workflow, "error")["status"]["messages"], ensure_ascii=False)
+        assert all(word in text for word in words), (text, words)
+
+    found = shown(load())
+    assert eval(found["names"][0]) == "img1.webp\nimg2.png\nIMG3.jpg\nimg10.png" and found["count"] == ["4"] and shapes(found) == ["[4, 8, 8, 3]"], found
+    assert eval(shown(load(first=1, count=2))["names"][0]) == "img2.png\nIMG3.jpg"
+    Image.new("RGB", (16, 4), (1, 2, 3)).save(folder / "img4.png")
+    fails(load(), "differ in size", "img1.webp is 8×8", "img4.png is 16×4", "group")
+    for rule, expected in (("group", ["[4, 8, 8, 3]", "[1, 4, 16, 3]"]), ("resize to first", ["[5, 8, 8, 3]"]), ("resize to largest", ["[5, 8, 8, 3]"]),
+                           ("crop to first", ["[5, 8, 8, 3]"])):
+        found = shown(load(rule))
+        assert shapes(found) == expected and found["count"] == ["5"], (rule, found)
+    assert len({json.dumps(shown(load(rule))["images"]) for rule in ("resize to first", "crop to first")}) == 1, "one colour, stretched or cut"
+    (folder / "img5.png").write_bytes((folder / "img4.png").read_bytes()[:40])
+    (folder / "img6.gif").write_bytes(b"no image at all")
+    before = shown(load("group"))
+    assert before["count"] == ["5"], before
+    assert "cannot be read: img5.png (" in comfy.log() and "img6.gif (" in comfy.log()
+    Image.new("RGB", (8, 8), (9, 9, 9)).save(folder / "img2.png")
+    assert shown(load("group"))["images"] != before["images"], "a changed folder is read again"
+    empty = support.HERE / "empty"
+    empty.mkdir()
+    fails(load(path=empty), "no image here")
+    (empty / "a.png").write_bytes(b"x")
+    fails(load(path=empty), "a.png", "no image that can be read")
+    fails(load(path="/nobody/knows"), "there is no folder")
+    fails(load(first=100), "after the first 100")
+
+    # the describer
+    def describe(number, images="image", **more):
+        return {"image": node("NewImage", seed=number, size=8), "two": node("ImageBatch", image1=link("image"), image2=link("image")),
+                "say": node("DiscomfortImageDescriber", **{"images": link(images), "api_url": URL, "api_key": "", "prompt": f"say {number}", **more}),
+                "text": node("Fingerprint", value=link("say"))}
+
+    assert shown(describe(1))["text"] == ["'picture 1'"]
+    path, authorization, body = Endpoint.asked[0]
+    assert path == "/v1/chat/completions" and authorization == f"Bearer {KEY}" and body["model"] == "gpt-4o-mini"
+    text, image = body["messages"][0]["content"]
+    assert text == {"type": "text", "text": "say 1"} and image["image_url"]["url"].startswith("data:image/png;base64,")
+    assert Image.open(io.BytesIO(base64.b64decode(image["image_url"]["url"].split(",")[1]))).size == (8, 8)
+    assert shown(describe(2, "two"))["text"] == ["'picture 2\\npicture 3'"]
+    Endpoint.answers[:] = [(503, "busy"), (429, "later"), (200, "at last")]
+    assert shown(describe(3))["text"] == ["'at last'"]
+    Endpoint.answers[:] = [(503, "busy")] * 3
+    fails(describe(4), "status 503", URL)
+    assert not Endpoint.answers, "three tries"
+    Endpoint.answers[:] = [(401, f"no such key {KEY}")]
+    fails(describe(5), "status 401")
+    Endpoint.answers[:] = [(302, "")]
+    asked = len(Endpoint.asked)
+    fails(describe(6), "status 302")
+    assert len(Endpoint.asked) == asked + 1, "nobody follows to where the key has no business"
+    Endpoint.answers[:] = [("slow", "")] * 3
+    begun = time.monotonic()
+    fails(describe(7, seconds=1.0), "gave no description")
+    assert time.monotonic() - begun < 15 and len(Endpoint.answers) == 2, "the time is for all tries together"
+    Endpoint.answers[:] = [(200, 7)]
+    fails(describe(8), "has no text")
+    Endpoint.answers.clear()
+    fails(describe(9, api_url=""), "MEMSTOW_DESCRIBER_URL")
+    fails(describe(10, api_url="ftp://x/y"), "api_url")
+    closed = support.free_port()
+    fails(describe(11, api_url=f"http://user:{KEY}@127.0.0.1:{closed}/v1?key={KEY}", tries=2), "gave no description")
+    assert KEY not in comfy.log_file.read_text(), "the key is in the log"
+    everything = json.dumps([entry["status"] for entry in comfy.get("/history").values()])
+    assert everything.count(KEY) == everything.count(f"key={KEY}") + everything.count(f"user:{KEY}@") - 0, "the key is in a message"

@@ -1,0 +1,26 @@
+"""Finds the modules that lie beside memstow.py. In: a name; out: the module, loaded once for the whole process. Never
+changes sys.path, where another pack's module of the name may lie."""
+import importlib.util
+import pathlib
+import sys
+from typing import Any, Optional
+
+from . import memstow
+
+
+def module(name: str) -> Optional[Any]:
+    """The module or package of this name: loaded already, or beside memstow.py; None if there is none."""
+    if name in sys.modules:
+        return sys.modules[name]
+    folder = pathlib.Path(memstow.__file__).parent
+    for path, places in ((folder / f"{name}.py", None), (folder / name / "__init__.py", [str(folder / name)])):
+        if path.is_file():
+            spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=places)
+            found = sys.modules[name] = importlib.util.module_from_spec(spec)
+            try:
+                spec.loader.exec_module(found)
+            except BaseException:
+                del sys.modules[name]
+                raise
+            return found
+    return None

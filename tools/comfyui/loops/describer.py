@@ -1,0 +1,152 @@
+"""The node DiscomfortImageDescriber: a text for each image, from an endpoint that speaks OpenAI's chat API. In: images,
+a URL and a key, from inputs or the environment. Out: texts. Never writes the key anywhere, and gives up after a stated
+time."""
+import base64
+import io
+import json
+import os
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import Any
+
+URL, KEY = "MEMSTOW_DESCRIBER_URL", "MEMSTOW_DESCRIBER_KEY"
+MOST_ANSWER = 1 << 20 # bytes
+FIRST_PAUSE, MOST_PAUSE = 0.5, 20.0 # seconds between two tries
+AGAIN = (408, 409, 425, 429, 500, 502, 503, 504) # statuses after which another try may do
+
+
+class NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect would take the key along to somebody else."""
+
+    def redirect_request(self, *_arguments: Any, **_options: Any) -> None:
+        return None
+
+
+OPENER = urllib.request.build_opener(NoRedirects)
+
+
+def endpoint_of(url: str) -> str:
+    """The chat endpoint of a URL: itself, or below the base of an API."""
+    url = (url or os.environ.get(URL, "")).strip()
+    parts = urllib.parse.urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"api_url is the URL of an endpoint, as http://127.0.0.1:8000/v1; it, or {URL} in the environment, has to be set")
+    return url if url.rstrip("/").endswith("/chat/completions") else url.rstrip("/") + "/chat/completions"
+
+
+def place_of(endpoint: str) -> str:
+    """The endpoint as messages name it: without user, password and query."""
+    parts = urllib.parse.urlsplit(endpoint)
+    return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"
+
+
+def data_url(image: Any) -> str:
+    """An image as the protocol has it, a PNG in a data URL: base64 is the protocol's own."""
+    import numpy
+    from PIL import Image
+    pixels = (image.detach().cpu().float().clamp(0, 1).numpy() * 255.0).round().astype(numpy.uint8)
+    file = io.BytesIO()
+    Image.fromarray(pixels[..., :3]).save(file, "PNG")
+    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
+
+
+def body_of(image: Any, prompt: str, model: str, most: int) -> bytes:
+    content = [{"type": "text", "text": prompt}, {"type": "image_url", "image_url": {"url": data_url(image)}}]
+    return json.dumps({"model": model, "max_tokens": most, "messages": [{"role": "user", "content": content}]}).encode()
+
+
+def text_in(answer: bytes) -> str:
+    """The text in an answer; ValueError where there is none."""
+    try:
+        content = json.loads(answer)["choices"][0]["message"]["content"]
+    except (ValueError, LookupError, TypeError):
+        raise ValueError("the answer is not one of OpenAI's chat API") from None
+    if isinstance(content, list): # in parts
+        content = "".join(part.get("text", "") for part in content if isinstance(part, dict))
+    if not isinstance(content, str):
+        raise ValueError("the answer has no text")
+    return content
+
+
+class Asker:
+    """Asks one endpoint, again where that may help, until the time is up."""
+
+    def __init__(self, endpoint: str, key: str, seconds: float, tries: int) -> None:
+        self.endpoint, self._key, self.tries = endpoint, key, tries
+        self.until = time.monotonic() + seconds
+
+    def ask(self, body: bytes) -> str:
+        pause, why = FIRST_PAUSE, "no time was left"
+        for number in range(self.tries):
+            left = self.until - time.monotonic()
+            if left <= 0:
+                break
+            try:
+                return self._once(body, left)
+            except urllib.error.HTTPError as error:
+                why = f"status {error.code}"
+                if error.code not in AGAIN:
+                    break
+                pause = max(pause, retry_after(error))
+            except OSError as error: # refused, reset, no answer in time
+                why = self._clean(str(getattr(error, "reason", error)))
+            if number + 1 < self.tries:
+                wait(min(pause, MOST_PAUSE, max(0.0, self.until - time.monotonic())))
+                pause *= 2
+        raise ValueError(f"{place_of(self.endpoint)} gave no description: {why}")
+
+    def _once(self, body: bytes, seconds: float) -> str:
+        headers = {"Content-Type": "application/json"}
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        with OPENER.open(urllib.request.Request(self.endpoint, body, headers), timeout=seconds) as answer:
+            return text_in(answer.read(MOST_ANSWER))
+
+    def _clean(self, text: str) -> str:
+        return text.replace(self._key, "…") if self._key else text
+
+
+def retry_after(error: urllib.error.HTTPError) -> float:
+    try:
+        return float(error.headers.get("Retry-After", 0))
+    except ValueError: # a date
+        return 0.0
+
+
+def wait(seconds: float) -> None:
+    """Waits, unless the run is interrupted meanwhile."""
+    import comfy.model_management
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        comfy.model_management.throw_exception_if_processing_interrupted()
+        time.sleep(min(left, 0.1))
+
+
+class DiscomfortImageDescriber:
+    """A text for each image, from an endpoint that speaks OpenAI's chat API."""
+    RETURN_TYPES = ("STRING",)
+    RETURN_NAMES = ("descriptions",)
+    FUNCTION = "describe_images"
+    CATEGORY = "memstow/loops"
+    DESCRIPTION = __doc__
+
+    @classmethod
+    def INPUT_TYPES(cls) -> dict:
+        return {"required": {
+            "images": ("IMAGE",),
+            "api_url": ("STRING", {"default": "", "tooltip": f"http://127.0.0.1:8000/v1; empty: {URL} in the environment"}),
+            "api_key": ("STRING", {"default": "", "password": True,
+                                   "tooltip": f"is saved with the workflow: better leave it empty, and set {KEY} in the environment"}),
+            "prompt": ("STRING", {"default": "Describe this image in full detail.", "multiline": True})},
+            "optional": {
+            "model": ("STRING", {"default": "gpt-4o-mini"}),
+            "seconds": ("FLOAT", {"default": 60.0, "min": 0.1, "max": 3600.0, "tooltip": "for each image, with all tries"}),
+            "tries": ("INT", {"default": 3, "min": 1, "max": 20}),
+            "max_tokens": ("INT", {"default": 500, "min": 1, "max": 100_000})}}
+
+    def describe_images(self, images: Any, api_url: str, api_key: str, prompt: str, model: str = "gpt-4o-mini", seconds: float = 60.0,
+                        tries: int = 3, max_tokens: int = 500) -> tuple:
+        endpoint, key = endpoint_of(api_url), api_key.strip() or os.environ.get(KEY, "")
+        return ("\n".join(Asker(endpoint, key, seconds, tries).ask(body_of(image, prompt, model, max_tokens)) for image in images),)

@@ -1,0 +1,112 @@
+"""The node DiscomfortFolderImageLoader: the images of a folder as one batch. In: a folder of this machine. Out: a
+batch, in a stated order, and how many there are. Files that cannot be read are named; they stop nothing."""
+import os
+import re
+from typing import Any
+
+from .. import log
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
+RULES = ("refuse", "group", "resize to first", "resize to largest", "crop to first")
+
+
+def order_of(name: str) -> tuple:
+    """Names in the order of people: img2 before img10; what differs in case only is next to each other."""
+    return ([int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name.casefold())], name)
+
+
+def read(path: str) -> Any:
+    """An image as a tensor of height, width and three colours, 0 to 1; turned as its camera says. The first of an
+    animation."""
+    import numpy
+    import torch
+    from PIL import Image, ImageOps
+    with Image.open(path) as image:
+        turned = ImageOps.exif_transpose(image)
+        if turned.mode == "I": # 16 bits a grey
+            turned = turned.point(lambda value: value * (1 / 255))
+        return torch.from_numpy(numpy.asarray(turned.convert("RGB"), dtype=numpy.float32) / 255.0)
+
+
+def resized(image: Any, height: int, width: int, is_cropped: bool) -> Any:
+    """An image in another size: stretched, or cut to its middle part of the other's proportions first."""
+    import comfy.utils
+    if tuple(image.shape[:2]) == (height, width):
+        return image
+    moved = comfy.utils.common_upscale(image.movedim(-1, 0)[None], width, height, "lanczos", "center" if is_cropped else "disabled")
+    return moved[0].movedim(0, -1)
+
+
+def size_of(image: Any) -> str:
+    return f"{image.shape[1]}×{image.shape[0]}"
+
+
+def batches_of(images: list, names: list, rule: str) -> list:
+    """The images as batches of one size each: one batch but for the rule "group", whose batches are in order of their
+    first image."""
+    import torch
+    sizes = list(dict.fromkeys(tuple(image.shape[:2]) for image in images))
+    if len(sizes) > 1 and rule == "refuse":
+        other = next(number for number, image in enumerate(images) if tuple(image.shape[:2]) != sizes[0])
+        raise ValueError(f"the images differ in size: {names[0]} is {size_of(images[0])}, {names[other]} is {size_of(images[other])}. "
+                         f"Choose another rule for mixed_sizes: {', '.join(RULES[1:])}")
+    if rule == "group":
+        return [torch.stack([image for image in images if tuple(image.shape[:2]) == size]) for size in sizes]
+    height, width = max(sizes, key=lambda size: size[0] * size[1]) if rule == "resize to largest" else sizes[0]
+    return [torch.stack([resized(image, height, width, rule == "crop to first") for image in images])]
+
+
+class DiscomfortFolderImageLoader:
+    """The images of a folder as one batch, in the order of their names (img2 before img10). Images of mixed sizes are
+    grouped, a batch for each size, or resized."""
+    RETURN_TYPES = ("IMAGE", "INT", "STRING")
+    RETURN_NAMES = ("images", "image_count", "file_names")
+    OUTPUT_IS_LIST = (True, False, False)
+    FUNCTION = "load_images"
+    CATEGORY = "memstow/loops"
+    DESCRIPTION = __doc__
+
+    @classmethod
+    def INPUT_TYPES(cls) -> dict:
+        return {"required": {"folder_path": ("STRING", {"default": ""})},
+                "optional": {"mixed_sizes": (list(RULES), {"default": "refuse"}),
+                             "first": ("INT", {"default": 0, "min": 0, "max": 2**31, "tooltip": "so many images are left out"}),
+                             "count": ("INT", {"default": 0, "min": 0, "max": 2**31, "tooltip": "at most so many; 0: all"})}}
+
+    @classmethod
+    def IS_CHANGED(cls, folder_path: Any = None, **_others: Any) -> Any:
+        """The folder's files, with size and time: a changed folder is read again."""
+        try:
+            return repr([(entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in files_in(folder_path)])
+        except (OSError, TypeError, ValueError):
+            return float("nan")
+
+    def load_images(self, folder_path: str, mixed_sizes: str = "refuse", first: int = 0, count: int = 0) -> dict:
+        files = files_in(folder_path)
+        images, names, unreadable = [], [], []
+        for entry in files[first:first + count if count else None]:
+            try:
+                images.append(read(entry.path))
+                names.append(entry.name)
+            except (OSError, ValueError, SyntaxError) as error: # Pillow's for damaged files
+                unreadable.append(f"{entry.name} ({error})")
+        if unreadable:
+            log.warning("memstow: %s: these images cannot be read: %s", folder_path, "; ".join(unreadable))
+        if not images:
+            raise ValueError(f"{folder_path}: no image" + (f" that can be read: {'; '.join(unreadable)}" if unreadable else
+                             f" of {len(files)} is left after the first {first}" if files else
+                             f" here: none of {', '.join(SUFFIXES)}"))
+        batches = batches_of(images, names, mixed_sizes)
+        return {"ui": {"unreadable": unreadable}, "result": (batches, len(images), "\n".join(names))}
+
+
+def files_in(folder: str) -> list:
+    """The image files of a folder, in order. One that is not named from the root on lies below ComfyUI's folder for
+    inputs."""
+    import folder_paths
+    path = os.path.join(folder_paths.get_input_directory(), folder)
+    if not folder or not os.path.isdir(path):
+        raise ValueError(f"there is no folder {folder!r}")
+    with os.scandir(path) as entries:
+        found = [entry for entry in entries if entry.name.lower().endswith(SUFFIXES) and entry.is_file()]
+    return sorted(found, key=lambda entry: order_of(entry.name))

@@ -1,0 +1,225 @@
+"""The nodes of loops: ports, what stands in their place while a loop runs, and what starts a loop and reads from it.
+In: values. Out: values. Without memstow ports are wires, and loops say how to start with it. Never waits for a loop."""
+import json
+from typing import Any, Optional
+
+from .. import log
+from ..policy_node import ANY
+from .describer import DiscomfortImageDescriber
+from .images import DiscomfortFolderImageLoader
+
+CATEGORY = "memstow/loops"
+START = "loops need memstow: start ComfyUI as: memstow run -- python main.py …"
+_pack: Optional[Any] = None
+_functions: Optional[Any] = None
+
+
+def serve(pack: Any, functions: Any) -> None:
+    """The pack runs loops from now on."""
+    global _pack, _functions
+    _pack, _functions = pack, functions
+
+
+def loops() -> Any:
+    if _pack is None:
+        raise RuntimeError(START)
+    return _pack.loops
+
+
+def loop_of(name: str, serial: str = "") -> Any:
+    found = loops().find(name, serial)
+    if found is None:
+        raise ValueError(f"there is no loop {name!r}{' any more' if serial else ': GET /memstow/loops lists them'}")
+    return found
+
+
+class DiscomfortPort:
+    """A place where a loop's values come into a workflow (nothing is connected to its input) or leave it (nothing to
+    its output). With both it is a wire. An INPUT and an OUTPUT of one unique_id are a variable that goes from run to
+    run."""
+    RETURN_TYPES = (ANY,)
+    RETURN_NAMES = ("output",)
+    FUNCTION = "pass_on"
+    CATEGORY = CATEGORY
+    DESCRIPTION = __doc__
+    OUTPUT_NODE = True
+
+    @classmethod
+    def INPUT_TYPES(cls) -> dict:
+        return {"required": {"unique_id": ("STRING", {"default": "", "tooltip": "the variable's name"})},
+                "optional": {"input_data": (ANY, {"forceInput": True}),
+                             "tags": ("STRING", {"default": "", "tooltip": "words with commas between, for those who read them"})}}
+
+    @classmethod
+    def VALIDATE_INPUTS(cls, input_types: dict) -> bool:
+        return True
+
+    def pass_on(self, unique_id: str, tags: str = "", **values: Any) -> tuple:
+        if "input_data" not in values:
+            raise ValueError(f"port {unique_id} is an INPUT: a loop gives it its value. Nothing is connected to it, and "
+                             "no loop runs this workflow")
+        return (values["input_data"],)
+
+
+class MemstowLoopLoad:
+    """Gives a loop's value to one of its runs: stands where an INPUT port was."""
+    RETURN_TYPES = (ANY,)
+    FUNCTION = "load"
+    CATEGORY = CATEGORY
+    DESCRIPTION = __doc__
+    OUTPUT_IS_LIST = (True,)
+
+    @classmethod
+    def INPUT_TYPES(cls) -> dict:
+        return {"required": {"loop": ("STRING", {}), "serial": ("STRING", {}), "port": ("STRING", {}),
+                             "generation": ("INT", {"max": 2**62})}}
+
+    def load(self, loop: str, serial: str, port: str, generation: int) -> tuple:
+        return (loop_of(loop, serial).load(port),)
+
+
+class MemstowLoopSave:
+    """Takes a value from one of a loop's runs: stands where an OUTPUT port was."""
+    RETURN_TYPES = (ANY,)
+    FUNCTION = "save"
+    CATEGORY = CATEGORY
+    DESCRIPTION = __doc__
+    OUTPUT_NODE = True
+    INPUT_IS_LIST = True
+    OUTPUT_IS_LIST = (True,)
+
+    @classmethod
+    def INPUT_TYPES(cls) -> dict:
+        return {"required": {"value": (ANY, {}), "loop": ("STRING", {}), "serial": ("STRING", {}), "port": ("STRING", {}),
+                             "iteration": ("INT", {"max": 2**62})}}
+
+    @classmethod
+    def VALIDATE_INPUTS(cls, input_types: dict) -> bool:
+        return True
+
+    def save(self, value: list, loop: list, serial: list, port: list, iteration: list) -> tuple:
+        loop_of(loop[0], serial[0]).save(port[0], value)
+        return (value,)
+
+
+class DiscomfortLoopExecutor:
+    """Starts a loop of workflows and returns its name at once: the loop's runs wait in the queue like all others. What
+    it does is in the log, and at GET /memstow/loops."""
+    RETURN_TYPES = ("STRING",)
+    RETURN_NAMES = ("loop",)
+    FUNCTION = "start"
+    CATEGORY = CATEGORY
+    DESCRIPTION = __doc__
+    OUTPUT_NODE = True
+
+    @classmethod
+    def INPUT_TYPES(cls) -> dict:
+        text = {"multiline": True, "default": ""}
+        return {"required": {
+            "workflow_paths": ("STRING", {**text, "tooltip": "names of saved workflows, one a line; or one workflow as JSON, or a list"}),
+            "max_iterations": ("INT", {"default": 1, "min": 1, "max": 1_000_000}),
+            "initial_inputs": ("STRING", {**text, "tooltip": 'values of INPUT ports: {"seed": 1}, or a line "seed: 1" for each'})},
+            "optional": {
+            "condition": ("STRING", {**text, "tooltip": 'stops the loop: {"port": "score", "op": ">", "value": 0.9}'}),
+            "when": ("STRING", {**text, "tooltip": "for each workflow null, or a condition under which it runs: [null, {…}]"}),
+            "storage": (["memory", "disk"], {"default": "memory"}),
+            "ram_limit_mb": ("INT", {"default": 0, "min": 0, "max": 2**31, "tooltip": "in memory up to so many megabytes; 0: no limit"}),
+            "persist_prefix": ("STRING", {"default": "", "tooltip": "keeps the state in files, and goes on from them"}),
+            "independent": ("BOOLEAN", {"default": False, "tooltip": "a batch: inputs are lists, an iteration is an element"}),
+            "name": ("STRING", {"default": ""})}}
+
+    @classmethod
+    def IS_CHANGED(cls, **_inputs: Any) -> float:
+        return float("nan") # each run of it starts a loop
+
+    def start(self, workflow_paths: str, max_iterations: int, initial_inputs: str, condition: str = "", when: str = "",
+              storage: str = "memory", ram_limit_mb: int = 0, persist_prefix: str = "", independent: bool = False,
+              name: str = "") -> dict:
+        loops()
+        loop = _functions.start_loop(
+            workflows_in(workflow_paths), inputs_in(initial_inputs), max_iterations, json_in(condition, "condition"),
+            json_in(when, "when"), storage == "memory", ram_limit_mb << 20 or None, persist_prefix or None, independent,
+            name=name)
+        return {"ui": {"loop": [loop.name]}, "result": (loop.name,)}
+
+
+class DiscomfortLoopResult:
+    """The last committed value of a variable of a loop, for a workflow that is none of its own."""
+    RETURN_TYPES = (ANY,)
+    RETURN_NAMES = ("value",)
+    FUNCTION = "read"
+    CATEGORY = CATEGORY
+    DESCRIPTION = __doc__
+    OUTPUT_IS_LIST = (True,)
+
+    @classmethod
+    def INPUT_TYPES(cls) -> dict:
+        return {"required": {"loop": ("STRING", {"default": ""}), "unique_id": ("STRING", {"default": ""})}}
+
+    @classmethod
+    def IS_CHANGED(cls, loop: Any = None, unique_id: Any = None) -> Any:
+        try:
+            found = loop_of(loop)
+            return f"{found.serial} {found.store.generation}"
+        except (RuntimeError, ValueError): # or linked: then it is not known yet
+            return float("nan")
+
+    def read(self, loop: str, unique_id: str) -> tuple:
+        values = loop_of(loop).committed_values(unique_id)
+        if values is None:
+            raise ValueError(f"loop {loop} has no committed value of {unique_id!r}")
+        return (values,)
+
+
+def json_in(text: str, what: str) -> Any:
+    """JSON in a text; None in an empty one."""
+    if not text.strip():
+        return None
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{what} is no JSON: {error}") from None
+
+
+def workflows_in(text: str) -> list:
+    if text.lstrip().startswith(("{", "[")):
+        found = json_in(text, "workflow_paths")
+        return found if isinstance(found, list) else [found]
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def inputs_in(text: str) -> dict:
+    """{"seed": 1, …}, or lines of "seed: 1", where a value that is no JSON is a text."""
+    if text.lstrip().startswith("{"):
+        return json_in(text, "initial_inputs")
+    found = {}
+    for line in text.splitlines():
+        name, colon, value = line.partition(":")
+        if not line.strip():
+            continue
+        if not colon or not name.strip():
+            raise ValueError(f'initial_inputs: {line.strip()!r} is not as "seed: 1"')
+        try:
+            found[name.strip()] = json.loads(value)
+        except ValueError:
+            found[name.strip()] = value.strip()
+    return found
+
+
+NODES = {kind.__name__: kind for kind in (DiscomfortPort, DiscomfortLoopExecutor, DiscomfortLoopResult, DiscomfortFolderImageLoader,
+                                          DiscomfortImageDescriber, MemstowLoopLoad, MemstowLoopSave)}
+NODE_DISPLAY_NAME_MAPPINGS = {
+    "DiscomfortPort": "Port (memstow loops)", "DiscomfortLoopExecutor": "Loop (memstow loops)",
+    "DiscomfortLoopResult": "Loop result (memstow loops)", "DiscomfortFolderImageLoader": "Folder of images (memstow loops)",
+    "DiscomfortImageDescriber": "Describe image (memstow loops)", "MemstowLoopLoad": "Value into a loop's run (internal)",
+    "MemstowLoopSave": "Value out of a loop's run (internal)"}
+
+
+def free_keys() -> dict:
+    """The nodes whose keys no other pack has registered."""
+    import sys
+    table = getattr(sys.modules.get("nodes"), "NODE_CLASS_MAPPINGS", {})
+    taken = [key for key in NODES if key in table and table[key].__module__ != NODES[key].__module__]
+    for key in taken:
+        log.warning("memstow: the node %s is %s's: this pack leaves it to it", key, table[key].__module__)
+    return {key: kind for key, kind in NODES.items() if key not in taken}

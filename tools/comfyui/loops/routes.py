@@ -1,0 +1,81 @@
+"""Loops over HTTP, under ComfyUI's own rules of who may ask. In: requests; out: JSON. A client never names a file
+outside of the folder of saved workflows."""
+import asyncio
+from typing import Any
+
+MEMBERS = {"workflows": list, "inputs": dict, "iterations": int, "condition": dict, "when": (list, dict), "use_ram": bool,
+           "ram_limit": int, "persist_prefix": str, "independent": bool, "name": str}
+
+
+def fault_of(body: Any) -> str:
+    """What is wrong with the body of a request for a loop; "": nothing."""
+    if not isinstance(body, dict):
+        return "not a JSON object"
+    if unknown := sorted(set(body) - set(MEMBERS)):
+        return f"unknown members: {', '.join(unknown)}; known are {', '.join(MEMBERS)}"
+    for name, value in body.items():
+        if value is not None and (not isinstance(value, MEMBERS[name]) or isinstance(value, bool) and MEMBERS[name] is int):
+            return f"{name} is of the wrong type: {type(value).__name__}"
+    return "workflows is missing: a list of workflows, or of names of saved ones" if not body.get("workflows") else ""
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it; of others, what they are."""
+    if isinstance(value, (str, int, float, bool, type(None))):
+        return value
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {key: plain(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(part) for part in value]
+    shape = {"shape": list(value.shape), "dtype": str(value.dtype)} if hasattr(value, "shape") and hasattr(value, "dtype") else {}
+    return {"not_json": type(value).__name__, **shape}
+
+
+def install(pack: Any, functions: Any) -> None:
+    from aiohttp import web
+    from server import PromptServer
+    routes, loops = PromptServer.instance.routes, pack.loops
+
+    async def aside(function: Any, *arguments: Any) -> Any:
+        """Off the server's thread, which the loops' own threads need."""
+        return await asyncio.get_running_loop().run_in_executor(None, function, *arguments)
+
+    def document(**members: Any) -> Any:
+        return web.json_response({"format": "memstow-comfyui-loops", "version": 1, **members})
+
+    def unknown() -> Any:
+        return web.Response(status=404, text="no such loop: GET /memstow/loops lists them")
+
+    def start(body: dict) -> Any:
+        return functions.start_loop(**{name: value for name, value in body.items() if value is not None})
+
+    @routes.post("/memstow/loops")
+    async def post_loop(request: Any) -> Any:
+        try:
+            body = await request.json()
+        except ValueError:
+            return web.Response(status=400, text="the body is not JSON")
+        if fault := fault_of(body):
+            return web.Response(status=400, text=fault)
+        try:
+            return document(**(await aside(start, body)).document())
+        except (ValueError, OSError) as error:
+            return web.Response(status=400, text=str(error))
+
+    @routes.get("/memstow/loops")
+    async def get_loops(request: Any) -> Any:
+        name = request.query.get("name")
+        if name is None:
+            return document(loops=await aside(lambda: [loop.document() for loop in list(loops.loops.values())]))
+        loop = loops.find(name)
+        if loop is None:
+            return unknown()
+        values = {"values_of_ports": plain(await aside(loop.values))} if request.query.get("values") == "1" else {}
+        return document(**await aside(loop.document), **values)
+
+    @routes.delete("/memstow/loops")
+    async def delete_loop(request: Any) -> Any:
+        name = request.query.get("name", "")
+        if not await aside(loops.remove, name):
+            return unknown()
+        return document(name=name, deleted=True)

@@ -1,0 +1,31 @@
+"""The workflows that ComfyUI's editor has saved. In: a name; out: the document. Never reads a file outside of their
+folder."""
+import json
+import os
+import pathlib
+from typing import Any, Mapping
+
+
+def folder() -> pathlib.Path:
+    import folder_paths
+    return pathlib.Path(folder_paths.get_user_directory(), "default", "workflows").resolve()
+
+
+def read(name: str) -> Mapping[str, Any]:
+    """The saved workflow of this name, with or without .json; ValueError says what is wrong with it."""
+    root = folder()
+    given = pathlib.PurePosixPath(name.strip())
+    if not given.name or given.is_absolute() or ".." in given.parts or "\0" in name:
+        raise ValueError(f"{name!r} is no name of a saved workflow")
+    path = root / given if given.suffix == ".json" else root / given.with_name(given.name + ".json")
+    if not os.path.realpath(path).startswith(f"{root}{os.sep}"): # a link that leads elsewhere
+        raise ValueError(f"{name!r} lies outside of the folder of saved workflows")
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(f"there is no saved workflow {name!r}: {error.strerror}") from None
+    except ValueError as error:
+        raise ValueError(f"the saved workflow {name!r} is no JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise ValueError(f"the saved workflow {name!r} is no JSON object")
+    return document
