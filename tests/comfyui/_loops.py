@@ -127,7 +127,7 @@ class Loops(Comfy):
         import urllib.parse
         return self.get(f"/memstow/loops?name={urllib.parse.quote(name)}{'&values=1' if values else ''}")
 
-    def over(self, name, seconds=120):
+    def over(self, name, seconds=400):
         """What the loop is when it has ended."""
         support.wait_for(lambda: self.loop(name, False)["state"] in ("done", "failed", "cancelled"), seconds, f"the end of {name}")
         return self.loop(name)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # needs: comfyui
-# timeout: 600
+# timeout: 900
 """A loop with a prefix, killed four times: it goes on from the last committed iteration, to the same result, with one set of files. Two
 loops of one prefix at a time are refused, and so is a prefix that leads elsewhere."""
 import pathlib

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # needs: comfyui
-# timeout: 500
+# timeout: 900
 """Models in loops. A carried MODEL is loaded once, by whatever policy, and the result is the same: kept, stowed and freed between
 iterations, and with /free in the middle. The report says that a loop holds it; when the loop is forgotten it can go. With a prefix, or on
 disk, a model that comes at a wildcard's end is a clear error that names the port."""
@@ -40,7 +40,7 @@ with Loops() as comfy:
         if word == "free":
             comfy.settled()
             line = next(o for o in comfy.report()["owners"] if o["type"] == "MODEL")
-            assert line["action"] == "free" and "memstow_state" in " ".join(line["why"]), line
+            assert line["action"] == "free" and "Loop.store" in " ".join(line["why"]), line
         read = {"read": node("DiscomfortLoopResult", loop=name, unique_id="latent"), "show": node("Fingerprint", value=link("read"))}
         digests[word] = comfy.run(read)["outputs"]["show"]["digest"]
         comfy.request("DELETE", f"/memstow/loops?name=with%20{word}")
