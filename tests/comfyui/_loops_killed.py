@@ -1,17 +1,16 @@
 """A loop with a prefix that is killed again and again goes on each time from its last committed iteration, to the same result."""
-import json, os, random, signal, time
+import os, random, signal, time
 
 import support
 from _comfy import link
 from _loops import Loops, node, port
 
-COUNT = 60
 STEP = {"latent": port("latent"), "number": port("number"), "text": port("text"),
         "sleep": node("Sleepy", number=link("number"), seconds=0.02), "mix": node("Mix", latent=link("latent"), number=link("sleep")),
         "add": node("AddInts", a=link("sleep"), b=1), "append": node("Append", text=link("text"), number=link("number")),
         "latent out": port("latent", "mix"), "number out": port("number", "add"), "text out": port("text", "append")}
 BEGIN = {"new": node("NewLatent", size=32), "out": port("latent", "new")}
-LOOP = {"inputs": {"number": 0, "text": ""}, "iterations": COUNT, "persist_prefix": "killed/loop", "name": "killed",
+LOOP = {"inputs": {"number": 0, "text": ""}, "persist_prefix": "killed/loop", "name": "killed",
         "when": [{"port": "number", "op": "==", "value": 0}, None]}
 
 
@@ -20,28 +19,32 @@ def digest(comfy):
     return comfy.run(read)["outputs"]["show"]["digest"]
 
 
-def run(kills, seed):
-    """Kills it so many times, at random moments, and compares what it comes to with a loop that nobody killed."""
-    chance = random.Random(seed)
+def run(kills, seed, beside=lambda comfy: None):
+    """Kills it so many times, at random moments, and compares what it comes to with a loop that nobody killed. `beside` gets
+    the ComfyUI of that one."""
+    chance, count = random.Random(seed), max(60, 25 * kills) # in the second before a kill at most 50 iterations run
+    loop = LOOP | {"iterations": count}
     with Loops(name="whole") as comfy:
-        assert comfy.over(comfy.begin(BEGIN, STEP, **LOOP))["committed"] == COUNT
+        assert comfy.over(comfy.begin(BEGIN, STEP, **loop))["committed"] == count
         expected, values = digest(comfy), comfy.loop("killed")["values_of_ports"]
         files = sorted(p.name for p in (comfy.folder / "user/memstow").rglob("*"))
+        beside(comfy)
     done = 0
     state = support.HERE / "killed/user/memstow"
     for turn in range(kills + 1):
         comfy = Loops(name="killed") if turn == 0 else again(comfy)
-        comfy.begin(BEGIN, STEP, **LOOP)
+        comfy.begin(BEGIN, STEP, **loop)
         found = comfy.loop("killed", False)
-        assert found["resumed_after"] >= done, (found, done)
+        assert found["resumed_after"] >= done and (turn != 1 or found["resumed_after"] < count), (found, done)
         if turn == kills:
             break
-        time.sleep(chance.random() * 1.5 * 60 / max(kills, 60))
+        support.wait_for(lambda: comfy.loop("killed", False)["committed"], 60, "the first iteration")
+        time.sleep(chance.random())
         done = comfy.loop("killed", False)["committed"]
         os.kill(comfy.pid(), signal.SIGKILL)
         comfy.server.wait(30)
     found = comfy.over("killed")
-    assert found["state"] == "done" and found["committed"] == COUNT and found["values_of_ports"] == values, (found, values)
+    assert found["state"] == "done" and found["committed"] == count and found["values_of_ports"] == values, (found, values)
     assert digest(comfy) == expected
     assert sorted(p.name for p in state.rglob("*")) == files, "one set of files for the prefix"
     comfy.stop()

@@ -1,64 +1,7 @@
 #!/usr/bin/env python3
 # needs: comfyui
-# timeout: 900
-"""From iteration 20 to 120 of a loop that carries a latent of a megabyte, a number and a text, what is live and the resident set without what
-the allocator retains, and without memstow's ledger file, grow by less than 1 MB each, with each of ComfyUI's node caches. The report names the values by loop and id while it
-runs; memstow leaks finds nothing of the loop; what depends on an iteration has left the node cache."""
-import json
+# timeout: 400
+"""A loop's memory does not grow, with ComfyUI's classic cache; see _loops_flat.py."""
+import _loops_flat
 
-import support
-from _comfy import link
-from _loops import Loops, node, port
-
-MB = 2**20
-MEASURE = '''
-import ctypes, gc, os
-measured = {}
-@node(("INT",), number=INT)
-def Measure(self, number):
-    if number in (20, 120):
-        import memstow
-        gc.collect(); ctypes.CDLL(None).malloc_trim(0)
-        memstow.peak(True)
-        found, own = 0, False
-        for line in open("/proc/self/smaps"): # the ledger is a mapped file
-            if "-" in line.split(" ", 1)[0]: own = line.rstrip().endswith(".mst")
-            elif own and line.startswith("Rss:"): found += int(line.split()[1]) * 1024
-        measured[number] = {"live": memstow.peak(False), "ledger": found,
-                            "rss": int(open("/proc/self/statm").read().split()[1]) * 4096 - found}
-    return (number,)
-NODE_CLASS_MAPPINGS["Measure"] = Measure
-@server.PromptServer.instance.routes.get("/test/measured")
-async def _measured(request):
-    return aiohttp.web.json_response(measured)
-'''
-STEP = {"latent": port("latent"), "number": port("number"),
-        "measure": node("Measure", number=link("number")), "mix": node("Mix", latent=link("latent"), number=link("measure")),
-        "add": node("AddInts", a=link("measure"), b=1), "append": node("Append", text="so far ", number=link("number")),
-        "latent out": port("latent", "mix"), "number out": port("number", "add"), "text out": port("text", "append")}
-BEGIN = {"new": node("NewLatent", size=256), "out": port("latent", "new")}
-
-import _loops
-_loops.NODES += MEASURE
-
-for cache in ((), ("--cache-lru", "200"), ("--cache-ram", "0.5")):
-    with Loops(*cache, name=f"comfyui{len(cache) and cache[0]}") as comfy:
-        name = comfy.begin(BEGIN, STEP, inputs={"number": 0}, iterations=121, name="flat",
-                           when=[{"port": "number", "op": "==", "value": 0}, None])
-        support.wait_for(lambda: comfy.loop(name, False)["committed"] > 30, 300, "thirty iterations")
-        report = json.loads(support.memstow("report", comfy.pid(), "--json", "--by=model").stdout)
-        owners = {owner["name"]: owner for owner in report["owners"]}
-        assert {"state:flat/latent", "state:flat/number", "state:flat/text"} <= set(owners), sorted(owners)
-        assert owners["state:flat/latent"]["live_bytes"] >= MB, owners["state:flat/latent"]
-        found = comfy.over(name, 500)
-        assert found["state"] == "done" and found["committed"] == 121, found
-        measured = comfy.get("/test/measured")
-        growth = {what: measured["120"][what] - measured["20"][what] for what in ("live", "rss", "ledger")}
-        print(cache, {what: f"{size / 1024:.0f} KiB" for what, size in growth.items()}, f"{found['seconds'] / 121 * 1000:.1f} ms an iteration")
-        assert growth["live"] < MB, (cache, measured)
-        assert growth["rss"] < MB, (cache, measured)
-        leaks = support.memstow("leaks", comfy.pid(), "--json", status=None)
-        assert leaks.returncode != 1 or "state:" not in leaks.stdout and "memstow_loops" not in leaks.stdout, leaks.stdout[:3000]
-        assert comfy.request("DELETE", "/memstow/loops?name=flat")[0] == 200
-        report = json.loads(support.memstow("report", comfy.pid(), "--json", "--by=model").stdout)
-        assert not any(owner["name"].startswith("state:") and owner["live_bytes"] for owner in report["owners"]), "it was forgotten"
+_loops_flat.run()
