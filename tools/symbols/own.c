@@ -20,7 +20,8 @@ static bool in_pack(const char *path) {
     return false;
 }
 
-/* The modules by their names: a program of somebody's may well be called memstow_demo.py. */
+/* The modules by their names, and the package memstow_loops: a program of somebody's may well be called
+ * memstow_demo.py. */
 static bool own_file(const char *path) {
     static const char *const modules[] = {
         "memstow.py",       "memstow_blocks.py",    "memstow_comfy.py",     "memstow_looks.py",    "memstow_packs.py",
@@ -29,7 +30,7 @@ static bool own_file(const char *path) {
     const char *name = text_base_name(path);
     for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
         if (strcmp(name, modules[i]) == 0) return true;
-    return in_pack(path);
+    return strstr(path, "/memstow_loops/") || in_pack(path);
 }
 
 /* Python's own library works for whoever calls it. */
