@@ -32,7 +32,8 @@ def endpoint_of(url: str) -> str:
     url = (url or os.environ.get(URL, "")).strip()
     parts = urllib.parse.urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"api_url is the URL of an endpoint, as http://127.0.0.1:8000/v1; it, or {URL} in the environment, has to be set")
+        raise ValueError(f"api_url is the URL of an endpoint, as http://127.0.0.1:8000/v1; it, or {URL} in the "
+                         "environment, has to be set")
     return url if url.rstrip("/").endswith("/chat/completions") else url.rstrip("/") + "/chat/completions"
 
 
@@ -146,7 +147,9 @@ class DiscomfortImageDescriber:
             "tries": ("INT", {"default": 3, "min": 1, "max": 20}),
             "max_tokens": ("INT", {"default": 500, "min": 1, "max": 100_000})}}
 
-    def describe_images(self, images: Any, api_url: str, api_key: str, prompt: str, model: str = "gpt-4o-mini", seconds: float = 60.0,
+    def describe_images(self, images: Any, api_url: str, api_key: str, prompt: str, model: str = "gpt-4o-mini",
+                        seconds: float = 60.0,
                         tries: int = 3, max_tokens: int = 500) -> tuple:
         endpoint, key = endpoint_of(api_url), api_key.strip() or os.environ.get(KEY, "")
-        return ("\n".join(Asker(endpoint, key, seconds, tries).ask(body_of(image, prompt, model, max_tokens)) for image in images),)
+        return ("\n".join(Asker(endpoint, key, seconds, tries).ask(body_of(image, prompt, model, max_tokens))
+                          for image in images),)

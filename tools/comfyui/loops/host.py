@@ -85,7 +85,8 @@ class Host:
             is_server = asyncio.get_running_loop() is PromptServer.instance.loop
         except RuntimeError:
             is_server = False
-        return "this thread is the server's, and cannot wait for a loop: use start_loop() on another thread" if is_server else ""
+        words = "this thread is the server's, and cannot wait for a loop: use start_loop() on another thread"
+        return words if is_server else ""
 
     def check(self, prompt: Any) -> None:
         self._on_server(self._check(prompt))
@@ -172,7 +173,8 @@ class Host:
                 return outcome("cancelled", str(data.get("node_id", "")), words)
             if event == "execution_error":
                 words = str(data.get("exception_message", "")).strip()
-                return outcome("failed", str(data.get("node_id", "")), f"{data.get('exception_type', 'error')}: {words}")
+                kind = data.get("exception_type", "error")
+                return outcome("failed", str(data.get("node_id", "")), f"{kind}: {words}")
         return outcome("ok") if waiting.succeeded else outcome("failed", "", "the run failed; see ComfyUI's log")
 
 

@@ -33,7 +33,8 @@ def resized(image: Any, height: int, width: int, is_cropped: bool) -> Any:
     import comfy.utils
     if tuple(image.shape[:2]) == (height, width):
         return image
-    moved = comfy.utils.common_upscale(image.movedim(-1, 0)[None], width, height, "lanczos", "center" if is_cropped else "disabled")
+    crop = "center" if is_cropped else "disabled"
+    moved = comfy.utils.common_upscale(image.movedim(-1, 0)[None], width, height, "lanczos", crop)
     return moved[0].movedim(0, -1)
 
 

@@ -206,8 +206,9 @@ def inputs_in(text: str) -> dict:
     return found
 
 
-NODES = {kind.__name__: kind for kind in (DiscomfortPort, DiscomfortLoopExecutor, DiscomfortLoopResult, DiscomfortFolderImageLoader,
-                                          DiscomfortImageDescriber, MemstowLoopLoad, MemstowLoopSave)}
+NODES = {kind.__name__: kind for kind in (
+    DiscomfortPort, DiscomfortLoopExecutor, DiscomfortLoopResult, DiscomfortFolderImageLoader, DiscomfortImageDescriber,
+    MemstowLoopLoad, MemstowLoopSave)}
 NODE_DISPLAY_NAME_MAPPINGS = {
     "DiscomfortPort": "Port (memstow loops)", "DiscomfortLoopExecutor": "Loop (memstow loops)",
     "DiscomfortLoopResult": "Loop result (memstow loops)", "DiscomfortFolderImageLoader": "Folder of images (memstow loops)",

@@ -3,8 +3,8 @@ outside of the folder of saved workflows."""
 import asyncio
 from typing import Any
 
-MEMBERS = {"workflows": list, "inputs": dict, "iterations": int, "condition": dict, "when": (list, dict), "use_ram": bool,
-           "ram_limit": int, "persist_prefix": str, "independent": bool, "name": str}
+MEMBERS = {"workflows": list, "inputs": dict, "iterations": int, "condition": dict, "when": (list, dict),
+           "use_ram": bool, "ram_limit": int, "persist_prefix": str, "independent": bool, "name": str}
 
 
 def fault_of(body: Any) -> str:
@@ -14,7 +14,8 @@ def fault_of(body: Any) -> str:
     if unknown := sorted(set(body) - set(MEMBERS)):
         return f"unknown members: {', '.join(unknown)}; known are {', '.join(MEMBERS)}"
     for name, value in body.items():
-        if value is not None and (not isinstance(value, MEMBERS[name]) or isinstance(value, bool) and MEMBERS[name] is int):
+        if value is not None and (
+                not isinstance(value, MEMBERS[name]) or isinstance(value, bool) and MEMBERS[name] is int):
             return f"{name} is of the wrong type: {type(value).__name__}"
     return "workflows is missing: a list of workflows, or of names of saved ones" if not body.get("workflows") else ""
 
@@ -27,7 +28,8 @@ def plain(value: Any) -> Any:
         return {key: plain(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(part) for part in value]
-    shape = {"shape": list(value.shape), "dtype": str(value.dtype)} if hasattr(value, "shape") and hasattr(value, "dtype") else {}
+    is_array = hasattr(value, "shape") and hasattr(value, "dtype")
+    shape = {"shape": list(value.shape), "dtype": str(value.dtype)} if is_array else {}
     return {"not_json": type(value).__name__, **shape}
 
 

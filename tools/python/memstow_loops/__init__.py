@@ -121,8 +121,9 @@ def _check_options(name: Any, use_ram: Any, ram_limit: Any, persist_prefix: Any)
         raise LoopError("persist_prefix is a text that is not empty")
 
 
-def start_loop(workflows: Sequence[Any], inputs: Optional[Mapping[str, Any]] = None, iterations: int = 1, condition: Any = None,
-               when: Any = None, use_ram: bool = True, ram_limit: Optional[int] = None, persist_prefix: Optional[str] = None,
+def start_loop(workflows: Sequence[Any], inputs: Optional[Mapping[str, Any]] = None, iterations: int = 1,
+               condition: Any = None, when: Any = None, use_ram: bool = True, ram_limit: Optional[int] = None,
+               persist_prefix: Optional[str] = None,
                independent: bool = False, *, name: str = "") -> Loop:
     """As run_sequential(), within ComfyUI, but returns at once with the loop: wait(), result(), cancel(), close(). Its
     values stay until it is closed. Any thread but the server's own may call it."""
@@ -139,8 +140,9 @@ def start_loop(workflows: Sequence[Any], inputs: Optional[Mapping[str, Any]] = N
     return pack.loops.start(make, name, use_ram=use_ram, ram_limit=ram_limit, persist_prefix=persist_prefix)
 
 
-def run_sequential(workflows: Sequence[Any], inputs: Optional[Mapping[str, Any]] = None, iterations: int = 1, condition: Any = None,
-                   when: Any = None, use_ram: bool = True, ram_limit: Optional[int] = None, persist_prefix: Optional[str] = None,
+def run_sequential(workflows: Sequence[Any], inputs: Optional[Mapping[str, Any]] = None, iterations: int = 1,
+                   condition: Any = None, when: Any = None, use_ram: bool = True, ram_limit: Optional[int] = None,
+                   persist_prefix: Optional[str] = None,
                    independent: bool = False, *, name: str = "", server: Optional[str] = None) -> dict[str, Any]:
     """Runs workflows one after the other, so many times, and returns the last committed value of each OUTPUT port.
 

@@ -38,9 +38,11 @@ class Client:
                 return json.loads(answer.read() or b"null")
         except urllib.error.HTTPError as error:
             words = error.read().decode(errors="replace")[:2000]
-            raise LoopError(words if error.code == 400 else f"{self.server}: {error.code} {words or error.reason}") from None
+            told = words if error.code == 400 else f"{self.server}: {error.code} {words or error.reason}"
+            raise LoopError(told) from None
         except (OSError, ValueError) as error:
-            raise LoopError(f"{self.server} does not answer as a ComfyUI with memstow's node pack does: {error}") from None
+            raise LoopError(
+                f"{self.server} does not answer as a ComfyUI with memstow's node pack does: {error}") from None
 
     def classes(self) -> InfoClasses:
         return InfoClasses(self.ask("GET", "/object_info"))

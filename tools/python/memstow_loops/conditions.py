@@ -49,7 +49,8 @@ def condition_of(what: Any) -> Optional[Test]:
     if not isinstance(what["op"], str) or what["op"] not in OPERATORS:
         raise LoopError(f"a condition's op is one of {' '.join(OPERATORS)}; not {what['op']!r}")
     value = what["value"]
-    if not isinstance(value, (*PLAIN, list)) or isinstance(value, list) and not all(isinstance(v, PLAIN) for v in value):
+    if not isinstance(value, (*PLAIN, list)) or (
+            isinstance(value, list) and not all(isinstance(v, PLAIN) for v in value)):
         raise LoopError("a condition's value is a number, a text, true or false, or a list of these")
     return Condition(what["port"], what["op"], value)
 
@@ -60,5 +61,6 @@ def conditions_of(what: Any, count: int) -> list[Optional[Test]]:
         return [None] * count
     found = list(what) if isinstance(what, (list, tuple)) else [what]
     if len(found) != count:
-        raise LoopError(f"when has {len(found)} entries for {count} workflows: one each, null where a workflow always runs")
+        raise LoopError(
+            f"when has {len(found)} entries for {count} workflows: one each, null where a workflow always runs")
     return [condition_of(one) for one in found]

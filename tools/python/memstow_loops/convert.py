@@ -84,7 +84,8 @@ class Converter:
     def run(self) -> Graph:
         self._emit_all(self.root, 0)
         if self.refused:
-            raise LoopError(f"the workflow cannot be converted: {'; '.join(self.refused)}. Export it by Workflow > Export (API)")
+            raise LoopError(f"the workflow cannot be converted: {'; '.join(self.refused)}. "
+                            "Export it by Workflow > Export (API)")
         if not self.graph:
             raise LoopError("the workflow has no node that runs")
         for node in self.graph.values(): # what came from a node that does not run

@@ -170,9 +170,11 @@ class Loop:
     def values(self) -> dict[str, Any]:
         """The last committed values; of a batch a list for each port, None where an element failed."""
         if self.plan.independent:
-            return {port: [unwrapped(value) for value in self._elements(self.plan.place(port))] for port in self.plan.ids()}
+            return {port: [unwrapped(value) for value in self._elements(self.plan.place(port))]
+                    for port in self.plan.ids()}
         places = {port: self.plan.place(port) for port in self.plan.ids()}
-        return {port: unwrapped(self._committed_value(place)) for port, place in places.items() if place in self.committed}
+        return {port: unwrapped(self._committed_value(place))
+                for port, place in places.items() if place in self.committed}
 
     # ---- a batch: an element has a place of its own until its chunk is full; each place takes a descriptor
 
@@ -219,7 +221,8 @@ class Loop:
         self.ended = time.time()
         self._tidy()
         log.log(logging.INFO if self.state == DONE else logging.WARNING,
-                "memstow: loop %s: %s after %d of %d iterations%s", self.name, self.state, self.completed(), self.plan.iterations, f": {self.error}" if self.error else "")
+                "memstow: loop %s: %s after %d of %d iterations%s", self.name, self.state, self.completed(),
+                self.plan.iterations, f": {self.error}" if self.error else "")
         self.over.set()
 
     def _told(self, error: Exception) -> str:
@@ -232,7 +235,8 @@ class Loop:
         try:
             self.host.end(self.serial)
         except Exception as error: # noqa: BLE001
-            log.warning("memstow: loop %s: the node caches were not tidied: %s: %s", self.name, type(error).__name__, error)
+            log.warning("memstow: loop %s: the node caches were not tidied: %s: %s", self.name, type(error).__name__,
+                        error)
 
     def _iterate(self) -> None:
         first = 1 if self.plan.independent else self.resumed + 1
@@ -364,8 +368,8 @@ class Loop:
         """What GET /memstow/loops tells of it."""
         return {"name": self.name, "state": self.state, "iteration": self.iteration, "iterations": self.plan.iterations,
                 "committed": self.completed(), "resumed_after": self.resumed,
-                "workflows": [step.name for step in self.plan.steps], "workflow": self.at, "independent": self.plan.independent,
-                "error": self.error, "failures": self.failures, "warnings": self.plan.warnings, "begun": self.begun,
+                "workflows": [step.name for step in self.plan.steps], "workflow": self.at,
+                "independent": self.plan.independent, "error": self.error, "failures": self.failures, "warnings": self.plan.warnings, "begun": self.begun,
                 "seconds": round((self.ended or time.time()) - self.begun, 3),
                 "values": self.store.info() if not self.closed else []}
 
@@ -404,7 +408,8 @@ class Loops:
             try:
                 storage = "persist_prefix" if persist_prefix else "" if use_ram else "use_ram=False"
                 plan = make(known=set(store.ids()), storage=storage)
-                loop = Loop(name, f"{next(self.serials)}.{time.time_ns():x}", plan, store, self.host, bool(persist_prefix))
+                serial = f"{next(self.serials)}.{time.time_ns():x}"
+                loop = Loop(name, serial, plan, store, self.host, bool(persist_prefix))
                 for step in plan.steps:
                     try:
                         self.host.check(plan.prompt(step, name, loop.serial, 1, {}))

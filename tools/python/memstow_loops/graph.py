@@ -123,14 +123,16 @@ def checked(document: object) -> Graph:
     for key, node in nodes.items():
         if not isinstance(node, Mapping) or not isinstance(node.get("class_type"), str) \
                 or not isinstance(node.get("inputs", {}), Mapping):
-            raise LoopError(f"node {key} has no class_type, or its inputs are no object: this is no workflow in API format")
+            raise LoopError(
+                f"node {key} has no class_type, or its inputs are no object: this is no workflow in API format")
         graph[str(key)] = copy.deepcopy({**node, "inputs": dict(node.get("inputs", {}))})
     for node_id, node in graph.items():
         for name, source, _slot in list(links_of(node)):
             if source in graph:
                 node["inputs"][name][0] = source
             elif isinstance(node["inputs"][name][0], str):
-                raise LoopError(f"{name_of(node_id, node)}: its input {name} comes from node {source}, which is not there")
+                raise LoopError(
+                    f"{name_of(node_id, node)}: its input {name} comes from node {source}, which is not there")
     return graph
 
 
@@ -176,7 +178,8 @@ def _cycle(graph: Graph, left: set[str]) -> list[str]:
 
 def order(graph: Graph) -> list[str]:
     """The nodes, each after those that it takes something from; LoopError that names the nodes of a cycle."""
-    waits = {node_id: {source for _name, source, _slot in links_of(node) if source in graph} for node_id, node in graph.items()}
+    waits = {node_id: {source for _name, source, _slot in links_of(node) if source in graph}
+             for node_id, node in graph.items()}
     taking, found = consumers(graph), []
     ready = [node_id for node_id, sources in waits.items() if not sources]
     for node_id in ready: # it grows meanwhile

@@ -112,7 +112,8 @@ def _mode(has_source: bool, has_takers: bool, where: str) -> str:
         return OUTPUT
     if has_takers:
         return INPUT
-    raise LoopError(f"{where} is connected to nothing: a port is an input, an output or a wire by what it is connected to")
+    raise LoopError(
+        f"{where} is connected to nothing: a port is an input, an output or a wire by what it is connected to")
 
 
 def _check_twins(graph: Graph, ports: list[Port]) -> None:

@@ -84,7 +84,8 @@ def _stitch_api(graphs: Sequence[Graph], joints: _Joints) -> Graph:
     return result
 
 
-def _relinked(value: Any, number: int, graphs: Sequence[Graph], joints: _Joints, names: Mapping[tuple[int, str], str]) -> Any:
+def _relinked(value: Any, number: int, graphs: Sequence[Graph], joints: _Joints,
+              names: Mapping[tuple[int, str], str]) -> Any:
     """A link, past the ports that have gone; or a value as it is."""
     if not is_link(value):
         return value
@@ -110,7 +111,8 @@ def _box(document: Mapping[str, Any]) -> tuple[float, float, float, float]:
         corners.append((x, y, x + width, y + height))
     if not corners:
         return 0.0, 0.0, 0.0, 0.0
-    return (min(c[0] for c in corners), min(c[1] for c in corners), max(c[2] for c in corners), max(c[3] for c in corners))
+    return (min(c[0] for c in corners), min(c[1] for c in corners),
+            max(c[2] for c in corners), max(c[3] for c in corners))
 
 
 def _pair(value: Any) -> tuple[Any, Any]:
@@ -161,10 +163,13 @@ class _Editor:
                 subgraphs.setdefault(subgraph["id"], subgraph)
         self._join()
         nodes, links = self.found["nodes"], self.found["links"]
-        result = {**{key: value for key, value in self.documents[0].items() if key not in ("id", "revision")}, **self.found,
-                  "last_node_id": max([0, *(node["id"] for node in nodes)]), "last_link_id": max([0, *(e[0] for e in links)])}
+        kept = {key: value for key, value in self.documents[0].items() if key not in ("id", "revision")}
+        result = {**kept, **self.found,
+                  "last_node_id": max([0, *(node["id"] for node in nodes)]),
+                  "last_link_id": max([0, *(e[0] for e in links)])}
         if subgraphs:
-            result["definitions"] = {**(self.documents[0].get("definitions") or {}), "subgraphs": list(subgraphs.values())}
+            result["definitions"] = {**(self.documents[0].get("definitions") or {}),
+                                     "subgraphs": list(subgraphs.values())}
         return result
 
     def _renumber(self, number: int, document: Mapping[str, Any], move: float) -> None:
