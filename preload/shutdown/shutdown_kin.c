@@ -6,10 +6,14 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "preload/shared/heapsort.h"
 #include "preload/shared/os.h"
 
 /* On a system with more processes than TABLE_MOST the others are not looked at. */
 enum { TABLE_MOST = 1 << 16, KNOWN_MOST = 1024, STAT_FIELDS = 24, CHUNK = 1 << 14, MARK_ROOM = 64 };
+
+/* What a process may be kin by. Those that name one process so are a list: it has the first, each has the next. */
+enum { BY_PARENT, BY_GROUP, BY_SESSION, BONDS };
 
 struct process {
     uint64_t start_ticks, rss_pages;
@@ -18,20 +22,26 @@ struct process {
     enum kin_link link;
     bool ended;
     char name[16];
+    uint32_t first[BONDS], next[BONDS]; /* places in the list, from 1 on */
 };
 
+struct known {
+    uint64_t start_ticks;
+    uint32_t pid;
+    enum kin_link link;
+};
+
+/* The lists are sorted by pid. A process waits once, after it was found to be kin. */
 struct table {
     struct process self;
-    uint32_t count;
+    uint32_t count, known_count, waiting_count;
+    struct known known[KNOWN_MOST];
+    uint32_t waiting[TABLE_MOST];
     struct process list[TABLE_MOST];
 };
 
 /* Those that were found, and how first. One look at a time adds to them. */
-static struct {
-    uint64_t start_ticks;
-    uint32_t pid;
-    enum kin_link link;
-} known[KNOWN_MOST];
+static struct known known[KNOWN_MOST];
 static uint32_t known_count, noting;
 
 void shutdown_kin_reset(void) { known_count = noting = 0; }
@@ -108,10 +118,52 @@ static bool take_process(void *context, const char *name) {
     return table->count < TABLE_MOST;
 }
 
+/* --- by halves --- */
+
+static uint32_t pid_of(const struct process *process) { return process->pid; }
+
+HEAPSORT(struct process, sort_processes, pid_of)
+
+static uint32_t pid_of_known(const struct known *one) { return one->pid; }
+
+HEAPSORT(struct known, sort_known, pid_of_known)
+
+/* The place of the first with that pid, or a higher one. `first`: the first one's pid; the next one's lies `apart`. */
+static uint32_t place_of(uint32_t pid, const uint32_t *first, size_t apart, uint32_t count) {
+    uint32_t from = 0;
+    for (uint32_t end = count; from < end;) {
+        uint32_t middle = from + (end - from) / 2;
+        if (*(const uint32_t *)((const char *)first + middle * apart) < pid)
+            from = middle + 1;
+        else
+            end = middle;
+    }
+    return from;
+}
+
 static struct process *find(struct table *table, uint32_t pid) {
-    for (uint32_t i = 0; i < table->count; i++)
-        if (table->list[i].pid == pid) return &table->list[i];
-    return NULL;
+    uint32_t at = place_of(pid, &table->list->pid, sizeof *table->list, table->count);
+    return at < table->count && table->list[at].pid == pid ? &table->list[at] : NULL;
+}
+
+/* The first of that pid; NULL: there is none. */
+static const struct known *find_known(const struct table *table, uint32_t pid) {
+    uint32_t at = place_of(pid, &table->known->pid, sizeof *table->known, table->known_count);
+    return at < table->known_count && table->known[at].pid == pid ? &table->known[at] : NULL;
+}
+
+static void take_known(struct table *table) {
+    table->known_count = __atomic_load_n(&known_count, __ATOMIC_ACQUIRE);
+    memcpy(table->known, known, table->known_count * sizeof *known);
+    sort_known(table->known, table->known_count);
+}
+
+/* A pid may have been that of several. */
+static bool is_known(const struct table *table, const struct process *process) {
+    const struct known *at = find_known(table, process->pid), *end = table->known + table->known_count;
+    for (; at && at < end && at->pid == process->pid; at++)
+        if (at->start_ticks == process->start_ticks) return true;
+    return false;
 }
 
 /* --- the mark that it inherited --- */
@@ -176,8 +228,10 @@ static void link_one(struct table *table, uint32_t pid, uint64_t start_ticks, en
 
 /* Those that were found by a parent were that before it ended; for others the first way still holds. */
 static void link_known(struct table *table) {
-    for (uint32_t i = 0, count = __atomic_load_n(&known_count, __ATOMIC_ACQUIRE); i < count; i++)
-        link_one(table, known[i].pid, known[i].start_ticks, known[i].link == KIN_STARTED ? KIN_KNOWN : known[i].link);
+    for (uint32_t i = 0; i < table->known_count; i++) {
+        const struct known *one = &table->known[i];
+        link_one(table, one->pid, one->start_ticks, one->link == KIN_STARTED ? KIN_KNOWN : one->link);
+    }
 }
 
 /* A process that is older than this one cannot have its mark. */
@@ -192,19 +246,13 @@ static void link_marked(struct table *table) {
     }
 }
 
-static bool was_found(uint32_t pid) {
-    for (uint32_t i = 0, count = __atomic_load_n(&known_count, __ATOMIC_ACQUIRE); i < count; i++)
-        if (known[i].pid == pid) return true;
-    return false;
-}
-
 /* Whether this process, or one that comes of it, began the group or session of that number. As long as a group has
  * members the kernel gives its number to no other process. In this process's own group there may be strangers that have
  * the same parent: the rest of a pipeline. */
 static bool is_number_of_kin(struct table *table, const struct process *process, uint32_t number) {
     if (number == table->self.pid) return process->kin.parent != table->self.kin.parent;
     const struct process *leader = find(table, number);
-    return leader ? leader->link != KIN_NONE : was_found(number);
+    return leader ? leader->link != KIN_NONE : find_known(table, number) != NULL;
 }
 
 /* A parent that is younger is another process that got the parent's number. */
@@ -214,47 +262,73 @@ static bool is_started_by_kin(struct table *table, const struct process *process
     return parent && parent->link && parent->start_ticks <= process->start_ticks;
 }
 
-static bool link_more(struct table *table) {
-    bool more = false;
-    for (uint32_t i = 0; i < table->count; i++) {
-        struct process *process = &table->list[i];
-        if (process->link || process->start_ticks < table->self.start_ticks) continue;
+/* What it is kin by, if it is; then those that name it may be. */
+static void judge(struct table *table, struct process *process) {
+    if (!process->link && process->start_ticks >= table->self.start_ticks) {
         if (is_started_by_kin(table, process))
             process->link = KIN_STARTED;
         else if (is_number_of_kin(table, process, process->kin.group) ||
                  is_number_of_kin(table, process, process->kin.session))
             process->link = KIN_GROUP;
-        more |= process->link != KIN_NONE;
+        if (process->link) table->waiting[table->waiting_count++] = (uint32_t)(process - table->list);
     }
-    return more;
+}
+
+static void judge_named(struct table *table, const struct process *process) {
+    for (int bond = 0; bond < BONDS; bond++)
+        for (uint32_t at = process->first[bond]; at; at = table->list[at - 1].next[bond])
+            judge(table, &table->list[at - 1]);
+}
+
+/* Each process is judged once, and once more for each of its bonds at most. */
+static void link_more(struct table *table) {
+    table->waiting_count = 0;
+    for (uint32_t i = 0; i < table->count; i++)
+        if (table->list[i].link) table->waiting[table->waiting_count++] = i;
+    for (uint32_t i = 0; i < table->count; i++) judge(table, &table->list[i]);
+    for (uint32_t i = 0; i < table->waiting_count; i++) judge_named(table, &table->list[table->waiting[i]]);
+}
+
+/* --- who names whom --- */
+
+static void bind(struct table *table, uint32_t at, int bond, uint32_t number) {
+    struct process *process = &table->list[at], *named = find(table, number);
+    if (!named) return;
+    process->next[bond] = named->first[bond];
+    named->first[bond] = at + 1;
+}
+
+static void bind_all(struct table *table) {
+    sort_processes(table->list, table->count);
+    for (uint32_t i = 0; i < table->count; i++) {
+        const struct kin *kin = &table->list[i].kin;
+        bind(table, i, BY_PARENT, kin->parent);
+        bind(table, i, BY_GROUP, kin->group);
+        bind(table, i, BY_SESSION, kin->session);
+    }
 }
 
 static void link_all(struct table *table, const struct shutdown_seed *seeds, uint32_t count) {
+    bind_all(table);
+    take_known(table);
     for (uint32_t i = 0; i < count; i++) link_one(table, seeds[i].pid, seeds[i].start_ticks, KIN_SEED);
-    while (link_more(table)) continue;
+    link_more(table);
     link_known(table);
     link_marked(table);
-    while (link_more(table)) continue;
+    link_more(table);
 }
 
 /* --- a look --- */
 
-static bool is_known(const struct process *process) {
-    for (uint32_t i = 0; i < known_count; i++)
-        if (known[i].pid == process->pid && known[i].start_ticks == process->start_ticks) return true;
-    return false;
-}
-
 /* A full list begins anew, with the processes that are still there. */
-static void note(const struct table *table) {
+static void note(struct table *table) {
     if (__atomic_exchange_n(&noting, 1, __ATOMIC_ACQUIRE)) return;
     if (known_count == KNOWN_MOST) __atomic_store_n(&known_count, 0, __ATOMIC_RELEASE);
+    take_known(table);
     for (uint32_t i = 0; i < table->count && known_count < KNOWN_MOST; i++) {
         const struct process *process = &table->list[i];
-        if (!process->link || is_known(process)) continue;
-        known[known_count].pid = process->pid;
-        known[known_count].start_ticks = process->start_ticks;
-        known[known_count].link = process->link;
+        if (!process->link || is_known(table, process)) continue;
+        known[known_count] = (struct known){process->start_ticks, process->pid, process->link};
         __atomic_store_n(&known_count, known_count + 1, __ATOMIC_RELEASE);
     }
     __atomic_store_n(&noting, 0, __ATOMIC_RELEASE);

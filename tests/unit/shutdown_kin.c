@@ -1,0 +1,174 @@
+// Which processes are kin, on a system with many: whatever names whom, the steps grow as the processes do.
+// build: -fsanitize-coverage=trace-pc -Wl,--wrap=os_open,--wrap=os_read,--wrap=os_each_name,--wrap=os_pid
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "preload/shutdown/shutdown_kin.c"
+
+enum { SELF = 40000, START = 1000, MOST = 16000, FEW = 300, TIMES = 200, NO_FILE = 1 << 30 };
+
+/* --- the steps: blocks of instructions of this file and of the one that it includes --- */
+
+#if defined(__clang__)
+#define NOT_COUNTED __attribute__((no_sanitize("coverage")))
+#else
+#define NOT_COUNTED __attribute__((no_sanitize_coverage))
+#endif
+
+static uint64_t steps;
+
+NOT_COUNTED void __sanitizer_cov_trace_pc(void);
+NOT_COUNTED void __sanitizer_cov_trace_pc(void) { steps++; }
+
+/* --- a system --- */
+
+static struct one { uint32_t pid, parent, group, session, start; } all[MOST];
+static uint32_t all_count;
+
+int __wrap_os_open(const char *path, int flags, int mode);
+long __wrap_os_read(int fd, void *to, size_t length);
+void __wrap_os_each_name(const char *folder, bool (*visit)(void *context, const char *name), void *context);
+uint32_t __wrap_os_pid(void);
+
+NOT_COUNTED static int place_in_all(uint32_t pid) {
+    for (uint32_t i = 0; i < all_count; i++)
+        if (all[i].pid == pid) return (int)i;
+    return -1;
+}
+
+/* A descriptor of no file, behind which a place among all is told. No environment can be read. */
+static int last_place;
+NOT_COUNTED int __wrap_os_open(const char *path, int flags, int mode) {
+    uint32_t pid = (uint32_t)atoi(path + strlen("/proc/"));
+    (void)flags, (void)mode;
+    if (!strstr(path, "/stat")) return -EACCES;
+    if (last_place < (int)all_count && all[last_place].pid == pid) return NO_FILE + last_place;
+    int place = place_in_all(pid);
+    return place < 0 ? -ENOENT : NO_FILE + place;
+}
+
+NOT_COUNTED long __wrap_os_read(int fd, void *to, size_t length) {
+    const struct one *one = &all[fd - NO_FILE];
+    return snprintf(to, length, "%u (x) S %u %u %u 0 -1 0 0 0 0 0 0 0 0 0 0 0 1 0 %u 0 10 0", one->pid, one->parent,
+                    one->group, one->session, one->start);
+}
+
+NOT_COUNTED void __wrap_os_each_name(const char *folder, bool (*visit)(void *context, const char *name),
+                                     void *context) {
+    char name[16];
+    (void)folder;
+    for (last_place = 0; last_place < (int)all_count; last_place++) {
+        snprintf(name, sizeof name, "%u", all[last_place].pid);
+        if (!visit(context, name)) return;
+    }
+}
+
+uint32_t __wrap_os_pid(void) { return SELF; }
+
+NOT_COUNTED static void begin(void) {
+    shutdown_kin_reset();
+    all[0] = (struct one){SELF, 1, SELF, SELF, START};
+    all_count = 1;
+    last_place = 0;
+}
+
+NOT_COUNTED static void add(uint32_t pid, uint32_t parent, uint32_t group, uint32_t session, uint32_t start) {
+    all[all_count++] = (struct one){pid, parent, group, session, start};
+}
+
+static bool was_visited[1 << 17];
+static uint32_t visited;
+
+static void visit(void *context, const struct shutdown_relative *relative) {
+    (void)context;
+    was_visited[relative->pid] = true;
+    visited++;
+}
+
+static uint64_t steps_of_look(void) {
+    uint64_t before = steps;
+    visited = 0;
+    memset(was_visited, 0, sizeof was_visited);
+    cr_assert_eq(shutdown_kin_look(NULL, 0, visit, NULL), 0);
+    return steps - before;
+}
+
+/* --- many --- */
+
+static uint64_t steps_of_strangers(uint32_t count) {
+    begin();
+    for (uint32_t i = 0; i < count; i++) add(SELF + 1 + i, 1, SELF + 1 + i, SELF + 1 + i, START + i);
+    uint64_t taken = steps_of_look();
+    cr_assert_eq(visited, 0);
+    return taken;
+}
+
+/* Each has a lower pid than its parent, as after the numbers began anew: no order of pids finds them in one round. */
+static uint64_t steps_of_chain(uint32_t count) {
+    begin();
+    for (uint32_t i = 0; i < count; i++) add(SELF - count + i, SELF - count + i + 1, 1, 1, START + 1);
+    uint64_t taken = steps_of_look();
+    cr_assert_eq(visited, count);
+    return taken;
+}
+
+/* The leaders of their groups have ended: they are looked for among those that were found. */
+static uint64_t steps_of_orphans(uint32_t count) {
+    begin();
+    for (uint32_t i = 0; i < KNOWN_MOST; i++) add(SELF + 1 + i, SELF, 1, 1, START + 1);
+    steps_of_look();
+    all_count = 1;
+    for (uint32_t i = 0; i < count; i++) add(SELF + 2000 + i, 1, SELF + 1 + i % KNOWN_MOST, 1, START + 2);
+    uint64_t taken = steps_of_look();
+    cr_assert_eq(visited, count);
+    return taken;
+}
+
+Test(shutdown_kin, steps_grow_as_the_processes_do) {
+    uint64_t (*const shapes[])(uint32_t count) = {steps_of_strangers, steps_of_chain, steps_of_orphans};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        uint64_t some = shapes[i](1500), many = shapes[i](12000);
+        cr_assert_lt(many, 12 * some, "shape %zu: %lu steps, then %lu of eight times as many", i, some, many);
+        cr_assert_lt(many, UINT64_C(12000) * 2000, "shape %zu: %lu steps", i, many);
+    }
+}
+
+/* --- any --- */
+
+static bool names_kin(uint32_t number, const bool *kin) { return number != SELF && kin[number]; }
+
+/* As the header has it, until nothing is added. */
+static bool expect_more(bool *kin) {
+    bool more = false;
+    for (uint32_t i = 1; i < all_count; i++) {
+        const struct one *one = &all[i];
+        int parent = place_in_all(one->parent);
+        if (kin[one->pid] || one->start < START) continue;
+        bool started = parent >= 0 && kin[one->parent] && all[parent].start <= one->start;
+        bool own = (one->group == SELF || one->session == SELF) && one->parent != all[0].parent;
+        kin[one->pid] = started || own || names_kin(one->group, kin) || names_kin(one->session, kin);
+        more |= kin[one->pid];
+    }
+    return more;
+}
+
+static uint32_t any_pid(void) { return SELF - FEW + (uint32_t)rand() % (2 * FEW); }
+
+Test(shutdown_kin, those_are_found_that_are_kin) {
+    static bool kin[1 << 17];
+    srand(1);
+    for (int time = 0; time < TIMES; time++) {
+        memset(kin, 0, sizeof kin);
+        kin[SELF] = true;
+        begin();
+        for (uint32_t pid = SELF - FEW; pid < SELF + FEW; pid++) {
+            bool there = pid != SELF && rand() % 2, leads = rand() % 8;
+            if (there) add(pid, any_pid(), leads ? pid : any_pid(), leads ? pid : any_pid(), START - 2 + rand() % 9);
+        }
+        while (expect_more(kin)) continue;
+        steps_of_look();
+        for (uint32_t i = 1; i < all_count; i++)
+            cr_assert_eq(was_visited[all[i].pid], kin[all[i].pid], "time %d: %u", time, all[i].pid);
+    }
+}
