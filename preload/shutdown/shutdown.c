@@ -297,8 +297,18 @@ static uint32_t arm(void) {
     return is ? number : 0;
 }
 
-static bool change_thread(struct stow_thread *from, struct stow_thread *to) {
-    return __atomic_compare_exchange_n(&limit.thread, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+static bool take_thread(struct stow_thread *thread) {
+    return __atomic_compare_exchange_n(&limit.thread, &thread, NULL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+/* Leaves the thread to whoever calls this ending off; false: that has happened, and the caller waits for the thread. In
+ * its place there may be the thread of an ending that is over: it ends by itself, and is waited for here. */
+static bool leave_thread(uint32_t number, struct stow_thread *thread) {
+    struct stow_thread *before = NULL;
+    while (!__atomic_compare_exchange_n(&limit.thread, &before, thread, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        if (!is_armed(number)) return false;
+    if (before) thread_join(before);
+    return is_armed(number) || !take_thread(thread);
 }
 
 /* Whoever takes the thread away waits for it: who calls the ending off, or, when that came before there was a thread,
@@ -310,7 +320,7 @@ static void begin_guard(uint32_t number) {
     struct stow_thread *thread = blocked ? thread_start(guard, (void *)(uintptr_t)number, &limit.own_files) : NULL;
     if (blocked) lock_let_signals(signals);
     if (!thread) shutdown_log_step("no limit", NULL, -EAGAIN, 0);
-    if (thread && change_thread(NULL, thread) && !is_armed(number) && change_thread(thread, NULL)) thread_join(thread);
+    if (thread && !leave_thread(number, thread)) thread_join(thread);
 }
 
 int shutdown_begin(const char *reason, uint64_t limit_ns, int status) {
@@ -333,7 +343,7 @@ int shutdown_begin(const char *reason, uint64_t limit_ns, int status) {
 static void disarm(void) {
     struct stow_thread *thread = __atomic_exchange_n(&limit.thread, NULL, __ATOMIC_ACQ_REL);
     __atomic_store_n(&limit.armed, 0, __ATOMIC_RELEASE);
-    os_call(SYS_futex, &limit.armed, FUTEX_WAKE_PRIVATE, 1);
+    os_call(SYS_futex, &limit.armed, FUTEX_WAKE_PRIVATE, INT32_MAX); /* the next one's thread may wait there, too */
     if (thread) thread_join(thread);
     for (uint32_t i = 0; i < count; i++)
         if (is_over(&handlers[i])) handlers[i].state = LATE; /* once in a life */

@@ -17,14 +17,18 @@ struct stow_thread {
 };
 static struct stow_thread threads[4];
 static int started;
-static bool guards_begin, signal_comes;
+static bool guards_begin, signal_comes, called_off_early;
+
+static void begin_another(void);
 
 /* What is left is looked for on the caller's thread: only the limits' threads are kept. */
 struct stow_thread *thread_start(void (*work)(void *context), void *context, bool *own_files) {
     (void)own_files;
     if (!guards_begin) return NULL;
-    threads[started] = (struct stow_thread){work, context, false};
-    return &threads[started++];
+    struct stow_thread *thread = &threads[started++];
+    *thread = (struct stow_thread){work, context, false};
+    if (called_off_early) begin_another();
+    return thread;
 }
 struct stow_thread *thread_start_apart(void (*work)(void *context), void *context) {
     return (void)work, (void)context, NULL;
@@ -45,6 +49,13 @@ void thread_join(struct stow_thread *self) {
     if (!signal_comes) return;
     signal_comes = false;
     begin("a signal", 0, FORCED);
+}
+
+/* Before the one who began the first ending has noted its thread, it is called off, and another begins. */
+static void begin_another(void) {
+    called_off_early = guards_begin = false;
+    shutdown_end(true);
+    begin("another", LONG_S * UINT64_C(1000000000), 1);
 }
 
 /* In a child, which a limit may end. */
@@ -76,6 +87,14 @@ static void call_both_off(void) {
     threads[1].work(threads[1].context);
 }
 
+static void call_off_early(void) {
+    shutdown_check_process();
+    called_off_early = true;
+    MUST(begin("closed", LONG_S * UINT64_C(1000000000), 1) == 0);
+    MUST(started == 2 && threads[0].joined && !threads[1].joined);
+    MUST(shutdown_end(true) >= 0 && threads[1].joined);
+}
+
 static int status_of(void (*run)(void)) {
     int status = 0;
     pid_t child = fork();
@@ -93,3 +112,5 @@ Test(shutdown, a_guard_that_was_called_off_is_not_the_next_ones) { cr_assert_eq(
 Test(shutdown, the_next_guard_ends_the_process) { cr_assert_eq(status_of(look_second), FORCED); }
 
 Test(shutdown, the_next_ending_can_be_called_off) { cr_assert_eq(status_of(call_both_off), 0); }
+
+Test(shutdown, a_guard_without_a_place_is_waited_for) { cr_assert_eq(status_of(call_off_early), 0); }
