@@ -149,7 +149,7 @@ static int put_all(int fd, const struct state_source *source) {
 }
 
 static int open_memory(struct state_bytes *self, uint64_t length) {
-    struct stat status;
+    struct stat status = {0};
     if (length > os_file_limit()) return -EFBIG; /* it holds for files in memory, too, and kills */
     *self =
         (struct state_bytes){.file.fd = (int)os_call(SYS_memfd_create, "memstow-state", CLOSE_ON_EXEC | ALLOW_SEALING)};
@@ -245,6 +245,7 @@ static int write_all(struct writer *self, const struct state_source *source) {
         if (!error) error = write_part(self, source->parts[i].start, header->part[i].length);
     }
     if (!error) error = write_buffer(self);
+    if (!error) error = (int)os_call(SYS_ftruncate, self->file->fd, header->length); /* flushed with the bytes */
     return error ? error : error_of(stow_file_flush(self->file, self->flushed));
 }
 
@@ -254,7 +255,6 @@ static int fill(struct state_bytes *self, const struct state_source *source, str
     if (!writer.buffer) return failed(self, -ENOMEM);
     int error = write_all(&writer, source);
     os_unmap(writer.buffer, BUFFER);
-    if (!error) error = (int)os_call(SYS_ftruncate, self->file.fd, source->header->length);
     if (error) return failed(self, error);
     if (sum) self->checksum = sum_of(sum);
     return finish(self, MEMSTOW_STATE_FILE, source->header->length);
@@ -304,8 +304,12 @@ int state_bytes_from_file(struct state_bytes *self, int fd, uint64_t length, uin
     struct stat status;
     *self = (struct state_bytes){.file.fd = fd};
     int error = os_stat_fd(fd, &status);
+    if (error) {
+        os_close(fd);
+        return error;
+    }
     self->file.device = status.st_dev, self->file.inode = status.st_ino;
-    if (!error && ((uint64_t)status.st_size != length || !length || length % OS_PAGE)) error = -EUCLEAN;
+    if (((uint64_t)status.st_size != length || !length || length % OS_PAGE)) error = -EUCLEAN;
     if (!error) error = check_sum(self, length, checksum);
     if (error) return failed(self, error);
     error = finish(self, MEMSTOW_STATE_FILE, length);

@@ -3,7 +3,9 @@
 #include "preload/state/state_store.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "preload/base/arena.h"
 #include "preload/ledger/ledger.h"
@@ -251,12 +253,12 @@ static int read_value(struct loop *loop, const struct state_entry *entry, struct
     strcpy(value->id, entry->id);
     value->generation = entry->generation;
     value->linked = true;
-    int64_t owner = owner_of(loop, value->id);
-    int fd = owner < 0 ? (int)owner : state_files_value(&loop->files, entry);
+    int fd = state_files_value(&loop->files, entry);
     int error = fd < 0 ? fd : state_bytes_from_file(&value->data, fd, entry->length, entry->checksum);
-    if (error) {
+    int64_t owner = error ? error : owner_of(loop, value->id); /* last: nothing is left of one that has no value */
+    if (owner < 0) {
         drop_value(value);
-        return error;
+        return (int)owner;
     }
     const struct state_header *header = (const struct state_header *)value->data.base;
     value->owner = (uint32_t)owner;
@@ -341,36 +343,51 @@ int state_abandon_iteration(int64_t number) {
 struct wish {
     uint64_t generation;
     bool in_file;
-    int folder; /* -1: there is no prefix */
-    const char *directory;
+    struct stow_file folder; /* a descriptor of its own, -1: there is no prefix */
+    char directory[STATE_PATH_ROOM];
 };
+
+/* The loop may be closed, and another one be in its place, while bytes are written: nothing of it is used then. */
+static int copy_folder(const struct loop *loop, struct wish *wish) {
+    wish->folder = (struct stow_file){.fd = -1};
+    strcpy(wish->directory, loop->directory);
+    if (!loop->files.name[0]) return 0;
+    if (!stow_file_is_still(&loop->files.folder)) return -EIO;
+    wish->folder = loop->files.folder;
+    wish->folder.fd = (int)os_call(SYS_fcntl, wish->folder.fd, F_DUPFD_CLOEXEC, 0);
+    return wish->folder.fd < 0 ? wish->folder.fd : 0;
+}
 
 static int make_wish(struct loop *loop, uint64_t length, struct wish *wish) {
     if (!loop->begun) return -EPERM;
     uint64_t held = bytes_in_memory(loop->committed) + bytes_in_memory(loop->put);
     wish->generation = loop->generation + 1;
-    wish->folder = loop->files.name[0] ? loop->files.folder.fd : -1;
-    wish->directory = loop->directory[0] ? loop->directory : NULL;
     wish->in_file = loop->in_file || (loop->ram_limit && held + length > loop->ram_limit);
-    return wish->folder >= 0 && !stow_file_is_still(&loop->files.folder) ? -EIO : 0;
+    return copy_folder(loop, wish);
 }
 
 static int fill(struct value *value, const struct state_source *source, const struct wish *wish) {
-    if (wish->folder >= 0) return state_bytes_in_folder(&value->data, source, wish->folder);
-    if (wish->in_file) return state_bytes_in_file(&value->data, source, wish->directory);
+    const char *directory = wish->directory[0] ? wish->directory : NULL;
+    if (wish->folder.fd >= 0) return state_bytes_in_folder(&value->data, source, wish->folder.fd);
+    if (wish->in_file) return state_bytes_in_file(&value->data, source, directory);
     return state_bytes_in_memory(&value->data, source);
 }
 
-/* The loop is locked. */
-static int enter(struct loop *loop, struct value *value) {
+/* The loop is locked. The owner comes last, and with the lock: none is left without a value, and none is retired under
+ * a value of another thread's. */
+static int64_t enter(struct loop *loop, struct value *value, struct caller caller) {
     if (!loop->begun || loop->generation + 1 != value->generation) return -ECANCELED;
+    int64_t owner = owner_of(loop, value->id);
+    if (owner < 0) return owner;
+    value->owner = (uint32_t)owner;
+    count_value(value, caller);
     hold_registry();
     struct value *before = take_from(&loop->put, value->id);
     value->next = loop->put;
     loop->put = value;
     lock_let_go(&registry);
     if (before) drop_value(before);
-    return 0;
+    return owner;
 }
 
 static int64_t put(int64_t number, struct value *value, const struct state_source *source, struct caller caller) {
@@ -378,19 +395,14 @@ static int64_t put(int64_t number, struct value *value, const struct state_sourc
     struct wish wish;
     int error = begin_change(number, &loop);
     if (error) return error;
-    int64_t owner = 0;
     error = make_wish(loop, source->header->length, &wish);
-    if (!error) owner = owner_of(loop, value->id);
     lock_let_go(&loop->changes);
-    if (error || owner < 0) return error ? error : owner;
-    value->owner = (uint32_t)owner;
+    if (error) return error;
     value->generation = wish.generation;
     error = fill(value, source, &wish);
-    if (error) return error;
-    count_value(value, caller);
-    error = begin_change(number, &loop);
-    if (error) return error;
-    return end_change(loop, enter(loop, value));
+    stow_file_close(&wish.folder);
+    if (!error) error = begin_change(number, &loop);
+    return error ? error : end_change(loop, enter(loop, value, caller));
 }
 
 int64_t state_put(int64_t number, const char *id, const struct state_source *source, struct caller caller) {
@@ -405,12 +417,13 @@ int64_t state_put(int64_t number, const char *id, const struct state_source *sou
         drop_value(value);
         return -EPERM;
     }
-    int64_t error = put(number, value, source, caller);
-    uint32_t owner = value->owner;
-    if (error) drop_value(value);
-    if (owner) note_stowed(owner);
+    int64_t owner = put(number, value, source, caller); /* the value may be gone again already */
+    if (owner < 0)
+        drop_value(value);
+    else
+        note_stowed((uint32_t)owner);
     lock_let_signals(signals);
-    return error ? error : owner;
+    return owner;
 }
 
 /* --- commit --- */

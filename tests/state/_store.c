@@ -293,6 +293,23 @@ static void hostile(void) {
     MUST(abi_memstow_state_get(loop, nothing, (void *)16) == -EFAULT);
 }
 
+/* What could not be put has no owner, and what was there before keeps its own. */
+static void failed_puts(void) {
+    struct memstow_state_part nowhere = {16, 4096};
+    int64_t loop = loop_of("failed");
+    MUST(abi_memstow_state_begin(loop) == 1);
+    uint32_t owner = put(loop, "kept", 100, 1);
+    MUST(abi_memstow_state_commit(loop) == 1 && abi_memstow_state_begin(loop) == 2);
+    MUST(abi_memstow_state_put(loop, "kept", "t", &nowhere, 1) == -EFAULT && !figures_of(owner).retired);
+    for (int i = 0; i < 5; i++) {
+        char id[] = "lost 0";
+        id[sizeof id - 2] += i;
+        MUST(abi_memstow_state_put(loop, id, "t", &nowhere, 1) == -EFAULT);
+    }
+    MUST(abi_memstow_state_abandon(loop) == 0 && holds(loop, "kept", 100, 1));
+    MUST(abi_memstow_state_begin(loop) == 2 && put(loop, "kept", 100, 2) == owner);
+}
+
 /* The store's descriptors are the process's: whoever closes them loses what is in memory to be got, and nothing else.
  */
 static void closed_descriptors(void) {
@@ -451,6 +468,7 @@ int main(int argc, char **argv) {
                  {"moves", moves},
                  {"ram_limit", ram_limit},
                  {"hostile", hostile},
+                 {"failed_puts", failed_puts},
                  {"forks", forks},
                  {"threads", threads},
                  {"closed_descriptors", closed_descriptors},
