@@ -711,10 +711,13 @@ HOOK void free_aligned_sized(void *p, size_t alignment, size_t size) {
     program_free(p);
 }
 
-/* All that the allocator gave, as without us: some programs (redis) use every byte of it. */
+/* All that the allocator gave, as without us: some programs (redis) use every byte of it. Of a block whose header is
+ * damaged it is what the program asked for, where that is known by address. */
 HOOK size_t malloc_usable_size(void *p) {
+    struct block entry;
     if (!p) return 0;
     struct known block = look_at(p);
+    if (!block.ours && blocks_find((uintptr_t)p, &entry)) return entry.size;
     struct misuse misuse = block.ours ? (struct misuse){0} : misuse_at(p);
     if (misuse.raw) block = (struct known){.raw = misuse.raw, .ours = true};
     return usable_in(p, &block);

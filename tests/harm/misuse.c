@@ -131,7 +131,16 @@ static void used_again(void) {
     }
 }
 
+/* The program's end finds what is written in front of a large block, too. */
+static void asked_when_spoilt(void) {
+    char *p = make(300000);
+    memset(p - 16, 'A', 16);
+    size_t usable = malloc_usable_size(p);
+    if (usable >= 300000 && usable < 310000) puts("as large as it is");
+}
+
 static void written_over(void) {
+    if (is("asked spoilt")) return asked_when_spoilt();
     char *p = make(is("spoilt large") ? 300000 : 100);
     memset(p, 1, 100);
     if (is("one byte")) p[-1] ^= 'A';

@@ -84,6 +84,8 @@ check("before too", "front", **harmless)
 check("all before", "front", **harmless | {"allocated": None})
 check("resized before", "front", **harmless | {"call": "realloc", "now": "resize"})
 check("spoilt large", "front", **harmless | {"call": "none", "size_bytes": 300000, "now": None})
+_, (status, _, out), _, _ = run("asked spoilt", "front") # not what the spoilt word says
+assert (status, out) == (0, "as large as it is\nsurvived\n"), (status, out)
 # A 0 that a program writes there too often changes nothing: neither does it with memstow.
 check("end of text", "front")
 check("int of zero", "front")
