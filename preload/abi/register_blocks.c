@@ -104,9 +104,9 @@ ENTRY int64_t memstow_blocks(const uint64_t *addresses, uint32_t count, uint32_t
     if (!process_tracked()) return entry_fails(-ENODEV, "the process keeps no ledger");
     if (!seal_settles()) return entry_fails(-ENODEV, "in a sandbox the kernel is not asked what can be read");
     if (!size || how & ~(uint32_t)MEMSTOW_INSIDE) return entry_fails(-EINVAL, "no size, or no such way to look");
-    for (uint32_t i = 0; i < count; i += AT_ONCE) {
-        uint32_t some = count - i < AT_ONCE ? count - i : AT_ONCE;
-        int64_t more = find_some(addresses + i, some, how, (char *)out + (uint64_t)i * size, size);
+    for (uint64_t i = 0; i < count; i += AT_ONCE) {
+        uint32_t some = count - i < AT_ONCE ? (uint32_t)(count - i) : AT_ONCE;
+        int64_t more = find_some(addresses + i, some, how, (char *)out + i * size, size);
         if (more < 0) return entry_fails(more, "the addresses cannot be read, or the blocks not be written");
         found += more;
     }

@@ -144,10 +144,17 @@ static struct gone *gone_at(uintptr_t address) {
 void misuse_note_gone(const void *p, uint64_t size, uint32_t mark, uint32_t site, uintptr_t slot) {
     struct gone *at = gone_at((uintptr_t)p);
     __atomic_store_n(&at->address, 0, __ATOMIC_RELAXED);
-    *at = (struct gone){(uintptr_t)p, size, mark, site, (uint32_t)stack_address(slot)};
+    __atomic_thread_fence(__ATOMIC_RELEASE); /* the address before is gone before anything of this one is there */
+    at->size = size;
+    at->mark = mark;
+    at->site = site;
+    at->caller = (uint32_t)stack_address(slot);
+    __atomic_store_n(&at->address, (uintptr_t)p, __ATOMIC_RELEASE);
 }
 
-bool misuse_is_gone(const void *p) { return gone_at((uintptr_t)p)->address == (uintptr_t)p; }
+bool misuse_is_gone(const void *p) {
+    return __atomic_load_n(&gone_at((uintptr_t)p)->address, __ATOMIC_ACQUIRE) == (uintptr_t)p;
+}
 
 /* What lies there by now may be another block. Of a mapping nothing may be left, our header neither. */
 static struct misuse of_gone(uintptr_t p, const struct gone *found) {
