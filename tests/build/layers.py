@@ -25,7 +25,7 @@ preload: vram/vram_rescue -> triggers/trigger
 preload: owners/moving -> control/requests
 preload: control/control -> hooks/hook_host
 preload: owners/assign -> hooks/hook_host
-preload: a circle of 9 files: count/account count/births count/counters count/fold count/peak count/pin count/sample count/site count/tags
+preload: a circle of 10 files: count/account count/births count/counters count/fold count/heaps count/peak count/pin count/sample count/site count/tags
 tools: a circle of 11 files: reader/birth_stacks reader/counters reader/cuda_image reader/cupti_image reader/image reader/misuse_image reader/nvml_image reader/packed reader/picture reader/reader reader/trace_lines
 tools: a circle of 11 files: report/report_cuda report/report_estimates report/report_json report/report_match report/report_misuse report/report_mixed report/report_peak report/report_stacks report/report_text report/report_tree report/report_vbars
 """
@@ -150,10 +150,11 @@ for hall, order in rooms.items():
     assert len(inner) > 30, f"the symbols of {hall}/ could not be read"
     for circle in circles(inner):
         if len(circle) > CIRCLE_MOST:
-            text = f"{hall}: a circle of {len(circle)} files: {' '.join(circle)}"
-            seen.add(text)
-            if text not in allowed:
-                faults.append(text)
+            # A build without mimalloc has a smaller one.
+            listed = [text for text in allowed if text.startswith(f"{hall}: a circle") and set(circle) <= set(text.split()[6:])]
+            seen.update(listed)
+            if not listed:
+                faults.append(f"{hall}: a circle of {len(circle)} files: {' '.join(circle)}")
 
 for circle in circles(headers):
     faults.append(f"headers include each other in a circle: {' '.join(circle)}")
