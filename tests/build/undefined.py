@@ -24,7 +24,6 @@ WHY = {
     **dict.fromkeys(["pthread_create", "pthread_join", "pthread_clockjoin_np", "pthread_detach", "pthread_attr_init",
                      "pthread_attr_destroy", "pthread_attr_setstack", "pthread_attr_setdetachstate", "pthread_setcancelstate",
                      "pthread_sigmask", "sigaction", "sigfillset", "sigdelset"], "threads of our own, and handlers of shutdown.c"),
-    "memstow_trigger": "our own, in our own thread",
     # What the compiler puts into every library.
     "__cxa_finalize": "the compiler's", "__gmon_start__": "the compiler's", "_ITM_registerTMCloneTable": "the compiler's",
     "_ITM_deregisterTMCloneTable": "the compiler's",
