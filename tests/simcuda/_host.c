@@ -7,4 +7,6 @@ bool host_find(uintptr_t address, struct host_block *out) {
     return false;
 }
 
+bool host_find_start(uintptr_t address, struct host_block *out) { return host_find(address, out); }
+
 void host_change(const struct host_block *block) { (void)block; }
