@@ -120,6 +120,11 @@ int trace_add(const char *text, size_t length) {
     return error;
 }
 
+void trace_add_line(struct line *line) {
+    line_end(line);
+    trace_add(line->text, line->used);
+}
+
 int trace_add_foreign(const char *text, size_t length) {
     struct jsontext object = {text, length}, own;
     if (length > TRACE_TEXT_MOST || !jsontext_is_object(text, length)) return -EINVAL;

@@ -8,15 +8,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "preload/base/line.h"
 #include "preload/shared/snapshot.h"
 
 #pragma GCC visibility push(hidden)
 
-enum { TRACE_TEXT_MOST = 4000, TRACE_ROOM = 1 << 20 };
+enum { TRACE_TEXT_MOST = LINE_MOST, TRACE_ROOM = 1 << 20 };
 
 /* Adds an object that has been checked. 0, or -errno: -ENODEV, -EINVAL (too long), -ENOMEM (no room in the ledger),
  * -EBUSY (somebody has been at it for long); then it is counted as lost. */
 int trace_add(const char *text, size_t length);
+
+/* Ends a line of memstow's own, and adds it. */
+void trace_add_line(struct line *line);
 
 /* The same with any text: -EINVAL when it is no object, or has members that are memstow's own. */
 int trace_add_foreign(const char *text, size_t length);

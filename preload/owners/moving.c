@@ -8,7 +8,7 @@
 #include "preload/count/heaps.h"
 #include "preload/shared/heapsort.h"
 #include "preload/ledger/ledger.h"
-#include "preload/ledger/line.h"
+#include "preload/ledger/trace.h"
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
 #include "preload/owners/owned.h"
@@ -69,7 +69,7 @@ static void note_refusal(uint32_t owner, bool out, const char *why, uint64_t byt
     line_string(&line, "because", why);
     line_number(&line, "bytes", bytes);
     line_number(&line, "pieces", pieces);
-    line_end(&line);
+    trace_add_line(&line);
 }
 
 /* A line for each reason, with all that it kept where it is. */

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "preload/ledger/line.h"
+#include "preload/base/line.h"
 
 #pragma GCC visibility push(hidden)
 

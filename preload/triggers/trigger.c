@@ -7,7 +7,7 @@
 
 #include "preload/count/heaps.h"
 #include "preload/ledger/ledger.h"
-#include "preload/ledger/line.h"
+#include "preload/ledger/trace.h"
 #include "preload/owners/moving.h"
 #include "preload/shared/os.h"
 #include "preload/shared/policy.h"
@@ -98,7 +98,7 @@ void trigger_note_policy(uint32_t owner, uint32_t kind, const char *name, const 
     line_pair(&line, "keys", keys[0], keys[1]);
     line_string(&line, "policy", policy_word(policy));
     line_signed(&line, "priority", priority);
-    line_end(&line);
+    trace_add_line(&line);
 }
 
 static void begin_line(struct line *line, const char *kind) {
@@ -126,7 +126,7 @@ static void trace_begin(uint32_t reason, const char *text, uint64_t needed) {
     line_number(&line, "before_bytes", before);
     device_number(&line, "device_before_bytes", device_before);
     line_number(&line, "began_ns", trigger.began_ns);
-    line_end(&line);
+    trace_add_line(&line);
 }
 
 static void trace_decision(const struct memstow_decision *decision) {
@@ -138,7 +138,7 @@ static void trace_decision(const struct memstow_decision *decision) {
     line_string(&line, "why", why_word(decision->why));
     line_number(&line, "bytes", decision->live_bytes);
     device_number(&line, "device_bytes", decision->device_bytes);
-    line_end(&line);
+    trace_add_line(&line);
 }
 
 static void trace_category(const struct memstow_decision *decision, const struct result *result) {
@@ -154,7 +154,7 @@ static void trace_category(const struct memstow_decision *decision, const struct
     device_number(&line, "device_after_bytes", result->device_after);
     device_number(&line, "device_stowed_bytes", result->device_stowed);
     if (error < 0) line_string(&line, "error", error_word(error) ? error_word(error) : "other");
-    line_end(&line);
+    trace_add_line(&line);
 }
 
 /* Why what is left of an owner is there. */
@@ -173,7 +173,7 @@ static void trace_remaining(const struct memstow_decision *decision, const struc
     line_number(&line, "stowed_bytes", result->stowed);
     device_number(&line, "device_bytes", result->device_after);
     line_string(&line, "why", remains_why(decision, result));
-    line_end(&line);
+    trace_add_line(&line);
 }
 
 /* --- begin --- */
@@ -332,7 +332,7 @@ static void trace_act(const struct sums *sums) {
     line_number(&line, "released_bytes", sums->released);
     line_number(&line, "given_bytes", sums->given);
     line_number(&line, "took_ns", os_now() - trigger.began_ns);
-    line_end(&line);
+    trace_add_line(&line);
 }
 
 static bool has_anything(const struct result *result) { return result->after || result->device_after; }

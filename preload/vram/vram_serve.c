@@ -11,7 +11,7 @@
 #include "preload/events/cuda_parts.h"
 #include "preload/cuda/cuda_route.h"
 #include "preload/cuda/cuda_scope.h"
-#include "preload/ledger/line.h"
+#include "preload/ledger/trace.h"
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
 #include "preload/count/owner.h"
@@ -527,7 +527,7 @@ static void note_refusal(uint32_t owner, const char *kind, enum stow_cuda_refusa
     line_string(&line, "because", stow_cuda_refusal_text(refusal));
     line_number(&line, "bytes", bytes);
     line_signed(&line, "cuda_error", error);
-    line_end(&line);
+    trace_add_line(&line);
 }
 
 static int64_t error_of(enum stow_cuda_refusal refusal) {
@@ -599,7 +599,7 @@ static void note_mixed(uint32_t owner, const struct kept *kept) {
     line_string(&line, "because", stow_cuda_refusal_text(STOW_CUDA_MIXED));
     line_numbers(&line, "with", owners, count);
     line_number(&line, "bytes", kept->bytes[STOW_CUDA_MIXED]);
-    line_end(&line);
+    trace_add_line(&line);
 }
 
 /* How much it is. */

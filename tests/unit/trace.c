@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "preload/ledger/ledger.h"
-#include "preload/ledger/line.h"
 #include "preload/shared/os.h"
 #include "preload/ledger/trace.h"
 #include "preload/base/seal.h"
@@ -250,7 +249,7 @@ Test(line, whatever_the_text_it_is_json, .init = begin, .fini = end) {
     line_signed(&line, "least", INT64_MIN);
     line_number(&line, "most", UINT64_MAX);
     line_pair(&line, "keys", 0, UINT64_MAX);
-    line_end(&line);
+    trace_add_line(&line);
     struct jsontext object = {read, trace_read(&place, read, &number)}, value;
     cr_assert(jsontext_is_object(object.at, object.length), "%.*s", (int)object.length, object.at);
     cr_assert(jsontext_member(object, "name", &value) && jsontext_string(value, back, sizeof back));

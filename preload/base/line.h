@@ -1,21 +1,19 @@
-/* line.h — a line of the trace, put together member by member.
- * In: keys and values. Out: one JSON object, added to the trace. libc's formatted output may allocate, so it is not
- * used; text that is not UTF-8 comes out with question marks. */
+/* line.h — a line of JSON, put together member by member: of the trace, or of a log.
+ * In: keys and values. Out: one JSON object. libc's formatted output may allocate, so it is not used; text that is not
+ * UTF-8 comes out with question marks. */
 #ifndef MEMSTOW_LINE_H
 #define MEMSTOW_LINE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "preload/ledger/trace.h"
-
 #pragma GCC visibility push(hidden)
 
-enum { LINE_STRING = 300 }; /* longer text is cut */
+enum { LINE_MOST = 4000, LINE_STRING = 300 }; /* longer text is cut */
 
 struct line {
     size_t used;
-    char text[TRACE_TEXT_MOST];
+    char text[LINE_MOST];
 };
 
 void line_begin(struct line *self, const char *kind);
@@ -26,8 +24,8 @@ void line_string(struct line *self, const char *key, const char *text);
 void line_pair(struct line *self, const char *key, uint64_t first, uint64_t second);
 /* An array of any number. */
 void line_numbers(struct line *self, const char *key, const uint32_t *numbers, uint32_t count);
+/* The object is whole (trace_add_line does it for the trace); for a file, with a newline. */
 void line_end(struct line *self);
-/* For a file in place of the trace: ends it, with a newline. */
 void line_close(struct line *self);
 
 #pragma GCC visibility pop

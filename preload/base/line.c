@@ -1,5 +1,5 @@
 /* line.c — see line.h. */
-#include "preload/ledger/line.h"
+#include "preload/base/line.h"
 
 #include <string.h>
 
@@ -94,9 +94,6 @@ void line_pair(struct line *self, const char *key, uint64_t first, uint64_t seco
     put_text(self, "]");
 }
 
-void line_end(struct line *self) {
-    put_text(self, "}");
-    trace_add(self->text, self->used);
-}
+void line_end(struct line *self) { put_text(self, "}"); }
 
 void line_close(struct line *self) { put_text(self, "}\n"); }
