@@ -29,6 +29,7 @@ static size_t libc_usable(void *p) {
 
 const struct next_allocator next_libc = FROM_LIBC;
 struct next_allocator next = FROM_LIBC;
+enum next_kind next_found;
 bool next_is_glibc, next_spares;
 
 static struct code {
@@ -88,14 +89,17 @@ static bool use_foreign(void) {
     return true;
 }
 
-enum next_kind next_find(bool want_mimalloc) {
-    if (!symbol_is_in_libc((void *)__libc_malloc)) replaced_usable = (size_t(*)(void *))symbol_next("malloc_usable_size");
-    library = code_at((void *)next_find);
+static enum next_kind choose(bool want_mimalloc) {
+    if (!symbol_is_in_libc((void *)__libc_malloc))
+        replaced_usable = (size_t(*)(void *))symbol_next("malloc_usable_size");
+    library = code_at((void *)choose);
     if (want_mimalloc && use_mimalloc()) return NEXT_MIMALLOC;
     if (use_foreign()) return NEXT_FOREIGN;
     next_is_glibc = next_spares = !replaced_usable;
     return NEXT_GLIBC;
 }
+
+void next_find(bool want_mimalloc) { next_found = choose(want_mimalloc); }
 
 static bool within(struct code code, uintptr_t address) { return address >= code.start && address < code.end; }
 

@@ -31,8 +31,11 @@ extern bool next_is_glibc, next_spares;
 
 enum next_kind { NEXT_GLIBC, NEXT_FOREIGN, NEXT_MIMALLOC };
 
+/* What serves raw memory. Only over NEXT_FOREIGN can a pointer that is not ours look like one that is. */
+extern enum next_kind next_found;
+
 /* Chooses. Falls back to glibc when mimalloc is wanted but not built in. */
-enum next_kind next_find(bool want_mimalloc);
+void next_find(bool want_mimalloc);
 
 /* Before the first use of mimalloc, by one thread at a time: what its constructor, which was taken out, would do. */
 void next_begin_mimalloc(void);

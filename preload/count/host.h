@@ -1,11 +1,17 @@
-/* host.h — blocks of the malloc family, as seen from outside of the hooks (hook_host.c).
- * In: an address that the program says is a block's, or in a large one. Out: what its header says. Reading what may be
- * no memory is safe. The caller knows that nobody frees the block meanwhile. */
+/* host.h — blocks of the malloc family, by address.
+ * In: an address that the program says is a block's, or in a large one. Out: what its header says, or the table of
+ * large blocks. It must not believe the address: reading what may be no memory is safe. The caller knows that nobody
+ * frees the block meanwhile. */
 #ifndef MEMSTOW_HOST_H
 #define MEMSTOW_HOST_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "preload/base/next.h"
+#include "preload/base/tracked.h"
+#include "preload/count/header.h"
+#include "preload/shared/os.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -22,6 +28,40 @@ bool host_find(uintptr_t address, struct host_block *out);
 bool host_find_start(uintptr_t address, struct host_block *out);
 /* Writes site and parts to its header, or where it is listed. */
 void host_change(const struct host_block *block);
+
+/* --- for hook_host.c, which reads and writes headers itself --- */
+
+enum { HOST_BEFORE = sizeof(struct header) };
+
+static inline bool host_on_page(const void *p) { return (uintptr_t)p % OS_PAGE == 0; }
+
+static inline struct header *host_header(const void *p) { return (struct header *)p - 1; }
+
+/* The secret lies in no place that a program writes to by accident: addresses of ours, mixed. Early blocks have it
+ * always: they are made before it is known which allocator comes next, and freed after. */
+static inline uint32_t host_key(const void *p, uint32_t mark) {
+    return next_found == NEXT_FOREIGN || mark & HEADER_EARLY ? header_key((uintptr_t)p, (uintptr_t)&tracked_page) : 0;
+}
+
+static inline void host_write_header(void *p, uint64_t size, uint32_t mark, uint32_t site) {
+    uint32_t keyed = site | host_key(p, mark);
+    *host_header(p) = (struct header){.site = keyed, .seal = header_seal(mark, keyed, size), .size = size};
+}
+
+/* What is known of a block of the program. */
+struct host_known {
+    void *raw; /* as the next allocator has it */
+    uint64_t size;
+    uint32_t site, mark;
+    bool ours, in_table;
+};
+/* Of a pointer that was passed to free or realloc. */
+struct host_known host_look_at(void *p);
+
+/* It was made before this process was forked off. */
+static inline bool host_is_inherited(const struct host_known *block) {
+    return header_generation(block->mark) != header_generation(tracked_mark);
+}
 
 #pragma GCC visibility pop
 

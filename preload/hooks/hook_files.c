@@ -118,7 +118,7 @@ HOOK_ENTRY(thrd_create)
 /* --- one descriptor --- */
 
 /* Nothing here begins a ledger: a forked child that only execs never has one. */
-static bool is_seen(void) { return process_page.stage == PROCESS_TRACKED; }
+static bool is_seen(void) { return tracked_page.stage == TRACKED_YES; }
 
 static int note(int fd, enum snap_birth_kind kind, struct caller caller) {
     if (fd >= 0 && is_seen()) births_note(fd, kind, caller);

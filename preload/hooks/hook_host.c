@@ -3,7 +3,7 @@
  * behave as the family does without us: results, errno, alignment, usable sizes, what an invalid pointer does.
  *
  * Most blocks are small, and 16-aligned: malloc, calloc, realloc and free have a fast path for those, taken while
- * process_page allows it. Everything else goes through host_alloc and host_free. */
+ * tracked_page allows it. Everything else goes through host_alloc and host_free. */
 #include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -14,6 +14,7 @@
 #include "preload/count/account.h"
 #include "preload/owners/assign.h"
 #include "preload/count/blocks.h"
+#include "preload/count/gone.h"
 #include "preload/count/header.h"
 #include "preload/count/heaps.h"
 #include "preload/count/host.h"
@@ -31,141 +32,29 @@
 
 _Static_assert(SITE_LIMIT == 1 << HEADER_SITE_BITS && SNAP_LARGE_BYTES == 1 << 16, "header.h");
 
-enum { BEFORE = sizeof(struct header) };
+enum { BEFORE = HOST_BEFORE };
 
-/* --- blocks and their headers --- */
-
-static bool on_page(const void *p) { return (uintptr_t)p % OS_PAGE == 0; }
-
-static struct header *header_of(const void *p) { return (struct header *)p - 1; }
-
-/* The secret lies in no place that a program writes to by accident: addresses of ours, mixed. Early blocks have it
- * always: they are made before it is known which allocator comes next, and freed after. */
-static uint32_t key_of(const void *p, uint32_t mark) {
-    return process_next == NEXT_FOREIGN || mark & HEADER_EARLY ? header_key((uintptr_t)p, (uintptr_t)&process_page) : 0;
-}
-
-/* Whether a pointer is a block with a header of ours, as it was written. Reading 16 bytes back is safe: a page-aligned
- * pointer comes here only over glibc or mimalloc, where it is a block of ours or a chunk of glibc's, header in front.
- */
-static bool has_header(const void *p) {
-    const struct header *header = header_of(p);
-    uint32_t mark = header_mark_in(header);
-    return header_magic(mark) && header->size >> HEADER_SIZE_BITS == 0 &&
-           header->site - header_site(header) == key_of(p, mark) &&
-           header_generation(mark) <= header_generation(process_mark);
-}
-
-/* What is known of a block of the program. */
-struct known {
-    void *raw; /* as the next allocator has it */
-    uint64_t size;
-    uint32_t site, mark;
-    bool ours, in_table;
-};
-
-static struct known in_table(void *p, const struct block *entry) {
-    uint32_t distance = entry->mark & BLOCK_BARE ? 0 : header_distance(entry->mark);
-    return (struct known){(char *)p - distance, entry->size, entry->site, entry->mark, true, true};
-}
-
-/* In a sandbox the kernel is not asked, and the program is believed. */
-static bool may_read_header(const void *p) {
-    struct header header;
-    return seal_settles() ? os_peek(&header, header_of(p), sizeof header) : seal_is_for_good();
-}
-
-/* Not in front of a mapping that was a block, and is no more. */
-static bool header_can_be_read(const void *p) {
-    return !misuse_is_gone(p) || may_read_header(p);
-}
-
-static struct known look_at(void *p) {
-    struct block entry;
-    if (on_page(p)) {
-        if (blocks_find((uintptr_t)p, &entry)) return in_table(p, &entry);
-        if (process_next == NEXT_FOREIGN || !header_can_be_read(p)) return (struct known){.raw = p};
-    }
-    if (!has_header(p)) return (struct known){.raw = p};
-    const struct header *header = header_of(p);
-    uint32_t mark = header_mark_in(header);
-    return (struct known){
-        (char *)p - header_distance(mark), header->size, header_site(header), mark, true, mark & HEADER_LISTED};
-}
+/* --- blocks --- */
 
 /* Blocks that are none of ours came from glibc (__libc_malloc, or before tracking), or from the foreign allocator
  * that the program has. */
-static const struct next_allocator *allocator_of(const struct known *block) {
+static const struct next_allocator *allocator_of(const struct host_known *block) {
     if (block->ours) return block->mark & HEADER_EARLY ? &next_libc : &next;
-    return process_next == NEXT_FOREIGN ? &next : &next_libc;
+    return next_found == NEXT_FOREIGN ? &next : &next_libc;
 }
 
-static bool is_counted(const struct known *block) {
+static bool is_counted(const struct host_known *block) {
     return block->ours && !(block->mark & HEADER_EARLY) && process_tracked();
 }
 
-static bool is_inherited(const struct known *block) {
-    return header_generation(block->mark) != header_generation(process_mark);
-}
-
-static void count_out(const void *p, const struct known *block) {
+static void count_out(const void *p, const struct host_known *block) {
     if (!is_counted(block)) return;
-    if (is_inherited(block)) {
+    if (host_is_inherited(block)) {
         account_free_inherited(block->size);
     } else {
         if (unlikely(block->mark & HEADER_PARTS)) assign_end_parts((uintptr_t)p, block->site);
         account_free(block->site, block->size);
     }
-}
-
-/* Of a pointer that may be no block, nor lead to any memory. */
-static bool may_look_at(uintptr_t address) {
-    struct block entry;
-    if (!address || address % BEFORE) return false;
-    if (on_page((void *)address) && blocks_find(address, &entry)) return true;
-    return may_read_header((void *)address);
-}
-
-static bool find_listed_around(uintptr_t address, uintptr_t *start, struct block *entry) {
-    *start = blocks_around(address, entry);
-    return *start != 0;
-}
-
-static bool is_programs(uintptr_t address, const struct known *block, struct host_block *out) {
-    *out = (struct host_block){address, block->size, block->site, (block->mark & HEADER_PARTS) != 0};
-    return block->ours && is_counted(block) && !is_inherited(block);
-}
-
-bool host_find_start(uintptr_t address, struct host_block *out) {
-    struct known block = may_look_at(address) ? look_at((void *)address) : (struct known){0};
-    return is_programs(address, &block, out);
-}
-
-bool host_find(uintptr_t address, struct host_block *out) {
-    struct block entry;
-    struct known block = may_look_at(address) ? look_at((void *)address) : (struct known){0};
-    if (!block.ours && find_listed_around(address, &address, &entry)) block = in_table((void *)address, &entry);
-    return is_programs(address, &block, out);
-}
-
-static void write_header(void *p, uint64_t size, uint32_t mark, uint32_t site) {
-    uint32_t keyed = site | key_of(p, mark);
-    *header_of(p) = (struct header){.site = keyed, .seal = header_seal(mark, keyed, size), .size = size};
-}
-
-static uint32_t with_parts(uint32_t mark, bool parts) {
-    return (mark & ~(uint32_t)HEADER_PARTS) | (parts ? HEADER_PARTS : 0);
-}
-
-void host_change(const struct host_block *block) {
-    struct block entry;
-    void *p = (void *)block->start;
-    bool listed = blocks_find(block->start, &entry), bare = listed && entry.mark & BLOCK_BARE;
-    if (!bare) write_header(p, block->size, with_parts(header_mark_in(header_of(p)), block->parts), block->site);
-    if (!listed) return;
-    entry.site = block->site;
-    entry.mark = with_parts(entry.mark, block->parts);
-    blocks_change(block->start, &entry);
 }
 
 /* --- allocating --- */
@@ -188,9 +77,9 @@ static uint32_t site_counted(struct caller caller, uint64_t size) {
 /* Writes the header of a new block; lists it, too, when it is one that must be found by address. A large block that
  * finds no room in the table stays counted. */
 static void describe(void *p, uint64_t size, uint32_t mark, uint32_t site) {
-    bool listed = size >= SNAP_LARGE_BYTES || (on_page(p) && process_next == NEXT_FOREIGN);
+    bool listed = size >= SNAP_LARGE_BYTES || (host_on_page(p) && next_found == NEXT_FOREIGN);
     mark |= listed ? HEADER_LISTED : 0;
-    write_header(p, size, mark, site);
+    host_write_header(p, size, mark, site);
     if (listed) blocks_add((uintptr_t)p, &(struct block){size, site, mark}, account_thread_slot());
 }
 
@@ -204,19 +93,19 @@ static void *early_alloc(size_t alignment, size_t size, bool zero) {
                                    : next_libc.malloc(size + 2 * BEFORE);
     if (!raw) return NULL;
     /* Over a foreign allocator no header is looked for in front of a page-aligned block. */
-    if (alignment == BEFORE && on_page(raw + BEFORE)) distance = 2 * BEFORE;
+    if (alignment == BEFORE && host_on_page(raw + BEFORE)) distance = 2 * BEFORE;
     uint32_t mark = header_mark(0, (uint32_t)distance) | HEADER_EARLY;
     char *p = raw + distance;
     ledger_lost(SNAP_LOST_BLOCKS);
-    write_header(p, size, mark, SNAP_SITE_UNKNOWN);
-    if (on_page(p)) blocks_add((uintptr_t)p, &(struct block){size, SNAP_SITE_UNKNOWN, mark}, SNAP_THREAD_SHARED);
+    host_write_header(p, size, mark, SNAP_SITE_UNKNOWN);
+    if (host_on_page(p)) blocks_add((uintptr_t)p, &(struct block){size, SNAP_SITE_UNKNOWN, mark}, SNAP_THREAD_SHARED);
     return p;
 }
 
 /* Nothing is counted here (any more). Over mimalloc, whose blocks cannot be told from ours without a header,
  * glibc serves. */
 static void *untracked_alloc(size_t alignment, size_t size, bool zero) {
-    const struct next_allocator *from = process_next == NEXT_MIMALLOC ? &next_libc : &next;
+    const struct next_allocator *from = next_found == NEXT_MIMALLOC ? &next_libc : &next;
     if (alignment > BEFORE) return from->memalign(alignment, size);
     return zero ? from->calloc(1, size) : from->malloc(size);
 }
@@ -225,11 +114,11 @@ static void *untracked_alloc(size_t alignment, size_t size, bool zero) {
 static void *bare_alloc(size_t alignment, size_t size, struct caller caller) {
     char *p = next.memalign(alignment, size);
     if (!p) return NULL;
-    uint32_t site = site_counted(caller, size), mark = process_mark | BLOCK_BARE;
+    uint32_t site = site_counted(caller, size), mark = tracked_mark | BLOCK_BARE;
     if (!blocks_add((uintptr_t)p, &(struct block){size, site, mark}, account_thread_slot())) {
         account_free(site, size);
         ledger_lost(SNAP_LOST_BLOCKS);
-        if (process_next == NEXT_MIMALLOC) { /* what is not listed is taken for glibc's */
+        if (next_found == NEXT_MIMALLOC) { /* what is not listed is taken for glibc's */
             next.free(p);
             p = next_libc.memalign(alignment, size);
         }
@@ -250,12 +139,12 @@ static void *mapped_alloc(size_t size, struct caller caller) {
     char *raw = os_map(mapped_length(size));
     if (!raw) return no_memory();
     uint32_t site = site_counted(caller, size);
-    describe(raw + OS_PAGE, size, header_mark(header_generation(process_mark), OS_PAGE) | HEADER_MAPPED, site);
+    describe(raw + OS_PAGE, size, header_mark(header_generation(tracked_mark), OS_PAGE) | HEADER_MAPPED, site);
     return raw + OS_PAGE;
 }
 
 /* NULL: also when part of it has been stowed and come back: then it is two mappings, which do not move as one. */
-static void *mapped_resize(const struct known *block, size_t size) {
+static void *mapped_resize(const struct host_known *block, size_t size) {
     long raw = os_call(SYS_mremap, block->raw, mapped_length(block->size), mapped_length(size), MREMAP_MAYMOVE);
     return raw < 0 && raw > -OS_PAGE ? NULL : (void *)raw;
 }
@@ -263,8 +152,8 @@ static void *mapped_resize(const struct known *block, size_t size) {
 static void *host_alloc(size_t alignment, size_t size, bool zero, struct caller caller) {
     if (unlikely(size > PTRDIFF_MAX - alignment)) return no_memory();
     if (unlikely(!process_tracked()))
-        return process_page.stage == PROCESS_UNTRACKED ? untracked_alloc(alignment, size, zero)
-                                                       : early_alloc(alignment, size, zero);
+        return tracked_page.stage == TRACKED_NO ? untracked_alloc(alignment, size, zero)
+                                                : early_alloc(alignment, size, zero);
     if (wants_mapping(alignment, size)) return mapped_alloc(size, caller);
     if (alignment >= OS_PAGE) return bare_alloc(alignment, size, caller);
     char *raw = zero ? next.calloc(1, size + BEFORE) : next.malloc(size + alignment);
@@ -272,17 +161,17 @@ static void *host_alloc(size_t alignment, size_t size, bool zero, struct caller 
     /* Raw blocks are 16-aligned, so the first aligned address after a header is at most `alignment` away. */
     char *p = (char *)os_round_up((uintptr_t)raw + BEFORE, alignment);
     uint32_t site = site_counted(caller, size);
-    uint32_t mark = header_mark(header_generation(process_mark), (uint32_t)(p - raw));
+    uint32_t mark = header_mark(header_generation(tracked_mark), (uint32_t)(p - raw));
     describe(p, size, mark, site);
     return p;
 }
 
-static bool is_plain(size_t size) { return likely(size < process_page.small); }
+static bool is_plain(size_t size) { return likely(size < tracked_page.small); }
 
 /* The usual case has no stack frame of its own: whatever is unusual is a tail call. */
 __attribute__((noinline)) static void *stamp_slow(struct header *header, size_t size, struct caller caller) {
     uint32_t site = site_counted(caller, size);
-    write_header(header + 1, size, process_mark, site);
+    host_write_header(header + 1, size, tracked_mark, site);
     return header + 1;
 }
 
@@ -290,7 +179,7 @@ __attribute__((noinline)) static void *stamp_slow(struct header *header, size_t 
 __attribute__((noinline)) static void *stamp_at(struct header *header, size_t size, uint32_t site) {
     site = process_tracked() ? account_alloc(site, size) : SNAP_SITE_UNKNOWN;
     pin_end(PIN_OWN);
-    write_header(header + 1, size, process_mark, site);
+    host_write_header(header + 1, size, tracked_mark, site);
     return header + 1;
 }
 
@@ -299,7 +188,7 @@ __attribute__((noinline)) static void *flushed(struct thread *self, void *p) {
     return p;
 }
 
-/* `base`: process_page.mark_here. */
+/* `base`: tracked_page.mark_here. */
 static inline void *stamp_here(struct thread *self, uint32_t base, struct header *header, size_t size) {
     __atomic_store_n(&header->site, account_here, __ATOMIC_RELAXED); /* else the compiler makes one store of two, with
                                                                         more instructions than it saves */
@@ -313,7 +202,7 @@ static inline void *stamp_here(struct thread *self, uint32_t base, struct header
 __attribute__((noinline)) static void *stamp_unless_sampled(struct header *header, size_t size, uintptr_t slot,
                                                             uintptr_t address, uintptr_t rbp) {
     struct thread *self = account_self;
-    uint32_t mark = process_page.mark_here;
+    uint32_t mark = tracked_page.mark_here;
     uint64_t until = os_load(&self->until);
     if (unlikely(size >= until || !mark)) return stamp_slow(header, size, (struct caller){slot, address, rbp});
     os_store(&self->until, until - size);
@@ -323,7 +212,7 @@ __attribute__((noinline)) static void *stamp_unless_sampled(struct header *heade
 /* Counts the block at a site, and lets go of the pin that was taken for it. */
 static inline void *stamp_pinned(struct thread *self, struct header *header, size_t size, uint32_t site) {
     struct snap_counter *counter = account_counter(self, site);
-    uint32_t mark = process_page.mark;
+    uint32_t mark = tracked_page.mark;
     if (unlikely(!counter || !mark)) return stamp_at(header, size, site);
     header->site = site;
     header->seal = mark + site + (uint32_t)size;
@@ -339,7 +228,7 @@ __attribute__((noinline)) static void *stamp_tagged(struct header *header, size_
                                                     uintptr_t address, uintptr_t rbp) {
     struct thread *self = account_self;
     uint64_t until = os_load(&self->until);
-    if (unlikely(!process_page.mark || self->pinned || (sample_bytes && size >= until)))
+    if (unlikely(!tracked_page.mark || self->pinned || (sample_bytes && size >= until)))
         return stamp_slow(header, size, (struct caller){slot, address, rbp});
     self->pinned = slot;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -351,7 +240,7 @@ __attribute__((noinline)) static void *stamp_tagged(struct header *header, size_
 __attribute__((noinline)) static void *stamp_by_stack(struct header *header, size_t size, uintptr_t slot,
                                                       uintptr_t address, uintptr_t rbp) {
     struct thread *self = account_self;
-    uint32_t mark = process_page.mark;
+    uint32_t mark = tracked_page.mark;
     if (unlikely(account_here && tags_used)) return stamp_tagged(header, size, slot, address, rbp);
     if (unlikely(account_here || !mark || self->pinned)) return stamp_unless_sampled(header, size, slot, address, rbp);
     self->pinned = slot;
@@ -362,7 +251,7 @@ __attribute__((noinline)) static void *stamp_by_stack(struct header *header, siz
 }
 
 static inline void *stamp(struct header *header, size_t size, struct caller caller) {
-    uint32_t mark = process_page.mark_here; /* 0 in a child that a signal handler forked meanwhile */
+    uint32_t mark = tracked_page.mark_here; /* 0 in a child that a signal handler forked meanwhile */
     if (unlikely(!header)) return NULL;
     struct thread *self = account_self;
     if (unlikely(!mark || !self->always)) return stamp_by_stack(header, size, caller.slot, caller.address, caller.rbp);
@@ -385,7 +274,7 @@ HOOK void *calloc(size_t count, size_t each) {
 /* --- freeing --- */
 
 /* What is stowed of it is not read back. */
-static void give_back(void *p, const struct known *block) {
+static void give_back(void *p, const struct host_known *block) {
     if (!block->in_table) {
         allocator_of(block)->free(block->raw);
         return;
@@ -404,24 +293,24 @@ static void give_back(void *p, const struct known *block) {
 /* What the block was is still there to be read when it is freed again (misuse.h). */
 static inline void note_free(void *p, uint64_t size, uint32_t site, uintptr_t slot) {
     struct header_note *note = header_note(p, size, &next_spares);
-    if (likely(note)) *note = (struct header_note){(uint32_t)stack_address(slot), site + process_page.note};
+    if (likely(note)) *note = (struct header_note){(uint32_t)stack_address(slot), site + tracked_page.note};
 }
 
 /* Of what is known by address, nothing is written: it may be stowed. */
-static void note_end(void *p, const struct known *block, uintptr_t slot) {
+static void note_end(void *p, const struct host_known *block, uintptr_t slot) {
     bool bare = block->mark & BLOCK_BARE;
-    if (!bare) header_of(p)->freed = HEADER_FREED;
+    if (!bare) host_header(p)->freed = HEADER_FREED;
     if (block->in_table)
-        misuse_note_gone(p, block->size, block->mark, block->site, slot);
+        gone_note(p, block->size, block->mark, block->site, slot);
     else if (!(block->mark & HEADER_EARLY))
         note_free(p, block->size, block->site, slot);
 }
 
-static void free_known(void *p, const struct known *block, uintptr_t slot) {
+static void free_known(void *p, const struct host_known *block, uintptr_t slot) {
     struct block entry;
     if (block->in_table && !blocks_take((uintptr_t)p, &entry) && block->mark & BLOCK_BARE)
         return; /* freed twice, by two threads at once: the other one gives it back */
-    if (block->size >= PEAK_FALL_LEAST && is_counted(block) && !is_inherited(block))
+    if (block->size >= PEAK_FALL_LEAST && is_counted(block) && !host_is_inherited(block))
         peak_note_free(block->site, block->size);
     count_out(p, block);
     note_end(p, block, slot);
@@ -430,16 +319,16 @@ static void free_known(void *p, const struct known *block, uintptr_t slot) {
 
 /* What is no block of ours, for its allocator to say so. Not where glibc would not come to that. */
 static void *as_it_is(void *p) {
-    bool tells = process_next == NEXT_FOREIGN || process_page.stage != PROCESS_TRACKED || !misuse_leads_astray(p);
+    bool tells = next_found == NEXT_FOREIGN || tracked_page.stage != TRACKED_YES || !misuse_leads_astray(p);
     return tells ? p : misuse_nobody();
 }
 
 /* Its header is written anew, as far as it is known. */
-static struct known mend(void *p, const struct misuse *misuse) {
+static struct host_known mend(void *p, const struct misuse *misuse) {
     struct block entry;
-    uint32_t mark = blocks_find((uintptr_t)p, &entry) ? entry.mark : process_mark;
-    write_header(p, misuse->size, mark, misuse->site);
-    return look_at(p);
+    uint32_t mark = blocks_find((uintptr_t)p, &entry) ? entry.mark : tracked_mark;
+    host_write_header(p, misuse->size, mark, misuse->site);
+    return host_look_at(p);
 }
 
 /* In a process that keeps no ledger most blocks are none of ours: they are passed on at once. */
@@ -450,10 +339,10 @@ static struct misuse misuse_at(void *p) {
 /* The allocator is asked to free what it is given here, so that it says what it says without us. */
 __attribute__((noinline)) static void free_no_block(void *p, uintptr_t slot) {
     struct misuse misuse = misuse_at(p);
-    const struct known none = {.raw = as_it_is(p)};
+    const struct host_known none = {.raw = as_it_is(p)};
     if (misuse.kind) misuse_report((uintptr_t)p, &misuse, SNAP_MISUSE_FREE, stack_caller(slot));
     if (misuse.kind && misuse.harmless) {
-        struct known block = mend(p, &misuse);
+        struct host_known block = mend(p, &misuse);
         free_known(p, &block, slot);
     } else if (!misuse.kind) {
         allocator_of(&none)->free(none.raw);
@@ -464,7 +353,7 @@ __attribute__((noinline)) static void free_no_block(void *p, uintptr_t slot) {
 
 __attribute__((noinline)) static void host_free(void *p, uintptr_t slot) {
     if (!p) return;
-    struct known block = look_at(p);
+    struct host_known block = host_look_at(p);
     if (likely(block.ours))
         free_known(p, &block, slot);
     else
@@ -497,10 +386,10 @@ __attribute__((noinline)) static void free_counted(struct header *header, uintpt
 }
 
 __attribute__((noinline)) static void free_at_site(void *p, uintptr_t slot) {
-    struct header *header = header_of(p);
+    struct header *header = host_header(p);
     struct thread *self = account_self;
-    uint32_t mark = process_page.mark; /* 0 over a foreign allocator, whose words may be 0, too */
-    if (unlikely(on_page(p) || !mark || !header_is_small(header, mark))) {
+    uint32_t mark = tracked_page.mark; /* 0 over a foreign allocator, whose words may be 0, too */
+    if (unlikely(host_on_page(p) || !mark || !header_is_small(header, mark))) {
         host_free(p, slot); /* NULL too */
         return;
     }
@@ -518,11 +407,11 @@ __attribute__((noinline)) static void free_at_site(void *p, uintptr_t slot) {
 }
 
 HOOK void free(void *p) {
-    uint32_t base = process_page.mark_here;
+    uint32_t base = tracked_page.mark_here;
     if (!base) return free_at_site(p, CALLER_SLOT);
-    struct header *header = header_of(p);
+    struct header *header = host_header(p);
     struct thread *self = account_self;
-    if (unlikely(on_page(p) || base + self->nowhere + header->size != header->seal))
+    if (unlikely(host_on_page(p) || base + self->nowhere + header->size != header->seal))
         return free_at_site(p, CALLER_SLOT);
     uint64_t size = header->size;
     header->freed = HEADER_FREED;
@@ -535,7 +424,7 @@ HOOK void free(void *p) {
 /* --- resizing --- */
 
 /* What the allocator copies, or moves as pages, must be plain memory. */
-static void *resize_large(void *p, const struct known *block, size_t size, int *error) {
+static void *resize_large(void *p, const struct host_known *block, size_t size, int *error) {
     void *raw = NULL;
     uint32_t pass = stow_pass_begin();
     *error = stow_pass_watched(pass) ? stow_note_whole((uintptr_t)p, block->size, true) : 0;
@@ -546,12 +435,12 @@ static void *resize_large(void *p, const struct known *block, size_t size, int *
 }
 
 /* All that the program may have written to: every usable byte, not only those it asked for. */
-static size_t usable_in(const void *p, const struct known *block) {
+static size_t usable_in(const void *p, const struct host_known *block) {
     if (block->ours && block->mark & HEADER_MAPPED) return os_round_up(block->size, OS_PAGE);
     return allocator_of(block)->usable(block->raw) - (size_t)((const char *)p - (const char *)block->raw);
 }
 
-static void *resize_by_copy(void *p, const struct known *block, size_t size, struct caller caller) {
+static void *resize_by_copy(void *p, const struct host_known *block, size_t size, struct caller caller) {
     void *copy = host_alloc(BEFORE, size, false, caller);
     size_t usable = usable_in(p, block);
     if (!copy) return NULL;
@@ -562,35 +451,35 @@ static void *resize_by_copy(void *p, const struct known *block, size_t size, str
 
 /* In place or moved by the next allocator, header and all. What is known by address is taken out before, and put
  * back on failure; the counters follow the header, so they change afterwards. */
-static void *resize_whole(void *p, const struct known *block, size_t size, struct caller caller) {
+static void *resize_whole(void *p, const struct host_known *block, size_t size, struct caller caller) {
     struct block entry;
     bool entered = block->in_table && blocks_take((uintptr_t)p, &entry);
     uint32_t mapped = block->mark & HEADER_MAPPED, distance = header_distance(block->mark);
-    header_of(p)->freed = HEADER_FREED; /* as in end_plain */
+    host_header(p)->freed = HEADER_FREED; /* as in end_plain */
     int error = 0;
     char *raw = entered ? resize_large(p, block, size, &error) : next.realloc(block->raw, size + BEFORE);
     if (!raw) {
-        write_header(p, block->size, block->mark, block->site);
+        host_write_header(p, block->size, block->mark, block->site);
         if (entered) blocks_add((uintptr_t)p, &entry, account_thread_slot());
         bool readable = error != -EIO; /* else reading it would be a SIGBUS */
         return readable && (mapped || error) ? resize_by_copy(p, block, size, caller) : no_memory();
     }
-    if (block->size >= PEAK_FALL_LEAST && is_counted(block) && !is_inherited(block))
+    if (block->size >= PEAK_FALL_LEAST && is_counted(block) && !host_is_inherited(block))
         peak_note_resized(block->site, block->size);
     count_out(p, block);
     char *moved = raw + distance;
     uint32_t site = site_counted(caller, size);
-    describe(moved, size, header_mark(header_generation(process_mark), distance) | mapped, site);
+    describe(moved, size, header_mark(header_generation(tracked_mark), distance) | mapped, site);
     return moved;
 }
 
-static void *resize_known(void *p, const struct known *block, size_t size, struct caller caller) {
-    if (size == 0 && process_next != NEXT_FOREIGN) { /* glibc's way */
+static void *resize_known(void *p, const struct host_known *block, size_t size, struct caller caller) {
+    if (size == 0 && next_found != NEXT_FOREIGN) { /* glibc's way */
         host_free(p, caller.slot);
         return NULL;
     }
     if (size > PTRDIFF_MAX - BEFORE) return no_memory();
-    bool mapped = block->mark & HEADER_MAPPED && size >= HEAPS_MAPPED && !is_inherited(block);
+    bool mapped = block->mark & HEADER_MAPPED && size >= HEAPS_MAPPED && !host_is_inherited(block);
     bool whole = (mapped || (char *)p - (char *)block->raw == BEFORE) && !(block->mark & HEADER_PARTS);
     if (is_counted(block) && whole) return resize_whole(p, block, size, caller);
     return resize_by_copy(p, block, size, caller);
@@ -598,36 +487,36 @@ static void *resize_known(void *p, const struct known *block, size_t size, struc
 
 /* Of a block that was freed, the allocator may give what it is asked for, without us: then it is one again. */
 static void *resize_freed(void *raw, size_t size, struct caller caller) {
-    const struct known none = {0};
+    const struct host_known none = {0};
     const struct next_allocator *from = allocator_of(&none);
     if (size > PTRDIFF_MAX - BEFORE) return no_memory();
     if (!raw || !size) return from->realloc(raw ? raw : misuse_nobody(), size);
     struct header *again = from->realloc(raw, size + BEFORE);
     if (!again) return NULL;
-    describe(again + 1, size, header_mark(header_generation(process_mark), BEFORE), site_counted(caller, size));
+    describe(again + 1, size, header_mark(header_generation(tracked_mark), BEFORE), site_counted(caller, size));
     return again + 1;
 }
 
 /* As free_no_block. */
 __attribute__((noinline)) static void *resize_no_block(void *p, size_t size, struct caller caller) {
     struct misuse misuse = misuse_at(p);
-    const struct known none = {.raw = as_it_is(p)};
+    const struct host_known none = {.raw = as_it_is(p)};
     if (!misuse.kind) return allocator_of(&none)->realloc(none.raw, size);
     misuse_report((uintptr_t)p, &misuse, SNAP_MISUSE_REALLOC, caller);
     if (!misuse.harmless) return resize_freed(misuse.raw, size, caller);
-    struct known block = mend(p, &misuse);
+    struct host_known block = mend(p, &misuse);
     return resize_known(p, &block, size, caller);
 }
 
 __attribute__((noinline)) static void *host_realloc(void *p, size_t size, struct caller caller) {
-    struct known block = look_at(p);
+    struct host_known block = host_look_at(p);
     return likely(block.ours) ? resize_known(p, &block, size, caller) : resize_no_block(p, size, caller);
 }
 
 static inline void *any_realloc(void *p, size_t size, struct caller caller) {
-    struct header *header = header_of(p);
+    struct header *header = host_header(p);
     if (unlikely(!p)) return host_alloc(BEFORE, size, false, caller);
-    if (unlikely(on_page(p) || !is_plain(size) || size == 0 || !header_is_small(header, process_page.mark)))
+    if (unlikely(host_on_page(p) || !is_plain(size) || size == 0 || !header_is_small(header, tracked_page.mark)))
         return host_realloc(p, size, caller);
     uint64_t before = header->size;
     uint32_t site = header->site;
@@ -635,10 +524,10 @@ static inline void *any_realloc(void *p, size_t size, struct caller caller) {
     header->freed = HEADER_FREED;                                           /* as in end_plain */
     header = next.realloc(header, size + BEFORE);
     if (unlikely(!header)) {
-        header_of(p)->size = before;
+        host_header(p)->size = before;
         return NULL;
     }
-    if (likely(process_page.mark))
+    if (likely(tracked_page.mark))
         account_free(site, before);
     else if (process_tracked()) /* a child: see site_counted */
         account_free_inherited(before);
@@ -669,7 +558,7 @@ static void *aligned(size_t alignment, size_t size, struct caller caller) {
 /* glibc rounds an odd alignment up, or refuses it: let it, and leave such a block alone. */
 HOOK void *memalign(size_t alignment, size_t size) {
     if (is_power_of_two(alignment)) return aligned(alignment, size, CALLER);
-    return (process_next == NEXT_FOREIGN ? &next : &next_libc)->memalign(alignment, size);
+    return (next_found == NEXT_FOREIGN ? &next : &next_libc)->memalign(alignment, size);
 }
 
 HOOK void *aligned_alloc(size_t alignment, size_t size) {
@@ -716,9 +605,9 @@ HOOK void free_aligned_sized(void *p, size_t alignment, size_t size) {
 HOOK size_t malloc_usable_size(void *p) {
     struct block entry;
     if (!p) return 0;
-    struct known block = look_at(p);
+    struct host_known block = host_look_at(p);
     if (!block.ours && blocks_find((uintptr_t)p, &entry)) return entry.size;
     struct misuse misuse = block.ours ? (struct misuse){0} : misuse_at(p);
-    if (misuse.raw) block = (struct known){.raw = misuse.raw, .ours = true};
+    if (misuse.raw) block = (struct host_known){.raw = misuse.raw, .ours = true};
     return usable_in(p, &block);
 }

@@ -12,6 +12,7 @@
 #include <errno.h>
 
 #include "preload/count/blocks.h"
+#include "preload/count/gone.h"
 #include "preload/count/heaps.h"
 #include "preload/ledger/ledger.h"
 #include "preload/base/next.h"
@@ -21,19 +22,12 @@
 #include "preload/stow/stow.h"
 #include "preload/base/seal.h"
 
-enum { BEFORE = sizeof(struct header), WORD = sizeof(uint64_t), GONE = 64, SLACK = 31 };
+enum { BEFORE = sizeof(struct header), WORD = sizeof(uint64_t), SLACK = 31 };
 enum { CHUNK_PREVIOUS_IN_USE = 1, CHUNK_MAPPED = 2, CHUNK_NOT_MAIN = 4, CHUNK_FLAGS = 7, CHUNK_BIT_3 = 8 };
 enum { CHUNK_LEAST = 32, CHUNK_CACHED = 1040 /* the largest that caches keep, by default */ };
 #define CHUNK_MOST ((uint64_t)1 << HEADER_SIZE_BITS)
 
 static uint64_t cache_key; /* 0: not known yet, or there is none */
-
-/* Blocks that are known by address, and were freed last: one for each place that addresses share. */
-static struct gone {
-    uintptr_t address;
-    uint64_t size;
-    uint32_t mark, site, caller;
-} gone[GONE];
 
 void *misuse_nobody(void) {
     static const uint64_t words[4] __attribute__((aligned(16))) = {~(uint64_t)15, 0, 0, 0};
@@ -54,7 +48,7 @@ static bool word_at(uintptr_t address, uintptr_t known, uint64_t *out) {
 /* Else what is not there cannot be told from what cannot be read: some filters of system calls refuse it. */
 static bool can_look(void) {
     uint64_t word;
-    return word_at((uintptr_t)&gone, 0, &word);
+    return word_at((uintptr_t)&cache_key, 0, &word);
 }
 
 static bool word_is(uintptr_t address, uint64_t value) {
@@ -134,26 +128,7 @@ static bool is_kept_by_cache(uintptr_t raw, uintptr_t known) {
 static void *asked(uintptr_t raw, uintptr_t known) {
     uint64_t word;
     bool chunk = next_is_glibc && word_at(raw - WORD, known, &word) && is_size(word) && !heaps_have((void *)raw);
-    return process_next == NEXT_FOREIGN || chunk ? (void *)raw : NULL;
-}
-
-static struct gone *gone_at(uintptr_t address) {
-    return &gone[(address >> 4) * 0x9E3779B97F4A7C15u >> 56 & (GONE - 1)];
-}
-
-void misuse_note_gone(const void *p, uint64_t size, uint32_t mark, uint32_t site, uintptr_t slot) {
-    struct gone *at = gone_at((uintptr_t)p);
-    __atomic_store_n(&at->address, 0, __ATOMIC_RELAXED);
-    __atomic_thread_fence(__ATOMIC_RELEASE); /* the address before is gone before anything of this one is there */
-    at->size = size;
-    at->mark = mark;
-    at->site = site;
-    at->caller = (uint32_t)stack_address(slot);
-    __atomic_store_n(&at->address, (uintptr_t)p, __ATOMIC_RELEASE);
-}
-
-bool misuse_is_gone(const void *p) {
-    return __atomic_load_n(&gone_at((uintptr_t)p)->address, __ATOMIC_ACQUIRE) == (uintptr_t)p;
+    return next_found == NEXT_FOREIGN || chunk ? (void *)raw : NULL;
 }
 
 /* What lies there by now may be another block. Of a mapping nothing may be left, our header neither. */
@@ -166,7 +141,7 @@ static struct misuse of_gone(uintptr_t p, const struct gone *found) {
 }
 
 /* Sites of an earlier one are those of a parent's ledger. */
-static uint32_t own_generation(void) { return header_generation(process_mark); }
+static uint32_t own_generation(void) { return header_generation(tracked_mark); }
 
 /* Where it is depends on the size, which may not be known: there are two places. */
 static void read_note(uintptr_t p, uint64_t size, struct misuse *to) {
@@ -186,7 +161,7 @@ static void read_note(uintptr_t p, uint64_t size, struct misuse *to) {
 
 static struct misuse freed(uintptr_t p, uintptr_t raw, uint64_t size, uint32_t site) {
     struct misuse found = {SNAP_MISUSE_FREED, false, asked(raw, p - BEFORE), size, site, 0};
-    if (misuse_is_gone((void *)p))
+    if (gone_has((void *)p))
         found.caller = gone_at(p)->caller;
     else
         read_note(p, size, &found);
@@ -215,11 +190,6 @@ static struct misuse of_marked(uintptr_t p, struct header header) {
                  known ? header_site(&header) : SNAP_SITE_UNKNOWN);
 }
 
-/* In a forked child: what was freed before has sites of the parent's. */
-void misuse_forget_sites(void) {
-    for (int i = 0; i < GONE; i++) gone[i].site = SNAP_SITE_UNKNOWN;
-}
-
 /* --- written over --- */
 
 static bool fits(uint64_t size, uint64_t usable) { return size <= usable - BEFORE && usable - BEFORE - size <= SLACK; }
@@ -229,14 +199,14 @@ static bool is_site(uint32_t site) { return site && site < 1u << HEADER_SITE_BIT
 /* The word in front of the block is as it was: what is damaged is the block's before it, without us. The block may be a
  * parent's. */
 static struct misuse of_damaged_sum(uintptr_t raw, const struct header *header) {
-    uint32_t sealed = header->seal - process_mark - (uint16_t)header->size;
+    uint32_t sealed = header->seal - tracked_mark - (uint16_t)header->size;
     uint32_t site = is_site(header->site) ? header->site : is_site(sealed) ? sealed : SNAP_SITE_UNKNOWN;
     if (own_generation()) site = SNAP_SITE_UNKNOWN;
     return (struct misuse){SNAP_MISUSE_DAMAGED, true, (void *)raw, header->size, site, 0};
 }
 
 static struct misuse of_damaged_size(const struct header *header, uint64_t usable) {
-    uint32_t size = header->seal - process_mark - header->site;
+    uint32_t size = header->seal - tracked_mark - header->site;
     bool known = is_site(header->site) && size < SNAP_LARGE_BYTES && fits(size, usable);
     return (struct misuse){
         SNAP_MISUSE_DAMAGED, false, NULL, known ? size : MISUSE_UNKNOWN, known ? header->site : SNAP_SITE_UNKNOWN, 0};
@@ -245,7 +215,7 @@ static struct misuse of_damaged_size(const struct header *header, uint64_t usabl
 /* Nothing of ours may be left, but the chunk is there. Where another may begin at p, it takes the seal to tell. */
 static struct misuse of_damaged(uintptr_t p, const struct header *header) {
     uint64_t usable = usable_at(p - BEFORE, p - BEFORE);
-    bool sealed = is_site(header->seal - process_mark - (uint16_t)header->size), other = is_size(header->size);
+    bool sealed = is_site(header->seal - tracked_mark - (uint16_t)header->size), other = is_size(header->size);
     if (usable < BEFORE || (other && !sealed && usable_at(p, p - BEFORE))) return (struct misuse){0};
     bool some = header->size || is_site(header->site) || sealed;
     if (some && fits(header->size, usable)) return of_damaged_sum(p - BEFORE, header);
@@ -281,8 +251,8 @@ static struct misuse of_ours(uintptr_t p, const struct header *header) {
 struct misuse misuse_of(void *pointer) {
     uintptr_t p = (uintptr_t)pointer;
     const struct header *header = (const struct header *)p - 1;
-    bool aligned = p % BEFORE == 0, foreign = process_next == NEXT_FOREIGN;
-    const struct gone *found = !foreign && misuse_is_gone(pointer) ? gone_at(p) : NULL;
+    bool aligned = p % BEFORE == 0, foreign = next_found == NEXT_FOREIGN;
+    const struct gone *found = !foreign && gone_has(pointer) ? gone_at(p) : NULL;
     struct misuse known = found ? of_gone(p, found) : (struct misuse){0};
     if (known.kind || !aligned || (found && p % OS_PAGE == 0)) return known;
     if (!foreign) return of_ours(p, header);

@@ -39,12 +39,6 @@ bool misuse_leads_astray(const void *p);
 /* A pointer that glibc's free and realloc always report as invalid. */
 void *misuse_nobody(void);
 
-/* Whether a block that was known by address was freed at p not long ago: its header may be unmapped. */
-bool misuse_is_gone(const void *p);
-
-/* A block that is known by address is about to be freed. Nothing is noted in its memory, which may be stowed. */
-void misuse_note_gone(const void *p, uint64_t size, uint32_t mark, uint32_t site, uintptr_t slot);
-
 /* At the end of the process: reports live large blocks whose header was overwritten. */
 void misuse_find_live(void);
 
@@ -53,8 +47,6 @@ void misuse_report(uintptr_t p, const struct misuse *misuse, enum snap_misuse_ca
 
 /* In a forked child. */
 void misuse_abandon(void);
-/* For misuse_report.c. */
-void misuse_forget_sites(void);
 
 #pragma GCC visibility pop
 

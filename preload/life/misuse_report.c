@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "preload/count/account.h"
+#include "preload/count/gone.h"
 #include "preload/ledger/ledger.h"
 #include "preload/shared/os.h"
 #include "preload/count/site.h"
@@ -142,5 +143,5 @@ void misuse_report(uintptr_t p, const struct misuse *misuse, enum snap_misuse_ca
 void misuse_abandon(void) {
     records = NULL;
     told = 0;
-    misuse_forget_sites();
+    gone_forget_sites();
 }

@@ -127,7 +127,7 @@ static uint64_t live_bytes(void) {
     return live > 0 ? (uint64_t)live : 0;
 }
 
-static bool is_kept(void) { return process_page.stage == PROCESS_TRACKED && ledger_is_ours(); }
+static bool is_kept(void) { return tracked_page.stage == TRACKED_YES && ledger_is_ours(); }
 
 static bool has_births(void) { return ledger_head->stacks != SNAP_STACKS_NONE; }
 

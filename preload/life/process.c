@@ -42,10 +42,6 @@
 
 enum { DEFAULT_STACK_MEMORY = 64 * 1000 * 1000 };
 
-struct process_page process_page __attribute__((aligned(OS_PAGE)));
-uint32_t process_mark;
-enum next_kind process_next;
-
 /* Copied from the environment once: programs write over it (setproctitle) and change it. */
 static struct {
     char out[4096]; /* template of the main process's file */
@@ -227,7 +223,7 @@ static void expand(char *to, size_t room, uint32_t generation) {
 
 /* --- begin --- */
 
-static void wipe_page(void) { process_page = (struct process_page){0}; }
+static void wipe_page(void) { tracked_page = (struct tracked_page){0}; }
 
 static bool wiped_by_kernel; /* in a forked child */
 
@@ -254,9 +250,9 @@ static void begin_first(void) {
     read_wishes();
     read_identity();
     seal_watch_forks();
-    wiped_by_kernel = os_call(SYS_madvise, &process_page, sizeof process_page, MADV_WIPEONFORK) == 0;
+    wiped_by_kernel = os_call(SYS_madvise, &tracked_page, sizeof tracked_page, MADV_WIPEONFORK) == 0;
     heap_unseen = look_for_heap();
-    if (!from_cupti) process_next = next_find(wish.mimalloc && !heap_unseen);
+    if (!from_cupti) next_find(wish.mimalloc && !heap_unseen);
     os_close_holes();
 }
 
@@ -306,8 +302,8 @@ static bool begin_ledger(uint64_t inherited) {
         .command = command,
         .stacks = wish.stacks,
         .sample_bytes = wish.sample_bytes,
-        .allocator = process_next == NEXT_MIMALLOC ? SNAP_ALLOCATOR_MIMALLOC : SNAP_ALLOCATOR_KEEP,
-        .flags = (fork_depth ? SNAP_FORK_CHILD : 0) | (process_next == NEXT_FOREIGN ? SNAP_FOREIGN_ALLOCATOR : 0) |
+        .allocator = next_found == NEXT_MIMALLOC ? SNAP_ALLOCATOR_MIMALLOC : SNAP_ALLOCATOR_KEEP,
+        .flags = (fork_depth ? SNAP_FORK_CHILD : 0) | (next_found == NEXT_FOREIGN ? SNAP_FOREIGN_ALLOCATOR : 0) |
                  (from_cupti ? SNAP_FROM_CUPTI : 0),
         .fork_depth = fork_depth,
         .exec_generation = exec_generation,
@@ -346,11 +342,11 @@ static void note_heap(void) {
                     "of the host's");
     else if (heap_unseen)
         ledger_fact(SNAP_FACT_NOTE, heap_unseen);
-    else if (wish.mimalloc && process_next != NEXT_MIMALLOC)
+    else if (wish.mimalloc && next_found != NEXT_MIMALLOC)
         ledger_fact(SNAP_FACT_NOTE, "built without mimalloc: --allocator=keep");
 }
 
-static enum process_stage begin(void) {
+static enum tracked_stage begin(void) {
     uint64_t inherited = 0;
     home_pid = os_pid();
     if (begun_before)
@@ -358,9 +354,9 @@ static enum process_stage begin(void) {
     else
         begin_first();
     if (!seal_settles()) /* a child of a sandboxed process: making a file may kill it */
-        return PROCESS_UNTRACKED;
-    process_mark = header_mark(fork_depth < 255 ? fork_depth : 255, sizeof(struct header));
-    if (!wanted() || !begin_ledger(inherited)) return PROCESS_UNTRACKED;
+        return TRACKED_NO;
+    tracked_mark = header_mark(fork_depth < 255 ? fork_depth : 255, sizeof(struct header));
+    if (!wanted() || !begin_ledger(inherited)) return TRACKED_NO;
     account_begin();
     sample_bytes = wish.sample_bytes;
     site_begin(wish.stacks, wish.stack_memory, exe);
@@ -369,44 +365,44 @@ static enum process_stage begin(void) {
     note_unreadable();
     ledger_note_own_memory();
     births_note_inherited();
-    return PROCESS_TRACKED;
+    return TRACKED_YES;
 }
 
 /* Under tags each event is looked up. */
 void process_allow_fast_path(void) {
-    process_page.note = header_note_sign(header_generation(process_mark));
-    if (process_next == NEXT_FOREIGN) return;
-    process_page.mark_here = account_here && !tags_used ? process_mark + account_here : 0;
-    __atomic_store_n(&process_page.mark, process_mark, __ATOMIC_RELEASE);
-    __atomic_store_n(&process_page.small, SNAP_LARGE_BYTES, __ATOMIC_RELEASE);
+    tracked_page.note = header_note_sign(header_generation(tracked_mark));
+    if (next_found == NEXT_FOREIGN) return;
+    tracked_page.mark_here = account_here && !tags_used ? tracked_mark + account_here : 0;
+    __atomic_store_n(&tracked_page.mark, tracked_mark, __ATOMIC_RELEASE);
+    __atomic_store_n(&tracked_page.small, SNAP_LARGE_BYTES, __ATOMIC_RELEASE);
 }
 
 void process_is_from_cupti(void) { from_cupti = true; }
 
 bool process_begin(void) {
     extern char **environ;
-    uint32_t unset = PROCESS_UNSET;
-    if (process_page.stage != PROCESS_UNSET) return process_page.stage == PROCESS_TRACKED;
+    uint32_t unset = TRACKED_UNSET;
+    if (tracked_page.stage != TRACKED_UNSET) return tracked_page.stage == TRACKED_YES;
     if (!environ) /* libc is not set up yet */
         return false;
     /* A child that a signal handler forked: what it interrupted will go on, with the tables that it began with. */
     if (begun_before && stack_is_interrupted()) return false;
-    if (!__atomic_compare_exchange_n(&process_page.stage, &unset, PROCESS_BEGINNING, false, __ATOMIC_ACQUIRE,
+    if (!__atomic_compare_exchange_n(&tracked_page.stage, &unset, TRACKED_BEGINNING, false, __ATOMIC_ACQUIRE,
                                      __ATOMIC_ACQUIRE))
-        return unset == PROCESS_TRACKED;
-    enum process_stage stage = begin();
-    if (stage == PROCESS_TRACKED) process_allow_fast_path();
-    __atomic_store_n(&process_page.stage, stage, __ATOMIC_RELEASE);
-    return stage == PROCESS_TRACKED;
+        return unset == TRACKED_YES;
+    enum tracked_stage stage = begin();
+    if (stage == TRACKED_YES) process_allow_fast_path();
+    __atomic_store_n(&tracked_page.stage, stage, __ATOMIC_RELEASE);
+    return stage == TRACKED_YES;
 }
 
 /* --- end --- */
 
 /* In a forked child that has not begun the page is wiped. */
-bool process_is_vfork_child(void) { return process_page.stage != PROCESS_UNSET && os_pid() != home_pid; }
+bool process_is_vfork_child(void) { return tracked_page.stage != TRACKED_UNSET && os_pid() != home_pid; }
 
 /* Nor in a forked child that never allocated. */
-static bool is_ours_to_end(void) { return process_page.stage == PROCESS_TRACKED && !process_is_vfork_child(); }
+static bool is_ours_to_end(void) { return tracked_page.stage == TRACKED_YES && !process_is_vfork_child(); }
 
 void process_end(enum snap_state state) {
     if (!is_ours_to_end() || __atomic_exchange_n(&ended, true, __ATOMIC_ACQ_REL)) return;

@@ -28,7 +28,7 @@ enum { PAUSES = 1 << 28 }; /* longer than control_stop waits */
 static bool take_turn(void) {
     const void *nobody = NULL, *self = __builtin_thread_pointer();
     for (int i = 0; i < PAUSES; i++) {
-        if (__atomic_compare_exchange_n(&process_page.turn, &nobody, self, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        if (__atomic_compare_exchange_n(&tracked_page.turn, &nobody, self, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             return true;
         if (nobody == self) return false;
         __builtin_ia32_pause();
@@ -38,13 +38,13 @@ static bool take_turn(void) {
 }
 
 static void end_turn(bool taken) {
-    if (taken) __atomic_store_n(&process_page.turn, NULL, __ATOMIC_RELEASE);
+    if (taken) __atomic_store_n(&tracked_page.turn, NULL, __ATOMIC_RELEASE);
 }
 
 /* Whether it was the last one. A child that was forked meanwhile has nobody on the way. */
 static bool count_out(void) {
-    uint32_t seen = __atomic_load_n(&process_page.entering, __ATOMIC_RELAXED);
-    while (seen && !__atomic_compare_exchange_n(&process_page.entering, &seen, seen - 1, false, __ATOMIC_ACQ_REL,
+    uint32_t seen = __atomic_load_n(&tracked_page.entering, __ATOMIC_RELAXED);
+    while (seen && !__atomic_compare_exchange_n(&tracked_page.entering, &seen, seen - 1, false, __ATOMIC_ACQ_REL,
                                                 __ATOMIC_RELAXED))
         ;
     return seen == 1;
@@ -55,7 +55,7 @@ static bool count_out(void) {
 bool sandbox_enter(long number, long a, long b, const void *c) {
     if (!may_succeed(number, a, b, c) || seal_is_for_good() || process_is_vfork_child()) return false;
     bool turn = take_turn();
-    bool first = !__atomic_fetch_add(&process_page.entering, 1, __ATOMIC_ACQ_REL);
+    bool first = !__atomic_fetch_add(&tracked_page.entering, 1, __ATOMIC_ACQ_REL);
     if (first && turn) stopped = control_stop();
     seal_enter();
     end_turn(turn);

@@ -1,4 +1,4 @@
-/* assign.c — see assign.h. What a block is, hook_host.c knows; here is what it is counted at. */
+/* assign.c — see assign.h. What a block is, count/host.c knows; here is what it is counted at. */
 #include "preload/owners/assign.h"
 
 #include <errno.h>

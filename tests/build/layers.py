@@ -10,7 +10,6 @@ FILES_MOST, CIRCLE_MOST = 32, 5
 HALL = {"preload": {"README.md", "memstow.map"}, "tools": {"README.md", "python", "comfyui", "web"}}
 # "file -> file": a call or an include against the order of the table; and circles that are too large.
 UPWARD = """
-preload: abi/register_blocks -> hooks/hook_host
 preload: stacks/stack -> count/account
 preload: stacks/stack -> count/fold
 preload: stacks/stack -> count/site
@@ -23,8 +22,6 @@ preload: cuda/cuda_device -> vram/vram_serve
 preload: vram/vram_serve -> events/cuda_parts
 preload: vram/vram_rescue -> triggers/trigger
 preload: owners/moving -> control/requests
-preload: control/control -> hooks/hook_host
-preload: owners/assign -> hooks/hook_host
 preload: a circle of 10 files: count/account count/births count/counters count/fold count/heaps count/peak count/pin count/sample count/site count/tags
 tools: a circle of 11 files: reader/birth_stacks reader/counters reader/cuda_image reader/cupti_image reader/image reader/misuse_image reader/nvml_image reader/packed reader/picture reader/reader reader/trace_lines
 tools: a circle of 11 files: report/report_cuda report/report_estimates report/report_json report/report_match report/report_misuse report/report_mixed report/report_peak report/report_stacks report/report_text report/report_tree report/report_vbars

@@ -1,0 +1,35 @@
+/* tracked.h — whether this process is tracked, and what tells its blocks from others.
+ * In: what life/process.c decides at the beginning, in a forked child, at the end. Out: words that any room may read at
+ * any time. It must not begin anything: process_tracked (life/process.h) does, for hooks and the ABI. */
+#ifndef MEMSTOW_TRACKED_H
+#define MEMSTOW_TRACKED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "preload/shared/os.h"
+
+#pragma GCC visibility push(hidden)
+
+enum tracked_stage { TRACKED_UNSET, TRACKED_BEGINNING, TRACKED_YES, TRACKED_NO };
+
+/* On a page of its own that the kernel wipes in a forked child, however it was forked: a child finds mark 0 and
+ * stage TRACKED_UNSET, and begins a ledger of its own at its first event (nothing happens for vfork and exec). */
+struct tracked_page {
+    uint32_t mark;      /* in the header of a block of this process, when the fast path may be taken; else 0 */
+    uint32_t mark_here; /* the same and the site, when events count at account_here; 0 when each is looked up */
+    uint32_t small;     /* below this size the fast path may be taken: 0 or SNAP_LARGE_BYTES */
+    uint32_t stage;
+    uint32_t entering; /* sandbox.c: how many threads are on their way into one */
+    uint32_t note;     /* header_note_sign of this process */
+    const void *turn;  /* sandbox.c: which of them stops or starts our threads */
+    char pad[OS_PAGE - 6 * sizeof(uint32_t) - sizeof(void *)];
+};
+extern struct tracked_page tracked_page;
+
+/* The mark of this process's blocks, fast path or not. */
+extern uint32_t tracked_mark;
+
+#pragma GCC visibility pop
+
+#endif

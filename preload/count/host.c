@@ -1,0 +1,90 @@
+/* host.c — see host.h. */
+#include "preload/count/host.h"
+
+#include "preload/base/seal.h"
+#include "preload/count/blocks.h"
+#include "preload/count/gone.h"
+
+/* Whether a pointer is a block with a header of ours, as it was written. Reading 16 bytes back is safe: a page-aligned
+ * pointer comes here only over glibc or mimalloc, where it is a block of ours or a chunk of glibc's, header in front.
+ */
+static bool has_header(const void *p) {
+    const struct header *header = host_header(p);
+    uint32_t mark = header_mark_in(header);
+    return header_magic(mark) && header->size >> HEADER_SIZE_BITS == 0 &&
+           header->site - header_site(header) == host_key(p, mark) &&
+           header_generation(mark) <= header_generation(tracked_mark);
+}
+
+static struct host_known in_table(void *p, const struct block *entry) {
+    uint32_t distance = entry->mark & BLOCK_BARE ? 0 : header_distance(entry->mark);
+    return (struct host_known){(char *)p - distance, entry->size, entry->site, entry->mark, true, true};
+}
+
+/* In a sandbox the kernel is not asked, and the program is believed. */
+static bool may_read_header(const void *p) {
+    struct header header;
+    return seal_settles() ? os_peek(&header, host_header(p), sizeof header) : seal_is_for_good();
+}
+
+/* Not in front of a mapping that was a block, and is no more. */
+static bool header_can_be_read(const void *p) { return !gone_has(p) || may_read_header(p); }
+
+struct host_known host_look_at(void *p) {
+    struct block entry;
+    if (host_on_page(p)) {
+        if (blocks_find((uintptr_t)p, &entry)) return in_table(p, &entry);
+        if (next_found == NEXT_FOREIGN || !header_can_be_read(p)) return (struct host_known){.raw = p};
+    }
+    if (!has_header(p)) return (struct host_known){.raw = p};
+    const struct header *header = host_header(p);
+    uint32_t mark = header_mark_in(header);
+    return (struct host_known){
+        (char *)p - header_distance(mark), header->size, header_site(header), mark, true, mark & HEADER_LISTED};
+}
+
+/* Of a pointer that may be no block, nor lead to any memory. */
+static bool may_look_at(uintptr_t address) {
+    struct block entry;
+    if (!address || address % HOST_BEFORE) return false;
+    if (host_on_page((void *)address) && blocks_find(address, &entry)) return true;
+    return may_read_header((void *)address);
+}
+
+static bool find_listed_around(uintptr_t address, uintptr_t *start, struct block *entry) {
+    *start = blocks_around(address, entry);
+    return *start != 0;
+}
+
+static bool is_programs(uintptr_t address, const struct host_known *block, struct host_block *out) {
+    *out = (struct host_block){address, block->size, block->site, (block->mark & HEADER_PARTS) != 0};
+    return block->ours && !(block->mark & HEADER_EARLY) && tracked_page.stage == TRACKED_YES &&
+           !host_is_inherited(block);
+}
+
+bool host_find_start(uintptr_t address, struct host_block *out) {
+    struct host_known block = may_look_at(address) ? host_look_at((void *)address) : (struct host_known){0};
+    return is_programs(address, &block, out);
+}
+
+bool host_find(uintptr_t address, struct host_block *out) {
+    struct block entry;
+    struct host_known block = may_look_at(address) ? host_look_at((void *)address) : (struct host_known){0};
+    if (!block.ours && find_listed_around(address, &address, &entry)) block = in_table((void *)address, &entry);
+    return is_programs(address, &block, out);
+}
+
+static uint32_t with_parts(uint32_t mark, bool parts) {
+    return (mark & ~(uint32_t)HEADER_PARTS) | (parts ? HEADER_PARTS : 0);
+}
+
+void host_change(const struct host_block *block) {
+    struct block entry;
+    void *p = (void *)block->start;
+    bool listed = blocks_find(block->start, &entry), bare = listed && entry.mark & BLOCK_BARE;
+    if (!bare) host_write_header(p, block->size, with_parts(header_mark_in(host_header(p)), block->parts), block->site);
+    if (!listed) return;
+    entry.site = block->site;
+    entry.mark = with_parts(entry.mark, block->parts);
+    blocks_change(block->start, &entry);
+}
