@@ -15,7 +15,7 @@
 #include "preload/count/account.h"
 #include "preload/base/arena.h"
 #include "preload/control/clients.h"
-#include "preload/count/host.h"
+#include "preload/blocks/host.h"
 #include "preload/ledger/ledger.h"
 #include "preload/owners/moving.h"
 #include "preload/shared/os.h"
@@ -242,8 +242,7 @@ void control_begin(void) {
     uint32_t none = STAGE_NONE;
     int error = errno;
     /* In a handler that interrupts the program's allocator a thread cannot be made: the next owner is another time. */
-    if (__atomic_load_n(&page.stage, __ATOMIC_RELAXED) != STAGE_NONE || seal_is_set() || stack_is_interrupted())
-        return;
+    if (__atomic_load_n(&page.stage, __ATOMIC_RELAXED) != STAGE_NONE || seal_is_set() || stack_is_interrupted()) return;
     if (os_call(SYS_madvise, &page, sizeof page, MADV_WIPEONFORK) == 0 &&
         __atomic_compare_exchange_n(&page.stage, &none, STAGE_BEGINNING, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
         begin();

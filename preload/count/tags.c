@@ -5,7 +5,6 @@
 
 #include "preload/count/account.h"
 #include "preload/base/arena.h"
-#include "preload/count/heaps.h"
 #include "preload/ledger/ledger.h"
 #include "preload/base/lock.h"
 #include "preload/count/owner.h"
@@ -25,6 +24,8 @@ _Static_assert(SITE_LIMIT <= 1 << SITE_BITS, "two sites and a tag fit a word");
 
 bool tags_used;
 uint32_t tags_epoch = 1;
+static struct heap *no_heap(uint32_t owner) { return (void)owner, NULL; }
+struct heap *(*tags_heap_of)(uint32_t owner) = no_heap;
 __thread struct scopes tags_scopes __attribute__((tls_model("initial-exec")));
 
 static uint32_t run_on, first_of_run; /* the first tag that was made for it */
@@ -115,7 +116,7 @@ static void work_out(struct scopes *self) {
         if (!*part) *part = owner;
     }
     self->model = tag.model = owner_final(tag.model);
-    self->heap = heaps_of(tag.model);
+    self->heap = tags_heap_of(tag.model);
     self->tag = tags_number(tag);
 }
 

@@ -30,6 +30,9 @@ struct scopes {
 };
 extern __thread struct scopes tags_scopes __attribute__((tls_model("initial-exec")));
 
+/* The heap of an owner, made if need be; NULL: it has none. heaps.c sets it once there are heaps. */
+extern struct heap *(*tags_heap_of)(uint32_t owner);
+
 /* From now on tags are looked at. Any thread; again does nothing. */
 void tags_use(void);
 /* Every thread is to work its tag out anew. */

@@ -10,7 +10,7 @@
 #include "preload/cuda/cuda_route.h"
 #include "preload/hooks/hook_entry.h"
 #include "preload/ledger/ledger.h"
-#include "preload/count/mappings.h"
+#include "preload/blocks/mappings.h"
 #include "preload/hooks/mimalloc_calls.h"
 #include "preload/life/process.h"
 #include "preload/stacks/python.h"

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "preload/count/account.h"
-#include "preload/count/blocks.h"
+#include "preload/blocks/blocks.h"
 #include "preload/ledger/ledger.h"
-#include "preload/count/mappings.h"
+#include "preload/blocks/mappings.h"
 #include "preload/life/misuse.h"
 #include "preload/count/peak.h"
 #include "preload/shared/residency.h"

@@ -11,9 +11,9 @@
 
 #include <errno.h>
 
-#include "preload/count/blocks.h"
-#include "preload/count/gone.h"
-#include "preload/count/heaps.h"
+#include "preload/blocks/blocks.h"
+#include "preload/blocks/gone.h"
+#include "preload/blocks/heaps.h"
 #include "preload/ledger/ledger.h"
 #include "preload/base/next.h"
 #include "preload/shared/os.h"

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "preload/count/header.h"
+#include "preload/blocks/header.h"
 #include "preload/shared/snapshot.h"
 #include "preload/stacks/stack.h"
 

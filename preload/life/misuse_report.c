@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "preload/count/account.h"
-#include "preload/count/gone.h"
+#include "preload/blocks/gone.h"
 #include "preload/ledger/ledger.h"
 #include "preload/shared/os.h"
 #include "preload/count/site.h"

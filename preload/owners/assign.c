@@ -1,14 +1,14 @@
-/* assign.c — see assign.h. What a block is, count/host.c knows; here is what it is counted at. */
+/* assign.c — see assign.h. What a block is, blocks/host.c knows; here is what it is counted at. */
 #include "preload/owners/assign.h"
 
 #include <errno.h>
 
 #include "preload/count/account.h"
 #include "preload/events/cuda_parts.h"
-#include "preload/count/host.h"
+#include "preload/blocks/host.h"
 #include "preload/base/lock.h"
-#include "preload/count/mappings.h"
-#include "preload/count/parts.h"
+#include "preload/blocks/mappings.h"
+#include "preload/blocks/parts.h"
 #include "preload/count/pin.h"
 #include "preload/count/site.h"
 

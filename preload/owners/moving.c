@@ -5,7 +5,7 @@
 
 #include "preload/cuda/cuda_route.h"
 #include "preload/vram/cuda_pageable.h"
-#include "preload/count/heaps.h"
+#include "preload/blocks/heaps.h"
 #include "preload/shared/heapsort.h"
 #include "preload/ledger/ledger.h"
 #include "preload/ledger/trace.h"

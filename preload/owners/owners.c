@@ -7,7 +7,7 @@
 #include "preload/count/account.h"
 #include "preload/base/arena.h"
 #include "preload/count/fold.h"
-#include "preload/count/heaps.h"
+#include "preload/blocks/heaps.h"
 #include "preload/ledger/ledger.h"
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"

@@ -10,7 +10,7 @@
 #include "preload/base/arena.h"
 #include "preload/ledger/ledger.h"
 #include "preload/base/lock.h"
-#include "preload/count/mappings.h"
+#include "preload/blocks/mappings.h"
 #include "preload/shared/os.h"
 #include "preload/owners/owned.h"
 #include "preload/owners/owners.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "preload/count/heaps.h"
+#include "preload/blocks/heaps.h"
 #include "preload/ledger/ledger.h"
 #include "preload/ledger/trace.h"
 #include "preload/owners/moving.h"

@@ -5,17 +5,18 @@
 #include <unistd.h>
 
 #include "preload/count/account.h"
-#include "preload/count/blocks.h"
+#include "preload/blocks/blocks.h"
 #include "preload/ledger/ledger.h"
 #include "preload/count/site.h"
 
 int main(int count, char **arguments) {
-    if (count != 4)
-        return 2;
-    struct ledger_identity identity = {
-        .path = arguments[1], .name = "million", .exe = arguments[0], .command = "million", .stacks = SNAP_STACKS_MODULE};
-    if (!ledger_begin(&identity))
-        return 1;
+    if (count != 4) return 2;
+    struct ledger_identity identity = {.path = arguments[1],
+                                       .name = "million",
+                                       .exe = arguments[0],
+                                       .command = "million",
+                                       .stacks = SNAP_STACKS_MODULE};
+    if (!ledger_begin(&identity)) return 1;
     account_begin();
     site_begin(SNAP_STACKS_NONE, UINT64_MAX, arguments[0]);
     blocks_open_ledger();

@@ -1,6 +1,6 @@
 /* _host.c — stands for hook_host.c in the library for sanitizers, which has no hooks of malloc: a sanitizer has its
  * own. No block of the host's is known there. */
-#include "preload/count/host.h"
+#include "preload/blocks/host.h"
 
 bool host_find(uintptr_t address, struct host_block *out) {
     (void)address, (void)out;

@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "preload/count/blocks.h"
+#include "preload/blocks/blocks.h"
 #include "preload/ledger/ledger.h"
 
 static void begin(void) {
@@ -103,15 +103,12 @@ static void *churn(void *argument) {
     for (uint32_t round = 0; round < ROUNDS; round++) {
         for (uint32_t i = 0; i < EACH; i++) {
             struct block in = some_block(i + round + 1);
-            if (!blocks_add((t * EACH + i + 1) * 4096, &in, (uint32_t)t))
-                return "not added";
+            if (!blocks_add((t * EACH + i + 1) * 4096, &in, (uint32_t)t)) return "not added";
         }
         for (uint32_t i = 0; i < EACH; i++) {
             struct block want = some_block(i + round + 1), out;
-            if (!blocks_find((t * EACH + i + 1) * 4096, &out) || !equal(&out, &want))
-                return "not found";
-            if (!blocks_take((t * EACH + i + 1) * 4096, &out) || !equal(&out, &want))
-                return "not taken";
+            if (!blocks_find((t * EACH + i + 1) * 4096, &out) || !equal(&out, &want)) return "not found";
+            if (!blocks_take((t * EACH + i + 1) * 4096, &out) || !equal(&out, &want)) return "not taken";
         }
     }
     return NULL;
@@ -119,8 +116,7 @@ static void *churn(void *argument) {
 
 Test(blocks, threads_find_their_own, .init = begin) {
     pthread_t threads[THREADS];
-    for (uintptr_t t = 0; t < THREADS; t++)
-        pthread_create(&threads[t], NULL, churn, (void *)t);
+    for (uintptr_t t = 0; t < THREADS; t++) pthread_create(&threads[t], NULL, churn, (void *)t);
     for (int t = 0; t < THREADS; t++) {
         void *wrong;
         pthread_join(threads[t], &wrong);
@@ -140,8 +136,7 @@ static void *take_handed(void *unused) {
         while (!(address = __atomic_load_n(&handed[i], __ATOMIC_ACQUIRE)))
             ;
         struct block want = some_block(i + 1), out;
-        if (!blocks_take(address, &out) || !equal(&out, &want))
-            return "not what was handed over";
+        if (!blocks_take(address, &out) || !equal(&out, &want)) return "not what was handed over";
     }
     return NULL;
 }

@@ -13,7 +13,7 @@
 #include "tools/proc/control_client.h"
 #include "preload/count/account.h"
 #include "preload/control/control.h"
-#include "preload/count/host.h"
+#include "preload/blocks/host.h"
 #include "preload/ledger/ledger.h"
 #include "memstow.h"
 #include "preload/owners/moving.h"

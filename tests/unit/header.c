@@ -2,7 +2,7 @@
 // changes unseen.
 #include <criterion/criterion.h>
 
-#include "preload/count/header.h"
+#include "preload/blocks/header.h"
 
 Test(header, mark_keeps_generation_and_distance) {
     for (uint32_t generation = 0; generation < 256; generation++)

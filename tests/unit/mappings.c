@@ -6,7 +6,7 @@
 #include "preload/count/account.h"
 #include "preload/count/counters.h"
 #include "preload/ledger/ledger.h"
-#include "preload/count/mappings.h"
+#include "preload/blocks/mappings.h"
 #include "preload/count/site.h"
 
 enum { PAGE = 4096, PAGES = 300, SITES = 4, OPERATIONS = 20000 };

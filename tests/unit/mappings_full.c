@@ -7,7 +7,7 @@
 
 #include "preload/count/account.h"
 #include "preload/ledger/ledger.h"
-#include "preload/count/mappings.h"
+#include "preload/blocks/mappings.h"
 #include "preload/owners/owners.h"
 #include "preload/count/site.h"
 #include "preload/count/tags.h"

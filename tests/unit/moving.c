@@ -9,7 +9,7 @@
 
 #include "preload/vram/cuda_pageable.h"
 #include "preload/cuda/cuda_route.h"
-#include "preload/count/heaps.h"
+#include "preload/blocks/heaps.h"
 #include "preload/ledger/ledger.h"
 #include "preload/owners/moving.h"
 #include "preload/shared/os.h"

@@ -1,5 +1,5 @@
 /* parts.c — see parts.h. One array, by block and start: blocks with parts are few. */
-#include "preload/count/parts.h"
+#include "preload/blocks/parts.h"
 
 #include <string.h>
 

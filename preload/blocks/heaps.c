@@ -1,6 +1,6 @@
 /* heaps.c — see heaps.h. A heap's blocks are counted in one word with what has become of it, so that exactly one
  * thread, the one that frees the last block of a retired one, destroys it. */
-#include "preload/count/heaps.h"
+#include "preload/blocks/heaps.h"
 
 #include "preload/base/arena.h"
 #include "preload/ledger/ledger.h"
@@ -59,7 +59,8 @@ static struct heap *make(uint32_t owner) {
     return words_put(&by_heap, (uintptr_t)made, number) && words_put(&by_owner, owner + 2, number) ? heap : NULL;
 }
 
-struct heap *heaps_of(uint32_t owner) {
+/* The owner's heap, made if need be; NULL: no memory, or it is retired. */
+static struct heap *heaps_of(uint32_t owner) {
     if (!owner || left_behind || owner_is_retired(owner)) return NULL;
     struct heap *heap = find(&by_owner, owner + 2);
     if (heap || !base.malloc || seal_is_set() || !lock_wait(&making)) return heap;
@@ -202,6 +203,7 @@ void heaps_begin(void) {
     mi_option_set(mi_option_allow_thp, 0);
     mi_option_set(mi_option_arena_reserve, ARENA_KIB);
     base = next;
+    tags_heap_of = heaps_of;
     next_spares = false;
     __atomic_store_n(&next.free, heap_free, __ATOMIC_RELEASE);
     __atomic_store_n(&next.usable, heap_usable, __ATOMIC_RELEASE);
@@ -233,10 +235,6 @@ void heaps_abandon(void) {
     left_behind = base.malloc != NULL;
 }
 #else
-struct heap *heaps_of(uint32_t owner) {
-    (void)owner;
-    return NULL;
-}
 bool heaps_have(const void *raw) {
     (void)raw;
     return false;

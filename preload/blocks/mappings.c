@@ -1,6 +1,6 @@
 /* mappings.c — see mappings.h. The queue is a lock-free stack, taken whole and reversed; the table is touched only
  * by whoever holds `busy`, which nobody waits for: the holder looks at the queue again after letting go. */
-#include "preload/count/mappings.h"
+#include "preload/blocks/mappings.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* gone.c — see gone.h. */
-#include "preload/count/gone.h"
+#include "preload/blocks/gone.h"
 
 #include "preload/shared/snapshot.h"
 #include "preload/stacks/stack.h"

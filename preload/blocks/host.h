@@ -10,7 +10,7 @@
 
 #include "preload/base/next.h"
 #include "preload/base/tracked.h"
-#include "preload/count/header.h"
+#include "preload/blocks/header.h"
 #include "preload/shared/os.h"
 
 #pragma GCC visibility push(hidden)

@@ -1,9 +1,9 @@
 /* host.c — see host.h. */
-#include "preload/count/host.h"
+#include "preload/blocks/host.h"
 
 #include "preload/base/seal.h"
-#include "preload/count/blocks.h"
-#include "preload/count/gone.h"
+#include "preload/blocks/blocks.h"
+#include "preload/blocks/gone.h"
 
 /* Whether a pointer is a block with a header of ours, as it was written. Reading 16 bytes back is safe: a page-aligned
  * pointer comes here only over glibc or mimalloc, where it is a block of ours or a chunk of glibc's, header in front.

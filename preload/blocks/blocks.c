@@ -5,7 +5,7 @@
  * bucket goes into one of the next few, and the home counts it as `away`, so that a look-up rarely leaves the
  * first line. No address is ever present twice: it is added after the allocator handed it out and taken before
  * the allocator gets it back. */
-#include "preload/count/blocks.h"
+#include "preload/blocks/blocks.h"
 
 #include <string.h>
 #include <sys/syscall.h>

@@ -16,9 +16,6 @@
 
 enum { HEAPS_MAPPED = 256 * 1024 }; /* blocks of as much are mappings of their own */
 
-/* The owner's heap, made if need be; NULL: no memory, or it is retired. For tags.c. */
-struct heap;
-struct heap *heaps_of(uint32_t owner);
 /* Whether a raw block is of such a heap. */
 bool heaps_have(const void *raw);
 /* The owner is gone: what is left of its heap is freed, if at all, by who has it. What the heap has free goes back, if
