@@ -2,10 +2,6 @@
 #ifndef MEMSTOW_COMMANDS_H
 #define MEMSTOW_COMMANDS_H
 
-#ifndef MEMSTOW_VERSION_TEXT
-#define MEMSTOW_VERSION_TEXT "0.1.0"
-#endif
-
 int cmd_run(int argc, char **argv);
 int cmd_watch(int argc, char **argv);
 int cmd_report(int argc, char **argv);

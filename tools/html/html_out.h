@@ -14,7 +14,7 @@ struct html_out {
     FILE *to;
     z_stream stream;
     bool failed; /* zlib had no memory */
-    size_t waiting, letters;
+    size_t waiting;
     uint8_t bytes[1 << 16];  /* that wait to be compressed */
     uint8_t packed[3 << 14]; /* a whole number of threes, so that a chunk of letters ends without padding */
     char text[(4 << 14) + 4];

@@ -1,5 +1,6 @@
 /* leaks_ask.c — see leaks_ask.h. */
 #include "tools/leaks/leaks_ask.h"
+#include "tools/base/duration.h"
 #include "tools/proc/control_client.h"
 
 #include <errno.h>
@@ -7,20 +8,13 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { LOOK_MS = 200, ATTEMPTS = 5 };
-#define SHOW_AFTER 0.5 /* seconds */
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
+static const uint64_t SHOW_AFTER_NS = SECOND_NS / 2;
 
 void leaks_ask_begin(struct leaks_ask *self, pid_t pid, const char *path, double seconds) {
-    *self = (struct leaks_ask){.pid = pid, .until = now() + seconds};
+    *self = (struct leaks_ask){.pid = pid, .until_ns = duration_now() + (uint64_t)(seconds * 1e9)};
     if (*path == '/') snprintf(self->path, sizeof self->path, "%s", path);
 }
 
@@ -29,13 +23,14 @@ void leaks_ask_begin(struct leaks_ask *self, pid_t pid, const char *path, double
 struct asking {
     struct leaks_ask *whole;
     const char *words;
-    double begun;
+    uint64_t begun_ns;
     bool shown;
 };
 
 static void show(struct asking *asking) {
-    if (!isatty(STDERR_FILENO) || now() - asking->begun < SHOW_AFTER) return;
-    fprintf(stderr, "\r\033[Kprocess %d: %s (%.0f s)", (int)asking->whole->pid, asking->words, now() - asking->begun);
+    uint64_t ns = duration_now() - asking->begun_ns;
+    if (!isatty(STDERR_FILENO) || ns < SHOW_AFTER_NS) return;
+    fprintf(stderr, "\r\033[Kprocess %d: %s (%.0f s)", (int)asking->whole->pid, asking->words, (double)ns / 1e9);
     fflush(stderr);
     asking->shown = true;
 }
@@ -65,7 +60,7 @@ static int wait_for_answer(struct asking *asking, int fd) {
             /* an older one knows no such request */
             return ended(asking, answer.number == -EPROTO ? -ENOTSUP : answer.number);
         }
-        if (now() > asking->whole->until) return give_up(asking, fd);
+        if (duration_now() > asking->whole->until_ns) return give_up(asking, fd);
         show(asking);
     }
 }
@@ -80,7 +75,7 @@ static int ask_once(struct asking *asking, const struct wire_message *message) {
 }
 
 static int ask(struct leaks_ask *self, const struct wire_message *message, const char *words) {
-    struct asking asking = {.whole = self, .words = words, .begun = now()};
+    struct asking asking = {.whole = self, .words = words, .begun_ns = duration_now()};
     if (!*self->path) return -ENOTSUP;
     for (int i = 0; i < ATTEMPTS; i++) {
         int result = ask_once(&asking, message);

@@ -12,9 +12,9 @@
 
 struct leaks_ask {
     pid_t pid;
-    char path[4096]; /* of the socket; "": it has none */
-    double until;    /* by CLOCK_MONOTONIC, in seconds */
-    char text[256];  /* what the program said last */
+    char path[4096];   /* of the socket; "": it has none */
+    uint64_t until_ns; /* by CLOCK_MONOTONIC */
+    char text[256];    /* what the program said last */
 };
 
 void leaks_ask_begin(struct leaks_ask *self, pid_t pid, const char *path, double seconds);

@@ -2,6 +2,7 @@
  * ended, which is looked at twenty times a second. */
 #include "tools/leaks/leaks_follow.h"
 #include "tools/base/complain.h"
+#include "tools/base/duration.h"
 #include "tools/subject/live.h"
 #include "tools/subject/outfile.h"
 #include "tools/proc/proc.h"
@@ -71,12 +72,6 @@ struct pending {
 };
 static struct pending pending;
 
-static uint64_t now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static void drop_pending(void) {
     if (pending.there) subject_close(&pending.subject);
     pending.there = false;
@@ -98,14 +93,14 @@ static int take_reading(pid_t pid, struct subject *subject, struct leak_sites *s
     if (code == EXIT_FINE) code = subject_open_pid(&pending.subject, pid, false);
     if (code != EXIT_FINE) return code;
     pending.there = true;
-    pending.taken_ns = now_ns();
+    pending.taken_ns = duration_now();
     pending.ended = ended;
     return EXIT_FINE;
 }
 
 /* At the end. The first reading counts in any case. */
 static int settle(struct subject *subject, struct leak_sites *sites, bool is_gone) {
-    bool too_late = is_gone && sites->point_count && now_ns() - pending.taken_ns < GRACE_NS;
+    bool too_late = is_gone && sites->point_count && duration_now() - pending.taken_ns < GRACE_NS;
     if (!too_late) return take_pending(subject, sites);
     drop_pending();
     return EXIT_FINE;
@@ -153,9 +148,9 @@ static int go_on(const struct follow *self, struct source *ledger, struct subjec
         }
         int code = take_reading(self->pid, subject, sites, ended);
         if (code != EXIT_FINE) return process_wrote(&process) ? code : settle(subject, sites, true);
-        if (now_ns() - written < WRITE_EVERY_NS) continue;
+        if (duration_now() - written < WRITE_EVERY_NS) continue;
         if ((code = write_series(self, subject, sites)) != EXIT_FINE) return code;
-        written = now_ns();
+        written = duration_now();
     }
     return settle(subject, sites, !process_wrote(&process));
 }

@@ -2,6 +2,7 @@
  * their memory; where nobody knows what holds it, when one owner allocated it at one line of Python. */
 #include "tools/symbols/innermost.h"
 #include "tools/leaks/leaks.h"
+#include "tools/base/text.h"
 #include "tools/views/stacks.h"
 
 #include <stdlib.h>
@@ -11,8 +12,7 @@
 
 /* Whether the file of a module is called so, whatever its version. */
 static bool is_file(const char *module, const char *name) {
-    const char *slash = strrchr(module, '/');
-    return strncmp(slash ? slash + 1 : module, name, strlen(name)) == 0;
+    return strncmp(text_base_name(module), name, strlen(name)) == 0;
 }
 
 /* What the C library and OpenMP take for each thread is there as long as the thread is. */
@@ -76,8 +76,8 @@ static void hash_frame(const struct image *image, const struct snap_frame *frame
 
 /* The innermost line of Python that is no library's, else the innermost of all; false: there is none. */
 static bool hash_line(const struct image *image, uint32_t stack, uint64_t *key) {
-    static uint32_t frames[STACK_FRAMES_MAX];
-    size_t count = stack_frames(image, stack, frames, STACK_FRAMES_MAX);
+    size_t count;
+    const uint32_t *frames = stack_all(image, stack, &count);
     const struct snap_frame *first = NULL;
     for (size_t i = 0; i < count; i++) {
         const struct snap_frame *frame = stack_frame(image, frames[i]);

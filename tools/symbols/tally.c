@@ -149,13 +149,12 @@ static void name_stack(char *name, size_t room, const struct image *image, struc
 
 /* groups.h: name, origin and kind of an owner, with a separator between. */
 static void name_owner(char *name, size_t room, const char *owner) {
-    static const char *const kinds[] = {"custom", "model", "node", "run", "custom", "state"};
     char text[1024];
     if (!owner) return;
     const char *kind = strrchr(owner, '\x1f');
-    unsigned number = kind ? (unsigned)atoi(kind + 1) : 0;
+    const struct snap_owner of_kind = {.kind = kind ? (unsigned)atoi(kind + 1) : 0};
     snprintf(text, sizeof text, "%.*s", (int)strcspn(owner, "\x1f"), owner);
-    figure_name_of(name, room, kinds[number < sizeof kinds / sizeof *kinds ? number : 0], text);
+    figure_name_of(name, room, roster_kind(&of_kind), text);
 }
 
 /* Where its source is, for those who can show it there. */
