@@ -1,7 +1,7 @@
 /* owners.c — a program that says who owns its memory. Build it in the repository, or without -I where memstow is
  * installed, and run it with and without memstow:
  *
- *     cc examples/owners.c -Ipreload -o owners -ldl
+ *     cc examples/owners.c -Iinclude -o owners -ldl
  *     memstow run -o owners.mst -- ./owners
  *     memstow report --by=model owners.mst */
 #include <memstow.h>

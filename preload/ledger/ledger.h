@@ -32,8 +32,8 @@ extern struct snap_header *ledger_head;
  * (before Linux 4.14 it does not, and this is always true). */
 bool ledger_is_ours(void);
 
-/* Makes the file, or memory of the same shape when that is not safe (see docs/design.md). False when not even
- * memory can be had. Call once per process, by one thread. */
+/* Makes the file, or memory of the same shape where a file is not safe (docs/decisions/0026-ledger-file.md). False:
+ * there is not even memory. Call it once per process, from one thread. */
 bool ledger_begin(const struct ledger_identity *identity);
 
 /* Forgets a ledger inherited over fork: it belongs to the parent, which goes on writing to it. */
