@@ -23,8 +23,8 @@ def prose(text):
 
 
 def exists(path):
-    """A file or folder; a test may stand without its suffix, and a wildcard for several."""
-    path = path.rstrip("/")
+    """A file or folder; a test may stand without its suffix, a wildcard or NAME for several."""
+    path = path.rstrip("/").replace("NAME", "*")
     return any(any(support.ROOT.glob(path + suffix)) for suffix in ("", ".py", ".c", ".cc"))
 
 
