@@ -23,8 +23,6 @@ preload: vram/vram_serve -> events/cuda_parts
 preload: vram/vram_rescue -> triggers/trigger
 preload: owners/moving -> control/requests
 preload: a circle of 10 files: count/account count/births count/counters count/fold count/heaps count/peak count/pin count/sample count/site count/tags
-tools: a circle of 11 files: reader/birth_stacks reader/counters reader/cuda_image reader/cupti_image reader/image reader/misuse_image reader/nvml_image reader/packed reader/picture reader/reader reader/trace_lines
-tools: a circle of 11 files: report/report_cuda report/report_estimates report/report_json report/report_match report/report_misuse report/report_mixed report/report_peak report/report_stacks report/report_text report/report_tree report/report_vbars
 """
 allowed = set(filter(None, UPWARD.split("\n")))
 

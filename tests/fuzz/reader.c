@@ -9,7 +9,7 @@
 #include "tools/views/estimate.h"
 #include "tools/views/groups.h"
 #include "tools/leaks/leaks.h"
-#include "tools/reader/reader.h"
+#include "tools/reader/image_load.h"
 #include "tools/views/resident.h"
 #include "tools/leaks/series.h"
 #include "tools/views/stacks.h"
@@ -110,7 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         struct image image;
         struct source source;
         source_buffer(&source, data, size);
-        if (reader_load(&image, &source, live) == 0) use(&image);
+        if (image_load(&image, &source, live) == 0) use(&image);
         image_clear(&image);
     }
     return 0;

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "builder.h"
-#include "tools/reader/reader.h"
+#include "tools/reader/image_load.h"
 #include "tools/views/stacks.h"
 
 enum { FRAME = 0, STACK = 1 };
@@ -12,7 +12,7 @@ static struct image load(struct builder *builder) {
     struct image image;
     struct source source;
     source_buffer(&source, builder->bytes, builder->size);
-    cr_assert_eq(reader_load(&image, &source, false), 0, "%s", image.error);
+    cr_assert_eq(image_load(&image, &source, false), 0, "%s", image.error);
     builder_end(builder);
     return image;
 }

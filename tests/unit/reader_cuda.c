@@ -5,7 +5,7 @@
 #include "builder.h"
 #include "tools/reader/cuda_image.h"
 #include "tools/reader/nvml_image.h"
-#include "tools/reader/reader.h"
+#include "tools/reader/image_load.h"
 #include "tools/subject/writer.h"
 
 enum { SITES = 5 };
@@ -74,7 +74,7 @@ static void check(struct image *image) {
 static void load(struct image *image, const uint8_t *bytes, size_t size) {
     struct source source;
     source_buffer(&source, bytes, size);
-    cr_assert_eq(reader_load(image, &source, false), 0, "%s", image->error);
+    cr_assert_eq(image_load(image, &source, false), 0, "%s", image->error);
 }
 
 Test(reader_cuda, sums_and_back_through_a_snapshot) {

@@ -4,7 +4,7 @@
 
 #include "builder.h"
 #include "tools/reader/cupti_image.h"
-#include "tools/reader/reader.h"
+#include "tools/reader/image_load.h"
 #include "tools/subject/writer.h"
 
 static struct snap_cupti_block difference(uint32_t state, uint64_t bytes, const char *source) {
@@ -47,7 +47,7 @@ static void check(struct image *image) {
 static void load(struct image *image, const uint8_t *bytes, size_t size) {
     struct source source;
     source_buffer(&source, bytes, size);
-    cr_assert_eq(reader_load(image, &source, false), 0, "%s", image->error);
+    cr_assert_eq(image_load(image, &source, false), 0, "%s", image->error);
 }
 
 Test(reader_cupti, back_through_a_snapshot) {

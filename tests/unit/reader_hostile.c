@@ -2,14 +2,14 @@
 #include <criterion/criterion.h>
 
 #include "builder.h"
-#include "tools/reader/reader.h"
+#include "tools/reader/image_load.h"
 #include "tools/reader/trace_lines.h"
 
 static void expect_error(struct builder *builder, const char *start) {
     struct image image;
     struct source source;
     source_buffer(&source, builder->bytes, builder->size);
-    cr_expect_eq(reader_load(&image, &source, false), -1);
+    cr_expect_eq(image_load(&image, &source, false), -1);
     cr_expect(strncmp(image.error, start, strlen(start)) == 0, "\"%s\" is not \"%s…\"", image.error, start);
     image_clear(&image);
     builder_end(builder);
@@ -40,7 +40,7 @@ Test(reader_hostile, truncated_anywhere) {
         uint8_t *copy = malloc(size); /* exactly as long, so that a sanitizer sees each byte too far */
         memcpy(copy, builder.bytes, size);
         source_buffer(&source, copy, size);
-        cr_expect_eq(reader_load(&image, &source, false), -1, "at %zu", size);
+        cr_expect_eq(image_load(&image, &source, false), -1, "at %zu", size);
         cr_expect(strncmp(image.error, "truncated", 9) == 0 || strncmp(image.error, "damaged", 7) == 0 ||
                       strncmp(image.error, "not a", 5) == 0,
                   "at %zu: %s", size, image.error);
@@ -124,7 +124,7 @@ Test(reader_hostile, references_lead_nowhere) {
     builder_section(&builder, SNAP_LARGE, sizeof large, &large, 1, 0);
     builder_counter(&builder, 1000000, 2, (struct snap_counter){5, 1, 0, 0});
     source_buffer(&source, builder.bytes, builder.size);
-    cr_assert_eq(reader_load(&image, &source, false), 0, "%s", image.error);
+    cr_assert_eq(image_load(&image, &source, false), 0, "%s", image.error);
     cr_expect_null(image_module(&image, image.totals[0].module));
     cr_expect_null(image_module(&image, 1));
     cr_expect_eq(image_tag(&image, 99)->model, 0);
@@ -162,7 +162,7 @@ Test(reader_hostile, strings_without_an_end) {
     builder_section(&builder, SNAP_STRINGS, 1, "\0abcdefg", 8, 0);
     builder_section(&builder, SNAP_PROCESS, sizeof fact, &fact, 1, 0);
     source_buffer(&source, builder.bytes, builder.size);
-    cr_assert_eq(reader_load(&image, &source, false), 0);
+    cr_assert_eq(image_load(&image, &source, false), 0);
     cr_expect_str_eq(image_fact(&image, SNAP_FACT_EXE), "abcdefg");
     image_clear(&image);
     builder_end(&builder);
@@ -220,7 +220,7 @@ static size_t lines_of(struct builder *builder) {
     struct trace_line line;
     size_t at = 0, count = 0;
     source_buffer(&source, builder->bytes, builder->size);
-    cr_assert_eq(reader_load(&image, &source, false), 0, "%s", image.error);
+    cr_assert_eq(image_load(&image, &source, false), 0, "%s", image.error);
     while (trace_lines_next(&image, &at, &line)) count++;
     image_clear(&image);
     builder_end(builder);

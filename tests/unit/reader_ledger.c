@@ -2,13 +2,13 @@
 #include <criterion/criterion.h>
 
 #include "builder.h"
-#include "tools/reader/reader.h"
+#include "tools/reader/image_load.h"
 
 static struct image load(struct builder *builder) {
     struct image image;
     struct source source;
     source_buffer(&source, builder->bytes, builder->size);
-    cr_assert_eq(reader_load(&image, &source, false), 0, "%s", image.error);
+    cr_assert_eq(image_load(&image, &source, false), 0, "%s", image.error);
     return image;
 }
 
@@ -122,7 +122,7 @@ Test(reader_ledger, a_running_process_may_have_newer_counters) {
     builder_word(&builder, 2, 2, SNAP_WIDE_BIT | 4096);
     builder_word(&builder, 2, 3, snap_narrow(24, 1, 0));
     source_buffer(&source, builder.bytes, builder.size);
-    cr_assert_eq(reader_load(&image, &source, true), 0);
+    cr_assert_eq(image_load(&image, &source, true), 0);
     cr_assert_eq(image.total_count, 1);
     cr_expect_eq(image.totals[0].alloc_bytes, 24);
     cr_expect(image.totals[0].flags & TOTAL_INEXACT);
@@ -210,7 +210,7 @@ Test(reader_ledger, reads_a_live_ledger_alike) {
     two_sites(&builder);
     builder_counter(&builder, 2, 2, (struct snap_counter){1000, 10, 100, 1});
     source_buffer(&source, builder.bytes, builder.size);
-    cr_assert_eq(reader_load(&image, &source, true), 0);
+    cr_assert_eq(image_load(&image, &source, true), 0);
     cr_expect_eq(image.host.live_bytes, 900);
     cr_expect_eq(image.inexact, 0);
     cr_expect(image.running);

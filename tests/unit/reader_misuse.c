@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "builder.h"
+#include "tools/reader/image_load.h"
 #include "tools/reader/misuse_image.h"
 #include "tools/views/stacks.h"
 #include "tools/subject/writer.h"
@@ -12,7 +13,7 @@ enum { FRAME = 0, STACK = 1, KNOWN = 3, FREE = 4, NONE = 5 };
 static int load(struct image *image, const uint8_t *bytes, size_t size) {
     struct source source;
     source_buffer(&source, bytes, size);
-    return reader_load(image, &source, false);
+    return image_load(image, &source, false);
 }
 
 /* Site 2 allocated without a stack; site 3 has one; site 4 is free. */

@@ -2,13 +2,14 @@
 #include <criterion/criterion.h>
 
 #include "builder.h"
+#include "tools/reader/image_load.h"
 #include "tools/reader/packed.h"
 #include "tools/subject/writer.h"
 
 static int load(struct image *image, const void *bytes, size_t size) {
     struct source source;
     source_buffer(&source, bytes, size);
-    return reader_load(image, &source, false);
+    return image_load(image, &source, false);
 }
 
 static void load_entries(struct image *image, const uint8_t *entries, size_t size, uint64_t count, int expected) {

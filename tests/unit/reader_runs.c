@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/reader/runs.h"
+#include "tools/image/runs.h"
 #include "tools/views/stacks.h"
 
 #define FIRST SNAP_RUN_FIRST

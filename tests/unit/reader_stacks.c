@@ -3,7 +3,7 @@
 
 #include "builder.h"
 #include "tools/views/calltree.h"
-#include "tools/reader/reader.h"
+#include "tools/reader/image_load.h"
 #include "tools/views/stacks.h"
 #include "tools/subject/writer.h"
 
@@ -31,7 +31,7 @@ static void build(struct builder *builder, const struct snap_node *node, size_t 
 static void load(struct image *image, const struct builder *builder) {
     struct source source;
     source_buffer(&source, builder->bytes, builder->size);
-    cr_assert_eq(reader_load(image, &source, false), 0, "%s", image->error);
+    cr_assert_eq(image_load(image, &source, false), 0, "%s", image->error);
 }
 
 static void expect_stack(const struct image *image, uint32_t node, const char *expected) {
@@ -257,7 +257,7 @@ Test(reader_stacks, a_snapshot_has_the_same) {
     cr_assert_eq(writer_snapshot(&image, to), 0);
     fclose(to);
     source_buffer(&source, bytes, size);
-    cr_assert_eq(reader_load(&copy, &source, false), 0, "%s", copy.error);
+    cr_assert_eq(image_load(&copy, &source, false), 0, "%s", copy.error);
     cr_assert_eq(copy.total_count, 1);
     expect_stack(&copy, copy.totals[0].stack, "210");
     cr_expect_eq(copy.code_count, 1);

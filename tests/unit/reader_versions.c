@@ -2,12 +2,12 @@
 #include <criterion/criterion.h>
 
 #include "builder.h"
-#include "tools/reader/reader.h"
+#include "tools/reader/image_load.h"
 
 static int load(struct image *image, const struct builder *builder) {
     struct source source;
     source_buffer(&source, builder->bytes, builder->size);
-    return reader_load(image, &source, false);
+    return image_load(image, &source, false);
 }
 
 Test(reader_versions, skips_unknown_sections_and_versions) {

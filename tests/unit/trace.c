@@ -12,6 +12,7 @@
 #include "preload/shared/os.h"
 #include "preload/ledger/trace.h"
 #include "preload/base/seal.h"
+#include "tools/reader/image_load.h"
 #include "tools/reader/trace_lines.h"
 
 static char path[64];
@@ -34,7 +35,7 @@ static void load(struct image *image) {
     cr_assert_eq(source_file(&source, dup(fileno(file))), 0);
     fclose(file);
     cr_assert_eq(source_map(&source), 0);
-    cr_assert_eq(reader_load(image, &source, true), 0, "%s", image->error);
+    cr_assert_eq(image_load(image, &source, true), 0, "%s", image->error);
     source_close(&source);
 }
 

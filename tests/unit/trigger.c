@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "tools/decisions/decisions.h"
+#include "tools/reader/image_load.h"
 #include "preload/ledger/ledger.h"
 #include "preload/shared/os.h"
 #include "preload/shared/policy.h"
@@ -103,7 +104,7 @@ static size_t faults(void) {
     FILE *file = fopen(path, "rb");
     cr_assert(file && source_file(&source, dup(fileno(file))) == 0);
     fclose(file);
-    cr_assert_eq(reader_load(&image, &source, false), 0, "%s", image.error);
+    cr_assert_eq(image_load(&image, &source, false), 0, "%s", image.error);
     cr_assert_eq(decisions_load(&decisions, &image), 0);
     size_t found = decisions.fault_count;
     for (size_t i = 0; i < found; i++) printf("line %d: %s\n", (int)decisions.faults[i].n, decisions.faults[i].text);

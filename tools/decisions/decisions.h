@@ -4,7 +4,7 @@
 #ifndef MEMSTOW_DECISIONS_H
 #define MEMSTOW_DECISIONS_H
 
-#include "tools/reader/image.h"
+#include "tools/image/image.h"
 #include "tools/reader/trace_lines.h"
 
 #include <stdio.h>

@@ -3,11 +3,12 @@
 #include "tools/launch/summary.h"
 #include "tools/views/at_peak.h"
 #include "tools/reader/cupti_image.h"
-#include "tools/reader/image.h"
+#include "tools/image/image.h"
 #include "tools/reader/last_word.h"
-#include "tools/reader/lost.h"
+#include "tools/image/lost.h"
 #include "tools/reader/misuse_image.h"
 #include "tools/proc/proc.h"
+#include "tools/reader/image_load.h"
 #include "tools/reader/reader.h"
 #include "tools/base/text.h"
 
@@ -63,7 +64,7 @@ static void add_live(struct tree *tree, const struct image *image, const char *n
 
 static void take_file(const struct summary *summary, struct tree *tree, struct source *source, const char *name) {
     struct image image;
-    if (reader_load(&image, source, false) < 0) {
+    if (image_load(&image, source, false) < 0) {
         tree->unreadable++;
         return;
     }

@@ -5,7 +5,7 @@
 #ifndef MEMSTOW_LEAK_SITES_H
 #define MEMSTOW_LEAK_SITES_H
 
-#include "tools/reader/image.h"
+#include "tools/image/image.h"
 #include "tools/leaks/leak_judge.h"
 
 struct leak_name {

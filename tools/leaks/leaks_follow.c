@@ -6,7 +6,6 @@
 #include "tools/subject/live.h"
 #include "tools/subject/outfile.h"
 #include "tools/proc/proc.h"
-#include "tools/reader/reader.h"
 #include "tools/leaks/series.h"
 #include "tools/base/text.h"
 #include "tools/subject/writer.h"

@@ -6,7 +6,7 @@
  * all frees sees frees of blocks that were not there yet; the other order sees blocks that are long gone. When the
  * frees over all threads are the same before and after the allocations were read, nothing was freed in between,
  * and what the allocations say is what was live at the moment they were read. */
-#include "tools/reader/reader.h"
+#include "tools/reader/counters.h"
 
 #include <stdio.h>
 #include <stdlib.h>

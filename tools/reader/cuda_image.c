@@ -109,14 +109,6 @@ int cuda_image_load(struct reader *reader) {
     return 0;
 }
 
-void cuda_image_clear(struct cuda_image *cuda) {
-    free(cuda->devices);
-    free(cuda->sites);
-    free(cuda->totals);
-    free(cuda->blocks);
-    *cuda = (struct cuda_image){0};
-}
-
 /* --- views --- */
 
 struct image cuda_view(const struct image *image) {

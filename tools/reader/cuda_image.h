@@ -4,7 +4,7 @@
 #ifndef MEMSTOW_CUDA_IMAGE_H
 #define MEMSTOW_CUDA_IMAGE_H
 
-#include "tools/reader/image.h"
+#include "tools/image/image.h"
 
 struct reader;
 
@@ -13,7 +13,6 @@ struct reader;
 int cuda_image_lend(struct reader *reader);
 /* Takes them back, and loads the rest, but for the blocks, which are slots like others. */
 int cuda_image_load(struct reader *reader);
-void cuda_image_clear(struct cuda_image *cuda);
 
 /* "device", "pool", "managed" … */
 const char *cuda_kind_name(uint32_t kind);

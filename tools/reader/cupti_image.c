@@ -44,11 +44,6 @@ int cupti_image_load(struct reader *reader) {
     return 0;
 }
 
-void cupti_image_clear(struct cupti_image *cupti) {
-    free(cupti->blocks);
-    *cupti = (struct cupti_image){0};
-}
-
 /* --- by library --- */
 
 static struct cupti_source *source_of(struct cupti_source *sources, size_t *count, const char *path) {

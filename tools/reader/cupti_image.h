@@ -4,13 +4,12 @@
 #ifndef MEMSTOW_CUPTI_IMAGE_H
 #define MEMSTOW_CUPTI_IMAGE_H
 
-#include "tools/reader/image.h"
+#include "tools/image/image.h"
 
 struct reader;
 
 /* 0 or -1. */
 int cupti_image_load(struct reader *reader);
-void cupti_image_clear(struct cupti_image *cupti);
 
 /* The blocks that only CUPTI saw, as far as they are named, by the library that asked for them: the most bytes first.
  * NULL: no memory. */

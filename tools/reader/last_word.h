@@ -4,7 +4,7 @@
 #ifndef MEMSTOW_LAST_WORD_H
 #define MEMSTOW_LAST_WORD_H
 
-#include "tools/reader/image.h"
+#include "tools/image/image.h"
 #include "tools/base/text.h"
 
 #include <sys/types.h>

@@ -4,7 +4,7 @@
 #ifndef MEMSTOW_NVML_IMAGE_H
 #define MEMSTOW_NVML_IMAGE_H
 
-#include "tools/reader/image.h"
+#include "tools/image/image.h"
 
 #include <sys/types.h>
 

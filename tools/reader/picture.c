@@ -1,6 +1,6 @@
 /* picture.c — PEAK_0 and PEAK_1 of a ledger → what each total had at the peak.
  * In: LEB128 numbers, which a running process may be replacing. Out: peak_bytes and peak_blocks of the totals. */
-#include "tools/reader/reader.h"
+#include "tools/reader/picture.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
 #define MEMSTOW_TRACE_LINES_H
 
 #include "preload/shared/jsontext.h"
-#include "tools/reader/image.h"
+#include "tools/image/image.h"
 #include "tools/reader/reader.h"
 
 /* Fills in image->trace: a ring that is just full, of whole lines. 0 or -1. */

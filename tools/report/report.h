@@ -4,7 +4,7 @@
 #define MEMSTOW_REPORT_H
 
 #include "tools/views/groups.h"
-#include "tools/reader/image.h"
+#include "tools/image/image.h"
 #include "tools/base/json.h"
 #include "tools/views/resident.h"
 #include "tools/subject/subject.h"
@@ -64,7 +64,8 @@ bool report_has_vbars(const struct report *report);
 void report_text_vbars(const struct report *report);
 void report_json_vbars(struct json *json, const struct report *report);
 int report_json_mixed(struct json *json, const struct report *report);
-/* Of the text: the table of owners, where there are any. 0, or -1: no memory. */
+/* Of the text: a table, and that of the owners where there are any. 0, or -1: no memory. */
+int report_text_table(const struct report *report, enum view view);
 int report_text_owners(const struct report *report);
 void report_json_tag(struct json *json, const struct image *image, uint32_t tag);
 /* Its id and its name; null where it is nobody's, or nobody has that id. */

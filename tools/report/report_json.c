@@ -4,7 +4,7 @@
 #include "tools/views/estimate.h"
 #include "tools/symbols/json_stack.h"
 #include "tools/reader/last_word.h"
-#include "tools/reader/lost.h"
+#include "tools/image/lost.h"
 #include "tools/report/report.h"
 #include "tools/views/roster.h"
 
@@ -275,21 +275,6 @@ static int json_owners(struct json *json, const struct image *image) {
     free(sums);
     free(cuda);
     return result;
-}
-
-void report_json_tag(struct json *json, const struct image *image, uint32_t id) {
-    const struct snap_tag *tag = image_tag(image, id);
-    json_string(json, "model", image_owner_name(image, tag->model));
-    json_string(json, "node", image_owner_name(image, tag->node));
-    json_string(json, "run", image_owner_name(image, tag->run));
-}
-
-void report_json_owner(struct json *json, const struct image *image, uint64_t id) {
-    if (id)
-        json_number(json, "owner", id);
-    else
-        json_null(json, "owner");
-    json_string(json, "name", image_owner_name(image, id));
 }
 
 static void json_errors(struct json *json, const struct image *image, const struct listed_site *site) {

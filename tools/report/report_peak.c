@@ -12,13 +12,6 @@ bool report_shows_peak(const struct report *report) {
     return table || (report->measure == MEASURE_PEAK && report_shows_stacks(report));
 }
 
-struct text report_peak_label(const struct image *image) {
-    struct text label = {"at peak"};
-    if (!at_peak_of_highest(image))
-        snprintf(label.s, sizeof label.s, "at %.20s", text_size(image->header.picture_bytes).s);
-    return label;
-}
-
 void report_text_peak(const struct report *report) {
     char text[256], sentence[320];
     if (!report_shows_peak(report)) return;

@@ -33,17 +33,6 @@ static void print_site(const struct report *report, const struct listed_site *si
     site_lines(&margin, &stack, module ? module : "(call stack unknown)");
 }
 
-struct text report_measure_words(const struct report *report) {
-    if (report->measure == MEASURE_PEAK) return report_peak_label(report->image);
-    if (report->measure == MEASURE_ALLOCATED) return (struct text){"allocated"};
-    return (struct text){"live"};
-}
-
-const char *text_nothing(enum measure measure) {
-    if (measure == MEASURE_PEAK) return "  nothing is known of the peak";
-    return measure == MEASURE_ALLOCATED ? "  nothing was allocated" : "  nothing is live";
-}
-
 int text_sites(const struct report *report) {
     size_t count;
     struct listed_site *sites = report_sites(report, false, &count);

@@ -2,7 +2,7 @@
 #include "tools/reader/cuda_image.h"
 #include "tools/views/estimate.h"
 #include "tools/reader/last_word.h"
-#include "tools/reader/lost.h"
+#include "tools/image/lost.h"
 #include "tools/report/report.h"
 #include "tools/views/roster.h"
 #include "tools/base/text.h"
@@ -71,86 +71,6 @@ static void text_totals(const struct report *report) {
                text_size(image->header.reserved_live).s);
 }
 
-static void thread_rows(const struct groups *groups, size_t shown) {
-    int width = text_width() - 42;
-    printf("  %-*s %12s %12s\n", width, "", "allocated", "net");
-    for (size_t i = 0; i < shown; i++) {
-        const struct row *row = groups_row(groups, i);
-        printf("  %s %12s %12s\n", text_left(groups_place(groups, row), width).s, text_size(row->alloc_bytes).s,
-               text_size_change((int64_t)row->side[0].live_bytes).s);
-    }
-}
-
-enum { ERROR_WIDTH = 14 };
-
-static void print_error(double variance) { printf("%*s", ERROR_WIDTH, text_size(estimate_error(variance)).s); }
-
-static void live_rows(const struct report *report, const struct groups *groups, size_t shown) {
-    bool churn = report->measure == MEASURE_ALLOCATED, third = churn || report->image->has_picture;
-    bool of_live = groups->estimated && report->measure == MEASURE_LIVE, of_third = groups->estimated && !of_live;
-    int width = text_width() - (third ? 42 : 30) - (groups->estimated ? ERROR_WIDTH : 0);
-    printf("  %-*s %12s%s %11s", width, "", "live", of_live ? "     ± of live" : "", "blocks");
-    if (third) printf(" %12s", churn ? "allocated" : report_peak_label(report->image).s);
-    puts(of_third ? "       ± of it" : "");
-    for (size_t i = 0; i < shown; i++) {
-        const struct row *row = groups_row(groups, i);
-        char label[2048];
-        groups_words(groups, row, label, sizeof label);
-        printf("  %s %12s", text_left(label, width).s, text_size(row->side[0].live_bytes).s);
-        if (of_live) print_error(row->variance);
-        printf(" %11s", text_count(row->side[0].live_blocks).s);
-        if (third) printf(" %12s", text_size(churn ? row->alloc_bytes : row->peak_bytes).s);
-        if (of_third) print_error(row->variance);
-        putchar('\n');
-    }
-}
-
-/* Rows that hold nothing, at the peak neither, say nothing unless there are no others. Returns how many were dropped;
- * nothing can be added to the groups any more. */
-static size_t drop_empty(struct groups *groups) {
-    size_t kept = 0, dropped = groups->count;
-    for (size_t i = 0; i < groups->count; i++)
-        if (groups->rows[i].side[0].live_bytes || groups->rows[i].peak_bytes) groups->rows[kept++] = groups->rows[i];
-    if (kept) groups->count = kept;
-    return kept ? dropped - kept : 0;
-}
-
-void text_view(const struct report *report, enum view view) {
-    printf("\nBy %s", view_name(view));
-    if (report->match && view != BY_THREAD) printf(", of call stacks with \"%s\"", text_fit(report->match, 40).s);
-    putchar('\n');
-}
-
-static int text_groups(const struct report *report, enum view view) {
-    struct groups groups;
-    groups_begin(&groups, view, 1);
-    groups.tids = true;
-    groups.kept = report->kept;
-    groups.measure = report->measure;
-    int result = groups_add(&groups, report->image, 0);
-    bool all = view == BY_THREAD || report->measure == MEASURE_ALLOCATED;
-    size_t empty = result < 0 || all ? 0 : drop_empty(&groups);
-    if (result < 0 || groups_sort_by(&groups, report->measure, report->top) < 0) {
-        groups_end(&groups);
-        return -1;
-    }
-    size_t shown = groups.count < report->top ? groups.count : report->top;
-    text_view(report, view);
-    if (!groups.count)
-        puts(text_nothing(view == BY_THREAD ? MEASURE_ALLOCATED : report->measure));
-    else if (view == BY_THREAD)
-        thread_rows(&groups, shown);
-    else
-        live_rows(report, &groups, shown);
-    if (shown < groups.count) printf("  … and %zu more (--top=N shows N)", groups.count - shown);
-    if (empty)
-        printf("%s and %zu that %s nothing", shown < groups.count ? "," : "  …", empty, empty == 1 ? "holds" : "hold");
-    if (shown < groups.count || empty) putchar('\n');
-    if (view == BY_THREAD) report_text_thread_notes(&groups, shown);
-    groups_end(&groups);
-    return 0;
-}
-
 /* What of the live bytes lies in files, and what is out of devices. */
 static int text_stowed(const struct image *image) {
     struct roster roster;
@@ -169,20 +89,6 @@ static int text_stowed(const struct image *image) {
     return 0;
 }
 
-int report_text_owners(const struct report *report) {
-    return image_has_tags(report->image) ? text_groups(report, BY_MODEL) : 0;
-}
-
-bool report_shows_stacks(const struct report *report) {
-    return (!report->view_given || report->view == BY_SITE) && image_has_stacks(report->image);
-}
-
-bool report_shows_table(const struct report *report, enum view *view) {
-    bool stacks = report_shows_stacks(report), owners = image_has_tags(report->image);
-    *view = report->view_given ? report->view : owners ? BY_MODEL : BY_MODULE;
-    return !stacks || (!report->view_given && owners);
-}
-
 static int text_views(const struct report *report) {
     enum view view;
     if (report_shows_stacks(report)) {
@@ -190,7 +96,7 @@ static int text_views(const struct report *report) {
         text_without_lines(report);
     }
     if (!report_shows_table(report, &view)) return 0;
-    return text_groups(report, view) < 0 || (view == BY_MODEL && text_stowed(report->image) < 0) ? -1 : 0;
+    return report_text_table(report, view) < 0 || (view == BY_MODEL && text_stowed(report->image) < 0) ? -1 : 0;
 }
 
 static void text_lost(const struct image *image) {

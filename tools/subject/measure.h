@@ -3,7 +3,7 @@
 #ifndef MEMSTOW_MEASURE_H
 #define MEMSTOW_MEASURE_H
 
-#include "tools/reader/image.h"
+#include "tools/image/image.h"
 
 #include <sys/types.h>
 

@@ -3,7 +3,7 @@
 #ifndef MEMSTOW_RANGES_H
 #define MEMSTOW_RANGES_H
 
-#include "tools/reader/image.h"
+#include "tools/image/image.h"
 
 enum use { USE_UNKNOWN, USE_OWN, USE_BACKUP, USE_BUFFER, USE_MAPPING, USE_STACK, USE_KINDS };
 

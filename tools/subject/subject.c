@@ -4,6 +4,7 @@
 #include "tools/subject/live.h"
 #include "tools/subject/measure.h"
 #include "tools/proc/proc.h"
+#include "tools/reader/image_load.h"
 #include "tools/reader/reader.h"
 #include "tools/base/text.h"
 
@@ -19,7 +20,7 @@ static int unreadable(const char *what, const char *why) {
 
 /* Takes the source over. */
 static int load(struct subject *subject, struct source *source, const char *what, bool live) {
-    int result = reader_load(&subject->image, source, live);
+    int result = image_load(&subject->image, source, live);
     source_close(source);
     return result < 0 ? unreadable(what, subject->image.error) : EXIT_FINE;
 }

@@ -3,7 +3,7 @@
 #ifndef MEMSTOW_SUBJECT_H
 #define MEMSTOW_SUBJECT_H
 
-#include "tools/reader/image.h"
+#include "tools/image/image.h"
 
 #include <sys/types.h>
 

@@ -2,7 +2,7 @@
 #ifndef MEMSTOW_WRITER_H
 #define MEMSTOW_WRITER_H
 
-#include "tools/reader/image.h"
+#include "tools/image/image.h"
 
 #include <stdio.h>
 

@@ -4,7 +4,7 @@
 #ifndef MEMSTOW_OWN_H
 #define MEMSTOW_OWN_H
 
-#include "tools/reader/image.h"
+#include "tools/image/image.h"
 
 /* Whether the innermost Python function outside of Python's own library is memstow's: in one of its modules, or in a
  * folder memstow below custom_nodes. */

@@ -5,7 +5,7 @@
 #ifndef MEMSTOW_SYMBOLS_H
 #define MEMSTOW_SYMBOLS_H
 
-#include "tools/reader/image.h"
+#include "tools/image/image.h"
 
 #include <sys/types.h>
 

@@ -3,7 +3,7 @@
 #ifndef MEMSTOW_SYMREADER_H
 #define MEMSTOW_SYMREADER_H
 
-#include "tools/reader/image.h"
+#include "tools/image/image.h"
 #include "tools/symbols/symfile.h"
 
 #include <sys/types.h>

@@ -6,7 +6,7 @@
 #define MEMSTOW_TALLY_H
 
 #include "tools/symbols/figures.h"
-#include "tools/reader/image.h"
+#include "tools/image/image.h"
 
 #include <sys/types.h>
 

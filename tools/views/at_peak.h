@@ -3,7 +3,7 @@
 #ifndef MEMSTOW_AT_PEAK_H
 #define MEMSTOW_AT_PEAK_H
 
-#include "tools/reader/image.h"
+#include "tools/image/image.h"
 
 /* A picture is taken when the total has fallen. A program that only grows has none, and one that grows again has one of
  * an earlier, lower peak: when what is live is nearer to the highest total, it is the picture from now on, and

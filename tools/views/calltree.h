@@ -4,7 +4,7 @@
 #ifndef MEMSTOW_CALLTREE_H
 #define MEMSTOW_CALLTREE_H
 
-#include "tools/reader/image.h"
+#include "tools/image/image.h"
 
 /* A line of the tree: a function of a frame. Where others are inlined in it, level 0 is the outermost one. */
 struct calltree_line {

@@ -6,7 +6,7 @@
 #ifndef MEMSTOW_ESTIMATE_H
 #define MEMSTOW_ESTIMATE_H
 
-#include "tools/reader/image.h"
+#include "tools/image/image.h"
 
 /* Once, and after whatever goes by the blocks that were counted. Does nothing to an image that is not sampled; 0, or
  * -1: no memory. */

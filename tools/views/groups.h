@@ -4,7 +4,7 @@
 #ifndef MEMSTOW_GROUPS_H
 #define MEMSTOW_GROUPS_H
 
-#include "tools/reader/image.h"
+#include "tools/image/image.h"
 
 /* The row, when two images are compared, that makes rows of estimates add up to what is known exactly. */
 #define GROUPS_REMAINDER "(remainder)"

@@ -3,7 +3,7 @@
 #ifndef MEMSTOW_OVERHEAD_H
 #define MEMSTOW_OVERHEAD_H
 
-#include "tools/reader/image.h"
+#include "tools/image/image.h"
 
 /* True when the memory comes from glibc's allocator. */
 bool overhead_is_glibc(const struct image *image);

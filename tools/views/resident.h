@@ -3,7 +3,7 @@
 #ifndef MEMSTOW_RESIDENT_H
 #define MEMSTOW_RESIDENT_H
 
-#include "tools/reader/image.h"
+#include "tools/image/image.h"
 
 struct resident_file {
     const char *path;

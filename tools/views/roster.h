@@ -3,7 +3,7 @@
 #ifndef MEMSTOW_ROSTER_H
 #define MEMSTOW_ROSTER_H
 
-#include "tools/reader/image.h"
+#include "tools/image/image.h"
 
 #include <stdbool.h>
 

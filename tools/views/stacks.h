@@ -5,7 +5,7 @@
 #ifndef MEMSTOW_STACKS_H
 #define MEMSTOW_STACKS_H
 
-#include "tools/reader/image.h"
+#include "tools/image/image.h"
 
 enum { STACK_FRAMES_MAX = 1 << 19 }; /* of one stack; honest ones are shorter, and hostile ones end there */
 

@@ -1,7 +1,7 @@
 /* status.c — the live one-line status of `memstow run` on a terminal; see status.h. */
 #include "tools/views/status.h"
+#include "preload/shared/snapshot.h"
 #include "tools/subject/live.h"
-#include "tools/reader/reader.h"
 #include "tools/base/text.h"
 
 #include <stdio.h>

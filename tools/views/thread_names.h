@@ -3,7 +3,7 @@
 #ifndef MEMSTOW_THREAD_NAMES_H
 #define MEMSTOW_THREAD_NAMES_H
 
-#include "tools/reader/image.h"
+#include "tools/image/image.h"
 
 #define THREADS_MAPPINGS "(mappings)"
 #define THREADS_SHARED "(threads without a table)"

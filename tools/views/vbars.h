@@ -3,7 +3,7 @@
 #ifndef MEMSTOW_VBARS_H
 #define MEMSTOW_VBARS_H
 
-#include "tools/reader/image.h"
+#include "tools/image/image.h"
 
 enum { VBARS_MOST = 64 };
 

@@ -2,10 +2,10 @@
 #include "tools/watch/growth.h"
 #include "tools/base/duration.h"
 #include "tools/views/estimate.h"
-#include "tools/reader/image.h"
+#include "tools/image/image.h"
 #include "tools/symbols/innermost.h"
 #include "tools/subject/live.h"
-#include "tools/reader/reader.h"
+#include "tools/reader/image_load.h"
 #include "tools/base/text.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ static int load(struct image *image, pid_t pid) {
     static struct live live;
     char error[256];
     if (live_open(&live, pid, error, sizeof error) < 0 || source_map(&live.source) < 0) return -1;
-    int result = reader_load(image, &live.source, true);
+    int result = image_load(image, &live.source, true);
     source_close(&live.source);
     if (result == 0) result = estimate_stacks(image);
     if (result < 0) image_clear(image);

@@ -4,7 +4,7 @@
 #include "tools/symbols/innermost.h"
 #include "tools/subject/live.h"
 #include "tools/proc/proc.h"
-#include "tools/reader/reader.h"
+#include "tools/reader/image_load.h"
 #include "tools/base/text.h"
 
 #include <fcntl.h>
@@ -17,7 +17,7 @@ static bool load_image(struct image *image, pid_t pid) {
     static struct live live;
     char error[256];
     if (live_open(&live, pid, error, sizeof error) < 0) return false;
-    bool done = source_map(&live.source) == 0 && reader_load(image, &live.source, true) == 0;
+    bool done = source_map(&live.source) == 0 && image_load(image, &live.source, true) == 0;
     source_close(&live.source);
     return done;
 }

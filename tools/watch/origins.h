@@ -5,7 +5,7 @@
 #define MEMSTOW_ORIGINS_H
 
 #include "tools/proc/holdings.h"
-#include "tools/reader/image.h"
+#include "tools/image/image.h"
 #include "tools/symbols/symbols.h"
 
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #ifndef MEMSTOW_ORDER_H
 #define MEMSTOW_ORDER_H
 
-#include "tools/reader/image.h"
+#include "tools/image/image.h"
 
 /* 0, or -1: no memory. Nodes without a way to node 0 become empty stacks: a hostile file has such. */
 int order_nodes(struct image *image);

@@ -1,8 +1,5 @@
 /* image.c — a ledger or snapshot in memory; see image.h. */
-#include "tools/reader/image.h"
-#include "tools/reader/cuda_image.h"
-#include "tools/reader/cupti_image.h"
-#include "tools/reader/nvml_image.h"
+#include "tools/image/image.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,9 +27,13 @@ void image_clear(struct image *image) {
     free(image->series);
     free(image->totals);
     free(image->variances);
-    cuda_image_clear(&image->cuda);
-    cupti_image_clear(&image->cupti);
-    nvml_image_clear(&image->nvml);
+    free(image->cuda.devices);
+    free(image->cuda.sites);
+    free(image->cuda.totals);
+    free(image->cuda.blocks);
+    free(image->cupti.blocks);
+    free(image->nvml.devices);
+    free(image->nvml.processes);
     memset(image, 0, sizeof *image);
 }
 

@@ -1,5 +1,5 @@
 /* order.c — see order.h. What this version writes is in order. */
-#include "tools/reader/order.h"
+#include "tools/image/order.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
 #ifndef MEMSTOW_RUNS_H
 #define MEMSTOW_RUNS_H
 
-#include "tools/reader/image.h"
+#include "tools/image/image.h"
 
 /* 0, or -1: no memory. Stacks that lead nowhere, as in a hostile file, become empty where they do. */
 int runs_unfold(struct image *image);

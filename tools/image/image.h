@@ -1,5 +1,5 @@
 /* image.h — a ledger or snapshot in memory: flat tables, every reference checked by its accessor.
- * In: what reader.c and counters.c fill in. Out: tables and sums for every view. It has no idea of files. */
+ * In: what the reader fills in. Out: tables and sums for every view. It has no idea of files. */
 #ifndef MEMSTOW_IMAGE_H
 #define MEMSTOW_IMAGE_H
 

@@ -1,5 +1,5 @@
 /* lost.c — what a ledger could not count or keep, in words; see lost.h. */
-#include "tools/reader/lost.h"
+#include "tools/image/lost.h"
 
 static const struct lost_kind kinds[] = {
     [SNAP_LOST_SITES] = {"sites", "events counted without their call site, for want of room"},

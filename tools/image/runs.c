@@ -1,6 +1,6 @@
 /* runs.c — see runs.h. A node ends at each place that a stack ends at, or that another run lies inside of. Runs without
  * a frame have none of their own. */
-#include "tools/reader/runs.h"
+#include "tools/image/runs.h"
 
 #include <stdlib.h>
 

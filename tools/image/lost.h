@@ -2,7 +2,7 @@
 #ifndef MEMSTOW_LOST_H
 #define MEMSTOW_LOST_H
 
-#include "tools/reader/image.h"
+#include "tools/image/image.h"
 
 struct lost_kind {
     const char *key;  /* in JSON */

@@ -1,0 +1,10 @@
+/* picture.h — the picture of the peak in a ledger → the peak of each total.
+ * In: totals by site, in the order of their sites. Out: what each held at the peak. */
+#ifndef MEMSTOW_PICTURE_H
+#define MEMSTOW_PICTURE_H
+
+#include "tools/reader/reader.h"
+
+int picture_load(struct reader *reader); /* 0 or -1 */
+
+#endif

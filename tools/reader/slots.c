@@ -1,0 +1,125 @@
+/* slots.c — see slots.h. */
+#include "tools/reader/slots.h"
+#include "tools/reader/birth_stacks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LIVE_TRIES = 4, WINDOW = 65536 };
+
+/* A slot table, most of which is empty: reads windows, keeps what `used` says. */
+struct slots {
+    size_t record_size;
+    bool (*used)(const void *record); /* in use and not being written */
+    bool (*busy)(const void *record); /* being written */
+    uint8_t *kept;
+    size_t count, capacity;
+};
+
+static bool large_used(const void *record) {
+    const struct snap_large *large = record;
+    return large->address != 0 && !(large->address & 1);
+}
+
+static bool large_busy(const void *record) { return ((const struct snap_large *)record)->address & 1; }
+
+static bool mapping_used(const void *record) {
+    const struct snap_mapping *mapping = record;
+    return mapping->length != 0 && !(mapping->sequence & 1);
+}
+
+static bool mapping_busy(const void *record) { return ((const struct snap_mapping *)record)->sequence & 1; }
+
+static bool cuda_used(const void *record) { return ((const struct snap_cuda_block *)record)->state == SNAP_CUDA_LIVE; }
+
+static bool cuda_busy(const void *record) {
+    return ((const struct snap_cuda_block *)record)->state == SNAP_CUDA_WRITING;
+}
+
+static bool shared_used(const void *record) {
+    const struct snap_mapping *mapping = record;
+    return mapping_used(record) && mapping->shared;
+}
+
+static bool birth_used(const void *record) {
+    const struct snap_birth *birth = record;
+    return birth->kind != 0 && !(birth->sequence & 1);
+}
+
+static bool birth_busy(const void *record) { return ((const struct snap_birth *)record)->sequence & 1; }
+
+static int slots_keep(const struct reader *reader, struct slots *slots, const void *record) {
+    if (slots->count == slots->capacity) {
+        size_t capacity = slots->capacity ? 2 * slots->capacity : 64;
+        uint8_t *grown = realloc(slots->kept, capacity * slots->record_size);
+        if (!grown) return reader_memory(reader);
+        slots->kept = grown;
+        slots->capacity = capacity;
+    }
+    memcpy(slots->kept + slots->count++ * slots->record_size, record, slots->record_size);
+    return 0;
+}
+
+/* In a live ledger a record counts when two readings agree. */
+static bool slots_settle(const struct reader *reader, const struct slots *slots, uint64_t offset, uint8_t *record) {
+    uint8_t again[sizeof(struct snap_cuda_block)];
+    if (!reader->live) return slots->used(record);
+    for (int i = 0; i < LIVE_TRIES; i++) {
+        if (source_read(reader->source, offset, again, slots->record_size) < 0) return false;
+        if (!slots->busy(record) && memcmp(record, again, slots->record_size) == 0) return slots->used(record);
+        memcpy(record, again, slots->record_size);
+    }
+    return false;
+}
+
+static int slots_section(const struct reader *reader, struct slots *slots, const struct section *section) {
+    static uint8_t window[WINDOW];
+    size_t stride = section->head.record_size, batch = WINDOW / stride ? WINDOW / stride : 1;
+    for (uint64_t done = 0; done < section->capacity; done += batch) {
+        uint64_t offset = section->data + done * stride, left = section->capacity - done;
+        if (left < batch) batch = (size_t)left;
+        if (source_read(reader->source, offset, window, batch * stride) < 0) return reader_truncated(reader, offset);
+        for (size_t i = 0; i < batch; i++) {
+            uint8_t *record = window + i * stride;
+            if ((slots->used(record) || slots->busy(record)) &&
+                slots_settle(reader, slots, offset + i * stride, record) && slots_keep(reader, slots, record) < 0)
+                return -1;
+        }
+    }
+    return 0;
+}
+
+static int slots_read(const struct reader *reader, uint32_t type, struct slots *slots) {
+    for (size_t i = 0; i < reader->section_count; i++)
+        if (reader->sections[i].head.type == type && slots_section(reader, slots, &reader->sections[i]) < 0) return -1;
+    return 0;
+}
+
+int slots_load(struct reader *reader) {
+    struct image *image = reader->image;
+    struct slots large = {.record_size = sizeof *image->large, .used = large_used, .busy = large_busy};
+    struct slots mapping = {.record_size = sizeof *image->mappings, .used = mapping_used, .busy = mapping_busy};
+    struct slots cuda = {.record_size = sizeof *image->cuda.blocks, .used = cuda_used, .busy = cuda_busy};
+    int failed = slots_read(reader, SNAP_LARGE, &large) < 0 || slots_read(reader, SNAP_MAPPING, &mapping) < 0 ||
+                 slots_read(reader, SNAP_CUDA_BLOCK, &cuda) < 0;
+    image->large = (struct snap_large *)(void *)large.kept;
+    image->large_count = large.count;
+    image->mappings = (struct snap_mapping *)(void *)mapping.kept;
+    image->mapping_count = mapping.count;
+    image->cuda.blocks = (struct snap_cuda_block *)(void *)cuda.kept;
+    image->cuda.block_count = cuda.count;
+    return failed ? -1 : 0;
+}
+
+/* In a snapshot it is not told where what is gone was opened. */
+int slots_load_births(struct reader *reader) {
+    struct slots births = {.record_size = sizeof(struct snap_birth), .used = birth_used, .busy = birth_busy};
+    struct slots shared = {.record_size = sizeof(struct snap_mapping), .used = shared_used, .busy = mapping_busy};
+    int failed = reader->image->header.kind == SNAP_LEDGER &&
+                 (slots_read(reader, SNAP_BIRTH, &births) < 0 || slots_read(reader, SNAP_START, &births) < 0 ||
+                  slots_read(reader, SNAP_MAPPING, &shared) < 0 ||
+                  birth_stacks_keep(reader, (void *)births.kept, births.count, (void *)shared.kept, shared.count) < 0);
+    free(births.kept);
+    free(shared.kept);
+    return failed ? -1 : 0;
+}
