@@ -25,7 +25,7 @@ def run(kills, seed, beside=lambda comfy: None):
     chance, count = random.Random(seed), max(60, 25 * kills) # in the second before a kill at most 50 iterations run
     loop = LOOP | {"iterations": count}
     with Loops(name="whole") as comfy:
-        assert comfy.over(comfy.begin(BEGIN, STEP, **loop))["committed"] == count
+        assert comfy.over(comfy.begin(BEGIN, STEP, **loop), 400 + count)["committed"] == count
         expected, values = digest(comfy), comfy.loop("killed")["values_of_ports"]
         files = sorted(p.name for p in (comfy.folder / "user/memstow").rglob("*"))
         beside(comfy)
@@ -43,7 +43,7 @@ def run(kills, seed, beside=lambda comfy: None):
         done = comfy.loop("killed", False)["committed"]
         os.kill(comfy.pid(), signal.SIGKILL)
         comfy.server.wait(30)
-    found = comfy.over("killed")
+    found = comfy.over("killed", 400 + count)
     assert found["state"] == "done" and found["committed"] == count and found["values_of_ports"] == values, (found, values)
     assert digest(comfy) == expected
     assert sorted(p.name for p in state.rglob("*")) == files, "one set of files for the prefix"
