@@ -212,7 +212,8 @@ def serialize(value: Any) -> Serialized:
 # ---- back
 
 class _Reader:
-    def __init__(self, segments: Sequence[Any]) -> None:
+    def __init__(self, segments: Sequence[Any], pickles: bool) -> None:
+        self.pickles = pickles
         self.segments = [memoryview(segment).cast("B") if len(segment) else memoryview(b"") for segment in segments]
 
     def at(self, number: Any) -> memoryview:
@@ -224,6 +225,8 @@ class _Reader:
         torch = importlib.import_module("torch")
         memory = self.at(number)
         if not memory.nbytes:
+            if all(shape):
+                raise SerializeError("a tensor has no bytes")
             return torch.empty_strided(shape, stride, dtype=getattr(torch, dtype))
         if memory.readonly:
             memory = memoryview(bytearray(memory))
@@ -250,14 +253,17 @@ class _Reader:
             return self.tensor(*of)
         if kind == "N":
             return self.array(*of)
+        if not self.pickles:
+            raise SerializeError("a pickle, which runs code, is not read here")
         return pickle.loads(self.at(of[0]), buffers=[self.at(number) for number in of[1:]])
 
 
-def deserialize(serialized: Serialized) -> Any:
-    """The value that was serialized. Tensors and arrays lie in the segments, if those can be written to."""
+def deserialize(serialized: Serialized, pickles: bool = True) -> Any:
+    """The value that was serialized. Tensors and arrays lie in the segments, if those can be written to. Without `pickles`,
+    for bytes of somebody else's, a pickle is a SerializeError."""
     try:
         table = json.loads(bytes(serialized.segments[0]))
-        value = _Reader(serialized.segments).any(table["value"])
+        value = _Reader(serialized.segments, pickles).any(table["value"])
         name = table["type"]
     except SerializeError:
         raise

@@ -1,10 +1,13 @@
-"""Loops over HTTP, under ComfyUI's own rules of who may ask. In: requests; out: JSON. A client never names a file
-outside of the folder of saved workflows."""
+"""Loops over HTTP, under ComfyUI's own rules of who may ask. In: requests; out: JSON, and the bytes of tensors. A client
+never names a file outside of the folder of saved workflows, and no pickle is read or sent."""
 import asyncio
 from typing import Any
 
 MEMBERS = {"workflows": list, "inputs": dict, "iterations": int, "condition": dict, "when": (list, dict),
            "use_ram": bool, "ram_limit": int, "persist_prefix": str, "independent": bool, "name": str}
+
+
+PIECE = 1 << 20 # bytes that are sent at once
 
 
 def fault_of(body: Any) -> str:
@@ -36,7 +39,7 @@ def plain(value: Any) -> Any:
 def install(pack: Any, functions: Any) -> None:
     from aiohttp import web
     from server import PromptServer
-    routes, loops = PromptServer.instance.routes, pack.loops
+    routes, loops, wire = PromptServer.instance.routes, pack.loops, functions.wire
 
     async def aside(function: Any, *arguments: Any) -> Any:
         """Off the server's thread, which the loops' own threads need."""
@@ -53,14 +56,20 @@ def install(pack: Any, functions: Any) -> None:
 
     @routes.post("/memstow/loops")
     async def post_loop(request: Any) -> Any:
+        values: dict = {}
         try:
-            body = await request.json()
+            if request.content_type == wire.CONTENT_TYPE:
+                body, values = await aside(wire.from_bytes, await request.read())
+            else:
+                body = await request.json()
+        except functions.LoopError as error:
+            return web.Response(status=400, text=str(error))
         except ValueError:
             return web.Response(status=400, text="the body is not JSON")
         if fault := fault_of(body):
             return web.Response(status=400, text=fault)
         try:
-            return document(**(await aside(start, body)).document())
+            return document(**(await aside(start, {**body, "inputs": {**(body.get("inputs") or {}), **values}})).document())
         except (ValueError, OSError) as error:
             return web.Response(status=400, text=str(error))
 
@@ -72,8 +81,32 @@ def install(pack: Any, functions: Any) -> None:
         loop = loops.find(name)
         if loop is None:
             return unknown()
+        if request.query.get("values") == "raw":
+            return await send_raw(request, loop)
         values = {"values_of_ports": plain(await aside(loop.values))} if request.query.get("values") == "1" else {}
         return document(**await aside(loop.document), **values)
+
+    async def send_raw(request: Any, loop: Any) -> Any:
+        """Values as bytes, which JSON has no form for; of those that only pickle knows, what they are."""
+        found, told = await aside(split, await aside(loop.values))
+        body = {"format": "memstow-comfyui-loops", "version": 1, **await aside(loop.document), "values_of_ports": told}
+        answer = web.StreamResponse(headers={"Content-Type": wire.CONTENT_TYPE})
+        await answer.prepare(request)
+        for piece in wire.packed(body, found):
+            view = memoryview(piece).cast("B")
+            for at in range(0, len(view), PIECE):
+                await answer.write(bytes(view[at:at + PIECE]))
+        await answer.write_eof()
+        return answer
+
+    def split(values: dict) -> tuple[dict, dict]:
+        found, told = {}, {}
+        for port, value in values.items():
+            try:
+                found[port] = wire.as_bytes(value)
+            except ValueError:
+                told[port] = plain(value)
+        return found, told
 
     @routes.delete("/memstow/loops")
     async def delete_loop(request: Any) -> Any:

@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Optional, Protocol
 
+from . import wire as wire
 from .client import client_of
 from .conditions import OPERATORS
 from .convert import from_ui

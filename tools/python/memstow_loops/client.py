@@ -1,5 +1,5 @@
-"""Loops on a ComfyUI elsewhere, by HTTP. In: workflows and plain values. Out: what its node pack answers. Never a value
-that JSON has no form for: tensors and models stay in ComfyUI."""
+"""Loops on a ComfyUI elsewhere, by HTTP. In: workflows, plain values and tensors. Out: what its node pack answers. Never a
+model, nor a value that only pickle knows: they stay in ComfyUI."""
 from __future__ import annotations
 
 import json
@@ -7,9 +7,12 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Optional
 
+from memstow_serialize import SerializeError
+
+from . import wire
 from .driver import DONE, ENDED
 from .graph import InfoClasses, LoopError
 
@@ -27,19 +30,25 @@ class Client:
 
     def ask(self, method: str, path: str, body: Any = None, **query: str) -> Any:
         """The answer to a request; LoopError with the server's words where it refuses."""
-        url = f"{self.server}{path}{'?' + urllib.parse.urlencode(query) if query else ''}"
         try:
             data = None if body is None else json.dumps(body).encode()
         except (TypeError, ValueError) as error:
             raise LoopError(f"this goes to a server as JSON, and cannot: {error}") from None
-        request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
+        return self._send(method, path, data, "application/json", _document, query)
+
+    def _send(self, method: str, path: str, data: Any, kind: str, read: Callable[[Any], Any],
+              query: Mapping[str, str]) -> Any:
+        url = f"{self.server}{path}{'?' + urllib.parse.urlencode(query) if query else ''}"
+        request = urllib.request.Request(url, data, {"Content-Type": kind}, method=method)
         try:
             with DIRECT.open(request, timeout=SECONDS) as answer:
-                return json.loads(answer.read() or b"null")
+                return read(answer)
         except urllib.error.HTTPError as error:
             words = error.read().decode(errors="replace")[:2000]
             told = words if error.code == 400 else f"{self.server}: {error.code} {words or error.reason}"
             raise LoopError(told) from None
+        except LoopError:
+            raise
         except (OSError, ValueError) as error:
             raise LoopError(
                 f"{self.server} does not answer as a ComfyUI with memstow's node pack does: {error}") from None
@@ -49,16 +58,28 @@ class Client:
 
     def run(self, workflows: Sequence[Any], **options: Any) -> dict[str, Any]:
         """Starts a loop, waits for its end, and returns its values. Interrupted, it cancels the loop."""
-        name = self.ask("POST", "/memstow/loops", {"workflows": list(workflows), **options})["name"]
+        name = self._start({"workflows": list(workflows), **options})["name"]
         try:
             while (found := self.ask("GET", "/memstow/loops", name=name))["state"] not in ENDED:
                 time.sleep(PAUSE)
             if found["state"] != DONE:
                 raise LoopError(f"loop {name}: {found['state']}: {found['error']}")
-            values: Mapping[str, Any] = self.ask("GET", "/memstow/loops", name=name, values="1")["values_of_ports"]
-            return dict(values)
+            document, values = self._send("GET", "/memstow/loops", None, "", _values, {"name": name, "values": "raw"})
+            return {**document["values_of_ports"], **values}
         finally:
             self.forget(name)
+
+    def _start(self, body: dict[str, Any]) -> Any:
+        """Inputs that JSON has no form for go beside it, as bytes."""
+        beside = {port: value for port, value in body["inputs"].items() if not _is_plain(value)}
+        if not beside:
+            return self.ask("POST", "/memstow/loops", body)
+        body = {**body, "inputs": {port: value for port, value in body["inputs"].items() if port not in beside}}
+        try:
+            data = b"".join(wire.packed(body, {port: wire.as_bytes(value) for port, value in beside.items()}))
+        except (SerializeError, TypeError, ValueError) as error:
+            raise LoopError(f"this goes to a server as JSON or bytes, and cannot: {error}") from None
+        return self._send("POST", "/memstow/loops", data, wire.CONTENT_TYPE, _document, {})
 
     def forget(self, name: str) -> None:
         """Cancels the loop, if it still runs, and lets go of its values."""
@@ -66,6 +87,29 @@ class Client:
             self.ask("DELETE", "/memstow/loops", name=name)
         except LoopError: # nobody is there any more, or it is gone
             pass
+
+
+def _document(answer: Any) -> Any:
+    return json.loads(answer.read() or b"null")
+
+
+def _values(answer: Any) -> tuple[Any, dict[str, Any]]:
+    def read(length: int) -> Any:
+        piece = bytearray(length)
+        view, at = memoryview(piece), 0
+        while at < length and (got := answer.readinto(view[at:])):
+            at += got
+        return view[:at]
+    return wire.unpacked(answer.readline(wire.MOST_LINE), read)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether JSON gives back the value that it is given."""
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str) and _is_plain(part) for key, part in value.items())
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    return isinstance(value, (str, int, float, bool, type(None)))
 
 
 def client_of(server: Optional[str]) -> Optional[Client]:

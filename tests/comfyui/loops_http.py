@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# needs: comfyui
+# timeout: 400
+"""A script outside of ComfyUI gives a loop tensors and gets tensors, bit for bit, also in a batch, and where it has no PyTorch it is told
+what they are. A pickle is never read from a request, and damaged bytes start nothing."""
+import json, os, pickle, sys, urllib.error, urllib.request
+
+import support
+from _comfy import link
+from _loops import Loops, node, port
+
+sys.path.insert(0, str(support.ROOT / "tools/python"))
+import memstow_loops # noqa: E402
+import memstow_serialize # noqa: E402
+import torch # noqa: E402
+
+MIX = {"latent": port("latent"), "n": port("n"), "mix": node("Mix", latent=link("latent"), number=link("n")),
+       "add": node("AddInts", a=link("n"), b=1), "latent out": port("latent", "mix"), "n out": port("n", "add")}
+INVERT = {"image": port("image"), "inverted": node("InvertInPlace", image=link("image")), "out": port("image", "inverted")}
+WITHOUT = '''
+import sys, json
+sys.path.insert(0, sys.argv[1])
+import memstow_loops
+print(json.dumps(memstow_loops.run_sequential([json.loads(sys.argv[3])], {"seed": 3}, server=sys.argv[2])))
+'''
+
+
+class Trap:
+    def __reduce__(self):
+        return os.mkdir, (str(support.HERE / "trapped"),)
+
+
+def post(server, body):
+    request = urllib.request.Request(f"{server}/memstow/loops", body, {"Content-Type": memstow_loops.wire.CONTENT_TYPE})
+    try:
+        urllib.request.urlopen(request, timeout=60)
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+    raise AssertionError(f"it was not refused: {body[:300]}")
+
+
+with Loops() as comfy:
+    server = f"http://127.0.0.1:{comfy.port}"
+    latent = {"samples": torch.randn(1, 4, 128, 128, generator=torch.Generator().manual_seed(3))}
+    expected = latent["samples"].clone()
+    for number in range(3):
+        expected = expected * 0.9 + torch.randn(expected.shape, generator=torch.Generator().manual_seed(number)) * 0.1
+    found = memstow_loops.run_sequential([MIX], {"latent": latent, "n": 0}, 3, server=server)
+    assert found["n"] == 3 and torch.equal(found["latent"]["samples"], expected), found
+    pictures = [torch.rand(1, 8, 8, 3) for _ in range(3)]
+    found = memstow_loops.run_sequential([INVERT], {"image": pictures}, 3, independent=True, server=server)
+    assert [torch.equal(one, 1 - before) for one, before in zip(found["image"], pictures)] == [True] * 3, found
+
+    # no PyTorch there
+    image = {"seed": port("seed"), "image": node("NewImage", seed=link("seed"), size=4), "out": port("image", "image")}
+    told = support.run("/usr/bin/env", "-i", "PATH=/usr/bin:/bin", "python3", "-S", "-c", WITHOUT, support.ROOT / "tools/python",
+                       server, json.dumps(image)).stdout
+    assert json.loads(told) == {"image": {"not_json": "torch.Tensor"}}, told
+    comfy.ran()
+
+    # refused
+    trap = memstow_serialize.serialize({"latent": Trap()})
+    assert trap.type == "CUSTOM"
+    good = memstow_serialize.serialize(latent)
+    body = {"workflows": [MIX], "inputs": {"n": 0}, "iterations": 1}
+    for words, sent in (("pickle", b"".join(memstow_loops.wire.packed(body, {"latent": trap}))),
+                        ("too early", b"".join(memstow_loops.wire.packed(body, {"latent": good}))[:-1]),
+                        ("not the bytes", b"\x80\x05 no line"), ("not the bytes", b""),
+                        ("not the bytes", b'{"document": {}, "values": []}\n'),
+                        ("long", b'{"document": {}, "values": {"x": ["STRING", [-1]]}}\n'),
+                        ("too early", b'{"document": {}, "values": {"x": ["STRING", [999999999999]]}}\n'),
+                        ("has no bytes", json.dumps({"document": body, "values": {"latent": ["TORCH_TENSOR", [99, 0]]}}).encode() + b"\n"
+                         + json.dumps({"type": "", "value": {"T": [1, "uint8", [10**12], [1]]}}).encode().ljust(99)),
+                        ("workflows is missing", b"".join(memstow_loops.wire.packed({}, {"latent": good})))):
+        status, answer = post(server, sent)
+        assert status == 400 and words in answer, (status, answer, sent[:200])
+    assert pickle.loads and not (support.HERE / "trapped").exists(), "a pickle of a request was read"
+    assert not comfy.ran() and comfy.get("/queue") == {"queue_running": [], "queue_pending": []}
+    try:
+        memstow_loops.run_sequential([MIX], {"latent": Trap(), "n": 0}, server=server)
+        raise AssertionError("a value that only pickle knows was sent")
+    except memstow_loops.LoopError as error:
+        assert "Trap" in str(error) and "JSON or bytes" in str(error), error
