@@ -1,19 +1,14 @@
 /* gone.c — see gone.h. */
 #include "preload/blocks/gone.h"
 
-#include "preload/shared/snapshot.h"
+#include "preload/base/seal.h"
+#include "preload/shared/os.h"
 #include "preload/stacks/stack.h"
 
-enum { GONE = 64 };
-
-static struct gone entries[GONE]; /* one for each place that addresses share */
-
-static struct gone *entry_at(uintptr_t address) {
-    return &entries[(address >> 4) * 0x9E3779B97F4A7C15u >> 56 & (GONE - 1)];
-}
+struct gone gone_entries[1 << GONE_BITS];
 
 void gone_note(const void *p, uint64_t size, uint32_t mark, uint32_t site, uintptr_t slot) {
-    struct gone *at = entry_at((uintptr_t)p);
+    struct gone *at = gone_at((uintptr_t)p);
     __atomic_store_n(&at->address, 0, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_RELEASE); /* the address before is gone before anything of this one is there */
     at->size = size;
@@ -23,12 +18,16 @@ void gone_note(const void *p, uint64_t size, uint32_t mark, uint32_t site, uintp
     __atomic_store_n(&at->address, (uintptr_t)p, __ATOMIC_RELEASE);
 }
 
-bool gone_has(const void *p) {
-    return __atomic_load_n(&entry_at((uintptr_t)p)->address, __ATOMIC_ACQUIRE) == (uintptr_t)p;
+static bool can_be_read(const void *word) {
+    uint64_t copy;
+    return seal_settles() && os_peek(&copy, word, sizeof copy);
 }
 
-const struct gone *gone_at(uintptr_t address) { return entry_at(address); }
+/* Some filters of system calls refuse to look anywhere. */
+bool gone_is_unmapped(const void *p) {
+    return gone_has(p) && !can_be_read((const uint64_t *)p - 1) && can_be_read(gone_entries);
+}
 
-void gone_forget_sites(void) {
-    for (int i = 0; i < GONE; i++) entries[i].site = SNAP_SITE_UNKNOWN;
+void gone_forget(const void *p) {
+    if (gone_has(p)) __atomic_store_n(&gone_at((uintptr_t)p)->address, 0, __ATOMIC_RELAXED);
 }

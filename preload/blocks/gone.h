@@ -1,5 +1,5 @@
 /* gone.h — blocks that were known by address, and were freed last.
- * In: such a block, when it is freed. Out: what it was, until another takes its place here. It must not look at the
+ * In: such a block, when it is freed. Out: what it was, until another takes its place here. It must not read the
  * block's memory, which may be stowed or unmapped. Any thread, without a lock. */
 #ifndef MEMSTOW_GONE_H
 #define MEMSTOW_GONE_H
@@ -15,15 +15,27 @@ struct gone {
     uint32_t mark, site, caller; /* caller: lower half of the return address of the call that freed it */
 };
 
-/* A block is about to be freed by a hook with this slot (stack.h). */
-void gone_note(const void *p, uint64_t size, uint32_t mark, uint32_t site, uintptr_t slot);
-/* Whether a block was freed at p not long ago: its header may be unmapped. */
-bool gone_has(const void *p);
-/* What is known of it then. */
-const struct gone *gone_at(uintptr_t address);
+/* One for each place that addresses share. */
+enum { GONE_BITS = 9 };
+extern struct gone gone_entries[1 << GONE_BITS];
 
-/* In a forked child: sites of what was freed before are those of the parent's ledger. */
-void gone_forget_sites(void);
+/* A block is about to be freed, or was moved, by a hook with this slot (stack.h). */
+void gone_note(const void *p, uint64_t size, uint32_t mark, uint32_t site, uintptr_t slot);
+/* What is known of what was at an address, if gone_has it. */
+static inline struct gone *gone_at(uintptr_t address) {
+    return &gone_entries[(address >> 4) * 0x9E3779B97F4A7C15u >> (64 - GONE_BITS)];
+}
+
+/* Whether a block was freed at p not long ago: its header may be unmapped. */
+static inline bool gone_has(const void *p) {
+    return __atomic_load_n(&gone_at((uintptr_t)p)->address, __ATOMIC_ACQUIRE) == (uintptr_t)p;
+}
+
+/* Whether its header is. False where the kernel does not tell. */
+bool gone_is_unmapped(const void *p);
+
+/* Another block begins at p. */
+void gone_forget(const void *p);
 
 #pragma GCC visibility pop
 

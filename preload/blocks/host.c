@@ -28,15 +28,19 @@ static bool may_read_header(const void *p) {
 }
 
 /* Not in front of a mapping that was a block, and is no more. */
-static bool header_can_be_read(const void *p) { return !gone_has(p) || may_read_header(p); }
+static bool is_unmapped(const void *p) {
+    struct block entry;
+    return __builtin_expect(gone_has(p), 0) && !blocks_find((uintptr_t)p, &entry) && gone_is_unmapped(p);
+}
 
 struct host_known host_look_at(void *p) {
     struct block entry;
     if (host_on_page(p)) {
         if (blocks_find((uintptr_t)p, &entry)) return in_table(p, &entry);
-        if (next_found == NEXT_FOREIGN || !header_can_be_read(p)) return (struct host_known){.raw = p};
+        if (next_found == NEXT_FOREIGN) return (struct host_known){.raw = p};
     }
-    if (!has_header(p)) return (struct host_known){.raw = p};
+    if (is_unmapped(p) || !has_header(p)) return (struct host_known){.raw = p};
+    gone_forget(p);
     const struct header *header = host_header(p);
     uint32_t mark = header_mark_in(header);
     return (struct host_known){

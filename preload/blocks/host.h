@@ -35,6 +35,14 @@ enum { HOST_BEFORE = sizeof(struct header) };
 
 static inline bool host_on_page(const void *p) { return (uintptr_t)p % OS_PAGE == 0; }
 
+/* Where a block lies that glibc made a mapping of: behind glibc's header and ours, aligned to up to 64 bytes; larger
+ * alignments are on a page. In front of such an address memory may be gone, if it was freed before. */
+enum { HOST_FIRST_IN_PAGE = 0x20 | 0x40, HOST_ALIGNED_FIRST = 64 };
+
+static inline bool host_may_be_first(const void *p) {
+    return ((uintptr_t)p % OS_PAGE & ~(uintptr_t)HOST_FIRST_IN_PAGE) == 0;
+}
+
 static inline struct header *host_header(const void *p) { return (struct header *)p - 1; }
 
 /* The secret lies in no place that a program writes to by accident: addresses of ours, mixed. Early blocks have it

@@ -156,6 +156,7 @@ static void *host_alloc(size_t alignment, size_t size, bool zero, struct caller 
                                                 : early_alloc(alignment, size, zero);
     if (wants_mapping(alignment, size)) return mapped_alloc(size, caller);
     if (alignment >= OS_PAGE) return bare_alloc(alignment, size, caller);
+    if (alignment > HOST_ALIGNED_FIRST && size >= SNAP_LARGE_BYTES) return bare_alloc(OS_PAGE, size, caller);
     char *raw = zero ? next.calloc(1, size + BEFORE) : next.malloc(size + alignment);
     if (unlikely(!raw)) return NULL;
     /* Raw blocks are 16-aligned, so the first aligned address after a header is at most `alignment` away. */
@@ -339,13 +340,13 @@ static struct misuse misuse_at(void *p) {
 /* The allocator is asked to free what it is given here, so that it says what it says without us. */
 __attribute__((noinline)) static void free_no_block(void *p, uintptr_t slot) {
     struct misuse misuse = misuse_at(p);
-    const struct host_known none = {.raw = as_it_is(p)};
+    const struct host_known none = {0};
     if (misuse.kind) misuse_report((uintptr_t)p, &misuse, SNAP_MISUSE_FREE, stack_caller(slot));
     if (misuse.kind && misuse.harmless) {
         struct host_known block = mend(p, &misuse);
         free_known(p, &block, slot);
     } else if (!misuse.kind) {
-        allocator_of(&none)->free(none.raw);
+        allocator_of(&none)->free(as_it_is(p));
     } else {
         allocator_of(&none)->free(misuse.raw ? misuse.raw : misuse_nobody());
     }
@@ -389,8 +390,8 @@ __attribute__((noinline)) static void free_at_site(void *p, uintptr_t slot) {
     struct header *header = host_header(p);
     struct thread *self = account_self;
     uint32_t mark = tracked_page.mark; /* 0 over a foreign allocator, whose words may be 0, too */
-    if (unlikely(host_on_page(p) || !mark || !header_is_small(header, mark))) {
-        host_free(p, slot); /* NULL too */
+    if (unlikely(!mark || !header_is_small(header, mark))) {
+        host_free(p, slot);
         return;
     }
     uint64_t size = header->size;
@@ -406,19 +407,35 @@ __attribute__((noinline)) static void free_at_site(void *p, uintptr_t slot) {
         next.free(header);
 }
 
-HOOK void free(void *p) {
+/* A block of the one site that there is. False: it is none. */
+static inline bool free_here(void *p) {
     uint32_t base = tracked_page.mark_here;
-    if (!base) return free_at_site(p, CALLER_SLOT);
+    if (!base) return false;
     struct header *header = host_header(p);
     struct thread *self = account_self;
-    if (unlikely(host_on_page(p) || base + self->nowhere + header->size != header->seal))
-        return free_at_site(p, CALLER_SLOT);
+    if (unlikely(base + self->nowhere + header->size != header->seal)) return false;
     uint64_t size = header->size;
     header->freed = HEADER_FREED;
     if (unlikely(account_free_at(self, self->here, size)))
         free_flushed(self, header);
     else
         next.free(header);
+    return true;
+}
+
+/* NULL too. */
+__attribute__((noinline)) static void free_first(void *p, uintptr_t slot) {
+    if (host_on_page(p) || gone_has(p))
+        host_free(p, slot);
+    else if (!free_here(p))
+        free_at_site(p, slot);
+}
+
+HOOK void free(void *p) {
+    if (unlikely(host_may_be_first(p)))
+        free_first(p, CALLER_SLOT);
+    else if (!free_here(p))
+        free_at_site(p, CALLER_SLOT);
 }
 
 /* --- resizing --- */
@@ -468,6 +485,7 @@ static void *resize_whole(void *p, const struct host_known *block, size_t size, 
         peak_note_resized(block->site, block->size);
     count_out(p, block);
     char *moved = raw + distance;
+    if (entered && moved != p) gone_note(p, block->size, block->mark, block->site, caller.slot);
     uint32_t site = site_counted(caller, size);
     describe(moved, size, header_mark(header_generation(tracked_mark), distance) | mapped, site);
     return moved;
@@ -500,8 +518,8 @@ static void *resize_freed(void *raw, size_t size, struct caller caller) {
 /* As free_no_block. */
 __attribute__((noinline)) static void *resize_no_block(void *p, size_t size, struct caller caller) {
     struct misuse misuse = misuse_at(p);
-    const struct host_known none = {.raw = as_it_is(p)};
-    if (!misuse.kind) return allocator_of(&none)->realloc(none.raw, size);
+    const struct host_known none = {0};
+    if (!misuse.kind) return allocator_of(&none)->realloc(as_it_is(p), size);
     misuse_report((uintptr_t)p, &misuse, SNAP_MISUSE_REALLOC, caller);
     if (!misuse.harmless) return resize_freed(misuse.raw, size, caller);
     struct host_known block = mend(p, &misuse);
@@ -516,7 +534,7 @@ __attribute__((noinline)) static void *host_realloc(void *p, size_t size, struct
 static inline void *any_realloc(void *p, size_t size, struct caller caller) {
     struct header *header = host_header(p);
     if (unlikely(!p)) return host_alloc(BEFORE, size, false, caller);
-    if (unlikely(host_on_page(p) || !is_plain(size) || size == 0 || !header_is_small(header, tracked_page.mark)))
+    if (unlikely(!is_plain(size) || size == 0 || !header_is_small(header, tracked_page.mark)))
         return host_realloc(p, size, caller);
     uint64_t before = header->size;
     uint32_t site = header->site;
@@ -534,7 +552,15 @@ static inline void *any_realloc(void *p, size_t size, struct caller caller) {
     return stamp(header, size, caller);
 }
 
-HOOK void *realloc(void *p, size_t size) { return any_realloc(p, size, CALLER); }
+__attribute__((noinline)) static void *realloc_first(void *p, size_t size, struct caller caller) {
+    bool apart = p && (host_on_page(p) || gone_has(p));
+    return apart ? host_realloc(p, size, caller) : any_realloc(p, size, caller);
+}
+
+HOOK void *realloc(void *p, size_t size) {
+    if (unlikely(host_may_be_first(p))) return realloc_first(p, size, CALLER);
+    return any_realloc(p, size, CALLER);
+}
 
 /* Ours, or that of a program which defines malloc itself, or of Valgrind in place of either: not all of them have the
  * functions that are made of these here, as they are in libc. */

@@ -131,17 +131,26 @@ static void *asked(uintptr_t raw, uintptr_t known) {
     return next_found == NEXT_FOREIGN || chunk ? (void *)raw : NULL;
 }
 
+/* Sites of an earlier one are those of a parent's ledger. */
+static uint32_t own_generation(void) { return header_generation(tracked_mark); }
+
+/* Where nothing is mapped any more, the program's allocator meets that, as it does without us. Of a mapping of ours it
+ * knows nothing. */
+static void *asked_gone(uintptr_t p, uintptr_t raw, uint32_t mark) {
+    uintptr_t front = mark & HEADER_MAPPED ? p : raw;
+    if (gone_is_unmapped((void *)p) && next_found != NEXT_MIMALLOC) return (void *)front;
+    return mark & HEADER_MAPPED ? NULL : asked(raw, 0);
+}
+
 /* What lies there by now may be another block. Of a mapping nothing may be left, our header neither. */
 static struct misuse of_gone(uintptr_t p, const struct gone *found) {
     uintptr_t raw = p - (found->mark & BLOCK_BARE ? 0 : header_distance(found->mark));
     bool again = !can_look() || usable_at(p, 0) || usable_at(raw, 0);
     if (again && !is_kept_by_cache(raw, 0)) return (struct misuse){0};
-    void *asks = found->mark & HEADER_MAPPED ? NULL : asked(raw, 0);
-    return (struct misuse){SNAP_MISUSE_FREED, false, asks, found->size, found->site, found->caller};
+    uint32_t site = header_generation(found->mark) == own_generation() ? found->site : SNAP_SITE_UNKNOWN;
+    void *asks = asked_gone(p, raw, found->mark);
+    return (struct misuse){SNAP_MISUSE_FREED, false, asks, found->size, site, found->caller};
 }
-
-/* Sites of an earlier one are those of a parent's ledger. */
-static uint32_t own_generation(void) { return header_generation(tracked_mark); }
 
 /* Where it is depends on the size, which may not be known: there are two places. */
 static void read_note(uintptr_t p, uint64_t size, struct misuse *to) {
@@ -252,7 +261,8 @@ struct misuse misuse_of(void *pointer) {
     uintptr_t p = (uintptr_t)pointer;
     const struct header *header = (const struct header *)p - 1;
     bool aligned = p % BEFORE == 0, foreign = next_found == NEXT_FOREIGN;
-    const struct gone *found = !foreign && gone_has(pointer) ? gone_at(p) : NULL;
+    bool was = foreign ? gone_is_unmapped(pointer) : gone_has(pointer);
+    const struct gone *found = was ? gone_at(p) : NULL;
     struct misuse known = found ? of_gone(p, found) : (struct misuse){0};
     if (known.kind || !aligned || (found && p % OS_PAGE == 0)) return known;
     if (!foreign) return of_ours(p, header);

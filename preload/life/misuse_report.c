@@ -143,5 +143,4 @@ void misuse_report(uintptr_t p, const struct misuse *misuse, enum snap_misuse_ca
 void misuse_abandon(void) {
     records = NULL;
     told = 0;
-    gone_forget_sites();
 }

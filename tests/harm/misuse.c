@@ -1,5 +1,7 @@
 /* misuse.c — a program that frees a block twice, or writes in front of it: misuse CASE. What it prints, and how it
  * ends, is the allocator's. */
+#include "../prog/abi.h"
+
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
@@ -7,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -90,6 +93,30 @@ static void freed_twice(void) {
         kept = make(100);
         twice(p);
     }
+    if (is("mapped")) twice(make(300000)); /* a mapping of its own, and gone */
+    if (is("mapped calloc")) twice(calloc(5, 60000));
+    if (is("mapped, aligned a little")) twice(memalign(64, 300000));
+    if (is("mapped, aligned")) twice(memalign(512, 300000));
+    if (is("mapped, on a page")) twice(valloc(300000));
+    if (is("mapped, another there")) { /* other memory lies there by now */
+        char *p = make(300000);
+        drop(p);
+        kept =
+            mmap(p - (uintptr_t)p % 4096, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        drop_again(p);
+    }
+    if (is("mapped, resized")) { /* and moved with its pages */
+        char *p = make(300000);
+        char *q = resize(p, 30000000);
+        if (q != p) drop_again(p);
+    }
+    if (is("mapped, a model's")) { /* with memstow a mapping of the model's own */
+        uint32_t model = (uint32_t)CALL(0, memstow_owner_open, MEMSTOW_MODEL, "model", "", 1, 0);
+        CALL(0, memstow_scope_enter, model);
+        char *p = make(300000);
+        CALL(0, memstow_scope_leave, model);
+        twice(p);
+    }
     if (is("resized")) { /* the old place of a block that moved */
         char *p = make(100);
         kept = make(100);
@@ -116,9 +143,46 @@ static void in_threads(void) {
         waitpid(child, &status, 0);
         if (WIFSIGNALED(status)) raise(WTERMSIG(status));
     }
+    if (is("mapped child")) {
+        char *p = make(300000);
+        int status = 0;
+        drop(p);
+        pid_t child = fork();
+        if (!child) drop_again(p);
+        waitpid(child, &status, 0);
+        if (WIFSIGNALED(status)) raise(WTERMSIG(status));
+    }
+}
+
+/* No misuse: small blocks where a large one was. */
+static void reused(size_t place) {
+    char *p = make(100000);
+    for (int i = 0; i < 300 && (uintptr_t)p % 4096 != place; i++) {
+        free(p);
+        make(16); /* moves the heap's end on */
+        p = make(100000);
+    }
+    if ((uintptr_t)p % 4096 != place) puts("not to be had there");
+    drop(p);
+    for (int i = 0; i < 2; i++) {
+        char *q = make(1200); /* larger than what caches keep */
+        if (q != p) puts("elsewhere");
+        drop(q);
+    }
+    char *q = make(1200);
+    drop(resize(q, 2400));
 }
 
 static void used_again(void) {
+    if (is("reused")) {
+        reused(0);
+        reused(0x20);
+    }
+    if (is("mapped again")) {
+        char *p = make(300000);
+        drop(p);
+        resize(p, 100000);
+    }
     if (is("resized again")) {
         char *p = make(100);
         drop(p);
@@ -172,6 +236,7 @@ static void no_block(void) {
 
 int main(int count, char **arguments) {
     which = count > 1 ? arguments[1] : "";
+    abi_find();
     freed_twice();
     in_threads();
     used_again();
