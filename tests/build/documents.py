@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Documents say what is there: links lead to a file and a heading, and paths of the repository in `code` exist. Decisions have
-their four parts, and docs/design.md lists each of them."""
+their four parts, and docs/design.md lists each of them. No line of prose has more than 120 columns."""
 import re
 
 import support
@@ -57,10 +57,19 @@ def check_decisions():
     return len(decisions)
 
 
+def check_width(page, text):
+    """Of prose: not of tables, examples, and what tests/bench/run writes."""
+    text = re.sub(r"<!-- tests/bench/run begin -->.*?<!-- tests/bench/run end -->", "", text, flags=re.S)
+    for line in text.split("\n"):
+        if len(line) > 120 and not line.startswith(("|", "    ")):
+            faults.append(f"{page.name}: more than 120 columns: {line[:60]}…")
+
+
 paths = 0
 for page in PAGES:
     text = prose(page.read_text())
     check_links(page, text)
+    check_width(page, text)
     if page.name == "CHANGELOG.md":
         continue # it names what was there
     for path in PATH.findall(text):
