@@ -1,0 +1,39 @@
+/* state_value.c — fuzz target: whatever a file of a loop's value holds, it is read or refused, and what is read stays
+ * within it. The checksum is made right here, so that what is behind it is reached. */
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "preload/state/state_bytes.c" /* for its checksum */
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(bool condition) {
+    if (!condition) abort();
+}
+
+/* Bytes of any length, of whole pages, with the sum that they have. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static _Alignas(8) char bytes[16 * OS_PAGE];
+    struct state_bytes value;
+    struct sum sum = {{0}};
+    uint64_t length = os_round_up(size, OS_PAGE);
+    if (!size || length > sizeof bytes) return 0;
+    memset(bytes, 0, sizeof bytes);
+    memcpy(bytes, data, size);
+    sum_add(&sum, bytes, length);
+    int fd = memfd_create("value", MFD_CLOEXEC);
+    must(fd >= 0 && write(fd, bytes, length) == (ssize_t)length);
+    int error = state_bytes_from_file(&value, fd, length, sum_of(&sum));
+    must(error == 0 || error == -EUCLEAN);
+    if (error) return 0;
+    const struct state_header *header = (const struct state_header *)value.base;
+    unsigned sum_of_parts = 0;
+    for (uint32_t i = 0; i < header->parts; i++) {
+        const char *part = value.base + header->part[i].start;
+        if (header->part[i].length) sum_of_parts += (unsigned)part[0] + (unsigned)part[header->part[i].length - 1];
+    }
+    must(strlen(header->type) < MEMSTOW_STATE_TYPE && sum_of_parts != 1u << 31);
+    state_bytes_drop(&value);
+    return 0;
+}
