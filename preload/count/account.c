@@ -15,7 +15,6 @@
 #include "preload/count/peak.h"
 #include "preload/count/pin.h"
 #include "preload/count/sample.h"
-#include "preload/count/site.h"
 #include "preload/stacks/stack.h"
 #include "preload/base/symbol.h"
 #include "preload/count/tags.h"
@@ -216,7 +215,6 @@ static struct thread *begin_thread(void) {
     begin_quantum(self);
     begin_here(self);
     self->pinned = 0; /* an earlier thread may have ended in the middle of a hook */
-    if (self->stack) stack_inherit(self->stack);
     return self;
 }
 
@@ -228,10 +226,12 @@ static struct thread *acquire(void) {
     if (stage == FRESH) { /* a handler was not faster */
         stage = MAKING;
         struct thread *self = begin_thread();
-        if (self)
+        if (self) {
+            stack_use(&self->stack);
             account_self = self;
-        else
+        } else {
             ledger_lost(SNAP_LOST_THREADS);
+        }
         stage = self ? RUNNING : ENDED;
     }
     if (stage == RUNNING && end_key_made) LIBC(pthread_setspecific)(end_key, account_self);
@@ -245,6 +245,7 @@ void account_thread_end(void) {
     struct snap_thread *record = series_at(&records, self->slot);
     stage = ENDED;
     account_self = &account_nobody;
+    stack_use(NULL);
     account_flush(self);
     note_name(record);
     record->end_ns = os_now();
@@ -432,6 +433,7 @@ uint64_t account_abandon(void) {
     series_reset(&records);
     counters_abandon();
     account_self = &account_nobody;
+    stack_use(NULL);
     stage = FRESH;
     return bytes > 0 ? (uint64_t)bytes : 0;
 }

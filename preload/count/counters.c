@@ -5,8 +5,8 @@
 
 #include "preload/base/ids.h"
 #include "preload/ledger/ledger.h"
+#include "preload/ledger/budget.h"
 #include "preload/shared/os.h"
-#include "preload/count/site.h"
 
 enum { NARROW_EVENTS = 15 }; /* a site where more happens is worth a wide counter, which is faster to count at */
 
@@ -63,7 +63,7 @@ static uint64_t *make_chunk(struct thread *self, uint32_t index) {
 
 /* Memory is for counters of the shared slot when there is little: of those there is at most one a site. */
 static bool may_grow(const struct thread *self) {
-    return self->slot < SNAP_THREAD_FIRST || likely(!site_memory_full(SITE_STACKS));
+    return self->slot < SNAP_THREAD_FIRST || likely(!budget_is_full(BUDGET_STACKS));
 }
 
 /* The thread's word for a site; NULL: there is no room. */

@@ -17,6 +17,8 @@
 #include "preload/count/peak.h"
 #include "preload/count/pin.h"
 #include "preload/count/site.h"
+#include "preload/ledger/budget.h"
+#include "preload/stacks/generation.h"
 #include "preload/stacks/tree.h"
 #include "preload/base/seal.h"
 
@@ -30,16 +32,10 @@ enum {
     RESERVE = 8,         /* at most so much is kept free */
     TIME_SHARE = 25,     /* of the program's time, for what is worth less */
     SOME_WANTS = 1024,   /* until that is asked again */
-    RUN_SITES = 1 << 15, /* made for runs: then those of earlier ones are looked at */
 };
 
 /* Stacks that allocated least often go first: by the logarithm of how often. */
 enum { BUCKETS = 65, STAYS = UINT8_MAX };
-
-uint32_t fold_wanted;
-uint64_t fold_wants, fold_wants_until, fold_losses_until = 1;
-uint64_t fold_run_sites, fold_run_sites_until = RUN_SITES;
-uint32_t fold_reserve;
 
 static struct {
     struct lock busy;
@@ -74,8 +70,8 @@ static bool can_pay(void) { return fold.spent <= (os_now() - ledger_head->start_
 
 /* Until that much has changed. */
 static enum progress not_before(uint64_t stacks) {
-    __atomic_store_n(&fold_wants_until, os_load(&fold_wants) + stacks, __ATOMIC_RELAXED);
-    __atomic_store_n(&fold_losses_until, lost_stacks() + 1 + stacks, __ATOMIC_RELAXED);
+    __atomic_store_n(&budget_wants_until, os_load(&budget_wants) + stacks, __ATOMIC_RELAXED);
+    __atomic_store_n(&budget_losses_until, lost_stacks() + 1 + stacks, __ATOMIC_RELAXED);
     return PROGRESS_OVER;
 }
 
@@ -86,6 +82,7 @@ static bool register_barrier(void) {
 /* The kernel makes a program with threads wait for some milliseconds: better now. Where calls are filtered, only those
  * are made that are needed. */
 void fold_begin(void) {
+    budget_relieve = fold_step;
     if (os_call(SYS_prctl, PR_GET_SECCOMP) == 0) register_barrier();
 }
 
@@ -96,13 +93,13 @@ static bool make_ready(void) {
 }
 
 static enum progress begin(void) {
-    uint32_t wanted = os_load32(&fold_wanted);
+    uint32_t wanted = os_load32(&budget_wanted);
     if (!wanted) return PROGRESS_OVER; /* another thread has done it just now */
-    fold.of_runs = !(wanted & FOLD_ROOM);
+    fold.of_runs = !(wanted & BUDGET_ROOM);
     fold.paid = can_pay();
     if (!fold.of_runs && fold.poor && !fold.paid) return not_before(SOME_WANTS);
     if (!make_ready()) return not_before(UINT32_MAX);
-    fold.wants = os_load(&fold_wants);
+    fold.wants = os_load(&budget_wants);
     fold.given = 0;
     memset(fold.in_bucket, 0, sizeof fold.in_bucket);
     ids_clear(fold.pictured);
@@ -255,7 +252,7 @@ static enum progress hide_stacks(void) { return tree_hide(&fold.tree); }
 
 /* Behind the barrier, whoever has not seen the new generation had its pin before. */
 static enum progress let_threads_forget(void) {
-    site_forget_stacks();
+    generation_end_stacks();
     pin_epoch();
     bool done = !seal_is_set() && os_call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
     return done ? PROGRESS_DONE : PROGRESS_LATER;
@@ -385,18 +382,18 @@ static enum progress give_stacks_away(void) { return tree_give_away(&fold.tree);
 
 /* Who did without room tries again. */
 static enum progress end(void) {
-    uint64_t wants = os_load(&fold_wants) - fold.wants, lost = lost_stacks();
+    uint64_t wants = os_load(&budget_wants) - fold.wants, lost = lost_stacks();
     uint32_t all = sites_in_use();
-    if (lost != fold.lost) site_forget_stacks();
+    if (lost != fold.lost) generation_end_stacks();
     fold.lost = lost;
     uint32_t most = site_count() / RESERVE;
-    __atomic_store_n(&fold_reserve, 2 * wants < most ? 2 * (uint32_t)wants : most, __ATOMIC_RELAXED);
+    __atomic_store_n(&budget_reserve, 2 * wants < most ? 2 * (uint32_t)wants : most, __ATOMIC_RELAXED);
     ledger_note_own_memory();
     return not_before(fold.given < all / MUCH ? all / PATIENCE : 0);
 }
 
 static enum progress end_of_runs(void) {
-    __atomic_store_n(&fold_run_sites_until, os_load(&fold_run_sites) + RUN_SITES, __ATOMIC_RELAXED);
+    __atomic_store_n(&budget_run_sites_until, os_load(&budget_run_sites) + BUDGET_RUN_SITES, __ATOMIC_RELAXED);
     ledger_note_own_memory();
     return PROGRESS_OVER;
 }
@@ -428,13 +425,13 @@ static bool work(void) {
     if (progress == PROGRESS_DONE) go_to(fold.step + 1);
     if (progress != PROGRESS_OVER) return progress != PROGRESS_LATER;
     go_to(0);
-    __atomic_fetch_and(&fold_wanted, fold.of_runs ? ~FOLD_RUNS : 0, __ATOMIC_RELAXED);
+    __atomic_fetch_and(&budget_wanted, fold.of_runs ? ~BUDGET_RUNS : 0, __ATOMIC_RELAXED);
     return false;
 }
 
 /* Stacks are being lost, or half of what was free when it began is gone. */
 static bool is_urgent(void) {
-    return lost_stacks() != fold.lost || !fold_is_short(2 * (os_load(&fold_wants) - fold.wants), site_count());
+    return lost_stacks() != fold.lost || !budget_is_short(2 * (os_load(&budget_wants) - fold.wants), site_count());
 }
 
 /* Else the program has as much time for itself between slices. */
@@ -460,11 +457,4 @@ void fold_step(uintptr_t slot) {
     lock_let_go(&fold.busy);
 }
 
-void fold_abandon(void) {
-    memset(&fold, 0, sizeof fold);
-    fold_wanted = 0;
-    fold_run_sites = 0;
-    fold_run_sites_until = RUN_SITES;
-    fold_wants = fold_wants_until = fold_reserve = 0;
-    fold_losses_until = 1;
-}
+void fold_abandon(void) { memset(&fold, 0, sizeof fold); }

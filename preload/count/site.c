@@ -1,35 +1,18 @@
-/* site.c — see site.h. Modules are found by the loader's lock-free _dl_find_object, and compared by path, so that
- * one that is unloaded and loaded again keeps its id. Two threads that see a module first at the same moment may
- * both record it; readers join records of one path. */
+/* site.c — see site.h. */
 #include "preload/count/site.h"
 
-#include <dlfcn.h>
-#include <elf.h>
-#include <link.h>
 #include <string.h>
 
 #include "preload/count/counters.h"
 #include "preload/count/fold.h"
 #include "preload/ledger/ledger.h"
+#include "preload/ledger/budget.h"
+#include "preload/stacks/module.h"
 #include "preload/count/pin.h"
 #include "preload/base/lock.h"
 #include "preload/stacks/rule.h"
 #include "preload/stacks/tree.h"
 
-uint32_t site_code_generation, site_generation;
-
-void site_forget_stacks(void) { __atomic_fetch_add(&site_generation, 1, __ATOMIC_SEQ_CST); }
-
-void site_forget_code(void) {
-    rule_forget();
-    __atomic_fetch_add(&site_code_generation, 1, __ATOMIC_RELEASE);
-    site_forget_stacks();
-}
-
-static const char *program_path = "";
-
-static struct series modules = {
-    .type = SNAP_MODULE, .record_size = sizeof(struct snap_module), .first_bits = 7, .limit = 1 << 16};
 static struct series sites = {
     .type = SNAP_SITE, .record_size = sizeof(struct snap_site), .first_bits = 9, .limit = SITE_LIMIT};
 static struct ids *free_sites; /* NULL: there never were any */
@@ -40,130 +23,15 @@ static bool tagged_equal(uint32_t site, const void *key);
 static uint32_t tagged_hash(uint32_t site);
 static const void *tagged_record(uint32_t site);
 static struct index tagged = {
-    .equal = tagged_equal, .hash = tagged_hash, .record = tagged_record, .may_grow = site_has_memory};
+    .equal = tagged_equal, .hash = tagged_hash, .record = tagged_record, .may_grow = budget_has};
 static bool tagged_ready;
 static struct lock readying;
-
-/* What a module id was given for, to find it again without reading strings in the ledger. */
-static struct module_key {
-    uintptr_t start, end;
-    uint64_t path_hash;
-} keys[1 << 16];
-
-static uint64_t hash_text(const char *text) {
-    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
-    for (; *text; text++) h = (h ^ (uint8_t)*text) * 0x100000001b3u;
-    return h;
-}
-
-static void copy_build_id(struct snap_module *module, const char *note, size_t length) {
-    size_t at = 0;
-    while (at + sizeof(Elf64_Nhdr) <= length) {
-        const Elf64_Nhdr *n = (const void *)(note + at);
-        size_t name = at + sizeof *n, desc = name + os_round_up(n->n_namesz, 4);
-        if (desc + n->n_descsz > length) return;
-        if (n->n_type == NT_GNU_BUILD_ID && n->n_namesz == 4 && !memcmp(note + name, "GNU", 4) &&
-            n->n_descsz <= sizeof module->build_id) {
-            memcpy(module->build_id, note + desc, n->n_descsz);
-            module->build_id_length = n->n_descsz;
-            return;
-        }
-        at = desc + os_round_up(n->n_descsz, 4);
-    }
-}
-
-/* The module is mapped: code of it is on our stack. Its ELF header lies at the start of its first segment. */
-static void read_elf(struct snap_module *module, const char *start, uintptr_t bias) {
-    const Elf64_Ehdr *elf = (const void *)start;
-    if (memcmp(elf->e_ident, ELFMAG, SELFMAG) || elf->e_phentsize != sizeof(Elf64_Phdr) ||
-        elf->e_phoff + (size_t)elf->e_phnum * sizeof(Elf64_Phdr) > OS_PAGE)
-        return;
-    const Elf64_Phdr *headers = (const void *)(start + elf->e_phoff);
-    for (int i = 0; i < elf->e_phnum; i++)
-        if (headers[i].p_type == PT_NOTE && bias + headers[i].p_vaddr + headers[i].p_memsz <= module->end)
-            copy_build_id(module, (const char *)(bias + headers[i].p_vaddr), headers[i].p_memsz);
-}
-
-const char *site_path(const struct link_map *map) { return map->l_name && map->l_name[0] ? map->l_name : program_path; }
-
-static uint32_t add_module(const struct dl_find_object *found, const char *path) {
-    uint32_t id = series_take(&modules);
-    struct snap_module *module = series_at(&modules, id);
-    if (!module) {
-        ledger_lost(SNAP_LOST_MODULES);
-        return 0;
-    }
-    module->start = (uintptr_t)found->dlfo_map_start;
-    module->end = (uintptr_t)found->dlfo_map_end;
-    module->bias = found->dlfo_link_map->l_addr;
-    module->generation = site_code_generation;
-    read_elf(module, found->dlfo_map_start, module->bias);
-    module->path = ledger_string(path);
-    keys[id].end = module->end;
-    keys[id].path_hash = hash_text(path);
-    __atomic_store_n(&keys[id].start, module->start, __ATOMIC_RELEASE);
-    return id + 1;
-}
-
-uint32_t site_module(uintptr_t address) {
-    struct dl_find_object found;
-    if (_dl_find_object((void *)address, &found) || !found.dlfo_link_map) return 0;
-    const char *path = site_path(found.dlfo_link_map);
-    uint64_t hash = hash_text(path);
-    for (uint64_t i = 0, n = os_load(&modules.next); i < n; i++)
-        if (__atomic_load_n(&keys[i].start, __ATOMIC_ACQUIRE) == (uintptr_t)found.dlfo_map_start &&
-            keys[i].end == (uintptr_t)found.dlfo_map_end && keys[i].path_hash == hash)
-            return (uint32_t)i + 1;
-    return add_module(&found, path);
-}
-
-/* The one module that has such an address tells its upper half. */
-uintptr_t site_code(uint32_t low) {
-    uintptr_t found = 0;
-    for (uint64_t i = 0, n = os_load(&modules.next); i < n; i++) {
-        uintptr_t start = __atomic_load_n(&keys[i].start, __ATOMIC_ACQUIRE);
-        uintptr_t address = start + (uint32_t)(low - (uint32_t)start);
-        if (!start || address >= keys[i].end || address == found || site_module(address) != i + 1) continue;
-        if (found) return 0;
-        found = address;
-    }
-    return found;
-}
-
-static uint64_t memory_limit;
-static uint32_t memory_looks, memory_full; /* for which (enum site_memory), at the last look that counted */
-
-static uint64_t memory_used(void) {
-    return tree_bytes() + rule_bytes() + counters_bytes() + os_load(&sites.next) * sizeof(struct snap_site) +
-           index_bytes(&tagged);
-}
-
-/* What cannot become free again stops last, and of frames there are always some. */
-static uint32_t full_for(void) {
-    uint64_t share = memory_limit / 32, rules = rule_bytes(), used = memory_used();
-    /* The first time it is not known how much will go while more is looked for. */
-    bool soon = used >= memory_limit - 3 * share - (ids_known(&free_sites) ? share / 2 : 2 * share);
-    return (uint32_t)soon << SITE_SOON | (uint32_t)(used >= memory_limit - 3 * share) << SITE_STACKS |
-           (uint32_t)(used >= memory_limit - 2 * share) << SITE_ENDS |
-           (uint32_t)(used >= memory_limit && rules >= 2 * share) << SITE_FRAMES;
-}
-
-/* It is added up now and then only: in between, some KiB more may be taken. */
-bool site_memory_full(enum site_memory of) {
-    enum { LOOKS = 32 };
-    uint32_t n = __atomic_load_n(&memory_looks, __ATOMIC_RELAXED);
-    __atomic_store_n(&memory_looks, n + 1, __ATOMIC_RELAXED);
-    if (n % LOOKS == 0) __atomic_store_n(&memory_full, full_for(), __ATOMIC_RELAXED);
-    return __atomic_load_n(&memory_full, __ATOMIC_RELAXED) >> of & 1;
-}
-
-bool site_has_memory(uint64_t bytes) { return memory_used() + bytes < memory_limit - memory_limit / 8; }
 
 static uint32_t new_id(void) {
     struct ids *free = ids_known(&free_sites);
     uint32_t id = free && ledger_is_ours() ? ids_take(free, SNAP_SITE_FIRST) : IDS_NONE;
-    bool few = id == IDS_NONE || fold_is_short(ids_count(free), os_load(&sites.next));
-    if (few && site_memory_full(SITE_SOON)) fold_want();
+    bool few = id == IDS_NONE || budget_is_short(ids_count(free), os_load(&sites.next));
+    if (few && budget_is_full(BUDGET_SOON)) budget_want();
     return id == IDS_NONE ? series_take(&sites) : id;
 }
 
@@ -183,10 +51,6 @@ struct snap_site site_record(uint32_t site) {
     return (struct snap_site){record ? os_load(&record->word) : 0};
 }
 
-const struct snap_module *site_module_record(uint32_t module) {
-    return module ? series_at(&modules, module - 1) : NULL;
-}
-
 void site_close(uint32_t site) {
     struct snap_site *record = series_at(&sites, site);
     __atomic_store_n(&record->word, SNAP_SITE_FREE, __ATOMIC_SEQ_CST);
@@ -201,10 +65,17 @@ uint64_t site_free_count(void) {
     return free ? ids_count(free) : 0;
 }
 
+static struct budget_use use(void) {
+    uint64_t frames = rule_bytes();
+    return (struct budget_use){tree_bytes() + frames + counters_bytes() +
+                                   os_load(&sites.next) * sizeof(struct snap_site) + index_bytes(&tagged),
+                               frames, ids_known(&free_sites) != NULL};
+}
+
 /* Of code that is loaded: what its frame says, which is known by now, is found sooner than the module itself. */
-static uint32_t module_at(uintptr_t address) {
+static uint32_t module_of_code(uintptr_t address) {
     struct rule rule = rule_of(address);
-    return rule.frame == RULE_NO_FRAME ? site_module(address) : rule_frame(rule.frame)->module;
+    return rule.frame == RULE_NO_FRAME ? module_at(address) : rule_frame(rule.frame)->module;
 }
 
 static uint32_t make_site(uint32_t stack, uint32_t module) {
@@ -257,12 +128,13 @@ uint32_t site_outer(uint32_t place, struct site_outer_found *found) {
     return site;
 }
 
-uint32_t site_for_stack(uint32_t stack, uintptr_t address) {
-    fold_note_losses();
+/* The site of an untagged stack (tree.h) that ends with a call from `address`. */
+static uint32_t site_for_stack(uint32_t stack, uintptr_t address) {
+    budget_note_losses();
     uint32_t site = __atomic_load_n(tree_site(stack), __ATOMIC_RELAXED);
     if (likely(site)) return site;
-    if (likely(site_free_count() || !site_memory_full(SITE_STACKS))) return make_site(stack, module_at(address));
-    fold_want();
+    if (likely(site_free_count() || !budget_is_full(BUDGET_STACKS))) return make_site(stack, module_of_code(address));
+    budget_want();
     ledger_lost(SNAP_LOST_STACKS);
     return site_outer(stack, NULL);
 }
@@ -295,7 +167,7 @@ static uint32_t find_tagged(uint32_t tag, uint32_t stack, uint32_t module, bool 
     uint32_t site = index_find(&tagged, hash_of_key(key), &key);
     if (site != INDEX_NONE || !make) return site;
     site = site_new(tag, stack, module);
-    if (tags_at(tag).run) fold_note_run_site();
+    if (tags_at(tag).run) budget_note_run_site();
     return site == SNAP_SITE_UNKNOWN ? INDEX_NONE : index_insert(&tagged, hash_of_key(key), &key, site);
 }
 
@@ -305,10 +177,10 @@ uint32_t site_tagged(uint32_t site, uint32_t tag) {
     uint32_t stack = snap_site_stack(record), found = INDEX_NONE;
     if (!make_tagged_ready()) return site;
     if (record.word != SNAP_SITE_FREE) {
-        bool room = site_free_count() || !site_memory_full(SITE_STACKS);
+        bool room = site_free_count() || !budget_is_full(BUDGET_STACKS);
         found = find_tagged(tag, stack, snap_site_module(record), room);
         if (found == INDEX_NONE && !room) {
-            fold_want();
+            budget_want();
             ledger_lost(SNAP_LOST_STACKS);
         }
     }
@@ -399,31 +271,29 @@ bool site_is_of_mapping(uint32_t site) { return ids_has(&mapping_sites, site); }
 
 uint32_t site_count(void) { return (uint32_t)os_load(&sites.next); }
 
-void site_begin(uint32_t stacks, uint64_t memory, const char *program) {
-    memory_limit = memory;
-    program_path = program;
+bool site_begin(uint32_t stacks, uint64_t memory, const char *program) {
+    budget_begin(memory, use);
+    module_begin(program);
+    stack_site_of = site_for_stack;
     tags_begin();
     for (int fixed = 0; fixed < SNAP_SITE_FIRST; fixed++)
         site_new(0, 0, 0); /* SNAP_SITE_UNKNOWN, SNAP_SITE_INHERITED */
     bool recorded = stacks != SNAP_STACKS_NONE && tree_begin() && rule_begin();
     if (!recorded) sample_bytes = 0;
-    if (recorded) fold_begin();
     account_here = recorded && !sample_bytes ? 0 : site_new(0, 0, 0); /* SNAP_SITE_NOT_SAMPLED */
+    return recorded;
 }
 
 void site_abandon(void) {
-    uint64_t known = os_load(&modules.next);
-    memset(keys, 0, known * sizeof *keys);
-    series_reset(&modules);
+    module_abandon();
+    budget_abandon();
     tags_abandon();
     index_reset(&tagged);
     tagged_ready = false;
     readying = (struct lock){0};
     series_reset(&sites);
     free_sites = NULL;
-    memory_looks = memory_full = 0;
     ids_clear(&mapping_sites);
-    fold_abandon();
     account_here = 0;
     tree_abandon();
     rule_abandon();

@@ -15,15 +15,6 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Counts the dlclose calls: code addresses may mean something else after one. */
-extern uint32_t site_code_generation;
-void site_forget_code(void);
-
-/* Changes when what threads remember of their stacks is no longer good: code has gone, native or Python, or the ids of
- * stacks may come to mean others. */
-extern uint32_t site_generation;
-void site_forget_stacks(void);
-
 /* The site of a new block. */
 static inline uint32_t site_of(struct caller caller, uint64_t size) {
     bool here = account_here && !(sample_bytes && sample_takes(size));
@@ -42,12 +33,6 @@ uint32_t site_of_place(uintptr_t address);
 void site_keep(uint32_t site);
 /* The innermost native address of a site that `skip` is false of; if there is none, the innermost of all. 0: none. */
 uintptr_t site_caller(uint32_t site, bool (*skip)(const void *address));
-/* The address of code that has this lower half; 0: that of none, or of several, that is known. */
-uintptr_t site_code(uint32_t low);
-
-/* The site of an untagged stack (tree.h) that ends with a call from `address`. */
-uint32_t site_for_stack(uint32_t stack, uintptr_t address);
-
 /* The site of the same stack under a tag other than 0; that of the owner without a stack when there is no room, and at
  * last the site as it is. */
 uint32_t site_tagged(uint32_t site, uint32_t tag);
@@ -59,23 +44,6 @@ bool site_of_model(uint32_t site, uint32_t model, uint32_t *other);
 uint32_t site_known_tagged(struct snap_site record);
 void site_show_tagged(uint32_t site);
 bool site_hide_tagged(const struct ids *stay, struct ids *hidden, struct index_walk *walk);
-
-/* The file that it was loaded from: of the program itself, too. */
-struct link_map;
-const char *site_path(const struct link_map *map);
-/* 1 + id of the module that holds the code; 0 when no file is mapped there. */
-uint32_t site_module(uintptr_t address);
-/* The record of what that gave; NULL: there is none. */
-const struct snap_module *site_module_record(uint32_t module);
-
-/* Whether call stacks, sites and counters together have all the memory that they may take. First there are no new
- * stacks but in place of old ones (fold.h), an event counts at the nearest outer stack that is there, and threads get
- * no more counters of their own; then outer stacks that nothing was counted at get no site; at last there are no
- * frames, and stacks lack them. SITE_SOON: it is time to look for old ones. */
-enum site_memory { SITE_SOON, SITE_STACKS, SITE_ENDS, SITE_FRAMES };
-bool site_memory_full(enum site_memory of);
-/* Whether there will still be room for new stacks when so much more is taken. */
-bool site_has_memory(uint64_t bytes);
 
 enum { SITE_LIMIT = 1 << 21 };
 
@@ -106,8 +74,8 @@ uint64_t site_free_count(void);
 
 uint32_t site_count(void);
 
-/* The program's own path must outlive the ledger. */
-void site_begin(uint32_t stacks, uint64_t memory, const char *program);
+/* The program's own path must outlive the ledger. True: call stacks are recorded. */
+bool site_begin(uint32_t stacks, uint64_t memory, const char *program);
 void site_abandon(void);
 
 #pragma GCC visibility pop

@@ -10,13 +10,14 @@
 #include "preload/count/owner.h"
 #include "preload/count/site.h"
 #include "preload/base/words.h"
+#include "preload/stacks/generation.h"
 
 enum { KNOWN_BITS = 12 };
 
 /* The last sites that a thread came by, each one word: the site without a tag, the tag, and the site with it. So a
  * signal handler sees and leaves only whole ones. */
 struct tagged {
-    uint32_t generation; /* site_generation that they are of */
+    uint32_t generation; /* generation_of_stacks that they are of */
     uint64_t known[1 << KNOWN_BITS];
 };
 enum { SITE_BITS = 21 };
@@ -152,7 +153,7 @@ static void forget(struct tagged *self, uint32_t generation) {
 }
 
 uint32_t tags_site(uint32_t site) {
-    uint32_t tag = tags_present()->tag, generation = __atomic_load_n(&site_generation, __ATOMIC_ACQUIRE);
+    uint32_t tag = tags_present()->tag, generation = __atomic_load_n(&generation_of_stacks, __ATOMIC_ACQUIRE);
     if (!tag) return site;
     struct tagged *self = known_of(account_self);
     if (unlikely(!self)) return site_tagged(site, tag);

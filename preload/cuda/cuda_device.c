@@ -7,8 +7,8 @@
 #include "preload/cuda/cuda_counts.h"
 #include "preload/cuda/cuda_scope.h"
 #include "preload/shared/os.h"
-#include "preload/count/site.h"
 #include "preload/vram/vram_serve.h"
+#include "preload/stacks/generation.h"
 
 enum { SAMPLE_NS = 1000000000, SAMPLE_SOON_NS = 50000000, SAMPLE_BYTES = 64 << 20 };
 
@@ -18,7 +18,7 @@ enum { SAMPLE_NS = 1000000000, SAMPLE_SOON_NS = 50000000, SAMPLE_BYTES = 64 << 2
 enum { GENERATION_BITS = 16, LOOKED = 1 << (GENERATION_BITS - 1) };
 
 static void *find(uint64_t *known, const char *name) {
-    uint64_t now = LOOKED | (__atomic_load_n(&site_code_generation, __ATOMIC_ACQUIRE) & (LOOKED - 1));
+    uint64_t now = LOOKED | (__atomic_load_n(&generation_of_code, __ATOMIC_ACQUIRE) & (LOOKED - 1));
     uint64_t seen = os_load(known);
     if (unlikely((seen & (LOOKED | (LOOKED - 1))) != now)) {
         seen = (uint64_t)(uintptr_t)cuda_scope_any(name, NULL) << GENERATION_BITS | now;

@@ -8,7 +8,7 @@
 #include "preload/cuda/cuda_scope.h"
 #include "preload/ledger/ledger.h"
 #include "preload/shared/os.h"
-#include "preload/count/site.h"
+#include "preload/stacks/generation.h"
 
 #define ENTRY(side_, name_, base_, since_, per_thread_, ...)                                                           \
     {.name = #name_, .base = base_, .since = since_, .side = CUDA_##side_, .per_thread = per_thread_},
@@ -163,7 +163,7 @@ static void *look_for(enum cuda_entry_id entry, uintptr_t caller) {
 /* The generation is read before: what is unloaded meanwhile makes the binding one that does not hold. */
 void *cuda_route_real(enum cuda_entry_id entry, uint32_t slot, uintptr_t caller) {
     if (slot) return __atomic_load_n(&reals[entry][slot], __ATOMIC_ACQUIRE);
-    uint32_t generation = __atomic_load_n(&site_code_generation, __ATOMIC_ACQUIRE) + 1;
+    uint32_t generation = __atomic_load_n(&generation_of_code, __ATOMIC_ACQUIRE) + 1;
     struct binding binding = {.generation = generation, .caller = caller, .entry = entry};
     for (uint32_t step = 0; step < BINDING_REACH; step++)
         if (likely(is_bound(binding_at(&binding, step), &binding, &binding.real))) return binding.real;

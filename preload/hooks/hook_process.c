@@ -21,9 +21,9 @@
 #include "preload/hooks/mimalloc_calls.h"
 #include "preload/life/process.h"
 #include "preload/life/sandbox.h"
-#include "preload/count/site.h"
 #include "preload/stow/stow.h"
 #include "preload/base/symbol.h"
+#include "preload/stacks/stack.h"
 
 #define HOOK __attribute__((visibility("default")))
 
@@ -259,9 +259,9 @@ __asm__(".pushsection .text\n"
         ".popsection\n");
 
 HOOK int dlclose(void *handle) {
-    site_forget_code();
+    stack_forget_code();
     int result = NEXT(dlclose)(handle);
-    site_forget_code();
+    stack_forget_code();
     return result;
 }
 

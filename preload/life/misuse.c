@@ -21,6 +21,7 @@
 #include "preload/count/site.h"
 #include "preload/stow/stow.h"
 #include "preload/base/seal.h"
+#include "preload/stacks/module.h"
 
 enum { BEFORE = sizeof(struct header), WORD = sizeof(uint64_t), SLACK = 31 };
 enum { CHUNK_PREVIOUS_IN_USE = 1, CHUNK_MAPPED = 2, CHUNK_NOT_MAIN = 4, CHUNK_FLAGS = 7, CHUNK_BIT_3 = 8 };
@@ -184,7 +185,7 @@ static bool was_in_bin(uintptr_t p) {
     struct misuse found = {0};
     if (!links || forward >= CHUNK_MOST || back >= CHUNK_MOST) return false;
     read_note(p, MISUSE_UNKNOWN, &found);
-    bool noted = found.caller && found.site < site_count() && site_code(found.caller);
+    bool noted = found.caller && found.site < site_count() && module_code(found.caller);
     return noted && can_look() && !usable_at(p, p - BEFORE);
 }
 

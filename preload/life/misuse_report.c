@@ -15,6 +15,7 @@
 #include "preload/count/site.h"
 #include "preload/base/symbol.h"
 #include "preload/base/seal.h"
+#include "preload/stacks/module.h"
 
 enum { LINES_MOST = 8 };
 
@@ -75,7 +76,7 @@ static void put_place(struct text *self, const char *what, uintptr_t address) {
         put_hex(self, address);
         return;
     }
-    const char *path = site_path(object.dlfo_link_map), *slash = strrchr(path, '/');
+    const char *path = module_path(object.dlfo_link_map), *slash = strrchr(path, '/');
     put(self, slash ? slash + 1 : path);
     put(self, "+");
     put_hex(self, address - object.dlfo_link_map->l_addr);
@@ -121,7 +122,7 @@ void misuse_report(uintptr_t p, const struct misuse *misuse, enum snap_misuse_ca
     if (!ledger_is_ours() || number >= SNAP_MISUSES) return;
     uint32_t site = is_known(misuse->site) ? misuse->site : SNAP_SITE_UNKNOWN;
     uint32_t now = caller.slot ? site_of_call(caller) : SNAP_SITE_UNKNOWN; /* its modules are known from here on */
-    uintptr_t freed = misuse->caller ? site_code(misuse->caller) : 0;
+    uintptr_t freed = misuse->caller ? module_code(misuse->caller) : 0;
     struct snap_misuse record = {.kind = misuse->kind,
                                  .call = (uint16_t)call,
                                  .address = p,

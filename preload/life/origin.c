@@ -11,6 +11,7 @@
 #include "preload/stacks/rule.h"
 #include "preload/count/site.h"
 #include "preload/stacks/tree.h"
+#include "preload/stacks/module.h"
 
 /* How many frames are named, and looked at for it. The kernel tells the start of a thread in hundredths of a second. */
 enum { NAMED_MOST = 4, LOOKED_AT_MOST = 256, TICK_NS = 20000000 };
@@ -63,7 +64,7 @@ static void put_python(struct words *self, const struct snap_frame *frame) {
 
 /* "libssl.so.3+0x1234": by the address in the file, which addr2line takes. */
 static void put_native(struct words *self, const struct snap_frame *frame) {
-    const struct snap_module *module = site_module_record(frame->module);
+    const struct snap_module *module = module_record(frame->module);
     put(self, self->count++ ? ", " : "");
     put(self, module ? tail(ledger_text(module->path), 1) : "?");
     put(self, "+0x");

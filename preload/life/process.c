@@ -37,6 +37,7 @@
 #include "preload/triggers/trigger.h"
 #include "preload/vram/vram_serve.h"
 #include "preload/base/seal.h"
+#include "preload/count/fold.h"
 
 #define EXEC_VARIABLE "MEMSTOW_EXEC"
 
@@ -273,6 +274,7 @@ static uint64_t leave_parent(void) {
     exec_generation = 0;
     uint64_t inherited = account_abandon();
     site_abandon();
+    fold_abandon();
     owners_abandon();
     heaps_abandon();
     parts_abandon();
@@ -359,7 +361,7 @@ static enum tracked_stage begin(void) {
     if (!wanted() || !begin_ledger(inherited)) return TRACKED_NO;
     account_begin();
     sample_bytes = wish.sample_bytes;
-    site_begin(wish.stacks, wish.stack_memory, exe);
+    if (site_begin(wish.stacks, wish.stack_memory, exe)) fold_begin();
     blocks_open_ledger();
     note_heap();
     note_unreadable();

@@ -6,7 +6,6 @@
 
 #include "preload/count/account.h"
 #include "preload/base/arena.h"
-#include "preload/count/fold.h"
 #include "preload/blocks/heaps.h"
 #include "preload/ledger/ledger.h"
 #include "preload/base/lock.h"
@@ -16,6 +15,7 @@
 #include "preload/owners/owned.h"
 #include "preload/count/tags.h"
 #include "preload/base/words.h"
+#include "preload/ledger/budget.h"
 
 enum { TEXT_MAX = 1024, TEXTS = 4096 };
 
@@ -168,7 +168,7 @@ int owners_end_run(uint32_t run, uint32_t outcome) {
     struct owner *owner = run && tags_run() == run ? owner_known(run) : NULL;
     if (owner) {
         tags_set_run(0);
-        fold_note_run_end();
+        budget_note_run_end();
         owner->outcome = outcome;
         retire(run, owner);
     }

@@ -16,7 +16,7 @@
 #include "preload/stacks/python_code.h"
 #include "preload/stacks/python_layout.h"
 #include "preload/stacks/python_record.h"
-#include "preload/count/site.h"
+#include "preload/stacks/generation.h"
 #include "preload/base/symbol.h"
 
 enum { SPINS = 100000, PLAIN_OBJECTS = 256 };
@@ -30,7 +30,7 @@ struct interpreter {
     uintptr_t (*own)(void);      /* PyGILState_GetThisThreadState */
     uintptr_t (*attached)(void); /* 3.11: _PyThreadState_UncheckedGet */
     uintptr_t arenas;            /* the function that maps arenas; 0: it is not known */
-    uint32_t generation;         /* site_code_generation when it was last seen to be there */
+    uint32_t generation;         /* generation_of_code when it was last seen to be there */
     struct python_layout layout;
 };
 static struct interpreter interpreters[PYTHON_INTERPRETERS];
@@ -103,7 +103,7 @@ static bool describe(struct interpreter *self, const struct dl_find_object *foun
         .runtime = find_variable(object, "_PyRuntime"),
         .code_type = find_variable(object, "PyCode_Type"),
         .own = (uintptr_t(*)(void))symbol_find(object, "PyGILState_GetThisThreadState", NULL),
-        .generation = __atomic_load_n(&site_code_generation, __ATOMIC_ACQUIRE),
+        .generation = __atomic_load_n(&generation_of_code, __ATOMIC_ACQUIRE),
     };
     if (!version || !self->runtime || !self->code_type || !self->own ||
         !python_layout((uint32_t) * (const unsigned long *)version, (const void *)self->runtime, &self->layout))
@@ -319,7 +319,7 @@ static size_t find_loop(struct python_walk *walk, const struct interpreter *self
 /* --- what the unwinder asks --- */
 
 bool python_is_eval(uintptr_t pc, uintptr_t slot, uintptr_t cfa) {
-    uint32_t generation = __atomic_load_n(&site_code_generation, __ATOMIC_ACQUIRE);
+    uint32_t generation = __atomic_load_n(&generation_of_code, __ATOMIC_ACQUIRE);
     struct interpreter *self = interpreter_at(pc - 1); /* a call may be a function's last instruction */
     if (self && !still_there(self, generation)) self = NULL;
     if (!self) self = look_into_object(pc - 1, generation);

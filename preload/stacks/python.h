@@ -18,7 +18,7 @@
 
 /* Whether the native frame that occupies the stack [slot, cfa) belongs to an evaluation loop; `pc` is the return
  * address into it, which is the word at `slot`. The answer holds for every frame with that pc, until code is unloaded:
- * ask once per code address and generation (site_code_generation). Also right for parts that a compiler moved out of
+ * ask once per code address and generation (generation_of_code). Also right for parts that a compiler moved out of
  * line, which no symbol tells, because this frame is asked whether it holds the loop's variables. */
 bool python_is_eval(uintptr_t pc, uintptr_t slot, uintptr_t cfa);
 
@@ -62,7 +62,7 @@ bool python_same(uintptr_t inner, uintptr_t anchor, const struct python_frame *f
 
 /* The SNAP_FRAME record of a frame that this thread's present stack holds; made at first sight, with the function's
  * name, file and line. UINT32_MAX when it cannot be. When a recorded function (its code object) dies, its address may
- * come to mean another: then threads forget what they remember (site_forget_stacks). */
+ * come to mean another: then threads forget what they remember (generation_end_stacks). */
 uint32_t python_frame_record(const struct python_frame *frame);
 
 /* Where records of frames go: the one series of SNAP_FRAME. Until then there are no records. */

@@ -13,7 +13,8 @@
 #include "preload/shared/os.h"
 #include "preload/stacks/python.h"
 #include "preload/stacks/python_code.h"
-#include "preload/count/site.h"
+#include "preload/ledger/budget.h"
+#include "preload/stacks/generation.h"
 #include "preload/base/words.h"
 
 enum { TEXT_ROOM = 1024, SPINS = 200 };
@@ -123,7 +124,7 @@ static uint32_t line_of(const struct python_layout *layout, uintptr_t code, uint
 
 static uint32_t add_frame(const struct python_layout *layout, uintptr_t code, uint32_t id, uint32_t offset,
                           bool writer) {
-    uint32_t frame = site_memory_full(SITE_FRAMES) ? WORDS_NONE : series_take(frames);
+    uint32_t frame = budget_is_full(BUDGET_FRAMES) ? WORDS_NONE : series_take(frames);
     struct snap_frame *record = series_at(frames, frame);
     if (!record) return WORDS_NONE;
     uint32_t line = line_of(layout, code, id, offset, writer);
@@ -182,7 +183,7 @@ const struct snap_code *python_record_code(uint32_t id) { return series_at(&code
 
 void python_record_dies(uintptr_t code_key) {
     if (words_take_out(&codes_by_object, code_key) || __atomic_load_n(&unlisted, __ATOMIC_RELAXED))
-        site_forget_stacks();
+        generation_end_stacks();
 }
 
 void python_begin(struct series *of_frames) { frames = of_frames; }

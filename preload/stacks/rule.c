@@ -9,7 +9,8 @@
 #include "preload/ledger/ledger.h"
 #include "preload/base/lock.h"
 #include "preload/stacks/python.h"
-#include "preload/count/site.h"
+#include "preload/ledger/budget.h"
+#include "preload/stacks/module.h"
 #include "preload/shared/snapshot.h"
 
 enum { FIRST_BITS = 12, LAST_BITS = 24 };
@@ -53,7 +54,7 @@ static struct rule look_up(uint64_t place) {
 }
 
 static uint32_t new_frame(uint64_t place, uint32_t module) {
-    uint32_t id = site_memory_full(SITE_FRAMES) ? SERIES_NONE : series_take(&frames);
+    uint32_t id = budget_is_full(BUDGET_FRAMES) ? SERIES_NONE : series_take(&frames);
     struct snap_frame *frame = series_at(&frames, id);
     if (!frame) return RULE_NO_FRAME;
     *frame = (struct snap_frame){.address = place & ~RULE_INTERRUPTED,
@@ -64,7 +65,7 @@ static uint32_t new_frame(uint64_t place, uint32_t module) {
 
 /* The frame that the place had before rules were forgotten, if the same file is there. */
 static uint32_t frame_for(uint64_t place, uint32_t before) {
-    uint32_t module = site_module(place & ~RULE_INTERRUPTED);
+    uint32_t module = module_at(place & ~RULE_INTERRUPTED);
     const struct snap_frame *frame = before == RULE_NO_FRAME ? NULL : series_at(&frames, before);
     return frame && frame->module == module ? before : new_frame(place, module);
 }

@@ -12,16 +12,15 @@
 #include <stdbool.h>
 #include <sys/syscall.h>
 
-#include "preload/count/account.h"
 #include "preload/base/arena.h"
-#include "preload/count/fold.h"
 #include "preload/stacks/leaf.h"
 #include "preload/ledger/ledger.h"
 #include "preload/stacks/memo.h"
 #include "preload/shared/os.h"
 #include "preload/stacks/paths.h"
 #include "preload/stacks/rule.h"
-#include "preload/count/site.h"
+#include "preload/ledger/budget.h"
+#include "preload/stacks/generation.h"
 #include "preload/stacks/tree.h"
 #include "preload/stacks/unwind.h"
 #include "preload/stacks/view.h"
@@ -52,6 +51,11 @@ struct stack {
 };
 
 uint32_t stack_unmappings;
+uint32_t (*stack_site_of)(uint32_t stack, uintptr_t address);
+
+static struct stack *of_nobody; /* stays NULL */
+__thread struct stack **stack_self __attribute__((tls_model("initial-exec"))) = &of_nobody;
+
 
 static struct stack *new_stack(bool remembers) {
     struct stack *self = arena_take(sizeof *self);
@@ -63,6 +67,21 @@ static void forget(struct stack *self) {
     memo_cut(&self->memo, 0);
     for (int i = 0; self->others && i < OTHERS; i++) memo_cut(&self->others[i], 0);
     leaf_forget(&self->leaves);
+}
+
+/* What a thread before it remembered. */
+static void inherit(struct stack *self) {
+    self->own = (struct own_stack){0};
+    self->busy = 0;
+    self->other = NULL;
+    for (int i = 0; self->others && i < OTHERS; i++) self->others[i].extent = (struct region){0, 0};
+    if (self->spare) inherit(self->spare);
+    forget(self);
+}
+
+void stack_use(struct stack **memory) {
+    if (memory && *memory) inherit(*memory);
+    stack_self = memory ? memory : &of_nobody;
 }
 
 /* What a signal handler left for good in the middle of a change. */
@@ -79,7 +98,7 @@ static uint32_t site_of_memo(struct stack *self, struct memo *memo, uintptr_t ad
     uint32_t site = paths_find(&self->paths, path);
     self->returned = site != 0;
     if (site) return site;
-    site = site_for_stack(memo_stack(memo), address);
+    site = stack_site_of(memo_stack(memo), address);
     if (self->remembers && memo->count) paths_add(&self->paths, path, site);
     return site;
 }
@@ -188,11 +207,10 @@ static uint32_t find_elsewhere(struct stack *self, struct memo *memo, const stru
 
 /* The thread's memory of its stacks, or NULL. */
 static struct stack *stack_of_thread(void) {
-    if (unlikely(account_self == &account_nobody)) account_thread_slot();
-    struct thread *self = account_self;
-    if (unlikely(self == &account_nobody)) return NULL;
-    if (unlikely(!self->stack)) self->stack = new_stack(true);
-    return self->stack && self->stack->remembers ? self->stack : NULL;
+    struct stack **self = stack_self;
+    if (unlikely(self == &of_nobody)) return NULL;
+    if (unlikely(!*self)) *self = new_stack(true);
+    return *self && (*self)->remembers ? *self : NULL;
 }
 
 /* Whether a signal handler runs on an alternate stack, which may lie in an outer frame. */
@@ -210,13 +228,13 @@ static bool has_left(const struct stack *self, uintptr_t inner, uintptr_t slot) 
 }
 
 bool stack_has_left(uintptr_t inner, uintptr_t slot) {
-    const struct stack *self = account_self->stack;
+    const struct stack *self = *stack_self;
     return self && has_left(self, inner, slot);
 }
 
 bool stack_has_left_call(const struct caller *inner, uintptr_t slot) {
     static __thread struct own_stack unknown __attribute__((tls_model("initial-exec"))); /* where no stacks are kept */
-    struct stack *self = account_self->stack;
+    struct stack *self = *stack_self;
     struct own_stack *own = self ? &self->own : &unknown;
     bool deeper = slot < inner->slot && own_stack_has(own, inner->slot) && own_stack_has(own, slot);
     if (deeper) return *(const uintptr_t *)inner->slot != inner->address;
@@ -229,7 +247,7 @@ static bool is_at_work(const struct stack *self, uintptr_t slot) {
 
 bool stack_is_interrupted(void) {
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-    for (const struct stack *self = account_self->stack; self; self = self->spare)
+    for (const struct stack *self = *stack_self; self; self = self->spare)
         if (is_at_work(self, here)) return true;
     return false;
 }
@@ -253,7 +271,7 @@ static uint32_t find_site(struct stack *self, const struct caller *caller) {
 }
 
 static uint32_t site_with(struct stack *self, const struct caller *caller) {
-    uint32_t generation = __atomic_load_n(&site_generation, __ATOMIC_ACQUIRE);
+    uint32_t generation = __atomic_load_n(&generation_of_stacks, __ATOMIC_ACQUIRE);
     if (unlikely(self->busy)) forget_half_done(self); /* it was left in the middle */
     begin_work(self, caller->slot);
     if (unlikely(self->generation != generation)) {
@@ -269,7 +287,7 @@ uint32_t stack_site_of_place(uintptr_t address) {
     struct rule rule = rule_of(address);
     uint32_t place = rule.frame == RULE_NO_FRAME ? TREE_NONE : tree_step(TREE_ROOT, &rule.frame, 1);
     uint32_t stack = place == TREE_NONE ? TREE_NONE : tree_stack(place);
-    return site_for_stack(stack == TREE_NONE ? TREE_ROOT : stack, address);
+    return stack_site_of(stack == TREE_NONE ? TREE_ROOT : stack, address);
 }
 
 /* For want of anything better: the calling place alone. */
@@ -289,7 +307,7 @@ static uint32_t site_for_nobody(const struct caller *caller) {
     if (!shared) shared = new_stack(false);
     uint32_t site;
     if (shared) {
-        stack_inherit(shared);
+        inherit(shared);
         site = site_with(shared, caller);
     } else {
         site = site_of_caller(caller);
@@ -322,7 +340,7 @@ enum { SPARES = 8 };
 __attribute__((noinline)) static uint32_t site_in_full(uintptr_t slot, uintptr_t address, uintptr_t rbp) {
     struct caller caller = {slot, address, rbp};
     struct stack *first = stack_of_thread(), *self = first;
-    if (unlikely(__atomic_load_n(&fold_wanted, __ATOMIC_RELAXED))) fold_step(slot);
+    if (unlikely(__atomic_load_n(&budget_wanted, __ATOMIC_RELAXED))) budget_relieve(slot);
     if (!self) return site_for_nobody(&caller);
     for (int i = 0; self && is_at_work(self, slot); i++) {
         if (!self->spare && i < SPARES) self->spare = new_stack(false);
@@ -338,7 +356,7 @@ __attribute__((noinline)) static uint32_t site_in_full(uintptr_t slot, uintptr_t
  * else must be 0. */
 static INLINE bool may_ask_leaves(const struct stack *self, uintptr_t slot, uint64_t but) {
     return likely(!(self->busy | but) && region_has(&self->own.known, slot) &&
-                  __atomic_load_n(&site_generation, __ATOMIC_ACQUIRE) == self->generation);
+                  __atomic_load_n(&generation_of_stacks, __ATOMIC_ACQUIRE) == self->generation);
 }
 
 /* In leaves that are not for the fast path, because more addresses choose their set. */
@@ -374,17 +392,14 @@ static inline void oracle_check(const struct caller *caller, uint32_t site) { (v
 #endif
 
 uint32_t stack_site(uintptr_t slot, uintptr_t address, uintptr_t rbp) {
-    uint32_t site = site_in_leaves(account_self->stack, (struct caller){slot, address, rbp});
+    uint32_t site = site_in_leaves(*stack_self, (struct caller){slot, address, rbp});
     if (unlikely(!site)) site = site_in_full(slot, address, rbp);
     oracle_check(&(struct caller){slot, address, rbp}, site);
     return site;
 }
 
-void stack_inherit(struct stack *self) {
-    self->own = (struct own_stack){0};
-    self->busy = 0;
-    self->other = NULL;
-    for (int i = 0; self->others && i < OTHERS; i++) self->others[i].extent = (struct region){0, 0};
-    if (self->spare) stack_inherit(self->spare);
-    forget(self);
+void stack_forget_code(void) {
+    rule_forget();
+    __atomic_fetch_add(&generation_of_code, 1, __ATOMIC_RELEASE);
+    generation_end_stacks();
 }

@@ -52,9 +52,16 @@ bool stack_has_left_call(const struct caller *inner, uintptr_t slot);
 extern uint32_t stack_unmappings;
 static inline void stack_note_unmapping(void) { __atomic_fetch_add(&stack_unmappings, 1, __ATOMIC_RELEASE); }
 
-/* The calling thread has got the slot, and with it what a thread before it remembered. */
+/* Where a thread's memory of its stacks is kept: in its slot (account.h), which it gets before it asks for a site. The
+ * calling thread has got one, and with it what a thread before it remembered; NULL: it has none any more. */
 struct stack;
-void stack_inherit(struct stack *self);
+void stack_use(struct stack **memory);
+
+/* The site of an untagged stack (tree.h) that ends with a call from `address`. site.c sets it. */
+extern uint32_t (*stack_site_of)(uint32_t stack, uintptr_t address);
+
+/* After a dlclose: what is remembered of code and of stacks is no longer good. */
+void stack_forget_code(void);
 
 #pragma GCC visibility pop
 

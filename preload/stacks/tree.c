@@ -3,12 +3,11 @@
 
 #include <string.h>
 
-#include "preload/count/fold.h"
 #include "preload/base/ids.h"
 #include "preload/base/index.h"
 #include "preload/ledger/ledger.h"
 #include "preload/shared/os.h"
-#include "preload/count/site.h"
+#include "preload/ledger/budget.h"
 
 static struct series words = {.type = SNAP_RUN,
                               .record_size = sizeof(uint32_t),
@@ -51,7 +50,7 @@ static uint32_t run_hash(uint32_t run) {
 
 static const void *run_record(uint32_t run) { return word_at(run); }
 
-static struct index ways = {.equal = run_equal, .hash = run_hash, .record = run_record, .may_grow = site_has_memory};
+static struct index ways = {.equal = run_equal, .hash = run_hash, .record = run_record, .may_grow = budget_has};
 
 /* --- words that are free --- */
 
@@ -63,8 +62,8 @@ static void count_free_words(int64_t more) { __atomic_fetch_add(&free_words, mor
 static bool words_are_short(void) {
     int64_t free = __atomic_load_n(&free_words, __ATOMIC_RELAXED);
     enum { A_STACK = 8 }; /* words that one takes, about */
-    bool few = fold_is_short(free > 0 ? (uint64_t)free / A_STACK : 0, os_load(&words.next) / A_STACK);
-    return few && site_memory_full(SITE_SOON);
+    bool few = budget_is_short(free > 0 ? (uint64_t)free / A_STACK : 0, os_load(&words.next) / A_STACK);
+    return few && budget_is_full(BUDGET_SOON);
 }
 
 /* What is free has its length in place of the first word of a head, and in place of the second the id of another that
@@ -123,21 +122,21 @@ static uint32_t take_free(uint32_t length) {
 /* --- runs --- */
 
 /* While words that are free are being joined, some of what is kept for ends may be taken. */
-static bool may_take(enum site_memory of) {
-    return !site_memory_full(__atomic_load_n(&words_are_joined, __ATOMIC_RELAXED) ? SITE_ENDS : of);
+static bool may_take(enum budget of) {
+    return !budget_is_full(__atomic_load_n(&words_are_joined, __ATOMIC_RELAXED) ? BUDGET_ENDS : of);
 }
 
-static uint32_t new_run(uint32_t length, enum site_memory of) {
+static uint32_t new_run(uint32_t length, enum budget of) {
     uint32_t id = take_free(length);
     if (id == TREE_NONE && may_take(of)) return series_take_run(&words, length);
-    if (id == TREE_NONE || words_are_short()) fold_want();
+    if (id == TREE_NONE || words_are_short()) budget_want();
     return id;
 }
 
 /* Of `count` frames. Another thread may be faster with one that begins the same way: then it is that one. INDEX_NONE:
  * there is no room. */
 static uint32_t add_run(const struct way *way, uint32_t hash, const uint32_t *frames, uint32_t count,
-                        enum site_memory of) {
+                        enum budget of) {
     uint32_t id = new_run(SNAP_RUN_HEAD + count, of), *word = word_at(id);
     if (!word) return index_find(&ways, hash, way);
     __atomic_store_n(&word[SNAP_RUN_OUTER], way->outer, __ATOMIC_RELAXED);
@@ -154,7 +153,7 @@ static uint32_t add_run(const struct way *way, uint32_t hash, const uint32_t *fr
 static uint32_t add_frames(const struct way *way, uint32_t hash, const uint32_t *frames, uint32_t count) {
     enum { FEW = 8 };
     uint32_t most = count < SNAP_RUN_MOST ? count : SNAP_RUN_MOST, run;
-    do run = add_run(way, hash, frames, most, SITE_STACKS);
+    do run = add_run(way, hash, frames, most, BUDGET_STACKS);
     while (unlikely(run == INDEX_NONE) && most > FEW && (most /= 2));
     return run;
 }
@@ -183,7 +182,7 @@ uint32_t tree_stack(uint32_t place) {
     const struct way way = {place, SNAP_RUN_FRAME};
     uint32_t stack = tree_stack_known(place);
     if (likely(stack != TREE_NONE)) return stack;
-    stack = first_place(add_run(&way, hash_way(&way), &way.frame, 1, SITE_ENDS));
+    stack = first_place(add_run(&way, hash_way(&way), &way.frame, 1, BUDGET_ENDS));
     if (stack != TREE_NONE) __atomic_fetch_or(word_at(place), SNAP_RUN_END, __ATOMIC_RELAXED);
     return stack;
 }

@@ -16,13 +16,13 @@
 #include "preload/shared/os.h"
 #include "preload/count/owner.h"
 #include "preload/shared/pressure.h"
-#include "preload/count/site.h"
 #include "preload/vram/stow_cuda.h"
 #include "preload/base/symbol.h"
 #include "preload/count/tags.h"
 #include "preload/vram/vram_pointer.h"
 #include "preload/vram/vram_reach.h"
 #include "preload/vram/vram_rescue.h"
+#include "preload/stacks/generation.h"
 
 enum { WAIT_MS = 5000 };
 enum { RESERVED_HIGH = CUDA_POOL_RESERVED + 1, USED_HIGH = CUDA_POOL_USED + 1 };
@@ -97,7 +97,7 @@ static int take_loads(struct dl_phdr_info *object, size_t size, void *loads) {
 static uint64_t code_that_is_there(void) {
     uint64_t loads = 0;
     LIBC(dl_iterate_phdr)(take_loads, &loads);
-    return 1 + loads + __atomic_load_n(&site_code_generation, __ATOMIC_ACQUIRE);
+    return 1 + loads + __atomic_load_n(&generation_of_code, __ATOMIC_ACQUIRE);
 }
 
 /* While another thread looks, the driver serves. */

@@ -10,14 +10,6 @@ FILES_MOST, CIRCLE_MOST = 32, 5
 HALL = {"preload": {"README.md", "memstow.map"}, "tools": {"README.md", "python", "comfyui", "web"}}
 # "file -> file": a call or an include against the order of the table; and circles that are too large.
 UPWARD = """
-preload: stacks/stack -> count/account
-preload: stacks/stack -> count/fold
-preload: stacks/stack -> count/site
-preload: stacks/rule -> count/site
-preload: stacks/python -> count/site
-preload: stacks/tree -> count/fold
-preload: stacks/tree -> count/site
-preload: stacks/python_record -> count/site
 preload: cuda/cuda_device -> vram/vram_serve
 preload: vram/vram_serve -> events/cuda_parts
 preload: vram/vram_rescue -> triggers/trigger

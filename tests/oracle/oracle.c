@@ -20,6 +20,7 @@
 #include "preload/count/site.h"
 #include "preload/stacks/stack.h"
 #include "preload/stacks/tree.h"
+#include "preload/stacks/generation.h"
 
 enum { DEPTH = 4096, DETAILS = 5 };
 
@@ -160,8 +161,8 @@ void oracle_check(const struct caller *caller, uint32_t site) {
     int error = errno;
     busy = true;
     if (counting_pid != os_pid()) open_counts();
-    if (generation != site_code_generation) { /* libunwind keeps what it read of code that has gone */
-        generation = site_code_generation;
+    if (generation != generation_of_code) { /* libunwind keeps what it read of code that has gone */
+        generation = generation_of_code;
         unw_flush_cache(unw_local_addr_space, 0, 0);
     }
     compare(caller, site);

@@ -10,14 +10,15 @@
 
 #include "preload/ledger/ledger.h"
 #include "preload/stacks/python.h"
-#include "preload/count/site.h"
+#include "preload/stacks/generation.h"
+#include "preload/ledger/budget.h"
 
 #define EXPORT __attribute__((visibility("default")))
 enum { FRAMES = 4000, EVALS = 1000 };
 
-uint32_t site_code_generation, site_generation; /* site.c is not here */
-bool site_memory_full(enum site_memory of) { return of != SITE_FRAMES; }
-void site_forget_stacks(void) { __atomic_fetch_add(&site_generation, 1, __ATOMIC_RELEASE); }
+uint32_t generation_of_code, generation_of_stacks; /* generation.c and budget.c are not here */
+bool budget_is_full(enum budget of) { return of != BUDGET_FRAMES; }
+void generation_end_stacks(void) { __atomic_fetch_add(&generation_of_stacks, 1, __ATOMIC_RELEASE); }
 
 static struct series frames = {
     .type = SNAP_FRAME, .record_size = sizeof(struct snap_frame), .first_bits = 9, .limit = 1 << 24};
@@ -184,8 +185,8 @@ __attribute__((destructor)) static void tell(void) {
 }
 
 EXPORT unsigned long probe_lost(void) { return ledger_head->lost[SNAP_LOST_PYTHON]; }
-EXPORT void probe_code_moved(void) { site_code_generation++; }
-EXPORT unsigned probe_generation(void) { return site_generation; }
+EXPORT void probe_code_moved(void) { generation_of_code++; }
+EXPORT unsigned probe_generation(void) { return generation_of_stacks; }
 EXPORT unsigned long probe_ledger_size(void) { return ledger_head->size; }
 
 /* A thread that calls back from C, without Python below it. */

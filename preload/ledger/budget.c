@@ -1,0 +1,52 @@
+/* budget.c — see budget.h. */
+#include "preload/ledger/budget.h"
+
+enum { RUN_SITES = BUDGET_RUN_SITES };
+
+uint32_t budget_wanted;
+uint64_t budget_wants, budget_wants_until, budget_losses_until = 1;
+uint64_t budget_run_sites, budget_run_sites_until = RUN_SITES;
+uint32_t budget_reserve;
+
+static void nothing_to_give(uintptr_t slot) { (void)slot; }
+void (*budget_relieve)(uintptr_t slot) = nothing_to_give;
+
+static uint64_t limit;
+static struct budget_use (*use_now)(void);
+static uint32_t looks, full; /* full: for which (enum budget), at the last look that counted */
+
+/* What cannot become free again stops last, and of frames there are always some. */
+static uint32_t full_for(void) {
+    struct budget_use use = use_now();
+    uint64_t share = limit / 32, used = use.bytes;
+    /* The first time it is not known how much will go while more is looked for. */
+    bool soon = used >= limit - 3 * share - (use.gave_back ? share / 2 : 2 * share);
+    return (uint32_t)soon << BUDGET_SOON | (uint32_t)(used >= limit - 3 * share) << BUDGET_STACKS |
+           (uint32_t)(used >= limit - 2 * share) << BUDGET_ENDS |
+           (uint32_t)(used >= limit && use.of_frames >= 2 * share) << BUDGET_FRAMES;
+}
+
+/* It is added up now and then only: in between, some KiB more may be taken. */
+bool budget_is_full(enum budget of) {
+    enum { LOOKS = 32 };
+    uint32_t n = __atomic_load_n(&looks, __ATOMIC_RELAXED);
+    __atomic_store_n(&looks, n + 1, __ATOMIC_RELAXED);
+    if (n % LOOKS == 0) __atomic_store_n(&full, full_for(), __ATOMIC_RELAXED);
+    return __atomic_load_n(&full, __ATOMIC_RELAXED) >> of & 1;
+}
+
+bool budget_has(uint64_t bytes) { return use_now().bytes + bytes < limit - limit / 8; }
+
+void budget_begin(uint64_t bytes, struct budget_use (*use)(void)) {
+    limit = bytes;
+    use_now = use;
+}
+
+void budget_abandon(void) {
+    looks = full = 0;
+    budget_wanted = 0;
+    budget_run_sites = 0;
+    budget_run_sites_until = RUN_SITES;
+    budget_wants = budget_wants_until = budget_reserve = 0;
+    budget_losses_until = 1;
+}
