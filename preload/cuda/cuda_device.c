@@ -7,7 +7,6 @@
 #include "preload/cuda/cuda_counts.h"
 #include "preload/cuda/cuda_scope.h"
 #include "preload/shared/os.h"
-#include "preload/vram/vram_serve.h"
 #include "preload/stacks/generation.h"
 
 enum { SAMPLE_NS = 1000000000, SAMPLE_SOON_NS = 50000000, SAMPLE_BYTES = 64 << 20 };
@@ -149,10 +148,16 @@ bool cuda_device_is_active(uint32_t device) {
 
 /* --- figures --- */
 
+static uint64_t nothing_stowed(uint32_t device, uint64_t *asked) {
+    (void)device;
+    return *asked = 0;
+}
+uint64_t (*cuda_device_stowed)(uint32_t device, uint64_t *asked) = nothing_stowed;
+
 /* Of what is in the ledger; the rest has been moved out of it. */
 static int64_t live_on(uint32_t device, const struct snap_cuda_device *record) {
     uint64_t out;
-    vram_serve_stowed_on(device, &out);
+    cuda_device_stowed(device, &out);
     return __atomic_load_n(&record->live, __ATOMIC_RELAXED) - (int64_t)out;
 }
 
@@ -208,7 +213,7 @@ void cuda_device_figures(uint64_t available, uint64_t total) {
     uint64_t asked;
     uint32_t device = cuda_device_now().device;
     struct snap_cuda_device *record = cuda_counts_device(device);
-    note(device, available, total - vram_serve_stowed_on(device, &asked));
+    note(device, available, total - cuda_device_stowed(device, &asked));
     if (!record || cuda_captures_any()) return;
     note_pool(device, record);
     note_graphs(device, record);

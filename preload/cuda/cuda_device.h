@@ -51,6 +51,9 @@ bool cuda_device_is_active(uint32_t device);
 /* All the memory of the device that the thread is on; 0: it cannot be told. Not while anybody captures a stream. */
 uint64_t cuda_device_total(void);
 
+/* Bytes of a device that are out of it, and as many of them as were asked for: whoever moves memory out sets it. */
+extern uint64_t (*cuda_device_stowed)(uint32_t device, uint64_t *asked);
+
 /* The program was told these figures about the device that it is on: what is moved out is more to it than there is. */
 void cuda_device_figures(uint64_t available, uint64_t total);
 /* Asks for them, if it is time. `urgent`: it is. */

@@ -6,7 +6,7 @@
 #include "preload/cuda/cuda_captures.h"
 #include "preload/cuda/cuda_counts.h"
 #include "preload/events/cuda_oom.h"
-#include "preload/events/cuda_parts.h"
+#include "preload/vram/cuda_parts.h"
 #include "preload/ledger/ledger.h"
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"

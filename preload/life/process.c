@@ -36,6 +36,7 @@
 #include "preload/ledger/trace.h"
 #include "preload/triggers/trigger.h"
 #include "preload/vram/vram_serve.h"
+#include "preload/vram/vram_rescue.h"
 #include "preload/base/seal.h"
 #include "preload/count/fold.h"
 
@@ -246,6 +247,7 @@ static const char *look_for_heap(void) {
 /* We may be in the middle of the program's malloc, which holds a lock: nothing of the program's is called. */
 static void begin_first(void) {
     begun_before = true;
+    vram_rescue_run = trigger_rescue;
     hide_from_valgrind();
     os_clock = LIBC(clock_gettime);
     read_wishes();

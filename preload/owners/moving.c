@@ -13,7 +13,6 @@
 #include "preload/shared/os.h"
 #include "preload/owners/owned.h"
 #include "preload/owners/owners.h"
-#include "preload/control/requests.h"
 #include "preload/stow/stow.h"
 #include "preload/stow/stow_uffd.h"
 #include "preload/vram/vram_serve.h"
@@ -26,6 +25,13 @@ struct list {
 };
 
 bool moving_can_stow, moving_can_in_use;
+
+static uint64_t no_request(uint32_t owner, bool out, struct move_end *end) {
+    (void)owner, (void)out, (void)end;
+    return 0;
+}
+uint64_t (*moving_request)(uint32_t owner, bool out, struct move_end *end) = no_request;
+void (*moving_cancel_request)(uint64_t ticket);
 
 static bool count_piece(uintptr_t start, uint64_t length, void *context) {
     (void)start, (void)length;
@@ -148,7 +154,7 @@ static void find_end(struct mover *self) {
     if (__atomic_load_n(&worker.thread, __ATOMIC_RELAXED) == os_tid()) {
         self->ender = BY_WORKER;
         self->end = (struct move_end){&worker.ended, os_load(&worker.work)};
-    } else if (requests_end(self->present.owner, self->out, &self->end)) {
+    } else if (moving_request(self->present.owner, self->out, &self->end)) {
         self->ender = BY_REQUEST;
     } else {
         if (!this_call) owners_begin_call();
@@ -214,7 +220,7 @@ static bool is_of(const struct shown *mover, uint32_t owner, bool out) {
 
 static void end_mover(const struct shown *mover) {
     if (mover->ender == BY_REQUEST)
-        requests_cancel(mover->value);
+        moving_cancel_request(mover->value);
     else
         os_store(mover->ender == BY_WORKER ? &worker.ended : &ended_calls[mover->value % CALLS], mover->value);
 }

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "preload/stow/move_end.h"
+
 #pragma GCC visibility push(hidden)
 
 /* What can be moved: at all; and without the owner being declared idle. */
@@ -40,6 +42,11 @@ void owners_begin_call(void);
 int64_t owners_end_move(uint32_t owner, bool out);
 /* Whether that move is still on; how far it is, or, once it is over, what it has moved. */
 bool owners_is_moving(uint64_t number, uint64_t *moved, uint64_t *wanted);
+
+/* Where a move that begins now for a request from outside learns that it is to end, and its ticket; 0: it is for none.
+ * And an end to what is moved for a request. requests.c sets both with the first request. */
+extern uint64_t (*moving_request)(uint32_t owner, bool out, struct move_end *end);
+extern void (*moving_cancel_request)(uint64_t ticket);
 
 /* This thread is memstow's own worker, and comes to what it does next. */
 void owners_begin_work(void);

@@ -36,8 +36,9 @@ static struct {
 } trigger;
 enum stage { STAGE_NONE, STAGE_DECIDING, STAGE_DECIDED };
 
-bool trigger_rescue_takes_kept;
-bool (*trigger_rescue_helps)(uint32_t owner);
+/* Of the rescue that is on: one at a time, as its caller sees to it. */
+static bool rescue_takes_kept;
+static bool (*rescue_helps)(uint32_t owner);
 
 static bool move_on(enum stage from, enum stage to) {
     uint32_t expected = from;
@@ -190,8 +191,8 @@ bool trigger_list_owners(struct owner_state **owners, uint32_t *room, uint32_t *
 
 /* Who does not help stays, as if in use. */
 static void leave_out_others(struct owner_state *owners, uint32_t count) {
-    for (uint32_t i = 0; trigger_rescue_helps && i < count; i++)
-        if (owners[i].idle) owners[i].idle = trigger_rescue_helps(owners[i].id);
+    for (uint32_t i = 0; rescue_helps && i < count; i++)
+        if (owners[i].idle) owners[i].idle = rescue_helps(owners[i].id);
 }
 
 static bool decide(uint32_t reason, uint64_t needed, bool drops) {
@@ -201,8 +202,8 @@ static bool decide(uint32_t reason, uint64_t needed, bool drops) {
                                        .can_stow = moving_can_stow,
                                        .can_in_use = moving_can_in_use,
                                        .drops = drops,
-                                       .take_kept = reason == POLICY_RESCUE ? trigger_rescue_takes_kept
-                                                                            : pressure_wishes()->take_kept,
+                                       .take_kept =
+                                           reason == POLICY_RESCUE ? rescue_takes_kept : pressure_wishes()->take_kept,
                                        .needed = needed,
                                        .now_ns = trigger.began_ns,
                                        .idle_ns = pressure_wishes()->idle_ns};
@@ -382,6 +383,12 @@ int64_t trigger_run(uint32_t reason, const char *text, uint64_t needed) {
     const struct memstow_decision *decisions;
     int64_t count = trigger_begin(reason, text, needed, false, &decisions);
     return count < 0 ? count : trigger_end();
+}
+
+int64_t trigger_rescue(uint64_t needed, bool takes_kept, bool (*helps)(uint32_t owner)) {
+    rescue_takes_kept = takes_kept;
+    rescue_helps = helps;
+    return trigger_run(POLICY_RESCUE, "no device memory was left", needed);
 }
 
 void trigger_abandon(void) {

@@ -33,10 +33,11 @@ void trigger_words(char *to, size_t room);
 void trigger_note_policy(uint32_t owner, uint32_t kind, const char *name, const uint64_t keys[2], uint32_t policy,
                          int32_t priority);
 
-/* Whether a rescue of a device may stow owners that are to be kept, after all others. */
-extern bool trigger_rescue_takes_kept;
-/* And whether what an owner has would help: with several devices it may lie in another one. NULL: it would. */
-extern bool (*trigger_rescue_helps)(uint32_t owner);
+/* The same for a device that has no memory left (vram_rescue.h): whether owners that are to be kept may be stowed,
+ * after all others, and whether what an owner has would help: with several devices it may lie in another one. NULL: it
+ * would.
+ */
+int64_t trigger_rescue(uint64_t needed, bool takes_kept, bool (*helps)(uint32_t owner));
 
 /* Is memory short, or has an owner become idle? Called about once a second by a thread of memstow's own, which may
  * wait. `ask` passes the trigger on to a program that answers requests: false when there is none, and then it is done

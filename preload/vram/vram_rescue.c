@@ -16,26 +16,26 @@
 #include "preload/ledger/ledger.h"
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
-#include "preload/shared/policy.h"
 #include "preload/vram/stow_cuda.h"
-#include "preload/triggers/trigger.h"
 #include "preload/base/seal.h"
 
 enum { WAIT_MS = 5000, WAITS_MOST = 2 };
 /* After one that was in vain, and twice as long as it took at least; twice as long each time, up to the second. */
 static const uint64_t PAUSE_NS = 1000000000, PAUSE_MOST_NS = 60000000000, OVER_NS = 60000000000;
 
-static bool off;
+static bool off, takes_kept;
 static struct lock rescuing;
 static uint32_t short_of;                /* the device, of who holds the lock */
 static uint64_t not_before_ns, pause_ns; /* anybody's: the last one counts */
 static __thread bool within __attribute__((tls_model("initial-exec")));
 static __thread uint64_t last_bytes __attribute__((tls_model("initial-exec")));
 
+int64_t (*vram_rescue_run)(uint64_t needed, bool takes_kept, bool (*helps)(uint32_t owner));
+
 const char *vram_rescue_wish(const char *text) {
     bool known = !*text || !strcmp(text, "0") || !strcmp(text, "1") || !strcmp(text, "kept");
     off = !strcmp(text, "0");
-    trigger_rescue_takes_kept = !strcmp(text, "kept");
+    takes_kept = !strcmp(text, "kept");
     return known ? NULL : "MEMSTOW_CUDA_RESCUE is none of 0, 1 and kept: it counts as not set";
 }
 
@@ -102,8 +102,7 @@ static bool give(const struct vram_rescue *self) {
     if (!stow_cuda_sums(0, short_of).live || !can_ever_be(self->bytes)) return false;
     uint64_t begun = os_now();
     within = true;
-    trigger_rescue_helps = is_in_short_one;
-    int64_t given = trigger_run(POLICY_RESCUE, "no device memory was left", needed);
+    int64_t given = vram_rescue_run ? vram_rescue_run(needed, takes_kept, is_in_short_one) : 0;
     within = false;
     if (given <= 0) was_in_vain(os_now() - begun);
     return given > 0;

@@ -18,6 +18,11 @@
 /* NULL, or, of a text that cannot be read and counts as not set, a sentence. */
 const char *vram_rescue_wish(const char *text);
 
+/* Moves what idle owners have out of devices until so much is free: of those that `helps` is true of, and, if
+ * `takes_kept`, of owners that are to be kept, after all others. The bytes that it gave. Set at the start, for
+ * triggers/ decides. */
+extern int64_t (*vram_rescue_run)(uint64_t needed, bool takes_kept, bool (*helps)(uint32_t owner));
+
 /* A request, from before it is made for the first time. */
 struct vram_rescue {
     uint64_t bytes;

@@ -8,7 +8,7 @@
 #include "preload/cuda/cuda_captures.h"
 #include "preload/cuda/cuda_counts.h"
 #include "preload/cuda/cuda_device.h"
-#include "preload/events/cuda_parts.h"
+#include "preload/vram/cuda_parts.h"
 #include "preload/cuda/cuda_route.h"
 #include "preload/cuda/cuda_scope.h"
 #include "preload/ledger/trace.h"
@@ -73,6 +73,13 @@ static int devices;
 
 static void *found(const char *name) { return cuda_scope_any(name, NULL); }
 
+/* Bytes of a device that are out, and as many of them as were asked for. */
+static uint64_t stowed_on(uint32_t device, uint64_t *asked) {
+    struct stow_cuda_sums sums = stow_cuda_sums(0, device);
+    *asked = sums.stowed_asked;
+    return sums.stowed;
+}
+
 /* No other manager of addresses. */
 static enum stow_cuda_refusal look(void) {
     device_count = (int (*)(int *))found("cuDeviceGetCount");
@@ -84,7 +91,9 @@ static enum stow_cuda_refusal look(void) {
     if (cuda_route_has_exempt()) return STOW_CUDA_AIMDO;
     if (!device_count || !device_pool || !default_pool || device_count(&devices) || !vram_reach_begin(found))
         return STOW_CUDA_OLD;
-    return stow_cuda_is_on() || stow_cuda_begin(found) ? STOW_CUDA_DONE : STOW_CUDA_OLD;
+    if (!stow_cuda_is_on() && !stow_cuda_begin(found)) return STOW_CUDA_OLD;
+    cuda_device_stowed = stowed_on;
+    return STOW_CUDA_DONE;
 }
 
 static int take_loads(struct dl_phdr_info *object, size_t size, void *loads) {
@@ -268,7 +277,7 @@ static int serve_info(size_t *available, size_t *total) {
     if (stow_cuda_is_on()) stow_cuda_reap();
     int result = real(available, total);
     if (result || !stow_cuda_is_on()) return result;
-    uint64_t asked, out = vram_serve_stowed_on(cuda_device_now().device, &asked);
+    uint64_t asked, out = cuda_device_stowed(cuda_device_now().device, &asked);
     *total += out;
     return 0;
 }
@@ -702,10 +711,3 @@ int64_t vram_serve_in(uint32_t owner) {
 }
 
 uint64_t vram_serve_stowed(uint32_t owner) { return stow_cuda_is_on() ? stow_cuda_sums(owner, UINT32_MAX).stowed : 0; }
-
-uint64_t vram_serve_stowed_on(uint32_t device, uint64_t *asked) {
-    struct stow_cuda_sums sums = {0};
-    if (stow_cuda_is_on()) sums = stow_cuda_sums(0, device);
-    *asked = sums.stowed_asked;
-    return sums.stowed;
-}

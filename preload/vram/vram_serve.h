@@ -34,9 +34,8 @@ void vram_serve_forget_why(void);
  * stays is said in the trace. `at_once`: where another move is on, nothing moves. */
 int64_t vram_serve_out(uint32_t owner, bool idle, bool at_once, struct move_end end);
 int64_t vram_serve_in(uint32_t owner);
-/* Bytes that are out: of an owner; of a device, and as many of them as were asked for. */
+/* Bytes of an owner's that are out. */
 uint64_t vram_serve_stowed(uint32_t owner);
-uint64_t vram_serve_stowed_on(uint32_t device, uint64_t *asked);
 
 /* In a forked child. */
 void vram_serve_abandon(void);

@@ -10,10 +10,6 @@ FILES_MOST, CIRCLE_MOST = 32, 5
 HALL = {"preload": {"README.md", "memstow.map"}, "tools": {"README.md", "python", "comfyui", "web"}}
 # "file -> file": a call or an include against the order of the table; and circles that are too large.
 UPWARD = """
-preload: cuda/cuda_device -> vram/vram_serve
-preload: vram/vram_serve -> events/cuda_parts
-preload: vram/vram_rescue -> triggers/trigger
-preload: owners/moving -> control/requests
 preload: a circle of 10 files: count/account count/births count/counters count/fold count/heaps count/peak count/pin count/sample count/site count/tags
 """
 allowed = set(filter(None, UPWARD.split("\n")))

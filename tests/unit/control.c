@@ -22,7 +22,7 @@
 #include "preload/count/site.h"
 #include "preload/triggers/trigger.h"
 
-/* The hooks are not here. */
+/* There are no blocks of the host's here. */
 bool host_find(uintptr_t address, struct host_block *out) { return (void)address, (void)out, false; }
 
 void host_change(const struct host_block *block) { (void)block; }
@@ -50,6 +50,8 @@ uint64_t owners_moved(uint64_t *wanted) {
     *wanted = 1000000;
     return __atomic_load_n(&moved, __ATOMIC_RELAXED);
 }
+uint64_t (*moving_request)(uint32_t owner, bool out, struct move_end *end);
+void (*moving_cancel_request)(uint64_t ticket);
 void owners_begin_work(void) {}
 void owners_begin_call(void) {}
 void moving_abandon(void) {}

@@ -236,10 +236,9 @@ Test(trigger, a_rescue_moves_what_is_in_devices_alone, .init = begin, .fini = en
     cr_expect_str_eq(done, "d1");
     cr_expect(strstr(lines("TRIGGER"), "\"reason\":\"rescue\""));
     cr_expect(strstr(lines("DECISION"), "\"policy\":\"free\",\"action\":\"stow\",\"why\":\"rescue\""));
-    trigger_rescue_takes_kept = true;
     idle->policy = KEEP;
     trigger_note_policy(1, MEMSTOW_MODEL, "a model", (const uint64_t[2]){0, 0}, KEEP, 0);
-    cr_expect_eq(trigger_run(POLICY_RESCUE, "", 1), 1000);
+    cr_expect_eq(trigger_rescue(1, true, NULL), 1000);
     cr_expect_str_eq(done, "d1 d1");
 }
 

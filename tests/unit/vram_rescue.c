@@ -6,7 +6,6 @@
 #include "preload/cuda/cuda_device.h"
 #include "preload/cuda/cuda_route.h"
 #include "preload/vram/stow_cuda.h"
-#include "preload/triggers/trigger.h"
 #include "preload/vram/vram_rescue.h"
 
 enum { MIB = 1 << 20 };
@@ -18,8 +17,6 @@ static uint64_t needed; /* of the last rescue */
 static int rescues;
 static int64_t rescue_gives;
 
-bool trigger_rescue_takes_kept;
-bool (*trigger_rescue_helps)(uint32_t owner);
 struct cuda_place cuda_device_now(void) {
     return (struct cuda_place){0};
 }
@@ -42,8 +39,8 @@ bool stow_cuda_wait_move(uint32_t milliseconds) {
     return was;
 }
 
-int64_t trigger_run(uint32_t reason, const char *text, uint64_t bytes) {
-    (void)reason, (void)text;
+static int64_t run(uint64_t bytes, bool takes_kept, bool (*helps)(uint32_t owner)) {
+    (void)takes_kept, (void)helps;
     rescues++;
     needed = bytes;
     if (rescue_gives > 0) left++, live = 0;
@@ -51,6 +48,7 @@ int64_t trigger_run(uint32_t reason, const char *text, uint64_t bytes) {
 }
 
 static void begin(void) {
+    vram_rescue_run = run;
     live = 1;
     rescue_gives = 1;
 }

@@ -1,6 +1,6 @@
 /* cuda_parts.c — see cuda_parts.h. A part that is assigned anew gives way: what it covered goes back to its block
  * first, so that parts never overlap. */
-#include "preload/events/cuda_parts.h"
+#include "preload/vram/cuda_parts.h"
 
 #include <errno.h>
 
