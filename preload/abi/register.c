@@ -20,6 +20,7 @@
 #include "preload/abi/register.h"
 #include "preload/count/tags.h"
 #include "preload/vram/vram_rescue.h"
+#include "preload/count/thread.h"
 
 enum { TEXT_ROOM = 1024 + 1 }; /* one byte more than is kept, which says whether a character ends there */
 
@@ -147,7 +148,7 @@ static bool is_node(uint32_t owner) { return owner_kind(owner) == MEMSTOW_NODE; 
 
 /* A thread that has a slot leaves its scopes when it ends; one that never allocated has none yet. */
 static void get_slot(void) {
-    if (unlikely(account_self == &account_nobody) && process_tracked()) account_thread_slot();
+    if (unlikely(thread_self == &thread_nobody) && process_tracked()) thread_slot();
 }
 
 /* Those of a signal handler come and go in between. */

@@ -17,7 +17,7 @@ enum tracked_stage { TRACKED_UNSET, TRACKED_BEGINNING, TRACKED_YES, TRACKED_NO }
  * stage TRACKED_UNSET, and begins a ledger of its own at its first event (nothing happens for vfork and exec). */
 struct tracked_page {
     uint32_t mark;      /* in the header of a block of this process, when the fast path may be taken; else 0 */
-    uint32_t mark_here; /* the same and the site, when events count at account_here; 0 when each is looked up */
+    uint32_t mark_here; /* the same and the site, when events count at sample_here; 0 when each is looked up */
     uint32_t small;     /* below this size the fast path may be taken: 0 or SNAP_LARGE_BYTES */
     uint32_t stage;
     uint32_t entering; /* sandbox.c: how many threads are on their way into one */

@@ -10,18 +10,18 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "preload/count/account.h"
 #include "preload/ledger/ledger.h"
 #include "preload/count/pin.h"
 #include "preload/count/site.h"
 #include "preload/base/seal.h"
+#include "preload/count/thread.h"
 
 enum { DESCRIPTORS = 1 << 16, STARTING = 256, INHERITED_MOST = 1024 };
 
 static struct series descriptors = {
     .type = SNAP_BIRTH, .record_size = sizeof(struct snap_birth), .first_bits = 7, .limit = DESCRIPTORS};
 static struct series threads = {
-    .type = SNAP_START, .record_size = sizeof(struct snap_birth), .first_bits = 6, .limit = ACCOUNT_THREADS};
+    .type = SNAP_START, .record_size = sizeof(struct snap_birth), .first_bits = 6, .limit = THREAD_SLOTS};
 static struct births_thread starting[STARTING];
 
 /* --- records --- */
@@ -84,7 +84,7 @@ static void look_at(int fd, struct snap_birth *birth) {
 
 /* Not so where stacks are not recorded, in a sandbox, nor in a child that shares our memory and not our descriptors. */
 static bool is_wanted(void) {
-    if (account_here && !sample_bytes) return false;
+    if (sample_here && !sample_bytes) return false;
     return ledger_is_ours() && !seal_is_set() && os_pid() == ledger_head->pid;
 }
 
@@ -155,7 +155,7 @@ void births_forget(struct births_thread *thread) {
 }
 
 void births_arrive(struct births_thread *thread) {
-    uint32_t slot = ledger_is_ours() && !seal_is_set() ? account_thread_slot() : SNAP_THREAD_SHARED;
+    uint32_t slot = ledger_is_ours() && !seal_is_set() ? thread_slot() : SNAP_THREAD_SHARED;
     struct snap_birth *record = slot == SNAP_THREAD_SHARED ? NULL : record_at(&threads, slot);
     struct snap_birth birth = {.kind = SNAP_BIRTH_OF_THREAD, .site = thread->site, .birth_ns = os_now()};
     if (record) {

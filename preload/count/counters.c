@@ -7,6 +7,7 @@
 #include "preload/ledger/ledger.h"
 #include "preload/ledger/budget.h"
 #include "preload/shared/os.h"
+#include "preload/count/account_fast.h"
 
 enum { NARROW_EVENTS = 15 }; /* a site where more happens is worth a wide counter, which is faster to count at */
 
@@ -69,7 +70,7 @@ static bool may_grow(const struct thread *self) {
 /* The thread's word for a site; NULL: there is no room. */
 static uint64_t *word_of(struct thread *self, uint32_t site) {
     uint32_t index = site / SNAP_CHUNK_SITES;
-    if (index >= ACCOUNT_CHUNKS) return NULL;
+    if (index >= THREAD_CHUNKS) return NULL;
     uint64_t *words = self->chunks[index];
     if (unlikely(!words)) words = may_grow(self) ? make_chunk(self, index) : NULL;
     return words ? words + site % SNAP_CHUNK_SITES : NULL;
@@ -147,15 +148,15 @@ static bool count_in(struct thread *self, uint32_t site, uint64_t bytes, bool fr
 /* At SNAP_SITE_UNKNOWN there is always room in the shared slot. Returns the site that it was counted at. */
 static uint32_t count_unknown(uint64_t bytes, bool freed) {
     ledger_lost(SNAP_LOST_SITES);
-    struct snap_counter *counter = account_counter(account_at(SNAP_THREAD_SHARED), SNAP_SITE_UNKNOWN);
+    struct snap_counter *counter = account_counter(thread_at(SNAP_THREAD_SHARED), SNAP_SITE_UNKNOWN);
     if (counter) count_wide(counter, bytes, freed);
     return SNAP_SITE_UNKNOWN;
 }
 
 /* A thread for whose counters there is no memory counts in the shared slot. */
 uint32_t counters_add(struct thread *self, uint32_t site, uint64_t bytes, bool freed) {
-    if (likely(self != &account_nobody && count_in(self, site, bytes, freed))) return site;
-    return count_in(account_at(SNAP_THREAD_SHARED), site, bytes, freed) ? site : count_unknown(bytes, freed);
+    if (likely(self != &thread_nobody && count_in(self, site, bytes, freed))) return site;
+    return count_in(thread_at(SNAP_THREAD_SHARED), site, bytes, freed) ? site : count_unknown(bytes, freed);
 }
 
 /* --- over all slots --- */
@@ -166,8 +167,8 @@ uint64_t counters_bytes(void) {
 
 static struct snap_counter sum_of_site(uint32_t site) {
     struct snap_counter sum = {0};
-    for (uint32_t slot = 0; slot < account_slots(); slot++) {
-        const struct thread *thread = account_at(slot);
+    for (uint32_t slot = 0; slot < thread_slots(); slot++) {
+        const struct thread *thread = thread_at(slot);
         const uint64_t *words = thread ? thread->chunks[site / SNAP_CHUNK_SITES] : NULL;
         if (!words) continue;
         struct snap_counter counter = counted(os_load(&words[site % SNAP_CHUNK_SITES]));
@@ -194,8 +195,8 @@ struct live counters_site_live(uint32_t site) {
 void counters_sum(uint32_t chunk, struct snap_counter sums[SNAP_CHUNK_SITES]) {
     memset(sums, 0, SNAP_CHUNK_SITES * sizeof *sums);
     for (int frees = 1; frees >= 0; frees--)
-        for (uint32_t slot = 0; slot < account_slots(); slot++) {
-            const struct thread *thread = account_at(slot);
+        for (uint32_t slot = 0; slot < thread_slots(); slot++) {
+            const struct thread *thread = thread_at(slot);
             const uint64_t *words = thread ? thread->chunks[chunk] : NULL;
             for (int i = 0; words && i < SNAP_CHUNK_SITES; i++) {
                 struct snap_counter counter = counted(os_load(&words[i]));
@@ -217,7 +218,7 @@ static void add_counter(struct snap_counter *to, const struct snap_counter *from
 /* Out of one slot's words. What it has too little from then on stands in its record. */
 static void take_out(uint32_t slot, uint64_t *words, const uint32_t to[SNAP_CHUNK_SITES],
                      struct snap_counter sums[SNAP_CHUNK_SITES]) {
-    struct snap_thread *record = account_record(slot);
+    struct snap_thread *record = thread_record(slot);
     struct snap_counter taken = {0};
     for (int i = 0; i < SNAP_CHUNK_SITES; i++) {
         uint64_t word = to[i] ? os_load(&words[i]) : 0;
@@ -233,18 +234,18 @@ static void take_out(uint32_t slot, uint64_t *words, const uint32_t to[SNAP_CHUN
 
 /* Of the shared slot; where there is no room, that of SNAP_SITE_UNKNOWN. */
 static struct snap_counter *shared_counter(uint32_t site) {
-    struct snap_counter *counter = counters_wide(account_at(SNAP_THREAD_SHARED), site);
+    struct snap_counter *counter = counters_wide(thread_at(SNAP_THREAD_SHARED), site);
     if (counter) return counter;
     ledger_lost(SNAP_LOST_SITES);
-    return account_counter(account_at(SNAP_THREAD_SHARED), SNAP_SITE_UNKNOWN);
+    return account_counter(thread_at(SNAP_THREAD_SHARED), SNAP_SITE_UNKNOWN);
 }
 
 /* The shared slot's counters get all of it. */
 void counters_move(uint32_t chunk, const uint32_t to[SNAP_CHUNK_SITES]) {
     struct snap_counter sums[SNAP_CHUNK_SITES] = {0};
-    struct snap_thread *record = account_record(SNAP_THREAD_SHARED);
-    for (uint32_t slot = 0; slot < account_slots(); slot++) {
-        const struct thread *thread = account_at(slot);
+    struct snap_thread *record = thread_record(SNAP_THREAD_SHARED);
+    for (uint32_t slot = 0; slot < thread_slots(); slot++) {
+        const struct thread *thread = thread_at(slot);
         if (thread && thread->chunks[chunk]) take_out(slot, thread->chunks[chunk], to, sums);
     }
     struct snap_counter moved = {0};
@@ -260,8 +261,8 @@ void counters_move(uint32_t chunk, const uint32_t to[SNAP_CHUNK_SITES]) {
 
 /* For SNAP_SITE_UNKNOWN there is a counter from the start. */
 void counters_begin(void) {
-    counters_wide(account_at(SNAP_THREAD_SHARED), SNAP_SITE_UNKNOWN);
-    counters_wide(account_at(SNAP_THREAD_MAPPINGS), SNAP_SITE_UNKNOWN);
+    counters_wide(thread_at(SNAP_THREAD_SHARED), SNAP_SITE_UNKNOWN);
+    counters_wide(thread_at(SNAP_THREAD_MAPPINGS), SNAP_SITE_UNKNOWN);
 }
 
 void counters_forget(struct thread *self) {

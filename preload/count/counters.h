@@ -7,12 +7,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "preload/count/account.h"
+#include "preload/count/thread.h"
 #include "preload/shared/snapshot.h"
 
 #pragma GCC visibility push(hidden)
 
-/* Counts one block that was allocated or is freed. A thread for whose counters there is no memory, and account_nobody,
+/* Counts one block that was allocated or is freed. A thread for whose counters there is no memory, and thread_nobody,
  * count in the shared slot. Returns the site that it was counted at: this one, or SNAP_SITE_UNKNOWN. */
 uint32_t counters_add(struct thread *self, uint32_t site, uint64_t bytes, bool freed);
 

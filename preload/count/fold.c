@@ -6,7 +6,6 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-#include "preload/count/account.h"
 #include "preload/base/arena.h"
 #include "preload/count/births.h"
 #include "preload/count/counters.h"
@@ -26,12 +25,12 @@ enum {
     CHUNK = SNAP_CHUNK_SITES,
     SLICE_NS = 500 * 1000,
     WAIT_NS = 50 * 1000,
-    MUCH = 8,            /* one site in so many: then it is worth it in any case */
-    LITTLE = 64,         /* and so many are too few in any case */
-    PATIENCE = 16,       /* after too few, as many stacks that lack room as one site in so many */
-    RESERVE = 8,         /* at most so much is kept free */
-    TIME_SHARE = 25,     /* of the program's time, for what is worth less */
-    SOME_WANTS = 1024,   /* until that is asked again */
+    MUCH = 8,          /* one site in so many: then it is worth it in any case */
+    LITTLE = 64,       /* and so many are too few in any case */
+    PATIENCE = 16,     /* after too few, as many stacks that lack room as one site in so many */
+    RESERVE = 8,       /* at most so much is kept free */
+    TIME_SHARE = 25,   /* of the program's time, for what is worth less */
+    SOME_WANTS = 1024, /* until that is asked again */
 };
 
 /* Stacks that allocated least often go first: by the logarithm of how often. */

@@ -17,7 +17,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Does the next slice of what was asked for (budget.h), if it can be done now. The caller has no ids in its hands, whatever its pin `slot` says. */
+/* Does the next slice of what was asked for (budget.h), if it can be done now. The caller has no ids in its hands,
+ * whatever its pin `slot` says. */
 void fold_step(uintptr_t slot);
 
 /* At the start. */

@@ -12,6 +12,7 @@
 #include "preload/ledger/ledger.h"
 #include "preload/base/lock.h"
 #include "preload/count/site.h"
+#include "preload/count/thread.h"
 
 enum { STEP_READS = 4096, FIRST_BITS = 12, FREED = 64 };
 
@@ -141,7 +142,7 @@ static void copy_chunk(uint32_t chunk, uint32_t sites) {
 
 static void copy_slice(void) {
     uint32_t sites = site_count(), chunks = (sites + SNAP_CHUNK_SITES - 1) / SNAP_CHUNK_SITES;
-    uint32_t slice = 1 + STEP_READS / 2 / SNAP_CHUNK_SITES / account_slots();
+    uint32_t slice = 1 + STEP_READS / 2 / SNAP_CHUNK_SITES / thread_slots();
     for (; slice && picture.next_chunk < chunks; slice--) copy_chunk(picture.next_chunk++, sites);
     if (picture.next_chunk >= chunks) publish();
 }

@@ -5,11 +5,11 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "preload/count/account.h"
 #include "preload/ledger/ledger.h"
 #include "preload/shared/os.h"
 #include "preload/stacks/stack.h"
 #include "preload/base/seal.h"
+#include "preload/count/thread_inside.h"
 
 static uint32_t epoch;
 
@@ -97,8 +97,8 @@ static bool strays_quiet(uintptr_t slot) {
 }
 
 enum pin pin_begin(uintptr_t slot) {
-    if (account_thread_slot() == SNAP_THREAD_SHARED) return pin_stray(slot);
-    struct thread *self = account_self;
+    if (thread_slot() == SNAP_THREAD_SHARED) return pin_stray(slot);
+    struct thread *self = thread_self;
     if (self->pinned && !stack_has_left(self->pinned, slot)) return PIN_OUTER;
     __atomic_store_n(&self->pinned, slot, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -110,8 +110,8 @@ void pin_end(enum pin pin) {
         unpin_stray();
     else if (pin == PIN_MORE)
         unpin_one_more();
-    else if (pin == PIN_OWN && account_self != &account_nobody)
-        __atomic_store_n(&account_self->pinned, 0, __ATOMIC_RELEASE);
+    else if (pin == PIN_OWN && thread_self != &thread_nobody)
+        __atomic_store_n(&thread_self->pinned, 0, __ATOMIC_RELEASE);
 }
 
 void pin_epoch(void) { epoch++; }
@@ -120,17 +120,17 @@ void pin_epoch(void) { epoch++; }
 static bool is_dead(uint32_t slot) {
     enum { ONE_IN = 64 };
     static uint32_t asked;
-    const struct snap_thread *record = account_record(slot);
+    const struct snap_thread *record = thread_record(slot);
     return record && ++asked % ONE_IN == 0 && has_died(__atomic_load_n(&record->tid, __ATOMIC_RELAXED));
 }
 
 bool pin_all_quiet(uintptr_t slot) {
     bool all = strays_quiet(slot);
-    for (uint32_t i = SNAP_THREAD_FIRST; i < account_slots(); i++) {
-        struct thread *thread = account_at(i);
+    for (uint32_t i = SNAP_THREAD_FIRST; i < thread_slots(); i++) {
+        struct thread *thread = thread_at(i);
         uintptr_t pinned = thread ? __atomic_load_n(&thread->pinned, __ATOMIC_ACQUIRE) : 0;
         if (!thread || thread->quiet == epoch) continue;
-        if (!pinned || (thread == account_self && pinned == slot) || account_has_ended(i) || is_dead(i))
+        if (!pinned || (thread == thread_self && pinned == slot) || thread_has_ended(i) || is_dead(i))
             thread->quiet = epoch;
         else
             all = false;

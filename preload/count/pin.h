@@ -11,7 +11,7 @@
 #pragma GCC visibility push(hidden)
 
 /* From looking a site up to having counted at it, a hook that may count at any site is pinned. `slot` is as in struct
- * caller. The fast path does the first case by itself; `pinned` of account_nobody is never 0. */
+ * caller. The fast path does the first case by itself; `pinned` of thread_nobody is never 0. */
 enum pin {
     PIN_OWN,
     PIN_OUTER /* a hook further out, which a signal interrupted, is pinned */,

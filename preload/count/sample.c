@@ -1,7 +1,9 @@
 /* sample.c — see sample.h. */
 #include "preload/count/sample.h"
+#include "preload/count/thread_inside.h"
 
 uint64_t sample_bytes;
+uint32_t sample_here;
 
 static uint64_t mix(uint64_t z) {
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
@@ -46,7 +48,7 @@ void sample_begin(struct thread *self) {
 
 /* Whoever has no countdown draws for each block: for the same reason that is no other chance. */
 bool sample_takes(uint64_t size) {
-    struct thread *self = account_self;
+    struct thread *self = thread_self;
     uint64_t until = self->here ? os_load(&self->until) : sample_distance(&self->random, sample_bytes);
     bool taken = size >= until;
     if (self->here) os_store(&self->until, taken ? sample_distance(&self->random, sample_bytes) : until - size);

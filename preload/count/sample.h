@@ -8,12 +8,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "preload/count/account.h"
+#include "preload/count/thread.h"
 
 #pragma GCC visibility push(hidden)
 
 /* Mean distance between picked bytes; 0: stacks are not sampled. Set before any thread has a slot. */
 extern uint64_t sample_bytes;
+
+/* Without call stacks there is one site a tag, and no look-up; while they are sampled, it is that of all other blocks.
+ * 0 when each has its stack. Set before any thread has a slot. */
+extern uint32_t sample_here;
 
 enum { SAMPLE_DEFAULT = 512 * 1024 };
 

@@ -190,7 +190,7 @@ uint32_t site_tagged(uint32_t site, uint32_t tag) {
 
 static uint32_t site_untagged(struct snap_site record) {
     uint32_t stack = snap_site_stack(record);
-    if (account_here && !stack) return account_here;
+    if (sample_here && !stack) return sample_here;
     uint32_t site = __atomic_load_n(tree_site(stack), __ATOMIC_RELAXED);
     return site ? site : make_site(stack, snap_site_module(record));
 }
@@ -234,8 +234,8 @@ bool site_hide_tagged(const struct ids *stay, struct ids *hidden, struct index_w
 /* A mapping's record may refer to its site although nothing is counted there: reserved and file mappings. */
 static uint32_t site_that_stays(struct caller caller, bool tagged_too) {
     enum pin pin = pin_begin(caller.slot);
-    bool here = account_here && !sample_bytes;
-    uint32_t site = here ? account_here : stack_site(caller.slot, caller.address, caller.rbp);
+    bool here = sample_here && !sample_bytes;
+    uint32_t site = here ? sample_here : stack_site(caller.slot, caller.address, caller.rbp);
     if (unlikely(tags_used && tagged_too)) site = tags_site(site);
     ids_add(&mapping_sites, site);
     pin_end(pin);
@@ -248,7 +248,7 @@ uint32_t site_of_call(struct caller caller) { return site_that_stays(caller, fal
 
 uint32_t site_of_place(uintptr_t address) {
     enum pin pin = pin_begin(CALLER.slot);
-    uint32_t site = account_here && !sample_bytes ? account_here : stack_site_of_place(address);
+    uint32_t site = sample_here && !sample_bytes ? sample_here : stack_site_of_place(address);
     ids_add(&mapping_sites, site);
     pin_end(pin);
     return site;
@@ -280,7 +280,7 @@ bool site_begin(uint32_t stacks, uint64_t memory, const char *program) {
         site_new(0, 0, 0); /* SNAP_SITE_UNKNOWN, SNAP_SITE_INHERITED */
     bool recorded = stacks != SNAP_STACKS_NONE && tree_begin() && rule_begin();
     if (!recorded) sample_bytes = 0;
-    account_here = recorded && !sample_bytes ? 0 : site_new(0, 0, 0); /* SNAP_SITE_NOT_SAMPLED */
+    sample_here = recorded && !sample_bytes ? 0 : site_new(0, 0, 0); /* SNAP_SITE_NOT_SAMPLED */
     return recorded;
 }
 
@@ -294,7 +294,7 @@ void site_abandon(void) {
     series_reset(&sites);
     free_sites = NULL;
     ids_clear(&mapping_sites);
-    account_here = 0;
+    sample_here = 0;
     tree_abandon();
     rule_abandon();
 }

@@ -6,7 +6,6 @@
 
 #include <stdint.h>
 
-#include "preload/count/account.h"
 #include "preload/base/ids.h"
 #include "preload/base/index.h"
 #include "preload/count/sample.h"
@@ -17,8 +16,8 @@
 
 /* The site of a new block. */
 static inline uint32_t site_of(struct caller caller, uint64_t size) {
-    bool here = account_here && !(sample_bytes && sample_takes(size));
-    uint32_t site = here ? account_here : stack_site(caller.slot, caller.address, caller.rbp);
+    bool here = sample_here && !(sample_bytes && sample_takes(size));
+    uint32_t site = here ? sample_here : stack_site(caller.slot, caller.address, caller.rbp);
     return unlikely(tags_used) ? tags_site(site) : site;
 }
 

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "preload/count/account.h"
 #include "preload/base/arena.h"
 #include "preload/ledger/ledger.h"
 #include "preload/base/lock.h"
@@ -11,6 +10,7 @@
 #include "preload/count/site.h"
 #include "preload/base/words.h"
 #include "preload/stacks/generation.h"
+#include "preload/count/thread_inside.h"
 
 enum { KNOWN_BITS = 12 };
 
@@ -142,7 +142,7 @@ void tags_end_thread(void) {
 }
 
 static struct tagged *known_of(struct thread *self) {
-    if (unlikely(!self->tagged) && self != &account_nobody) self->tagged = arena_take(sizeof *self->tagged);
+    if (unlikely(!self->tagged) && self != &thread_nobody) self->tagged = arena_take(sizeof *self->tagged);
     return self->tagged;
 }
 
@@ -155,7 +155,7 @@ static void forget(struct tagged *self, uint32_t generation) {
 uint32_t tags_site(uint32_t site) {
     uint32_t tag = tags_present()->tag, generation = __atomic_load_n(&generation_of_stacks, __ATOMIC_ACQUIRE);
     if (!tag) return site;
-    struct tagged *self = known_of(account_self);
+    struct tagged *self = known_of(thread_self);
     if (unlikely(!self)) return site_tagged(site, tag);
     if (unlikely(self->generation != generation)) forget(self, generation);
     uint64_t key = site | (uint64_t)tag << SITE_BITS;

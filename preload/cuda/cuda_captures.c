@@ -10,12 +10,12 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "preload/count/account.h"
 #include "preload/cuda/cuda_counts.h"
 #include "preload/ledger/ledger.h"
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
 #include "preload/base/seal.h"
+#include "preload/count/thread.h"
 
 enum { CAPTURES_MOST = 64 };
 static struct capture {
@@ -72,7 +72,7 @@ static void add_to_count(int change) {
 static struct capture capture_here(cuda_handle stream) {
     bool own = stream == (cuda_handle)CUDA_STREAM_PER_THREAD;
     return (struct capture){.stream = stream ? stream : (cuda_handle)CUDA_STREAM_LEGACY,
-                            .thread = own ? account_thread_slot() : 0};
+                            .thread = own ? thread_slot() : 0};
 }
 
 uint64_t cuda_captures_begin(cuda_handle stream, const struct cuda_place *place) {

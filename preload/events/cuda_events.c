@@ -2,7 +2,6 @@
  * it, another thread may get the same number. */
 #include "preload/events/cuda_events.h"
 
-#include "preload/count/account.h"
 #include "preload/cuda/cuda_captures.h"
 #include "preload/cuda/cuda_counts.h"
 #include "preload/events/cuda_oom.h"
@@ -14,6 +13,7 @@
 #include "preload/stow/stow.h"
 #include "preload/count/tags.h"
 #include "preload/vram/vram_serve.h"
+#include "preload/count/thread.h"
 
 static uint64_t last_physical;
 
@@ -71,7 +71,7 @@ static void add(const struct cuda_call *call, enum cuda_space space, struct snap
         block->count = cuda_counts_add(site_of_call(call->caller), tags_used ? tags_present()->tag : 0, block->kind,
                                        block->device, block->size);
     block->birth_ns = os_now();
-    block->thread = account_thread_slot();
+    block->thread = thread_slot();
     block->ends = cuda_events_ends_begun();
     if (!cuda_blocks_add(space, block) && is_counted(block))
         cuda_counts_remove(block->count, block->size, 1); /* its end will not be seen */

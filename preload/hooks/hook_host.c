@@ -27,6 +27,7 @@
 #include "preload/count/site.h"
 #include "preload/stow/stow.h"
 #include "preload/base/seal.h"
+#include "preload/count/account_fast.h"
 
 #define HOOK __attribute__((visibility("default")))
 
@@ -80,7 +81,7 @@ static void describe(void *p, uint64_t size, uint32_t mark, uint32_t site) {
     bool listed = size >= SNAP_LARGE_BYTES || (host_on_page(p) && next_found == NEXT_FOREIGN);
     mark |= listed ? HEADER_LISTED : 0;
     host_write_header(p, size, mark, site);
-    if (listed) blocks_add((uintptr_t)p, &(struct block){size, site, mark}, account_thread_slot());
+    if (listed) blocks_add((uintptr_t)p, &(struct block){size, site, mark}, thread_slot());
 }
 
 /* Before libc is set up, and while tracking begins: from glibc, with a header that says so, so that it is told
@@ -115,7 +116,7 @@ static void *bare_alloc(size_t alignment, size_t size, struct caller caller) {
     char *p = next.memalign(alignment, size);
     if (!p) return NULL;
     uint32_t site = site_counted(caller, size), mark = tracked_mark | BLOCK_BARE;
-    if (!blocks_add((uintptr_t)p, &(struct block){size, site, mark}, account_thread_slot())) {
+    if (!blocks_add((uintptr_t)p, &(struct block){size, site, mark}, thread_slot())) {
         account_free(site, size);
         ledger_lost(SNAP_LOST_BLOCKS);
         if (next_found == NEXT_MIMALLOC) { /* what is not listed is taken for glibc's */
@@ -191,7 +192,7 @@ __attribute__((noinline)) static void *flushed(struct thread *self, void *p) {
 
 /* `base`: tracked_page.mark_here. */
 static inline void *stamp_here(struct thread *self, uint32_t base, struct header *header, size_t size) {
-    __atomic_store_n(&header->site, account_here, __ATOMIC_RELAXED); /* else the compiler makes one store of two, with
+    __atomic_store_n(&header->site, sample_here, __ATOMIC_RELAXED); /* else the compiler makes one store of two, with
                                                                         more instructions than it saves */
     header->seal = base + (uint32_t)size;
     header->size = size;
@@ -202,7 +203,7 @@ static inline void *stamp_here(struct thread *self, uint32_t base, struct header
 /* Most blocks are no samples, while stacks are sampled. */
 __attribute__((noinline)) static void *stamp_unless_sampled(struct header *header, size_t size, uintptr_t slot,
                                                             uintptr_t address, uintptr_t rbp) {
-    struct thread *self = account_self;
+    struct thread *self = thread_self;
     uint32_t mark = tracked_page.mark_here;
     uint64_t until = os_load(&self->until);
     if (unlikely(size >= until || !mark)) return stamp_slow(header, size, (struct caller){slot, address, rbp});
@@ -227,23 +228,23 @@ static inline void *stamp_pinned(struct thread *self, struct header *header, siz
 /* While owners are in use, and this block's stack is not recorded, but who it belongs to. */
 __attribute__((noinline)) static void *stamp_tagged(struct header *header, size_t size, uintptr_t slot,
                                                     uintptr_t address, uintptr_t rbp) {
-    struct thread *self = account_self;
+    struct thread *self = thread_self;
     uint64_t until = os_load(&self->until);
     if (unlikely(!tracked_page.mark || self->pinned || (sample_bytes && size >= until)))
         return stamp_slow(header, size, (struct caller){slot, address, rbp});
     self->pinned = slot;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (sample_bytes) os_store(&self->until, until - size);
-    return stamp_pinned(self, header, size, tags_site(account_here));
+    return stamp_pinned(self, header, size, tags_site(sample_here));
 }
 
 /* While call stacks are recorded, or samples of them, or owners are in use. */
 __attribute__((noinline)) static void *stamp_by_stack(struct header *header, size_t size, uintptr_t slot,
                                                       uintptr_t address, uintptr_t rbp) {
-    struct thread *self = account_self;
+    struct thread *self = thread_self;
     uint32_t mark = tracked_page.mark;
-    if (unlikely(account_here && tags_used)) return stamp_tagged(header, size, slot, address, rbp);
-    if (unlikely(account_here || !mark || self->pinned)) return stamp_unless_sampled(header, size, slot, address, rbp);
+    if (unlikely(sample_here && tags_used)) return stamp_tagged(header, size, slot, address, rbp);
+    if (unlikely(sample_here || !mark || self->pinned)) return stamp_unless_sampled(header, size, slot, address, rbp);
     self->pinned = slot;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     uint32_t site = stack_site(slot, address, rbp);
@@ -254,7 +255,7 @@ __attribute__((noinline)) static void *stamp_by_stack(struct header *header, siz
 static inline void *stamp(struct header *header, size_t size, struct caller caller) {
     uint32_t mark = tracked_page.mark_here; /* 0 in a child that a signal handler forked meanwhile */
     if (unlikely(!header)) return NULL;
-    struct thread *self = account_self;
+    struct thread *self = thread_self;
     if (unlikely(!mark || !self->always)) return stamp_by_stack(header, size, caller.slot, caller.address, caller.rbp);
     return stamp_here(self, mark, header, size);
 }
@@ -388,7 +389,7 @@ __attribute__((noinline)) static void free_counted(struct header *header, uintpt
 
 __attribute__((noinline)) static void free_at_site(void *p, uintptr_t slot) {
     struct header *header = host_header(p);
-    struct thread *self = account_self;
+    struct thread *self = thread_self;
     uint32_t mark = tracked_page.mark; /* 0 over a foreign allocator, whose words may be 0, too */
     if (unlikely(!mark || !header_is_small(header, mark))) {
         host_free(p, slot);
@@ -412,7 +413,7 @@ static inline bool free_here(void *p) {
     uint32_t base = tracked_page.mark_here;
     if (!base) return false;
     struct header *header = host_header(p);
-    struct thread *self = account_self;
+    struct thread *self = thread_self;
     if (unlikely(base + self->nowhere + header->size != header->seal)) return false;
     uint64_t size = header->size;
     header->freed = HEADER_FREED;
@@ -477,7 +478,7 @@ static void *resize_whole(void *p, const struct host_known *block, size_t size, 
     char *raw = entered ? resize_large(p, block, size, &error) : next.realloc(block->raw, size + BEFORE);
     if (!raw) {
         host_write_header(p, block->size, block->mark, block->site);
-        if (entered) blocks_add((uintptr_t)p, &entry, account_thread_slot());
+        if (entered) blocks_add((uintptr_t)p, &entry, thread_slot());
         bool readable = error != -EIO; /* else reading it would be a SIGBUS */
         return readable && (mapped || error) ? resize_by_copy(p, block, size, caller) : no_memory();
     }

@@ -50,7 +50,8 @@ static inline void budget_want(void) {
 
 /* Stacks whose outer part has found no room are lost one after the other without asking for any. */
 static inline void budget_note_losses(void) {
-    if (unlikely(os_load(&ledger_head->lost[SNAP_LOST_STACKS]) >= os_load(&budget_losses_until))) budget_ask(BUDGET_ROOM);
+    if (unlikely(os_load(&ledger_head->lost[SNAP_LOST_STACKS]) >= os_load(&budget_losses_until)))
+        budget_ask(BUDGET_ROOM);
 }
 
 /* So many ids will go while more are being looked for. */

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "preload/count/account.h"
 #include "preload/blocks/gone.h"
 #include "preload/ledger/ledger.h"
 #include "preload/shared/os.h"
@@ -16,6 +15,7 @@
 #include "preload/base/symbol.h"
 #include "preload/base/seal.h"
 #include "preload/stacks/module.h"
+#include "preload/count/thread.h"
 
 enum { LINES_MOST = 8 };
 
@@ -115,7 +115,7 @@ static void write_line(const struct snap_misuse *record, uintptr_t allocated, ui
 
 /* --- */
 
-static bool is_known(uint32_t site) { return site >= SNAP_SITE_FIRST && site != account_here && site < site_count(); }
+static bool is_known(uint32_t site) { return site >= SNAP_SITE_FIRST && site != sample_here && site < site_count(); }
 
 void misuse_report(uintptr_t p, const struct misuse *misuse, enum snap_misuse_call call, struct caller caller) {
     uint32_t number = __atomic_fetch_add(&told, 1, __ATOMIC_RELAXED);
@@ -128,7 +128,7 @@ void misuse_report(uintptr_t p, const struct misuse *misuse, enum snap_misuse_ca
                                  .address = p,
                                  .size = misuse->size,
                                  .time_ns = os_now(),
-                                 .thread = account_thread_slot()};
+                                 .thread = thread_slot()};
     if (misuse->harmless) record.flags |= SNAP_MISUSE_HARMLESS;
     if (site && misuse->kind == SNAP_MISUSE_FREED && site_free_count()) record.flags |= SNAP_MISUSE_UNSURE;
     if (site) site_keep(site);

@@ -376,7 +376,7 @@ static enum tracked_stage begin(void) {
 void process_allow_fast_path(void) {
     tracked_page.note = header_note_sign(header_generation(tracked_mark));
     if (next_found == NEXT_FOREIGN) return;
-    tracked_page.mark_here = account_here && !tags_used ? tracked_mark + account_here : 0;
+    tracked_page.mark_here = sample_here && !tags_used ? tracked_mark + sample_here : 0;
     __atomic_store_n(&tracked_page.mark, tracked_mark, __ATOMIC_RELEASE);
     __atomic_store_n(&tracked_page.small, SNAP_LARGE_BYTES, __ATOMIC_RELEASE);
 }

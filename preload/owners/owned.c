@@ -1,7 +1,6 @@
 /* owned.c — see owned.h. */
 #include "preload/owners/owned.h"
 
-#include "preload/count/account.h"
 #include "preload/blocks/blocks.h"
 #include "preload/count/counters.h"
 #include "preload/cuda/cuda_counts.h"

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "preload/count/account.h"
 #include "preload/base/arena.h"
 #include "preload/blocks/heaps.h"
 #include "preload/ledger/ledger.h"

@@ -56,7 +56,9 @@ static void read_elf(struct snap_module *module, const char *start, uintptr_t bi
             copy_build_id(module, (const char *)(bias + headers[i].p_vaddr), headers[i].p_memsz);
 }
 
-const char *module_path(const struct link_map *map) { return map->l_name && map->l_name[0] ? map->l_name : program_path; }
+const char *module_path(const struct link_map *map) {
+    return map->l_name && map->l_name[0] ? map->l_name : program_path;
+}
 
 static uint32_t add_module(const struct dl_find_object *found, const char *path) {
     uint32_t id = series_take(&modules);
@@ -102,9 +104,7 @@ uintptr_t module_code(uint32_t low) {
     return found;
 }
 
-const struct snap_module *module_record(uint32_t module) {
-    return module ? series_at(&modules, module - 1) : NULL;
-}
+const struct snap_module *module_record(uint32_t module) { return module ? series_at(&modules, module - 1) : NULL; }
 
 void module_begin(const char *program) { program_path = program; }
 

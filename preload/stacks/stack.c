@@ -56,7 +56,6 @@ uint32_t (*stack_site_of)(uint32_t stack, uintptr_t address);
 static struct stack *of_nobody; /* stays NULL */
 __thread struct stack **stack_self __attribute__((tls_model("initial-exec"))) = &of_nobody;
 
-
 static struct stack *new_stack(bool remembers) {
     struct stack *self = arena_take(sizeof *self);
     if (self && remembers) self->remembers = leaf_begin(&self->leaves);

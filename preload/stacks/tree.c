@@ -135,8 +135,7 @@ static uint32_t new_run(uint32_t length, enum budget of) {
 
 /* Of `count` frames. Another thread may be faster with one that begins the same way: then it is that one. INDEX_NONE:
  * there is no room. */
-static uint32_t add_run(const struct way *way, uint32_t hash, const uint32_t *frames, uint32_t count,
-                        enum budget of) {
+static uint32_t add_run(const struct way *way, uint32_t hash, const uint32_t *frames, uint32_t count, enum budget of) {
     uint32_t id = new_run(SNAP_RUN_HEAD + count, of), *word = word_at(id);
     if (!word) return index_find(&ways, hash, way);
     __atomic_store_n(&word[SNAP_RUN_OUTER], way->outer, __ATOMIC_RELAXED);

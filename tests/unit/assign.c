@@ -19,6 +19,7 @@
 #include "preload/owners/owners.h"
 #include "preload/count/site.h"
 #include "preload/count/tags.h"
+#include "preload/count/thread.h"
 
 enum { SIZE = 100000, PART = 1000, MODELS = 300, MUCH = 1 << 20 };
 static const uintptr_t BLOCK = 0x7f0000000000, MAPPING = 0x7e0000000000;
@@ -77,7 +78,7 @@ static void begin_ledger(const char *file) {
         models[i] = (uint32_t)owners_open(MEMSTOW_MODEL, "model", "", keys);
     }
     block = (struct host_block){.start = BLOCK, .size = SIZE};
-    block.site = account_alloc(account_here, SIZE);
+    block.site = account_alloc(sample_here, SIZE);
 }
 
 static void begin_in_memory(void) { begin_ledger(NULL); }
@@ -154,14 +155,14 @@ static uint32_t use_up(uint32_t site, uint32_t slot) {
     for (uint32_t k = 1; k < MODELS; k++) cr_assert(site_of_model(site, models[k], &sites[k]));
     for (size_t length = 64 << 20; length >= 64; length /= 2)
         while (ledger_section(0, 1, length, 0)) continue;
-    while (i < MODELS && counters_wide(account_at(slot), sites[i])) i++;
+    while (i < MODELS && counters_wide(thread_at(slot), sites[i])) i++;
     cr_assert_lt(i, MODELS, "there is room for all of them");
     return i;
 }
 
 Test(assign, without_room, .init = begin_in_memory) {
     cr_assert_eq(assign_range(BLOCK, PART, models[0]), 0);
-    uint32_t i = use_up(block.site, account_thread_slot());
+    uint32_t i = use_up(block.site, thread_slot());
     refused(models[i], 0, SIZE);
     refused(models[i], PART / 2, PART);
     cr_expect_eq(live_of(models[0]), PART);

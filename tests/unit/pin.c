@@ -9,6 +9,7 @@
 #include "preload/count/pin.h"
 #include "preload/ledger/ledger.h"
 #include "preload/count/site.h"
+#include "preload/count/thread.h"
 
 static void begin(void) {
     struct ledger_identity who = {.name = "unit", .exe = "unit", .command = "unit"};
@@ -38,7 +39,7 @@ static pthread_barrier_t step;
 /* As one late in its death does. */
 static void *pin_and_leave(void *again) {
     uintptr_t inner = (uintptr_t)__builtin_frame_address(0) - 64, outer = inner + 64;
-    account_thread_slot();
+    thread_slot();
     account_thread_end();
     cr_expect_eq(pin_begin(inner), PIN_STRAY);
     pthread_barrier_wait(&step);
@@ -82,7 +83,7 @@ Test(pin, pins_end_with_their_thread) {
 
 /* In a hook, and past everything that ends a thread in order. */
 static void *pin_and_end(void *unused) {
-    account_thread_slot();
+    thread_slot();
     cr_expect_eq(pin_begin((uintptr_t)__builtin_frame_address(0)), PIN_OWN);
     pthread_barrier_wait(&step);
     syscall(SYS_exit, 0);
@@ -102,7 +103,7 @@ Test(pin, who_ended_itself_in_a_hook_is_not_waited_for) {
 
 Test(pin, pins_end_with_a_fork) {
     begin();
-    account_thread_slot();
+    thread_slot();
     account_thread_end();
     enum pin pin = pin_begin((uintptr_t)__builtin_frame_address(0));
     cr_expect_eq(pin, PIN_STRAY);

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "preload/count/sample.h"
+#include "preload/count/thread_inside.h"
 
 enum { DRAWS = 4000000 };
 static const uint64_t MEAN = 512 * 1024;
@@ -72,13 +73,13 @@ Test(sample, a_block_is_taken_with_its_chance) {
     thread.random = 42;
     thread.here = &here;
     sample_begin(&thread);
-    account_self = &thread;
+    thread_self = &thread;
     check_rates();
 }
 
 Test(sample, and_so_for_threads_without_a_slot) {
     sample_bytes = MEAN;
-    cr_assert_eq(account_self, &account_nobody);
+    cr_assert_eq(thread_self, &thread_nobody);
     check_rates();
 }
 
