@@ -63,8 +63,8 @@ int32_t memstow_owner_retire(uint32_t owner);
 
 enum memstow_policy { MEMSTOW_NO_POLICY = 0, MEMSTOW_KEEP = 1, MEMSTOW_STOW = 2, MEMSTOW_FREE = 3 };
 
-/* What a trigger does with a model or custom owner. MEMSTOW_NO_POLICY, the initial value, counts as keep. Under pressure,
- * owners of lower priority go first; the initial value is 0. */
+/* What a trigger does with a model or custom owner. MEMSTOW_NO_POLICY, the initial value, counts as keep. Under
+ * pressure, owners of lower priority go first; the initial value is 0. */
 int32_t memstow_owner_policy(uint32_t owner, uint32_t policy, int32_t priority);
 
 /* 1: the program promises that nobody reads or writes what the owner has, on the host or on a device, until it calls
