@@ -12,10 +12,6 @@
 #include "preload/shared/residency.h"
 #include "preload/base/seal.h"
 
-/* A region that spans more than this is not walked (AddressSanitizer's shadow has 16 TiB): its pages are in the
- * report's rest. */
-static const uint64_t WALK_AT_MOST = (uint64_t)64 << 30;
-
 static struct series regions = {
     .type = SNAP_REGION, .record_size = sizeof(struct snap_region), .first_bits = 7, .limit = 1 << 16};
 
@@ -33,7 +29,7 @@ static uint32_t path_string(const char *path) {
 static int write_region(void *context, const struct residency_region *found) {
     const struct residency *residency = context;
     uint64_t anonymous = 0;
-    if (!found->readable || found->end - found->start > WALK_AT_MOST) return 0;
+    if (!found->readable) return 0;
     uint64_t resident = residency_count(residency, found->start, found->end, &anonymous);
     struct snap_region *region = resident ? series_at(&regions, series_take(&regions)) : NULL;
     if (region)
@@ -51,7 +47,7 @@ static void measure_large(struct snap_large *record, void *residency) {
 }
 
 static void measure_mapping(struct snap_mapping *record, void *residency) {
-    if (record->kind != SNAP_MAP_RESERVED && record->length <= WALK_AT_MOST)
+    if (record->kind != SNAP_MAP_RESERVED)
         record->resident = residency_count(residency, record->address, record->address + record->length, NULL);
 }
 

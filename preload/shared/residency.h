@@ -1,8 +1,8 @@
 /* residency.h — which pages of a process are in memory, by /proc/PID/maps and /proc/PID/pagemap.
  * In: a process directory. Out: regions, and bytes present in an address range. Linked into the library (at
  * exit) and into the tools (for a PID). It never allocates, and works in static memory, one caller at a
- * time: _exit may be called by a handler on a small signal stack. It never holds the target for long: pagemap is
- * read in windows of at most 2 MiB of address space, and smaps is not read at all. */
+ * time: _exit may be called by a handler on a small signal stack. It never holds the target for long: it
+ * asks for few pages at a time, and smaps is not read at all. */
 #ifndef MEMSTOW_RESIDENCY_H
 #define MEMSTOW_RESIDENCY_H
 
@@ -29,7 +29,9 @@ int residency_open(struct residency *self, int pid);
 void residency_close(struct residency *self);
 
 /* Bytes present in [start, end), counted in whole pages that overlap it; *anonymous, when not NULL, receives
- * how many of them no file backs. Absent and unreadable pages count as not present. */
+ * how many of them no file backs. Absent and unreadable pages count as not present; so do pages of zeros that were
+ * only read, which RSS leaves out. Before Linux 6.7 these count, and of more than 64 GiB of address space nothing
+ * does. */
 uint64_t residency_count(const struct residency *self, uint64_t start, uint64_t end, uint64_t *anonymous);
 
 /* Calls visit for each line of maps, in address order, until it returns non-zero; that value is returned, or 0,
