@@ -2,6 +2,7 @@
 #include "tools/check/check.h"
 #include "tools/base/complain.h"
 #include "tools/base/text.h"
+#include "tools/subject/subject.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -50,6 +51,18 @@ int check_folder_of_run(const struct check *check, const char *what, uint32_t n,
     return mkdir(path, 0777) < 0 ? fails(path) : EXIT_FINE;
 }
 
+/* The program misused a block: a line on standard error has named this ledger. */
+static bool is_named(const char *path, const char *name) {
+    static struct subject subject;
+    struct stat st;
+    if (!strstr(name, ".mst") || lstat(path, &st) < 0 || !S_ISREG(st.st_mode)) return false;
+    if (subject_open(&subject, path, false) != EXIT_FINE) return false;
+    bool misused = subject.image.misuse_count;
+    subject_close(&subject);
+    if (misused) complain("a block was misused: %s is kept", TEXT_SAFE(path));
+    return misused;
+}
+
 /* Files, and folders of files: there is nothing else in it that is ours. */
 static void remove_all(const char *path, int depth) {
     char inner[5000];
@@ -58,6 +71,7 @@ static void remove_all(const char *path, int depth) {
     for (struct dirent *entry; (entry = readdir(directory));) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
         snprintf(inner, sizeof inner, "%s/%s", path, entry->d_name);
+        if (is_named(inner, entry->d_name)) continue;
         if (unlink(inner) < 0 && depth) remove_all(inner, depth - 1);
     }
     closedir(directory);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PART_MOST = 160 };
+enum { PART_MOST = 160, HASHED = sizeof "~01234567" };
 
 static const char kinds[2][4] = {"TOS", "tos"}; /* on the host, on devices */
 
@@ -141,7 +141,14 @@ void figures_cut(struct figures *figures, const struct figures *before, size_t m
 
 /* --- names --- */
 
-/* The last name of a path, and as much of it as is kept of a name; cut between characters. */
+/* Names that begin alike differ in it. */
+static uint32_t hash(const char *text) {
+    uint32_t sum = 0x811C9DC5u;
+    for (; *text; text++) sum = (sum ^ (unsigned char)*text) * 0x01000193u;
+    return sum;
+}
+
+/* The last name of a path. A long one is cut between characters, and ends with a hash of all of it. */
 static void part(char *to, const char *text) {
     size_t length = strlen(text), from = 0;
     if (*text == '/') {
@@ -149,10 +156,14 @@ static void part(char *to, const char *text) {
         for (from = length; from && text[from - 1] != '/';) from--;
         length -= from;
     }
-    if (length >= PART_MOST)
-        for (length = PART_MOST - 1; length && ((unsigned char)text[from + length] & 0xc0) == 0x80;) length--;
+    bool cut = length >= PART_MOST;
+    if (cut)
+        for (length = PART_MOST - HASHED; length && ((unsigned char)text[from + length] & 0xc0) == 0x80;) length--;
     memcpy(to, text + from, length);
-    to[length] = 0;
+    if (cut)
+        snprintf(to + length, HASHED, "~%08x", hash(text + from));
+    else
+        to[length] = 0;
 }
 
 static bool put(char *to, size_t room, const char *text) {
