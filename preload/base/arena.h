@@ -15,12 +15,12 @@
  * their own, of which only touched pages cost memory. */
 void *arena_take(size_t length);
 
-/* The same for a table that will be used all over, in no order: in large pages where the system has them, so that
- * looking something up costs one cache miss and not also several for the address. */
+/* The same for a table that is read in no order. It lies in large pages where the system has them, so that a look-up
+ * costs one cache miss, and not several more for the address. */
 void *arena_take_table(size_t length);
 
-/* A large table was added, or grew into a new one: whoever writes down where the library's own memory lies hears of it. NULL:
- * nobody does. Set once, before there is a second thread. */
+/* Called when a large table was added, or grew into a new one: the ledger notes where the library's own memory lies.
+ * NULL: nobody is called. Set once, before there is a second thread. */
 extern void (*arena_grown)(void);
 static inline void arena_note_grown(void) {
     if (arena_grown) arena_grown();
@@ -28,8 +28,8 @@ static inline void arena_note_grown(void) {
 
 enum { ARENA_OWN = 65536, ARENA_RANGES = 64 };
 
-/* Copies the ranges taken from the system so far into `out`, returns how many. When there are more than fit, the
- * later ones are left out. */
+/* Copies the ranges taken from the system so far into `out`, and returns how many. Later ones that do not fit are left
+ * out. */
 uint32_t arena_ranges(struct snap_range out[ARENA_RANGES]);
 
 #pragma GCC visibility pop

@@ -1,6 +1,6 @@
-/* ids.h — a set of record ids below 2^24: one bit each, and one for each 64 of those.
- * In: ids. Out: whether one is there; the lowest above another. Any thread may add, take out and ask at any time,
- * without a lock; two never take the same one. */
+/* ids.h — a set of record ids below 2^24: one bit each, and one for each 64 of those. In: ids. Out: whether an id is in
+ * the set; the lowest one above another. Any thread may add, take and ask at any time, without a lock. Two threads
+ * never take the same id. */
 #ifndef MEMSTOW_IDS_H
 #define MEMSTOW_IDS_H
 
@@ -14,20 +14,19 @@ enum { IDS_LIMIT = 1 << 24, IDS_NONE = UINT32_MAX };
 struct ids {
     uint64_t words[IDS_LIMIT / 64], summary[IDS_LIMIT / 64 / 64]; /* of which only touched pages cost memory */
     uint64_t count;
-    uint32_t lowest; /* nothing is in words before this one, but for what was added just now */
+    uint32_t lowest; /* words before this one are empty, but for ids that were added just now */
 };
 
 /* From the arena, empty; NULL: no memory. */
 struct ids *ids_new(void);
 
-/* A set that is made when it is first needed: NULL until then; made if need be, and then NULL only for want of memory.
- */
+/* A set that is made at its first use. ids_known: NULL until then. ids_made: NULL only for want of memory. */
 struct ids *ids_known(struct ids **set);
 struct ids *ids_made(struct ids **set);
 
 /* False: it was there. */
 bool ids_add(struct ids *self, uint32_t id);
-/* The same for a set that only one thread at a time knows, and nobody counts. */
+/* The same for a set that one thread at a time uses, and that is not counted. */
 bool ids_mark(struct ids *self, uint32_t id);
 /* False: it was not there. */
 bool ids_remove(struct ids *self, uint32_t id);

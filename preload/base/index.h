@@ -1,12 +1,12 @@
-/* index.h — a set of record ids found by the contents of their records: open addressing, lock-free, growing.
+/* index.h — a set of record ids that are found by the contents of their records: open addressing, lock-free, growing.
  * In: a hash and a comparison. Out: the id of an equal record, or the new one's.
  *
- * It grows by a copy twice as large. Whoever copies puts SEALED into each empty slot first, so that nobody inserts
- * where the copy has passed; who meets one goes on in the copy. (Method: the freezing of slots in Cliff Click's
- * lock-free hash table, 2007.)
+ * The index grows by a copy twice as large. The thread that copies puts SEALED into each empty slot first, so that no
+ * thread inserts where the copy has passed. A thread that meets SEALED goes on in the copy. (Method: the freezing of
+ * slots in Cliff Click's lock-free hash table, 2007.)
  *
  * Two threads that insert equal records at the same instant may both succeed, where the table grows or where records
- * were taken out: callers know what to do about twins. */
+ * were taken out: callers must expect twins. */
 #ifndef MEMSTOW_INDEX_H
 #define MEMSTOW_INDEX_H
 
@@ -31,10 +31,10 @@ struct index {
     uint32_t (*hash)(uint32_t id);
     /* Where the record of an id lies, for the processor to fetch it in time. */
     const void *(*record)(uint32_t id);
-    /* Whether there is so much more memory for a larger table; NULL: always. When not, it becomes fuller than it
-     * should. */
+    /* Whether there is so much memory for a larger table; NULL: always. If there is none, the table becomes fuller than
+     * it should. */
     bool (*may_grow)(uint64_t bytes);
-    uint32_t *tables[INDEX_LAST_BITS + 1]; /* by the logarithm of its size; the last one that is there is in use */
+    uint32_t *tables[INDEX_LAST_BITS + 1]; /* by the logarithm of its size; the last one is in use */
     uint32_t bits, used;
     int32_t gone;
     struct lock growing;
@@ -43,20 +43,20 @@ struct index {
 bool index_begin(struct index *self);
 /* The id of an equal record, or INDEX_NONE. */
 uint32_t index_find(const struct index *self, uint32_t hash, const void *key);
-/* Inserts `id`, whose record equals the key, unless an equal one is there: gives the one that is. INDEX_NONE: no room.
- */
+/* Inserts `id`, whose record equals the key, unless an equal record is there; then returns the id of that. INDEX_NONE:
+ * no room. */
 uint32_t index_insert(struct index *self, uint32_t hash, const void *key, uint32_t id);
 
-/* What goes through the whole index does so a little at a time, and says when it is done. The caller holds the index,
- * each time: it may grow in between, and then the walk begins anew. All zero: at the beginning. */
+/* A walk through the whole index, in slices: each call says whether it is done. The caller holds the index during each
+ * call. If the index has grown in between, the walk begins anew. All zero: at the beginning. */
 struct index_walk {
     uint32_t bits, first, done;
     uint32_t removed;
     int32_t gone; /* slots, more than before */
     bool dense;
 };
-/* Takes out all records that are not in `stay`, and says which; where that is NULL, those in `removed`. Who looked a
- * record up before may still have it. */
+/* Takes out all records that are not in `stay`, and says which; where that is NULL, those in `removed`. A thread that
+ * looked a record up before may still have it. */
 bool index_prune(struct index *self, const struct ids *stay, struct ids *removed, struct index_walk *walk);
 bool index_hold(struct index *self); /* false: it grows just now */
 void index_let_go(struct index *self);

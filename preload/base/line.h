@@ -1,6 +1,5 @@
-/* line.h — a line of JSON, put together member by member: of the trace, or of a log.
- * In: keys and values. Out: one JSON object. libc's formatted output may allocate, so it is not used; text that is not
- * UTF-8 comes out with question marks. */
+/* line.h — a line of JSON, built member by member, for the trace or a log. In: keys and values. Out: one JSON object.
+ * libc's formatted output may allocate, so it is not used. Text that is not UTF-8 comes out with question marks. */
 #ifndef MEMSTOW_LINE_H
 #define MEMSTOW_LINE_H
 
@@ -24,7 +23,7 @@ void line_string(struct line *self, const char *key, const char *text);
 void line_pair(struct line *self, const char *key, uint64_t first, uint64_t second);
 /* An array of any number. */
 void line_numbers(struct line *self, const char *key, const uint32_t *numbers, uint32_t count);
-/* The object is whole (trace_add_line does it for the trace); for a file, with a newline. */
+/* Ends the object, and for a file the line. trace_add_line does it for the trace. */
 void line_end(struct line *self);
 void line_close(struct line *self);
 

@@ -1,7 +1,7 @@
-/* lock.h — for what one thread at a time may do, and must not leave half done.
- * In: who wants to. Out: whether it may, now or after a bounded wait. While a lock is held no signal handler runs on
- * its thread: none can jump out of the work for good (longjmp), or find its own thread in the middle of it. That takes
- * two system calls, so locks are for rare work. In a sandbox, where nothing is asked of the kernel, handlers do run. */
+/* lock.h — for work of one thread at a time that must not be left half done. In: a thread that wants to do it. Out:
+ * whether it may, now or after a bounded wait. While a thread holds a lock, no signal handler runs on it: none can jump
+ * out of the work for good (longjmp), or find its own thread in the middle of it. That takes two system calls, so locks
+ * are for rare work. In a sandbox nothing is asked of the kernel, so handlers do run. */
 #ifndef MEMSTOW_LOCK_H
 #define MEMSTOW_LOCK_H
 
@@ -18,17 +18,18 @@ struct lock {
 };
 
 bool lock_try(struct lock *self);
-/* False: it has been held for long (lock_pause), by a thread that is stopped, or one that is not in this process. */
+/* False: it has been held for long (lock_pause), by a stopped thread or a thread of another process. */
 bool lock_wait(struct lock *self);
 void lock_let_go(struct lock *self);
-/* How often any thread has waited in vain. Who fails, and finds that it has grown meanwhile, may try again: the holder
+/* How often any thread has waited in vain. A thread that fails may try again if this has grown meanwhile: the holder
  * may have waited for the disk. */
 uint32_t lock_given_up(void);
 
-/* Waits a little for another thread, the longer the higher the turn. False: it has been long enough (100 ms). */
+/* Waits a little for another thread, longer with each turn. False: the wait has been long enough (100 ms). */
 bool lock_pause(int turn);
 
-/* The same without a lock: no signal handler runs on the calling thread until lock_let_signals. False: they do. */
+/* The same without a lock: no signal handler runs on the calling thread until lock_let_signals. False: handlers do run.
+ */
 bool lock_out_signals(uint64_t *before);
 void lock_let_signals(uint64_t before);
 

@@ -21,30 +21,29 @@ struct next_allocator {
 /* Until next_find: glibc's, which are always there. */
 extern struct next_allocator next;
 
-/* glibc's own, whatever `next` is: blocks that were handed out before next_find, and pointers that came from
- * __libc_malloc, belong to them. */
+/* glibc's own, whatever `next` is. Blocks from before next_find, and pointers from __libc_malloc, belong to it. */
 extern const struct next_allocator next_libc;
 
-/* Raw blocks are chunks of glibc's, but for those of owners' heaps (heaps.h). While there are none of those, every raw
+/* Raw blocks are chunks of glibc's, except those of owners' heaps (heaps.h). While there are no such heaps, every raw
  * block of 16 bytes or more has 8 to spare. */
 extern bool next_is_glibc, next_spares;
 
 enum next_kind { NEXT_GLIBC, NEXT_FOREIGN, NEXT_MIMALLOC };
 
-/* What serves raw memory. Only over NEXT_FOREIGN can a pointer that is not ours look like one that is. */
+/* The allocator that serves raw memory. Only over NEXT_FOREIGN can a foreign pointer look like one of ours. */
 extern enum next_kind next_found;
 
 /* Chooses. Falls back to glibc when mimalloc is wanted but not built in. */
 void next_find(bool want_mimalloc);
 
-/* Before the first use of mimalloc, by one thread at a time: what its constructor, which was taken out, would do. */
+/* Before the first use of mimalloc, by one thread at a time: does the work of its constructor, which was taken out. */
 void next_begin_mimalloc(void);
 
-/* For alignments that are no powers of two: what the program's own aligned_alloc does. */
+/* For alignments that are no powers of two: the program's own aligned_alloc. */
 void *next_aligned_alloc(size_t alignment, size_t size);
 
-/* Whether the code at `address` belongs to an allocator other than glibc's, which calls mmap from within: its own
- * mappings are not the program's. */
+/* Whether the code at `address` belongs to an allocator other than glibc's that calls mmap from within: such mappings
+ * are not the program's. */
 bool next_is_allocator_code(uintptr_t address);
 
 #pragma GCC visibility pop

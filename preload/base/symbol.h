@@ -11,21 +11,22 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Its address, or 0; *size (which may be NULL) is what the symbol table says. The object must stay loaded meanwhile:
- * its code is on the caller's stack. */
+/* Its address, or 0. *size (which may be NULL) gets the size that the symbol table says. The object must stay loaded
+ * meanwhile: its code is on the caller's stack. */
 uintptr_t symbol_find(const struct link_map *object, const char *name, size_t *size);
 
 /* That of libc. NULL: it has none. */
 void *symbol_of_libc(const char *name);
 bool symbol_is_in_libc(const void *address); /* by where the code lies: the name proves nothing */
 
-/* What comes next behind us by this name, among what the program was started with. NULL: nothing as far as libc. */
+/* The next definition of this name behind ours, among the objects that the program was started with. NULL: there is
+ * none up to libc. */
 void *symbol_next(const char *name);
 
 /* The object in front of us that has this name: it is called in our place. NULL: there is none. */
 const struct link_map *symbol_before(const char *name);
 
-/* A function of libc, past whoever stands in front of it, and the next definition of one of ours. Looked up once. */
+/* A function of libc, past every definition in front of it; and the next definition of one of ours. Looked up once. */
 #define LIBC(name) SYMBOL_ONCE(symbol_of_libc, name)
 #define NEXT(name) SYMBOL_ONCE(symbol_next, name)
 #define SYMBOL_ONCE(find, name)                                                                                        \

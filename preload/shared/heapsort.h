@@ -1,4 +1,4 @@
-/* heapsort.h — sorts an array where it stands, without memory of its own or a call into the program's libc. */
+/* heapsort.h — sorts an array in place, without memory of its own or a call into the program's libc. */
 #ifndef MEMSTOW_HEAPSORT_H
 #define MEMSTOW_HEAPSORT_H
 

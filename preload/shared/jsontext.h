@@ -20,7 +20,7 @@ struct jsontext {
 
 /* One object and nothing else but blanks; text in it is UTF-8. */
 bool jsontext_is_object(const char *text, size_t length);
-/* The same for who has to say where it is not: the offset of what cannot be; JSONTEXT_FINE: it is one. */
+/* The same, and where the fault is: the offset of the first wrong byte. JSONTEXT_FINE: it is one object. */
 size_t jsontext_fault(const char *text, size_t length);
 #define JSONTEXT_FINE SIZE_MAX
 
@@ -31,8 +31,8 @@ bool jsontext_next(struct jsontext in, size_t *next, struct jsontext *key, struc
 /* The member of that name; of several the last, as Python has it. */
 bool jsontext_member(struct jsontext object, const char *name, struct jsontext *value);
 
-/* False when it is no such thing: a number without sign, point and exponent that has room in 64 bits; a string, whose
- * text is cut at `room`, between characters, and ends in NUL. */
+/* False: it is no such thing. The first wants a number without sign, point and exponent that fits into 64 bits. The
+ * second wants a string; its text is cut at `room`, between characters, and ends in NUL. */
 bool jsontext_number(struct jsontext value, uint64_t *number);
 bool jsontext_string(struct jsontext value, char *to, size_t room);
 

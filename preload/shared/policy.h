@@ -1,6 +1,6 @@
-/* policy.h — what becomes of each owner, in which order, and why.
- * In: figures of owners, and what the trigger is. Out: decisions. Pure: no memory of its own, no clock, nothing that
- * fails; the same figures give the same list. docs/decisions.md has the rules. */
+/* policy.h — decides for each owner: the action, the order, and the reason. In: figures of owners, and the trigger.
+ * Out: decisions. Pure: no memory of its own, no clock, nothing that fails; the same figures give the same list.
+ * docs/decisions.md has the rules. */
 #ifndef MEMSTOW_POLICY_H
 #define MEMSTOW_POLICY_H
 
@@ -11,7 +11,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* What there is to know of an owner to decide what becomes of it. */
+/* The figures of an owner that a decision needs. */
 struct owner_state {
     uint32_t id, kind, policy, adopted_by;
     int32_t priority;
@@ -32,19 +32,19 @@ struct policy_question {
     uint64_t idle_ns; /* not used for so long */
 };
 
-/* A reason and a word of memstow's own, which no program may give: a device had no memory for a request. */
+/* A reason of memstow's own, and its word; no program may give it: a device had no memory for a request. */
 enum { POLICY_RESCUE = MEMSTOW_IDLE + 1 };
 enum { POLICY_WHY_RESCUE = MEMSTOW_WHY_RECENT + 1 };
 
-/* Every run may leave a retired owner with a little: of those, the list has so many. */
+/* Every run may leave a retired owner with a little. The list has at most so many of these. */
 enum { POLICY_RETIRED_MOST = 32 };
 
-/* Puts the owners in order, and writes a decision for each that is to have one; `out` has room for `count`. Returns how
- * many there are. */
+/* Sorts the owners, and writes the decisions; `out` has place for `count`. Returns how many there are. */
 uint32_t policy_decide(struct owner_state *owners, uint32_t count, const struct policy_question *question,
                        struct memstow_decision *out);
 
-/* What came of a decision, by what was live before and after it, on the host and on devices, and what is stowed now. */
+/* The outcome of a decision, from what was live before and after it, on the host and on devices, and what is stowed
+ * now. */
 enum policy_category { POLICY_KEPT, POLICY_STOWED, POLICY_FREED, POLICY_BLOCKED, POLICY_CATEGORIES };
 enum policy_category policy_category(uint32_t action, uint32_t why, uint64_t before, uint64_t after, uint64_t stowed);
 

@@ -1,7 +1,6 @@
-/* pressure.h — is memory short? What the user set, and what the kernel says of the cgroup and the machine.
- * In: MEMSTOW_PRESSURE and MEMSTOW_IDLE; files of /proc and /sys, each read anew. Out: bytes that ought to be given
- * back. No descriptor stays open. What takes texts and numbers is pure, and the command reads the settings with it,
- * too. */
+/* pressure.h — is memory short? Compares the user's setting with what the kernel says of the cgroup and the machine.
+ * In: MEMSTOW_PRESSURE and MEMSTOW_IDLE; files of /proc and /sys, each read anew. Out: bytes to be given back. No
+ * descriptor stays open. Functions of texts and numbers are pure; the command reads the settings with them, too. */
 #ifndef MEMSTOW_PRESSURE_H
 #define MEMSTOW_PRESSURE_H
 
@@ -20,7 +19,7 @@ struct pressure_wishes {
     uint64_t idle_ns; /* 0: not set */
 };
 
-/* "90%", "4G", "psi:20%", "kept", and several of them with commas. False, and nothing set, when it is anything else. */
+/* "90%", "4G", "psi:20%", "kept", or several of them with commas. False: it is anything else, and nothing is set. */
 bool pressure_parse(const char *text, struct pressure_wishes *wishes);
 /* Seconds, above 0. */
 bool pressure_parse_idle(const char *text, struct pressure_wishes *wishes);
@@ -28,12 +27,12 @@ bool pressure_parse_idle(const char *text, struct pressure_wishes *wishes);
 /* "64M": bytes, above 0. False, and 0, when it is anything else. */
 bool pressure_bytes(const char *text, uint64_t *bytes);
 
-/* Takes over what the environment says; "" is not set, and so is what cannot be read: which of the two could not. */
+/* Reads the environment. "" counts as not set, and so does what cannot be read; returns which of the two could not. */
 enum { PRESSURE_UNREADABLE = 1, PRESSURE_IDLE_UNREADABLE = 2 };
 uint32_t pressure_wish(const char *pressure, const char *idle);
 const struct pressure_wishes *pressure_wishes(void);
 
-/* Bytes to be given back now, and what is the matter; 0: nothing. */
+/* Bytes to be given back now, and why; 0: nothing. */
 uint64_t pressure_needed(const char **text);
 /* Bytes that the machine, and each cgroup with a limit, have left. */
 uint64_t pressure_left(void);

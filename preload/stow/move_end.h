@@ -1,6 +1,6 @@
-/* move_end.h — how a move learns that it is to end.
- * In: a word, and the value that ends this move and no other. Out: whether it has come. The word stays where it is for
- * as long as the process lives: neither the frame of who asks for a move, nor its thread, nor its request does. */
+/* move_end.h — how a move learns that it is to end. In: a word, and the value that ends this move and no other. Out:
+ * whether the word has that value. The word must stay for as long as the process lives: the frame of the caller that
+ * asks for a move, its thread and its request do not. */
 #ifndef MEMSTOW_MOVE_END_H
 #define MEMSTOW_MOVE_END_H
 

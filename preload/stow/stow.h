@@ -1,7 +1,7 @@
-/* stow.h — host memory that is moved out to files and back, at the same address.
- * In: pieces of memory with their owner, from triggers and requests; what the program does to its memory, from the
- * hooks. Out: bytes that left or came back, and per piece why it did not. Memory is whole at every moment, whatever
- * fails; docs/moving.md says how. Nothing here touches memory that may be moving: its tables are its own. */
+/* stow.h — moves host memory out to files and back, at the same address. In: pieces of memory with their owner, from
+ * triggers and requests; the program's changes to its memory, from the hooks. Out: bytes that left or came back, and
+ * for each piece why it did not. Memory is whole at every moment, whatever fails; docs/moving.md says how. Nothing here
+ * touches memory that may be moving: its tables are its own. */
 #ifndef MEMSTOW_STOW_H
 #define MEMSTOW_STOW_H
 
@@ -24,7 +24,7 @@ enum stow_refusal {
     STOW_LOCKS_FUTURE,  /* mlockall(MCL_FUTURE): what replaces it would be locked, too */
     STOW_PINNED,        /* a device or a system call in flight holds its pages */
     STOW_REGISTERED,    /* stow_lock_range */
-    STOW_DEVICE_READS,  /* a device may use it where it is: told by who asks for the move */
+    STOW_DEVICE_READS,  /* a device may use it where it is; the caller of the move says so */
     STOW_HELD_UNSEEN,   /* stow_options.held_unseen, and the kernel does not say of which pages */
     STOW_MEMORY_POLICY, /* mbind */
     STOW_KEY,           /* pkey_mprotect */
@@ -70,17 +70,17 @@ struct stow_options {
     const char *directory; /* NULL: MEMSTOW_STOW_DIR, or where caches go */
     struct move_end end;   /* may come at any time: it stops after the chunk that it is at */
     /* Called on the engine's thread when the move begins, when it is known how much there is to move (0: not yet), and
-     * after each chunk. It must not allocate from the program. NULL: nobody wants to know. */
+     * after each chunk. It must not allocate from the program. NULL: no calls. */
     void (*tell)(uint64_t moved, uint64_t wanted, void *context);
-    /* Asked once for each piece, on the engine's thread, after which whoever frees or unmaps the piece is waited for:
-     * whether it is still the owner's. NULL: all are. It must not allocate from the program. */
+    /* Called once for each piece, on the engine's thread: is it still the owner's? From then on a thread that frees or
+     * unmaps the piece waits. NULL: all are. It must not allocate from the program. */
     bool (*is_there)(const struct stow_piece *piece, void *context);
     void *context;
 };
 
-/* Moves pieces out; brings them back whole, into memory that no file backs. The bytes that moved, or, when there are
- * none and something failed, -errno: -EBUSY, another of the two is at work; -ENOTSUP, -ENOSPC, -EIO, -ECANCELED,
- * -EPERM, -ENOMEM: see the pieces' refusals. `options` may be NULL. Any thread; never in a hook. */
+/* Moves pieces out; brings them back whole, into memory that no file backs. Returns the bytes that moved, or -errno
+ * when there are none and something failed: -EBUSY, another call of the two is at work; -ENOTSUP, -ENOSPC, -EIO,
+ * -ECANCELED, -EPERM, -ENOMEM: see the pieces' refusals. `options` may be NULL. Any thread; never in a hook. */
 int64_t stow_out(struct stow_piece *pieces, uint32_t count, const struct stow_options *options);
 int64_t stow_in(struct stow_piece *pieces, uint32_t count, const struct stow_options *options);
 
@@ -90,8 +90,8 @@ struct stow_progress {
 };
 struct stow_progress stow_progress(void);
 
-/* What has been moved out of an owner (0: of all) and not been brought back whole; *back_by_use, when not NULL,
- * receives how much of that is in memory again. It reads the page map: not for a hook. */
+/* The bytes of an owner (0: of all) that were moved out and not brought back whole. *back_by_use, when not NULL, gets
+ * how many of them are in memory again. It reads the page map: not for a hook. */
 uint64_t stow_bytes(uint32_t owner, uint64_t *back_by_use);
 
 /* The same of a range of addresses, whoever's it is. */
@@ -100,26 +100,26 @@ uint64_t stow_bytes_within(uint64_t start, uint64_t length);
 /* What is `from`'s is `to`'s. */
 void stow_change_owner(uint32_t from, uint32_t to);
 
-/* Memory whose pages must stay where they are, because a device is told where (cudaHostRegister): brings it back whole
- * first. 0 or -errno, after which it may not be registered. As often as it was locked it is to be unlocked, with the
- * same length. Any thread, also in a hook; a forked child begins with none. */
+/* Locks memory whose pages must stay where they are, because a device knows them (cudaHostRegister): brings it back
+ * whole first. 0, or -errno: then it must not be registered. Each lock needs an unlock, with the same length. Any
+ * thread, also in a hook; a forked child begins with none. */
 int stow_lock_range(uint64_t start, uint64_t length);
 void stow_unlock_range(uint64_t start, uint64_t length);
 
-/* In a forked child, before anything else here: nothing of it is moving, whatever the parent was at. */
+/* In a forked child, before anything else here: none of its memory is moving, even if the parent moved some. */
 void stow_abandon(void);
 
 /* --- for the hooks --- */
 
 /* Above 0: something is stowed, or about to be. */
 extern uint32_t stow_watch;
-/* Calls on their way, by the parity of the epoch that they came in. Who begins to move memory makes a new epoch and
- * waits for those of the last one. */
+/* Calls on their way, by the parity of the epoch in which they came. A thread that begins to move memory makes a new
+ * epoch and waits for the calls of the last one. */
 extern uint32_t stow_epoch, stow_passing[2];
 
 enum { STOW_PASS_WATCHED = 2 };
 
-/* Around a call that changes or gives back memory; what it returns says whether there is anything to look for. */
+/* Around a call that changes or gives back memory. The result says whether there is anything to look for. */
 static inline uint32_t stow_pass_begin(void) {
     for (;;) {
         uint32_t epoch = __atomic_load_n(&stow_epoch, __ATOMIC_SEQ_CST);
@@ -132,12 +132,12 @@ static inline uint32_t stow_pass_begin(void) {
 static inline bool stow_pass_watched(uint32_t pass) { return __builtin_expect(pass & STOW_PASS_WATCHED, 0); }
 static inline void stow_pass_end(uint32_t pass) { __atomic_fetch_sub(&stow_passing[pass & 1], 1, __ATOMIC_SEQ_CST); }
 
-/* Each waits until nothing in the range is moving; nothing in it will, on behalf of who began before. */
+/* Each waits until nothing in the range is moving. After that nothing in it moves for a move that began before. */
 void stow_note_change(uint64_t start, uint64_t length);  /* its mapping is about to change */
 void stow_note_unmap(uint64_t start, uint64_t length);   /* it has been mapped over */
 void stow_note_free(uint64_t start, uint64_t length);    /* a block, on its way back to its allocator: fresh memory */
 void stow_note_discard(uint64_t start, uint64_t length); /* MADV_DONTNEED: zeros from now on */
-/* It is about to be unmapped. Who is refused that puts back what was known of it. */
+/* It is about to be unmapped. If the kernel refuses that, the caller puts back what was known of it. */
 enum { STOW_KEPT = 32 };
 struct stow_kept {
     uint32_t count;
@@ -148,8 +148,8 @@ struct stow_kept {
 };
 void stow_note_unmapping(uint64_t start, uint64_t length, struct stow_kept *kept);
 void stow_put_back(const struct stow_kept *kept);
-/* All of it is in memory that no file backs: 0; or it cannot be, -errno. `mine`: nobody else uses it meanwhile. Devices
- * that read the host's memory are not asked: in a hook nobody can be waited for. */
+/* Brings all of it back into memory that no file backs: 0, or -errno. `mine`: no other thread uses it meanwhile.
+ * Devices that read the host's memory are not asked, because a hook cannot wait for them. */
 int stow_note_whole(uint64_t start, uint64_t length, bool mine);
 
 /* Around a fork: no chunk is on its way. */
@@ -160,11 +160,12 @@ struct stow_forking {
 };
 struct stow_forking stow_fork_begin(void);
 void stow_fork_end(struct stow_forking self, bool in_child);
-/* This process was forked beside threads, one of which may have held the loader's lock: in here it is held for ever,
- * and who asks the loader what is loaded waits as long. No device of the parent's works in here. */
+/* This process was forked beside threads, and one of them may have held the loader's lock. In this process that lock is
+ * held for ever, and a thread that asks the loader what is loaded waits for ever. No device of the parent's works in
+ * here. */
 bool stow_forked_beside_threads(void);
-/* The same around each fork() from now on. To be called before the program can: who asked for such calls first is
- * called last before a fork, when locks that the program takes for it are held already. */
+/* Registers the calls around each fork() from now on. Call it before the program can register its own: glibc calls the
+ * handler that was registered first last before a fork, when locks that the program takes for it are held already. */
 void stow_watch_forks(void);
 
 #pragma GCC visibility pop

@@ -24,7 +24,7 @@ struct stow_ahead {
 };
 
 /* `expected` is from the range before this one, where this goes on from that. `huge`: the file may be read in huge
- * pages, which its caller takes out of the page cache soon: memory that comes to be used for the first time is slow. */
+ * pages. The caller takes these out of the page cache soon, because memory that is used for the first time is slow. */
 void ahead_begin(struct stow_ahead *self, uint64_t start, uint64_t length, uint64_t until, uint64_t expected,
                  bool huge);
 /* Waits until `wanted` bytes behind the first `done` are ready. Fewer, or 0: self->refusal says why. */

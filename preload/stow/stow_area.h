@@ -23,8 +23,8 @@ struct stow_area {
 
 enum { STOW_AREA_TEXT = 65536 };
 
-/* Visits the process's mappings in address order until it returns false; `detail`: with the second part, which takes
- * the kernel about 10 ms for each GiB in memory. `text` is STOW_AREA_TEXT bytes to work in. Returns how many, or
+/* Visits the process's mappings in address order until `visit` is false. `detail`: with the second part, for which the
+ * kernel takes about 10 ms for each GiB in memory. `text` is STOW_AREA_TEXT bytes to work in. Returns how many, or
  * -errno. */
 int64_t stow_areas(bool detail, char *text, bool (*visit)(void *context, const struct stow_area *area), void *context);
 
@@ -36,9 +36,9 @@ uint32_t stow_area_refusal(const struct stow_area *area);
 
 /* --- pages --- */
 
-/* Which pages: those in the page table; of them those that hold memory or swap, which the zero page does not, that the
- * kernel gives to who only reads; of those the private ones; those in memory now. Before Linux 6.7 the zero page looks
- * like any other. */
+/* Which pages. Those in the page table. Of them, those that hold memory or swap; the zero page, which the kernel gives
+ * to a reader, holds none. Of those, the private ones. Those in memory now. Before Linux 6.7 the zero page looks like
+ * any other. */
 enum stow_pages { STOW_PAGES_MAPPED, STOW_PAGES_HELD, STOW_PAGES_OWN, STOW_PAGES_RESIDENT };
 
 int stow_pages_open(void); /* of pagemap, or -errno */

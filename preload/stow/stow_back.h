@@ -45,11 +45,11 @@ struct stow_back {
     struct stow_thread *listeners[BACK_LISTENERS];
 };
 
-/* `own_files`: descriptors that are left open are closed by themselves, and later. */
+/* `own_files`: the calling thread has descriptors of its own, which are closed with it. back_end closes none then. */
 uint32_t back_begin(struct stow_back *self, bool mine, bool own_files);
 void back_end(struct stow_back *self);
 
-/* At most BACK_CHUNK bytes. *done: how much is back, which may be a part, where it is refused, too. */
+/* At most BACK_CHUNK bytes. *done: how much is back; also after a refusal a part may be. */
 uint32_t back_in(struct stow_back *self, uint64_t start, uint64_t length, uint64_t *done);
 
 /* Ranges up to there come next: the kernel may begin to read them. */

@@ -24,12 +24,11 @@ uint32_t stow_file_open(struct stow_file *self, const char *directory, uint64_t 
 /* Writes whole pages behind what is used, and waits until they are on the disk and not in memory. */
 uint32_t stow_file_write(struct stow_file *self, const void *from, uint64_t length);
 
-/* The same in two steps, for who writes in small pieces: what is appended is used; flushed is what lies from `from` on.
- */
+/* The same in two steps, for small pieces: append uses the bytes, flush writes what lies from `from` on. */
 uint32_t stow_file_append(struct stow_file *self, const void *pages, uint64_t length);
 uint32_t stow_file_flush(struct stow_file *self, uint64_t from);
 
-/* Makes a file of a descriptor that was opened for it, and is closed when this fails. */
+/* Makes a file of a descriptor that was opened for it. If this fails, it closes the descriptor. */
 uint32_t stow_file_take(struct stow_file *self, int fd, bool direct, uint64_t size);
 /* Whether the descriptor is still that file's: the program may have closed it. */
 bool stow_file_is_still(const struct stow_file *self);

@@ -25,8 +25,7 @@ struct stow_host {
     struct stow_file file;
 };
 
-/* Finds the best way that there is, and room; `idle` allows for the ways that need it. The file is the caller's to
- * open. */
+/* Finds the best way, and memory for it. `idle` allows the ways that need it. The caller opens the file. */
 uint32_t host_begin(struct stow_host *self, enum stow_way best, bool idle);
 void host_end(struct stow_host *self);
 

@@ -1,7 +1,7 @@
-/* stow_read.h — reads a stretch of a file in order, on threads beside the one that takes it, into room that is used
- * again and again: the disk goes on while what was read is put to use, and from one chunk of a move to the next.
- * In: a descriptor, where to begin and how much, and room. Out: what is ready next, and why no more comes. Until
- * read_end the caller keeps descriptor and room; one thread of the caller's takes. */
+/* stow_read.h — reads a stretch of a file in order, on threads beside the one that takes the bytes, into buffers that
+ * are used again and again. The disk goes on while the taker works, and from one chunk of a move to the next. In: a
+ * descriptor, where to begin and how much, and buffers. Out: the next bytes, and why no more come. Until read_end the
+ * caller keeps descriptor and buffers; one thread of the caller's takes. */
 #ifndef MEMSTOW_STOW_READ_H
 #define MEMSTOW_STOW_READ_H
 
@@ -10,7 +10,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Pieces are so large that a disk is at work on more than one request, and two of them are read at once. */
+/* A piece is so large that a disk works on more than one request; two pieces are read at once. */
 enum { READ_PIECE = 4 << 20, READ_PIECES_MOST = 16, READ_THREADS = 2 };
 
 struct stow_read {
@@ -30,7 +30,7 @@ struct stow_read {
 
 /* Room for `pieces` times READ_PIECE bytes. Offset and length are whole pages: fd may be open for direct reading. */
 void read_begin(struct stow_read *self, int fd, uint64_t offset, uint64_t length, char *room, uint64_t pieces);
-/* Bytes that lie at *at, from the first that was not taken; waits until there are any. 0: self->refusal says why. */
+/* Waits until there are bytes that were not taken yet. Returns how many lie at *at; 0: self->refusal says why. */
 uint64_t read_wait(struct stow_read *self, char **at);
 /* As many of those, whose place may be read into from now on. */
 void read_take(struct stow_read *self, uint64_t bytes);

@@ -166,7 +166,7 @@ static void erase(uint32_t from, uint32_t to) {
 /* Cutting one region in two needs a place more. Without one the tail is forgotten: it stays as it is, and is not
  * brought back whole. */
 void table_take(uint64_t start, uint64_t end) {
-    uint32_t first = position(start), last = first;
+    uint32_t first = position(start), last;
     if (first < count && regions[first].start < start && regions[first].end > end) {
         struct stow_region tail = regions[first];
         tail.start = end;

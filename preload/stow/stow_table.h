@@ -1,7 +1,7 @@
-/* stow_table.h — which addresses are backed by stow files, and whose turn it is to move a chunk.
- * In: regions and chunks from the movers; changes of the program's from the hooks. Out: who must wait for whom. One
- * lock, held for microseconds, signals out; a chunk in flight is a range that others wait for, not a lock. A thread may
- * take the lock again while it has it, as it does between the two halves of a fork. */
+/* stow_table.h — which addresses stow files back, and which chunk is on its way. In: regions and chunks from the
+ * movers; the program's changes from the hooks. Out: which thread must wait for which. There is one lock, held for
+ * microseconds, with signals out. A chunk on its way is a range that others wait for, not a lock. A thread may take the
+ * lock again while it has it, as it does between the two halves of a fork. */
 #ifndef MEMSTOW_STOW_TABLE_H
 #define MEMSTOW_STOW_TABLE_H
 
@@ -40,7 +40,7 @@ void table_begin(uint64_t start, uint64_t end);
 void table_end(void);
 bool table_is_moving(uint64_t address);
 
-/* The other half of a lock that was taken before a fork, in the child. */
+/* Releases, in the child, the lock that was taken before the fork. */
 void table_leave_in_child(void);
 /* In a forked child: nobody holds the lock, nothing is in flight. */
 void table_abandon(void);

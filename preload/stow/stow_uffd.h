@@ -13,17 +13,17 @@ enum {
     UFFD_FOLLOWS = 1 << 1, /* a registered range that is moved by mremap stays registered; somebody must read events */
 };
 
-/* A descriptor that also handles faults inside system calls; or -errno. At most one feature is wanted, and in *features
- * when there is such a thing. */
+/* A descriptor that also handles faults inside system calls; or -errno. Ask for at most one feature; *features says
+ * whether the kernel has it. */
 int uffd_open(uint32_t wanted, uint32_t *features);
 long uffd_register(int fd, uint64_t start, uint64_t length);
 void uffd_unregister(int fd, uint64_t start, uint64_t length); /* wakes, too */
 void uffd_wake(int fd, uint64_t start, uint64_t length);
-/* Moves all pages that there are; both ranges lie in one mapping each. *done: how far it came. -EBUSY: the page there
- * is pinned, or shared with a forked process; -EEXIST: there is one already where it should go. */
+/* Moves all pages that are there; each range lies in one mapping. *done: how far it came. -EBUSY: the page there is
+ * pinned, or shared with a forked process; -EEXIST: there is a page already where it should go. */
 long uffd_move(int fd, uint64_t to, uint64_t from, uint64_t length, uint64_t *done);
-/* Whether a result says that the descriptor is none any more: somebody closed its number. All that was registered is
- * plain memory then, and nobody waits. */
+/* Whether a result says that the descriptor is closed: another thread closed its number. Then all that was registered
+ * is plain memory, and no thread waits. */
 bool uffd_is_lost(long result);
 long uffd_copy(int fd, uint64_t to, uint64_t from, uint64_t length);
 

@@ -11,7 +11,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* What the one at work was given: the hooks mark what has changed under its hands. With the table's lock. */
+/* The pieces of the present move: the hooks mark what has changed. With the table's lock. */
 struct work {
     struct stow_piece piece;
     uint32_t index; /* among the caller's */
@@ -45,8 +45,8 @@ bool work_is_registered(uint64_t start, uint64_t end);
 bool work_register(uint64_t start, uint64_t end);
 void work_unregister(uint64_t start, uint64_t end);
 
-/* A chunk's turn; false, and why, when it is not to be moved any more. It ends with the table's lock held, which
- * work_end gives back. */
+/* Begins a chunk. False, and why: it is not to be moved any more. Call work_end with the table's lock held: it gives the
+ * lock back. */
 bool work_begin(struct work *work, uint64_t start, uint64_t end);
 void work_end(struct work *work, uint64_t bytes);
 /* Where a chunk that begins at `start` ends: where huge pages do. */
