@@ -26,4 +26,4 @@ assert sorted(size for size, _ in sites) == ["10000", "20000"], sites
 assert len({name for _, name in sites}) == 2 and all(LONG.startswith(name[:-9]) for _, name in sites), sites
 support.memstow("check", *once, "--fail-over=site:0", "--", program, 20000)
 grown = support.memstow("check", *once, "--fail-over=site:0", "--", program, 30000, status=1)
-assert "+9.8 KiB" in grown.stdout and grown.stdout.count("@(program)\n") == 1, grown.stdout
+assert "+9.8 KiB" in grown.stdout and grown.stdout.count("over the limit of site:0") == 1, grown.stdout
