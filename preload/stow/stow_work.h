@@ -45,8 +45,8 @@ bool work_is_registered(uint64_t start, uint64_t end);
 bool work_register(uint64_t start, uint64_t end);
 void work_unregister(uint64_t start, uint64_t end);
 
-/* Begins a chunk. False, and why: it is not to be moved any more. Call work_end with the table's lock held: it gives the
- * lock back. */
+/* Begins a chunk. False, and why: it is not to be moved any more. Call work_end with the table's lock held: it gives
+ * the lock back. */
 bool work_begin(struct work *work, uint64_t start, uint64_t end);
 void work_end(struct work *work, uint64_t bytes);
 /* Where a chunk that begins at `start` ends: where huge pages do. */
