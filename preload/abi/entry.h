@@ -1,5 +1,5 @@
-/* entry.h — what all entry points of memstow.h share: looking at arguments, and saying why one failed.
- * In: pointers that may lead nowhere. Out: copies, or a refusal. Everything belongs to the calling thread. */
+/* entry.h — shared by all entry points of memstow.h: checks arguments, and notes why one failed. In: pointers that may
+ * lead nowhere. Out: copies, or a refusal. Everything belongs to the calling thread. */
 #ifndef MEMSTOW_ENTRY_H
 #define MEMSTOW_ENTRY_H
 
@@ -20,8 +20,8 @@ int64_t entry_result(int64_t result);
 bool entry_text(char *to, size_t room, const char *from);
 bool entry_in(void *to, const void *from, size_t length);
 bool entry_out(void *to, const void *from, size_t length);
-/* What a structure of the program's has room for, as its first field says, and at most `most`; or, with the reason
- * noted, -EFAULT: it cannot be read; -EINVAL: it is smaller than `least`. */
+/* The size of the program's structure, as its first field says, and at most `most`. Or, with the reason noted, -EFAULT:
+ * it cannot be read; -EINVAL: it is smaller than `least`. */
 int64_t entry_size(const void *structure, uint32_t least, uint32_t most);
 
 #pragma GCC visibility pop

@@ -1,5 +1,5 @@
-/* register.h — what the entry points of memstow.h that open owners share.
- * In: the id of an owner that was opened, or -errno. Out: the same to the program. It must not be called in a hook. */
+/* register.h — shared by the entry points of memstow.h that open owners. In: the id of an owner that was opened, or
+ * -errno. Out: the same to the program. It must not be called in a hook. */
 #ifndef MEMSTOW_REGISTER_H
 #define MEMSTOW_REGISTER_H
 

@@ -1,6 +1,6 @@
-/* clients.h — who is connected to the control socket, and what they are told.
- * In: datagrams from anybody of this user's, whatever is in them. Out: requests (requests.h), and answers. It never
- * waits for a client: who sends nothing or reads nothing is dropped. On the control thread only. */
+/* clients.h — the clients of the control socket, and their answers. In: datagrams from any process of this user's,
+ * whatever is in them. Out: requests (requests.h), and answers. It never waits for a client: one that sends nothing or
+ * reads nothing is dropped. On the control thread only. */
 #ifndef MEMSTOW_CLIENTS_H
 #define MEMSTOW_CLIENTS_H
 

@@ -1,7 +1,6 @@
-/* requests.h — requests from outside, between who brings them and who answers them.
- * In: what came through the control socket (control.c). Out: the same, with a ticket, to the program, or to memstow's
- * own worker until the program asks for requests for the first time; and the answer on its way back. Any thread; a
- * forked child begins with none. */
+/* requests.h — the queue of requests from outside. In: requests that came through the control socket (control.c). Out:
+ * each with a ticket, to the program, or to memstow's own worker until the program asks for requests for the first
+ * time; and the answer on its way back. Any thread; a forked child begins with none. */
 #ifndef MEMSTOW_REQUESTS_H
 #define MEMSTOW_REQUESTS_H
 
@@ -21,7 +20,7 @@ enum request_state { REQUEST_NONE, REQUEST_WAITING, REQUEST_TAKEN, REQUEST_DONE 
 int64_t requests_add(uint32_t kind, uint32_t owner, const char *text);
 /* A trigger that nobody waits for, once at a time; false: memstow answers by itself. */
 bool requests_pass_on(uint32_t reason, const char *text, uint64_t needed);
-/* What has become of it. Once it is REQUEST_DONE, which tells the answer, it is REQUEST_NONE. */
+/* The state of a request. After REQUEST_DONE, which comes with the answer, it is REQUEST_NONE. */
 enum request_state requests_look(uint64_t ticket, int64_t *result, char text[256]);
 /* Nobody waits for the answer any more. One that nobody has taken is taken back. */
 void requests_leave(uint64_t ticket);
@@ -46,7 +45,7 @@ int requests_done(uint64_t ticket, int64_t result, const char *text);
 
 /* --- who takes one back that the program has taken --- */
 
-/* An end to what the program moves for it; nothing, when it has been answered by now. */
+/* Ends what the program moves for it. Nothing, if it has been answered by now. */
 void requests_cancel(uint64_t ticket);
 /* Where a move of an owner's, out or back, that begins now learns that it is to end: at the oldest request that the
  * program has taken, that such a move may be for, and whose answer somebody waits for. Its ticket; 0: it is for none.

@@ -34,8 +34,8 @@ bool cuda_blocks_take_if(enum cuda_space space, uint64_t number, cuda_blocks_tes
                          struct snap_cuda_block *out);
 bool cuda_blocks_find(enum cuda_space space, uint64_t number, struct snap_cuda_block *out);
 
-/* The record itself, to change what may change while it is there: flags, users, count, pool. Until it is let go of,
- * whoever else wants it waits. NULL: there is none. */
+/* The record itself, to change its flags, users, count or pool. Until it is released, other threads that want it wait.
+ * NULL: there is none. */
 struct cuda_hold {
     uint64_t *key;
     struct snap_cuda_block *record;

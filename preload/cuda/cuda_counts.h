@@ -21,8 +21,8 @@ bool cuda_counts_begun(void);
 uint32_t cuda_counts_add(uint32_t site, uint32_t tag, enum snap_cuda_kind kind, uint32_t device, uint64_t bytes);
 /* It is freed; blocks is 1, or 0 for what is part of another. */
 void cuda_counts_remove(uint32_t id, uint64_t bytes, uint32_t blocks);
-/* Of what is counted at `id` so much is counted as the model's (0: nobody's) instead: at the id that is returned, which
- * has a user more. 0: no room, and nothing has changed. */
+/* Counts so much of what is counted at `id` as the model's (0: nobody's) instead: at the returned id, which has one
+ * user more. 0: no room, and nothing has changed. */
 uint32_t cuda_counts_shift(uint32_t id, uint32_t model, uint64_t bytes, uint32_t blocks);
 /* A block keeps the record no more, but what it counted stays: it was shifted. */
 void cuda_counts_let_go(uint32_t id);

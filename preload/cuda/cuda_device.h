@@ -32,8 +32,8 @@ static inline cuda_handle cuda_device_stream(cuda_handle stream, bool per_thread
 /* That which the thread has chosen, also where it has no context; for a call of a runtime from `caller`. */
 uint32_t cuda_device_of_thread(uintptr_t caller);
 
-/* Whether the stream is being captured: what is allocated in it is a node of a graph. `otherwise`: where the driver
- * does not say. */
+/* Whether the stream is being captured: an allocation in it is a node of a graph. `otherwise`: the answer where the
+ * driver does not say. */
 bool cuda_device_captures(cuda_handle stream, bool otherwise);
 /* The number of the capture that the stream takes part in, of as many bits of the driver's as there is room for: its
  * own, or one that an event drew it into. 0: none, or the driver does not say. */
@@ -51,7 +51,7 @@ bool cuda_device_is_active(uint32_t device);
 /* All the memory of the device that the thread is on; 0: it cannot be told. Not while anybody captures a stream. */
 uint64_t cuda_device_total(void);
 
-/* Bytes of a device that are out of it, and as many of them as were asked for: whoever moves memory out sets it. */
+/* Bytes of a device that are out of it, and as many of them as were asked for. The mover sets it. */
 extern uint64_t (*cuda_device_stowed)(uint32_t device, uint64_t *asked);
 
 /* The program was told these figures about the device that it is on: what is moved out is more to it than there is. */

@@ -46,7 +46,7 @@ bool cuda_route_is_unknown_memory(const char *name);
 typedef void *const cuda_hooks[CUDA_SLOTS];
 void cuda_route_begin(const cuda_hooks *hooks);
 
-/* What the hook in this slot is to call for a caller; NULL: there is no such function in the process. */
+/* The function that the hook in this slot calls for a caller; NULL: there is none in the process. */
 void *cuda_route_real(enum cuda_entry_id entry, uint32_t slot, uintptr_t caller);
 /* The hook that calls `real`: it is one itself, or one of the entry's. `real` when all are taken. */
 void *cuda_route_hook(enum cuda_entry_id entry, void *real);

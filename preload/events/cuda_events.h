@@ -1,6 +1,6 @@
-/* cuda_events.h — what a call of CUDA means: blocks that come and go, pools, physical memory, graphs, contexts.
- * In: the arguments and results of entries, by the words of cuda_table.h. Out: the ledger's table and counters of CUDA
- * memory. Any thread; the call itself is over, or has not begun. */
+/* cuda_events.h — what a call of CUDA means: blocks that come and go, pools, physical memory, graphs, contexts. In: the
+ * arguments and results of entries, by the words of cuda_table.h. Out: the ledger's table and counters of CUDA memory.
+ * Any thread; the call itself is over, or has not begun. */
 #ifndef MEMSTOW_CUDA_EVENTS_H
 #define MEMSTOW_CUDA_EVENTS_H
 
@@ -45,8 +45,8 @@ struct cuda_call {
     struct snap_cuda_block taken;
 };
 
-/* Before: takes out what is freed. After: it is gone; or it stays, because the call failed. A free in the order of a
- * stream that is being captured frees nothing yet. */
+/* Before: takes the freed block out. After: it is gone; or it goes back, because the call failed. A free in the order
+ * of a captured stream frees nothing yet. */
 void cuda_events_take(struct cuda_call *call, enum cuda_space space, uint64_t number);
 /* Before: one use of it ends; it is taken out with the last. */
 void cuda_events_take_one(struct cuda_call *call, enum cuda_space space, uint64_t number);
@@ -54,8 +54,8 @@ void cuda_events_gone(struct cuda_call *call);
 void cuda_events_gone_in(struct cuda_call *call, cuda_handle stream);
 void cuda_events_stays(struct cuda_call *call);
 
-/* Before: a device is told of the program's own memory, which comes back whole if it was stowed, and does not move
- * until the device has forgotten it. Where it cannot come back the call is impossible. */
+/* Before: the program registers its own memory with a device. What was stowed of it comes back whole first, and it does
+ * not move until the device has forgotten it. If it cannot come back, the call is impossible. */
 void cuda_events_register(struct cuda_call *call, uint64_t at, uint64_t bytes);
 
 void cuda_events_made(const struct cuda_call *call, enum snap_cuda_kind kind, uint64_t number, uint64_t bytes);

@@ -1,6 +1,6 @@
-/* cuda_oom.h — what is done when a device has no memory for a request.
- * In: refusals. Out: the ledger's note of the last one, and a snapshot beside the ledger's file, FILE.oom1.mst and so
- * on, that shows who had it all. Not for programs that only try how much they can get: they ask for less next time. */
+/* cuda_oom.h — what memstow does when a device has no memory for a request. In: refusals. Out: the ledger's note of the
+ * last one, and a snapshot beside the ledger's file, FILE.oom1.mst and so on, which shows whose memory it all was. Not
+ * for programs that only try how much they can get: they ask for less next time. */
 #ifndef MEMSTOW_CUDA_OOM_H
 #define MEMSTOW_CUDA_OOM_H
 

@@ -1,6 +1,6 @@
-/* mimalloc_calls.h — what the built-in mimalloc calls, by names of its own (cmake/Mimalloc.cmake gives it those).
- * In: mimalloc's calls of libc's functions. Out: our hooks where there are such, which see what becomes of memory that
- * was stowed; else libc's. The program's functions of these names are never called, nor a sanitizer's. */
+/* mimalloc_calls.h — the functions that the built-in mimalloc calls, by names of its own (cmake/Mimalloc.cmake gives
+ * them). In: mimalloc's calls of libc's functions. Out: our hooks where there are such, because they must see changes
+ * to stowed memory; otherwise libc's. Functions of the program or of a sanitizer by these names are never called. */
 #ifndef MEMSTOW_MIMALLOC_CALLS_H
 #define MEMSTOW_MIMALLOC_CALLS_H
 

@@ -33,7 +33,7 @@ void budget_abandon(void);
 
 /* --- requests for room --- */
 
-/* What for: BUDGET_ROOM, then what was needed least goes; BUDGET_RUNS, then what earlier runs left behind. */
+/* The reason: BUDGET_ROOM, then the least used goes; BUDGET_RUNS, then what earlier runs left behind. */
 enum { BUDGET_ROOM = 1, BUDGET_RUNS = 2 };
 extern uint32_t budget_wanted;
 static inline void budget_ask(uint32_t what) {

@@ -12,7 +12,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* What the ledger is made for; read from the environment by process.c. Strings must outlive the ledger. */
+/* The process that the ledger is made for; process.c reads it from the environment. Strings must outlive the ledger. */
 struct ledger_identity {
     const char *path; /* absolute; NULL: memory only */
     const char *name; /* program */
@@ -27,9 +27,9 @@ struct ledger_identity {
  * written to. */
 extern struct snap_header *ledger_head;
 
-/* False in a child that a signal handler forked, and that goes on with what the handler interrupted: the ledger at hand
- * is the parent's, in which no record may be made. Asks nothing of the kernel, which wipes the answer in a child
- * (before Linux 4.14 it does not, and this is always true). */
+/* False in a child that a signal handler forked and that goes on with what the handler interrupted: the present ledger
+ * is the parent's, and no record may be made in it. Asks nothing of the kernel, which wipes the answer in a child.
+ * (Before Linux 4.14 it does not, and this is always true.) */
 bool ledger_is_ours(void);
 
 /* Makes the file, or memory of the same shape where a file is not safe (docs/decisions/0026-ledger-file.md). False:

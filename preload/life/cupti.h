@@ -19,9 +19,9 @@ struct cupti_place {
  * room. */
 int memstow_cupti_begin(uint32_t seam, struct cupti_place *out);
 
-/* Calls visit for a copy of each block that CUPTI knows of, too, in no order: device, pool, managed and pinned memory,
+/* Calls visit for a copy of each block that CUPTI can know, too, in no order: device, pool, managed and pinned memory,
  * in CUDA_ADDRESS; pools that the program has made; physical memory, in CUDA_PHYSICAL, its mappings and reserved
- * addresses, also what memstow serves from. */
+ * addresses, also those from which memstow serves. */
 typedef void cupti_visit(enum cuda_space space, const struct snap_cuda_block *block, void *context);
 void memstow_cupti_blocks(cupti_visit *visit, void *context);
 

@@ -13,7 +13,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Before the first event: what is to be counted comes from CUPTI, and no hook sees anything (libmemstow_cupti.so). */
+/* Before the first event: all that is counted comes from CUPTI, and no hook counts (libmemstow_cupti.so). */
 void process_is_from_cupti(void);
 
 /* Whether events are to be counted; begins tracking when that is still to do. False also while it begins. */
@@ -21,7 +21,8 @@ bool process_begin(void);
 
 static inline bool process_tracked(void) { return likely(tracked_page.stage == TRACKED_YES) || process_begin(); }
 
-/* Whether this is a child that runs in its parent's memory until it execs: what it does to itself is not ours. */
+/* Whether this is a child that runs in its parent's memory until it execs: nothing that it does to itself is counted.
+ */
 bool process_is_vfork_child(void);
 
 /* Asks libc to tell of forks and of quick_exit. Once, at the start, from no hook. */
@@ -33,8 +34,9 @@ void process_allow_fast_path(void);
 /* The end of the process, or of this image of it. Does nothing in a vfork child and the second time. */
 void process_end(enum snap_state state);
 
-/* Before an exec: what the next image of this process needs to know, MEMSTOW_EXEC=PID.STARTED.IMAGES, to stand in its
- * environment. False when there is nothing to tell: this process is not tracked, or its ledger is not kept. */
+/* Before an exec: the variable that the next image of this process needs in its environment,
+ * MEMSTOW_EXEC=PID.STARTED.IMAGES. False: there is nothing to tell, because this process is not tracked, or its ledger
+ * is not kept. */
 enum { PROCESS_EXEC_ROOM = 80 };
 bool process_exec_variable(char to[PROCESS_EXEC_ROOM]);
 

@@ -1,6 +1,6 @@
-/* assign.h — memory that exists becomes an owner's.
- * In: a range, as the program says. Out: what was counted at its site is counted at the same stack, node and run with
- * another model. The caller of the ABI promises that nobody frees the block meanwhile. */
+/* assign.h — gives memory that exists to an owner. In: a range, as the program says. Out: counts, moved from the old
+ * site to the same stack, node and run with another model. The caller of the ABI promises that nobody frees the block
+ * meanwhile. */
 #ifndef MEMSTOW_ASSIGN_H
 #define MEMSTOW_ASSIGN_H
 

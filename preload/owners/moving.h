@@ -1,6 +1,6 @@
-/* moving.h — what an owner has is moved out, brought back, or given back.
- * In: an owner, from the ABI, triggers and requests. Out: bytes, or -errno as memstow.h has it, and lines in the trace
- * that say what could not be moved and why. Outside of hooks; one move at a time. */
+/* moving.h — moves an owner's memory out and back, and gives free memory back. In: an owner, from the ABI, triggers and
+ * requests. Out: bytes, or -errno as memstow.h has it; lines in the trace that say what could not be moved, and why.
+ * Outside of hooks; one move at a time. */
 #ifndef MEMSTOW_MOVING_H
 #define MEMSTOW_MOVING_H
 
@@ -21,14 +21,14 @@ int64_t owners_stow_device(uint32_t owner); /* and nothing else; in a hook of CU
 int64_t owners_restore(uint32_t owner);
 int64_t owners_release(uint32_t owner);
 
-/* What in a device did not move when this thread's last move had this result; NULL: it was not for that. */
+/* Why device memory stayed when this thread's last move had this result; NULL: the result has another cause. */
 const char *owners_why_not_moved(int64_t result);
 
 /* This thread's last move had an end put to it when some had moved, and not all. */
 bool owners_cut_short(void);
 
-/* Any thread: the bytes that the move at hand has moved so far, whoever makes it, and how many it is to move; 0 when
- * there is none. The ledger's header says the same, and of which owner. */
+/* Any thread: the bytes that the present move has moved so far, and how many it is to move; 0: there is none. The
+ * ledger's header says the same, and names the owner. */
 uint64_t owners_moved(uint64_t *wanted);
 
 /* --- who ends a move, after the chunk that it is at --- */
@@ -36,9 +36,9 @@ uint64_t owners_moved(uint64_t *wanted);
 /* This thread comes to what it does for a call of the program's: one move, or those of a trigger. An end from outside
  * that was for what it did before does not count any more. */
 void owners_begin_call(void);
-/* Any thread: an end to the move at hand, out or back, whoever makes it: the program for itself, for a request, or
- * memstow's worker. What else the same call would move does not begin. Its number; -ENOENT: there is none such, or it
- * is another owner's than `owner` (0: anybody's). */
+/* Any thread: ends the present move, out or back, no matter who made it: the program for itself or for a request, or
+ * memstow's worker. The rest of the same call does not begin. Returns its number; -ENOENT: there is none, or it is
+ * another owner's than `owner` (0: anybody's). */
 int64_t owners_end_move(uint32_t owner, bool out);
 /* Whether that move is still on; how far it is, or, once it is over, what it has moved. */
 bool owners_is_moving(uint64_t number, uint64_t *moved, uint64_t *wanted);
@@ -50,9 +50,9 @@ extern void (*moving_cancel_request)(uint64_t ticket);
 
 /* This thread is memstow's own worker, and comes to what it does next. */
 void owners_begin_work(void);
-/* Any thread: an end to what the worker is at, after the chunk that moves. What it would move after that, for the same
- * trigger, does not begin: -ECANCELED. Moves of the program's go on: those that it makes for a request end by
- * requests_cancel. What was in a device's memory comes back as a whole, or not at all. */
+/* Any thread: ends the worker's move after its present chunk. The rest of the same trigger does not begin: -ECANCELED.
+ * Moves of the program's go on: those for a request end by requests_cancel. Device memory comes back as a whole, or not
+ * at all. */
 void owners_cancel(void);
 /* In a forked child: nobody moves anything. */
 void moving_abandon(void);

@@ -1,6 +1,6 @@
-/* owned.h — what owners have: sums over sites, large blocks and mappings.
- * In: the ledger's own tables, as of about now: threads go on allocating meanwhile. Out: figures by owner; of an owner,
- * the pieces of memory that could be moved. Outside of hooks only; milliseconds where there are a million sites. */
+/* owned.h — what owners have: sums over sites, large blocks and mappings. In: the ledger's own tables, at about this
+ * moment: threads go on allocating meanwhile. Out: figures by owner; the pieces of an owner's memory that could be
+ * moved. Outside of hooks only. It takes milliseconds where there are a million sites. */
 #ifndef MEMSTOW_OWNED_H
 #define MEMSTOW_OWNED_H
 
@@ -20,10 +20,11 @@ struct owned {
     uint64_t device_movable_bytes, device_stowed_bytes; /* of both, what was in a device's memory */
 };
 
-/* Of owners 0 to `count` - 1: 0 is what is nobody's. Of adopted ones who adopted them has it. NULL: no memory. */
+/* Figures of owners 0 to `count` - 1; 0 is memory without an owner. An adopter has what it adopted. NULL: no memory. */
 struct owned *owned_of_all(uint32_t count);
 void owned_let_go(struct owned *all, uint32_t count);
-/* The same by tag (tags.h), 1 to `count` - 1, adoption not done: of each what is live and allocated, and cuda_bytes. */
+/* The same by tag (tags.h), 1 to `count` - 1, without adoption: of each the live and allocated bytes, and cuda_bytes.
+ */
 struct owned *owned_of_tags(uint32_t count);
 
 /* Values of the store (state_store.h), which are owners' and lie in files of its own; it begins with its first loop.

@@ -1,9 +1,9 @@
-/* owners.h — who is registered: models, nodes, runs and customs, by id and by the program's keys.
- * In: what the program says through the ABI. Out: what is known of each, the ledger's OWNER records, and what each has.
+/* owners.h — the registered owners: models, nodes, runs and customs, by id and by the program's keys. In: the program's
+ * calls of the ABI. Out: what is known of each owner, the ledger's OWNER records, and what each has.
  *
- * Everything is called outside of hooks. Changes are made by one
- * thread at a time; ids are never given twice, so that whoever has one may read at any time. In a forked child owners,
- * scopes and the run go on; their records come into its ledger when it first needs them. */
+ * Everything is called outside of hooks. One thread at a time makes changes. Ids are never given twice, so a thread
+ * with an id may read at any time. In a forked child owners, scopes and the run go on; their records come into its
+ * ledger when it first needs them. */
 #ifndef MEMSTOW_OWNERS_H
 #define MEMSTOW_OWNERS_H
 

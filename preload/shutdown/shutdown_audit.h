@@ -1,7 +1,7 @@
-/* shutdown_audit.h — what a program has at each stage of its end, and what it still has at the last: memory, open
- * files, sockets.
- * In: /proc of this process, and what a ledger knows of it, by way of a pointer: this room needs none. Out: lines of
- * the log. Only system calls, and no lock: the thread that ends the process when its time is over asks here, too. */
+/* shutdown_audit.h — what a program has at each stage of its end, and what is left at the last: memory, open files,
+ * sockets. In: /proc of this process, and the ledger's knowledge through a pointer, because this room needs no ledger.
+ * Out: lines of the log. Only system calls, and no lock: the thread that ends the process at its limit calls this, too.
+ */
 #ifndef MEMSTOW_SHUTDOWN_AUDIT_H
 #define MEMSTOW_SHUTDOWN_AUDIT_H
 

@@ -1,7 +1,7 @@
-/* shutdown_kin.h — the processes that come of this one: its children, and what they have started.
- * In: /proc, and the environment that processes began with. Out: those that run. A process that was found once is known
- * from then on by pid and start, also when its parent has ended. It signals nobody. Only system calls, and no lock: the
- * thread that ends the process when its time is over asks here, too. */
+/* shutdown_kin.h — the processes that come of this one: its children, and what they have started. In: /proc, and the
+ * environment that processes began with. Out: those that run. A process that was found once is known from then on by
+ * pid and start, also when its parent has ended. It signals no process. Only system calls, and no lock: the thread that
+ * ends the process at its limit calls this, too. */
 #ifndef MEMSTOW_SHUTDOWN_KIN_H
 #define MEMSTOW_SHUTDOWN_KIN_H
 
@@ -28,8 +28,7 @@ struct shutdown_seed {
     uint64_t start_ticks;
 };
 
-/* Looks, and calls `visit` for each that runs; NULL: the look is for what it gets to know. -errno: it cannot be told.
- */
+/* Looks, and calls `visit` for each that runs; NULL: only learns which there are. -errno: it cannot be told. */
 int shutdown_kin_look(const struct shutdown_seed *seeds, uint32_t count,
                       void (*visit)(void *context, const struct shutdown_relative *relative), void *context);
 /* How it is known, in words for the log. */

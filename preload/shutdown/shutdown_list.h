@@ -1,6 +1,6 @@
-/* shutdown_list.h — process_registry.json: which processes a program has started, for `memstow reap` when it is gone.
- * In: processes. Out: the file, replaced as a whole. A list of a program that runs is never written over, nor one of a
- * program that is gone while it names somebody who is still there. Only system calls. One thread at a time. */
+/* shutdown_list.h — process_registry.json: the processes that a program has started, for `memstow reap` when it is
+ * gone. In: processes. Out: the file, replaced as a whole. It never writes over the list of a running program, nor over
+ * the list of a program that is gone while a process of it is there. Only system calls. One thread at a time. */
 #ifndef MEMSTOW_SHUTDOWN_LIST_H
 #define MEMSTOW_SHUTDOWN_LIST_H
 

@@ -1,7 +1,6 @@
-/* leaf.h — the stacks of a thread that were seen before, and need no unwinding at all.
- * In: who calls, what the thread remembers of its own stack (memo.h), the site that was found. Out: the site, when the
- * stack is one of them. Everything belongs to one thread, and is about its own stack; a look-up writes nothing but
- * hops and a count. */
+/* leaf.h — stacks of a thread that were seen before, and need no unwinding at all. In: the caller, the thread's memory
+ * of its own stack (memo.h), the site that was found. Out: the site, if the stack is one of them. Everything belongs to
+ * one thread, and is about its own stack. A look-up writes nothing but hops and a count. */
 #ifndef MEMSTOW_LEAF_H
 #define MEMSTOW_LEAF_H
 

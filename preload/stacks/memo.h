@@ -1,10 +1,10 @@
-/* memo.h — what a thread remembers of a stack, so as not to unwind all of it again.
- * In: steps, as they are unwound. Out: whether a later stack goes on as the remembered one does, and its place in the
- * tree (tree.h). Everything belongs to one thread; it reads the program's stack, and writes nothing there.
+/* memo.h — a thread's memory of a stack, so that it need not unwind all of it again. In: steps, as they are unwound.
+ * Out: whether a later stack goes on as the remembered one does, and its place in the tree (tree.h). Everything belongs
+ * to one thread; it reads the program's stack, and writes nothing there.
  *
- * A memo is a list of elements, outermost first: the state of each frame, and the words of memory that the way from it
- * to the next outer one was read from. Where a state is met that is remembered, and the words from there outwards are
- * what they were, so is all the rest. */
+ * A memo is a list of elements, outermost first: the state of each frame, and the words of memory from which the step
+ * to the next outer frame was read. If a state is a remembered one, and the words from there outwards are unchanged, so
+ * is all the rest. */
 #ifndef MEMSTOW_MEMO_H
 #define MEMSTOW_MEMO_H
 

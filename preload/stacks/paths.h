@@ -1,7 +1,6 @@
-/* paths.h — the sites of the stacks that a thread has come by, by the hash of all that they are made of.
- * In: a path (memo.h). Out: its site. It is a cache: what it does not know, or has no room for, is looked up in the
- * tree. It belongs to one thread, and grows with its need. Paths of different generations differ: nothing needs to be
- * forgotten. */
+/* paths.h — the sites of the stacks that a thread has met, by a hash of the whole stack. In: a path (memo.h). Out: its
+ * site. It is a cache: the tree has what it does not know, or has no room for. It belongs to one thread, and grows with
+ * its need. Paths of different generations differ, so nothing needs to be forgotten. */
 #ifndef MEMSTOW_PATHS_H
 #define MEMSTOW_PATHS_H
 

@@ -1,6 +1,6 @@
-/* stack.h — who is calling → the site of the whole stack of callers.
- * In: the state at the entry of a hook. Out: the id of (tag, stack). No lock; no system call but to learn how far a
- * stack reaches. docs/stacks.md explains the method and why it is exact. */
+/* stack.h — from the caller of a hook to the site of the whole stack of callers. In: the state at the entry of a hook.
+ * Out: the id of (tag, stack). No lock; no system call but to learn how far a stack reaches. docs/stacks.md explains
+ * the method and why it is exact. */
 #ifndef MEMSTOW_STACK_H
 #define MEMSTOW_STACK_H
 
@@ -34,7 +34,7 @@ static inline __attribute__((always_inline)) struct caller stack_caller(uintptr_
     return (struct caller){slot, stack_address(slot), stack_rbp()};
 }
 
-/* The site of the caller's stack. What cannot be had of it is left out at its outer end, and counted as lost. */
+/* The site of the caller's stack. Frames that cannot be found are left out at its outer end, and counted as lost. */
 uint32_t stack_site(uintptr_t slot, uintptr_t address, uintptr_t rbp);
 
 /* The same of a call whose callers are not known. */

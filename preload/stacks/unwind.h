@@ -1,6 +1,6 @@
-/* unwind.h — from the state at the entry of a hook outwards, frame by frame, to what is remembered or to the end.
- * In: a state, rules (rule.h), Python frames (python.h), the memory of the stack as far as a view goes. Out: steps.
- * Nothing is ever guessed: where the way outwards is not known, it ends. Everything belongs to the calling thread. */
+/* unwind.h — from the state at the entry of a hook outwards, frame by frame, to a remembered frame or to the end. In: a
+ * state, rules (rule.h), Python frames (python.h), the memory of the stack as far as a view goes. Out: steps. It
+ * guesses nothing: where the next step is not known, the stack ends. Everything belongs to the calling thread. */
 #ifndef MEMSTOW_UNWIND_H
 #define MEMSTOW_UNWIND_H
 

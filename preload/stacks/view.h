@@ -1,6 +1,6 @@
-/* view.h — what may be read of the stack that the calling thread is on.
- * In: slots (addresses of words of a stack). Out: how far outwards of them memory can be read. The kernel is asked for
- * pages that are not known yet, and for none in a sandbox; errno is kept. Everything belongs to the calling thread. */
+/* view.h — how much of the calling thread's present stack may be read. In: slots (addresses of words of a stack). Out:
+ * how far outwards of them memory can be read. The kernel is asked for pages that are not known yet, and for none in a
+ * sandbox; errno is kept. Everything belongs to the calling thread. */
 #ifndef MEMSTOW_VIEW_H
 #define MEMSTOW_VIEW_H
 

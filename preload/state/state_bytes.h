@@ -1,7 +1,6 @@
-/* state_bytes.h — the bytes of one value of a loop: in memory or in a file, never changed once they are there.
- * In: pieces of the program's memory, or a file of an earlier process. Out: a mapping that the ledger knows them by,
- * and private views for readers. Never in a hook; nothing of the program's is called, and what it writes reaches a view
- * only.
+/* state_bytes.h — the bytes of one value of a loop: in memory or in a file, never changed once they are there. In:
+ * pieces of the program's memory, or a file of an earlier process. Out: a mapping by which the ledger knows them, and
+ * private views for readers. Never in a hook. Nothing of the program's is called, and its writes reach a view only.
  *
  * Memory is a file in memory (memfd): a private mapping of it is a view that costs no copy, and keeps it alive. Results
  * are 0 or -errno. */

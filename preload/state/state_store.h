@@ -1,8 +1,7 @@
-/* state_store.h — loops and their values, generation by generation.
- * In: the calls of register_state.c, on any thread, with arguments that have been looked at; moves of owners
- * (owned_store). Out:
- * values that become visible together, their owners, and what they hold, in the ledger. Bytes are copied and written
- * while nobody is kept from reading. Never in a hook. Results are numbers or -errno, as memstow.h has them. */
+/* state_store.h — loops and their values, generation by generation. In: the calls of register_state.c, on any thread,
+ * with checked arguments; moves of owners (owned_store). Out: values that become visible together, their owners, and
+ * their bytes, in the ledger. Readers go on while bytes are copied and written. Never in a hook. Results are numbers or
+ * -errno, as memstow.h has them. */
 #ifndef MEMSTOW_STATE_STORE_H
 #define MEMSTOW_STATE_STORE_H
 

@@ -1,7 +1,6 @@
-/* trigger.h — the moment when policies are applied.
- * In: a reason, owners as they are (owners.h). Out: decisions, what came of them, and the trace of both. Outside of
- * hooks; one trigger at a time, which one thread may begin and another one end. docs/decisions.md has the rules and the
- * lines. */
+/* trigger.h — the moment when policies are applied. In: a reason, owners as they are (owners.h). Out: decisions, their
+ * outcome, and the trace of both. Outside of hooks. There is one trigger at a time; one thread may begin it and another
+ * one end it. docs/decisions.md has the rules and the lines. */
 #ifndef MEMSTOW_TRIGGER_H
 #define MEMSTOW_TRIGGER_H
 
@@ -14,8 +13,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* `reason`: enum memstow_reason, or POLICY_RESCUE, which may also come in a hook and moves what is in devices alone.
- * The number of decisions, which are at `*decisions` until trigger_end; or -EINVAL, -EBUSY, -ENOMEM. `drops`: the
+/* `reason`: enum memstow_reason, or POLICY_RESCUE, which may also come in a hook and moves device memory alone. Returns
+ * the number of decisions, which stay at `*decisions` until trigger_end; or -EINVAL, -EBUSY, -ENOMEM. `drops`: the
  * caller drops what is to be freed before it ends the trigger. */
 int64_t trigger_begin(uint32_t reason, const char *text, uint64_t needed, bool drops,
                       const struct memstow_decision **decisions);
@@ -39,9 +38,9 @@ void trigger_note_policy(uint32_t owner, uint32_t kind, const char *name, const 
  */
 int64_t trigger_rescue(uint64_t needed, bool takes_kept, bool (*helps)(uint32_t owner));
 
-/* Is memory short, or has an owner become idle? Called about once a second by a thread of memstow's own, which may
- * wait. `ask` passes the trigger on to a program that answers requests: false when there is none, and then it is done
- * here. What was done or passed on: enum memstow_reason, or 0. */
+/* Is memory short, or has an owner become idle? A thread of memstow's own, which may wait, calls this about once a
+ * second. `ask` passes the trigger on to a program that answers requests; false: there is none, and the trigger is made
+ * here. Returns the reason of what was done or passed on (enum memstow_reason), or 0. */
 uint32_t trigger_poll(uint64_t now_ns, bool (*ask)(uint32_t reason, const char *text, uint64_t needed));
 
 /* Whether there is anything to poll for: pressure or idleness were asked for in the environment. */

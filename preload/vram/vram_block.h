@@ -60,7 +60,7 @@ void vram_block_plan(struct vram_block *self, uint64_t bytes);
 int vram_block_reserve(const struct vram_driver *driver, struct vram_block *self);
 /* So many devices may use it: at once where it is mapped, else from then on. On failure it is as it was. */
 int vram_block_open(const struct vram_driver *driver, struct vram_block *self, uint64_t devices);
-/* Physical memory for all of it, mapped, usable. On failure there is as little as the driver lets go. */
+/* Physical memory for all of it, mapped, usable. After a failure there is as little as the driver lets go. */
 int vram_block_fill(const struct vram_driver *driver, struct vram_block *self);
 /* No physical memory. False: the driver would not let go of all. */
 bool vram_block_strip(const struct vram_driver *driver, struct vram_block *self);

@@ -62,8 +62,8 @@ struct vram_driver {
 
 bool vram_driver_find(struct vram_driver *self, void *(*find)(const char *name));
 
-/* The calling thread works in a context (NULL: that which it is in), and no capture forbids what it does or is broken
- * by it. The thread is as it was after the second call. */
+/* Makes the calling thread work in a context (NULL: its present one), in such a way that no capture forbids what it
+ * does or is broken by it. After the second call the thread is as it was. */
 struct vram_visit {
     cuda_handle before;
     int mode;

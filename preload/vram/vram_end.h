@@ -17,7 +17,8 @@ int vram_end_in(const struct vram_driver *driver, struct vram_block *self, cuda_
 /* When nothing runs in its context. */
 void vram_end_later(struct vram_block *self);
 
-/* Ends what is freed and has been executed, and tries wrecks again: whoever comes by does it. How many ended. */
+/* Ends blocks that are freed and whose work has been executed, and tries wrecks again; any thread that comes by calls
+ * it. Returns how many ended. */
 uint32_t vram_end_ripe(const struct vram_driver *driver);
 /* Waits, for so long, until something that is freed has been executed. False: nothing has ended. */
 bool vram_end_wait(const struct vram_driver *driver, uint32_t milliseconds);

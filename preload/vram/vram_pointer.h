@@ -1,6 +1,6 @@
-/* vram_pointer.h — what an address of served memory is to who asks: what cudaMalloc's, or a pool's, would be.
- * In: an address, and which attribute (CUpointer_attribute). Out: the answer where the driver's own would be that of
- * one piece of memory that is mapped, or of nothing, while it is out. Any thread. docs/moving.md has the list. */
+/* vram_pointer.h — answers attribute queries for addresses of served memory: as cudaMalloc's, or a pool's, would be.
+ * In: an address, and an attribute (CUpointer_attribute). Out: the answer, where the driver's own would be that of one
+ * mapped piece, or of nothing while the block is out. Any thread. docs/moving.md has the list. */
 #ifndef MEMSTOW_VRAM_POINTER_H
 #define MEMSTOW_VRAM_POINTER_H
 

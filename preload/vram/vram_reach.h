@@ -13,7 +13,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Asks the driver who can reach whom; what is known of the program stays. False: it does not say. */
+/* Asks the driver which devices can reach each other; what is known of the program stays. False: it does not say. */
 bool vram_reach_begin(void *(*find)(const char *name));
 
 /* The program works on a device. True: that is new. */
