@@ -16,6 +16,7 @@
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
 #include "preload/base/seal.h"
+#include "preload/base/forked.h"
 
 enum { WIDTH = 8, REACH = 4, LEVELS = 10, FIRST_BUCKETS = 32, PAUSES = 200, PAUSE_NS = 100000 };
 
@@ -223,6 +224,7 @@ void blocks_close_ledger(void) {
     for (uint32_t k = 0; k < LEVELS; k++) levels[k].records = NULL;
     making_level = (struct lock){0}; /* a thread of the parent may have held it */
 }
+FORKED(blocks_close_ledger);
 
 void blocks_visit_records(void (*visit)(struct snap_large *record, void *context), void *context) {
     for (uint32_t k = 0; k < level_count; k++)

@@ -30,7 +30,7 @@ uintptr_t blocks_around(uintptr_t address, struct block *out);
 
 /* After ledger_begin: gives every level its section in the new ledger. */
 void blocks_open_ledger(void);
-/* After ledger_abandon: entries stay, their records are gone. */
+/* In a forked child: entries stay, their records are gone. */
 void blocks_close_ledger(void);
 
 /* Calls visit for every record of the ledger, in no order; to be used at exit. */

@@ -11,6 +11,7 @@
 #include "preload/count/tags.h"
 #include "preload/base/words.h"
 #include "preload/base/seal.h"
+#include "preload/base/forked.h"
 
 #ifdef MEMSTOW_MIMALLOC
 #include <mimalloc.h>
@@ -230,17 +231,17 @@ void heaps_collect(uint32_t owner) {
     let_go(heap);
 }
 
-void heaps_abandon(void) {
+static void heaps_abandon(void) {
     making = (struct lock){0};
     left_behind = base.malloc != NULL;
 }
+FORKED(heaps_abandon);
 #else
 bool heaps_have(const void *raw) {
     (void)raw;
     return false;
 }
 void heaps_begin(void) {}
-void heaps_abandon(void) {}
 void heaps_retire(uint32_t owner) { (void)owner; }
 void heaps_collect(uint32_t owner) { (void)owner; }
 void heaps_tidy(void) {}

@@ -29,8 +29,6 @@ void heaps_tidy(void);
 
 /* Puts itself in front of `next`, the first time. One thread at a time. */
 void heaps_begin(void);
-/* In a forked child: there are no heaps any more. */
-void heaps_abandon(void);
 
 #pragma GCC visibility pop
 

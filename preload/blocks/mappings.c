@@ -14,6 +14,7 @@
 #include "preload/count/pin.h"
 #include "preload/count/site.h"
 #include "preload/base/seal.h"
+#include "preload/base/forked.h"
 
 enum { EVENTS = 1 << 15, RESERVED = 64, WAITS = 10000, WAIT_NS = 100000, PIECES = 1 << 16 };
 
@@ -502,13 +503,14 @@ void mappings_advise(uintptr_t address, uint64_t length, int advice) {
     queue((struct event){.operation = ADVISE, .address = address, .length = whole_pages(length), .advice = advice});
 }
 
-void mappings_abandon(void) {
+static void mappings_abandon(void) {
     series_reset(&records);
     ordered_count = unused_count = taken_count = 0;
     queue_head = busy = 0;
     common = (struct pool){.end = EVENTS - RESERVED};
     reserved = (struct pool){.fresh = EVENTS - RESERVED, .end = EVENTS};
 }
+FORKED(mappings_abandon);
 
 void mappings_visit_records(void (*visit)(struct snap_mapping *record, void *context), void *context) {
     for (uint64_t id = 0, n = os_load(&records.next); id < n; id++) {

@@ -36,9 +36,6 @@ bool mappings_find(uintptr_t address, struct snap_mapping *out);
 
 void mappings_advise(uintptr_t address, uint64_t length, int advice);
 
-/* In a forked child: its table begins empty. */
-void mappings_abandon(void);
-
 /* Calls visit for each record in use; at exit. */
 void mappings_visit_records(void (*visit)(struct snap_mapping *record, void *context), void *context);
 

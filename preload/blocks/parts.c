@@ -6,6 +6,7 @@
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
 #include "preload/base/room.h"
+#include "preload/base/forked.h"
 
 static struct part *parts;
 static uint32_t count, room;
@@ -137,7 +138,8 @@ void parts_each(uintptr_t block, uint64_t size, uint32_t rest, parts_visit *visi
     }
 }
 
-void parts_abandon(void) {
+static void parts_abandon(void) {
     count = 0;
     busy = (struct lock){0};
 }
+FORKED(parts_abandon);

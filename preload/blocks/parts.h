@@ -38,9 +38,6 @@ void parts_take(uintptr_t block, void (*visit)(const struct part *part, void *co
 typedef void parts_visit(uint32_t site, uintptr_t start, uint64_t length, void *context);
 void parts_each(uintptr_t block, uint64_t size, uint32_t rest, parts_visit *visit, void *context);
 
-/* In a forked child: blocks of its parent, which may be freed and come again, have none. */
-void parts_abandon(void);
-
 #pragma GCC visibility pop
 
 #endif

@@ -4,8 +4,8 @@
 #include "preload/count/account_fast.h"
 #include "preload/count/counters.h"
 #include "preload/count/peak.h"
-#include "preload/count/pin.h"
 #include "preload/count/tags.h"
+#include "preload/base/forked.h"
 #include "preload/ledger/ledger.h"
 
 static int64_t live_host, live_mapped;
@@ -164,17 +164,18 @@ static void thread_ends(void *self) {
 
 void account_begin(void) { thread_begin(thread_ends); }
 
-uint64_t account_abandon(void) {
+uint64_t account_inherited(void) {
     int64_t bytes = live_host + (int64_t)ledger_head->inherited_bytes - (int64_t)inherited_freed;
     for (uint32_t slot = SNAP_THREAD_FIRST; slot < thread_slots(); slot++)
         if (thread_at(slot)) bytes += moved_by(thread_at(slot));
-    live_host = live_mapped = 0;
-    inherited_freed = while_peak = 0;
-    pin_abandon();
-    thread_abandon();
-    counters_abandon();
     return bytes > 0 ? (uint64_t)bytes : 0;
 }
+
+static void account_abandon(void) {
+    live_host = live_mapped = 0;
+    inherited_freed = while_peak = 0;
+}
+FORKED(account_abandon);
 
 void account_finish(void) {
     if (thread_self != &thread_nobody) account_flush(thread_self);

@@ -34,8 +34,8 @@ void account_begin(void);
 uint64_t account_peak(bool anew);
 /* Adds to the peak what threads hold back, when the total is higher with it. */
 void account_raise_peak(void);
-/* In a forked child, before ledger_abandon: the bytes that it inherited. Forgets every slot. */
-uint64_t account_abandon(void);
+/* In a forked child, before anything is forgotten: the bytes that it inherited. */
+uint64_t account_inherited(void);
 
 /* At a thread's end. */
 void account_thread_end(void);

@@ -15,6 +15,7 @@
 #include "preload/count/site.h"
 #include "preload/base/seal.h"
 #include "preload/count/thread.h"
+#include "preload/base/forked.h"
 
 enum { DESCRIPTORS = 1 << 16, STARTING = 256, INHERITED_MOST = 1024 };
 
@@ -208,8 +209,9 @@ void births_sites(void (*visit)(uint32_t site)) {
     visit_series(&descriptors, visit);
 }
 
-void births_abandon(void) {
+static void births_abandon(void) {
     series_reset(&descriptors);
     series_reset(&threads);
     memset(starting, 0, sizeof starting);
 }
+FORKED(births_abandon);

@@ -39,9 +39,6 @@ bool births_of_thread(uint32_t tid, struct snap_birth *out);
 /* The sites that are in use here. The caller sees to it that nobody is about to use another one (fold.h). */
 void births_sites(void (*visit)(uint32_t site));
 
-/* In a forked child. */
-void births_abandon(void);
-
 #pragma GCC visibility pop
 
 #endif

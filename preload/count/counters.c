@@ -8,6 +8,7 @@
 #include "preload/ledger/budget.h"
 #include "preload/shared/os.h"
 #include "preload/count/account_fast.h"
+#include "preload/base/forked.h"
 
 enum { NARROW_EVENTS = 15 }; /* a site where more happens is worth a wide counter, which is faster to count at */
 
@@ -270,8 +271,9 @@ void counters_forget(struct thread *self) {
     self->chunk_limit = 0;
 }
 
-void counters_abandon(void) {
+static void counters_abandon(void) {
     series_reset(&chunks);
     series_reset(&wide);
     free_wide = NULL;
 }
+FORKED(counters_abandon);

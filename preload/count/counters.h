@@ -40,9 +40,8 @@ void counters_move(uint32_t chunk, const uint32_t to[SNAP_CHUNK_SITES]);
 uint64_t counters_bytes(void);
 
 void counters_begin(void);
-/* In a forked child: a slot's words, and all records. */
+/* In a forked child: a slot's words are none of its. */
 void counters_forget(struct thread *self);
-void counters_abandon(void);
 
 #pragma GCC visibility pop
 

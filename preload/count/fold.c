@@ -20,6 +20,7 @@
 #include "preload/stacks/generation.h"
 #include "preload/stacks/tree.h"
 #include "preload/base/seal.h"
+#include "preload/base/forked.h"
 
 enum {
     CHUNK = SNAP_CHUNK_SITES,
@@ -456,4 +457,5 @@ void fold_step(uintptr_t slot) {
     lock_let_go(&fold.busy);
 }
 
-void fold_abandon(void) { memset(&fold, 0, sizeof fold); }
+static void fold_abandon(void) { memset(&fold, 0, sizeof fold); }
+FORKED(fold_abandon);

@@ -23,8 +23,6 @@ void fold_step(uintptr_t slot);
 
 /* At the start. */
 void fold_begin(void);
-/* In a forked child. */
-void fold_abandon(void);
 
 #pragma GCC visibility pop
 

@@ -8,6 +8,7 @@
 #include "preload/base/arena.h"
 #include "preload/ledger/ledger.h"
 #include "preload/shared/os.h"
+#include "preload/base/forked.h"
 
 enum { SLAB = 1024, SLABS = OWNERS_LIMIT / SLAB };
 /* The last so many runs stand by themselves. */
@@ -140,9 +141,10 @@ void owner_note_stowed(uint32_t id, uint64_t in_files, uint64_t of_devices) {
     os_store(&record->device_stowed_bytes, of_devices);
 }
 
-void owner_abandon(void) {
+static void owner_abandon(void) {
     series_reset(&records);
     owner_registry = (struct lock){0};
     for (uint32_t id = 1; id < count; id++)
         if (owner_at(id)) owner_at(id)->record = 0;
 }
+FORKED(owner_abandon);

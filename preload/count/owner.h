@@ -65,9 +65,6 @@ void owner_publish(uint32_t id);
 void owner_make_record(uint32_t id);
 void owner_note_state(const struct owner *owner);
 
-/* In a forked child: no owner has a record. */
-void owner_abandon(void);
-
 #pragma GCC visibility pop
 
 #endif

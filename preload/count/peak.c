@@ -13,6 +13,7 @@
 #include "preload/base/lock.h"
 #include "preload/count/site.h"
 #include "preload/count/thread.h"
+#include "preload/base/forked.h"
 
 enum { STEP_READS = 4096, FIRST_BITS = 12, FREED = 64 };
 
@@ -259,10 +260,11 @@ enum peak_listed peak_sites(void (*each)(uint32_t site), struct peak_walk *walk)
     return walk->buffer < 2 ? PEAK_MORE : PEAK_ALL;
 }
 
-void peak_abandon(void) {
+static void peak_abandon(void) {
     picture.busy = (struct lock){0};
     picture.peak = 0;
     memset(picture.length, 0, sizeof picture.length);
     series_reset(&buffers[0]);
     series_reset(&buffers[1]);
 }
+FORKED(peak_abandon);

@@ -21,7 +21,6 @@ void peak_note_alloc(uint32_t site, uint64_t bytes);
 void peak_note_resized(uint32_t site, uint64_t bytes);
 /* Completes a copy that has begun: at the end of the process. */
 void peak_finish(void);
-void peak_abandon(void);
 
 /* Calls back for each site that is in a picture, that in the making included, a little at a time; some come twice. What
  * is added meanwhile is listed, too. True when done. */

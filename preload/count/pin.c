@@ -10,6 +10,7 @@
 #include "preload/stacks/stack.h"
 #include "preload/base/seal.h"
 #include "preload/count/thread_inside.h"
+#include "preload/base/forked.h"
 
 static uint32_t epoch;
 
@@ -138,7 +139,8 @@ bool pin_all_quiet(uintptr_t slot) {
     return all;
 }
 
-void pin_abandon(void) {
+static void pin_abandon(void) {
     memset(strays, 0, sizeof strays);
     more_strays = 0;
 }
+FORKED(pin_abandon);

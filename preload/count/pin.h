@@ -26,9 +26,6 @@ void pin_end(enum pin pin);
 void pin_epoch(void);
 bool pin_all_quiet(uintptr_t slot);
 
-/* In a forked child. */
-void pin_abandon(void);
-
 #pragma GCC visibility pop
 
 #endif

@@ -1,6 +1,7 @@
 /* sample.c — see sample.h. */
 #include "preload/count/sample.h"
 #include "preload/count/thread_inside.h"
+#include "preload/base/forked.h"
 
 uint64_t sample_bytes;
 uint32_t sample_here;
@@ -54,3 +55,6 @@ bool sample_takes(uint64_t size) {
     if (self->here) os_store(&self->until, taken ? sample_distance(&self->random, sample_bytes) : until - size);
     return taken;
 }
+
+static void sample_abandon(void) { sample_here = 0; }
+FORKED(sample_abandon);

@@ -12,6 +12,7 @@
 #include "preload/base/lock.h"
 #include "preload/stacks/rule.h"
 #include "preload/stacks/tree.h"
+#include "preload/base/forked.h"
 
 static struct series sites = {
     .type = SNAP_SITE, .record_size = sizeof(struct snap_site), .first_bits = 9, .limit = SITE_LIMIT};
@@ -284,17 +285,12 @@ bool site_begin(uint32_t stacks, uint64_t memory, const char *program) {
     return recorded;
 }
 
-void site_abandon(void) {
-    module_abandon();
-    budget_abandon();
-    tags_abandon();
+static void site_abandon(void) {
     index_reset(&tagged);
     tagged_ready = false;
     readying = (struct lock){0};
     series_reset(&sites);
     free_sites = NULL;
     ids_clear(&mapping_sites);
-    sample_here = 0;
-    tree_abandon();
-    rule_abandon();
 }
+FORKED(site_abandon);

@@ -75,7 +75,6 @@ uint32_t site_count(void);
 
 /* The program's own path must outlive the ledger. True: call stacks are recorded. */
 bool site_begin(uint32_t stacks, uint64_t memory, const char *program);
-void site_abandon(void);
 
 #pragma GCC visibility pop
 

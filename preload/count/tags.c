@@ -11,6 +11,7 @@
 #include "preload/base/words.h"
 #include "preload/stacks/generation.h"
 #include "preload/count/thread_inside.h"
+#include "preload/base/forked.h"
 
 enum { KNOWN_BITS = 12 };
 
@@ -173,10 +174,11 @@ void tags_begin(void) {
     if (untagged) *untagged = (struct snap_tag){0};
 }
 
-void tags_abandon(void) {
+static void tags_abandon(void) {
     series_reset(&tags);
     words_clear(&numbers);
     making = (struct lock){0};
     first_of_run = 0;
     tags_change();
 }
+FORKED(tags_abandon);

@@ -60,9 +60,8 @@ struct snap_tag tags_at(uint32_t number);
 /* Numbers are below it. */
 uint32_t tags_count(void);
 
-/* After ledger_begin; in a forked child, after which numbers begin anew. */
+/* After ledger_begin. */
 void tags_begin(void);
-void tags_abandon(void);
 
 #pragma GCC visibility pop
 

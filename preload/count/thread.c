@@ -16,6 +16,7 @@
 #include "preload/ledger/ledger.h"
 #include "preload/stacks/stack.h"
 #include "preload/count/thread_inside.h"
+#include "preload/base/forked.h"
 
 enum { SLABS = 16, FIRST_SLAB = 4, SCAN_FROM = 64 };
 
@@ -272,7 +273,7 @@ void thread_begin(void (*at_end)(void *)) {
     set_quantum(1);
 }
 
-void thread_abandon(void) {
+static void thread_abandon(void) {
     counters_forget(&thread_shared);
     counters_forget(&thread_mapped);
     memset(slabs, 0, sizeof slabs); /* private copies of the parent's: left behind untouched */
@@ -284,6 +285,7 @@ void thread_abandon(void) {
     stack_use(NULL);
     stage = FRESH;
 }
+FORKED(thread_abandon);
 
 static void read_name(struct snap_thread *record) {
     char path[64] = "/proc/self/task/";

@@ -38,8 +38,6 @@ bool thread_has_ended(uint32_t slot); /* its thread; nobody has the slot now */
 void thread_begin(void (*at_end)(void *));
 /* At the end of the process: notes the names of threads that still run. */
 void thread_note_names(void);
-/* In a forked child: forgets every slot. */
-void thread_abandon(void);
 
 #pragma GCC visibility pop
 

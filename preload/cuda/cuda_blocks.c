@@ -9,6 +9,7 @@
 #include "preload/ledger/ledger.h"
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
+#include "preload/base/forked.h"
 
 enum { LEVELS = 8, FIRST_SLOTS = 512, REACH = 16, SPACE_BITS = 3, CLAIMED = 1 };
 
@@ -218,8 +219,9 @@ void cuda_blocks_all(cuda_blocks_visit *visit, void *context) {
         }
 }
 
-void cuda_blocks_abandon(void) {
+static void cuda_blocks_abandon(void) {
     memset(levels, 0, sizeof levels); /* private copies of the parent's: left behind untouched */
     level_count = 0;
     making_level = (struct lock){0};
 }
+FORKED(cuda_blocks_abandon);

@@ -47,9 +47,6 @@ void cuda_blocks_let_go(const struct cuda_hold *hold);
 typedef void cuda_blocks_visit(enum cuda_space space, const struct snap_cuda_block *block, void *context);
 void cuda_blocks_all(cuda_blocks_visit *visit, void *context);
 
-/* In a forked child. */
-void cuda_blocks_abandon(void);
-
 #pragma GCC visibility pop
 
 #endif

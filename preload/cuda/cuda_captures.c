@@ -16,6 +16,7 @@
 #include "preload/shared/os.h"
 #include "preload/base/seal.h"
 #include "preload/count/thread.h"
+#include "preload/base/forked.h"
 
 enum { CAPTURES_MOST = 64 };
 static struct capture {
@@ -169,8 +170,9 @@ void cuda_captures_ended(uint64_t places) {
     lock_let_go(&changing);
 }
 
-void cuda_captures_abandon(void) {
+static void cuda_captures_abandon(void) {
     memset(captures, 0, sizeof captures);
     count = waits = numbers = 0;
     changing = (struct lock){0};
 }
+FORKED(cuda_captures_abandon);

@@ -34,9 +34,6 @@ void cuda_captures_ended(uint64_t places);
 /* Before their stream is destroyed: nobody finds them by its name; or they are found again, because that failed. */
 void cuda_captures_leave(uint64_t places, bool leave);
 
-/* In a forked child. */
-void cuda_captures_abandon(void);
-
 #pragma GCC visibility pop
 
 #endif

@@ -10,6 +10,7 @@
 #include "preload/shared/os.h"
 #include "preload/count/tags.h"
 #include "preload/base/words.h"
+#include "preload/base/forked.h"
 
 enum { SITES_MOST = 1 << 20, SWEEP_FROM = 1 << 12, NO_RECORD = UINT32_MAX };
 
@@ -238,7 +239,7 @@ void cuda_counts_visit(void (*visit)(const struct snap_cuda_site *site, void *co
     }
 }
 
-void cuda_counts_abandon(void) {
+static void cuda_counts_abandon(void) {
     series_reset(&records);
     series_reset(&devices);
     words_clear(&known);
@@ -247,3 +248,4 @@ void cuda_counts_abandon(void) {
     free_count = 0;
     sweep_at = SWEEP_FROM;
 }
+FORKED(cuda_counts_abandon);

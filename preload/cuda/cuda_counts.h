@@ -35,9 +35,6 @@ struct snap_cuda_site cuda_counts_at(uint32_t id);
 /* Calls visit for each record in use. */
 void cuda_counts_visit(void (*visit)(const struct snap_cuda_site *site, void *context), void *context);
 
-/* In a forked child. */
-void cuda_counts_abandon(void);
-
 #pragma GCC visibility pop
 
 #endif

@@ -8,6 +8,7 @@
 #include "preload/cuda/cuda_scope.h"
 #include "preload/shared/os.h"
 #include "preload/stacks/generation.h"
+#include "preload/base/forked.h"
 
 enum { SAMPLE_NS = 1000000000, SAMPLE_SOON_NS = 50000000, SAMPLE_BYTES = 64 << 20 };
 
@@ -244,8 +245,9 @@ uint64_t cuda_device_total(void) {
     return cuMemGetInfo_v2() && !cuMemGetInfo_v2()(&available, &total) ? total : 0;
 }
 
-void cuda_device_abandon(void) {
+static void cuda_device_abandon(void) {
     memset(primaries, 0, sizeof primaries);
     memset(sampled, 0, sizeof sampled);
     last = (struct cuda_place){0};
 }
+FORKED(cuda_device_abandon);

@@ -59,9 +59,6 @@ void cuda_device_figures(uint64_t available, uint64_t total);
 /* Asks for them, if it is time. `urgent`: it is. */
 void cuda_device_sample(const struct cuda_place *place, bool urgent);
 
-/* In a forked child, where the driver answers nothing. */
-void cuda_device_abandon(void);
-
 #pragma GCC visibility pop
 
 #endif

@@ -7,6 +7,7 @@
 #include "preload/shared/os.h"
 #include "preload/vram/stow_cuda.h"
 #include "preload/vram/vram_serve.h"
+#include "preload/base/forked.h"
 
 static uint32_t begun, under_way; /* ends */
 
@@ -159,4 +160,5 @@ void cuda_events_primary_released(struct cuda_call *call) {
     if (call->ending && !cuda_device_is_active(call->device)) cuda_events_ended(call);
 }
 
-void cuda_events_abandon_ends(void) { under_way = 0; }
+static void cuda_events_abandon_ends(void) { under_way = 0; }
+FORKED(cuda_events_abandon_ends);

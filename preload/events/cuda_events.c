@@ -14,6 +14,7 @@
 #include "preload/count/tags.h"
 #include "preload/vram/vram_serve.h"
 #include "preload/count/thread.h"
+#include "preload/base/forked.h"
 
 static uint64_t last_physical;
 
@@ -364,14 +365,5 @@ void cuda_events_unknown(const char *name) {
     ledger_lost(SNAP_LOST_CUDA);
 }
 
-void cuda_events_abandon(void) {
-    using = (struct lock){0};
-    cuda_events_abandon_ends();
-    cuda_blocks_abandon();
-    cuda_captures_abandon();
-    cuda_counts_abandon();
-    cuda_device_abandon();
-    cuda_parts_abandon();
-    cuda_oom_abandon();
-    vram_serve_abandon();
-}
+static void cuda_events_abandon(void) { using = (struct lock){0}; }
+FORKED(cuda_events_abandon);

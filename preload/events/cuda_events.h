@@ -91,11 +91,10 @@ void cuda_events_release(struct cuda_call *call, uint32_t device);
 void cuda_events_primary_released(struct cuda_call *call);
 
 /* How many ends have begun so far. Whether any is under way: what it ends may be somebody else's already. One is over,
- * however it went; in a forked child, all are. */
+ * however it went. */
 uint32_t cuda_events_ends_begun(void);
 bool cuda_events_any_ends(void);
 void cuda_events_end_is_over(void);
-void cuda_events_abandon_ends(void);
 
 /* The driver had no memory for what the call asked for. */
 void cuda_events_refused(const struct cuda_call *call);
@@ -105,9 +104,6 @@ void cuda_events_forget(enum cuda_space space, const struct snap_cuda_block *blo
 
 /* Somebody asked for an entry, and got it, that has to do with memory and is not in the table. */
 void cuda_events_unknown(const char *name);
-
-/* In a forked child. */
-void cuda_events_abandon(void);
 
 /* Bytes of arrays by their descriptions, without what the driver adds for its layout. */
 uint64_t cuda_channels_bytes(const struct cuda_channels *channels, struct cuda_extent extent, uint32_t levels,

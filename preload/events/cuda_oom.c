@@ -12,6 +12,7 @@
 #include "preload/ledger/ledger.h"
 #include "preload/shared/os.h"
 #include "preload/ledger/spawn.h"
+#include "preload/base/forked.h"
 
 enum { FILES_MOST = 8, PATH_ROOM = 4096 };
 static const uint64_t APART_NS = 30000000000; /* for a snapshot takes a while, and refusals come in series */
@@ -61,8 +62,9 @@ void cuda_oom_refused(const struct cuda_place *place, enum snap_cuda_kind kind, 
         take_snapshot();
 }
 
-void cuda_oom_abandon(void) {
+static void cuda_oom_abandon(void) {
     taken_ns = 0;
     taken = 0;
     last_bytes = 0;
 }
+FORKED(cuda_oom_abandon);

@@ -13,9 +13,6 @@
 
 void cuda_oom_refused(const struct cuda_place *place, enum snap_cuda_kind kind, uint64_t bytes);
 
-/* In a forked child. */
-void cuda_oom_abandon(void);
-
 #pragma GCC visibility pop
 
 #endif

@@ -1,5 +1,6 @@
 /* budget.c — see budget.h. */
 #include "preload/ledger/budget.h"
+#include "preload/base/forked.h"
 
 enum { RUN_SITES = BUDGET_RUN_SITES };
 
@@ -42,7 +43,7 @@ void budget_begin(uint64_t bytes, struct budget_use (*use)(void)) {
     use_now = use;
 }
 
-void budget_abandon(void) {
+static void budget_abandon(void) {
     looks = full = 0;
     budget_wanted = 0;
     budget_run_sites = 0;
@@ -50,3 +51,4 @@ void budget_abandon(void) {
     budget_wants = budget_wants_until = budget_reserve = 0;
     budget_losses_until = 1;
 }
+FORKED(budget_abandon);

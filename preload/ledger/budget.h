@@ -28,8 +28,6 @@ struct budget_use {
 };
 /* `use` adds them up. */
 void budget_begin(uint64_t limit, struct budget_use (*use)(void));
-/* In a forked child. */
-void budget_abandon(void);
 
 /* --- requests for room --- */
 

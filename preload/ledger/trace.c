@@ -9,6 +9,7 @@
 #include "preload/ledger/ledger.h"
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
+#include "preload/base/forked.h"
 
 static struct {
     struct lock lock;
@@ -154,3 +155,4 @@ size_t trace_read(uint64_t *place, char *to, uint64_t *number) {
 }
 
 void trace_abandon(void) { memset(&trace, 0, sizeof trace); }
+FORKED(trace_abandon);

@@ -45,9 +45,6 @@ void misuse_find_live(void);
 /* To be called before the allocator is, which may end the process. */
 void misuse_report(uintptr_t p, const struct misuse *misuse, enum snap_misuse_call call, struct caller caller);
 
-/* In a forked child. */
-void misuse_abandon(void);
-
 #pragma GCC visibility pop
 
 #endif

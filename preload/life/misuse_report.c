@@ -16,6 +16,7 @@
 #include "preload/base/seal.h"
 #include "preload/stacks/module.h"
 #include "preload/count/thread.h"
+#include "preload/base/forked.h"
 
 enum { LINES_MOST = 8 };
 
@@ -141,7 +142,8 @@ void misuse_report(uintptr_t p, const struct misuse *misuse, enum snap_misuse_ca
         write_line(&record, site ? site_caller(site, symbol_is_in_libc) : 0, freed, caller.address);
 }
 
-void misuse_abandon(void) {
+static void misuse_abandon(void) {
     records = NULL;
     told = 0;
 }
+FORKED(misuse_abandon);

@@ -38,6 +38,7 @@
 #include "preload/vram/vram_serve.h"
 #include "preload/vram/vram_rescue.h"
 #include "preload/base/seal.h"
+#include "preload/base/forked.h"
 #include "preload/count/fold.h"
 
 #define EXEC_VARIABLE "MEMSTOW_EXEC"
@@ -274,24 +275,8 @@ static uint64_t leave_parent(void) {
     bool was_tracked = ledger_head->pid != 0;
     fork_depth++;
     exec_generation = 0;
-    uint64_t inherited = account_abandon();
-    site_abandon();
-    fold_abandon();
-    owners_abandon();
-    heaps_abandon();
-    parts_abandon();
-    peak_abandon();
-    mappings_abandon();
-    cuda_events_abandon();
-    births_abandon();
-    trace_abandon();
-    trigger_abandon();
-    trigger_poll_abandon();
-    misuse_abandon();
-    stow_abandon();
-    moving_abandon();
-    state_abandon();
-    blocks_close_ledger();
+    uint64_t inherited = account_inherited();
+    forked_forget();
     ledger_abandon();
     ended = false;
     return was_tracked ? inherited : 0;

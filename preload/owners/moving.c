@@ -17,6 +17,7 @@
 #include "preload/stow/stow_uffd.h"
 #include "preload/vram/vram_serve.h"
 #include "preload/base/seal.h"
+#include "preload/base/forked.h"
 
 /* In a mapping of its own: large models have thousands of pieces. */
 struct list {
@@ -246,10 +247,11 @@ bool owners_is_moving(uint64_t number, uint64_t *moved, uint64_t *wanted) {
     return is;
 }
 
-void moving_abandon(void) {
+static void moving_abandon(void) {
     hand.lock = (struct lock){0};
     hand.mover = (struct shown){0};
 }
+FORKED(moving_abandon);
 
 /* What of it lies in a device's memory that memstow served. */
 static int64_t move_device(uint32_t owner, bool out, struct move_end end) {

@@ -54,8 +54,6 @@ void owners_begin_work(void);
  * Moves of the program's go on: those for a request end by requests_cancel. Device memory comes back as a whole, or not
  * at all. */
 void owners_cancel(void);
-/* In a forked child: nobody moves anything. */
-void moving_abandon(void);
 /* Finds out how the kernel can help: with the first model or custom. */
 void moving_begin(void);
 

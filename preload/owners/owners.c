@@ -15,6 +15,7 @@
 #include "preload/count/tags.h"
 #include "preload/base/words.h"
 #include "preload/ledger/budget.h"
+#include "preload/base/forked.h"
 
 enum { TEXT_MAX = 1024, TEXTS = 4096 };
 
@@ -317,7 +318,5 @@ static void forget_scopes_of_others(void) {
     for (uint32_t i = 0; i < self->count; i++) owner_scope(self->owners[i], 1);
 }
 
-void owners_abandon(void) {
-    owner_abandon();
-    forget_scopes_of_others();
-}
+static void owners_abandon(void) { forget_scopes_of_others(); }
+FORKED(owners_abandon);

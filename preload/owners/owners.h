@@ -33,9 +33,6 @@ int owners_end_run(uint32_t run, uint32_t outcome);
 uint32_t owners_list(struct owner_state *out, uint32_t room);
 int owners_figures(uint32_t owner, struct memstow_figures *out);
 
-/* In a forked child: no owner has a record. */
-void owners_abandon(void);
-
 #pragma GCC visibility pop
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "preload/ledger/ledger.h"
 #include "preload/stacks/generation.h"
+#include "preload/base/forked.h"
 
 static const char *program_path = "";
 
@@ -108,8 +109,9 @@ const struct snap_module *module_record(uint32_t module) { return module ? serie
 
 void module_begin(const char *program) { program_path = program; }
 
-void module_abandon(void) {
+static void module_abandon(void) {
     uint64_t known = os_load(&modules.next);
     memset(keys, 0, known * sizeof *keys);
     series_reset(&modules);
 }
+FORKED(module_abandon);

@@ -21,8 +21,6 @@ uintptr_t module_code(uint32_t low);
 
 /* The program's own path must outlive the ledger. */
 void module_begin(const char *program);
-/* In a forked child. */
-void module_abandon(void);
 
 #pragma GCC visibility pop
 

@@ -18,6 +18,7 @@
 #include "preload/stacks/python_record.h"
 #include "preload/stacks/generation.h"
 #include "preload/base/symbol.h"
+#include "preload/base/forked.h"
 
 enum { SPINS = 100000, PLAIN_OBJECTS = 256 };
 
@@ -417,7 +418,5 @@ uint32_t python_frame_record(const struct python_frame *frame) {
     return python_record(&self->layout, frame->code, frame->instruction);
 }
 
-void python_abandon(void) {
-    adding = (struct lock){0};
-    python_record_abandon();
-}
+void python_abandon(void) { adding = (struct lock){0}; }
+FORKED(python_abandon);

@@ -16,6 +16,7 @@
 #include "preload/ledger/budget.h"
 #include "preload/stacks/generation.h"
 #include "preload/base/words.h"
+#include "preload/base/forked.h"
 
 enum { TEXT_ROOM = 1024, SPINS = 200 };
 
@@ -200,3 +201,4 @@ void python_record_abandon(void) {
     writing = (struct lock){0};
     unlisted = false;
 }
+FORKED(python_record_abandon);

@@ -12,6 +12,7 @@
 #include "preload/ledger/budget.h"
 #include "preload/stacks/module.h"
 #include "preload/shared/snapshot.h"
+#include "preload/base/forked.h"
 
 enum { FIRST_BITS = 12, LAST_BITS = 24 };
 
@@ -175,12 +176,12 @@ bool rule_begin(void) {
 }
 
 /* The addresses are the same in a forked child, but the frames were the parent's. */
-void rule_abandon(void) {
-    python_abandon();
+static void rule_abandon(void) {
     series_reset(&frames);
     replacing = (struct lock){0};
     rule_table = NULL;
 }
+FORKED(rule_abandon);
 
 uint64_t rule_bytes(void) {
     return os_load(&frames.next) * sizeof(struct snap_frame) +

@@ -95,7 +95,6 @@ const struct snap_frame *rule_frame(uint32_t frame);
 void rule_forget(void);
 
 bool rule_begin(void);
-void rule_abandon(void);
 uint64_t rule_bytes(void);
 
 #pragma GCC visibility pop

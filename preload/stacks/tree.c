@@ -8,6 +8,7 @@
 #include "preload/ledger/ledger.h"
 #include "preload/shared/os.h"
 #include "preload/ledger/budget.h"
+#include "preload/base/forked.h"
 
 static struct series words = {.type = SNAP_RUN,
                               .record_size = sizeof(uint32_t),
@@ -322,7 +323,7 @@ bool tree_begin(void) {
     return true;
 }
 
-void tree_abandon(void) {
+static void tree_abandon(void) {
     series_reset(&words);
     index_reset(&ways);
     used = hidden = NULL;
@@ -330,3 +331,4 @@ void tree_abandon(void) {
     free_words = 0;
     words_were_freed = words_are_joined = false;
 }
+FORKED(tree_abandon);

@@ -72,8 +72,6 @@ uint64_t tree_bytes(void);
 
 /* False: there is no room even for an empty tree. */
 bool tree_begin(void);
-/* In a forked child, with the ledger that it inherited. */
-void tree_abandon(void);
 
 #pragma GCC visibility pop
 

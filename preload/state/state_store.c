@@ -16,6 +16,7 @@
 #include "preload/owners/owners.h"
 #include "preload/count/site.h"
 #include "preload/state/state_files.h"
+#include "preload/base/forked.h"
 
 struct value {
     struct value *next; /* in its loop's list, or in the list of unused ones */
@@ -726,7 +727,7 @@ static bool forget_value(struct value *value, void *context) {
     return true;
 }
 
-void state_abandon(void) {
+static void state_abandon(void) {
     registry = (struct lock){0};
     each(forget_value, NULL);
     for (struct loop *loop = loops; loop; loop = loop->next) {
@@ -736,3 +737,4 @@ void state_abandon(void) {
         state_files_forget(&loop->files);
     }
 }
+FORKED(state_abandon);

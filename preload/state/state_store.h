@@ -29,9 +29,6 @@ int64_t state_generation(int64_t loop);
 int state_release(int64_t loop, const char *id);
 int state_close(int64_t loop, bool keep);
 
-/* In a forked child: it has no loops. */
-void state_abandon(void);
-
 #pragma GCC visibility pop
 
 #endif

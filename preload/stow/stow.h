@@ -106,9 +106,6 @@ void stow_change_owner(uint32_t from, uint32_t to);
 int stow_lock_range(uint64_t start, uint64_t length);
 void stow_unlock_range(uint64_t start, uint64_t length);
 
-/* In a forked child, before anything else here: none of its memory is moving, even if the parent moved some. */
-void stow_abandon(void);
-
 /* --- for the hooks --- */
 
 /* Above 0: something is stowed, or about to be. */

@@ -10,6 +10,7 @@
 #include "preload/stow/stow_table.h"
 #include "preload/stow/stow_work.h"
 #include "preload/base/seal.h"
+#include "preload/base/forked.h"
 
 static uint64_t whole_end(uint64_t start, uint64_t length) { return os_round_up(start + length, OS_PAGE); }
 
@@ -152,6 +153,17 @@ static bool forked_beside_threads;
 
 bool stow_forked_beside_threads(void) { return forked_beside_threads; }
 
+/* Before anything else here: nothing is moving, whatever the parent was at. */
+static void stow_abandon(void) {
+    static uint32_t home;
+    uint32_t pid = os_pid();
+    if (home == pid) return; /* it has begun by now to move memory itself */
+    home = pid;
+    table_abandon();
+    work_abandon();
+}
+FORKED(stow_abandon);
+
 struct stow_forking stow_fork_begin(void) {
     struct stow_forking self = {.pass = stow_pass_begin()};
     self.beside_threads = seal_is_set() || !os_single_threaded();
@@ -180,12 +192,3 @@ static void fork_ended(void) { stow_fork_end(forking, false); }
 static void child_begins(void) { stow_fork_end(forking, true); }
 
 void stow_watch_forks(void) { pthread_atfork(fork_begins, fork_ended, child_begins); }
-
-void stow_abandon(void) {
-    static uint32_t home;
-    uint32_t pid = os_pid();
-    if (home == pid) return; /* it has begun by now to move memory itself */
-    home = pid;
-    table_abandon();
-    work_abandon();
-}

@@ -14,6 +14,7 @@
 #include "preload/shared/pressure.h"
 #include "preload/base/room.h"
 #include "preload/base/seal.h"
+#include "preload/base/forked.h"
 
 /* What is known of each decision in the end. */
 struct result {
@@ -395,3 +396,4 @@ void trigger_abandon(void) {
     finish(STAGE_NONE);
     trigger.number = 0;
 }
+FORKED(trigger_abandon);

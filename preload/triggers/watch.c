@@ -8,6 +8,7 @@
 #include "preload/triggers/trigger.h"
 #include "preload/base/seal.h"
 #include "preload/owners/moving.h"
+#include "preload/base/forked.h"
 
 enum { PRESSURE_WAIT_S = 10, PRESSURE_WAIT_MOST_S = 300 };
 static const uint64_t SECOND = 1000000000;
@@ -89,3 +90,4 @@ uint32_t trigger_poll(uint64_t now_ns, ask_function *ask) {
 }
 
 void trigger_poll_abandon(void) { watch.pressure_ns = watch.wait_s = watch.idle_since_ns = watch.idle_next_ns = 0; }
+FORKED(trigger_poll_abandon);

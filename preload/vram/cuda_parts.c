@@ -10,6 +10,7 @@
 #include "preload/shared/os.h"
 #include "preload/count/owner.h"
 #include "preload/vram/stow_cuda.h"
+#include "preload/base/forked.h"
 
 static struct lock assigning;
 
@@ -215,4 +216,5 @@ int cuda_parts_assign(uint64_t start, uint64_t length, uint32_t model) {
     return result;
 }
 
-void cuda_parts_abandon(void) { assigning = (struct lock){0}; }
+static void cuda_parts_abandon(void) { assigning = (struct lock){0}; }
+FORKED(cuda_parts_abandon);

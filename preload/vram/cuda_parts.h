@@ -21,9 +21,6 @@ uint32_t cuda_parts_owners(uint64_t block, uint32_t *owners, uint32_t room);
 /* The block has been taken out of the table: its parts end, too. Their bytes. */
 uint64_t cuda_parts_end(const struct snap_cuda_block *block);
 
-/* In a forked child. */
-void cuda_parts_abandon(void);
-
 #pragma GCC visibility pop
 
 #endif

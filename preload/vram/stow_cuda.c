@@ -14,6 +14,7 @@
 #include "preload/vram/vram_reach.h"
 #include "preload/vram/vram_ring.h"
 #include "preload/vram/vram_table.h"
+#include "preload/base/forked.h"
 
 enum { WAIT_FREED_MS = 5000 };
 
@@ -48,18 +49,15 @@ static void forget_ring(void) {
     ring = (struct vram_ring){.slot_bytes = VRAM_SLOT, .copiers = VRAM_COPIERS};
 }
 
-void stow_cuda_abandon(void) {
-    vram_table_abandon();
-    vram_end_abandon();
-    vram_backup_abandon();
+static void stow_cuda_abandon(void) {
     context_count = 0;
     memset(streams_most, 0, sizeof streams_most);
     memset(streams_taken_most, 0, sizeof streams_taken_most);
     mover = context_missing = on = false;
     memset(noted, 0, sizeof noted); /* the table is empty */
     forget_ring();
-    vram_quiet_abandon();
 }
+FORKED(stow_cuda_abandon);
 
 /* --- contexts --- */
 

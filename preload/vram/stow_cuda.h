@@ -17,8 +17,6 @@
 /* Whether the driver has all that it takes. Once; `find` gives functions by name. */
 bool stow_cuda_begin(void *(*find)(const char *name));
 bool stow_cuda_is_on(void);
-/* In a forked child: it has no device memory. */
-void stow_cuda_abandon(void);
 
 struct stow_cuda_request {
     uint64_t bytes;

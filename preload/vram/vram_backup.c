@@ -12,6 +12,7 @@
 #include "preload/shared/pressure.h"
 #include "preload/stow/stow.h"
 #include "preload/base/seal.h"
+#include "preload/base/forked.h"
 
 enum { PORTABLE = 1, ATTEMPTS = 3, HELD_MOST = 64 };
 enum { DRIVER_ENDED = 4, NO_CONTEXT = 201, CONTEXT_ENDED = 709, NOT_REGISTERED = 713 };
@@ -185,8 +186,9 @@ void vram_backup_collect(const struct vram_driver *driver) {
     }
 }
 
-void vram_backup_abandon(void) {
+static void vram_backup_abandon(void) {
     held_count = 0;
     busy = (struct lock){0};
     for (int i = 0; i < VRAM_KEPT_KINDS; i++) os_store(&bytes_of[i], 0);
 }
+FORKED(vram_backup_abandon);

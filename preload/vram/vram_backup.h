@@ -33,9 +33,6 @@ uint64_t vram_backup_bytes(enum vram_kept kept);
 void vram_backup_note_buffer(const void *at, uint64_t bytes, uint32_t device);
 void vram_backup_forget_buffer(const void *at);
 
-/* In a forked child. */
-void vram_backup_abandon(void);
-
 #pragma GCC visibility pop
 
 #endif

@@ -8,6 +8,7 @@
 #include "preload/shared/os.h"
 #include "preload/vram/vram_backup.h"
 #include "preload/vram/vram_table.h"
+#include "preload/base/forked.h"
 
 enum { NO_TIMING = 2 };
 
@@ -163,4 +164,5 @@ void vram_end_context(cuda_handle context, uint64_t number) {
     }
 }
 
-void vram_end_abandon(void) { pending = searches = 0; }
+static void vram_end_abandon(void) { pending = searches = 0; }
+FORKED(vram_end_abandon);

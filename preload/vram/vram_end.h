@@ -27,9 +27,6 @@ bool vram_end_wait(const struct vram_driver *driver, uint32_t milliseconds);
  * with it. */
 void vram_end_context(cuda_handle context, uint64_t number);
 
-/* In a forked child. */
-void vram_end_abandon(void);
-
 #pragma GCC visibility pop
 
 #endif

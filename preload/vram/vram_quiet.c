@@ -12,6 +12,7 @@
 
 #include "preload/cuda/cuda_captures.h"
 #include "preload/shared/os.h"
+#include "preload/base/forked.h"
 
 enum { IDLE, WAITING, DONE, GIVEN_UP };
 
@@ -98,4 +99,5 @@ int vram_quiet(const struct vram_driver *driver, const cuda_handle *contexts, ui
     return VRAM_NO_THREAD;
 }
 
-void vram_quiet_abandon(void) { job.state = IDLE; }
+static void vram_quiet_abandon(void) { job.state = IDLE; }
+FORKED(vram_quiet_abandon);

@@ -14,9 +14,6 @@ enum { VRAM_NOT_QUIET = -1, VRAM_NO_THREAD = -2, VRAM_CAPTURE = -3, VRAM_CONTEXT
 
 int vram_quiet(const struct vram_driver *driver, const cuda_handle *contexts, uint32_t count, uint32_t milliseconds);
 
-/* In a forked child: no thread waits. */
-void vram_quiet_abandon(void);
-
 #pragma GCC visibility pop
 
 #endif

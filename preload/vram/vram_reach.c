@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "preload/vram/vram_block.h"
+#include "preload/base/forked.h"
 
 static uint64_t works_on;             /* a bit for each device */
 static uint64_t can[VRAM_DEVICES];    /* of each: who can have access to it */
@@ -57,9 +58,10 @@ bool vram_reach_is_whole(uint32_t device) {
     return device < VRAM_DEVICES && __atomic_load_n(&can[device], __ATOMIC_ACQUIRE) == all;
 }
 
-void vram_reach_abandon(void) {
+static void vram_reach_abandon(void) {
     works_on = 0;
     memset(can, 0, sizeof can);
     memset(pooled, 0, sizeof pooled);
     devices = 0;
 }
+FORKED(vram_reach_abandon);

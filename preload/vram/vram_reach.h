@@ -26,9 +26,6 @@ uint64_t vram_reach_of(uint32_t device, bool in_stream);
 /* Every other device can have access to its memory. */
 bool vram_reach_is_whole(uint32_t device);
 
-/* In a forked child. */
-void vram_reach_abandon(void);
-
 #pragma GCC visibility pop
 
 #endif

@@ -18,6 +18,7 @@
 #include "preload/shared/os.h"
 #include "preload/vram/stow_cuda.h"
 #include "preload/base/seal.h"
+#include "preload/base/forked.h"
 
 enum { WAIT_MS = 5000, WAITS_MOST = 2 };
 /* After one that was in vain, and twice as long as it took at least; twice as long each time, up to the second. */
@@ -145,8 +146,9 @@ bool vram_rescue(struct vram_rescue *self) {
     return others_gave(self) || rescue(self);
 }
 
-void vram_rescue_abandon(void) {
+static void vram_rescue_abandon(void) {
     rescuing = (struct lock){0};
     not_before_ns = pause_ns = last_bytes = 0;
     within = false;
 }
+FORKED(vram_rescue_abandon);

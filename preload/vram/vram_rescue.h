@@ -43,9 +43,6 @@ void vram_rescue_worked(void);
  * taken is out then. False: it did not end within a minute. */
 bool vram_rescue_is_over(void);
 
-/* In a forked child. */
-void vram_rescue_abandon(void);
-
 #pragma GCC visibility pop
 
 #endif

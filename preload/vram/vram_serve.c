@@ -23,6 +23,7 @@
 #include "preload/vram/vram_reach.h"
 #include "preload/vram/vram_rescue.h"
 #include "preload/stacks/generation.h"
+#include "preload/base/forked.h"
 
 enum { WAIT_MS = 5000 };
 enum { RESERVED_HIGH = CUDA_POOL_RESERVED + 1, USED_HIGH = CUDA_POOL_USED + 1 };
@@ -121,13 +122,11 @@ static bool is_possible(void) {
     return !why;
 }
 
-void vram_serve_abandon(void) {
-    stow_cuda_abandon();
-    vram_reach_abandon();
-    vram_rescue_abandon();
+static void vram_serve_abandon(void) {
     looked = 0;
     looking = (struct lock){0};
 }
+FORKED(vram_serve_abandon);
 
 /* --- allocating --- */
 

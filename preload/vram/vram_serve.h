@@ -37,9 +37,6 @@ int64_t vram_serve_in(uint32_t owner);
 /* Bytes of an owner's that are out. */
 uint64_t vram_serve_stowed(uint32_t owner);
 
-/* In a forked child. */
-void vram_serve_abandon(void);
-
 #pragma GCC visibility pop
 
 #endif

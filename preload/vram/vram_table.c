@@ -7,6 +7,7 @@
 
 #include "preload/base/arena.h"
 #include "preload/shared/os.h"
+#include "preload/base/forked.h"
 
 enum { BUCKET_BITS = 10 };
 
@@ -105,8 +106,9 @@ uint64_t vram_table_last_number(void) { return __atomic_load_n(&numbers, __ATOMI
 
 uint32_t vram_table_count(void) { return __atomic_load_n(&count, __ATOMIC_ACQUIRE); }
 
-void vram_table_abandon(void) {
+static void vram_table_abandon(void) {
     blocks = unused = NULL;
     memset(buckets, 0, sizeof buckets);
     lock = turn = count = 0;
 }
+FORKED(vram_table_abandon);

@@ -32,9 +32,6 @@ uint64_t vram_table_last_number(void);
 /* Without the lock: how many blocks there are. */
 uint32_t vram_table_count(void);
 
-/* In a forked child. */
-void vram_table_abandon(void);
-
 #pragma GCC visibility pop
 
 #endif

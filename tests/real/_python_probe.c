@@ -31,6 +31,7 @@ __attribute__((constructor)) static void begin(void) {
 
 EXPORT void probe_child_begins(void) {
     python_abandon();
+    python_record_abandon();
     ledger_abandon();
     series_reset(&frames);
     begin();

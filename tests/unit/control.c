@@ -54,7 +54,6 @@ uint64_t (*moving_request)(uint32_t owner, bool out, struct move_end *end);
 void (*moving_cancel_request)(uint64_t ticket);
 void owners_begin_work(void) {}
 void owners_begin_call(void) {}
-void moving_abandon(void) {}
 /* Of owner 5 a move out is on for as long as it is asked about three times. */
 int64_t owners_end_move(uint32_t owner, bool out) { return out && (owner == 5 || !owner) ? 77 : -ENOENT; }
 bool owners_is_moving(uint64_t number, uint64_t *so_far, uint64_t *wanted) {

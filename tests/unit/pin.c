@@ -10,6 +10,7 @@
 #include "preload/ledger/ledger.h"
 #include "preload/count/site.h"
 #include "preload/count/thread.h"
+#include "preload/base/forked.h"
 
 static void begin(void) {
     struct ledger_identity who = {.name = "unit", .exe = "unit", .command = "unit"};
@@ -108,7 +109,7 @@ Test(pin, pins_end_with_a_fork) {
     enum pin pin = pin_begin((uintptr_t)__builtin_frame_address(0));
     cr_expect_eq(pin, PIN_STRAY);
     cr_expect_not(all_quiet());
-    account_abandon();
+    forked_forget();
     pin_end(pin);
     cr_expect(all_quiet());
 }

@@ -1,0 +1,10 @@
+/* forked.c — see forked.h. The linker puts the functions of all files one behind the other, and says where. */
+#include "preload/base/forked.h"
+
+typedef void forget_function(void);
+extern forget_function *const __start_memstow_forked[] __attribute__((weak, visibility("hidden")));
+extern forget_function *const __stop_memstow_forked[] __attribute__((weak, visibility("hidden")));
+
+void forked_forget(void) {
+    for (forget_function *const *at = __start_memstow_forked; at < __stop_memstow_forked; at++) (*at)();
+}
