@@ -1,6 +1,6 @@
-/* gone.h — blocks that were known by address, and were freed last.
- * In: such a block, when it is freed. Out: what it was, until another takes its place here. It must not read the
- * block's memory, which may be stowed or unmapped. Any thread, without a lock. */
+/* gone.h — the last freed blocks that were known by address. In: such a block, when it is freed. Out: its record, until
+ * another takes its place here. It must not read the block's memory, which may be stowed or unmapped. Any thread,
+ * without a lock. */
 #ifndef MEMSTOW_GONE_H
 #define MEMSTOW_GONE_H
 

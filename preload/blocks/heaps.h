@@ -1,8 +1,8 @@
-/* heaps.h — memory of an owner's own, so that it can go back to the system when the owner is gone.
- * In: what a thread allocates in the scope of a model or custom. Out: small blocks from that owner's mimalloc heap,
- * large ones as mappings of their own. Everything else is still served by the allocator that was there (next.h), in
- * front of which this one is put when the first such owner is entered; frees are told apart by address. Without
- * mimalloc built in there are only the mappings.
+/* heaps.h — memory of an owner's own, so that it can go back to the system when the owner is gone. In: a thread's
+ * allocations in the scope of a model or custom. Out: small blocks from that owner's mimalloc heap, large ones as
+ * mappings of their own. The allocator that was there (next.h) serves everything else. When the first such owner is
+ * entered, this one is put in front of it, and frees are told apart by address. Without mimalloc built in there are
+ * only the mappings.
  *
  * Any thread frees. When the last block of a retired owner's heap is freed, the heap goes back as a whole, at once. */
 #ifndef MEMSTOW_HEAPS_H
@@ -18,13 +18,13 @@ enum { HEAPS_MAPPED = 256 * 1024 }; /* blocks of as much are mappings of their o
 
 /* Whether a raw block is of such a heap. */
 bool heaps_have(const void *raw);
-/* The owner is gone: what is left of its heap is freed, if at all, by who has it. What the heap has free goes back, if
- * this thread made it. */
+/* The owner is gone. The blocks that are left in its heap are freed, if at all, by the program. The free memory of the
+ * heap goes back, if this thread made it. */
 void heaps_retire(uint32_t owner);
 /* Gives back what the heap has free; mimalloc does not say how much that was. */
 void heaps_collect(uint32_t owner);
-/* Of heaps that this thread made, and whose owners are retired: what they have free goes back, although some of their
- * blocks live on. It is done where a heap is made, and is to be done when a trigger has ended. */
+/* Gives back the free memory of heaps that this thread made and whose owners are retired, although some of their blocks
+ * live on. The making of a heap calls it; call it also at the end of a trigger. */
 void heaps_tidy(void);
 
 /* Puts itself in front of `next`, the first time. One thread at a time. */

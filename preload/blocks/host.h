@@ -1,7 +1,6 @@
-/* host.h — blocks of the malloc family, by address.
- * In: an address that the program says is a block's, or in a large one. Out: what its header says, or the table of
- * large blocks. It must not believe the address: reading what may be no memory is safe. The caller knows that nobody
- * frees the block meanwhile. */
+/* host.h — blocks of the malloc family, by address. In: an address that the program says is a block's, or in a large
+ * one. Out: the contents of its header, or of the table of large blocks. It must not believe the address: it can read
+ * where there is no memory. The caller knows that nobody frees the block meanwhile. */
 #ifndef MEMSTOW_HOST_H
 #define MEMSTOW_HOST_H
 

@@ -1,6 +1,6 @@
-/* mappings.h — the program's own mappings, one by one, as ranges that can be split, moved and given back in part.
- * In: what the mmap family did, from the hooks, on any thread. Out: MAPPING records and the counters of mapped
- * memory. Nobody waits: an event is queued, and whoever finds the table free applies all that is queued. */
+/* mappings.h — the program's own mappings, one by one, as ranges that can be split, moved and given back in part. In:
+ * calls of the mmap family, from the hooks, on any thread. Out: MAPPING records and the counters of mapped memory. No
+ * thread waits: an event is queued, and the thread that finds the table free applies all that is queued. */
 #ifndef MEMSTOW_MAPPINGS_H
 #define MEMSTOW_MAPPINGS_H
 
@@ -27,7 +27,7 @@ void mappings_restore(uint32_t ticket);                                 /* it wa
 /* Access to the range was given or withdrawn: address space without access is not live memory. */
 void mappings_protect(uintptr_t address, uint64_t length, bool accessible);
 
-/* The range, as far as it is the program's, belongs to a model or custom (0: nobody) from now on: 0; -ENXIO: part of it
+/* Gives the range, as far as it is the program's, to a model or custom (0: nobody) from now on: 0; -ENXIO: part of it
  * is in no mapping; -ENOMEM: it cannot be noted. */
 int mappings_assign(uintptr_t address, uint64_t length, uint32_t model);
 

@@ -1,6 +1,6 @@
-/* account.h — one event → the counters of its thread and site.
- * In: allocations and frees from the hooks. Out: growing counters in the ledger, the running totals, the peak.
- * It takes no lock and makes no system call. What malloc and free do of it is in account_fast.h. */
+/* account.h — from one event to the counters of its thread and site. In: allocations and frees from the hooks. Out:
+ * growing counters in the ledger, the running totals, the peak. It takes no lock and makes no system call. The part
+ * that malloc and free need is in account_fast.h. */
 #ifndef MEMSTOW_ACCOUNT_H
 #define MEMSTOW_ACCOUNT_H
 
@@ -14,8 +14,8 @@
 uint32_t account_alloc(uint32_t site, uint64_t bytes);
 void account_free(uint32_t site, uint64_t bytes);
 
-/* Of what was counted at `from`, as allocated or as freed, so much is counted at `to` instead. False: no memory; then
- * nothing has changed. The caller is pinned. */
+/* Moves a count from site `from`, as allocated or as freed, to site `to`. False: no memory; then nothing has changed.
+ * The caller is pinned. */
 bool account_shift(uint32_t from, uint32_t to, uint64_t bytes, uint64_t blocks, bool freed);
 /* Makes room for that at one of the two. Where there is, at both, account_shift of this thread's does not fail. */
 bool account_shift_room(uint32_t site);
@@ -23,7 +23,7 @@ bool account_shift_room(uint32_t site);
 /* A block that existed before this process was forked off is freed (or, by realloc, taken over). */
 void account_free_inherited(uint64_t bytes);
 
-/* Mapped memory: counted in a slot of its own by whoever holds the table of mappings, one thread at a time. */
+/* Mapped memory: counted in a slot of its own by the thread that holds the table of mappings. */
 void account_map(uint32_t site, uint64_t bytes, uint64_t blocks);
 void account_unmap(uint32_t site, uint64_t bytes, uint64_t blocks);
 bool account_shift_mapped(uint32_t from, uint32_t to, uint64_t bytes, uint64_t blocks);

@@ -1,6 +1,6 @@
-/* counters.h — what each thread counted at each site, in the ledger.
- * In: a thread's slot, a site, an event. Out: words and wide counters (snapshot.h), and sums of them over all slots. An
- * own slot is written to by its thread and that thread's signal handlers; the shared one by anybody. No lock. */
+/* counters.h — each thread's counters at each site, in the ledger. In: a thread's slot, a site, an event. Out: words
+ * and wide counters (snapshot.h), and sums of them over all slots. A slot of its own is written to by its thread and
+ * that thread's signal handlers; the shared one by any thread. No lock. */
 #ifndef MEMSTOW_COUNTERS_H
 #define MEMSTOW_COUNTERS_H
 
@@ -28,12 +28,12 @@ struct live {
 };
 struct live counters_site_live(uint32_t site);
 
-/* Sums over all slots for SNAP_CHUNK_SITES sites. What was freed is read first: where it is all that was allocated,
- * nothing is live, or was in between. */
+/* Sums over all slots for SNAP_CHUNK_SITES sites. Frees are read first: if they equal the allocations, nothing is live,
+ * or was in between. */
 void counters_sum(uint32_t chunk, struct snap_counter sums[SNAP_CHUNK_SITES]);
 
-/* Adds what all slots counted at site i of the chunk, at which nobody counts any more, to site to[i], and leaves
- * nothing there; where to[i] is 0, it stays. What each thread counted in all stays known. */
+/* Moves the counts of all slots at site i of the chunk to site to[i]; where to[i] is 0, they stay. No thread counts at
+ * site i any more. Each thread's own sums stay known. */
 void counters_move(uint32_t chunk, const uint32_t to[SNAP_CHUNK_SITES]);
 
 /* Memory that counters take. */

@@ -1,7 +1,6 @@
-/* owner.h — an owner by its id: a model, a node, a run, a custom or a state.
- * In: ids of tags. Out: what hooks need to know of an owner, and its record in the ledger. Ids are never given twice,
- * so that whoever has one may read at any time, without a lock. Who changes an owner holds owner_registry (owners.c).
- */
+/* owner.h — an owner by its id: a model, a node, a run, a custom or a state. In: ids of tags. Out: the facts about an
+ * owner that hooks need, and its record in the ledger. Ids are never given twice, so a thread with an id may read at
+ * any time, without a lock. A thread that changes an owner holds owner_registry (owners.c). */
 #ifndef MEMSTOW_OWNER_H
 #define MEMSTOW_OWNER_H
 
@@ -33,8 +32,8 @@ extern struct lock owner_registry;
 /* How many runs there ever were. */
 extern uint32_t owner_run_count;
 
-/* Of a run that ended so long ago that it is not looked at by itself any more: the run that what it had, and has no
- * more, is counted at. 0: there is none, or it is that itself. */
+/* For a run that ended long ago: the run at which its dead memory is counted, together with that of other old runs. 0:
+ * there is none, or it is this run itself. */
 uint32_t owner_first_of(uint32_t run);
 
 /* 0: there is no such owner. */
@@ -50,7 +49,7 @@ uint32_t owner_scope(uint32_t owner, int change);
 /* The tag is about to be used: its owners have records. */
 void owner_note(struct snap_tag tag);
 
-/* So much of it lies in files now, and so much of what it has in devices is out of them. */
+/* Notes how much of it lies in files now, and how much of its device memory is out of the devices. */
 void owner_note_stowed(uint32_t owner, uint64_t in_files, uint64_t of_devices);
 /* One past the last id. */
 uint32_t owner_count(void);

@@ -1,5 +1,5 @@
-/* peak.h — what the ledger looked like when the process held most.
- * In: the running total, whenever it was noted. Out: one of the ledger's two pictures (SNAP_PEAK_0, SNAP_PEAK_1). */
+/* peak.h — a picture of the ledger when the process held most. In: the running total, at each note of it. Out: one of
+ * the ledger's two pictures (SNAP_PEAK_0, SNAP_PEAK_1). */
 #ifndef MEMSTOW_PEAK_H
 #define MEMSTOW_PEAK_H
 
@@ -22,8 +22,8 @@ void peak_note_resized(uint32_t site, uint64_t bytes);
 /* Completes a copy that has begun: at the end of the process. */
 void peak_finish(void);
 
-/* Calls back for each site that is in a picture, that in the making included, a little at a time; some come twice. What
- * is added meanwhile is listed, too. True when done. */
+/* Calls back for each site that is in a picture, also in the one in the making, a little at a time; some come twice.
+ * Sites that are added meanwhile come, too. True when done. */
 struct peak_walk {
     uint32_t buffer, begun, at, site;
 };

@@ -1,6 +1,6 @@
-/* pin.h — who has the id of a site in its hands, so that ids can be given to others when nobody has (fold.c).
- * In: hooks that look a site up. Out: whether every thread has been seen without one. Never waits; any thread, any
- * signal handler. A thread that died in a hook is not waited for; one that left it by longjmp is pinned until it
+/* pin.h — which threads use the id of a site, so that ids can be given to others when none does (fold.c). In: hooks
+ * that look a site up. Out: whether every thread has been seen without one. Never waits; any thread, any signal
+ * handler. A thread that died in a hook is not waited for. A thread that left a hook by longjmp is pinned until it
  * allocates or ends. */
 #ifndef MEMSTOW_PIN_H
 #define MEMSTOW_PIN_H

@@ -1,7 +1,7 @@
-/* sample.h — --stacks=sample: which blocks have their call stack recorded.
- * In: the size of each new block. Out: whether it is a sample. Each byte that is allocated has the same chance to be
- * picked, whichever bytes were picked before, and a block is a sample when one of its bytes is: a block of s bytes with
- * probability 1 - exp(-s/sample_bytes). docs/stacks.md says what is made of that. */
+/* sample.h — --stacks=sample: chooses the blocks whose call stack is recorded. In: the size of each new block. Out:
+ * whether it is a sample. Each allocated byte has the same chance to be picked, whichever bytes were picked before, and
+ * a block is a sample when one of its bytes is: a block of s bytes with probability 1 - exp(-s/sample_bytes).
+ * docs/stacks.md says how estimates are made of that. */
 #ifndef MEMSTOW_SAMPLE_H
 #define MEMSTOW_SAMPLE_H
 

@@ -1,6 +1,5 @@
-/* site.h — where an allocation comes from → site id.
- * In: who called a hook. Out: the id of (tag, stack), for the block's header and the counters.
- * Never waits; what cannot be recorded becomes SNAP_SITE_UNKNOWN and is counted as lost. */
+/* site.h — from the caller of a hook to a site id. In: the caller. Out: the id of (tag, stack), for the block's header
+ * and the counters. Never waits. A site that cannot be recorded becomes SNAP_SITE_UNKNOWN and is counted as lost. */
 #ifndef MEMSTOW_SITE_H
 #define MEMSTOW_SITE_H
 
@@ -53,7 +52,8 @@ bool site_make_ready(void);
 uint32_t site_new(uint32_t tag, uint32_t stack, uint32_t module);
 struct snap_site site_record(uint32_t site);
 
-/* What was found lately, for one thread at a time, and only as long as no further site is hidden. All zero: nothing. */
+/* The last sites that were found, for one thread at a time, and only as long as no further site is hidden. All zero:
+ * none. */
 enum { SITE_OUTER_FOUND = 512 };
 struct site_outer_found {
     struct {

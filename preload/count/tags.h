@@ -1,10 +1,9 @@
-/* tags.h — whose a thread's allocations are: its scopes and the run, as one number.
- * In: owners entered and left by each thread, the run that is on. Out: the tag, and from the site of a stack the site
- * of that stack under the tag. As long as no owner was ever registered nothing of this is looked at: `tags_used` is
- * false.
+/* tags.h — the owners of a thread's allocations, as one number: its scopes and the run. In: owners entered and left by
+ * each thread, the present run. Out: the tag; and from the site of a stack, the site of that stack under the tag. As
+ * long as no owner was ever registered, nothing of this is looked at: `tags_used` is false.
  *
- * Scopes are the thread's own, and its signal handlers'. A change of the run, or of what an owner has become, moves
- * tags_epoch: each thread then works its tag out anew at its next allocation. */
+ * Scopes belong to the thread and its signal handlers. A change of the run, or of an owner's state, moves tags_epoch:
+ * each thread then works out its tag anew at its next allocation. */
 #ifndef MEMSTOW_TAGS_H
 #define MEMSTOW_TAGS_H
 
@@ -54,7 +53,7 @@ static inline const struct scopes *tags_present(void) {
 /* The site of the same stack under the thread's tag. The caller is pinned (pin.h). */
 uint32_t tags_site(uint32_t site);
 
-/* The number of a tag, and what it says. 0 is the untagged one; also when there is no room for another. */
+/* The number of a tag, and the tag of a number. 0 is the untagged one; also when there is no room for another. */
 uint32_t tags_number(struct snap_tag tag);
 struct snap_tag tags_at(uint32_t number);
 /* Numbers are below it. */

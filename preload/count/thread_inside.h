@@ -1,6 +1,5 @@
-/* thread_inside.h — what is in a thread's slot.
- * In: the slot of the calling thread. Out: its counters, and what other files of count/ keep in it. Only they and the
- * hooks' fast path may look inside (tests/build/layers). */
+/* thread_inside.h — the inside of a thread's slot. In: the slot of the calling thread. Out: its counters, and the data
+ * that other files of count/ keep in it. Only they and the hooks' fast path may look inside (tests/build/layers). */
 #ifndef MEMSTOW_THREAD_INSIDE_H
 #define MEMSTOW_THREAD_INSIDE_H
 

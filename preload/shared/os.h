@@ -30,13 +30,13 @@ long os_call6(long number, long a, long b, long c, long d, long e, long f);
 
 /* Whether Valgrind runs the program. */
 bool os_is_under_valgrind(void);
-/* Valgrind's Helgrind and DRD do not understand what is atomic here without a lock: they look away from this memory, as
- * they do from what the functions below map. Elsewhere nothing happens. */
+/* Valgrind's Helgrind and DRD do not understand atomic words without a lock. They ignore this memory, as they ignore
+ * what the functions below map. Elsewhere nothing happens. */
 void os_hide_from_valgrind(const void *start, size_t length);
 
 void *os_map(size_t length); /* private zeroed memory, or NULL */
-/* The same for what stays: far from what the program maps, so that who writes beyond an end of that meets nothing, as
- * without us. At a multiple of `align`, a power of two; NULL also when that cannot be had there. */
+/* The same for memory that stays: far from the program's mappings, so that a write beyond an end of those meets
+ * nothing, as without us. At a multiple of `align`, a power of two. NULL also when there is no such place. */
 void *os_map_apart(size_t length, size_t align);
 void *os_reserve_apart(size_t length); /* address space without access, or NULL */
 void os_close_holes(void);             /* once: what the kernel left free around our own data, to align us */
@@ -70,8 +70,8 @@ static inline uintptr_t os_thread(void) {
 bool os_single_threaded(void); /* false also when it cannot be told */
 /* Field 22 of /proc/<pid>/stat; 0 when it cannot be read. pid 0 is the caller. */
 uint64_t os_start_ticks(uint32_t pid);
-/* A descriptor of the process (pidfd), by which nobody else is meant when its pid is given away, if it began then; of a
- * zombie, too. -ESRCH: it is gone; other -errno: it cannot be told. */
+/* A descriptor of the process (pidfd), also of a zombie, if it began then. It names no other process when the pid is
+ * given away. -ESRCH: it is gone; other -errno: it cannot be told. */
 int os_hold_process(uint32_t pid, uint64_t start_ticks);
 bool os_has_ended(int pidfd); /* a zombie has */
 /* The kernel's boot id as 16 bytes; false when it cannot be read. */

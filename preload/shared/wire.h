@@ -1,8 +1,8 @@
-/* wire.h — messages between the memstow command and the control socket of a process.
- * In: a struct, or bytes that anybody may have sent. Out: bytes, or a struct of which every field is checked. Pure.
+/* wire.h — messages between the memstow command and the control socket of a process. In: a struct, or bytes from any
+ * sender. Out: bytes, or a struct of which every field is checked. Pure.
  *
  * One datagram is one message: a struct wire_head, and up to WIRE_TEXT bytes of UTF-8 without control characters.
- * docs/control.md is the prose. */
+ * docs/control.md explains it. */
 #ifndef MEMSTOW_WIRE_H
 #define MEMSTOW_WIRE_H
 
@@ -56,8 +56,8 @@ size_t wire_put(uint8_t to[WIRE_MOST], const struct wire_message *message);
 int wire_get_request(struct wire_message *out, const uint8_t *bytes, size_t length);
 int wire_get_answer(struct wire_message *out, const uint8_t *bytes, size_t length);
 
-/* The length of the text that `from` begins with: up to `most` bytes, to the end of its last whole character, to a NUL
- * or to what is no character, whichever comes first. */
+/* The length of the text at the beginning of `from`: up to `most` bytes, to the end of its last whole character, and
+ * not beyond a NUL or a byte that is no character. */
 size_t wire_text(const char *from, size_t most);
 
 #pragma GCC visibility pop

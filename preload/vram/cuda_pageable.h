@@ -1,6 +1,6 @@
-/* cuda_pageable.h — devices that read and write the program's own memory where it lies, without being told where that
- * is (HMM, ATS). In: what the driver says of the devices, and the contexts that the program works in. Out: whether
- * there is such a device in use, and whether nothing runs on any. It makes no context. Outside of hooks. */
+/* cuda_pageable.h — devices that read and write the program's own memory in place, without registration (HMM, ATS). In:
+ * the driver's facts about the devices, and the contexts that the program works in. Out: whether there is such a device
+ * in use, and whether nothing runs on any. It makes no context. Outside of hooks. */
 #ifndef MEMSTOW_CUDA_PAGEABLE_H
 #define MEMSTOW_CUDA_PAGEABLE_H
 

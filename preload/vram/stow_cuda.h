@@ -1,9 +1,8 @@
 /* stow_cuda.h — device memory that memstow serves, so that it can move: out of the device to the host and back, at the
- * same addresses.
- * In: requests of the program's that are to be served, frees of what was; requests to move what an owner has. Out: the
- * driver's results; bytes that moved, and why something did not. A device cannot fault memory back: who stows must
- * restore before anything uses the addresses again. Any thread; nothing is served or moved during a capture, and none
- * is broken; who frees a block that moves waits for it. */
+ * same addresses. In: requests of the program that are to be served, frees of served memory; requests to move an
+ * owner's memory. Out: the driver's results; bytes that moved, and why some did not. A device cannot fault memory back:
+ * a caller that stows must restore before anything uses the addresses again. Any thread. Nothing is served or moved
+ * during a capture, and no capture is broken. A thread that frees a block which moves waits for it. */
 #ifndef MEMSTOW_STOW_CUDA_H
 #define MEMSTOW_STOW_CUDA_H
 
@@ -27,12 +26,13 @@ struct stow_cuda_request {
 /* The driver's result; on failure nothing is left behind that will not be given back later. */
 int stow_cuda_serve(const struct stow_cuda_request *request, uint64_t *at);
 
-/* Other devices may use what was served than before (vram_reach.h): those get access to what is there, and to what is
- * out when it comes back. 0, or the driver's first error, and some of it is as it was. Waits for blocks that move. */
+/* The devices that may use served memory have changed (vram_reach.h): new ones get access to memory that is there, and
+ * to memory that is out when it comes back. 0; or the driver's first error, and some access is as it was. Waits for
+ * blocks that move. */
 int stow_cuda_reach(void);
 
-/* Frees what begins at `at`, as cuMemFree does: memory in place of a pool at once, other memory when nothing runs in
- * its context. Or when all that is on a stream now has been executed. False: it is not ours. */
+/* Frees the block at `at`, as cuMemFree does: memory in place of a pool at once, other memory when nothing runs in its
+ * context. The second frees it when all that is on a stream now has been executed. False: it is not ours. */
 bool stow_cuda_free(uint64_t at, int *result);
 bool stow_cuda_free_in(uint64_t at, cuda_handle stream, int *result);
 /* Gives back what was freed and has been executed by now. */
@@ -106,10 +106,10 @@ typedef void stow_cuda_visitor(uint32_t owner, uint64_t bytes, bool stowed, void
 void stow_cuda_visit(stow_cuda_visitor *visit, void *context);
 /* What is `from`'s is `to`'s. */
 void stow_cuda_change_owner(uint32_t from, uint32_t to);
-/* The block that begins at `at` stays where it is until it is let go of; who moves it is waited for. False: it is out
- * of the device. *held is NULL where there is none of ours. */
+/* Holds the block at `at` where it is until it is released; waits for a thread that moves it. False: it is out of the
+ * device. *held is NULL where there is none of ours. */
 bool stow_cuda_hold(uint64_t at, struct vram_block **held);
-/* It is the owner's (0: nobody's), but for parts of it where it is mixed: then it is not moved out. */
+/* Gives it to the owner (0: nobody), without the parts that others have where it is mixed: then it is not moved out. */
 void stow_cuda_assign(struct vram_block *held, uint32_t owner, bool mixed);
 void stow_cuda_let_go(struct vram_block *held);
 

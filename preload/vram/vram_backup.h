@@ -1,7 +1,7 @@
 /* vram_backup.h — where a block's content is on the host while it is out of its device: in ordinary memory, in memory
- * that the driver has pinned, or in a file of the host engine's (stow_file.h).
- * In: a block that is the caller's, and limits. Out: room for its content at `backup`, in `kept`; or none. A forked
- * child has none of it. The ledger knows all of it by address. */
+ * that the driver has pinned, or in a file of the host engine's (stow_file.h). In: a block of the caller's, and limits.
+ * Out: place for its content at `backup`, in `kept`; or none. A forked child has none of it. The ledger knows all of it
+ * by address. */
 #ifndef MEMSTOW_VRAM_BACKUP_H
 #define MEMSTOW_VRAM_BACKUP_H
 

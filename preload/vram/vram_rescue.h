@@ -1,10 +1,10 @@
-/* vram_rescue.h — a device has no memory for a request: what idle owners have there leaves it, and the request is made
- * once more, before the program hears of it.
- * In: requests that the driver refused, in the hooks of its entries. Out: whether it is worth asking again; the trace
- * has what was decided (reason "rescue"). Never for who only tries how much there is, as cuda_oom.h has it; never while
- * a stream is being captured, nor in a callback of the driver's, in which it refuses everything for another reason.
- * Any thread, whatever locks its callers hold: each wait here ends by itself, and one rescue is on at a time.
- * MEMSTOW_CUDA_RESCUE=0: there is none; =kept: owners that are to be kept are taken, too, after all others. */
+/* vram_rescue.h — when a device has no memory for a request, idle owners' memory leaves it, and the request is made
+ * once more, before the program hears of the failure. In: requests that the driver refused, in the hooks of its
+ * entries. Out: whether to ask again; the trace has the decisions (reason "rescue"). There is none for a program that
+ * only tries how much there is (cuda_oom.h), while a stream is being captured, and in a callback of the driver's, in
+ * which it refuses everything for another reason. Any thread, whatever locks its callers hold: each wait here ends by
+ * itself, and there is one rescue at a time. MEMSTOW_CUDA_RESCUE=0: there is none; =kept: kept owners are taken, too,
+ * after all others. */
 #ifndef MEMSTOW_VRAM_RESCUE_H
 #define MEMSTOW_VRAM_RESCUE_H
 
@@ -18,9 +18,9 @@
 /* NULL, or, of a text that cannot be read and counts as not set, a sentence. */
 const char *vram_rescue_wish(const char *text);
 
-/* Moves what idle owners have out of devices until so much is free: of those that `helps` is true of, and, if
- * `takes_kept`, of owners that are to be kept, after all others. The bytes that it gave. Set at the start, for
- * triggers/ decides. */
+/* Moves memory of idle owners out of devices until so much is free: of those for which `helps` is true, and, if
+ * `takes_kept`, of kept owners, after all others. Returns the bytes that it gave. Set at the start, because triggers/
+ * decides. */
 extern int64_t (*vram_rescue_run)(uint64_t needed, bool takes_kept, bool (*helps)(uint32_t owner));
 
 /* A request, from before it is made for the first time. */
@@ -39,7 +39,7 @@ bool vram_rescue(struct vram_rescue *self);
 /* It was granted after one was tried. */
 void vram_rescue_worked(void);
 
-/* An owner has just been declared in use: a rescue that is on, and may have seen it idle, is waited for. What it has
+/* An owner has just been declared in use. Waits for a rescue that is under way and may have seen it idle; what that has
  * taken is out then. False: it did not end within a minute. */
 bool vram_rescue_is_over(void);
 

@@ -1,7 +1,7 @@
 /* vram_ring.h — copies between device memory and the host's ordinary memory, through two pinned buffers and a stream of
- * memstow's own, which stay for the next time: pinning memory anew for each move is what makes moves slow.
- * In: addresses of both sides. Out: the copy is complete, or an error and nothing of it still goes on. One thread at a
- * time, in the ring's context. */
+ * memstow's own. These stay for the next time, because it is slow to pin memory anew for each move. In: addresses of
+ * both sides. Out: the copy is complete, or there is an error and nothing of it goes on. One thread at a time, in the
+ * ring's context. */
 #ifndef MEMSTOW_VRAM_RING_H
 #define MEMSTOW_VRAM_RING_H
 
