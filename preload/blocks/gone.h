@@ -21,7 +21,7 @@ extern struct gone gone_entries[1 << GONE_BITS];
 
 /* A block is about to be freed, or was moved, by a hook with this slot (stack.h). */
 void gone_note(const void *p, uint64_t size, uint32_t mark, uint32_t site, uintptr_t slot);
-/* What is known of what was at an address, if gone_has it. */
+/* The record of the block that was at an address, if gone_has it. */
 static inline struct gone *gone_at(uintptr_t address) {
     return &gone_entries[(address >> 4) * 0x9E3779B97F4A7C15u >> (64 - GONE_BITS)];
 }

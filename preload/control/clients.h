@@ -10,7 +10,7 @@ enum { CLIENTS_MOST = 8 };
 
 /* `listening` is a socket that does not block. */
 void clients_begin(int listening);
-/* Waits for at most a second, does what there is to do, and returns. */
+/* Waits for at most a second, does what is due, and returns. */
 void clients_serve(void);
 /* Tells all of them that nothing will be done any more. */
 void clients_end(void);

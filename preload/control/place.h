@@ -19,7 +19,7 @@ struct place {
 int place_listen(struct place *self, const char **what);
 /* Removes the socket, if it is still the one that was made. */
 void place_leave(const struct place *self);
-/* Wakes who listens there. */
+/* Wakes the thread that listens there. */
 void place_knock(const struct place *self);
 
 #pragma GCC visibility pop

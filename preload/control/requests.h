@@ -27,7 +27,7 @@ void requests_leave(uint64_t ticket);
 /* Takes back one that nobody has taken: true. */
 bool requests_take_back(uint64_t ticket);
 
-/* --- who answers --- */
+/* --- answers --- */
 
 /* The kinds of request, as bits: all that there were before a program could choose. */
 enum { REQUESTS_OLD = 0x1E, REQUESTS_ALL = 0x19E };
@@ -43,13 +43,13 @@ bool requests_worker_has(uint64_t ticket);
 /* -ENOENT: no such request is to be answered. */
 int requests_done(uint64_t ticket, int64_t result, const char *text);
 
-/* --- who takes one back that the program has taken --- */
+/* --- an asker takes a request back that the program has taken --- */
 
 /* Ends what the program moves for it. Nothing, if it has been answered by now. */
 void requests_cancel(uint64_t ticket);
-/* Where a move of an owner's, out or back, that begins now learns that it is to end: at the oldest request that the
- * program has taken, that such a move may be for, and whose answer somebody waits for. Its ticket; 0: it is for none.
- */
+/* The word by which a move of an owner, out or back, that begins now learns that it is to end: that of the oldest
+ * request that the program has taken, that such a move may be for, and whose asker still waits. Its ticket; 0: it is
+ * for none. */
 uint64_t requests_end(uint32_t owner, bool out, struct move_end *end);
 
 /* Until there may be a new request, or requests_wake; at most so long. 0, or -EINTR. */

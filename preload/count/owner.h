@@ -38,7 +38,7 @@ uint32_t owner_first_of(uint32_t run);
 
 /* 0: there is no such owner. */
 uint32_t owner_kind(uint32_t owner);
-/* Who has all of it: itself, or who adopted it. */
+/* The owner that has all of it: itself, or its adopter. */
 uint32_t owner_final(uint32_t owner);
 bool owner_is_retired(uint32_t owner);
 bool owner_is_idle(uint32_t owner);

@@ -8,8 +8,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Copies a bounded slice once the total has fallen clearly below a peak that has no picture yet. Whoever comes
- * while another thread copies goes on its way. */
+/* Copies a bounded slice once the total has fallen clearly below a peak that has no picture yet. A thread that comes
+ * while another copies goes on its way. */
 void peak_watch(uint64_t total);
 /* A block that alone makes the total fall clearly is about to be freed, and not yet counted as freed. The picture that
  * is to be taken, or is being taken, shows it all the same. */

@@ -1,11 +1,9 @@
-/* thread.h — the threads that count, by their slots.
- * In: threads, at their first event and at their end. Out: a slot each, with counters in the ledger and a record. It
- * must not fail: a thread that gets no slot counts in the shared one.
+/* thread.h — the threads that count, by their slots. In: threads, at their first event and at their end. Out: a slot
+ * each, with counters in the ledger and a record. It must not fail: a thread without a slot counts in the shared one.
  *
- * A thread has a slot: a private struct thread (thread_inside.h), a snap_thread record and counter chunks in the
- * ledger. Slots outlive their threads and are reused, so that counters only ever grow. Who has no slot (a thread late
- * in its death, a signal handler that interrupts the making of one, no memory) counts in the shared slot, atomically.
- */
+ * A slot is a private struct thread (thread_inside.h), a snap_thread record and counter chunks in the ledger. Slots
+ * outlive their threads and are reused, so that counters only ever grow. A thread without a slot (late in its death, a
+ * signal handler that interrupts the making of one, no memory) counts in the shared slot, atomically. */
 #ifndef MEMSTOW_THREAD_H
 #define MEMSTOW_THREAD_H
 

@@ -1,7 +1,7 @@
-/* cuda_blocks.h — the lock-free table of what CUDA gave the program: memory, arrays, physical memory, mappings, ranges.
- * In: additions after the driver's call, removals before it. Out: look-ups by address or handle, and the ledger's
- * CUDA_BLOCK records, which are the table: private is only where each key is. A forked child begins with an empty one:
- * device memory is not inherited. */
+/* cuda_blocks.h — the lock-free table of everything that CUDA gave the program: memory, arrays, physical memory,
+ * mappings, ranges. In: additions after the driver's call, removals before it. Out: look-ups by address or handle, and
+ * the ledger's CUDA_BLOCK records, which are the table: only the index of keys is private. A forked child begins with
+ * an empty one: device memory is not inherited. */
 #ifndef MEMSTOW_CUDA_BLOCKS_H
 #define MEMSTOW_CUDA_BLOCKS_H
 

@@ -13,12 +13,13 @@
 #pragma GCC visibility push(hidden)
 
 bool cuda_captures_any(void);
-/* Before the driver is asked to wait for all of a context, and after. False: somebody captures, and it must not be. */
+/* Before the driver is asked to wait for all of a context, and after. False: a stream is being captured, and the driver
+ * must not be asked. */
 bool cuda_captures_hold_off(void);
 void cuda_captures_go_on(void);
-/* Before the driver is asked to begin one; where it is in the list, one bit. 0: there was no room. It waits while there
- * is somebody between the two calls above, until that has lasted a second: then the driver's wait (a kernel does not
- * end) was begun long before the capture, and does not break it. */
+/* Before the driver is asked to begin a capture. Returns its place in the list, one bit; 0: there was no room. It waits
+ * while a thread is between the two calls above, for a second at most: a driver's wait that lasts longer (a kernel does
+ * not end) was begun long before the capture, and does not break it. */
 uint64_t cuda_captures_begin(cuda_handle stream, const struct cuda_place *place);
 /* It has begun, and this is its number (cuda_device_capture). 0: the driver does not say, and it gets one of ours. */
 void cuda_captures_began(uint64_t where, uint32_t capture);

@@ -1,7 +1,6 @@
-/* cuda_device.h — what the driver says, asked where that does no harm: which device and context a thread is on, whether
- * a stream is being captured, how much memory there is.
- * In: threads that have just come back from a call of CUDA. Out: figures. It makes no context, initialises nothing, and
- * asks nothing that the driver refuses while anybody captures a stream. */
+/* cuda_device.h — asks the driver, where that does no harm: for the device and context of a thread, whether a stream is
+ * being captured, how much memory there is. In: threads that have just come back from a call of CUDA. Out: figures. It
+ * makes no context, initialises nothing, and asks nothing that the driver refuses while a stream is being captured. */
 #ifndef MEMSTOW_CUDA_DEVICE_H
 #define MEMSTOW_CUDA_DEVICE_H
 

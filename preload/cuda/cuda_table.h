@@ -292,7 +292,7 @@ ENTRY(DRIVER, cuStreamDestroy_v2, "cuStreamDestroy", 4000, 0, (cuda_handle strea
 ENTRY(DRIVER, cuMemGetInfo_v2, "cuMemGetInfo", 3020, 0, (size_t * available, size_t *total), (available, total),
       NOTHING, FIGURES(*available, *total))
 
-/* --- who answers with addresses of entries --- */
+/* --- functions that answer with addresses of entries --- */
 RESOLVER(DRIVER, cuGetProcAddress, "cuGetProcAddress", 11030, 0,
          (const char *symbol, void **found, int version, uint64_t flags), (symbol, found, version, flags),
          ANSWERED(symbol, found, version, flags))

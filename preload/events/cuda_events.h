@@ -90,8 +90,8 @@ void cuda_events_ended(struct cuda_call *call);
 void cuda_events_release(struct cuda_call *call, uint32_t device);
 void cuda_events_primary_released(struct cuda_call *call);
 
-/* How many ends have begun so far. Whether any is under way: what it ends may be somebody else's already. One is over,
- * however it went. */
+/* How many teardowns have begun so far. Whether one is under way: a block in it may be another thread's already. One is
+ * over, with success or not. */
 uint32_t cuda_events_ends_begun(void);
 bool cuda_events_any_ends(void);
 void cuda_events_end_is_over(void);

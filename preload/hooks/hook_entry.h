@@ -7,7 +7,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* One name: its hook, where a call of it goes (NULL: not looked up yet), and what comes next. */
+/* One name: its hook, the address to which a call of it goes (NULL: not looked up yet), and the next definition. */
 struct hook_entry {
     const char *name;
     void *hook, **way, **next;

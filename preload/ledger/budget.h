@@ -1,6 +1,6 @@
-/* budget.h — whether call stacks, sites and counters may take more memory, and the wish for room when they may not.
- * In: how much they have, from the rooms that know it. Out: what there is no memory for any more; requests for room,
- * which fold.c fulfils. It must cost next to nothing: it is asked for each stack that is new. */
+/* budget.h — whether call stacks, sites and counters may take more memory, and the requests for room when they may not.
+ * In: how much they have, from the rooms that know it. Out: the things for which there is no memory any more; requests
+ * for room, which fold.c fulfils. It must cost next to nothing: each new stack asks it. */
 #ifndef MEMSTOW_BUDGET_H
 #define MEMSTOW_BUDGET_H
 

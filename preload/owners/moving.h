@@ -31,7 +31,7 @@ bool owners_cut_short(void);
  * ledger's header says the same, and names the owner. */
 uint64_t owners_moved(uint64_t *wanted);
 
-/* --- who ends a move, after the chunk that it is at --- */
+/* --- the early end of a move, after its present chunk --- */
 
 /* This thread comes to what it does for a call of the program's: one move, or those of a trigger. An end from outside
  * that was for what it did before does not count any more. */
@@ -40,7 +40,7 @@ void owners_begin_call(void);
  * memstow's worker. The rest of the same call does not begin. Returns its number; -ENOENT: there is none, or it is
  * another owner's than `owner` (0: anybody's). */
 int64_t owners_end_move(uint32_t owner, bool out);
-/* Whether that move is still on; how far it is, or, once it is over, what it has moved. */
+/* Whether that move still goes on; how many bytes it has moved. */
 bool owners_is_moving(uint64_t number, uint64_t *moved, uint64_t *wanted);
 
 /* Where a move that begins now for a request from outside learns that it is to end, and its ticket; 0: it is for none.

@@ -51,7 +51,7 @@ long os_write(int fd, const void *from, size_t length); /* all, or -errno; resta
 bool os_peek(void *to, const void *from, size_t length);
 bool os_poke(void *to, const void *from, size_t length);
 int os_stat_fd(int fd, struct stat *out);
-uint64_t os_file_limit(void); /* RLIMIT_FSIZE: who writes beyond it is killed by SIGXFSZ */
+uint64_t os_file_limit(void); /* RLIMIT_FSIZE: a write beyond it kills by SIGXFSZ */
 /* Each name in a folder, but for hidden ones, until `visit` is false. */
 void os_each_name(const char *folder, bool (*visit)(void *context, const char *name), void *context);
 

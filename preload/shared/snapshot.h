@@ -55,7 +55,7 @@ enum snap_lost {
     SNAP_LOST_FRAMES,   /* stacks that end early, at code whose caller cannot be found */
     SNAP_LOST_PYTHON,   /* evaluation loops on stacks whose Python functions could not be told */
     SNAP_LOST_FOLDED,   /* stacks of which nothing lived, whose totals went to an outer one to make room */
-    SNAP_LOST_TAGS,     /* owners that a thread could not be told to allocate for: counted as untagged */
+    SNAP_LOST_TAGS,     /* scopes that could not be noted: their allocations count as untagged */
     SNAP_LOST_TRACE,    /* lines of the trace of decisions that could not be written */
     SNAP_LOST_CUDA, /* blocks of CUDA memory that could not be listed, whose frees are not seen either; entry points of
                        CUDA that were asked for, have to do with memory, and are not known; in a ledger from CUPTI,
@@ -66,7 +66,7 @@ enum snap_lost {
 /* Sites with a fixed meaning. NOT_SAMPLED: of blocks that are no sample, when sample_bytes is not 0. */
 enum { SNAP_SITE_UNKNOWN = 0, SNAP_SITE_INHERITED = 1, SNAP_SITE_FIRST = 2, SNAP_SITE_NOT_SAMPLED = SNAP_SITE_FIRST };
 
-/* Thread slots with a fixed meaning: events counted by whoever has no table, and all mapping events. */
+/* Thread slots with a fixed meaning: events of threads without a table, and all mapping events. */
 enum { SNAP_THREAD_SHARED = 0, SNAP_THREAD_MAPPINGS = 1, SNAP_THREAD_FIRST = 2 };
 
 struct snap_range {
@@ -110,7 +110,7 @@ struct snap_header {
 
     /* The picture of the ledger at its peak (SNAP_PEAK_0, SNAP_PEAK_1): valid when picture_buffer is 0 or 1. */
     uint32_t picture_buffer; /* [live] which of the two is whole; 2: none yet */
-    /* [live] Odd while records of sites are made free for others: who reads meanwhile reads all of it again. */
+    /* [live] Odd while records of sites are made free for others: a reader reads all of it again then. */
     uint32_t fold_sequence;
     uint64_t picture_peak;   /* the peak that it shows */
     uint64_t picture_bytes;  /* sum of the picture: its distance from picture_peak says how true it is */
@@ -446,9 +446,9 @@ static inline int snap_get_number(const uint8_t **at, const uint8_t *end, uint64
 }
 
 /* The trace of decisions: `room` bytes follow, a ring of lines. Positions count all bytes that were ever written to it;
- * that of a byte modulo `room` is its place. Lines are whole from `start` on, and up to `end`: `start` moves before the
- * oldest are written over, `end` when a new one is there. Who reads while the process runs reads both, then the bytes,
- * then `start` once more, and leaves out what is before it by then. */
+ * the place of a byte is its position modulo `room`. Lines are whole from `start` to `end`. `start` moves before the
+ * oldest lines are written over, `end` when a new line is there. A reader of a running process reads both, then the
+ * bytes, then `start` once more, and leaves out what lies before it by then. */
 struct snap_ring {
     uint64_t room;       /* a multiple of 8 */
     uint64_t start, end; /* [live] */
@@ -565,7 +565,7 @@ struct snap_cuda_block {
     uint32_t ends;                  /* [live] of graphs and contexts, that had begun when it came to its own */
 };
 
-/* --- what NVML says of a device's memory, and of who uses it: the command asks it --- */
+/* --- what NVML says of a device's memory and its users: the command asks it --- */
 
 enum snap_nvml_state {
     SNAP_NVML_KNOWN = 1,

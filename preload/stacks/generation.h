@@ -1,6 +1,6 @@
-/* generation.h — when what is remembered of code and of stacks is no longer good.
- * In: code that goes, ids of stacks that may come to mean others. Out: two numbers, which whoever remembers anything
- * compares with those that it had then. It must not wait for anybody to have seen them. */
+/* generation.h — says when memories of code and of stacks are no longer good. In: code that goes, ids of stacks that
+ * may get another meaning. Out: two numbers. A thread notes them with what it remembers, and compares them later. It
+ * must not wait for any thread to have seen them. */
 #ifndef MEMSTOW_GENERATION_H
 #define MEMSTOW_GENERATION_H
 

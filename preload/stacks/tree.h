@@ -61,7 +61,8 @@ bool tree_make_ready(void);
 /* The runs of the stack are in use, until all uses are forgotten. */
 void tree_use(uint32_t stack);
 void tree_forget_uses(void);
-/* Hides each run that is not in use: nobody finds it any more, but who has a place of it may go on using it. */
+/* Hides each run of frames that is not in use: no thread finds it any more, but a thread that has a place of it may go
+ * on using it. */
 enum progress tree_hide(struct tree_walk *walk);
 /* Once nobody can have them any more: those that are in use by now are shown again (unless they have a twin), and the
  * words of all others go to other stacks. */

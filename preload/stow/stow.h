@@ -94,7 +94,7 @@ struct stow_progress stow_progress(void);
  * how many of them are in memory again. It reads the page map: not for a hook. */
 uint64_t stow_bytes(uint32_t owner, uint64_t *back_by_use);
 
-/* The same of a range of addresses, whoever's it is. */
+/* The same of a range of addresses, of any owner. */
 uint64_t stow_bytes_within(uint64_t start, uint64_t length);
 
 /* What is `from`'s is `to`'s. */

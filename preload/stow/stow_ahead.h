@@ -1,7 +1,7 @@
-/* stow_ahead.h — gets a range's content ready on threads beside the one that takes it: the disk and what the taker
- * does go on at once. The pages are made the process's own in place, by a copy out of the page cache. In: a range in a
- * private file mapping of at most AHEAD_MOST bytes. Out: how much of it is ready, and why no more comes. The caller
- * sees to it that nobody unmaps the range until ahead_end. */
+/* stow_ahead.h — gets a range's content ready on threads beside the one that takes it, so that the disk and the taker
+ * work at once. In: a range in a private file mapping of at most AHEAD_MOST bytes. Out: how much of it is ready, and
+ * why no more comes. A copy out of the page cache makes the pages the process's own, in place. The caller ensures that
+ * nobody unmaps the range until ahead_end. */
 #ifndef MEMSTOW_STOW_AHEAD_H
 #define MEMSTOW_STOW_AHEAD_H
 

@@ -1,8 +1,7 @@
-/* stow_back.h — a range that a stow file backs, whole and back in memory that no file backs.
- * In: a range in one private file mapping of ours. Out: STOW_DONE, or why not, and the range is as it was. What was
- * written to it since it was stowed stays, and so does what is written meanwhile, except where the caller says that
- * nobody does (`mine`); without userfaultfd it takes such a caller. The caller sees to it that nobody unmaps the range,
- * and that this thread runs no handler. */
+/* stow_back.h — brings a range that a stow file backs back whole, into memory that no file backs. In: a range in one
+ * private file mapping of ours. Out: STOW_DONE, or why not, and the range is as it was. Writes since it was stowed
+ * stay, and so do writes meanwhile, except where the caller says that there are none (`mine`); without userfaultfd it
+ * needs such a caller. The caller ensures that nobody unmaps the range, and that this thread runs no handler. */
 #ifndef MEMSTOW_STOW_BACK_H
 #define MEMSTOW_STOW_BACK_H
 

@@ -1,8 +1,7 @@
-/* stow_host.h — one chunk of private memory out to a file, with the file's private mapping in its place.
- * In: whole pages in one mapping, readable and writable. Out: STOW_DONE, and who uses them next reads them back from
- * the file; or why not, and the pages are where they were. No write of another thread is lost, except as
- * `STOW_BY_COMPARING` says. The caller sees to it that nobody unmaps the range meanwhile, and that this thread runs no
- * signal handler. */
+/* stow_host.h — moves one chunk of private memory out to a file, and puts the file's private mapping in its place. In:
+ * whole pages in one mapping, readable and writable. Out: STOW_DONE, and the next use reads them back from the file; or
+ * why not, and the pages are where they were. No write of another thread is lost, except as `STOW_BY_COMPARING` says.
+ * The caller ensures that nobody unmaps the range meanwhile, and that this thread runs no signal handler. */
 #ifndef MEMSTOW_STOW_HOST_H
 #define MEMSTOW_STOW_HOST_H
 

@@ -10,7 +10,7 @@
 
 enum {
     UFFD_MOVES = 1 << 0,   /* pages can be moved one by one (Linux 6.8) */
-    UFFD_FOLLOWS = 1 << 1, /* a registered range that is moved by mremap stays registered; somebody must read events */
+    UFFD_FOLLOWS = 1 << 1, /* a registered range that mremap moves stays registered; a thread must read events */
 };
 
 /* A descriptor that also handles faults inside system calls; or -errno. Ask for at most one feature; *features says

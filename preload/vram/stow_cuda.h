@@ -113,7 +113,7 @@ bool stow_cuda_hold(uint64_t at, struct vram_block **held);
 void stow_cuda_assign(struct vram_block *held, uint32_t owner, bool mixed);
 void stow_cuda_let_go(struct vram_block *held);
 
-/* How many blocks have left their device so far, whoever moved them. */
+/* How many blocks have left their device so far, in any thread's moves. */
 uint64_t stow_cuda_left(void);
 /* Another thread's move is waited for, so long at most. True: there was one, and it is over. */
 bool stow_cuda_wait_move(uint32_t milliseconds);

@@ -22,8 +22,8 @@ bool vram_backup_make(const struct vram_driver *driver, struct vram_block *self,
 /* In a file: the caller writes it, whole, and closes it. Of enum stow_refusal; STOW_EMPTY: there may be none. */
 uint32_t vram_backup_make_file(struct vram_block *self, const struct vram_limits *limits, struct stow_file *file);
 void vram_backup_drop(const struct vram_driver *driver, struct vram_block *self);
-/* The same where the device may still write to it: it is kept until vram_backup_collect, which is called when nothing
- * is on its way any more. Of whoever moves. */
+/* The same where the device may still write to it: it stays until vram_backup_collect, which the mover calls when no
+ * copy is on its way any more. */
 void vram_backup_leave(struct vram_block *self);
 void vram_backup_collect(const struct vram_driver *driver);
 /* Of this kind; VRAM_KEPT_KINDS: of all. */

@@ -1,7 +1,7 @@
 /* vram_block.h — one block of device memory that memstow serves: a range of addresses, and pieces of physical memory
- * mapped in it.
- * In: a size, a device, who may use it. Out: memory at its addresses, or addresses without memory. Each step counts
- * what is there, so that after any failure the same call goes on where the last one stopped. One thread at a time. */
+ * mapped in it. In: a size, a device, the devices with access. Out: memory at its addresses, or addresses without
+ * memory. Each step counts what is there, so that after any failure the same call goes on where the last one stopped.
+ * One thread at a time. */
 #ifndef MEMSTOW_VRAM_BLOCK_H
 #define MEMSTOW_VRAM_BLOCK_H
 

@@ -20,7 +20,7 @@ struct vram_answer {
 /* False: the driver's answer holds. */
 bool vram_pointer_ask(int which, uint64_t address, struct vram_answer *answer);
 
-/* Who asks for this, or sets it, is about to tell a network card where the memory is. */
+/* A program that asks for this, or sets it, is about to tell a network card where the memory is. */
 bool vram_pointer_registers(int which, bool sets);
 
 #pragma GCC visibility pop

@@ -23,12 +23,13 @@ const char *vram_serve_unreadable(void);
 /* The function that a hook calls in place of `real`, at once and on this thread; mostly `real` itself. */
 void *vram_serve_instead(enum cuda_entry_id entry, void *real);
 
-/* Work may run in a context, whoever allocates in it; what was served in one that has ended is gone with it, but for
- * what is in place of a pool. One that was reset goes on. */
+/* Notes a context in which work may run. What was served in a context that has ended is gone with it, but for memory in
+ * place of a pool. A context that was reset goes on. */
 void vram_serve_context_made(cuda_handle context, uint32_t device);
 void vram_serve_context_ended(cuda_handle context, bool goes_on, uint64_t end); /* of stow_cuda_end_begins */
 
-/* Why a move of the calling thread's had this result in a device, since it forgot the ones before; NULL: none had. */
+/* Why device memory gave a move of the calling thread this result, since it forgot the earlier ones; NULL: it did not.
+ */
 const char *vram_serve_why(int64_t result);
 void vram_serve_forget_why(void);
 /* Moves an owner's memory. Returns bytes; -errno when nothing moved and something should have; 0 when there is nothing.

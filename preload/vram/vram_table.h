@@ -12,14 +12,15 @@ void vram_table_lock(void);
 void vram_table_let_go(void);
 /* With the lock, which is given up while waiting until some block is nobody's any more: the caller looks anew. */
 void vram_table_wait(void);
-/* With the lock: who waits looks again. */
+/* With the lock: waiting threads look again. */
 void vram_table_changed(void);
 
 /* All of these with the lock. */
 struct vram_block *vram_table_first(void);
 struct vram_block *vram_table_around(uint64_t address);   /* that it lies in */
 struct vram_block *vram_table_starting(uint64_t address); /* that begins there */
-/* The same, the caller's from now on; it waits while the block is somebody else's. NULL: none, or it is freed. */
+/* The same, and the block is the caller's from now on; waits while another thread has it. NULL: there is none, or it is
+ * freed. */
 struct vram_block *vram_table_take(uint64_t address);
 struct vram_block *vram_table_new(void); /* in no table yet; NULL: no memory */
 void vram_table_add(struct vram_block *block);
