@@ -190,7 +190,7 @@ bool trigger_list_owners(struct owner_state **owners, uint32_t *room, uint32_t *
     return true;
 }
 
-/* Who does not help stays, as if in use. */
+/* An owner whose memory would not help stays, as if it were in use. */
 static void leave_out_others(struct owner_state *owners, uint32_t count) {
     for (uint32_t i = 0; rescue_helps && i < count; i++)
         if (owners[i].idle) owners[i].idle = rescue_helps(owners[i].id);
