@@ -186,7 +186,7 @@ int leaks_follow(const struct follow *self, struct subject *subject, struct leak
     int code;
     if (outfile_check(self->file, error, sizeof error) < 0) {
         complain("%s", error);
-        return EXIT_UNREADABLE;
+        return EXIT_USAGE;
     }
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
